@@ -1,0 +1,77 @@
+/**
+ * Why something could not be done, in words the code can switch on. `notices.ts` alone turns a code into a
+ * sentence for people, so a new code does not compile until it has one.
+ */
+export type ErrorCode =
+  // settings and start
+  | "config"
+  | "stopping"
+  | "internal"
+  // store
+  | "store-unavailable"
+  | "store-corrupt"
+  | "store-newer"
+  // gateway
+  | "gateway-unreachable"
+  | "gateway-unauthorized"
+  | "gateway-payment"
+  | "gateway-rate-limited"
+  | "gateway-bad-request"
+  | "gateway-unknown-model"
+  | "gateway-context-length"
+  | "gateway-refused"
+  | "gateway-timeout"
+  | "gateway-error"
+  | "gateway-bad-answer"
+  | "gateway-empty-answer"
+  | "gateway-interrupted"
+  | "gateway-unsupported"
+  // attachments and downloads
+  | "attachment-too-large"
+  | "attachment-empty"
+  | "attachment-unreadable"
+  | "attachment-blocked"
+  | "attachment-gone"
+  // commands
+  | "unknown-command"
+  | "invalid-option"
+  // platforms
+  | "platform-unauthorized"
+  | "platform-forbidden"
+  | "platform-unreachable"
+  | "platform-rejected"
+  // turns
+  | "cancelled"
+  | "too-old";
+
+/** What a {@link ParleyError} may carry beside its code. Everything here is shown or logged: no secret, no user text. */
+export interface ErrorOptions {
+  /** Earliest sensible next try, in milliseconds from now. */
+  retryAfterMs?: number;
+  /** Facts for the sentence: a limit, a model id, a file name. */
+  detail?: Readonly<Record<string, string | number>>;
+  cause?: unknown;
+}
+
+/**
+ * The one error class that crosses a boundary of the house. SDK and system errors are translated into it once,
+ * where they are met. The message is for the log: it holds no token, URL query or user text.
+ */
+export class ParleyError extends Error {
+  readonly code: ErrorCode;
+  readonly retryAfterMs: number | undefined;
+  readonly detail: Readonly<Record<string, string | number>>;
+
+  constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "ParleyError";
+    this.code = code;
+    this.retryAfterMs = options.retryAfterMs;
+    this.detail = options.detail ?? {};
+  }
+}
+
+/** Whether `error` is a {@link ParleyError}, of the given code where one is named. */
+export function isParleyError(error: unknown, code?: ErrorCode): error is ParleyError {
+  return error instanceof ParleyError && (code === undefined || error.code === code);
+}

@@ -1,0 +1,11 @@
+import { has, requirements } from "./requirements.ts";
+
+/** Says, once after every run, which stories this machine could not tell. */
+export default function setup(): () => void {
+  const missing = Object.entries(requirements).filter(([name]) => !has(name as keyof typeof requirements));
+  return () => {
+    for (const [, { program, stories }] of missing) {
+      console.log(`left out: ${stories} (needs ${program}: apt-get install ${program})`);
+    }
+  };
+}
