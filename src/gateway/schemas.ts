@@ -1,0 +1,219 @@
+/**
+ * The wire shapes of the gateway's four operations. Requests are strict about what the specification limits and
+ * pass other fields through; answers are read tolerantly: objects are loose, an optional leaf that does not parse
+ * is absent, and items of a list fail one by one.
+ */
+import { z } from "zod";
+
+const leaf = <T extends z.ZodType>(schema: T) => schema.optional().catch(undefined);
+
+const items = <T extends z.ZodType>(schema: T) =>
+  z.array(z.unknown()).transform((list) =>
+    list.flatMap((item) => {
+      const parsed = schema.safeParse(item);
+      return parsed.success ? [parsed.data] : [];
+    }),
+  );
+
+const count = z.number().int().nonnegative();
+const modelId = z.string().min(1, "name a model").max(256);
+
+// ---------------------------------------------------------------- requests
+
+const dataUriHead = /^data:[a-z]+\/[\w.+-]+(?:;[\w-]+=[^;,]*)*;base64,./i;
+
+/** Whether `url` is an http(s) address or has the head of a base64 data URI. Looks at the first characters only. */
+function isImageAddress(url: string): boolean {
+  if (/^data:/i.test(url)) return dataUriHead.test(url.slice(0, 256));
+  return /^https?:\/\//i.test(url) && URL.canParse(url);
+}
+
+const textPartSchema = z.looseObject({ type: z.literal("text"), text: z.string() });
+
+const imagePartSchema = z.looseObject({
+  type: z.literal("image_url"),
+  image_url: z.looseObject({
+    url: z
+      .string()
+      .refine(isImageAddress, "an image is an http(s) address or data:<media_type>;base64,<base64_data>"),
+  }),
+});
+
+const messageSchema = z.looseObject({
+  role: z.enum(["user", "assistant", "system"]),
+  content: z.union([
+    z.string(),
+    z.array(z.discriminatedUnion("type", [textPartSchema, imagePartSchema])).min(1),
+  ]),
+});
+
+/** Body of POST /v1/chat/completions. The specification's defaults are filled in; `null` counts as not given. */
+export const chatRequestSchema = z.looseObject({
+  model: modelId,
+  messages: z.array(messageSchema).min(1, "at least one message"),
+  max_tokens: z
+    .number()
+    .int()
+    .min(1)
+    .nullish()
+    .transform((value) => value ?? 1024),
+  temperature: z
+    .number()
+    .min(0)
+    .max(2)
+    .nullish()
+    .transform((value) => value ?? 1),
+  stream: z
+    .boolean()
+    .nullish()
+    .transform((value) => value ?? false),
+  stream_options: z.looseObject({ include_usage: z.boolean().optional() }).nullish(),
+});
+
+const imageSizePattern = /^([1-9]\d{0,4})x([1-9]\d{0,4})$/;
+
+/** Body of POST /v1/images/generations. `size` is `<width>x<height>`, each side 1 to 8192 pixels; `n` is 1 to 10. */
+export const imageRequestSchema = z.looseObject({
+  model: modelId,
+  prompt: z.string().min(1, "say what to draw"),
+  n: z
+    .number()
+    .int()
+    .min(1)
+    .max(10)
+    .nullish()
+    .transform((value) => value ?? 1),
+  size: z
+    .string()
+    .refine((size) => {
+      const sides = imageSizePattern.exec(size)?.slice(1).map(Number);
+      return sides !== undefined && sides.every((side) => side <= 8192);
+    }, "<width>x<height> in pixels, each side 1 to 8192")
+    .nullish(),
+  response_format: z.enum(["url", "b64_json"]).nullish(),
+});
+
+/** The text fields of POST /v1/audio/transcriptions; the `file` is read by whoever parses the multipart body. */
+export const transcriptionFieldsSchema = z.looseObject({
+  model: modelId,
+  language: z
+    .string()
+    .regex(/^[a-z]{2,3}(?:-[a-z0-9]{2,8})*$/i, "a language code such as en")
+    .optional(),
+  prompt: z.string().optional(),
+  response_format: z.enum(["json", "text", "verbose_json", "srt", "vtt"]).optional(),
+});
+
+// ---------------------------------------------------------------- answers
+
+/** Token counts of an answer; `cost` is in USD where a gateway sends it. */
+export const usageSchema = z.looseObject({
+  prompt_tokens: leaf(count),
+  completion_tokens: leaf(count),
+  total_tokens: leaf(count),
+  cost: leaf(z.number().nonnegative()),
+});
+
+const answerImageSchema = z.looseObject({ image_url: z.looseObject({ url: z.string() }) });
+
+const answerMessageSchema = z.looseObject({
+  role: leaf(z.string()),
+  content: leaf(z.union([z.string(), z.array(z.unknown())])),
+  reasoning: leaf(z.string()),
+  reasoning_content: leaf(z.string()),
+  refusal: leaf(z.string()),
+  images: leaf(items(answerImageSchema)),
+});
+
+const finishReason = leaf(z.string());
+
+/** Answer of POST /v1/chat/completions when `stream` is false. */
+export const chatCompletionSchema = z.looseObject({
+  id: leaf(z.string()),
+  object: leaf(z.string()),
+  created: leaf(z.number()),
+  model: leaf(z.string()),
+  choices: items(
+    z.looseObject({ index: leaf(count), message: answerMessageSchema, finish_reason: finishReason }),
+  ),
+  usage: leaf(usageSchema),
+});
+
+/** One event of a streamed answer. `message` stands in for `delta` where a gateway sends that; see `delta ?? message`. */
+export const chatChunkSchema = z.looseObject({
+  id: leaf(z.string()),
+  object: leaf(z.string()),
+  created: leaf(z.number()),
+  model: leaf(z.string()),
+  choices: items(
+    z.looseObject({
+      index: leaf(count),
+      delta: leaf(answerMessageSchema),
+      message: leaf(answerMessageSchema),
+      finish_reason: finishReason,
+    }),
+  ),
+  usage: leaf(usageSchema),
+});
+
+/** Answer of POST /v1/images/generations: each item has an address, a data URI in `url`, or `b64_json`. */
+export const imageAnswerSchema = z.looseObject({
+  created: leaf(z.number()),
+  data: items(
+    z
+      .looseObject({
+        url: leaf(z.string().min(1)),
+        b64_json: leaf(z.string().min(1)),
+        revised_prompt: leaf(z.string()),
+      })
+      .refine((item) => item.url !== undefined || item.b64_json !== undefined),
+  ),
+  usage: leaf(z.looseObject({ cost: leaf(z.number().nonnegative()) })),
+});
+
+/** Answer of POST /v1/audio/transcriptions. `duration` is in seconds and sometimes a string. */
+export const transcriptionSchema = z.looseObject({
+  text: z.string(),
+  language: leaf(z.string()),
+  duration: leaf(z.coerce.number().positive()),
+  usage: leaf(
+    z.looseObject({
+      seconds: leaf(z.number().nonnegative()),
+      cost: leaf(z.number().nonnegative()),
+      input_tokens: leaf(count),
+      output_tokens: leaf(count),
+    }),
+  ),
+});
+
+const price = leaf(z.coerce.number().nonnegative());
+
+/** One record of the model list. `pricing` is in USD a token, as strings or numbers. */
+export const modelRecordSchema = z.looseObject({
+  id: z.string().min(1),
+  object: leaf(z.string()),
+  created: leaf(z.number()),
+  owned_by: leaf(z.string()),
+  context_length: leaf(z.number().positive()),
+  architecture: leaf(
+    z.looseObject({
+      modality: leaf(z.string()),
+      input_modalities: leaf(items(z.string())),
+      output_modalities: leaf(items(z.string())),
+    }),
+  ),
+  pricing: leaf(z.looseObject({ prompt: price, completion: price, image: price, audio_minute: price })),
+});
+
+/** Answer of GET /v1/models; records without an id are left out. */
+export const modelListSchema = z.looseObject({ object: leaf(z.string()), data: items(modelRecordSchema) });
+
+/** The usual error body. `code` is a string or a number. */
+export const errorEnvelopeSchema = z.looseObject({
+  error: z.looseObject({
+    message: z.string(),
+    type: leaf(z.string()),
+    param: leaf(z.string()),
+    code: leaf(z.union([z.string(), z.number()])),
+  }),
+});
