@@ -1,0 +1,189 @@
+import { crc32, deflateSync } from "node:zlib";
+import sharp, { type Sharp } from "sharp";
+import { describe, expect, it } from "vitest";
+import { ParleyError } from "../../../src/assistant/errors.ts";
+import { toModelImage } from "../../../src/media/image.ts";
+import { sniff } from "../../../src/media/sniff.ts";
+import { fixture } from "../../fixtures/fixtures.ts";
+
+const limits = { maxEdgePx: 2048, maxBytes: 5_000_000 };
+
+const codeOf = async (work: Promise<unknown>) => {
+  try {
+    await work;
+  } catch (error) {
+    if (error instanceof ParleyError) return error.code;
+    throw error;
+  }
+  return "no error";
+};
+
+const plain = (width: number, height: number) =>
+  sharp({ create: { width, height, channels: 3, background: "#336699" } });
+
+/** Noise, which no encoder makes small. */
+const noise = (width: number, height: number) =>
+  sharp({
+    create: {
+      width,
+      height,
+      channels: 3,
+      background: "#000000",
+      noise: { type: "gaussian", mean: 128, sigma: 60 },
+    },
+  });
+
+const bytesOf = async (image: Sharp) => new Uint8Array(await image.toBuffer());
+
+describe("toModelImage", () => {
+  for (const name of ["picture.png", "picture.jpg", "picture.webp", "jpeg-named.heic"]) {
+    it(`passes ${name} through byte for byte`, async () => {
+      const bytes = await fixture(name);
+      const image = await toModelImage(bytes, limits);
+      expect(image).toMatchObject({ changed: false, widthPx: 320, heightPx: 240 });
+      expect(image.mediaType).toBe((sniff(bytes) as { mediaType: string }).mediaType);
+      expect(Buffer.compare(image.bytes, bytes)).toBe(0);
+    });
+  }
+
+  it("passes a still GIF through", async () => {
+    const still = await bytesOf(sharp(await fixture("picture.png")).gif());
+    expect(await toModelImage(still, limits)).toMatchObject({ changed: false, mediaType: "image/gif" });
+  });
+
+  it("scales down to the longest edge and keeps the shape", async () => {
+    const image = await toModelImage(await bytesOf(plain(1200, 600).jpeg()), { ...limits, maxEdgePx: 300 });
+    expect(image).toMatchObject({ changed: true, widthPx: 300, heightPx: 150, mediaType: "image/jpeg" });
+    expect(await sharp(image.bytes).metadata()).toMatchObject({ format: "jpeg", width: 300, height: 150 });
+  });
+
+  it("keeps transparency as PNG", async () => {
+    const clear = sharp({ create: { width: 400, height: 10, channels: 4, background: "#ff000080" } });
+    const image = await toModelImage(await bytesOf(clear.webp()), { ...limits, maxEdgePx: 100 });
+    expect(image.mediaType).toBe("image/png");
+    expect((await sharp(image.bytes).metadata()).hasAlpha).toBe(true);
+  });
+
+  it("keeps only the first frame of an animation and says so", async () => {
+    const image = await toModelImage(await fixture("animated.gif"), limits);
+    expect(image).toMatchObject({ changed: true, widthPx: 96, heightPx: 72, mediaType: "image/png" });
+    expect(image.notice).toBe("Only the first frame of the picture is read (it has 4).");
+    expect((await sharp(image.bytes).metadata()).pages ?? 1).toBe(1);
+  });
+
+  it("keeps only the first frame of an animated WebP", async () => {
+    const webp = await bytesOf(sharp(await fixture("animated.gif"), { animated: true }).webp());
+    expect((await toModelImage(webp, limits)).notice).toContain("first frame");
+  });
+
+  for (const format of ["avif", "tiff"] as const) {
+    it(`turns ${format} into what models take`, async () => {
+      const image = await toModelImage(
+        await bytesOf(sharp(await fixture("picture.png")).toFormat(format)),
+        limits,
+      );
+      expect(image).toMatchObject({ changed: true, mediaType: "image/jpeg", widthPx: 320, heightPx: 240 });
+      expect(sniff(image.bytes)).toMatchObject({ mediaType: "image/jpeg" });
+    });
+  }
+
+  it("turns a picture upright and drops the mark that said so", async () => {
+    const lying = await bytesOf(plain(40, 20).jpeg().withMetadata({ orientation: 6 }));
+    const image = await toModelImage(lying, limits);
+    expect(image).toMatchObject({ changed: true, widthPx: 20, heightPx: 40 });
+    expect((await sharp(image.bytes).metadata()).orientation).toBeUndefined();
+  });
+
+  it("encodes a picture again that says where it was taken", async () => {
+    const place = { IFD3: { GPSLatitudeRef: "N", GPSLatitude: "52/1 31/1 0/1" } };
+    for (const picture of [plain(40, 20).jpeg(), plain(40, 20).webp(), plain(40, 20).png()]) {
+      const tagged = await bytesOf(picture.withExif(place));
+      expect((await sharp(tagged).metadata()).exif).toBeDefined();
+      const image = await toModelImage(tagged, limits);
+      expect(image.changed).toBe(true);
+      expect((await sharp(image.bytes).metadata()).exif).toBeUndefined();
+    }
+  });
+
+  it("leaves a picture alone whose metadata names no place", async () => {
+    const tagged = await bytesOf(
+      plain(40, 20)
+        .jpeg()
+        .withExif({ IFD0: { Artist: "Zoe" } }),
+    );
+    expect((await toModelImage(tagged, limits)).changed).toBe(false);
+  });
+
+  it("encodes a picture again whose XMP names a place", async () => {
+    const xmp = '<x:xmpmeta xmlns:x="adobe:ns:meta/"><a exif:GPSLatitude="52,31N"/></x:xmpmeta>';
+    const tagged = await bytesOf(plain(40, 20).jpeg().withXmp(xmp));
+    expect((await toModelImage(tagged, limits)).changed).toBe(true);
+  });
+
+  it("lowers quality, then size, until the bytes fit", async () => {
+    const image = await toModelImage(await bytesOf(noise(600, 600).png()), { ...limits, maxBytes: 20_000 });
+    expect(image.bytes.length).toBeLessThanOrEqual(20_000);
+    expect(image.mediaType).toBe("image/jpeg");
+    expect(image.widthPx).toBeLessThan(600);
+  });
+
+  it("refuses what stays too large", async () => {
+    const work = toModelImage(await bytesOf(noise(300, 300).png()), { ...limits, maxBytes: 500 });
+    expect(await codeOf(work)).toBe("attachment-too-large");
+  });
+
+  it("refuses a bomb by its header, without decoding it", async () => {
+    const before = process.memoryUsage().rss;
+    expect(await codeOf(toModelImage(pngBomb(20_000, 20_000), limits))).toBe("attachment-too-large");
+    expect(process.memoryUsage().rss - before).toBeLessThan(100_000_000);
+  });
+
+  it("refuses broken, cut and foreign files", async () => {
+    const png = await fixture("picture.png");
+    const jpeg = await fixture("picture.jpg");
+    const files = {
+      "cut png": png.subarray(0, png.length / 2),
+      "cut jpeg": jpeg.subarray(0, jpeg.length / 2),
+      "png signature only": png.subarray(0, 8),
+      "garbled png": png.map((byte, index) => (index > 100 && index < 400 ? byte ^ 0x5a : byte)),
+      "a sound": await fixture("voice.ogg"),
+      nothing: await fixture("empty.bin"),
+      svg: new Uint8Array(Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')),
+    };
+    for (const [name, bytes] of Object.entries(files)) {
+      expect(await codeOf(toModelImage(bytes, limits)), name).toBe("attachment-unreadable");
+    }
+  });
+
+  it("goes on after a picture that failed", async () => {
+    const good = await fixture("picture.png");
+    const [first, second] = await Promise.allSettled([
+      toModelImage(good.subarray(0, 50), limits),
+      toModelImage(good, limits),
+    ]);
+    expect([first?.status, second?.status]).toEqual(["rejected", "fulfilled"]);
+  });
+});
+
+/** A PNG whose header claims far more pixels than the few bytes behind it are worth carrying. */
+function pngBomb(width: number, height: number): Uint8Array {
+  const header = Buffer.alloc(13);
+  header.writeUInt32BE(width, 0);
+  header.writeUInt32BE(height, 4);
+  header.set([8, 0, 0, 0, 0], 8);
+  const row = Buffer.alloc(width + 1);
+  const data = deflateSync(Buffer.concat(Array.from({ length: 200 }, () => row)));
+  const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+  return new Uint8Array(
+    Buffer.concat([signature, chunk("IHDR", header), chunk("IDAT", data), chunk("IEND", Buffer.alloc(0))]),
+  );
+}
+
+function chunk(type: string, data: Buffer): Buffer {
+  const body = Buffer.concat([Buffer.from(type, "latin1"), data]);
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(data.length);
+  const check = Buffer.alloc(4);
+  check.writeUInt32BE(crc32(body));
+  return Buffer.concat([length, body, check]);
+}
