@@ -1,6 +1,6 @@
 import { ParleyError } from "./errors.ts";
-import type { Attachment, CommandCall, RawOption, Reply } from "./types.ts";
-import type { AssistantServices } from "./services.ts";
+import type { CommandServices } from "./services.ts";
+import type { Attachment, CommandCall, RawOption } from "./types.ts";
 
 interface OptionBase {
   /** Shown beside the option on every platform; 1 to 100 characters. */
@@ -38,9 +38,7 @@ export type OptionValues<O extends Readonly<Record<string, Option>>> = {
 export interface CommandContext<Values> {
   readonly call: CommandCall;
   readonly options: Values;
-  readonly reply: Reply;
-  readonly services: AssistantServices;
-  readonly signal: AbortSignal;
+  readonly services: CommandServices;
 }
 
 /** One command, declared once for every platform. */

@@ -1,58 +1,41 @@
-import type { Attachment, CommandCall, Model, OpenedThread, Reply } from "./types.ts";
+import type { Attachment, Model, OpenedThread } from "./types.ts";
 
-/** A file of the caller's, read and sniffed. */
-export interface ReadImage {
-  readonly bytes: Uint8Array;
-  readonly mediaType: string;
-  readonly name: string;
-}
-
-/** What commands may use of the assistant. All failures are ParleyErrors; the caller of `run` shows them. */
-export interface AssistantServices {
-  /** A turn of its own or, in a conversation, of the conversation: message, answer, both kept. */
-  answer(
-    call: CommandCall,
-    reply: Reply,
-    request: {
-      readonly text: string;
-      readonly image?: Attachment;
-      readonly model?: string;
-    },
-    signal: AbortSignal,
-  ): Promise<void>;
-  /** Draws or, with an image, edits; shows and keeps the pictures. */
-  draw(
-    call: CommandCall,
-    reply: Reply,
-    request: {
-      readonly prompt: string;
-      readonly image?: Attachment;
-      readonly model?: string;
-      readonly size?: string;
-      readonly count?: number;
-    },
-    signal: AbortSignal,
-  ): Promise<void>;
-  /** Transcribes; shows and keeps the words. */
-  transcribe(
-    call: CommandCall,
-    reply: Reply,
-    request: {
-      readonly file?: Attachment;
-      readonly language?: string;
-      readonly hint?: string;
-      readonly model?: string;
-    },
-    signal: AbortSignal,
-  ): Promise<void>;
-  /** Opens a thread for a new conversation and, with a text, begins it with the caller's first message. */
-  openConversation(
-    call: CommandCall,
-    request: { readonly message?: string; readonly model?: string },
-  ): Promise<OpenedThread>;
-  models(signal: AbortSignal): Promise<readonly Model[]>;
-  /** Shows a finished text and, in a conversation, keeps it for people (never for the model). */
-  say(call: CommandCall, reply: Reply, text: string): Promise<void>;
-  /** The models used when nobody names one. */
-  readonly defaults: { readonly chat: string; readonly image: string; readonly transcription: string };
+/**
+ * What a command may use of the assistant, bound to its call, reply and abort signal. Each of the first five
+ * shows and, in a conversation, keeps its result. Failures are ParleyErrors; whoever called `run` shows them.
+ */
+export interface CommandServices {
+  /** A turn: message, answer. In a conversation it is one of its turns, elsewhere it stands alone. */
+  answer(request: {
+    readonly text: string;
+    readonly image?: Attachment | undefined;
+    readonly model?: string | undefined;
+  }): Promise<void>;
+  /** Draws `count` pictures or, with an image, changes that one. `size` is `<width>x<height>` in pixels. */
+  draw(request: {
+    readonly prompt: string;
+    readonly image?: Attachment | undefined;
+    readonly model?: string | undefined;
+    readonly size?: string | undefined;
+    readonly count?: number | undefined;
+  }): Promise<void>;
+  /** The words of a voice note or recording. Without a file: the first fitting one of the call's subject. */
+  transcribe(request: {
+    readonly file?: Attachment | undefined;
+    readonly language?: string | undefined;
+    readonly hint?: string | undefined;
+    readonly model?: string | undefined;
+  }): Promise<void>;
+  /** Opens a thread for a new conversation and, with a message, begins it in the caller's name. */
+  openConversation(request: {
+    readonly message?: string | undefined;
+    readonly model?: string | undefined;
+  }): Promise<OpenedThread>;
+  /** A finished text, Markdown. People see it again in the history; models are never sent it. */
+  say(markdown: string): Promise<void>;
+  /** The gateway's list, and the model taken for each operation when nobody names one (where one can do it). */
+  models(): Promise<{
+    readonly all: readonly Model[];
+    readonly defaults: { readonly chat?: string; readonly image?: string; readonly transcription?: string };
+  }>;
 }

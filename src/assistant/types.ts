@@ -71,6 +71,8 @@ export interface CommandCall extends IncomingBase {
   readonly inConversation: boolean;
   /** True when only the author sees the reply. Decided by the platform with `isPrivate(command, options)`. */
   readonly isPrivate: boolean;
+  /** True where people see what was asked beside the reply anyway (the page). Otherwise the reply quotes it. */
+  readonly isInputVisible?: boolean;
   /** The message that a message command ("Transcribe", "Ask about this") was used on. */
   readonly subject?: {
     readonly author: Author;
@@ -227,7 +229,7 @@ export type MessagePart =
 
 /** One message of a conversation as it is kept and shown again. */
 export interface StoredMessage {
-  /** Made from the event's key, so that writing it twice is noticed: `<key>/user`, `<key>/assistant`. */
+  /** Made from the event's key, so that writing it twice is noticed: `<key>/user`, `<key>/assistant/<attempt>`. */
   readonly id: string;
   readonly role: "user" | "assistant";
   readonly author?: Author;
@@ -306,6 +308,8 @@ export interface Inbox {
   close(keys: readonly string[]): Promise<void>;
   /** Opens a closed entry again (Retry). `undefined`: it is not known any more. */
   reopen(key: string): Promise<InboxEntry | undefined>;
+  /** Whether the entry is still unanswered: another process may have answered it meanwhile. */
+  isOpen(key: string): Promise<boolean>;
   /** Everything accepted and not closed, oldest first. */
   listOpen(): Promise<readonly InboxEntry[]>;
 }
@@ -453,4 +457,18 @@ export interface Log {
   warn(fields: Readonly<Record<string, unknown>>, message: string): void;
   error(fields: Readonly<Record<string, unknown>>, message: string): void;
   child(fields: Readonly<Record<string, unknown>>): Log;
+}
+
+/** Figures for operators. Labels come from small fixed sets, never from people. */
+export interface Meter {
+  turn(
+    labels: { readonly platform: string; readonly kind: string; readonly outcome: string },
+    seconds: number,
+  ): void;
+  /** From the start of a turn to its first words on the way to the platform. */
+  firstText(labels: { readonly platform: string }, seconds: number): void;
+  call(
+    labels: { readonly operation: string; readonly outcome: string; readonly model: string },
+    usage: Usage,
+  ): void;
 }

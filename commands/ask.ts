@@ -1,0 +1,21 @@
+import { defineCommand } from "../src/assistant/commands.ts";
+
+export default defineCommand({
+  name: "ask",
+  description: "Ask the model one question, with a picture if you like",
+  options: {
+    prompt: { kind: "string", description: "What you want to know", required: true },
+    image: { kind: "attachment", accepts: "image", description: "A picture to look at" },
+    model: {
+      kind: "string",
+      description: "Another model than the usual one",
+      completes: "models",
+      maxChars: 200,
+    },
+    private: { kind: "boolean", description: "Only you see the answer" },
+  },
+  visibility: "public",
+  messageCommand: { label: "Ask about this", takes: "prompt" },
+  run: ({ options, services }) =>
+    services.answer({ text: options.prompt, image: options.image, model: options.model }),
+});

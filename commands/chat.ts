@@ -1,0 +1,24 @@
+import { defineCommand } from "../src/assistant/commands.ts";
+
+export default defineCommand({
+  name: "chat",
+  description: "Open a thread to talk with the model; every message in it is answered",
+  options: {
+    message: { kind: "string", description: "What you want to begin with" },
+    model: {
+      kind: "string",
+      description: "The model for this conversation",
+      completes: "models",
+      maxChars: 200,
+    },
+  },
+  visibility: "public",
+  run: async ({ options, services }) => {
+    await services.openConversation({ message: options.message, model: options.model });
+    await services.say(
+      options.message === undefined
+        ? "The conversation is open. Write your first message in its thread."
+        : "The conversation is open. Go on in its thread.",
+    );
+  },
+});

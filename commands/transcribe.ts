@@ -1,0 +1,20 @@
+import { defineCommand } from "../src/assistant/commands.ts";
+
+export default defineCommand({
+  name: "transcribe",
+  description: "Turn a voice note or recording into text",
+  options: {
+    file: { kind: "attachment", accepts: "audio", description: "The recording", required: true },
+    language: { kind: "string", description: "Its language, as a code such as en or de", maxChars: 16 },
+    hint: { kind: "string", description: "Names and terms that occur in it", maxChars: 1000 },
+    model: {
+      kind: "string",
+      description: "Another model than the usual one",
+      completes: "models",
+      maxChars: 200,
+    },
+  },
+  visibility: "public",
+  messageCommand: { label: "Transcribe", takes: "file" },
+  run: ({ options, services }) => services.transcribe(options),
+});

@@ -1,0 +1,403 @@
+import { createCommandServices } from "./command-services.ts";
+import { parseOptions, type Command } from "./commands.ts";
+import { createTokenFactors } from "./context-window.ts";
+import { isParleyError, ParleyError } from "./errors.ts";
+import { createModelChoice, suggestModels, type ModelSettings } from "./model-choice.ts";
+import { isWorthRetrying, toNotice } from "./notices.ts";
+import { estimatePartsTokens, messageIds, textOf, withoutRetriedAttempts } from "./stored-messages.ts";
+import { runTurn, type TurnOutcome, type TurnRoom } from "./turn.ts";
+import type {
+  CommandCall,
+  ConversationQueue,
+  Conversations,
+  Gateway,
+  Inbox,
+  InboxEntry,
+  IncomingEvent,
+  IncomingMessage,
+  Log,
+  Meter,
+  Platform,
+  Receiver,
+  Reply,
+  ReplyAddress,
+  TurnProgress,
+} from "./types.ts";
+
+/** An event this much older than the start that finds it is not answered late unasked, in milliseconds. */
+const tooOldMs = 60 * 60_000;
+/** A turn that ended its process this often is not started again by itself. */
+const maxAttempts = 4;
+
+export interface AssistantOptions {
+  readonly gateway: Gateway;
+  readonly conversations: Conversations;
+  readonly inbox: Inbox;
+  readonly queue: ConversationQueue;
+  readonly commands: ReadonlyMap<string, Command>;
+  readonly models: ModelSettings;
+  readonly chat: TurnRoom["chat"];
+  readonly log: Log;
+  readonly meter: Meter;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+}
+
+export interface Assistant extends Receiver {
+  /** Makes a platform's replies reachable. Call it before the platform starts. */
+  addPlatform(platform: Platform): void;
+  /** Takes up what earlier runs accepted and did not answer; call it once the platform is connected. Answers how many. */
+  recover(platformId: string): Promise<number>;
+  /** Turns that run or wait. */
+  pending(): number;
+  /**
+   * Takes nothing new, waits for running turns until the deadline, then breaks them off so that the next start
+   * takes them up. Resolves to how many were broken off.
+   */
+  stop(options: { readonly deadlineMs: number }): Promise<number>;
+}
+
+/** A turn that waits: its event, and how far an earlier run had come. */
+interface Waiting {
+  readonly event: IncomingEvent;
+  readonly progress: TurnProgress | undefined;
+  /** The other events answered by the same reply, on a recovered burst. */
+  readonly others: readonly IncomingMessage[];
+}
+
+/** What the product does: takes events in durably, answers each once, in order. @see docs/architecture.md */
+export function createAssistant(options: AssistantOptions): Assistant {
+  const { inbox, conversations, queue, log, meter } = options;
+  const models = createModelChoice(options.gateway, options.models);
+  const room: TurnRoom = {
+    gateway: options.gateway,
+    conversations,
+    models,
+    factors: createTokenFactors(),
+    meter,
+    log,
+    chat: options.chat,
+    now: options.now,
+  };
+  const platforms = new Map<string, Platform>();
+  const waiting = new Map<string, Waiting[]>();
+  const running = new Map<string, AbortController>();
+  const inHand = new Set<string>();
+  let isStopping = false;
+
+  async function receive(event: IncomingEvent): Promise<"accepted" | "duplicate"> {
+    if (isStopping) throw new ParleyError("stopping", "the process is stopping");
+    const result = await inbox.accept(event);
+    if (result === "accepted") enqueue({ event, progress: undefined, others: [] });
+    return result;
+  }
+
+  function enqueue(turn: Waiting): void {
+    const home = homeOf(turn.event);
+    inHand.add(turn.event.key);
+    for (const other of turn.others) inHand.add(other.key);
+    const line = waiting.get(home);
+    if (line === undefined) waiting.set(home, [turn]);
+    else line.push(turn);
+    queue
+      .run(home, (lease) => drain(home, lease))
+      .catch((error: unknown) => {
+        log.error({ conversation: home, err: error }, "a turn could not be run; it stays open");
+      });
+  }
+
+  /** Runs the next turn of a conversation: one call, or all messages that have come together meanwhile. */
+  async function drain(home: string, lease: AbortSignal): Promise<void> {
+    const line = waiting.get(home) ?? [];
+    const batch = takeBatch(line);
+    if (line.length === 0) waiting.delete(home);
+    const first = batch[0];
+    if (first === undefined) return;
+    const keys = batch.flatMap((turn) => [turn.event.key, ...turn.others.map((other) => other.key)]);
+    const controller = new AbortController();
+    const signal = AbortSignal.any([controller.signal, lease]);
+    running.set(home, controller);
+    try {
+      // Stopping has the rest wait for the next start; another process may have answered a recovered one.
+      if (isStopping || (first.progress !== undefined && !(await inbox.isOpen(first.event.key)))) return;
+      await runBatch(home, batch, keys, signal);
+    } finally {
+      if (running.get(home) === controller) running.delete(home);
+      for (const key of keys) inHand.delete(key);
+    }
+  }
+
+  async function runBatch(
+    home: string,
+    batch: readonly Waiting[],
+    keys: readonly string[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const first = batch[0]!;
+    const { event } = first;
+    const platform = platforms.get(event.platform);
+    if (platform === undefined) {
+      log.warn(
+        { key: event.key, platform: event.platform },
+        "an open turn belongs to a platform that is off",
+      );
+      return;
+    }
+    const attempt = (first.progress?.attempts ?? 0) + 1;
+    const last = batch.at(-1)!.event;
+    const address = first.progress?.address ?? last.address;
+    const save = (grown: ReplyAddress) => inbox.saveTurn({ keys, address: grown, attempts: attempt });
+    // A fresh single turn is recorded with its placeholder; what a crash must not forget is recorded before.
+    if (attempt > 1 || keys.length > 1) await save(address);
+    const reply = platform.openReply(address, { saveAddress: save });
+    const startedAt = performance.now();
+    let outcome: TurnOutcome | "shown" | "left-open";
+    try {
+      outcome =
+        (await showStoredAnswer(home, event, attempt, reply)) ??
+        (event.kind === "call"
+          ? await runCall(event, { home, attempt, platform, reply, signal })
+          : await runTurn(room, {
+              key: event.key,
+              attempt,
+              platform,
+              conversationId: home,
+              messages: batch
+                .flatMap((turn) => [turn.event, ...turn.others])
+                .filter((one) => one.kind === "message"),
+              reply,
+              lead: "",
+              model: batch
+                .map((turn) => (turn.event.kind === "message" ? turn.event.model : undefined))
+                .findLast(Boolean),
+              signal,
+            }));
+      await inbox.close(keys);
+    } catch (error) {
+      outcome = "left-open";
+      log.error({ key: event.key, platform: event.platform, err: error }, "a turn stays open");
+      if (
+        !isParleyError(error, "stopping") &&
+        !isParleyError(error, "platform-unreachable") &&
+        !isParleyError(error, "store-unavailable")
+      ) {
+        // The platform will not have it (no permission, channel gone): trying for ever helps nobody.
+        await inbox.close(keys);
+      }
+    }
+    meter.turn(
+      { platform: event.platform, kind: event.kind, outcome },
+      (performance.now() - startedAt) / 1000,
+    );
+  }
+
+  /** After a crash between keeping the answer and closing the turn: what is kept is shown, nothing is asked again. */
+  async function showStoredAnswer(
+    home: string,
+    event: IncomingEvent,
+    attempt: number,
+    reply: Reply,
+  ): Promise<"shown" | undefined> {
+    if (attempt === 1) return undefined;
+    const stored = await conversations.find(home, messageIds.assistant(event.key, attempt - 1));
+    if (stored?.outcome !== "complete") return undefined;
+    await reply.show();
+    reply.write(textOf(stored.parts));
+    await reply.finish({ notices: stored.notices ?? [] });
+    return "shown";
+  }
+
+  async function runCall(
+    call: CommandCall,
+    run: { home: string; attempt: number; platform: Platform; reply: Reply; signal: AbortSignal },
+  ): Promise<TurnOutcome> {
+    let outcome: TurnOutcome = "complete";
+    try {
+      const command = options.commands.get(call.name);
+      if (command === undefined) {
+        throw new ParleyError("unknown-command", "no such command", {
+          detail: {
+            command: call.name,
+            commands: [...options.commands.keys()].map((name) => `/${name}`).join(", "),
+          },
+        });
+      }
+      const values = parseOptions(command, withSubject(command, call));
+      const services = createCommandServices(room, {
+        call,
+        attempt: run.attempt,
+        platform: run.platform,
+        conversationId: run.home,
+        reply: run.reply,
+        signal: run.signal,
+        receive,
+        ended: (ended) => {
+          outcome = ended;
+        },
+      });
+      await command.run({ call, options: values, services });
+      return outcome;
+    } catch (error) {
+      return await concludeCallFailure(call, run, error);
+    }
+  }
+
+  async function concludeCallFailure(
+    call: CommandCall,
+    run: { home: string; attempt: number; reply: Reply },
+    error: unknown,
+  ): Promise<TurnOutcome> {
+    if (isParleyError(error, "stopping")) throw error;
+    log.warn({ key: call.key, command: call.name, err: error }, "a command did not end well");
+    const text = toNotice(error);
+    if (call.inConversation && !call.isPrivate && !isParleyError(error, "store-unavailable")) {
+      await conversations.append(run.home, {
+        id: messageIds.assistant(call.key, run.attempt),
+        role: "assistant",
+        parts: [],
+        createdAt: options.now(),
+        estimatedTokens: estimatePartsTokens([]),
+        outcome: "failed",
+        notices: [text],
+      });
+    }
+    await run.reply.show();
+    if (isParleyError(error, "cancelled")) {
+      await run.reply.finish({ notices: [text] });
+      return "cancelled";
+    }
+    await run.reply.fail({ text, ...(isWorthRetrying(error) ? { retryKey: call.key } : {}) });
+    return "failed";
+  }
+
+  async function recover(platformId: string): Promise<number> {
+    const open = (await inbox.listOpen()).filter(
+      (entry) => entry.event.platform === platformId && !inHand.has(entry.event.key),
+    );
+    const byKey = new Map(open.map((entry) => [entry.event.key, entry]));
+    const joined = new Set(open.flatMap((entry) => entry.turn?.keys.slice(1) ?? []));
+    let taken = 0;
+    for (const entry of open) {
+      if (joined.has(entry.event.key)) continue;
+      taken++;
+      await takeUp(entry, byKey);
+    }
+    return taken;
+  }
+
+  async function takeUp(entry: InboxEntry, byKey: ReadonlyMap<string, InboxEntry>): Promise<void> {
+    const { event, turn } = entry;
+    const others = (turn?.keys.slice(1) ?? []).flatMap((key) => {
+      const other = byKey.get(key)?.event;
+      return other?.kind === "message" ? [other] : [];
+    });
+    const progress: TurnProgress = turn ?? { keys: [event.key], address: event.address, attempts: 0 };
+    const isTooOld = options.now() - entry.acceptedAt > tooOldMs;
+    if (!isTooOld && progress.attempts < maxAttempts) {
+      enqueue({ event, progress, others });
+      return;
+    }
+    await seal(event, progress);
+  }
+
+  /** Ends a reply that will not be answered by itself any more, with a Retry button. */
+  async function seal(event: IncomingEvent, progress: TurnProgress): Promise<void> {
+    const platform = platforms.get(event.platform);
+    if (platform === undefined) return;
+    try {
+      const reply = platform.openReply(progress.address, {
+        saveAddress: (address) => inbox.saveTurn({ ...progress, address }),
+      });
+      await reply.show();
+      await reply.fail({ text: toNotice(new ParleyError("too-old", "sealed")), retryKey: event.key });
+    } catch (error) {
+      log.warn({ key: event.key, err: error }, "a reply that is too old could not be sealed");
+    }
+    await inbox.close(progress.keys);
+  }
+
+  async function retry(retryKey: string): Promise<"accepted" | "gone"> {
+    if (isStopping) throw new ParleyError("stopping", "the process is stopping");
+    if (inHand.has(retryKey)) return "accepted";
+    const entry = await inbox.reopen(retryKey);
+    if (entry === undefined) return "gone";
+    const progress: TurnProgress = entry.turn ?? {
+      keys: [retryKey],
+      address: entry.event.address,
+      attempts: 1,
+    };
+    const others: IncomingMessage[] = [];
+    for (const key of progress.keys.slice(1)) {
+      const other = (await inbox.reopen(key))?.event;
+      if (other?.kind === "message") others.push(other);
+    }
+    enqueue({ event: entry.event, progress, others });
+    return "accepted";
+  }
+
+  async function stop({ deadlineMs }: { readonly deadlineMs: number }): Promise<number> {
+    isStopping = true;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<"late">((resolve) => {
+      timer = setTimeout(resolve, deadlineMs, "late");
+    });
+    const first = await Promise.race([queue.idle(), late]);
+    clearTimeout(timer);
+    if (first !== "late") return 0;
+    const broken = running.size;
+    for (const controller of running.values())
+      controller.abort(new ParleyError("stopping", "the process is stopping"));
+    await queue.idle();
+    return broken;
+  }
+
+  return {
+    receive,
+    recover,
+    retry,
+    stop,
+    addPlatform(platform) {
+      platforms.set(platform.id, platform);
+    },
+    pending: () => inHand.size,
+    knows: (conversationId) => conversations.exists(conversationId),
+    cancel(conversationId) {
+      const controller = running.get(conversationId);
+      controller?.abort(new ParleyError("cancelled", "a person stopped it"));
+      return controller !== undefined;
+    },
+    suggestModels: (query) => suggestModels(options.gateway.knownModels(), query),
+    async history(conversationId, { maxMessages }) {
+      return withoutRetriedAttempts(await conversations.recent(conversationId, { maxMessages }));
+    },
+    conversations: (prefix) => conversations.list(prefix, { max: 200 }),
+    readBlob: (conversationId, hash) => conversations.getBlob(conversationId, hash),
+  };
+}
+
+/** The conversation an event is kept in: a private or lone call has one of its own, which nobody waits for. */
+function homeOf(event: IncomingEvent): string {
+  if (event.kind === "message") return event.conversationId;
+  return event.inConversation && !event.isPrivate ? event.conversationId : event.key;
+}
+
+/** Takes the next turn off the line: a call or recovered turn alone, else all fresh messages up to the next of those. */
+function takeBatch(line: Waiting[]): Waiting[] {
+  const isFresh = (turn: Waiting | undefined) =>
+    turn?.event.kind === "message" && turn.progress === undefined;
+  if (!isFresh(line[0])) return line.splice(0, 1);
+  const end = line.findIndex((turn) => !isFresh(turn));
+  return line.splice(0, end === -1 ? line.length : end);
+}
+
+/** A message command fills the options it can from the message it was used on. */
+function withSubject(command: Command, call: CommandCall): CommandCall["options"] {
+  if (call.subject === undefined || command.messageCommand?.takes !== "file") return call.options;
+  const file = Object.entries(command.options).find(([, option]) => option.kind === "attachment");
+  const name = file?.[0];
+  const first = call.subject.attachments[0];
+  if (name === undefined || call.options[name] !== undefined || first === undefined) return call.options;
+  const accepts = file?.[1].kind === "attachment" ? file[1].accepts : undefined;
+  const fitting = call.subject.attachments.find((one) => one.mediaType?.startsWith(`${accepts}/`)) ?? first;
+  return { ...call.options, [name]: fitting };
+}

@@ -1,0 +1,170 @@
+import { isParleyError, type ErrorCode, type ParleyError } from "./errors.ts";
+
+/** The words of an error for the person who asked: what went wrong and what to do. One or two plain sentences. */
+export function toNotice(error: unknown): string {
+  if (!isParleyError(error)) return wordsOf("internal", {}, undefined);
+  return wordsOf(error.code, error.detail, error.retryAfterMs);
+}
+
+/** Whether the same thing may well work in a moment, so that a Retry button makes sense. */
+export function isWorthRetrying(error: unknown): boolean {
+  if (!isParleyError(error)) return true;
+  switch (error.code) {
+    case "store-unavailable":
+    case "stopping":
+    case "internal":
+    case "gateway-unreachable":
+    case "gateway-unauthorized":
+    case "gateway-payment":
+    case "gateway-rate-limited":
+    case "gateway-timeout":
+    case "gateway-error":
+    case "gateway-bad-answer":
+    case "gateway-empty-answer":
+    case "gateway-interrupted":
+    case "platform-unreachable":
+    case "too-old":
+    case "cancelled":
+      return true;
+    case "config":
+    case "store-corrupt":
+    case "store-newer":
+    case "gateway-bad-request":
+    case "gateway-unknown-model":
+    case "gateway-context-length":
+    case "gateway-refused":
+    case "gateway-unsupported":
+    case "attachment-too-large":
+    case "attachment-empty":
+    case "attachment-unreadable":
+    case "attachment-blocked":
+    case "attachment-gone":
+    case "unknown-command":
+    case "invalid-option":
+    case "platform-unauthorized":
+    case "platform-forbidden":
+    case "platform-rejected":
+      return false;
+  }
+}
+
+function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: number | undefined): string {
+  const model = detail["model"] === undefined ? "The model" : `The model ${detail["model"]}`;
+  const file = detail["name"] === undefined ? "The file" : `${detail["name"]}`;
+  const said = detail["gatewayMessage"] === undefined ? "" : ` It says: ${detail["gatewayMessage"]}`;
+  const later = retryAfterMs === undefined ? "in a moment" : `in ${toDuration(retryAfterMs)}`;
+  switch (code) {
+    case "config":
+      return "Parley is not set up rightly. Ask your admin to look at its log.";
+    case "stopping":
+      return "Parley is restarting. Your message is kept; the answer comes when it is back.";
+    case "internal":
+      return "Something went wrong inside Parley. Try again; if it stays so, ask your admin to look at the log.";
+    case "store-unavailable":
+      return "Parley cannot reach its store right now, so nothing would be kept. Try again in a moment.";
+    case "store-corrupt":
+      return "Parley's store is damaged. Ask your admin to restore a backup.";
+    case "store-newer":
+      return "Parley's store was written by a newer version. Ask your admin to update Parley.";
+    case "gateway-unreachable":
+      return `The model gateway cannot be reached. Try again ${later}.`;
+    case "gateway-unauthorized":
+      return "The model gateway does not accept Parley's key. Ask your admin to check GATEWAY_API_KEY.";
+    case "gateway-payment":
+      return `The model gateway's account has run out of credit or budget. Ask your admin.${said}`;
+    case "gateway-rate-limited":
+      return `The model gateway is asked too much just now. Try again ${later}.`;
+    case "gateway-bad-request":
+      return `The model gateway did not accept the request.${said}`;
+    case "gateway-unknown-model": {
+      const suggestion = detail["suggestion"] === undefined ? "" : ` Did you mean ${detail["suggestion"]}?`;
+      return `There is no model ${detail["model"] ?? "of that name"}.${suggestion} /models lists what there is.`;
+    }
+    case "gateway-context-length":
+      return `This is more than ${detail["model"] ?? "the model"} can read at once. Shorten it, or start a new conversation.`;
+    case "gateway-refused":
+      return `${model} declined to answer this.${said}`;
+    case "gateway-timeout":
+      return `${model} took too long and was stopped. Try again ${later}.`;
+    case "gateway-error":
+      return `The model gateway has a problem of its own. Try again ${later}.${said}`;
+    case "gateway-bad-answer":
+      return `The model gateway sent something that is no answer. Try again ${later}.`;
+    case "gateway-empty-answer":
+      return `${model} answered nothing. Try again, or say it differently.`;
+    case "gateway-interrupted":
+      return "The answer broke off. What had arrived is kept above.";
+    case "gateway-unsupported":
+      return `${detail["problem"] ?? "No model of the gateway can do this"}. /models lists what there is.`;
+    case "attachment-too-large":
+      return `${file} is too large${detail["maxBytes"] === undefined ? "" : `: at most ${toSize(Number(detail["maxBytes"]))}`}.`;
+    case "attachment-empty":
+      return `${file} is empty.`;
+    case "attachment-unreadable":
+      return `${file} could not be read${detail["problem"] === undefined ? "" : `: ${detail["problem"]}`}.`;
+    case "attachment-blocked":
+      return `${file} stands at an address that Parley does not open. Upload the file itself.`;
+    case "attachment-gone":
+      return `${file} is no longer there. Upload it again.`;
+    case "unknown-command":
+      return `There is no command /${detail["command"] ?? ""}. There are: ${detail["commands"] ?? "none"}.`;
+    case "invalid-option": {
+      const option = detail["option"] === undefined ? "" : ` ${detail["option"]}:`;
+      const usage = detail["usage"] === undefined ? "" : ` Write it like this: ${detail["usage"]}`;
+      return `/${detail["command"] ?? "command"}${option} ${detail["problem"] ?? "is not right"}.${usage}`;
+    }
+    case "platform-unauthorized":
+      return "The platform does not accept Parley's token. Ask your admin to check it.";
+    case "platform-forbidden":
+      return `Parley may not do this here${detail["permission"] === undefined ? "" : `: it lacks ${detail["permission"]}`}. Ask your admin.`;
+    case "platform-unreachable":
+      return `The chat platform could not be reached. Try again ${later}.`;
+    case "platform-rejected":
+      return "The chat platform did not take the answer. Ask your admin to look at the log.";
+    case "cancelled":
+      return "Stopped.";
+    case "too-old":
+      return "Parley was away when this came in, and did not answer late without asking.";
+  }
+}
+
+/** A size for people: `25 MB`, `900 KB`. */
+export function toSize(bytes: number): string {
+  if (bytes >= 1_000_000) return `${Math.round(bytes / 100_000) / 10} MB`;
+  return `${Math.max(1, Math.round(bytes / 1000))} KB`;
+}
+
+function toDuration(ms: number): string {
+  const seconds = Math.max(1, Math.ceil(ms / 1000));
+  if (seconds < 90) return seconds === 1 ? "a second" : `${seconds} seconds`;
+  return `${Math.ceil(seconds / 60)} minutes`;
+}
+
+/** What is said when earlier messages did not fit the model. */
+export function contextCutNotice(sent: number, cut: number | "more"): string {
+  const left =
+    cut === "more" ? "earlier ones were" : cut === 1 ? "1 earlier one was" : `${cut} earlier ones were`;
+  return `Only the last ${sent === 1 ? "message was" : `${sent} messages were`} sent to the model; ${left} left out.`;
+}
+
+/** What is said of files that were not read. */
+export function unreadNotice(name: string, reason: string): string {
+  return `Not read: ${name} (${reason}).`;
+}
+
+/** What is said when a picture of the conversation was not sent along. */
+export function imagesLeftOutNotice(count: number, reason: string): string {
+  return `${count === 1 ? "1 picture was" : `${count} pictures were`} not sent to the model: ${reason}.`;
+}
+
+/** What is said when an answer ended for another reason than being complete. */
+export function endedEarlyNotice(reason: "length" | "filtered" | "other"): string {
+  switch (reason) {
+    case "length":
+      return "The answer reached its length limit and may be unfinished.";
+    case "filtered":
+      return "The provider cut this answer off by its content rules.";
+    case "other":
+      return "The model ended this answer for a reason that it did not name; it may be unfinished.";
+  }
+}

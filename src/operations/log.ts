@@ -1,0 +1,61 @@
+import { pino, stdSerializers, type Level } from "pino";
+import { ParleyError } from "../assistant/errors.ts";
+import type { Log } from "../assistant/types.ts";
+
+export interface LogOptions {
+  readonly level: Level | "silent";
+  /** Tokens and keys: wherever one occurs in a line it is replaced, whatever field it stands in. */
+  readonly secrets: readonly string[];
+  /** Takes finished lines. */
+  write(line: string): void;
+}
+
+/**
+ * Structured log, one JSON object a line. No line ever holds one of the secrets, a bearer header or the query of
+ * a URL: signed addresses are as good as tokens.
+ */
+export function createLog(options: LogOptions): Log {
+  const scrub = createScrubber(options.secrets);
+  return pino(
+    {
+      level: options.level,
+      base: null,
+      timestamp: () => `,"time":"${new Date().toISOString()}"`,
+      formatters: { level: (label) => ({ level: label }) },
+      serializers: { err: toLoggable },
+    },
+    {
+      write: (line: string) => {
+        options.write(scrub(line));
+      },
+    },
+  );
+}
+
+/** Replaces secrets, bearer headers and URL queries in a text. */
+export function createScrubber(secrets: readonly string[]): (text: string) => string {
+  const known = secrets
+    .filter((secret) => secret.length >= 4)
+    .map((secret) => JSON.stringify(secret).slice(1, -1));
+  return (text) => {
+    let clean = text;
+    for (const secret of known) clean = clean.replaceAll(secret, "[secret]");
+    return clean
+      .replace(/\b(Bearer|Bot)\s+[\w.~+/=-]{8,}/g, "$1 [secret]")
+      .replace(/(https?:\/\/[^\s"'\\?#]+)\?[^\s"'\\]*/g, "$1?[query]")
+      .replace(/(\w+:\/\/)[^\s/@"']+@/g, "$1[secret]@");
+  };
+}
+
+function toLoggable(error: unknown): unknown {
+  if (error instanceof ParleyError) {
+    return {
+      code: error.code,
+      message: error.message,
+      ...(Object.keys(error.detail).length === 0 ? {} : { detail: error.detail }),
+      ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs }),
+      ...(error.cause === undefined ? {} : { cause: toLoggable(error.cause) }),
+    };
+  }
+  return error instanceof Error ? stdSerializers.err(error) : String(error);
+}

@@ -1,0 +1,93 @@
+import type { Counter, Histogram, Registry } from "prom-client";
+import type { Meter } from "../assistant/types.ts";
+
+/** A {@link Meter} that can be read in the Prometheus text format. */
+export interface Metrics extends Meter {
+  text(): Promise<{ readonly body: string; readonly contentType: string }>;
+}
+
+interface Instruments {
+  readonly registry: Registry;
+  readonly turns: Histogram;
+  readonly firstText: Histogram;
+  readonly calls: Counter;
+  readonly tokens: Counter;
+  readonly cost: Counter;
+}
+
+/** Figures of the process. The library is loaded on first use: an idle bot does not carry it. */
+export function createMetrics(): Metrics {
+  let loading: Promise<Instruments> | undefined;
+  const instruments = (): Promise<Instruments> => (loading ??= load());
+  const record = (write: (to: Instruments) => void): void => {
+    void instruments().then(write);
+  };
+  return {
+    turn(labels, seconds) {
+      record(({ turns }) => {
+        turns.observe(labels, seconds);
+      });
+    },
+    firstText(labels, seconds) {
+      record(({ firstText }) => {
+        firstText.observe(labels, seconds);
+      });
+    },
+    call({ operation, outcome, model }, usage) {
+      record(({ calls, tokens, cost }) => {
+        calls.inc({ operation, outcome });
+        if (usage.promptTokens !== undefined) tokens.inc({ model, direction: "in" }, usage.promptTokens);
+        if (usage.completionTokens !== undefined)
+          tokens.inc({ model, direction: "out" }, usage.completionTokens);
+        if (usage.costUsd !== undefined)
+          cost.inc({ model, estimated: String(usage.isEstimated) }, usage.costUsd);
+      });
+    },
+    async text() {
+      const { registry } = await instruments();
+      return { body: await registry.metrics(), contentType: registry.contentType };
+    },
+  };
+}
+
+async function load(): Promise<Instruments> {
+  const { Counter, Histogram, Registry, collectDefaultMetrics } = await import("prom-client");
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const registers = [registry];
+  return {
+    registry,
+    turns: new Histogram({
+      name: "parley_turn_seconds",
+      help: "Time from a turn's start to its shown end",
+      labelNames: ["platform", "kind", "outcome"],
+      buckets: [0.1, 0.3, 1, 3, 10, 30, 100, 300],
+      registers,
+    }),
+    firstText: new Histogram({
+      name: "parley_first_text_seconds",
+      help: "Time from a turn's start to its first words on the way to the platform",
+      labelNames: ["platform"],
+      buckets: [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30],
+      registers,
+    }),
+    calls: new Counter({
+      name: "parley_gateway_calls_total",
+      help: "Gateway operations by how they ended",
+      labelNames: ["operation", "outcome"],
+      registers,
+    }),
+    tokens: new Counter({
+      name: "parley_tokens_total",
+      help: "Tokens as counted by the gateway, estimated where it does not say",
+      labelNames: ["model", "direction"],
+      registers,
+    }),
+    cost: new Counter({
+      name: "parley_cost_usd_total",
+      help: "Cost of gateway calls in US dollars",
+      labelNames: ["model", "estimated"],
+      registers,
+    }),
+  };
+}

@@ -1,0 +1,79 @@
+import { readFile } from "node:fs/promises";
+import { describe, expect, it } from "vitest";
+import { isParleyError } from "../../src/assistant/errors.ts";
+import { parseConfig, settings } from "../../src/config.ts";
+
+function problemsOf(environment: Record<string, string>): string {
+  try {
+    parseConfig(environment);
+  } catch (error) {
+    if (isParleyError(error, "config")) return error.message;
+    throw error;
+  }
+  throw new Error("the settings were accepted");
+}
+
+describe("parseConfig", () => {
+  it("needs nothing: page, embedded gateway and embedded store are on", () => {
+    const config = parseConfig({});
+    expect(config).toMatchObject({
+      isPageOn: true,
+      isDiscordOn: false,
+      isSlackOn: false,
+      isGatewayEmbedded: true,
+      PORT: 3000,
+      HOST: "127.0.0.1",
+      STORE_URL: "sqlite:data/parley.db",
+      GATEWAY_FIRST_EVENT_TIMEOUT_MS: 60_000,
+      GATEWAY_IDLE_TIMEOUT_MS: 30_000,
+      GATEWAY_TOTAL_TIMEOUT_MS: 600_000,
+    });
+    expect(Object.isFrozen(config)).toBe(true);
+  });
+
+  it("counts an empty variable as not set", () => {
+    expect(parseConfig({ DISCORD_TOKEN: "", PORT: " " })).toMatchObject({ isDiscordOn: false, PORT: 3000 });
+  });
+
+  it("turns the page off when a platform is on, unless asked", () => {
+    expect(parseConfig({ DISCORD_TOKEN: "t" }).isPageOn).toBe(false);
+    expect(parseConfig({ DISCORD_TOKEN: "t", PAGE: "on" }).isPageOn).toBe(true);
+  });
+
+  it("tells every problem at once, each with its variable and the mend, and no value", () => {
+    const message = problemsOf({
+      PORT: "seventy",
+      CHAT_TEMPERATURE: "2.1",
+      GATEWAY_BASE_URL: "localhost:8000",
+      SLACK_BOT_TOKEN: "xapp-secret-value",
+      STORE_URL: "mongodb://x",
+      PAGE: "maybe",
+    });
+    expect(message).toContain("PORT must be a number");
+    expect(message).toContain("CHAT_TEMPERATURE must be at most 2");
+    expect(message).toContain("GATEWAY_BASE_URL must be an http:// or https:// address");
+    expect(message).toContain("SLACK_BOT_TOKEN must be the bot token, which starts with xoxb-");
+    expect(message).toContain("STORE_URL must be sqlite:<file>, redis://… or rediss://…");
+    expect(message).toContain("PAGE must be one of auto, on, off");
+    expect(message).not.toContain("secret-value");
+  });
+
+  it("asks for the second Slack token when one is given", () => {
+    expect(problemsOf({ SLACK_BOT_TOKEN: "xoxb-1" })).toContain("SLACK_APP_TOKEN is needed");
+    expect(problemsOf({ SLACK_APP_TOKEN: "xapp-1" })).toContain("SLACK_BOT_TOKEN is needed");
+  });
+});
+
+describe(".env.example", () => {
+  it("names every setting once and no other, and is itself accepted", async () => {
+    const lines = (await readFile(".env.example", "utf8"))
+      .split("\n")
+      .filter((line) => /^[A-Z_]+=/.test(line));
+    const entries = lines.map((line): [string, string] => [
+      line.slice(0, line.indexOf("=")),
+      line.slice(line.indexOf("=") + 1),
+    ]);
+    expect(entries.map(([name]) => name).sort()).toEqual(Object.keys(settings).sort());
+    expect(parseConfig(Object.fromEntries(entries))).toEqual(parseConfig({}));
+  });
+});
