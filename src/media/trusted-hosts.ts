@@ -1,0 +1,24 @@
+/** A host that files come from by agreement: a platform's own, or the configured gateway's. */
+export interface TrustedHost {
+  /** Exact `cdn.example.com`, with a port `127.0.0.1:8787`, or `*.slack.com` (its subdomains and itself). */
+  readonly host: string;
+  /** Plain http is fine there (a server on this machine). Default false. */
+  readonly allowHttp?: boolean;
+  /** Value of the Authorization header; sent to this host and to no other. */
+  readonly authorization?: string;
+}
+
+const defaultPorts: Readonly<Record<string, string>> = { "http:": "80", "https:": "443" };
+
+/** The entry that covers an address; `undefined`: it is a stranger's. A host without port means the default one. */
+export function trustedHostOf(url: URL, trusted: readonly TrustedHost[]): TrustedHost | undefined {
+  return trusted.find((entry) => covers(entry.host.toLowerCase(), url));
+}
+
+function covers(host: string, url: URL): boolean {
+  const defaultPort = defaultPorts[url.protocol];
+  const [, name = host, port = defaultPort] = /^(.*?)(?::(\d+))?$/.exec(host) ?? [];
+  if ((url.port === "" ? defaultPort : url.port) !== port) return false;
+  if (!name.startsWith("*.")) return url.hostname === name;
+  return url.hostname === name.slice(2) || url.hostname.endsWith(name.slice(1));
+}
