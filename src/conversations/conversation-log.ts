@@ -1,0 +1,182 @@
+import { createHash } from "node:crypto";
+import type {
+  Conversations,
+  ConversationSettings,
+  ConversationSummary,
+  StoredMessage,
+} from "../assistant/types.ts";
+import { ParleyError } from "../assistant/errors.ts";
+import type { BlobStore } from "./blobs.ts";
+import { createKeyedQueue } from "./keyed-queue.ts";
+import type { Change, KeyValueStore } from "./key-value.ts";
+import { places, platformOf, rankings } from "./places.ts";
+import { createSlots } from "./slots.ts";
+import { toTitle } from "./title.ts";
+
+export interface ConversationLogOptions {
+  readonly store: KeyValueStore;
+  readonly blobs: BlobStore;
+  /** How long a message is kept. Default: for ever. */
+  readonly retentionMs?: number | undefined;
+}
+
+const dayMs = 24 * 60 * 60 * 1000;
+
+/** Losing this often to other processes in a row means that something is badly wrong. */
+const maxConflicts = 10_000;
+
+/**
+ * The log of every conversation over a key-value store: one entry a message ("slot"), written set-if-absent
+ * together with its id and the new end, so that writers in several processes lose nothing and an append costs the
+ * same however long the conversation is.
+ */
+export function createConversationLog(options: ConversationLogOptions): Conversations {
+  const { store, blobs, retentionMs } = options;
+  // What says where a conversation ends must outlive its messages: without it, numbering would begin again at 0.
+  const outlivingMs = retentionMs === undefined ? undefined : retentionMs + dayMs;
+  const slots = createSlots(store);
+  // Appends of one process take turns, so that they do not race each other for the same slot.
+  const writers = createKeyedQueue();
+  const announced = new Set<string>();
+
+  const touch = (conversationId: string): Change[] => {
+    const platform = platformOf(conversationId);
+    const ranking = rankings.conversations(platform);
+    const changes: Change[] = [{ kind: "rank", ranking, member: conversationId, score: Date.now() }];
+    if (!announced.has(platform))
+      changes.push({ kind: "rank", ranking: rankings.platforms, member: platform, score: 0 });
+    return changes;
+  };
+
+  const append = async (conversationId: string, message: StoredMessage) => {
+    const id = places.messageId(conversationId, message.id);
+    let position = await slots.hintedEnd(conversationId);
+    for (let conflict = 0; conflict < maxConflicts; conflict++) {
+      const slot = places.slot(conversationId, position);
+      const taken = await store.writeIfAbsent(
+        [id, slot],
+        [
+          { kind: "set", at: slot, value: message, ttlMs: retentionMs },
+          { kind: "set", at: id, value: position, ttlMs: retentionMs },
+          { kind: "set", at: places.head(conversationId), value: { next: position + 1 }, ttlMs: outlivingMs },
+          ...(outlivingMs === undefined
+            ? []
+            : [{ kind: "keep", at: places.settings(conversationId), ttlMs: outlivingMs } as const]),
+          ...touch(conversationId),
+        ],
+      );
+      if (taken === undefined) {
+        announced.add(platformOf(conversationId));
+        return "appended";
+      }
+      if (taken === id) return "duplicate";
+      position = await slots.firstFree(conversationId, position + 1);
+    }
+    throw new ParleyError("store-unavailable", "other processes kept taking the end of the conversation");
+  };
+
+  const readSettings = async (conversationId: string) => {
+    const { space, key } = places.settings(conversationId);
+    return store.get<ConversationSettings>(space, key);
+  };
+
+  const exists = async (conversationId: string) => {
+    const [settings, [hasHead]] = await Promise.all([
+      readSettings(conversationId),
+      store.hasMany("head", [places.head(conversationId).key]),
+    ]);
+    return settings !== undefined || hasHead === true;
+  };
+
+  return {
+    async append(conversationId, message) {
+      return writers.run(conversationId, () => append(conversationId, message));
+    },
+    async recent(conversationId, { maxMessages }) {
+      return slots.last(conversationId, maxMessages);
+    },
+    async find(conversationId, messageId) {
+      const id = places.messageId(conversationId, messageId);
+      const position = await store.get<number>(id.space, id.key);
+      return position === undefined ? undefined : slots.at(conversationId, position);
+    },
+    exists,
+    async settings(conversationId) {
+      return (await readSettings(conversationId)) ?? {};
+    },
+    async saveSettings(conversationId, settings) {
+      await writers.run(conversationId, async () => {
+        const isNew = !(await exists(conversationId));
+        const merged = { ...(await readSettings(conversationId)), ...settings };
+        await store.write([
+          { kind: "set", at: places.settings(conversationId), value: merged, ttlMs: outlivingMs },
+          ...(isNew ? touch(conversationId) : []),
+        ]);
+      });
+    },
+    async list(prefix, { max }) {
+      const found = await newest(store, prefix, max);
+      return summarize(store, found);
+    },
+    async putBlob(conversationId, bytes, mediaType) {
+      const hash = createHash("sha256").update(bytes).digest("hex");
+      await store.write([
+        { kind: "rank", ranking: rankings.blobs(conversationId), member: hash, score: Date.now() },
+      ]);
+      await blobs.put(conversationId, hash, { bytes, mediaType }, outlivingMs);
+      return { hash, mediaType, sizeBytes: bytes.byteLength };
+    },
+    async getBlob(conversationId, hash) {
+      return blobs.get(conversationId, hash);
+    },
+  };
+}
+
+type Found = Omit<ConversationSummary, "title">;
+
+async function newest(store: KeyValueStore, prefix: string, max: number): Promise<Found[]> {
+  const platforms = prefix.includes(":")
+    ? [platformOf(prefix)]
+    : (await store.backend.ranking(rankings.platforms, { order: "lowest-first", offset: 0, max: 1000 })).map(
+        ({ member }) => member,
+      );
+  const found: Found[] = [];
+  for (const platform of platforms) {
+    let taken = 0;
+    for (let offset = 0; taken < max; offset += 200) {
+      const ranking = rankings.conversations(platform);
+      const page = await store.backend.ranking(ranking, { order: "highest-first", offset, max: 200 });
+      if (page.length === 0) break;
+      for (const { member, score } of page) {
+        if (taken === max || !member.startsWith(prefix)) continue;
+        found.push({ conversationId: member, updatedAt: score });
+        taken++;
+      }
+    }
+  }
+  return found.sort((a, b) => b.updatedAt - a.updatedAt).slice(0, max);
+}
+
+/** Titles that were given, else the beginning of what was said first. Three round trips, however many there are. */
+async function summarize(store: KeyValueStore, found: readonly Found[]): Promise<ConversationSummary[]> {
+  const ids = found.map(({ conversationId }) => conversationId);
+  const [settings, heads, firsts] = await Promise.all([
+    store.getMany<ConversationSettings>(
+      "settings",
+      ids.map((id) => places.settings(id).key),
+    ),
+    store.hasMany(
+      "head",
+      ids.map((id) => places.head(id).key),
+    ),
+    store.getMany<StoredMessage>(
+      "slot",
+      ids.map((id) => places.slot(id, 0).key),
+    ),
+  ]);
+  return found.flatMap((summary, index) => {
+    // Expired since it was ranked.
+    if (heads[index] !== true && settings[index] === undefined) return [];
+    return [{ ...summary, title: settings[index]?.title ?? toTitle(firsts[index]) }];
+  });
+}

@@ -1,0 +1,46 @@
+import { createHash } from "node:crypto";
+import type { Place } from "./backend.ts";
+
+/** Where the entries of a conversation lie. Ids hold anything, so `/` and `%` in them are escaped. */
+export const places = {
+  head: (conversationId: string): Place => ({ space: "head", key: escapeId(conversationId) }),
+  settings: (conversationId: string): Place => ({ space: "settings", key: escapeId(conversationId) }),
+  slot: (conversationId: string, position: number): Place => ({
+    space: "slot",
+    // Padded so that a sorted walk goes through them in order.
+    key: `${escapeId(conversationId)}/${String(position).padStart(10, "0")}`,
+  }),
+  messageId: (conversationId: string, messageId: string): Place => ({
+    space: "id",
+    key: `${escapeId(conversationId)}/${messageId}`,
+  }),
+  blob: (conversationId: string, hash: string): Place => ({
+    space: "blob",
+    key: `${folderOf(conversationId)}/${hash}`,
+  }),
+} as const;
+
+export const rankings = {
+  /** Platforms that have conversations. */
+  platforms: "platforms",
+  /** A platform's conversations by the time they were last spoken in. */
+  conversations: (platform: string) => `conversations:${platform}`,
+  /** Hashes of a conversation's blobs. */
+  blobs: (conversationId: string) => `blobs:${folderOf(conversationId)}`,
+  /** Keys of accepted events that are not answered yet, in order of acceptance. */
+  inbox: "inbox",
+} as const;
+
+/** The first part of a conversation's id. */
+export function platformOf(conversationId: string): string {
+  return conversationId.split(":", 1)[0] ?? "";
+}
+
+/** A folder name that no conversation id, however odd, can lead out of. */
+export function folderOf(conversationId: string): string {
+  return createHash("sha256").update(conversationId).digest("hex").slice(0, 32);
+}
+
+function escapeId(id: string): string {
+  return id.replaceAll("%", "%25").replaceAll("/", "%2F");
+}

@@ -1,0 +1,87 @@
+import type { StoredMessage } from "../assistant/types.ts";
+import type { KeyValueStore } from "./key-value.ts";
+import { places } from "./places.ts";
+
+/** What is left of a message that was forgotten: its place stays taken, so that nothing moves up. */
+export interface Tombstone {
+  readonly forgotten: true;
+}
+
+export type Slot = StoredMessage | Tombstone;
+
+/** Reads of a conversation's numbered entries. */
+export interface Slots {
+  /** Where the next message probably goes. */
+  hintedEnd(conversationId: string): Promise<number>;
+  /** The first position from `from` on that nobody has taken. */
+  firstFree(conversationId: string, from: number): Promise<number>;
+  /** The newest messages, oldest first. */
+  last(conversationId: string, maxMessages: number): Promise<readonly StoredMessage[]>;
+  at(conversationId: string, position: number): Promise<StoredMessage | undefined>;
+  /** Everything that is kept, oldest first. */
+  all(conversationId: string): AsyncIterable<{ readonly position: number; readonly message: StoredMessage }>;
+}
+
+const batchSize = 200;
+
+export function createSlots(store: KeyValueStore): Slots {
+  const read = async (conversationId: string, from: number, to: number) =>
+    store.getMany<Slot>("slot", keysOf(conversationId, from, to));
+
+  const hintedEnd = async (conversationId: string) => {
+    const { space, key } = places.head(conversationId);
+    return (await store.get<{ next: number }>(space, key))?.next ?? 0;
+  };
+
+  const firstFree = async (conversationId: string, from: number) => {
+    for (let start = from; ; start += batchSize) {
+      const taken = await store.hasMany("slot", keysOf(conversationId, start, start + batchSize));
+      const free = taken.indexOf(false);
+      if (free !== -1) return start + free;
+    }
+  };
+
+  return {
+    hintedEnd,
+    firstFree,
+    async last(conversationId, maxMessages) {
+      let end = await hintedEnd(conversationId);
+      const size = Math.min(maxMessages, batchSize);
+      // One more than the hint says: when that is taken, the hint is old.
+      let page = await read(conversationId, Math.max(0, end - size), end + 1);
+      if (page.at(-1) !== undefined) {
+        end = await firstFree(conversationId, end + 1);
+        page = await read(conversationId, Math.max(0, end - size), end);
+      }
+      const found = page.filter(isMessage);
+      for (let to = end - size; to > 0 && found.length < maxMessages; to -= batchSize) {
+        found.unshift(...(await read(conversationId, Math.max(0, to - batchSize), to)).filter(isMessage));
+      }
+      return maxMessages <= 0 ? [] : found.slice(-maxMessages);
+    },
+    async at(conversationId, position) {
+      const { space, key } = places.slot(conversationId, position);
+      const slot = await store.get<Slot>(space, key);
+      return isMessage(slot) ? slot : undefined;
+    },
+    async *all(conversationId) {
+      const end = await firstFree(conversationId, await hintedEnd(conversationId));
+      for (let from = 0; from < end; from += batchSize) {
+        const page = await read(conversationId, from, Math.min(end, from + batchSize));
+        for (const [index, slot] of page.entries())
+          if (isMessage(slot)) yield { position: from + index, message: slot };
+      }
+    },
+  };
+}
+
+function keysOf(conversationId: string, from: number, to: number): string[] {
+  return Array.from(
+    { length: Math.max(0, to - from) },
+    (_, index) => places.slot(conversationId, from + index).key,
+  );
+}
+
+function isMessage(slot: Slot | undefined): slot is StoredMessage {
+  return slot !== undefined && !("forgotten" in slot);
+}

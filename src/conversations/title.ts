@@ -1,0 +1,16 @@
+import type { StoredMessage } from "../assistant/types.ts";
+
+const maxChars = 60;
+const graphemes = new Intl.Segmenter();
+
+/** What a conversation is called that nobody has named: the beginning of its first message. */
+export function toTitle(first: Pick<StoredMessage, "parts"> | undefined): string {
+  for (const part of first?.parts ?? []) {
+    const words = "text" in part ? part.text : "name" in part ? part.name : "";
+    const line = words.trim().split("\n", 1)[0]?.slice(0, 1000) ?? "";
+    if (line === "") continue;
+    const chars = Array.from(graphemes.segment(line), ({ segment }) => segment);
+    return chars.length <= maxChars ? line : `${chars.slice(0, maxChars - 1).join("")}…`;
+  }
+  return "Conversation";
+}

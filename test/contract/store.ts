@@ -1,0 +1,291 @@
+import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { IncomingMessage, StoredMessage } from "../../src/assistant/types.ts";
+import type { Store } from "../../src/conversations/open-store.ts";
+
+/** What a backend brings to be held to the contract. */
+export interface StoreSubject {
+  /** Opens the same store again and again; a second one at the same time only where the backend allows it. */
+  open(): Promise<Store>;
+}
+
+export function messageOf(id: string, text = `words of ${id}`): StoredMessage {
+  return {
+    id,
+    role: "user",
+    author: { id: "test:ann", name: "Ann" },
+    parts: [{ kind: "text", text }],
+    createdAt: Date.now(),
+    estimatedTokens: Math.ceil(Buffer.byteLength(text) / 4),
+  };
+}
+
+export function eventOf(key: string, conversationId = "test:inbox"): IncomingMessage {
+  return {
+    kind: "message",
+    key,
+    platform: "test",
+    conversationId,
+    author: { id: "test:ann", name: "Ann" },
+    sentAt: Date.now(),
+    address: { channel: "c1" },
+    text: `text of ${key}`,
+    attachments: [],
+  };
+}
+
+export const freshId = (): string => `test:${randomUUID()}`;
+
+/** What every store does, whatever is underneath. */
+export function storeContract(name: string, subject: () => StoreSubject): void {
+  describe(`${name}: store contract`, () => {
+    let store: Store;
+    beforeAll(async () => {
+      store = await subject().open();
+    });
+    afterAll(async () => {
+      await store.close();
+    });
+
+    describe("conversations", () => {
+      it("answers what was appended, oldest first", async () => {
+        const id = freshId();
+        for (const n of [1, 2, 3])
+          expect(await store.conversations.append(id, messageOf(`m${n}`))).toBe("appended");
+        const ids = async (maxMessages: number) =>
+          (await store.conversations.recent(id, { maxMessages })).map((message) => message.id);
+        expect(await ids(10)).toEqual(["m1", "m2", "m3"]);
+        expect(await ids(2)).toEqual(["m2", "m3"]);
+        expect(await ids(0)).toEqual([]);
+      });
+
+      it("keeps a message as it was", async () => {
+        const id = freshId();
+        const message: StoredMessage = {
+          ...messageOf("m/with slash%", ':colon\0nul\u2028"quotes"😀\n:base64:AAAA'),
+          role: "assistant",
+          outcome: "complete",
+          notices: [":a", "b"],
+          model: "vendor/model:tag",
+          usage: { promptTokens: 3, costUsd: 0.000_12, isEstimated: false },
+          inContext: false,
+          parts: [
+            { kind: "text", text: ':colon\0nul\u2028"quotes"😀\n:base64:AAAA' },
+            {
+              kind: "image",
+              blob: { hash: "0".repeat(64), mediaType: "image/png", sizeBytes: 3 },
+              name: "x.png",
+            },
+          ],
+        };
+        await store.conversations.append(id, message);
+        expect(await store.conversations.recent(id, { maxMessages: 1 })).toEqual([message]);
+        expect(await store.conversations.find(id, message.id)).toEqual(message);
+      });
+
+      it("writes a message id once", async () => {
+        const id = freshId();
+        await store.conversations.append(id, messageOf("same", "first"));
+        await store.conversations.append(id, messageOf("other"));
+        expect(await store.conversations.append(id, messageOf("same", "second"))).toBe("duplicate");
+        const texts = (await store.conversations.recent(id, { maxMessages: 10 })).map(({ parts }) => parts);
+        expect(texts).toEqual([
+          [{ kind: "text", text: "first" }],
+          [{ kind: "text", text: "words of other" }],
+        ]);
+      });
+
+      it("loses none of 1,000 messages appended at once, and none comes twice", async () => {
+        const id = freshId();
+        const ids = Array.from({ length: 1000 }, (_, n) => `m${n}`);
+        const answers = await Promise.all(ids.map((each) => store.conversations.append(id, messageOf(each))));
+        expect(new Set(answers)).toEqual(new Set(["appended"]));
+        const kept = await store.conversations.recent(id, { maxMessages: 5000 });
+        expect(kept.map((message) => message.id)).toEqual(ids);
+      });
+
+      it("keeps conversations apart whose ids look alike", async () => {
+        const base = freshId();
+        const ids = [base, `${base}/`, `${base}%2F`, `${base}/0000000000`, `${base}_`, `${base}:`];
+        for (const id of ids) await store.conversations.append(id, messageOf(id));
+        for (const id of ids) {
+          expect((await store.conversations.recent(id, { maxMessages: 10 })).map((m) => m.id)).toEqual([id]);
+        }
+      });
+
+      it("knows only conversations that were spoken in or set up", async () => {
+        const [spoken, set, unknown] = [freshId(), freshId(), freshId()];
+        await store.conversations.append(spoken, messageOf("m"));
+        await store.conversations.saveSettings(set, { model: "m1" });
+        expect(await store.conversations.exists(spoken)).toBe(true);
+        expect(await store.conversations.exists(set)).toBe(true);
+        expect(await store.conversations.exists(unknown)).toBe(false);
+        expect(await store.conversations.recent(unknown, { maxMessages: 10 })).toEqual([]);
+        expect(await store.conversations.find(unknown, "m")).toBeUndefined();
+        expect(await store.conversations.settings(unknown)).toEqual({});
+      });
+
+      it("merges settings", async () => {
+        const id = freshId();
+        await store.conversations.saveSettings(id, { model: "m1" });
+        await Promise.all([
+          store.conversations.saveSettings(id, { title: "Ships" }),
+          store.conversations.saveSettings(id, { model: "m2" }),
+        ]);
+        expect(await store.conversations.settings(id)).toEqual({ model: "m2", title: "Ships" });
+      });
+
+      it("lists a platform's conversations, last spoken in first, with a title", async () => {
+        const scope = `list${randomUUID().replaceAll("-", "")}`;
+        const ids = ["a", "b", "c"].map((each) => `${scope}:${each}`);
+        for (const id of ids) {
+          await store.conversations.append(id, messageOf(id, `About ${id}\nand more`));
+          await pastThisMillisecond();
+        }
+        await store.conversations.saveSettings(ids[1] as string, { title: "Named" });
+        await store.conversations.append(ids[0] as string, messageOf("again"));
+        const listed = await store.conversations.list(`${scope}:`, { max: 10 });
+        expect(listed.map(({ conversationId }) => conversationId)).toEqual([ids[0], ids[2], ids[1]]);
+        expect(listed.map(({ title }) => title)).toEqual([`About ${ids[0]}`, `About ${ids[2]}`, "Named"]);
+        expect(listed[0]?.updatedAt).toBeGreaterThan(listed[1]?.updatedAt as number);
+        expect(await store.conversations.list(`${scope}:b`, { max: 10 })).toHaveLength(1);
+        expect(await store.conversations.list(`${scope}:`, { max: 2 })).toHaveLength(2);
+        expect(await store.conversations.list("", { max: 1000 })).toEqual(
+          expect.arrayContaining([...listed]),
+        );
+        expect(await store.conversations.list("nobody:", { max: 10 })).toEqual([]);
+      });
+    });
+
+    describe("blobs", () => {
+      it("keeps bytes under their SHA-256, within their conversation", async () => {
+        const [id, other] = [freshId(), freshId()];
+        const bytes = randomBytes(300_000);
+        const ref = await store.conversations.putBlob(id, bytes, "image/png");
+        const hash = createHash("sha256").update(bytes).digest("hex");
+        expect(ref).toEqual({ hash, mediaType: "image/png", sizeBytes: 300_000 });
+        expect(await store.conversations.putBlob(id, bytes, "image/png")).toEqual(ref);
+        const kept = await store.conversations.getBlob(id, hash);
+        expect(kept?.mediaType).toBe("image/png");
+        expect(Buffer.from(kept?.bytes ?? []).equals(bytes)).toBe(true);
+        expect(await store.conversations.getBlob(other, hash)).toBeUndefined();
+      });
+
+      it("keeps the same bytes put many times at once", async () => {
+        const id = freshId();
+        const bytes = randomBytes(10_000);
+        const refs = await Promise.all(
+          Array.from({ length: 20 }, () => store.conversations.putBlob(id, bytes, "audio/ogg")),
+        );
+        const kept = await store.conversations.getBlob(id, refs[0]?.hash as string);
+        expect(Buffer.from(kept?.bytes ?? []).equals(bytes)).toBe(true);
+      });
+
+      it.each(["../../../etc/passwd", "..", "", "/etc/passwd", "A".repeat(64), `${"0".repeat(63)}/`])(
+        "answers nothing for the name %j",
+        async (name) => {
+          expect(await store.conversations.getBlob(freshId(), name)).toBeUndefined();
+        },
+      );
+
+      it.each(["../../escape", "/absolute", "a\0b", ".", "x".repeat(5000)])(
+        "takes blobs of a conversation called %j",
+        async (id) => {
+          const bytes = randomBytes(16);
+          const { hash } = await store.conversations.putBlob(id, bytes, "text/plain");
+          expect(Buffer.from((await store.conversations.getBlob(id, hash))?.bytes ?? []).equals(bytes)).toBe(
+            true,
+          );
+        },
+      );
+    });
+
+    describe("inbox", () => {
+      const openKeys = async (keys: readonly string[]) =>
+        (await store.inbox.listOpen()).map(({ event }) => event.key).filter((key) => keys.includes(key));
+
+      it("accepts an event once, also when its deliveries race", async () => {
+        const key = freshId();
+        const answers = await Promise.all(Array.from({ length: 50 }, () => store.inbox.accept(eventOf(key))));
+        expect(answers.filter((answer) => answer === "accepted")).toHaveLength(1);
+        expect(answers.filter((answer) => answer === "duplicate")).toHaveLength(49);
+      });
+
+      it("lists what is open, oldest first, with its turn", async () => {
+        const keys = Array.from({ length: 20 }, freshId);
+        for (const key of keys) await store.inbox.accept(eventOf(key));
+        expect(await openKeys(keys)).toEqual(keys);
+        const turn = { keys: keys.slice(0, 2), address: { channel: "c", messages: ["1"] }, attempts: 1 };
+        await store.inbox.saveTurn(turn);
+        const entry = (await store.inbox.listOpen()).find(({ event }) => event.key === keys[0]);
+        expect(entry?.turn).toEqual(turn);
+        expect(entry?.event).toEqual({ ...eventOf(keys[0] as string), sentAt: entry?.event.sentAt });
+        expect(entry?.acceptedAt).toBeGreaterThan(Date.now() - 60_000);
+      });
+
+      it("answers duplicate for what is closed, and lists it no more", async () => {
+        const keys = [freshId(), freshId(), freshId()];
+        for (const key of keys) await store.inbox.accept(eventOf(key));
+        await store.inbox.close(keys.slice(0, 2));
+        expect(await openKeys(keys)).toEqual([keys[2]]);
+        expect(await store.inbox.isOpen(keys[0] as string)).toBe(false);
+        expect(await store.inbox.isOpen(keys[2] as string)).toBe(true);
+        expect(await store.inbox.isOpen(freshId())).toBe(false);
+        expect(await store.inbox.accept(eventOf(keys[0] as string))).toBe("duplicate");
+        expect(await openKeys(keys)).toEqual([keys[2]]);
+      });
+
+      it("opens a closed entry again, with its turn", async () => {
+        const key = freshId();
+        await store.inbox.accept(eventOf(key));
+        const turn = { keys: [key], address: { message: "7" }, attempts: 2 };
+        await store.inbox.saveTurn(turn);
+        await store.inbox.close([key]);
+        const entry = await store.inbox.reopen(key);
+        expect(entry?.event.key).toBe(key);
+        expect(entry?.turn).toEqual(turn);
+        expect(await openKeys([key])).toEqual([key]);
+        expect(await store.inbox.reopen(freshId())).toBeUndefined();
+      });
+    });
+
+    describe("queue", () => {
+      it("runs one at a time within a conversation, in order, and others meanwhile", async () => {
+        const [id, other] = [freshId(), freshId()];
+        const steps: string[] = [];
+        const gate = Promise.withResolvers<void>();
+        const first = store.queue.run(id, async () => {
+          steps.push("first begins");
+          await gate.promise;
+          steps.push("first ends");
+        });
+        const second = store.queue.run(id, async () => steps.push("second"));
+        await store.queue.run(other, async () => steps.push("other"));
+        gate.resolve();
+        await Promise.all([first, second]);
+        await store.queue.idle();
+        expect(steps.indexOf("other")).toBeLessThan(steps.indexOf("first ends"));
+        expect(steps.filter((step) => step !== "other")).toEqual(["first begins", "first ends", "second"]);
+      });
+
+      it("goes on after work that failed, and answers what work answered", async () => {
+        const id = freshId();
+        const failed = store.queue.run(id, async () => {
+          throw new Error("broken turn");
+        });
+        const answered = store.queue.run(id, async (signal) => signal.aborted);
+        await expect(failed).rejects.toThrow("broken turn");
+        expect(await answered).toBe(false);
+      });
+    });
+
+    it("answers a ping", async () => {
+      await store.ping();
+    });
+  });
+}
+
+async function pastThisMillisecond(): Promise<void> {
+  const now = Date.now();
+  while (Date.now() === now) await new Promise((resolve) => setImmediate(resolve));
+}
