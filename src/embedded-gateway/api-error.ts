@@ -1,0 +1,86 @@
+/** What goes beside the message of an {@link ApiError}. */
+export interface ApiErrorOptions {
+  /** The parameter at fault, e.g. `messages[0].content[1].image_url.url`. */
+  readonly param?: string;
+  readonly code?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly cause?: unknown;
+}
+
+/** The usual error envelope. */
+export interface ErrorEnvelope {
+  readonly error: {
+    readonly message: string;
+    readonly type: string;
+    readonly param: string | null;
+    readonly code: string | null;
+  };
+}
+
+/**
+ * An error that goes to the HTTP client as it is: status, extra headers and the envelope
+ * `{error:{message,type,param,code}}`. It never leaves the gateway's server in another form, which is why it is
+ * not a ParleyError: the client on the other side makes that one.
+ */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly type: string;
+  readonly param: string | undefined;
+  readonly code: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(status: number, type: string, message: string, options: ApiErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "ApiError";
+    this.status = status;
+    this.type = type;
+    this.param = options.param;
+    this.code = options.code;
+    this.headers = options.headers ?? {};
+  }
+
+  toEnvelope(): ErrorEnvelope {
+    return {
+      error: { message: this.message, type: this.type, param: this.param ?? null, code: this.code ?? null },
+    };
+  }
+}
+
+/** 400: the request is wrong and stays wrong. */
+export function invalidRequest(message: string, options: ApiErrorOptions = {}): ApiError {
+  return new ApiError(400, "invalid_request_error", message, options);
+}
+
+/** 404: no such model. Ids are case-sensitive, so a near miss in case is named. */
+export function unknownModel(model: string, suggestion?: string): ApiError {
+  const hint =
+    suggestion === undefined
+      ? "GET /v1/models lists what there is; ids are case-sensitive."
+      : `Did you mean '${suggestion}'?`;
+  return new ApiError(404, "invalid_request_error", `The model '${clip(model)}' does not exist. ${hint}`, {
+    param: "model",
+    code: "model_not_found",
+  });
+}
+
+/** 400: the model exists and cannot do this. */
+export function wrongKindOfModel(model: string, cannot: string): ApiError {
+  return invalidRequest(`The model '${clip(model)}' cannot ${cannot}.`, {
+    param: "model",
+    code: "model_not_supported",
+  });
+}
+
+/** 413: more bytes than the cap. */
+export function tooLarge(what: string, maxBytes: number, param?: string): ApiError {
+  const message = `${what} is larger than the limit of ${maxBytes} bytes.`;
+  return new ApiError(413, "invalid_request_error", message, {
+    code: "request_too_large",
+    ...(param === undefined ? {} : { param }),
+  });
+}
+
+/** Client text inside an error message, cut so that an error never echoes a megabyte. */
+export function clip(text: string, maxChars = 120): string {
+  return text.length <= maxChars ? text : `${text.slice(0, maxChars)}…`;
+}

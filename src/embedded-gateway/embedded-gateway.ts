@@ -1,0 +1,190 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { ParleyError } from "../assistant/errors.ts";
+import type { Log } from "../assistant/types.ts";
+import { ApiError, clip, unknownModel } from "./api-error.ts";
+import { bearerToken, hashKey, isOneOf, unauthorized } from "./authorize.ts";
+import { createExchange, type Exchange } from "./exchange.ts";
+import { sandboxModels } from "./models.ts";
+import { readJson } from "./read-body.ts";
+import { parseChatBody } from "./requests.ts";
+import { createSandbox } from "./sandbox/sandbox.ts";
+
+/** Settings of the gateway's server. */
+export interface EmbeddedGatewayOptions {
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  /** Keys that may do everything. With none, every caller may, and only a loopback host is served. */
+  readonly apiKeys?: readonly string[];
+  readonly log: Log;
+  /** Bytes of a JSON body. Default 32 MiB. */
+  readonly maxJsonBytes?: number;
+  /** Bytes of an audio upload. Default 25 MiB. */
+  readonly maxUploadBytes?: number;
+  /** Silence in a stream after which a comment is sent. Default 10 s. */
+  readonly pingMs?: number;
+  /** How long a client may take nothing of its answer before it is cut off. Default 60 s. */
+  readonly stalledClientMs?: number;
+  /** Pause between two words of a sandbox answer. Default 10 ms, never more than 5 s an answer. */
+  readonly sandboxWordDelayMs?: number;
+  /** How long a stop waits for running answers. Default 10 s. */
+  readonly drainMs?: number;
+}
+
+/** A gateway served over HTTP, as the specification describes it. */
+export interface EmbeddedGateway {
+  /**
+   * Starts to serve. `url` is what `GATEWAY_BASE_URL` takes: without `/v1`.
+   * @throws ParleyError `config`: the address is taken, or public without any key
+   */
+  listen(): Promise<{ url: string }>;
+  /** Takes no new requests, waits for the running ones up to `drainMs`, then ends them. */
+  close(): Promise<void>;
+}
+
+type Handler = (exchange: Exchange) => Promise<void>;
+
+/**
+ * Parley's own gateway: sandbox models that need nothing, and upstreams where settings name them. Every answer
+ * carries `x-request-id`; every error the usual envelope. Nothing is loaded that is not used.
+ */
+export function createEmbeddedGateway(options: EmbeddedGatewayOptions): EmbeddedGateway {
+  const { log } = options;
+  const maxJsonBytes = options.maxJsonBytes ?? 32 * 1024 * 1024;
+  const times = { pingMs: options.pingMs ?? 10_000, stalledClientMs: options.stalledClientMs ?? 60_000 };
+  const keyHashes = (options.apiKeys ?? []).filter((key) => key !== "").map((key) => hashKey(key));
+  const sandbox = createSandbox({
+    wordDelayMs: options.sandboxWordDelayMs ?? 10,
+    describeImage: () => Promise.resolve(""),
+  });
+  const running = new Set<Promise<void>>();
+  let isClosing = false;
+
+  const routes: Readonly<Record<string, { method: "GET" | "POST"; handle: Handler }>> = {
+    "/v1/models": {
+      method: "GET",
+      handle: async (exchange) => exchange.sendJson(200, { object: "list", data: sandboxModels }),
+    },
+    "/v1/chat/completions": {
+      method: "POST",
+      handle: async (exchange) => {
+        const body = parseChatBody(await readJson(exchange.request, maxJsonBytes));
+        if (!sandboxModels.some(({ id }) => id === body.model)) throw unknownModel(body.model);
+        await sandbox.chat(exchange, body);
+      },
+    },
+  };
+
+  const route = async (exchange: Exchange): Promise<void> => {
+    const { request } = exchange;
+    const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
+    if (isClosing) throw stopping();
+    if (path === "/healthz" && request.method === "GET") return exchange.sendJson(200, { status: "ok" });
+    if (keyHashes.length > 0) {
+      const token = bearerToken(request.headers.authorization);
+      if (token === undefined || !isOneOf(token, keyHashes)) throw unauthorized(token !== undefined);
+    } else if (!isLoopbackName(request.headers.host ?? "")) {
+      throw new ApiError(403, "permission_error", "Without keys only loopback host names are served.", {
+        code: "host_not_allowed",
+      });
+    }
+    const found = Object.hasOwn(routes, path) ? routes[path] : undefined;
+    if (found === undefined) throw unknownPath(request);
+    if (request.method !== found.method) throw wrongMethod(request, path, found.method);
+    await found.handle(exchange);
+  };
+
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const startedAt = performance.now();
+    const exchange = createExchange(request, response, times);
+    try {
+      await route(exchange);
+    } catch (error) {
+      if (exchange.signal.aborted) log.debug({ requestId: exchange.requestId }, "gateway client left");
+      else exchange.sendError(toApiError(error, exchange, log));
+    }
+    const durationMs = Math.round(performance.now() - startedAt);
+    const { requestId } = exchange;
+    log.debug(
+      { requestId, method: request.method, status: response.statusCode, durationMs },
+      "gateway request",
+    );
+  };
+
+  const accept = (request: IncomingMessage, response: ServerResponse): void => {
+    const work = answer(request, response).finally(() => running.delete(work));
+    running.add(work);
+  };
+  const server = createServer({ keepAliveTimeout: 65_000 }, accept);
+  server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
+    const announced = Number(request.headers["content-length"] ?? 0);
+    const cap = Math.max(maxJsonBytes, options.maxUploadBytes ?? 0);
+    if (announced <= cap) response.writeContinue();
+    accept(request, response);
+  });
+
+  return {
+    listen: async () => {
+      if (keyHashes.length === 0 && !isLoopbackName(options.host)) {
+        throw new ParleyError("config", "A gateway on a public address needs a key: set GATEWAY_API_KEY.");
+      }
+      await new Promise<void>((resolve, reject) => {
+        server.once("error", (cause) =>
+          reject(new ParleyError("config", "The gateway cannot listen.", { cause })),
+        );
+        server.listen(options.port, options.host, resolve);
+      });
+      return { url: toUrl(server.address() as AddressInfo, options.host) };
+    },
+    close: async () => {
+      isClosing = true;
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeIdleConnections();
+      const deadline = setTimeout(() => server.closeAllConnections(), options.drainMs ?? 10_000);
+      await Promise.all(running);
+      server.closeIdleConnections();
+      await closed;
+      clearTimeout(deadline);
+    },
+  };
+}
+
+function toApiError(error: unknown, exchange: Exchange, log: Log): ApiError {
+  if (error instanceof ApiError) return error;
+  log.error({ requestId: exchange.requestId, error }, "gateway request failed");
+  return new ApiError(500, "server_error", "The gateway failed to answer; its log says why.", {
+    code: "internal_error",
+  });
+}
+
+function unknownPath(request: IncomingMessage): ApiError {
+  const message = `There is no ${request.method ?? "GET"} ${clip((request.url ?? "/").split("?", 1)[0] ?? "/")} here.`;
+  return new ApiError(404, "invalid_request_error", message, { code: "unknown_url" });
+}
+
+function wrongMethod(request: IncomingMessage, path: string, allowed: string): ApiError {
+  const message = `${path} takes ${allowed}, not ${request.method ?? "another method"}.`;
+  return new ApiError(405, "invalid_request_error", message, {
+    code: "method_not_allowed",
+    headers: { allow: allowed },
+  });
+}
+
+function stopping(): ApiError {
+  return new ApiError(503, "server_error", "The gateway is stopping.", {
+    code: "stopping",
+    headers: { "retry-after": "5", connection: "close" },
+  });
+}
+
+/** Of a bind address or a Host header. A page of another site reaches loopback only under its own name. */
+function isLoopbackName(host: string): boolean {
+  return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)(:\d+)?$/i.test(host);
+}
+
+function toUrl(address: AddressInfo, host: string): string {
+  const name = address.family === "IPv6" ? `[${address.address}]` : address.address;
+  const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "[::1]" : name;
+  return `http://${reachable}:${address.port}`;
+}

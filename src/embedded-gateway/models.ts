@@ -1,0 +1,44 @@
+/** The operations of the gateway that name a model. */
+export type Operation = "chat" | "images" | "transcription";
+
+/** A record of `GET /v1/models`, with the metadata that services commonly add. */
+export interface ModelRecord {
+  readonly id: string;
+  readonly object: "model";
+  /** Unix seconds. */
+  readonly created: number;
+  readonly owned_by: string;
+  readonly [field: string]: unknown;
+}
+
+const free = { prompt: "0", completion: "0", image: "0", audio_minute: "0" };
+
+function sandboxModel(
+  name: string,
+  description: string,
+  input: readonly string[],
+  output: readonly string[],
+): ModelRecord {
+  return {
+    id: `sandbox/${name}`,
+    object: "model",
+    created: 1_767_225_600,
+    owned_by: "parley-sandbox",
+    name: `Parley sandbox: ${name}`,
+    description,
+    context_length: 131_072,
+    architecture: {
+      modality: `${input.join("+")}->${output.join("+")}`,
+      input_modalities: input,
+      output_modalities: output,
+    },
+    pricing: free,
+  };
+}
+
+/** What the gateway offers without any upstream. None of them is a language model, and each says so. */
+export const sandboxModels: readonly ModelRecord[] = [
+  sandboxModel("chat", "Answers by rules; no language model.", ["text", "image"], ["text"]),
+  sandboxModel("image", "Draws scenes by rules and changes pictures.", ["text", "image"], ["text", "image"]),
+  sandboxModel("transcribe", "Measures sound; recognises no words.", ["audio"], ["text"]),
+];

@@ -1,0 +1,144 @@
+import { z } from "zod";
+import { chatRequestSchema, imageRequestSchema, transcriptionFieldsSchema } from "../gateway/schemas.ts";
+import { clip, invalidRequest, type ApiError } from "./api-error.ts";
+import { checkImageUrl } from "./image-url.ts";
+
+/** A checked body of `POST /v1/chat/completions`; fields beyond the specification are still in it. */
+export type ChatBody = z.infer<typeof chatRequestSchema>;
+export type WireMessage = ChatBody["messages"][number];
+/** A checked body of `POST /v1/images/generations`. */
+export type ImageBody = z.infer<typeof imageRequestSchema>;
+/** The checked text fields of `POST /v1/audio/transcriptions`. */
+export type TranscriptionFields = z.infer<typeof transcriptionFieldsSchema>;
+
+/** @throws ApiError 400 that names the first parameter at fault, image addresses included */
+export function parseChatBody(body: unknown): ChatBody {
+  const parsed = parse(chatRequestSchema, body);
+  const newer = parsed["max_completion_tokens"];
+  if (newer !== undefined && newer !== null) {
+    // The convention's newer name of the same limit.
+    parsed.max_tokens = parse(maxCompletionTokens, { max_completion_tokens: newer }).max_completion_tokens;
+  }
+  for (const [index, message] of parsed.messages.entries()) checkImages(message, index);
+  return parsed;
+}
+
+const maxCompletionTokens = z.object({ max_completion_tokens: z.number().int().min(1) });
+
+/** @throws ApiError 400 that names the first parameter at fault */
+export function parseImageBody(body: unknown): ImageBody {
+  return parse(imageRequestSchema, body);
+}
+
+/** @throws ApiError 400 that names the first field at fault */
+export function parseTranscriptionFields(fields: unknown): TranscriptionFields {
+  return parse(transcriptionFieldsSchema, fields);
+}
+
+/** The image addresses of a message, with the names of their parameters. */
+export function imagesOf(message: WireMessage, index: number): { url: string; param: string }[] {
+  if (typeof message.content === "string") return [];
+  return message.content.flatMap((part, at) =>
+    part.type === "image_url"
+      ? [{ url: part.image_url.url, param: `messages[${index}].content[${at}].image_url.url` }]
+      : [],
+  );
+}
+
+/** What a message says, its text parts joined. */
+export function textOf(message: WireMessage): string {
+  if (typeof message.content === "string") return message.content;
+  return message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
+}
+
+function checkImages(message: WireMessage, index: number): void {
+  for (const { url, param } of imagesOf(message, index)) {
+    const problem = checkImageUrl(url);
+    if (problem !== undefined) {
+      throw invalidRequest(`Invalid '${param}': it ${problem}.`, { param, code: "invalid_image_url" });
+    }
+  }
+}
+
+type Issue = z.core.$ZodIssue;
+type RawIssue = z.core.$ZodRawIssue;
+
+function parse<T>(schema: z.ZodType<T>, body: unknown): T {
+  const result = schema.safeParse(body, { error: explain });
+  if (result.success) return result.data;
+  const issue = deepest(result.error.issues);
+  if (issue === undefined || issue.path.length === 0) {
+    throw invalidRequest("The request body must be a JSON object.", { code: "invalid_type" });
+  }
+  throw toApiError(issue);
+}
+
+function toApiError(issue: Issue): ApiError {
+  const param = toParam(issue.path);
+  if (issue.message === missing) {
+    return invalidRequest(`Missing required parameter: '${param}'.`, {
+      param,
+      code: "missing_required_parameter",
+    });
+  }
+  const code = issue.code === "invalid_type" ? "invalid_type" : "invalid_value";
+  return invalidRequest(`Invalid '${param}': ${issue.message}.`, { param, code });
+}
+
+/** Of a union's branches the one that got furthest tells what was meant. */
+function deepest(issues: readonly Issue[]): Issue | undefined {
+  const [first] = issues;
+  if (first?.code !== "invalid_union") return first;
+  const nested = first.errors
+    .map((branch) => deepest(branch))
+    .filter((issue) => issue !== undefined)
+    .filter((issue) => issue.path.length > 0 || issue.code === "too_small")
+    .sort((a, b) => b.path.length - a.path.length)[0];
+  return nested === undefined ? first : { ...nested, path: [...first.path, ...nested.path] };
+}
+
+/** `messages[0].content[1].image_url.url` */
+function toParam(path: readonly PropertyKey[]): string {
+  return path.reduce<string>((text, key) => {
+    if (typeof key === "number") return `${text}[${key}]`;
+    return text === "" ? String(key) : `${text}.${String(key)}`;
+  }, "");
+}
+
+const missing = "it is missing";
+
+function explain(issue: RawIssue): string {
+  if (issue.input === undefined) return missing;
+  if (issue.code === "invalid_type") {
+    return `it must be ${article(issue.expected)}, not ${describe(issue.input)}`;
+  }
+  if (issue.code === "too_small") {
+    if (issue.origin === "array" || issue.origin === "string") return "it must not be empty";
+    return `it must be at least ${String(issue.minimum)}, not ${describe(issue.input)}`;
+  }
+  if (issue.code === "too_big") {
+    return `it must be at most ${String(issue.maximum)}, not ${describe(issue.input)}`;
+  }
+  if (issue.code === "invalid_value") {
+    const values = issue.values.map((value) => `'${String(value)}'`).join(", ");
+    return `it must be one of ${values}, not ${describe(issue.input)}`;
+  }
+  if (issue.code === "invalid_union") {
+    return issue.discriminator === "type"
+      ? "a part has the type 'text' or 'image_url'"
+      : "it must be a string or a non-empty array of content parts";
+  }
+  return issue.message ?? "it has the wrong form";
+}
+
+function article(expected: string): string {
+  const name = expected === "int" ? "integer" : expected;
+  return `${/^[aeio]/.test(name) ? "an" : "a"} ${name}`;
+}
+
+function describe(value: unknown): string {
+  if (typeof value === "number" || typeof value === "boolean") return String(value);
+  if (typeof value === "string") return `'${clip(value, 40)}'`;
+  if (value === null) return "null";
+  return Array.isArray(value) ? "an array" : `an ${typeof value}`;
+}
