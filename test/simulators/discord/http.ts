@@ -1,0 +1,256 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { ApiError } from "./api-error.ts";
+import { limits, type Form } from "./message-form.ts";
+import { checkShape } from "./openapi.ts";
+import { createRateLimiter, type RateLimitOptions } from "./rate-limits.ts";
+
+export interface RouteContext {
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  readonly form: Form;
+}
+
+/** `body: undefined` is an empty 204. */
+export interface Answer {
+  readonly status: number;
+  readonly body?: unknown;
+}
+
+export interface Route {
+  readonly method: string;
+  /** As the OpenAPI document writes it, so that its shapes are found. */
+  readonly template: string;
+  /** Routes whose token is in the path. */
+  readonly isOpen?: boolean;
+  readonly handle: (context: RouteContext) => Answer;
+}
+
+/** A request the simulator saw, and how it answered. */
+export interface SeenRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly template: string;
+  readonly json: Readonly<Record<string, unknown>>;
+  readonly status: number;
+  readonly code: number | undefined;
+  readonly at: number;
+}
+
+/** Makes the next matching requests fail as Discord sometimes does. */
+export interface Fault {
+  readonly method?: string;
+  /** Part of the route's template. */
+  readonly route?: string;
+  readonly status: number;
+  readonly code?: number;
+  readonly retryAfterMs?: number;
+  /** The request is carried out and only its answer is lost. */
+  readonly afterEffect?: boolean;
+  times: number;
+}
+
+export interface ApiServer {
+  readonly server: Server;
+  readonly requests: SeenRequest[];
+  /** Defects of the simulator itself: answers that do not have Discord's shape. */
+  readonly defects: string[];
+  fail(fault: Fault): void;
+}
+
+/** The HTTP half: authorization, rate limits, bodies, shapes. Answers as `https://discord.com/api/v10` does. */
+export function createApiServer(options: {
+  readonly token: string;
+  readonly routes: readonly Route[];
+  readonly rateLimits: RateLimitOptions;
+  readonly serveFile: (url: URL, response: ServerResponse) => boolean;
+}): ApiServer {
+  const limiter = createRateLimiter(options.rateLimits);
+  const faults: Fault[] = [];
+  const requests: SeenRequest[] = [];
+  const defects: string[] = [];
+  const compiled = options.routes.map((route) => ({ route, pattern: toPattern(route.template) }));
+
+  const server = createServer((request, response) => {
+    const url = new URL(request.url ?? "/", "http://localhost");
+    if (request.method === "GET" && options.serveFile(url, response)) return;
+    answer(request, url, response).catch((error: unknown) => {
+      defects.push(`${request.method} ${url.pathname}: ${String(error)}`);
+      sendJson(response, 500, { message: "500: Internal Server Error", code: 0 }, {});
+    });
+  });
+
+  async function answer(request: IncomingMessage, url: URL, response: ServerResponse): Promise<void> {
+    const method = request.method ?? "GET";
+    const body = await readBody(request);
+    const path = /^\/api\/v10(\/.*)$/.exec(url.pathname)?.[1];
+    const found = path === undefined ? undefined : match(method, path);
+    if (path === undefined || found === undefined) {
+      sendJson(response, 404, { message: "404: Not Found", code: 0 }, {});
+      return;
+    }
+    const { route, parameters } = found;
+    let json: Readonly<Record<string, unknown>> = {};
+    const note = (status: number, code?: number): void => {
+      requests.push({ method, path, template: route.template, json, status, code, at: Date.now() });
+    };
+    let headers: Readonly<Record<string, string>> = {};
+    try {
+      checkClient(request, route);
+      const verdict = limiter.take({
+        method,
+        template: route.template,
+        major: parameters["channel_id"] ?? parameters["webhook_token"] ?? "",
+        isExempt: route.isOpen === true,
+      });
+      headers = verdict.headers;
+      if (verdict.retryAfterMs !== undefined) {
+        note(429);
+        sendRateLimited(response, verdict.retryAfterMs, verdict.isGlobal === true, headers);
+        return;
+      }
+      const form = await readForm(request, body);
+      json = form.json;
+      const fault = takeFault(method, route);
+      if (fault !== undefined && fault.afterEffect !== true) {
+        note(fault.status);
+        sendFault(response, fault, headers);
+        return;
+      }
+      const problem = checkShape(route.template, method, "request", form.json);
+      if (problem !== undefined && hasBody(method))
+        throw new ApiError(400, 50035, "Invalid Form Body", { _shape: problem });
+      const result = route.handle({ parameters, query: url.searchParams, form });
+      if (fault !== undefined) {
+        note(fault.status);
+        sendFault(response, fault, headers);
+        return;
+      }
+      note(result.status);
+      if (result.body === undefined) {
+        response.writeHead(result.status, headers).end();
+        return;
+      }
+      const defect = checkShape(route.template, method, result.status, result.body);
+      if (defect !== undefined) defects.push(`answer: ${defect}`);
+      sendJson(response, result.status, result.body, headers);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      note(error.status, error.code);
+      const errors = error.errors === undefined ? {} : { errors: error.errors };
+      sendJson(response, error.status, { message: error.message, code: error.code, ...errors }, headers);
+    }
+  }
+
+  function checkClient(request: IncomingMessage, route: Route): void {
+    if (!/^DiscordBot \(\S+, \S+\)/.test(request.headers["user-agent"] ?? ""))
+      throw new ApiError(403, 40333, "internal network error");
+    if (route.isOpen === true) return;
+    if (request.headers.authorization !== `Bot ${options.token}`)
+      throw new ApiError(401, 0, "401: Unauthorized");
+  }
+
+  function match(method: string, path: string) {
+    for (const { route, pattern } of compiled) {
+      if (route.method !== method) continue;
+      const groups = pattern.exec(path)?.groups;
+      if (groups === undefined) continue;
+      const parameters = Object.fromEntries(
+        Object.entries(groups).map(([name, value]) => [name, decodeURIComponent(value)]),
+      );
+      return { route, parameters };
+    }
+    return undefined;
+  }
+
+  function takeFault(method: string, route: Route): Fault | undefined {
+    const fault = faults.find(
+      (one) =>
+        one.times > 0 &&
+        (one.method === undefined || one.method === method) &&
+        (one.route === undefined || route.template.includes(one.route)),
+    );
+    if (fault !== undefined) fault.times -= 1;
+    return fault;
+  }
+
+  return { server, requests, defects, fail: (fault) => void faults.push(fault) };
+}
+
+function toPattern(template: string): RegExp {
+  const escaped = template.replaceAll(/[.*+?^$()|[\]\\]/g, String.raw`\$&`);
+  return new RegExp(
+    `^${escaped.replaceAll(/\{(\w+)\}/g, "(?<$1>[^/]+)").replace("@original", "(?:@|%40)original")}$`,
+  );
+}
+
+function hasBody(method: string): boolean {
+  return method === "POST" || method === "PATCH" || method === "PUT";
+}
+
+async function readBody(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+async function readForm(request: IncomingMessage, body: Buffer): Promise<Form> {
+  if (body.length > limits.requestBytes) throw new ApiError(413, 40005, "Request entity too large");
+  if (body.length === 0) return { json: {}, files: [] };
+  const type = request.headers["content-type"] ?? "";
+  if (type.startsWith("application/json")) return { json: parseJson(body.toString()), files: [] };
+  if (!type.startsWith("multipart/form-data")) throw new ApiError(400, 50035, "Unsupported content type");
+  const data = await new Response(new Uint8Array(body), { headers: { "content-type": type } }).formData();
+  const files: Form["files"][number][] = [];
+  let json: Readonly<Record<string, unknown>> = {};
+  for (const [field, value] of data) {
+    if (typeof value === "string") {
+      if (field === "payload_json") json = parseJson(value);
+    } else {
+      const bytes = new Uint8Array(await value.arrayBuffer());
+      files.push({ field, name: value.name, mediaType: value.type, bytes });
+    }
+  }
+  return { json, files };
+}
+
+function parseJson(text: string): Readonly<Record<string, unknown>> {
+  try {
+    return JSON.parse(text) as Readonly<Record<string, unknown>>;
+  } catch {
+    throw new ApiError(400, 50109, "The request body contains invalid JSON.");
+  }
+}
+
+function sendJson(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Readonly<Record<string, string>>,
+): void {
+  response.writeHead(status, { ...headers, "content-type": "application/json" }).end(JSON.stringify(body));
+}
+
+function sendRateLimited(
+  response: ServerResponse,
+  retryAfterMs: number,
+  isGlobal: boolean,
+  headers: Readonly<Record<string, string>>,
+): void {
+  const seconds = Math.max(0.001, retryAfterMs / 1000);
+  sendJson(
+    response,
+    429,
+    { message: "You are being rate limited.", retry_after: seconds, global: isGlobal },
+    {
+      ...headers,
+      "retry-after": seconds.toFixed(3),
+      "x-ratelimit-scope": isGlobal ? "global" : "user",
+      ...(isGlobal ? { "x-ratelimit-global": "true" } : {}),
+    },
+  );
+}
+
+function sendFault(response: ServerResponse, fault: Fault, headers: Readonly<Record<string, string>>): void {
+  if (fault.status === 429) return sendRateLimited(response, fault.retryAfterMs ?? 1000, false, headers);
+  sendJson(response, fault.status, { message: `${fault.status}: fault`, code: fault.code ?? 0 }, headers);
+}

@@ -1,0 +1,315 @@
+import { randomBytes } from "node:crypto";
+import type { Gateway } from "./gateway.ts";
+import {
+  botPermissions,
+  findMessage,
+  messageFlags,
+  addMessage,
+  type SimAttachment,
+  type SimChannel,
+  type SimInteraction,
+  type SimMessage,
+  type SimUser,
+  type World,
+} from "./world.ts";
+import { limits } from "./message-form.ts";
+import {
+  contentTypeOf,
+  owners,
+  renderAttachment,
+  renderChannel,
+  renderMember,
+  renderMessage,
+  renderUser,
+} from "./render.ts";
+import type { DeclaredOption } from "./routes-application.ts";
+import { dispatchMessage } from "./routes-channels.ts";
+import { acknowledgeWithinMs } from "./routes-interactions.ts";
+
+/** A file as a person uploads it. A voice message carries its length. */
+export interface UploadFile {
+  readonly name: string;
+  readonly bytes: Uint8Array;
+  readonly voiceSecs?: number;
+  readonly altText?: string;
+}
+
+/** One use of a command, button or form. */
+export interface Use {
+  readonly id: string;
+  /** "thinking" from the defer to the first edit, "failed": Discord says that the application did not respond. */
+  state(): "waiting" | "thinking" | "answered" | "failed";
+  /** The form it opened, for `submitsModal`. */
+  readonly interaction: SimInteraction;
+}
+
+export interface Where {
+  readonly channel: { readonly id: string };
+}
+
+/** Someone who types, uploads, clicks. Does only what Discord's own client lets a person do, else it throws. */
+export interface Person {
+  readonly id: string;
+  readonly name: string;
+  sends(message: {
+    readonly channel: { readonly id: string };
+    readonly text?: string;
+    readonly files?: readonly UploadFile[];
+    readonly mentionBot?: boolean;
+    readonly replyTo?: { readonly id: string };
+    /** Whether the reply notifies its author; the client's default. */
+    readonly pingsReplied?: boolean;
+  }): SimMessage;
+  usesCommand(
+    name: string,
+    options: Readonly<Record<string, string | number | boolean>>,
+    where: Where & {
+      readonly attachments?: Readonly<Record<string, UploadFile>>;
+      readonly isUserInstallOnly?: boolean;
+    },
+  ): Use;
+  usesMessageCommand(label: string, message: { readonly id: string }, where: Where): Use;
+  /** Clicks the button of that label on a message. */
+  clicks(label: string, message: { readonly id: string }, where: Where): Use;
+  submitsModal(use: Use, values: Readonly<Record<string, string>>): Use;
+  /** Types into an option that completes; the choices are on `use.interaction.choices`. */
+  types(command: string, option: string, text: string, where: Where): Use;
+}
+
+export function createPerson(world: World, gateway: () => Gateway, user: SimUser): Person {
+  const channelOf = (id: string): SimChannel => {
+    const channel = world.channels.get(id);
+    if (channel === undefined) throw new Error(`no channel ${id}`);
+    return channel;
+  };
+
+  const upload = (channel: SimChannel, file: UploadFile, isEphemeral: boolean): SimAttachment => {
+    if (file.bytes.length > limits.fileBytes) throw new Error("your files are too powerful");
+    const attachment: SimAttachment = {
+      id: world.nextId(),
+      filename: file.name.replaceAll(/[^\w.-]/g, "_"),
+      contentType: contentTypeOf(file.name),
+      bytes: file.bytes,
+      description: file.altText,
+      durationSecs: file.voiceSecs,
+      waveform: file.voiceSecs === undefined ? undefined : "AAAA",
+      isEphemeral,
+      channelId: channel.id,
+    };
+    world.attachments.set(attachment.id, attachment);
+    return attachment;
+  };
+
+  const interact = (
+    type: number,
+    channel: SimChannel,
+    data: unknown,
+    extra: Partial<SimInteraction> & { message?: SimMessage },
+  ): Use => {
+    const { message, ...rest } = extra;
+    const interaction: SimInteraction = {
+      id: world.nextId(),
+      token: randomBytes(32).toString("base64url"),
+      type,
+      user,
+      channelId: channel.id,
+      createdAt: world.now(),
+      sourceMessageId: message?.id,
+      isUserInstallOnly: false,
+      ackedAt: undefined,
+      ackType: undefined,
+      originalId: undefined,
+      isPlaceholderOpen: false,
+      followUps: 0,
+      choices: undefined,
+      modal: undefined,
+      commandName: undefined,
+      ...rest,
+    };
+    world.interactions.set(interaction.id, interaction);
+    const isGuild = channel.guildId !== undefined;
+    gateway().dispatch("INTERACTION_CREATE", {
+      id: interaction.id,
+      application_id: world.applicationId,
+      type,
+      data,
+      token: interaction.token,
+      version: 1,
+      channel_id: channel.id,
+      channel: renderChannel(world, channel),
+      app_permissions: botPermissions(world, channel),
+      locale: "en-US",
+      entitlements: [],
+      entitlement_sku_ids: [],
+      attachment_size_limit: limits.fileBytes,
+      context: isGuild ? 0 : 1,
+      authorizing_integration_owners: owners(world, interaction, channel),
+      ...(isGuild
+        ? {
+            guild_id: channel.guildId,
+            guild_locale: "en-US",
+            guild: { id: world.guild.id, locale: "en-US", features: [] },
+            member: { ...renderMember(world), user: renderUser(user), permissions: "562949953421311" },
+          }
+        : { user: renderUser(user) }),
+      ...(message === undefined ? {} : { message: renderMessage(world, message, { hideContent: false }) }),
+    });
+    return {
+      id: interaction.id,
+      interaction,
+      state() {
+        if (interaction.ackedAt === undefined)
+          return world.now() - interaction.createdAt > acknowledgeWithinMs ? "failed" : "waiting";
+        return interaction.isPlaceholderOpen ? "thinking" : "answered";
+      },
+    };
+  };
+
+  const command = (name: string, type: number) => {
+    const found = world.commands.find((one) => one.name === name && one.type === type);
+    if (found === undefined) throw new Error(`there is no command ${name}`);
+    return found;
+  };
+
+  const messageIn = (channel: SimChannel, id: string): SimMessage => {
+    const message = findMessage(world, channel.id, id);
+    if (message === undefined) throw new Error(`no message ${id}`);
+    if (message.ephemeralTo !== undefined && message.ephemeralTo !== user.id)
+      throw new Error("only someone else sees this message");
+    return message;
+  };
+
+  return {
+    id: user.id,
+    name: user.globalName ?? user.username,
+    sends({ channel: { id }, text = "", files = [], mentionBot = false, replyTo, pingsReplied = true }) {
+      const channel = channelOf(id);
+      const content = `${mentionBot ? `<@${world.bot.id}> ` : ""}${text}`.trim();
+      if (content.length > limits.contentChars) throw new Error("your message is too long");
+      if (content === "" && files.length === 0) throw new Error("nothing to send");
+      const isVoice = files.some((file) => file.voiceSecs !== undefined);
+      const message = addMessage(world, {
+        channelId: channel.id,
+        author: user,
+        content,
+        type: replyTo === undefined ? 0 : 19,
+        flags: isVoice ? messageFlags.voice : 0,
+        attachments: files.map((file) => upload(channel, file, false)),
+        referenceId: replyTo === undefined ? undefined : messageIn(channel, replyTo.id).id,
+        nonce: world.nextId(),
+      });
+      if (replyTo !== undefined && pingsReplied) message.pings.push(messageIn(channel, replyTo.id).author.id);
+      if (/@(everyone|here)\b/.test(content)) message.pings.push("everyone");
+      dispatchMessage(world, gateway(), "MESSAGE_CREATE", message);
+      return message;
+    },
+    usesCommand(name, options, { channel: { id }, attachments = {}, isUserInstallOnly = false }) {
+      const channel = channelOf(id);
+      const registered = command(name, 1);
+      const declared = (registered["options"] ?? []) as readonly DeclaredOption[];
+      const resolved: Record<string, unknown> = {};
+      const values: Record<string, string | number | boolean> = { ...options };
+      for (const [option, file] of Object.entries(attachments)) {
+        const attachment = upload(channel, file, true);
+        resolved[attachment.id] = renderAttachment(world, attachment);
+        values[option] = attachment.id;
+      }
+      const data = checkValues(declared, values);
+      return interact(
+        2,
+        channel,
+        {
+          id: registered.id,
+          name,
+          type: 1,
+          ...(data.length === 0 ? {} : { options: data }),
+          ...(Object.keys(resolved).length === 0 ? {} : { resolved: { attachments: resolved } }),
+        },
+        { commandName: name, isUserInstallOnly },
+      );
+    },
+    usesMessageCommand(label, { id: messageId }, { channel: { id } }) {
+      const channel = channelOf(id);
+      const registered = command(label, 3);
+      const target = messageIn(channel, messageId);
+      return interact(
+        2,
+        channel,
+        {
+          id: registered.id,
+          name: label,
+          type: 3,
+          target_id: target.id,
+          resolved: { messages: { [target.id]: renderMessage(world, target, { hideContent: false }) } },
+        },
+        { commandName: label },
+      );
+    },
+    clicks(label, { id: messageId }, { channel: { id } }) {
+      const channel = channelOf(id);
+      const message = messageIn(channel, messageId);
+      const button = (message.components as { components?: { label?: string; custom_id?: string }[] }[])
+        .flatMap((row) => row.components ?? [])
+        .find((one) => one.label === label);
+      if (button?.custom_id === undefined) throw new Error(`no button "${label}"`);
+      return interact(3, channel, { custom_id: button.custom_id, component_type: 2, id: 2 }, { message });
+    },
+    submitsModal(use, values) {
+      const { modal, channelId } = use.interaction;
+      if (modal === undefined) throw new Error("no form was opened");
+      const components = modal.inputs.map((input, index) => {
+        const value = values[input.label] ?? values[input.customId] ?? "";
+        if (input.required && value === "") throw new Error(`${input.label} is required`);
+        if (value.length > input.maxLength || (value !== "" && value.length < input.minLength))
+          throw new Error(`${input.label} has the wrong length`);
+        const inner = { type: 4, id: index * 2 + 2, custom_id: input.customId, value };
+        return { type: 18, id: index * 2 + 1, component: inner };
+      });
+      return interact(5, channelOf(channelId), { custom_id: modal.customId, components }, {});
+    },
+    types(name, option, text, { channel: { id } }) {
+      const registered = command(name, 1);
+      const declared = ((registered["options"] ?? []) as readonly DeclaredOption[]).find(
+        (one) => one.name === option,
+      );
+      if (declared?.autocomplete !== true) throw new Error(`option ${option} does not complete`);
+      const typed = { name: option, type: declared.type, value: text, focused: true };
+      return interact(
+        4,
+        channelOf(id),
+        { id: registered.id, name, type: 1, options: [typed] },
+        { commandName: name },
+      );
+    },
+  };
+}
+
+/** What Discord's client checks before it sends a command. */
+function checkValues(
+  declared: readonly DeclaredOption[],
+  values: Readonly<Record<string, string | number | boolean>>,
+): { name: string; type: number; value: string | number | boolean }[] {
+  for (const name of Object.keys(values))
+    if (!declared.some((option) => option.name === name)) throw new Error(`no option ${name}`);
+  return declared.flatMap((option) => {
+    const value = values[option.name];
+    if (value === undefined) {
+      if (option.required === true) throw new Error(`option ${option.name} is required`);
+      return [];
+    }
+    const expected = { 3: "string", 4: "number", 5: "boolean", 10: "number", 11: "string" }[option.type];
+    if (typeof value !== expected) throw new Error(`option ${option.name} takes a ${expected}`);
+    if (typeof value === "string" && option.type === 3) {
+      if (value.length > (option.max_length ?? 6000) || value.length < (option.min_length ?? 0))
+        throw new Error(`option ${option.name} has the wrong length`);
+      if (option.choices !== undefined && !option.choices.some((choice) => choice.value === value))
+        throw new Error(`option ${option.name} has no choice ${value}`);
+    }
+    if (
+      typeof value === "number" &&
+      (value < (option.min_value ?? -Infinity) || value > (option.max_value ?? Infinity))
+    )
+      throw new Error(`option ${option.name} is out of range`);
+    return [{ name: option.name, type: option.type, value }];
+  });
+}

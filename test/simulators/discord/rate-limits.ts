@@ -1,0 +1,79 @@
+import { createHash } from "node:crypto";
+
+/** How many requests a bucket takes in a window. */
+export interface RateLimit {
+  readonly limit: number;
+  readonly windowMs: number;
+}
+
+export interface RateLimitOptions {
+  /** Posting into one channel. */
+  readonly messages: RateLimit;
+  /** Editing in one channel. */
+  readonly edits: RateLimit;
+  /** Follow-ups and edits through one interaction's token. */
+  readonly webhooks: RateLimit;
+  /** Everything else, by route and channel. */
+  readonly others: RateLimit;
+  /** Over all routes with a token of the bot; interactions are exempt. */
+  readonly globalPerSecond: number;
+}
+
+export const platformRateLimits: RateLimitOptions = {
+  messages: { limit: 5, windowMs: 5000 },
+  edits: { limit: 5, windowMs: 5000 },
+  webhooks: { limit: 5, windowMs: 2000 },
+  others: { limit: 10, windowMs: 5000 },
+  globalPerSecond: 50,
+};
+
+export interface RateVerdict {
+  readonly headers: Readonly<Record<string, string>>;
+  /** Present when refused. */
+  readonly retryAfterMs?: number;
+  readonly isGlobal?: boolean;
+}
+
+/** Counts requests in real time: the client sleeps in real time too. */
+export function createRateLimiter(options: RateLimitOptions): {
+  take(route: { method: string; template: string; major: string; isExempt: boolean }): RateVerdict;
+} {
+  const buckets = new Map<string, { count: number; resetAt: number }>();
+  const takeFrom = (key: string, limit: RateLimit) => {
+    const now = Date.now();
+    let bucket = buckets.get(key);
+    if (bucket === undefined || bucket.resetAt <= now) {
+      bucket = { count: 0, resetAt: now + limit.windowMs };
+      buckets.set(key, bucket);
+    }
+    const isOver = bucket.count >= limit.limit;
+    if (!isOver) bucket.count += 1;
+    return { isOver, remaining: limit.limit - bucket.count, resetAfterMs: bucket.resetAt - now };
+  };
+  return {
+    take({ method, template, major, isExempt }) {
+      if (!isExempt) {
+        const global = takeFrom("global", { limit: options.globalPerSecond, windowMs: 1000 });
+        if (global.isOver) return { headers: {}, retryAfterMs: global.resetAfterMs, isGlobal: true };
+      }
+      if (template.startsWith("/interactions/")) return { headers: {} };
+      const limit = limitOf(options, method, template);
+      const taken = takeFrom(`${method} ${template} ${major}`, limit);
+      const headers = {
+        "x-ratelimit-limit": String(limit.limit),
+        "x-ratelimit-remaining": String(taken.isOver ? 0 : taken.remaining),
+        "x-ratelimit-reset": ((Date.now() + taken.resetAfterMs) / 1000).toFixed(3),
+        "x-ratelimit-reset-after": (taken.resetAfterMs / 1000).toFixed(3),
+        "x-ratelimit-bucket": createHash("md5").update(`${method} ${template}`).digest("hex"),
+      };
+      return taken.isOver ? { headers, retryAfterMs: taken.resetAfterMs } : { headers };
+    },
+  };
+}
+
+function limitOf(options: RateLimitOptions, method: string, template: string): RateLimit {
+  if (template.startsWith("/webhooks/")) return options.webhooks;
+  if (template === "/channels/{channel_id}/messages" && method === "POST") return options.messages;
+  if (template === "/channels/{channel_id}/messages/{message_id}" && method === "PATCH") return options.edits;
+  return options.others;
+}

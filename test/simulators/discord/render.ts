@@ -1,0 +1,359 @@
+import { createHmac } from "node:crypto";
+import { extname } from "node:path";
+import {
+  botMay,
+  botPermissions,
+  channelTypes,
+  findMessage,
+  isThread,
+  type SimAttachment,
+  type SimChannel,
+  type SimInteraction,
+  type SimMessage,
+  type SimUser,
+  type World,
+} from "./world.ts";
+
+const signedForMs = 24 * 60 * 60 * 1000;
+
+/** What the world's things look like in Discord's JSON. */
+export function renderUser(user: SimUser): Record<string, unknown> {
+  return {
+    id: user.id,
+    username: user.username,
+    discriminator: user.isBot ? "0001" : "0",
+    global_name: user.globalName,
+    avatar: null,
+    avatar_decoration_data: null,
+    banner: null,
+    accent_color: null,
+    collectibles: null,
+    primary_guild: null,
+    clan: null,
+    flags: 0,
+    public_flags: 0,
+    ...(user.isBot ? { bot: true } : {}),
+  };
+}
+
+export function renderMember(world: World): Record<string, unknown> {
+  return {
+    avatar: null,
+    avatar_decoration_data: null,
+    banner: null,
+    collectibles: null,
+    communication_disabled_until: null,
+    flags: 0,
+    joined_at: new Date(world.now() - 1_000_000).toISOString(),
+    nick: null,
+    pending: false,
+    premium_since: null,
+    roles: [],
+    mute: false,
+    deaf: false,
+  };
+}
+
+/** A URL of the simulator's own CDN, valid for a day of the world's clock. */
+export function signedUrl(world: World, attachment: SimAttachment, expiresAt?: number): string {
+  const folder = attachment.isEphemeral ? "ephemeral-attachments" : "attachments";
+  const path = `/${folder}/${attachment.channelId}/${attachment.id}/${encodeURIComponent(attachment.filename)}`;
+  const expires = Math.floor((expiresAt ?? world.now() + signedForMs) / 1000).toString(16);
+  const issued = Math.floor(world.now() / 1000).toString(16);
+  return `${world.origin}${path}?ex=${expires}&is=${issued}&hm=${sign(world, path, expires)}&`;
+}
+
+export function sign(world: World, path: string, expires: string): string {
+  return createHmac("sha256", world.cdnSecret).update(`${path}?${expires}`).digest("hex");
+}
+
+export function renderAttachment(world: World, attachment: SimAttachment): Record<string, unknown> {
+  const url = signedUrl(world, attachment);
+  const isImage = attachment.contentType?.startsWith("image/") === true;
+  return {
+    id: attachment.id,
+    filename: attachment.filename,
+    size: attachment.bytes.length,
+    url,
+    proxy_url: url,
+    ...(attachment.contentType === undefined ? {} : { content_type: attachment.contentType }),
+    ...(attachment.description === undefined ? {} : { description: attachment.description }),
+    ...(attachment.durationSecs === undefined ? {} : { duration_secs: attachment.durationSecs }),
+    ...(attachment.waveform === undefined ? {} : { waveform: attachment.waveform }),
+    ...(isImage ? { width: 64, height: 64 } : {}),
+    ...(attachment.isEphemeral ? { ephemeral: true } : {}),
+  };
+}
+
+/** What Discord derives from a file's name where the sender does not say. */
+export function contentTypeOf(filename: string): string | undefined {
+  const known: Record<string, string> = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+    ".ogg": "audio/ogg",
+    ".mp3": "audio/mpeg",
+    ".m4a": "audio/mp4",
+    ".wav": "audio/x-wav",
+    ".webm": "video/webm",
+    ".mp4": "video/mp4",
+    ".txt": "text/plain; charset=utf-8",
+    ".md": "text/markdown; charset=utf-8",
+  };
+  return known[extname(filename).toLowerCase()];
+}
+
+/** Ids of users mentioned in a text that exist. */
+export function mentionedUsers(world: World, content: string): SimUser[] {
+  const ids = [...content.matchAll(/<@!?(\d{17,20})>/g)].map((match) => match[1] ?? "");
+  return [...new Set(ids)].flatMap((id) => world.users.get(id) ?? []);
+}
+
+function interactionMetadata(
+  world: World,
+  interaction: SimInteraction,
+  channel: SimChannel,
+): Record<string, unknown> {
+  return {
+    id: interaction.id,
+    type: interaction.type,
+    user: renderUser(interaction.user),
+    authorizing_integration_owners: owners(world, interaction, channel),
+    name: interaction.commandName ?? "modal",
+    ...(interaction.type === 3 && interaction.sourceMessageId !== undefined
+      ? { interacted_message_id: interaction.sourceMessageId }
+      : {}),
+    ...(interaction.type === 5
+      ? {
+          triggering_interaction_metadata: {
+            id: interaction.id,
+            type: 2,
+            user: renderUser(interaction.user),
+            authorizing_integration_owners: {},
+            name: "modal",
+          },
+        }
+      : {}),
+  };
+}
+
+export function owners(
+  world: World,
+  interaction: Pick<SimInteraction, "user" | "isUserInstallOnly">,
+  channel: SimChannel,
+): Record<string, string> {
+  if (interaction.isUserInstallOnly) return { "1": interaction.user.id };
+  return { "0": channel.type === channelTypes.dm ? "0" : world.guild.id };
+}
+
+/**
+ * A message as the API shows it. `viewer: "gateway"` and `"rest"` hide the content where the application has no
+ * MESSAGE_CONTENT intent; `"target"` is a command's target, whose content always comes.
+ */
+export function renderMessage(
+  world: World,
+  message: SimMessage,
+  viewer: { hideContent: boolean; withReference?: boolean },
+): Record<string, unknown> {
+  const channel = world.channels.get(message.channelId);
+  if (channel === undefined) throw new Error(`no channel ${message.channelId}`);
+  const interaction =
+    message.interactionId === undefined ? undefined : world.interactions.get(message.interactionId);
+  const isHidden = viewer.hideContent && hidesContent(world, channel, message);
+  const reference =
+    message.referenceId === undefined
+      ? undefined
+      : findMessage(
+          world,
+          message.type === 21 ? (channel.parentId ?? channel.id) : channel.id,
+          message.referenceId,
+        );
+  const thread = world.channels.get(message.id);
+  return {
+    id: message.id,
+    type: message.type,
+    channel_id: channel.id,
+    content: isHidden ? "" : message.content,
+    author: renderUser(message.author),
+    attachments: isHidden ? [] : message.attachments.map((attachment) => renderAttachment(world, attachment)),
+    embeds: isHidden ? [] : message.embeds,
+    components: isHidden ? [] : message.components,
+    mentions: mentionedUsers(world, message.content)
+      .concat(
+        reference !== undefined && message.pings.includes(reference.author.id) ? [reference.author] : [],
+      )
+      .filter((user, index, all) => all.indexOf(user) === index)
+      .map(renderUser),
+    mention_roles: [],
+    mention_everyone: message.pings.includes("everyone"),
+    pinned: false,
+    tts: false,
+    timestamp: new Date(message.createdAt).toISOString(),
+    edited_timestamp: message.editedAt === undefined ? null : new Date(message.editedAt).toISOString(),
+    flags: message.flags,
+    ...(message.nonce === undefined ? {} : { nonce: message.nonce }),
+    ...(message.webhookId === undefined
+      ? {}
+      : { webhook_id: message.webhookId, application_id: world.applicationId }),
+    ...(interaction === undefined
+      ? {}
+      : { interaction_metadata: interactionMetadata(world, interaction, channel) }),
+    ...(message.referenceId === undefined
+      ? {}
+      : {
+          message_reference: {
+            type: 0,
+            channel_id: reference?.channelId ?? channel.id,
+            message_id: message.referenceId,
+            ...(channel.guildId === undefined ? {} : { guild_id: channel.guildId }),
+          },
+        }),
+    ...(message.referenceId !== undefined && viewer.withReference !== false && message.type === 19
+      ? {
+          referenced_message:
+            reference === undefined
+              ? null
+              : renderMessage(world, reference, { hideContent: viewer.hideContent, withReference: false }),
+        }
+      : {}),
+    ...(thread !== undefined && isThread(thread) ? { thread: renderChannel(world, thread) } : {}),
+  };
+}
+
+/** Without the intent: only direct messages, the bot's own messages and messages that mention it have content. */
+function hidesContent(world: World, channel: SimChannel, message: SimMessage): boolean {
+  if (channel.type === channelTypes.dm || message.author.id === world.bot.id) return false;
+  if (message.pings.includes(world.bot.id)) return false;
+  return !mentionedUsers(world, message.content).includes(world.bot);
+}
+
+export function renderChannel(world: World, channel: SimChannel): Record<string, unknown> {
+  const last = channel.messages.at(-1)?.id ?? null;
+  if (channel.type === channelTypes.dm) {
+    const recipient = world.users.get(channel.recipientId ?? "");
+    return {
+      id: channel.id,
+      type: channel.type,
+      flags: 0,
+      last_message_id: last,
+      recipients: recipient === undefined ? [] : [renderUser(recipient)],
+    };
+  }
+  const base = {
+    id: channel.id,
+    type: channel.type,
+    flags: 0,
+    last_message_id: last,
+    guild_id: channel.guildId,
+    name: channel.name,
+    parent_id: channel.parentId ?? null,
+    rate_limit_per_user: 0,
+    permissions: botPermissions(world, channel),
+  };
+  if (!isThread(channel)) {
+    const denied = BigInt(botPermissions(world, { ...channel, denied: new Set() }));
+    return {
+      ...base,
+      position: 0,
+      topic: null,
+      nsfw: false,
+      permission_overwrites:
+        channel.denied.size === 0
+          ? []
+          : [
+              {
+                id: world.bot.id,
+                type: 1,
+                allow: "0",
+                deny: (denied - BigInt(botPermissions(world, channel))).toString(),
+              },
+            ],
+    };
+  }
+  return {
+    ...base,
+    owner_id: channel.ownerId,
+    message_count: channel.messages.length,
+    total_message_sent: channel.messages.length,
+    member_count: 1,
+    thread_metadata: {
+      archived: channel.archived,
+      auto_archive_duration: 1440,
+      archive_timestamp: new Date(world.now()).toISOString(),
+      locked: channel.locked,
+      create_timestamp: new Date(world.now()).toISOString(),
+    },
+  };
+}
+
+/** The guild as GUILD_CREATE brings it. */
+export function renderGuild(world: World): Record<string, unknown> {
+  const channels = [...world.channels.values()].filter(
+    (channel) => channel.guildId === world.guild.id && botMay(world, channel, "VIEW_CHANNEL"),
+  );
+  return {
+    id: world.guild.id,
+    name: world.guild.name,
+    owner_id: world.guild.ownerId,
+    icon: null,
+    splash: null,
+    discovery_splash: null,
+    description: null,
+    banner: null,
+    region: "rotterdam",
+    afk_channel_id: null,
+    afk_timeout: 300,
+    system_channel_id: null,
+    system_channel_flags: 0,
+    rules_channel_id: null,
+    public_updates_channel_id: null,
+    safety_alerts_channel_id: null,
+    application_id: null,
+    vanity_url_code: null,
+    verification_level: 0,
+    default_message_notifications: 0,
+    explicit_content_filter: 0,
+    mfa_level: 0,
+    nsfw_level: 0,
+    premium_tier: 0,
+    premium_progress_bar_enabled: false,
+    preferred_locale: "en-US",
+    features: [],
+    emojis: [],
+    stickers: [],
+    roles: [
+      {
+        id: world.guild.id,
+        name: "@everyone",
+        color: 0,
+        colors: { primary_color: 0, secondary_color: null, tertiary_color: null },
+        hoist: false,
+        position: 0,
+        permissions: "562949953421311",
+        managed: false,
+        mentionable: false,
+        flags: 0,
+        icon: null,
+        unicode_emoji: null,
+      },
+    ],
+    joined_at: new Date(world.now() - 1_000_000).toISOString(),
+    large: false,
+    unavailable: false,
+    member_count: world.users.size,
+    voice_states: [],
+    members: [{ ...renderMember(world), user: renderUser(world.bot) }],
+    channels: channels
+      .filter((channel) => !isThread(channel))
+      .map((channel) => renderChannel(world, channel)),
+    threads: channels
+      .filter((channel) => isThread(channel) && !channel.archived)
+      .map((channel) => renderChannel(world, channel)),
+    presences: [],
+    stage_instances: [],
+    guild_scheduled_events: [],
+    soundboard_sounds: [],
+  };
+}

@@ -1,0 +1,203 @@
+import { ApiError, invalidForm } from "./api-error.ts";
+import type { Route } from "./http.ts";
+import { renderUser } from "./render.ts";
+import type { RegisteredCommand, World } from "./world.ts";
+
+/** The bot's own user, its application and its commands. */
+export function applicationRoutes(world: World, sessionsLeft: () => number): Route[] {
+  const requireApplication = (id: string | undefined): void => {
+    if (id !== world.applicationId)
+      throw new ApiError(403, 20012, "You are not authorized to perform this action on this application");
+  };
+  return [
+    {
+      method: "GET",
+      template: "/gateway/bot",
+      handle: () => ({
+        status: 200,
+        body: {
+          url: `${world.origin.replace("http", "ws")}/gateway`,
+          shards: 1,
+          session_start_limit: {
+            total: 1000,
+            remaining: sessionsLeft(),
+            reset_after: 3_600_000,
+            max_concurrency: 1,
+          },
+        },
+      }),
+    },
+    {
+      method: "GET",
+      template: "/users/@me",
+      handle: () => ({
+        status: 200,
+        body: { ...renderUser(world.bot), mfa_enabled: true, locale: "en-US", verified: true, email: null },
+      }),
+    },
+    {
+      method: "GET",
+      template: "/applications/{application_id}/commands",
+      handle({ parameters }) {
+        requireApplication(parameters["application_id"]);
+        return { status: 200, body: world.commands };
+      },
+    },
+    {
+      method: "PUT",
+      template: "/applications/{application_id}/commands",
+      handle({ parameters, form }) {
+        requireApplication(parameters["application_id"]);
+        const commands = form.json as unknown as readonly Declared[];
+        checkCommands(commands);
+        const before = new Map(
+          world.commands.map((command) => [`${command.type} ${command.name}`, command.id]),
+        );
+        world.commands = commands.map((command) => toRegistered(world, command, before));
+        return { status: 200, body: world.commands };
+      },
+    },
+  ];
+}
+
+export interface DeclaredOption {
+  readonly type: number;
+  readonly name: string;
+  readonly description?: string;
+  readonly required?: boolean;
+  readonly autocomplete?: boolean;
+  readonly choices?: readonly { readonly name: string; readonly value: string | number }[];
+  readonly min_value?: number;
+  readonly max_value?: number;
+  readonly min_length?: number;
+  readonly max_length?: number;
+}
+
+export interface Declared {
+  readonly name: string;
+  readonly type?: number;
+  readonly description?: string;
+  readonly options?: readonly DeclaredOption[];
+  readonly contexts?: readonly number[];
+  readonly integration_types?: readonly number[];
+}
+
+/** What Discord answers: defaults filled in, falsy option fields left out. */
+function toRegistered(
+  world: World,
+  command: Declared,
+  before: ReadonlyMap<string, string>,
+): RegisteredCommand {
+  const type = command.type ?? 1;
+  return {
+    id: before.get(`${type} ${command.name}`) ?? world.nextId(),
+    application_id: world.applicationId,
+    version: world.nextId(),
+    default_member_permissions: null,
+    type,
+    name: command.name,
+    name_localizations: null,
+    description: command.description ?? "",
+    description_localizations: null,
+    contexts: command.contexts ?? null,
+    integration_types: command.integration_types ?? [0],
+    nsfw: false,
+    ...(command.options === undefined || command.options.length === 0
+      ? {}
+      : {
+          options: command.options.map((option) =>
+            Object.fromEntries(
+              Object.entries({ ...option, name_localizations: null, description_localizations: null }).filter(
+                ([, value]) => value !== false && value !== undefined,
+              ),
+            ),
+          ),
+        }),
+  };
+}
+
+const chatName = /^[-_'\p{L}\p{N}\p{sc=Deva}\p{sc=Thai}]{1,32}$/u;
+
+function checkCommands(commands: readonly Declared[]): void {
+  const seen = new Set<string>();
+  for (const [type, most] of [
+    [1, 100],
+    [2, 15],
+    [3, 15],
+  ] as const) {
+    if (commands.filter((command) => (command.type ?? 1) === type).length > most)
+      throw new ApiError(400, 30032, `Maximum number of application commands reached (${most})`);
+  }
+  commands.forEach((command, index) => {
+    const type = command.type ?? 1;
+    const at = (field: string): string => `${index}.${field}`;
+    if (seen.has(`${type} ${command.name}`))
+      throw invalidForm(
+        at("name"),
+        "APPLICATION_COMMANDS_DUPLICATE_NAME",
+        "Application command names must be unique",
+      );
+    seen.add(`${type} ${command.name}`);
+    if (command.name.length < 1 || command.name.length > 32)
+      throw invalidForm(at("name"), "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 32 in length.");
+    if (type === 1) checkChatCommand(command, at);
+    else if ((command.description ?? "") !== "" || command.options !== undefined)
+      throw invalidForm(
+        at("description"),
+        "APPLICATION_COMMAND_INVALID",
+        "Context menu commands have neither description nor options",
+      );
+  });
+}
+
+function checkChatCommand(command: Declared, at: (field: string) => string): void {
+  if (!chatName.test(command.name) || command.name !== command.name.toLowerCase())
+    throw invalidForm(at("name"), "APPLICATION_COMMAND_INVALID_NAME", "Command name is invalid");
+  const description = command.description ?? "";
+  if (description.length < 1 || description.length > 100)
+    throw invalidForm(at("description"), "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.");
+  const options = command.options ?? [];
+  if (options.length > 25)
+    throw invalidForm(at("options"), "BASE_TYPE_MAX_LENGTH", "Must be 25 or fewer in length.");
+  let chars = command.name.length + description.length;
+  let optionalSeen = false;
+  const names = new Set<string>();
+  options.forEach((option, index) => {
+    const of = (field: string): string => at(`options.${index}.${field}`);
+    if (!chatName.test(option.name) || option.name !== option.name.toLowerCase())
+      throw invalidForm(of("name"), "APPLICATION_COMMAND_INVALID_NAME", "Option name is invalid");
+    if (names.has(option.name))
+      throw invalidForm(
+        of("name"),
+        "APPLICATION_COMMAND_OPTIONS_NAME_ALREADY_EXISTS",
+        "Option name already exists",
+      );
+    names.add(option.name);
+    const text = option.description ?? "";
+    if (text.length < 1 || text.length > 100)
+      throw invalidForm(of("description"), "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.");
+    if (option.required === true && optionalSeen)
+      throw invalidForm(
+        of("required"),
+        "APPLICATION_COMMAND_OPTIONS_REQUIRED_INVALID",
+        "Required options must be placed before non-required options",
+      );
+    optionalSeen ||= option.required !== true;
+    if ((option.choices?.length ?? 0) > 25)
+      throw invalidForm(of("choices"), "BASE_TYPE_MAX_LENGTH", "Must be 25 or fewer in length.");
+    if (option.autocomplete === true && option.choices !== undefined)
+      throw invalidForm(
+        of("autocomplete"),
+        "APPLICATION_COMMAND_AUTOCOMPLETE_CHOICES",
+        "No choices beside autocomplete",
+      );
+    chars += option.name.length + text.length;
+    for (const { name, value } of option.choices ?? []) {
+      if (name.length < 1 || name.length > 100)
+        throw invalidForm(of("choices"), "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.");
+      chars += name.length + String(value).length;
+    }
+  });
+  if (chars > 8000)
+    throw invalidForm(at("options"), "APPLICATION_COMMAND_TOO_LARGE", "Command exceeds maximum size (8000)");
+}

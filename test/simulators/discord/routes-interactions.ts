@@ -1,0 +1,249 @@
+import { ApiError, invalidForm, unknownInteraction, unknownWebhook } from "./api-error.ts";
+import type { Gateway } from "./gateway.ts";
+import type { Answer, Route } from "./http.ts";
+import { createBotMessage, editBotMessage, requireMessage, type Form } from "./message-form.ts";
+import { renderMessage } from "./render.ts";
+import { dispatchMessage } from "./routes-channels.ts";
+import {
+  addMessage,
+  messageFlags,
+  type SimChannel,
+  type SimInteraction,
+  type SimMessage,
+  type SimModal,
+  type World,
+} from "./world.ts";
+
+export const acknowledgeWithinMs = 3000;
+export const tokenLivesMs = 15 * 60 * 1000;
+
+/** Which answers each type of interaction takes. */
+const answersOf: Readonly<Record<number, readonly number[]>> = {
+  2: [4, 5, 9],
+  3: [4, 5, 6, 7, 9],
+  4: [8],
+  5: [4, 5, 6, 7],
+};
+
+/** Interaction callbacks, and the webhook under which an interaction's messages live. */
+export function interactionRoutes(world: World, gateway: () => Gateway): Route[] {
+  const shown = (message: SimMessage) => renderMessage(world, message, { hideContent: false });
+
+  const channelOf = (interaction: SimInteraction): SimChannel => {
+    const channel = world.channels.get(interaction.channelId);
+    if (channel === undefined) throw new Error(`no channel ${interaction.channelId}`);
+    return channel;
+  };
+
+  /** The acknowledged interaction behind a webhook path whose token still lives. */
+  const byToken = (parameters: Readonly<Record<string, string>>): SimInteraction => {
+    if (parameters["webhook_id"] !== world.applicationId) throw unknownWebhook();
+    const interaction = [...world.interactions.values()].find(
+      (one) => one.token === parameters["webhook_token"],
+    );
+    if (interaction === undefined || world.now() - interaction.createdAt > tokenLivesMs)
+      throw new ApiError(401, 50027, "Invalid Webhook Token");
+    if (interaction.ackedAt === undefined) throw unknownWebhook();
+    return interaction;
+  };
+
+  const messageOf = (interaction: SimInteraction, id: string): SimMessage => {
+    const message = requireMessage(world, interaction.channelId, id);
+    if (message.interactionId !== interaction.id && interaction.sourceMessageId !== id)
+      throw new ApiError(404, 10008, "Unknown Message");
+    return message;
+  };
+
+  const edit = (interaction: SimInteraction, messageId: string, form: Form): Answer => {
+    const message = messageOf(interaction, messageId);
+    editBotMessage({ world, channel: channelOf(interaction), form, interaction }, message);
+    if (message.id === interaction.originalId) interaction.isPlaceholderOpen = false;
+    dispatchMessage(world, gateway(), "MESSAGE_UPDATE", message);
+    return { status: 200, body: shown(message) };
+  };
+
+  const originalOf = (interaction: SimInteraction): string => {
+    if (interaction.originalId === undefined) throw new ApiError(404, 10008, "Unknown Message");
+    return interaction.originalId;
+  };
+
+  return [
+    {
+      method: "POST",
+      template: "/interactions/{interaction_id}/{interaction_token}/callback",
+      isOpen: true,
+      handle({ parameters, form }) {
+        const interaction = world.interactions.get(parameters["interaction_id"] ?? "");
+        if (interaction === undefined || interaction.token !== parameters["interaction_token"])
+          throw unknownInteraction();
+        if (interaction.ackedAt !== undefined)
+          throw new ApiError(400, 40060, "Interaction has already been acknowledged.");
+        if (world.now() - interaction.createdAt > acknowledgeWithinMs) throw unknownInteraction();
+        const type = Number(form.json["type"]);
+        if (answersOf[interaction.type]?.includes(type) !== true)
+          throw invalidForm("type", "BASE_TYPE_CHOICES", "This interaction does not take that answer.");
+        acknowledge(interaction, type, form);
+        interaction.ackedAt = world.now();
+        interaction.ackType = type;
+        return { status: 204 };
+      },
+    },
+    ...(["GET", "PATCH"] as const).map((method): Route => ({
+      method,
+      template: "/webhooks/{webhook_id}/{webhook_token}/messages/@original",
+      isOpen: true,
+      handle({ parameters, form }) {
+        const interaction = byToken(parameters);
+        const id = originalOf(interaction);
+        if (method === "GET") return { status: 200, body: shown(messageOf(interaction, id)) };
+        return edit(interaction, id, form);
+      },
+    })),
+    {
+      method: "PATCH",
+      template: "/webhooks/{webhook_id}/{webhook_token}/messages/{message_id}",
+      isOpen: true,
+      handle: ({ parameters, form }) => edit(byToken(parameters), parameters["message_id"] ?? "", form),
+    },
+    {
+      method: "DELETE",
+      template: "/webhooks/{webhook_id}/{webhook_token}/messages/{message_id}",
+      isOpen: true,
+      handle({ parameters }) {
+        const interaction = byToken(parameters);
+        const asked = parameters["message_id"] ?? "";
+        if (asked === "@original" || asked === interaction.originalId) interaction.isPlaceholderOpen = false;
+        messageOf(interaction, asked === "@original" ? originalOf(interaction) : asked).isDeleted = true;
+        return { status: 204 };
+      },
+    },
+    {
+      method: "POST",
+      template: "/webhooks/{webhook_id}/{webhook_token}",
+      isOpen: true,
+      handle({ parameters, form }) {
+        const interaction = byToken(parameters);
+        if (interaction.isPlaceholderOpen) return edit(interaction, originalOf(interaction), form);
+        interaction.followUps += 1;
+        if (interaction.isUserInstallOnly && interaction.followUps > 5)
+          throw new ApiError(
+            400,
+            40094,
+            "This interaction has reached the maximum number of follow-up messages",
+          );
+        const isEphemeral = (Number(form.json["flags"] ?? 0) & messageFlags.ephemeral) !== 0;
+        const message = createBotMessage({
+          world,
+          channel: channelOf(interaction),
+          form,
+          interaction,
+          ephemeralTo: isEphemeral ? interaction.user.id : undefined,
+        });
+        dispatchMessage(world, gateway(), "MESSAGE_CREATE", message);
+        return { status: 200, body: shown(message) };
+      },
+    },
+  ];
+
+  function acknowledge(interaction: SimInteraction, type: number, form: Form): void {
+    const data = (form.json["data"] ?? {}) as Readonly<Record<string, unknown>>;
+    const inner: Form = { json: data, files: form.files };
+    const isEphemeral = (Number(data["flags"] ?? 0) & messageFlags.ephemeral) !== 0;
+    const ephemeralTo = isEphemeral ? interaction.user.id : undefined;
+    switch (type) {
+      case 4: {
+        const message = createBotMessage({
+          world,
+          channel: channelOf(interaction),
+          form: inner,
+          interaction,
+          ephemeralTo,
+        });
+        interaction.originalId = message.id;
+        return dispatchMessage(world, gateway(), "MESSAGE_CREATE", message);
+      }
+      case 5: {
+        const message = addMessage(world, {
+          channelId: interaction.channelId,
+          author: world.bot,
+          content: "",
+          type: interaction.type === 2 ? 20 : 0,
+          flags: messageFlags.loading | (isEphemeral ? messageFlags.ephemeral : 0),
+          webhookId: world.applicationId,
+          interactionId: interaction.id,
+          ephemeralTo,
+        });
+        interaction.originalId = message.id;
+        interaction.isPlaceholderOpen = true;
+        return dispatchMessage(world, gateway(), "MESSAGE_CREATE", message);
+      }
+      case 6:
+        interaction.originalId = interaction.sourceMessageId;
+        return;
+      case 7: {
+        if (interaction.sourceMessageId === undefined) throw unknownInteraction();
+        interaction.originalId = interaction.sourceMessageId;
+        edit(interaction, interaction.sourceMessageId, inner);
+        return;
+      }
+      case 8:
+        interaction.choices = readChoices(data["choices"]);
+        return;
+      case 9:
+        interaction.modal = readModal(data);
+        return;
+      default:
+        throw invalidForm("type", "BASE_TYPE_CHOICES", "Unknown answer type");
+    }
+  }
+}
+
+function readChoices(given: unknown): { name: string; value: string | number }[] {
+  const choices = (given ?? []) as { name: string; value: string | number }[];
+  if (choices.length > 25)
+    throw invalidForm("data.choices", "BASE_TYPE_MAX_LENGTH", "Must be 25 or fewer in length.");
+  for (const { name, value } of choices) {
+    if (name.length < 1 || name.length > 100 || String(value).length > 100 || value === "")
+      throw invalidForm("data.choices", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.");
+  }
+  return choices;
+}
+
+interface ModalComponent {
+  readonly type: number;
+  readonly label?: string;
+  readonly custom_id?: string;
+  readonly required?: boolean;
+  readonly min_length?: number;
+  readonly max_length?: number;
+  readonly component?: ModalComponent;
+  readonly components?: readonly ModalComponent[];
+}
+
+function readModal(data: Readonly<Record<string, unknown>>): SimModal {
+  const { custom_id: customId, title } = data;
+  if (typeof customId !== "string" || customId.length < 1 || customId.length > 100)
+    throw invalidForm("data.custom_id", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.");
+  if (typeof title !== "string" || title.length < 1 || title.length > 45)
+    throw invalidForm("data.title", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 45 in length.");
+  const rows = (data["components"] ?? []) as readonly ModalComponent[];
+  if (rows.length < 1 || rows.length > 5)
+    throw invalidForm("data.components", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 5 in length.");
+  const inputs = rows.flatMap((row) => {
+    const input = row.component ?? row.components?.[0];
+    if (input === undefined) return [];
+    const label = row.label ?? input.label ?? "";
+    if (label.length < 1 || label.length > 45)
+      throw invalidForm("data.components", "BASE_TYPE_BAD_LENGTH", "A label is 1 to 45 characters.");
+    return [
+      {
+        customId: input.custom_id ?? "",
+        label,
+        required: input.required !== false,
+        minLength: input.min_length ?? 0,
+        maxLength: input.max_length ?? 4000,
+      },
+    ];
+  });
+  return { customId, title, inputs };
+}

@@ -1,0 +1,193 @@
+import { randomBytes } from "node:crypto";
+import type { AddressInfo } from "node:net";
+import { createGateway, type Gateway } from "./gateway.ts";
+import { createApiServer, type Fault, type SeenRequest } from "./http.ts";
+import { createPerson, type Person } from "./people.ts";
+import { platformRateLimits, type RateLimitOptions } from "./rate-limits.ts";
+import { sign } from "./render.ts";
+import { applicationRoutes } from "./routes-application.ts";
+import { channelRoutes, directChannel, dispatchMessage } from "./routes-channels.ts";
+import { interactionRoutes } from "./routes-interactions.ts";
+import { transcriptOf, type SeenMessage } from "./transcript.ts";
+import {
+  addChannel,
+  addMessage,
+  channelTypes,
+  createWorld,
+  type Permission,
+  type SimMessage,
+  type SimUser,
+  type World,
+} from "./world.ts";
+
+/** A channel as a test holds it. */
+export interface ChannelHandle {
+  readonly id: string;
+  readonly name: string;
+  transcript(): SeenMessage[];
+  /** The bot's messages only. */
+  fromBot(): SeenMessage[];
+  /** Threads below it. */
+  threads(): ChannelHandle[];
+  /** Takes permissions from the bot here. */
+  deny(...permissions: Permission[]): void;
+  archive(options?: { readonly locked?: boolean }): void;
+  /** How often the bot showed that it types. */
+  typingCount(): number;
+}
+
+export interface DiscordSimulator {
+  /** For `rest.api`. */
+  readonly apiUrl: string;
+  /** `127.0.0.1:<port>`: where its CDN serves attachments. */
+  readonly host: string;
+  readonly token: string;
+  readonly botId: string;
+  readonly world: World;
+  readonly gateway: Gateway;
+  readonly requests: readonly SeenRequest[];
+  channel(name: string): ChannelHandle;
+  directMessages(person: { readonly id: string }): ChannelHandle;
+  handle(channelId: string): ChannelHandle;
+  person(name: string): Person;
+  /** A message by another bot or a webhook. */
+  otherBotSends(message: { channel: { id: string }; text: string; isWebhook?: boolean }): SimMessage;
+  /** Sends MESSAGE_CREATE for a message once more, as a resumed session can. */
+  redeliver(message: { readonly id: string; readonly channelId: string }): void;
+  /** Moves the platform's clock. */
+  advance(ms: number): void;
+  fail(fault: Fault): void;
+  /** @throws when one of its own answers did not have Discord's shape */
+  close(): Promise<void>;
+}
+
+/**
+ * Discord on a loopback port: REST, gateway and CDN, as strict as the platform. The real client connects to it
+ * with `rest: { api: simulator.apiUrl, offset: 0 }`.
+ */
+export async function createDiscordSimulator(
+  options: {
+    readonly messageContentAllowed?: boolean;
+    readonly rateLimits?: Partial<RateLimitOptions>;
+    readonly token?: string;
+  } = {},
+): Promise<DiscordSimulator> {
+  let offsetMs = 0;
+  const token = options.token ?? `sim.${randomBytes(12).toString("hex")}.${randomBytes(8).toString("hex")}`;
+  const world = createWorld({
+    now: () => Date.now() + offsetMs,
+    messageContentAllowed: options.messageContentAllowed ?? true,
+  });
+  // The gateway needs the HTTP server, whose routes dispatch events: they reach it through this function.
+  const gatewayOf = (): Gateway => gateway;
+  const api = createApiServer({
+    token,
+    rateLimits: { ...platformRateLimits, ...options.rateLimits },
+    routes: [
+      ...applicationRoutes(world, () => 1000 - gateway.counts.identify),
+      ...channelRoutes(world, gatewayOf),
+      ...interactionRoutes(world, gatewayOf),
+    ],
+    serveFile(url, response) {
+      const path = /^\/(?:ephemeral-)?attachments\/(\d+)\/(\d+)\//.exec(url.pathname);
+      if (path === null) return false;
+      const attachment = world.attachments.get(path[2] ?? "");
+      const expires = url.searchParams.get("ex") ?? "";
+      const isSigned = url.searchParams.get("hm") === sign(world, url.pathname, expires);
+      if (attachment === undefined || !isSigned || Number.parseInt(expires, 16) * 1000 < world.now()) {
+        response.writeHead(404, { "content-type": "text/plain" }).end("This content is no longer available.");
+      } else {
+        response
+          .writeHead(200, {
+            "content-type": attachment.contentType ?? "application/octet-stream",
+            "content-length": attachment.bytes.length,
+          })
+          .end(attachment.bytes);
+      }
+      return true;
+    },
+  });
+  const gateway: Gateway = createGateway(api.server, world, { token });
+  await new Promise<void>((resolve) => {
+    api.server.listen(0, "127.0.0.1", resolve);
+  });
+  const host = `127.0.0.1:${(api.server.address() as AddressInfo).port}`;
+  world.origin = `http://${host}`;
+
+  const handle = (id: string): ChannelHandle => {
+    const channel = world.channels.get(id);
+    if (channel === undefined) throw new Error(`no channel ${id}`);
+    return {
+      id,
+      name: channel.name,
+      transcript: () => transcriptOf(world, id),
+      fromBot: () => transcriptOf(world, id).filter((message) => message.author === world.bot.username),
+      threads: () =>
+        [...world.channels.values()].filter((one) => one.parentId === id).map((one) => handle(one.id)),
+      deny: (...permissions) => {
+        for (const permission of permissions) channel.denied.add(permission);
+      },
+      archive({ locked = false } = {}) {
+        channel.archived = true;
+        channel.locked = locked;
+      },
+      typingCount: () => channel.typing.length,
+    };
+  };
+
+  return {
+    apiUrl: `${world.origin}/api`,
+    host,
+    token,
+    botId: world.bot.id,
+    world,
+    gateway,
+    requests: api.requests,
+    channel(name) {
+      const made = addChannel(world, { type: channelTypes.text, name, guildId: world.guild.id });
+      return handle(made.id);
+    },
+    directMessages: (person) => handle(directChannel(world, person.id).id),
+    handle,
+    person(name) {
+      const user: SimUser = {
+        id: world.nextId(),
+        username: name.toLowerCase().replaceAll(/\W/g, ""),
+        globalName: name,
+        isBot: false,
+      };
+      world.users.set(user.id, user);
+      return createPerson(world, gatewayOf, user);
+    },
+    otherBotSends({ channel, text, isWebhook = false }) {
+      const user: SimUser = { id: world.nextId(), username: "other", globalName: null, isBot: true };
+      world.users.set(user.id, user);
+      const message = addMessage(world, {
+        channelId: channel.id,
+        author: user,
+        content: text,
+        webhookId: isWebhook ? user.id : undefined,
+      });
+      dispatchMessage(world, gateway, "MESSAGE_CREATE", message);
+      return message;
+    },
+    redeliver({ id, channelId }) {
+      const message = world.channels.get(channelId)?.messages.find((one) => one.id === id);
+      if (message === undefined) throw new Error(`no message ${id}`);
+      dispatchMessage(world, gateway, "MESSAGE_CREATE", message);
+    },
+    advance(ms) {
+      offsetMs += ms;
+    },
+    fail: (fault) => api.fail(fault),
+    async close() {
+      await gateway.close();
+      api.server.closeAllConnections();
+      await new Promise<void>((resolve) => {
+        api.server.close(() => resolve());
+      });
+      if (api.defects.length > 0)
+        throw new Error(`the simulator is not like Discord: ${api.defects.join("\n")}`);
+    },
+  };
+}

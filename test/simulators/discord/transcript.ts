@@ -1,0 +1,82 @@
+import { findMessage, isThread, messageFlags, type SimMessage, type World } from "./world.ts";
+
+/** One message as a person reads it. */
+export interface SeenMessage {
+  readonly id: string;
+  readonly author: string;
+  readonly text: string;
+  readonly files: readonly {
+    readonly name: string;
+    readonly altText: string | undefined;
+    readonly mediaType: string | undefined;
+    readonly bytes: Uint8Array;
+  }[];
+  /** Only one person sees it. */
+  readonly isEphemeral: boolean;
+  /** "Parley is thinking…". */
+  readonly isThinking: boolean;
+  readonly buttons: readonly { readonly label: string; readonly customId: string }[];
+  /** How often its text was replaced. */
+  readonly edits: number;
+  /** The texts it showed before, oldest first. */
+  readonly earlier: readonly string[];
+  /** Whom it notified: user ids or "everyone". */
+  readonly pings: readonly string[];
+  /** Links under which Discord would show a preview. */
+  readonly previews: readonly string[];
+  readonly replyTo: string | undefined;
+  readonly hasThread: boolean;
+}
+
+/** What stands in a channel, oldest first, for someone who sees everything there. System messages are left out. */
+export function transcriptOf(world: World, channelId: string): SeenMessage[] {
+  const channel = world.channels.get(channelId);
+  return (channel?.messages ?? [])
+    .filter((message) => !message.isDeleted && [0, 19, 20, 23].includes(message.type))
+    .map((message) => toSeen(world, message));
+}
+
+function toSeen(world: World, message: SimMessage): SeenMessage {
+  const thread = world.channels.get(message.id);
+  const isSuppressed = (message.flags & messageFlags.suppressEmbeds) !== 0;
+  const links = [...message.content.replaceAll(/<https?:\/\/[^>\s]+>/g, "").matchAll(/https?:\/\/[^\s)>]+/g)];
+  return {
+    id: message.id,
+    author: message.author.globalName ?? message.author.username,
+    text: message.content,
+    files: message.attachments.map((attachment) => ({
+      name: attachment.filename,
+      altText: attachment.description,
+      mediaType: attachment.contentType,
+      bytes: attachment.bytes,
+    })),
+    isEphemeral: message.ephemeralTo !== undefined,
+    isThinking: (message.flags & messageFlags.loading) !== 0,
+    buttons: buttonsOf(message.components),
+    edits: message.history.length,
+    earlier: message.history,
+    pings: message.pings,
+    previews: isSuppressed ? [] : links.map(([link]) => link),
+    replyTo:
+      message.referenceId === undefined
+        ? undefined
+        : findMessage(world, message.channelId, message.referenceId)?.id,
+    hasThread: thread !== undefined && isThread(thread),
+  };
+}
+
+interface Row {
+  readonly type: number;
+  readonly label?: string;
+  readonly custom_id?: string;
+  readonly disabled?: boolean;
+  readonly components?: readonly Row[];
+}
+
+function buttonsOf(components: readonly unknown[]): { label: string; customId: string }[] {
+  return (components as Row[]).flatMap((row) =>
+    row.type === 2
+      ? [{ label: row.label ?? "", customId: row.custom_id ?? "" }]
+      : buttonsOf(row.components ?? []),
+  );
+}

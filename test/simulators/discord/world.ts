@@ -1,0 +1,264 @@
+import { randomBytes } from "node:crypto";
+
+/** Bits that the simulator knows; names as in Discord's documentation. */
+export const permissionBits = {
+  VIEW_CHANNEL: 1n << 10n,
+  SEND_MESSAGES: 1n << 11n,
+  EMBED_LINKS: 1n << 14n,
+  ATTACH_FILES: 1n << 15n,
+  READ_MESSAGE_HISTORY: 1n << 16n,
+  MENTION_EVERYONE: 1n << 17n,
+  CREATE_PUBLIC_THREADS: 1n << 35n,
+  CREATE_PRIVATE_THREADS: 1n << 36n,
+  SEND_MESSAGES_IN_THREADS: 1n << 38n,
+} as const;
+
+export type Permission = keyof typeof permissionBits;
+
+export const channelTypes = { text: 0, dm: 1, publicThread: 11, privateThread: 12 } as const;
+
+export const messageFlags = {
+  suppressEmbeds: 1 << 2,
+  hasThread: 1 << 5,
+  ephemeral: 1 << 6,
+  loading: 1 << 7,
+  voice: 1 << 13,
+  componentsV2: 1 << 15,
+} as const;
+
+export interface SimUser {
+  readonly id: string;
+  readonly username: string;
+  readonly globalName: string | null;
+  readonly isBot: boolean;
+}
+
+export interface SimChannel {
+  readonly id: string;
+  readonly type: number;
+  readonly guildId: string | undefined;
+  readonly parentId: string | undefined;
+  name: string;
+  readonly ownerId: string | undefined;
+  readonly recipientId: string | undefined;
+  archived: boolean;
+  locked: boolean;
+  /** What the bot may not do here. Threads take over what their parent denies. */
+  readonly denied: Set<Permission>;
+  readonly messages: SimMessage[];
+  /** Times of the bot's typing indicators. */
+  readonly typing: number[];
+}
+
+export interface SimAttachment {
+  readonly id: string;
+  readonly filename: string;
+  readonly contentType: string | undefined;
+  readonly bytes: Uint8Array;
+  readonly description: string | undefined;
+  readonly durationSecs: number | undefined;
+  readonly waveform: string | undefined;
+  /** Files of commands live under another path than those of messages. */
+  readonly isEphemeral: boolean;
+  readonly channelId: string;
+}
+
+export interface SimMessage {
+  readonly id: string;
+  readonly channelId: string;
+  readonly author: SimUser;
+  readonly webhookId: string | undefined;
+  readonly type: number;
+  content: string;
+  attachments: SimAttachment[];
+  flags: number;
+  components: unknown[];
+  embeds: unknown[];
+  readonly createdAt: number;
+  editedAt: number | undefined;
+  /** Every text it showed before the present one. */
+  readonly history: string[];
+  /** Ids of users and roles that were notified, or "everyone". */
+  pings: string[];
+  readonly referenceId: string | undefined;
+  readonly nonce: string | undefined;
+  readonly interactionId: string | undefined;
+  /** Only this user sees it. */
+  readonly ephemeralTo: string | undefined;
+  isDeleted: boolean;
+}
+
+export interface SimModal {
+  readonly customId: string;
+  readonly title: string;
+  /** Custom ids of its inputs, with label and limits. */
+  readonly inputs: readonly {
+    customId: string;
+    label: string;
+    required: boolean;
+    minLength: number;
+    maxLength: number;
+  }[];
+}
+
+export interface SimInteraction {
+  readonly id: string;
+  readonly token: string;
+  readonly type: number;
+  readonly user: SimUser;
+  readonly channelId: string;
+  readonly createdAt: number;
+  readonly sourceMessageId: string | undefined;
+  readonly isUserInstallOnly: boolean;
+  ackedAt: number | undefined;
+  ackType: number | undefined;
+  originalId: string | undefined;
+  /** The next follow-up after a defer takes the place of the placeholder. */
+  isPlaceholderOpen: boolean;
+  followUps: number;
+  choices: readonly { readonly name: string; readonly value: string | number }[] | undefined;
+  modal: SimModal | undefined;
+  readonly commandName: string | undefined;
+}
+
+export interface SimGuild {
+  readonly id: string;
+  readonly name: string;
+  readonly ownerId: string;
+}
+
+/** A command as the application registered it, with the id Discord gave it. */
+export type RegisteredCommand = Readonly<Record<string, unknown>> & {
+  readonly id: string;
+  readonly name: string;
+  readonly type: number;
+};
+
+/** Everything there is on the simulated platform. */
+export interface World {
+  readonly now: () => number;
+  readonly nextId: () => string;
+  readonly bot: SimUser;
+  readonly applicationId: string;
+  readonly guild: SimGuild;
+  readonly users: Map<string, SimUser>;
+  readonly channels: Map<string, SimChannel>;
+  readonly interactions: Map<string, SimInteraction>;
+  readonly attachments: Map<string, SimAttachment>;
+  commands: RegisteredCommand[];
+  readonly messageContentAllowed: boolean;
+  readonly cdnSecret: string;
+  /** `http://127.0.0.1:<port>`; known once it listens. */
+  origin: string;
+}
+
+const discordEpoch = 1_420_070_400_000n;
+
+/** A world with one guild and a bot in it. Ids are snowflakes of the world's clock, in order of their making. */
+export function createWorld(options: { now: () => number; messageContentAllowed: boolean }): World {
+  let counter = 0n;
+  const nextId = (): string => {
+    counter += 1n;
+    return (((BigInt(Math.floor(options.now())) - discordEpoch) << 22n) + (counter & 0x3fffffn)).toString();
+  };
+  const bot: SimUser = { id: nextId(), username: "parley", globalName: null, isBot: true };
+  const owner: SimUser = { id: nextId(), username: "owner", globalName: "Owner", isBot: false };
+  return {
+    now: options.now,
+    nextId,
+    bot,
+    applicationId: bot.id,
+    guild: { id: nextId(), name: "Guild", ownerId: owner.id },
+    users: new Map([
+      [bot.id, bot],
+      [owner.id, owner],
+    ]),
+    channels: new Map(),
+    interactions: new Map(),
+    attachments: new Map(),
+    commands: [],
+    messageContentAllowed: options.messageContentAllowed,
+    cdnSecret: randomBytes(16).toString("hex"),
+    origin: "",
+  };
+}
+
+/** Adds a channel to the world. */
+export function addChannel(
+  world: World,
+  channel: Pick<SimChannel, "type" | "name"> & Partial<SimChannel>,
+): SimChannel {
+  const made: SimChannel = {
+    id: world.nextId(),
+    guildId: undefined,
+    parentId: undefined,
+    ownerId: undefined,
+    recipientId: undefined,
+    archived: false,
+    locked: false,
+    denied: new Set(),
+    messages: [],
+    typing: [],
+    ...channel,
+  };
+  world.channels.set(made.id, made);
+  return made;
+}
+
+/** Adds a message to its channel; what is not named is empty. */
+export function addMessage(
+  world: World,
+  message: Pick<SimMessage, "channelId" | "author" | "content"> & Partial<SimMessage>,
+): SimMessage {
+  const made: SimMessage = {
+    id: world.nextId(),
+    webhookId: undefined,
+    type: 0,
+    attachments: [],
+    flags: 0,
+    components: [],
+    embeds: [],
+    createdAt: world.now(),
+    editedAt: undefined,
+    history: [],
+    pings: [],
+    referenceId: undefined,
+    nonce: undefined,
+    interactionId: undefined,
+    ephemeralTo: undefined,
+    isDeleted: false,
+    ...message,
+  };
+  const channel = world.channels.get(made.channelId);
+  if (channel === undefined) throw new Error(`no channel ${made.channelId}`);
+  channel.messages.push(made);
+  if (isThread(channel) && !channel.locked) channel.archived = false;
+  return made;
+}
+
+export function isThread(channel: SimChannel): boolean {
+  return channel.type === channelTypes.publicThread || channel.type === channelTypes.privateThread;
+}
+
+/** Whether the bot may do this in the channel; in a direct message it may do everything that exists there. */
+export function botMay(world: World, channel: SimChannel, permission: Permission): boolean {
+  if (channel.type === channelTypes.dm) return true;
+  if (channel.denied.has(permission)) return false;
+  const parent = channel.parentId === undefined ? undefined : world.channels.get(channel.parentId);
+  return parent === undefined || !isThread(channel) || !parent.denied.has(permission);
+}
+
+/** The bot's permissions in the channel as Discord's decimal string. */
+export function botPermissions(world: World, channel: SimChannel): string {
+  let bits = 0n;
+  for (const [name, bit] of Object.entries(permissionBits)) {
+    if (botMay(world, channel, name as Permission)) bits |= bit;
+  }
+  return bits.toString();
+}
+
+export function findMessage(world: World, channelId: string, messageId: string): SimMessage | undefined {
+  return world.channels
+    .get(channelId)
+    ?.messages.find((message) => message.id === messageId && !message.isDeleted);
+}
