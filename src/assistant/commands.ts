@@ -120,7 +120,7 @@ export function parseCommandText(command: Command, text: string): Record<string,
     if (option === undefined || name === freeTextOption(command)) return whole;
     const value = rawValue.startsWith('"') ? rawValue.slice(1, -1) : rawValue;
     options[name] = option.kind === "attachment" ? linkAttachment(value) : value;
-    return " ";
+    return "";
   });
   const free = freeTextOption(command);
   const freeText = rest.trim();

@@ -1,0 +1,417 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ParleyError } from "../../../src/assistant/errors.ts";
+import type { ChatRequest } from "../../../src/assistant/types.ts";
+import { fixture } from "../../fixtures/fixtures.ts";
+import { call, createWorld, message, type World } from "./fakes.ts";
+
+let world: World;
+
+beforeEach(async () => {
+  world = await createWorld({
+    files: {
+      png: await fixture("picture.png"),
+      voice: await fixture("voice.ogg"),
+      text: await fixture("notes.txt"),
+      nothing: new Uint8Array(),
+    },
+  });
+});
+
+afterEach(async () => {
+  await world.close();
+});
+
+async function settled(): Promise<void> {
+  await vi.waitFor(() => {
+    expect(world.assistant.pending()).toBe(0);
+  });
+  await world.store.queue.idle();
+}
+
+function said(request: ChatRequest | undefined): string[] {
+  return (request?.messages ?? []).map(
+    ({ role, content }) =>
+      `${role}: ${typeof content === "string" ? content : content.map((part) => (part.kind === "text" ? part.text : `<${part.url.slice(0, 15)}>`)).join(" ")}`,
+  );
+}
+
+function gate(): { readonly opened: Promise<void>; open(): void } {
+  let open!: () => void;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}
+
+describe("a message", () => {
+  it("is answered, and both are kept in order", async () => {
+    await world.assistant.receive(message("hello"));
+    await settled();
+    expect(world.platform.replies).toMatchObject([{ text: "you said: hello", state: "finished", shown: 1 }]);
+    const log = await world.assistant.history("fake:c1", { maxMessages: 10 });
+    expect(log.map(({ role, parts }) => [role, parts])).toEqual([
+      ["user", [{ kind: "text", text: "hello" }]],
+      ["assistant", [{ kind: "text", text: "you said: hello" }]],
+    ]);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
+  it("delivered twice is answered once", async () => {
+    const event = message("once");
+    expect(await world.assistant.receive(event)).toBe("accepted");
+    expect(await world.assistant.receive(event)).toBe("duplicate");
+    await settled();
+    expect(await world.assistant.receive(event)).toBe("duplicate");
+    await settled();
+    expect(world.platform.replies).toHaveLength(1);
+  });
+
+  it("carries the conversation: earlier turns reach the gateway in order", async () => {
+    for (const text of ["one", "two", "three"]) {
+      await world.assistant.receive(message(text));
+      await settled();
+    }
+    expect(said(world.gateway.requests.at(-1))).toEqual([
+      "system: Be brief.",
+      "user: one",
+      "assistant: you said: one",
+      "user: two",
+      "assistant: you said: two",
+      "user: three",
+    ]);
+  });
+
+  it("that arrives while the bot is busy joins the next turn, with all others that do", async () => {
+    const busy = gate();
+    world.gateway.answerWith(async function* slow(request) {
+      await busy.opened;
+      yield { kind: "text", text: `answer ${world.gateway.requests.length}` };
+      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    });
+    await world.assistant.receive(message("first"));
+    await vi.waitFor(() => {
+      expect(world.gateway.requests).toHaveLength(1);
+    });
+    await world.assistant.receive(message("second"));
+    await world.assistant.receive(message("third"));
+    busy.open();
+    await settled();
+    expect(world.platform.replies.map(({ text }) => text)).toEqual(["answer 1", "answer 2"]);
+    expect(said(world.gateway.requests[1])).toEqual([
+      "system: Be brief.",
+      "user: first",
+      "assistant: answer 1",
+      "user: second",
+      "user: third",
+    ]);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
+  it("carries its author's name once several people take part", async () => {
+    await world.assistant.receive(message("hi"));
+    await settled();
+    await world.assistant.receive(message("me too", { author: { id: "fake:bo", name: "Bo" } }));
+    await settled();
+    expect(said(world.gateway.requests[0])).toContain("user: hi");
+    expect(said(world.gateway.requests[1])).toEqual([
+      "system: Be brief.",
+      "user: Ada: hi",
+      "assistant: you said: hi",
+      "user: Bo: me too",
+    ]);
+  });
+
+  it("with a picture, a voice note and a text file has all three read", async () => {
+    const attachments = [
+      { id: "png", name: "cat.png", source: null },
+      { id: "voice", name: "note.bin", source: null },
+      { id: "text", name: "notes.txt", source: null },
+    ];
+    await world.assistant.receive(message("look", { attachments }));
+    await settled();
+    const [prompt] = said(world.gateway.requests[0]).slice(-1);
+    expect(prompt).toContain("look");
+    expect(prompt).toContain("<data:image/png;>");
+    expect(prompt).toContain("heard note.ogg");
+    expect(prompt).toContain("[file notes.txt]");
+    expect(world.platform.replies[0]?.text).toMatch(/^> 🎙️ heard note\.ogg\n\n/);
+  });
+
+  it("names the files it could not read", async () => {
+    const attachments = [
+      { id: "nothing", name: "empty.bin", source: null },
+      { id: "gone", name: "lost.png", source: null },
+    ];
+    await world.assistant.receive(message("and these?", { attachments }));
+    await settled();
+    expect(world.platform.replies[0]).toMatchObject({ state: "finished" });
+    expect(world.platform.replies[0]?.notices).toEqual([
+      "Not read: empty.bin (the file is empty).",
+      "Not read: lost.png (lost.png is no longer there. Upload it again).",
+    ]);
+  });
+
+  it("with nothing readable fails with words and asks no model", async () => {
+    await world.assistant.receive(
+      message("", { attachments: [{ id: "nothing", name: "empty.bin", source: null }] }),
+    );
+    await settled();
+    expect(world.platform.replies[0]).toMatchObject({
+      state: "failed",
+      failure: { text: "There was nothing in it that Parley can read." },
+    });
+    expect(world.gateway.requests).toEqual([]);
+  });
+});
+
+describe("an answer that goes wrong", () => {
+  it("fails with a reason and a Retry that runs the turn again into the same reply", async () => {
+    world.gateway.answerWith(() => {
+      throw new ParleyError("gateway-unreachable", "refused");
+    });
+    const event = message("are you there?");
+    await world.assistant.receive(event);
+    await settled();
+    const [reply] = world.platform.replies;
+    expect(reply).toMatchObject({ state: "failed", failure: { retryKey: event.key } });
+    expect(reply?.failure?.text).toContain("cannot be reached");
+
+    world.gateway.answerWith(async function* back(request) {
+      yield { kind: "text", text: "yes" };
+      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    });
+    expect(await world.assistant.retry(event.key)).toBe("accepted");
+    await settled();
+    expect(world.platform.replies).toHaveLength(1);
+    expect(reply).toMatchObject({ state: "finished", text: "yes" });
+    const log = await world.assistant.history("fake:c1", { maxMessages: 10 });
+    expect(log.map(({ role, outcome }) => [role, outcome])).toEqual([
+      ["user", undefined],
+      ["assistant", "complete"],
+    ]);
+  });
+
+  it("keeps what had arrived when the stream breaks off", async () => {
+    world.gateway.answerWith(async function* broken() {
+      yield { kind: "text", text: "half of it" };
+      throw new ParleyError("gateway-interrupted", "cut");
+    });
+    await world.assistant.receive(message("tell me"));
+    await settled();
+    expect(world.platform.replies[0]).toMatchObject({ state: "failed", text: "half of it" });
+    const log = await world.assistant.history("fake:c1", { maxMessages: 10 });
+    expect(log.at(-1)).toMatchObject({
+      outcome: "interrupted",
+      parts: [{ kind: "text", text: "half of it" }],
+    });
+  });
+
+  it("is cut and asked once more when the model says it is too long", async () => {
+    let asked = 0;
+    world.gateway.answerWith(async function* fussy(request) {
+      asked++;
+      if (asked === 3) throw new ParleyError("gateway-context-length", "too long");
+      yield { kind: "text", text: "ok" };
+      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    });
+    await world.assistant.receive(message("word ".repeat(9000)));
+    await settled();
+    await world.assistant.receive(message("word ".repeat(9000)));
+    await settled();
+    await world.assistant.receive(message("and now?"));
+    await settled();
+    expect(world.gateway.requests.at(-1)!.messages.length).toBeLessThan(
+      world.gateway.requests.at(-2)!.messages.length,
+    );
+    expect(world.platform.replies.at(-1)).toMatchObject({ state: "finished", text: "ok" });
+    expect(world.platform.replies.at(-1)?.notices.join()).toContain("left out");
+  });
+
+  it("is stopped on request; what was said is kept", async () => {
+    world.gateway.answerWith(async function* endless(_request, signal) {
+      yield { kind: "text", text: "and so on" };
+      await new Promise((_resolve, reject) => {
+        signal.addEventListener("abort", () => {
+          reject(signal.reason as Error);
+        });
+      });
+    });
+    await world.assistant.receive(message("talk"));
+    await vi.waitFor(() => {
+      expect(world.platform.replies[0]?.text).toBe("and so on");
+    });
+    expect(world.assistant.cancel("fake:c1")).toBe(true);
+    await settled();
+    expect(world.platform.replies[0]).toMatchObject({
+      state: "finished",
+      text: "and so on",
+      notices: ["Stopped."],
+    });
+  });
+
+  it("says when the length limit ended it", async () => {
+    world.gateway.answerWith(async function* long(request) {
+      yield { kind: "text", text: "once upon" };
+      yield { kind: "finish", reason: "length", model: request.model, usage: { isEstimated: true } };
+    });
+    await world.assistant.receive(message("a story"));
+    await settled();
+    expect(world.platform.replies[0]?.notices).toEqual([
+      "The answer reached its length limit and may be unfinished.",
+    ]);
+  });
+});
+
+describe("after a restart", () => {
+  it("an accepted, unanswered message is answered into its own reply", async () => {
+    const event = message("before the crash");
+    await world.store.inbox.accept(event);
+    await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 77 }, attempts: 1 });
+    const restarted = world.restart();
+    expect(await restarted.recover("fake")).toBe(1);
+    await vi.waitFor(() => {
+      expect(restarted.pending()).toBe(0);
+    });
+    expect(world.platform.replies).toMatchObject([
+      { address: { message: 77 }, text: "you said: before the crash" },
+    ]);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
+  it("a stored answer is shown, and nothing is asked again", async () => {
+    const event = message("asked");
+    await world.assistant.receive(event);
+    await settled();
+    const asked = world.gateway.requests.length;
+    await world.store.inbox.reopen(event.key);
+    const restarted = world.restart();
+    await restarted.recover("fake");
+    await vi.waitFor(() => {
+      expect(restarted.pending()).toBe(0);
+    });
+    expect(world.gateway.requests).toHaveLength(asked);
+    expect(world.platform.replies).toHaveLength(1);
+    expect(world.platform.replies[0]).toMatchObject({ text: "you said: asked", state: "finished", shown: 2 });
+  });
+
+  it("what is too old is sealed with a Retry", async () => {
+    const event = message("long ago");
+    await world.store.inbox.accept(event);
+    world.clock.now += 2 * 60 * 60_000;
+    const restarted = world.restart();
+    await restarted.recover("fake");
+    expect(world.platform.replies[0]).toMatchObject({ state: "failed", failure: { retryKey: event.key } });
+    expect(world.gateway.requests).toEqual([]);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
+  it("stopping breaks a running turn off at the deadline and leaves it open", async () => {
+    world.gateway.answerWith(async function* endless(_request, signal) {
+      yield { kind: "text", text: "so far" };
+      await new Promise((_resolve, reject) => {
+        signal.addEventListener("abort", () => {
+          reject(signal.reason as Error);
+        });
+      });
+    });
+    await world.assistant.receive(message("talk"));
+    await vi.waitFor(() => {
+      expect(world.platform.replies[0]?.text).toBe("so far");
+    });
+    expect(await world.assistant.stop({ deadlineMs: 10 })).toBe(1);
+    expect(world.platform.replies[0]?.state).toBe("open");
+    expect(await world.store.inbox.listOpen()).toHaveLength(1);
+    await expect(world.assistant.receive(message("late"))).rejects.toMatchObject({ code: "stopping" });
+  });
+});
+
+describe("a command", () => {
+  it("/ask answers alone and begins with the question", async () => {
+    await world.assistant.receive(call("ask", { prompt: "why?" }));
+    await settled();
+    expect(world.platform.replies[0]).toMatchObject({ text: "> why?\n\nyou said: why?", state: "finished" });
+    expect(said(world.gateway.requests[0])).toEqual(["system: Be brief.", "user: why?"]);
+  });
+
+  it("/ask in a conversation is one of its turns", async () => {
+    await world.assistant.receive(message("hello"));
+    await settled();
+    await world.assistant.receive(call("ask", { prompt: "and?" }, { inConversation: true }));
+    await settled();
+    expect(said(world.gateway.requests.at(-1))).toEqual([
+      "system: Be brief.",
+      "user: hello",
+      "assistant: you said: hello",
+      "user: and?",
+    ]);
+  });
+
+  it("/ask private in a conversation stays out of it", async () => {
+    await world.assistant.receive(
+      call("ask", { prompt: "secret?", private: true }, { inConversation: true, isPrivate: true }),
+    );
+    await settled();
+    expect(await world.assistant.history("fake:c1", { maxMessages: 10 })).toEqual([]);
+  });
+
+  it("/imagine shows as many pictures as asked, with alt text", async () => {
+    await world.assistant.receive(call("imagine", { prompt: "a red fox", count: 2, size: "64x64" }));
+    await settled();
+    expect(world.platform.replies[0]?.files.map(({ name, altText }) => [name, altText])).toEqual([
+      ["picture-1.png", "a red fox"],
+      ["picture-2.png", "a red fox"],
+    ]);
+  });
+
+  it("/imagine with a picture changes it through a chat model", async () => {
+    world.gateway.answerWith(async function* edit(request) {
+      yield { kind: "text", text: "greyed" };
+      yield { kind: "image", image: { bytes: await fixture("picture.png"), mediaType: "image/png" } };
+      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    });
+    const image = { id: "png", name: "cat.png", source: null };
+    await world.assistant.receive(call("imagine", { prompt: "make it grey", image }));
+    await settled();
+    expect(world.gateway.requests[0]).toMatchObject({ stream: false });
+    expect(said(world.gateway.requests[0])).toEqual(["user: make it grey <data:image/png;>"]);
+    expect(world.platform.replies[0]?.files).toHaveLength(1);
+  });
+
+  it("/transcribe shows the words", async () => {
+    await world.assistant.receive(call("transcribe", { file: { id: "voice", name: "v.ogg", source: null } }));
+    await settled();
+    expect(world.platform.replies[0]).toMatchObject({ text: "heard v.ogg", state: "finished" });
+  });
+
+  it("/chat opens a thread and begins it", async () => {
+    await world.assistant.receive(call("chat", { message: "let us talk" }, { address: { at: "here" } }));
+    await settled();
+    await settled();
+    expect(await world.assistant.knows("fake:thread:here")).toBe(true);
+    expect(world.platform.replies.map(({ text }) => text)).toContain("you said: let us talk");
+    await world.assistant.receive(message("go on", { conversationId: "fake:thread:here" }));
+    await settled();
+    expect(said(world.gateway.requests.at(-1))).toContain("user: let us talk");
+  });
+
+  it("/models lists and searches", async () => {
+    await world.assistant.receive(call("models", { search: "LIST" }));
+    await settled();
+    expect(world.platform.replies[0]?.text).toBe(
+      "1 of 2 models match:\n- `listener`: transcribes **(usual for transcription)**",
+    );
+  });
+
+  it.each([
+    ["imagine", { prompt: "x", size: "big" }, "size"],
+    ["imagine", { prompt: "x", count: 9 }, "a whole number from 1 to 4"],
+    ["ask", {}, "prompt"],
+    ["ask", { prompt: "x", model: "chaty" }, "Did you mean chatty?"],
+    ["nonsense", {}, "There is no command /nonsense"],
+  ])("/%s with %o is told what is wrong", async (name, options, words) => {
+    await world.assistant.receive(call(name, options as Record<string, string>));
+    await settled();
+    expect(world.platform.replies[0]?.state).toBe("failed");
+    expect(world.platform.replies[0]?.failure?.text).toContain(words);
+  });
+});
