@@ -1,0 +1,165 @@
+import { existsSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { loadEnvFile } from "node:process";
+import { createCommandSet, type Command } from "./assistant/commands.ts";
+import { isParleyError, ParleyError } from "./assistant/errors.ts";
+import type { Log } from "./assistant/types.ts";
+import { parseConfig, type Config } from "./config.ts";
+import { createLog } from "./operations/log.ts";
+
+const usage = `Usage: node src/main.ts [gateway | slack-manifest | --check-config]
+  (nothing)        the bot, with the local page when no platform is set
+  gateway          the embedded gateway alone
+  slack-manifest   prints the Slack app manifest
+  --check-config   checks the settings and commands, starts nothing
+`;
+
+/**
+ * Runs one of the program's few commands; resolves to the exit code when it is over.
+ * Problems of settings, tokens and store are told in plain lines on standard error, without a stack.
+ */
+export async function run(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
+  try {
+    // Variables that are set already win over the file.
+    if (existsSync(".env")) loadEnvFile(".env");
+    const config = parseConfig(environment);
+    const log = createLog({ level: config.LOG_LEVEL, secrets: secretsOf(config), write: writeError });
+    switch (args[0]) {
+      case undefined:
+        return await serveBot(config, log);
+      case "gateway":
+        return await serveGateway(config, log);
+      case "slack-manifest": {
+        const { createManifest } = await import("./platforms/slack/manifest.ts");
+        const commands = await loadCommands();
+        const manifest = createManifest(commands, {
+          commandPrefix: config.SLACK_COMMAND_PREFIX,
+          socketMode: true,
+        });
+        writeOut(`${JSON.stringify(manifest, null, 2)}\n`);
+        return 0;
+      }
+      case "--check-config": {
+        const commands = await loadCommands();
+        writeOut(`The settings are right; ${commands.size} commands.\n`);
+        return 0;
+      }
+      default:
+        writeError(usage);
+        return 2;
+    }
+  } catch (error) {
+    if (!isParleyError(error)) throw error;
+    writeError(`${error.message}\n`);
+    return 1;
+  }
+}
+
+/** Every file of `commands/`, each with a command as its default export. */
+async function loadCommands(): Promise<ReadonlyMap<string, Command>> {
+  const folder = join(import.meta.dirname, "..", "commands");
+  const files = (await readdir(folder)).filter((file) => file.endsWith(".ts")).sort();
+  const commands = await Promise.all(
+    files.map(async (file): Promise<Command> => {
+      const module = (await import(join(folder, file))) as { default?: Partial<Command> };
+      const command = module.default;
+      if (typeof command?.name !== "string" || typeof command.run !== "function") {
+        throw new ParleyError(
+          "config",
+          `commands/${file}: its default export is not a command (use defineCommand)`,
+        );
+      }
+      if (`${command.name}.ts` !== file) {
+        throw new ParleyError(
+          "config",
+          `commands/${file}: declares /${command.name}; the file must have its name`,
+        );
+      }
+      return command as Command;
+    }),
+  );
+  return createCommandSet(commands);
+}
+
+async function serveBot(config: Config, log: Log): Promise<number> {
+  const [{ startParley }, commands] = await Promise.all([import("./compose.ts"), loadCommands()]);
+  const parley = await startParley(config, { commands, log });
+  writeOut(`Parley\n${parley.lines.map((line) => `  ${line}\n`).join("")}`);
+  const signal = waitForSignal();
+  try {
+    await Promise.race([
+      signal.received,
+      parley.connected.then(() => {
+        if (config.isDiscordOn || config.isSlackOn) writeOut("  Ready.\n");
+        return signal.received;
+      }),
+    ]);
+    writeOut("  Stopping: running answers are finished first. Press Ctrl+C again to stop at once.\n");
+  } finally {
+    await parley.stop();
+    signal.forget();
+  }
+  return 0;
+}
+
+async function serveGateway(config: Config, log: Log): Promise<number> {
+  const { createConfiguredGateway } = await import("./compose-gateway.ts");
+  const apiKeys = config.GATEWAY_API_KEY === undefined ? [] : [config.GATEWAY_API_KEY];
+  const gateway = await createConfiguredGateway(
+    config,
+    { host: config.GATEWAY_HOST, port: config.GATEWAY_PORT, apiKeys },
+    log,
+  );
+  const { url } = await gateway.listen();
+  writeOut(
+    `Parley's embedded gateway\n  GATEWAY_BASE_URL=${url}\n  ${apiKeys.length === 0 ? "no key is asked for (set GATEWAY_API_KEY)" : "asks for GATEWAY_API_KEY"}\n`,
+  );
+  const signal = waitForSignal();
+  await signal.received;
+  await gateway.close();
+  signal.forget();
+  return 0;
+}
+
+/** The first SIGINT or SIGTERM; a second one ends the process at once. */
+function waitForSignal(): { readonly received: Promise<void>; forget(): void } {
+  let receivedOnce = false;
+  let resolve: () => void;
+  const received = new Promise<void>((done) => {
+    resolve = done;
+  });
+  const onSignal = (): void => {
+    // eslint-disable-next-line unicorn/no-process-exit -- the person asked twice
+    if (receivedOnce) process.exit(130);
+    receivedOnce = true;
+    resolve();
+  };
+  process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
+  return {
+    received,
+    forget() {
+      process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
+    },
+  };
+}
+
+function secretsOf(config: Config): string[] {
+  return [
+    config.DISCORD_TOKEN,
+    config.SLACK_BOT_TOKEN,
+    config.SLACK_APP_TOKEN,
+    config.SLACK_SIGNING_SECRET,
+    config.GATEWAY_API_KEY,
+    config.PAGE_PASSWORD,
+    ...config.STORE_ENCRYPTION_KEYS,
+  ].filter((secret) => secret !== undefined);
+}
+
+function writeOut(text: string): void {
+  process.stdout.write(text);
+}
+
+function writeError(text: string): void {
+  process.stderr.write(text);
+}

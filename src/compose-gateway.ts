@@ -1,0 +1,105 @@
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { ParleyError } from "./assistant/errors.ts";
+import type { ModelSettings } from "./assistant/model-choice.ts";
+import type { Gateway, Log } from "./assistant/types.ts";
+import type { Config } from "./config.ts";
+import type { EmbeddedGateway } from "./embedded-gateway/embedded-gateway.ts";
+import { createGatewayClient } from "./gateway/client.ts";
+import { createDownloader } from "./media/guarded-download.ts";
+
+/** Largest picture that is taken from a gateway's answer, in bytes. */
+const maxImageBytes = 20_000_000;
+
+export interface OpenedGateway {
+  readonly client: Gateway;
+  readonly models: ModelSettings;
+  /** For the start lines: which gateway, and what it is. */
+  describe(): string;
+  close(): Promise<void>;
+}
+
+/** The gateway that the settings name, or the embedded one on a free loopback port with a key of its own. */
+export async function openGateway(config: Config, log: Log): Promise<OpenedGateway> {
+  const embedded = config.isGatewayEmbedded ? await startEmbedded(config, log) : undefined;
+  const baseUrl = embedded?.url ?? config.GATEWAY_BASE_URL;
+  if (baseUrl === undefined) throw new ParleyError("config", "GATEWAY_BASE_URL is not set");
+  const apiKey = embedded?.apiKey ?? config.GATEWAY_API_KEY;
+  const downloader = createDownloader({
+    trusted: [{ host: new URL(baseUrl).host, allowHttp: true }],
+    allowPublicHttps: true,
+  });
+  const client = createGatewayClient({
+    baseUrl,
+    log: log.child({ part: "gateway" }),
+    timeouts: {
+      connectMs: config.GATEWAY_CONNECT_TIMEOUT_MS,
+      firstEventMs: config.GATEWAY_FIRST_EVENT_TIMEOUT_MS,
+      idleMs: config.GATEWAY_IDLE_TIMEOUT_MS,
+      totalMs: config.GATEWAY_TOTAL_TIMEOUT_MS,
+    },
+    fallbacks: {
+      chat: config.CHAT_FALLBACK_MODELS,
+      image: config.IMAGE_FALLBACK_MODELS,
+      transcription: config.TRANSCRIPTION_FALLBACK_MODELS,
+    },
+    maxImageBytes,
+    async downloadImage(url, signal) {
+      const { bytes } = await downloader.download(url, {
+        maxBytes: maxImageBytes,
+        timeoutMs: 60_000,
+        signal,
+      });
+      return bytes;
+    },
+    ...(apiKey === undefined ? {} : { apiKey }),
+  });
+  return {
+    client,
+    models: { chat: config.CHAT_MODEL, image: config.IMAGE_MODEL, transcription: config.TRANSCRIPTION_MODEL },
+    describe: () =>
+      embedded === undefined
+        ? new URL(baseUrl).origin
+        : config.GATEWAY_CONFIG === undefined
+          ? "embedded sandbox: no model is connected, answers are samples (docs/gateway.md)"
+          : `embedded, configured by ${config.GATEWAY_CONFIG}`,
+    async close() {
+      await client.close();
+      await downloader.close();
+      await embedded?.gateway.close();
+    },
+  };
+}
+
+/** The embedded gateway on its own, for `npm run gateway`. */
+export async function createConfiguredGateway(
+  config: Config,
+  where: { readonly host: string; readonly port: number; readonly apiKeys: readonly string[] },
+  log: Log,
+): Promise<EmbeddedGateway> {
+  const { createEmbeddedGateway } = await import("./embedded-gateway/embedded-gateway.ts");
+  return createEmbeddedGateway({ ...where, log: log.child({ part: "embedded-gateway" }) });
+}
+
+async function startEmbedded(
+  config: Config,
+  log: Log,
+): Promise<{ url: string; apiKey: string; gateway: EmbeddedGateway }> {
+  const apiKey = randomBytes(24).toString("base64url");
+  const gateway = await createConfiguredGateway(
+    config,
+    { host: "127.0.0.1", port: 0, apiKeys: [apiKey] },
+    log,
+  );
+  const { url } = await gateway.listen();
+  return { url, apiKey, gateway };
+}
+
+/** Reads the embedded gateway's configuration file, where one is named. */
+export async function readGatewayConfig(file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    throw new ParleyError("config", `GATEWAY_CONFIG names ${file}, which cannot be read`, { cause: error });
+  }
+}

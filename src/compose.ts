@@ -1,0 +1,237 @@
+import { createAssistant, type Assistant } from "./assistant/assistant.ts";
+import type { Command } from "./assistant/commands.ts";
+import { isParleyError } from "./assistant/errors.ts";
+import type { Gateway, Log, Platform } from "./assistant/types.ts";
+import type { Config } from "./config.ts";
+import { openStore, type Store } from "./conversations/open-store.ts";
+import { openGateway, type OpenedGateway } from "./compose-gateway.ts";
+import { createHeld } from "./operations/held.ts";
+import { keepConnected } from "./operations/keep-connected.ts";
+import { startHttpServer, type HttpHandler, type HttpServer } from "./operations/http-server.ts";
+import { createMetrics } from "./operations/metrics.ts";
+
+/** How often turns that an outage left open are taken up again, in milliseconds. */
+const recoverEveryMs = 60_000;
+
+/** A running Parley. */
+export interface Parley {
+  /** Where page, health and metrics are served. */
+  readonly url: string;
+  /** What is on and off and why, a line each, for the terminal. */
+  readonly lines: readonly string[];
+  readonly assistant: Assistant;
+  /** Resolves when every platform that is on has connected. */
+  readonly connected: Promise<void>;
+  /** Takes no new turns, lets running ones finish within SHUTDOWN_TIMEOUT_MS or leaves them resumable, lets go of everything. */
+  stop(): Promise<void>;
+}
+
+export interface ComposeOptions {
+  readonly commands: ReadonlyMap<string, Command>;
+  readonly log: Log;
+}
+
+/**
+ * Puts the house together from settings and starts it.
+ * @throws ParleyError `config`, `platform-unauthorized` (a token is wrong), `store-…` (the store cannot be opened)
+ */
+export async function startParley(config: Config, { commands, log }: ComposeOptions): Promise<Parley> {
+  const held = createHeld(log);
+  try {
+    // Everything slow goes on side by side: the store's first fsync, the gateway's socket, the SDKs' modules.
+    const [store, gateway, platforms] = await Promise.all([
+      held.keep("store", openConfiguredStore(config, log), (opened) => opened.close()),
+      held.keep("gateway", openGateway(config, log), (opened) => opened.close()),
+      createPlatforms(config, commands, log),
+    ]);
+    const metrics = createMetrics();
+    const assistant = createAssistant({
+      gateway: gateway.client,
+      conversations: store.conversations,
+      inbox: store.inbox,
+      queue: store.queue,
+      commands,
+      models: gateway.models,
+      chat: {
+        maxTokens: config.CHAT_MAX_TOKENS,
+        temperature: config.CHAT_TEMPERATURE,
+        systemPrompt: config.SYSTEM_PROMPT ?? defaultSystemPrompt,
+      },
+      log,
+      meter: metrics,
+      now: () => Date.now(),
+    });
+    for (const { platform } of platforms) assistant.addPlatform(platform);
+    const server = await held.keep(
+      "server",
+      startHttpServer({
+        host: config.HOST,
+        port: config.PORT,
+        metrics,
+        log,
+        notReady: () => notReady(store, platforms),
+        handlers: platforms.flatMap(({ handler }) => handler ?? []),
+      }),
+      (opened) => opened.close(),
+    );
+    const links = platforms.map(({ platform }) =>
+      keepConnected(platform, { assistant, log, onConnected: () => recover(assistant, platform, log) }),
+    );
+    const connected = Promise.all(links.map((link) => link.connected)).then(() => undefined);
+    const timer = setInterval(() => {
+      for (const { platform } of platforms) {
+        if (platform.health().state === "ready") void recover(assistant, platform, log);
+      }
+    }, recoverEveryMs);
+    timer.unref();
+    // The list serves completion and capability questions; a slow gateway must not hold up the start.
+    void warmUp(gateway.client, log);
+    return {
+      url: server.url,
+      lines: toLines(config, { store, gateway, server, platforms }),
+      assistant,
+      connected,
+      async stop() {
+        clearInterval(timer);
+        const broken = await assistant.stop({ deadlineMs: config.SHUTDOWN_TIMEOUT_MS });
+        if (broken > 0)
+          log.warn({ turns: broken }, "stopped before these turns ended; the next start takes them up");
+        await Promise.allSettled(links.map((link) => link.stop()));
+        await held.release();
+      },
+    };
+  } catch (error) {
+    await held.release();
+    throw error;
+  }
+}
+
+const defaultSystemPrompt =
+  "You are Parley, an assistant in a team's chat. Answer in the language you are asked in, plainly and to the point. Use Markdown where it helps.";
+
+function openConfiguredStore(config: Config, log: Log): Promise<Store> {
+  return openStore(config.STORE_URL, {
+    log,
+    ...(config.RETENTION_DAYS === 0 ? {} : { retentionDays: config.RETENTION_DAYS }),
+  });
+}
+
+interface ComposedPlatform {
+  readonly platform: Platform;
+  readonly handler?: HttpHandler;
+}
+
+/** Only what is on is loaded: an SDK costs start time and memory. */
+async function createPlatforms(
+  config: Config,
+  commands: ReadonlyMap<string, Command>,
+  log: Log,
+): Promise<ComposedPlatform[]> {
+  const making: Promise<ComposedPlatform>[] = [];
+  const { DISCORD_TOKEN, DISCORD_API_URL, SLACK_BOT_TOKEN, SLACK_APP_TOKEN, SLACK_API_URL } = config;
+  if (DISCORD_TOKEN !== undefined) {
+    making.push(
+      import("./platforms/discord/platform.ts").then(({ createDiscordPlatform }) => ({
+        platform: createDiscordPlatform({
+          token: DISCORD_TOKEN,
+          commands,
+          log: log.child({ platform: "discord" }),
+          ...(DISCORD_API_URL === undefined ? {} : { apiUrl: DISCORD_API_URL }),
+        }),
+      })),
+    );
+  }
+  if (SLACK_BOT_TOKEN !== undefined && SLACK_APP_TOKEN !== undefined) {
+    making.push(
+      import("./platforms/slack/platform.ts").then(({ createSlackPlatform }) => ({
+        platform: createSlackPlatform({
+          botToken: SLACK_BOT_TOKEN,
+          appToken: SLACK_APP_TOKEN,
+          commandPrefix: config.SLACK_COMMAND_PREFIX,
+          commands,
+          log: log.child({ platform: "slack" }),
+          ...(SLACK_API_URL === undefined ? {} : { apiUrl: SLACK_API_URL }),
+        }),
+      })),
+    );
+  }
+  if (config.isPageOn) {
+    making.push(
+      import("./platforms/web/platform.ts").then(({ createWebPlatform, checkBind }) => {
+        checkBind(config.HOST, config.PAGE_PASSWORD);
+        const platform = createWebPlatform({
+          commands,
+          log: log.child({ platform: "web" }),
+          dataDir: config.dataDir,
+          banner: () => ({
+            gateway: config.GATEWAY_BASE_URL ?? "embedded gateway",
+            isSandbox: config.isGatewayEmbedded && config.GATEWAY_CONFIG === undefined,
+          }),
+          ...(config.PAGE_PASSWORD === undefined ? {} : { password: config.PAGE_PASSWORD }),
+        });
+        return { platform, handler: (request, response) => platform.handle(request, response) };
+      }),
+    );
+  }
+  return Promise.all(making);
+}
+
+async function notReady(store: Store, platforms: readonly ComposedPlatform[]): Promise<string[]> {
+  const missing: string[] = [];
+  const [pinged] = await Promise.allSettled([store.ping()]);
+  if (pinged.status === "rejected") missing.push("store: cannot be reached");
+  for (const { platform } of platforms) {
+    const { state, detail } = platform.health();
+    if (state !== "ready")
+      missing.push(`${platform.id}: ${state}${detail === undefined ? "" : ` (${detail})`}`);
+  }
+  return missing;
+}
+
+async function recover(assistant: Assistant, platform: Platform, log: Log): Promise<void> {
+  try {
+    const turns = await assistant.recover(platform.id);
+    if (turns > 0) log.info({ platform: platform.id, turns }, "took up turns that an earlier run left open");
+  } catch (error) {
+    log.warn(
+      { platform: platform.id, err: error },
+      "open turns could not be listed; tried again in a minute",
+    );
+  }
+}
+
+async function warmUp(gateway: Gateway, log: Log): Promise<void> {
+  try {
+    await gateway.listModels(AbortSignal.timeout(30_000));
+  } catch (error) {
+    log.warn(
+      { err: error, code: isParleyError(error) ? error.code : undefined },
+      "the gateway did not list its models",
+    );
+  }
+}
+
+/** What an admin reads in the terminal after `npm start`. */
+function toLines(
+  config: Config,
+  parts: {
+    readonly store: Store;
+    readonly gateway: OpenedGateway;
+    readonly server: HttpServer;
+    readonly platforms: readonly ComposedPlatform[];
+  },
+): string[] {
+  const page = config.isPageOn
+    ? `on   ${parts.server.url}${config.PAGE_PASSWORD === undefined ? "" : "  (with password)"}`
+    : config.PAGE === "off"
+      ? "off  PAGE=off"
+      : "off  a platform is on; PAGE=on shows it as well";
+  return [
+    `Discord  ${config.isDiscordOn ? "on   connecting" : "off  DISCORD_TOKEN is not set (docs/discord.md)"}`,
+    `Slack    ${config.isSlackOn ? "on   connecting, Socket Mode" : "off  SLACK_BOT_TOKEN is not set (docs/slack.md)"}`,
+    `Page     ${page}`,
+    `Gateway  ${parts.gateway.describe()}`,
+    `Store    ${parts.store.describe()}`,
+    `Health   ${parts.server.url}/readyz, /healthz, /metrics`,
+  ];
+}
