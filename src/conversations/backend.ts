@@ -1,5 +1,4 @@
 import type { KeyvStorageAdapter } from "keyv";
-import type { ParleyError } from "../assistant/errors.ts";
 
 /**
  * The kinds of entries there are; each is a Keyv namespace of its own.
@@ -55,8 +54,11 @@ export interface Backend {
   sweep(now: number): Promise<readonly string[]>;
   /** Takes what was deleted out of the files too, as far as the service can. */
   scrub(): Promise<void>;
-  /** What the service said, as a ParleyError; ParleyErrors pass through. */
-  toError(error: unknown): ParleyError;
+  /**
+   * Runs work that uses the service (through Keyv), for as long as an answer can be waited for. Failures become
+   * ParleyErrors; ParleyErrors pass through.
+   */
+  readonly attempt: <T>(work: () => Promise<T>) => Promise<T>;
   ping(): Promise<void>;
   close(): Promise<void>;
 }

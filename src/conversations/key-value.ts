@@ -32,13 +32,6 @@ export function createKeyValueStore(
   const keyvs = new Map(spaces.map((space) => [space, openKeyv(backend, space, options.encryption)]));
   const keyv = (space: Space) => keyvs.get(space) as Keyv;
 
-  const attempt = async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (error) {
-      throw backend.toError(error);
-    }
-  };
   const encode = async (change: Change): Promise<BackendChange> => {
     switch (change.kind) {
       case "set":
@@ -57,20 +50,20 @@ export function createKeyValueStore(
     }
   };
   const apply = async (places: readonly Place[], changes: readonly Change[]) =>
-    attempt(async () => backend.apply(places, await Promise.all(changes.map(encode))));
+    backend.attempt(async () => backend.apply(places, await Promise.all(changes.map(encode))));
 
   return {
     backend,
     async get<T>(space: Space, key: string) {
-      return attempt(async () => keyv(space).get<T>(key));
+      return backend.attempt(async () => keyv(space).get<T>(key));
     },
     async getMany<T>(space: Space, keys: readonly string[]) {
       if (keys.length === 0) return [];
-      return attempt(async () => keyv(space).getMany<T>([...keys]));
+      return backend.attempt(async () => keyv(space).getMany<T>([...keys]));
     },
     async hasMany(space, keys) {
       if (keys.length === 0) return [];
-      return attempt(async () => keyv(space).hasMany([...keys]));
+      return backend.attempt(async () => keyv(space).hasMany([...keys]));
     },
     async write(changes) {
       await apply([], changes);

@@ -13,8 +13,11 @@ export interface SqliteOptions {
    * Whether a second process is refused. Entries are safe either way; but two bots on one file would both answer
    * what is in the inbox. Default true; false for programs that run no turns.
    */
-  readonly exclusive?: boolean;
+  readonly exclusive?: boolean | undefined;
 }
+
+/** How long a write waits for another program's; it holds up everything else in this process. */
+const busyTimeoutMs = 2000;
 
 export interface SqliteBackend extends Backend {
   /** Copies the store into another file while it is in use. The copy is one moment of it, whole. */
@@ -106,9 +109,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     async scrub() {
       guard(() => database.exec("PRAGMA wal_checkpoint(TRUNCATE)"));
     },
-    toError(error) {
-      return toSqliteStoreError(error, file);
-    },
+    attempt: guardAsync,
     async ping() {
       guard(() => database.prepare("SELECT 1 FROM entries LIMIT 1").get());
     },
@@ -125,7 +126,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
 
 function openDatabase(file: string): DatabaseSync {
   createPrivateFile(file);
-  const database = new DatabaseSync(file, { timeout: 5000 });
+  const database = new DatabaseSync(file, { timeout: busyTimeoutMs });
   try {
     database.exec(`
       PRAGMA journal_mode = WAL;

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll } from "vitest";
 import { openStore } from "../../src/conversations/open-store.ts";
 import { silentLog } from "./silent-log.ts";
@@ -14,6 +15,20 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
+const file = () => join(folder, "data/parley.db");
+let intruder: DatabaseSync | undefined;
+
 storeContract("sqlite", () => ({
-  open: () => openStore(`sqlite:${join(folder, "data/parley.db")}`, { log: silentLog }),
+  url: `sqlite:${file()}`,
+  open: () => openStore(`sqlite:${file()}`, { log: silentLog, exclusive: false }),
+  outage: {
+    // Another program that will not let go of the file.
+    async begin() {
+      intruder = new DatabaseSync(file());
+      intruder.exec("BEGIN EXCLUSIVE");
+    },
+    async end() {
+      intruder?.close();
+    },
+  },
 }));

@@ -1,12 +1,17 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { isParleyError } from "../../src/assistant/errors.ts";
 import type { IncomingMessage, StoredMessage } from "../../src/assistant/types.ts";
+import { writeFromProcesses } from "./store-processes.ts";
 import type { Store } from "../../src/conversations/open-store.ts";
 
 /** What a backend brings to be held to the contract. */
 export interface StoreSubject {
+  readonly url: string;
   /** Opens the same store again and again; a second one at the same time only where the backend allows it. */
   open(): Promise<Store>;
+  /** Makes every write fail until `end`. */
+  readonly outage: { begin(): Promise<void>; end(): Promise<void> };
 }
 
 export function messageOf(id: string, text = `words of ${id}`): StoredMessage {
@@ -279,10 +284,85 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
       });
     });
 
+    describe("outage", () => {
+      it("is an error for whoever writes, never an empty answer for whoever reads, and passes", async () => {
+        const id = freshId();
+        const key = freshId();
+        await store.conversations.append(id, messageOf("before"));
+        await store.inbox.accept(eventOf(key));
+        const { hash } = await store.conversations.putBlob(id, randomBytes(100), "image/png");
+
+        await subject().outage.begin();
+        const writes = {
+          append: () => store.conversations.append(id, messageOf("meanwhile")),
+          saveSettings: () => store.conversations.saveSettings(id, { model: "m" }),
+          putBlob: () => store.conversations.putBlob(id, randomBytes(100), "image/png"),
+          accept: () => store.inbox.accept(eventOf(freshId())),
+          saveTurn: () => store.inbox.saveTurn({ keys: [key], address: {}, attempts: 1 }),
+          close: () => store.inbox.close([key]),
+        };
+        for (const [name, write] of Object.entries(writes)) {
+          expect(await codeOf(write()), name).toBe("store-unavailable");
+        }
+        const reads = {
+          recent: async () => (await store.conversations.recent(id, { maxMessages: 5 })).length,
+          find: async () => ((await store.conversations.find(id, "before")) === undefined ? 0 : 1),
+          exists: async () => Number(await store.conversations.exists(id)),
+          list: async () => (await store.conversations.list(id, { max: 1 })).length,
+          getBlob: async () => ((await store.conversations.getBlob(id, hash)) === undefined ? 0 : 1),
+          listOpen: async () =>
+            (await store.inbox.listOpen()).filter(({ event }) => event.key === key).length,
+          isOpen: async () => Number(await store.inbox.isOpen(key)),
+        };
+        for (const [name, read] of Object.entries(reads)) {
+          const answer = await codeOf(read());
+          expect(answer === "store-unavailable" || answer === 1, `${name}: ${String(answer)}`).toBe(true);
+        }
+
+        await subject().outage.end();
+        await vi.waitFor(() => store.ping(), { timeout: 10_000, interval: 50 });
+        expect(await store.conversations.append(id, messageOf("after"))).toBe("appended");
+        const kept = (await store.conversations.recent(id, { maxMessages: 9 })).map((message) => message.id);
+        expect(kept).toEqual(["before", "after"]);
+        expect(await store.inbox.isOpen(key)).toBe(true);
+      });
+    });
+
+    it(
+      "loses nothing of several processes that write one conversation and are killed",
+      { timeout: 90_000 },
+      async () => {
+        const id = freshId();
+        const acknowledged = await writeFromProcesses(subject().url, id, {
+          processes: 3,
+          messages: 200,
+          kills: 12,
+        });
+        const kept = (await store.conversations.recent(id, { maxMessages: 10_000 })).map(
+          (message) => message.id,
+        );
+        expect(new Set(kept).size).toBe(kept.length);
+        for (const [writer, ids] of acknowledged) {
+          expect(ids).toHaveLength(200);
+          // A message whose writer was killed before it could say so may be there too: its next life found it so.
+          expect(kept.filter((each) => each.startsWith(`${writer}-`))).toEqual(ids);
+        }
+      },
+    );
+
     it("answers a ping", async () => {
       await store.ping();
     });
   });
+}
+
+/** The code of the error it throws, else its answer. */
+async function codeOf(work: Promise<unknown>): Promise<unknown> {
+  try {
+    return await work;
+  } catch (error) {
+    return isParleyError(error) ? error.code : String(error);
+  }
 }
 
 async function pastThisMillisecond(): Promise<void> {

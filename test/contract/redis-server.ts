@@ -1,0 +1,78 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** A real redis-server of our own: a free port, a folder that goes with it, everything on disk at once. */
+export interface RedisServer {
+  readonly port: number;
+  readonly url: string;
+  /** SIGKILL, as a crash would. Resolves when it is gone. */
+  kill(): Promise<void>;
+  /** Starts it again on the same port and files. Resolves when it answers. */
+  start(): Promise<void>;
+  pause(): void;
+  resume(): void;
+  /** Kills it and removes its folder. */
+  remove(): Promise<void>;
+}
+
+export async function startRedis(options: readonly string[] = []): Promise<RedisServer> {
+  const folder = await mkdtemp(join(tmpdir(), "parley-redis-"));
+  const port = await freePort();
+  let child: ChildProcess | undefined;
+
+  const start = async () => {
+    const started = spawn(
+      "redis-server",
+      // prettier-ignore
+      ["--port", String(port), "--bind", "127.0.0.1", "--dir", folder, "--save", "", "--appendonly", "yes",
+        "--appendfsync", "always", "--daemonize", "no", ...options],
+      { stdio: ["ignore", "pipe", "inherit"] },
+    );
+    child = started;
+    let output = "";
+    await new Promise<void>((resolve, reject) => {
+      started.once("error", reject);
+      started.once("exit", () => reject(new Error(`redis-server ended: ${output}`)));
+      started.stdout?.on("data", (chunk: Buffer) => {
+        output += chunk.toString();
+        if (output.includes("Ready to accept connections")) resolve();
+      });
+    });
+  };
+  const kill = async () => {
+    const running = child;
+    child = undefined;
+    if (running === undefined || running.exitCode !== null || running.signalCode !== null) return;
+    const gone = once(running, "exit");
+    running.kill("SIGKILL");
+    await gone;
+  };
+
+  await start();
+  return {
+    port,
+    url: `redis://127.0.0.1:${port}`,
+    start,
+    kill,
+    pause: () => child?.kill("SIGSTOP"),
+    resume: () => child?.kill("SIGCONT"),
+    async remove() {
+      await kill();
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}

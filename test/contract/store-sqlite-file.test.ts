@@ -1,0 +1,210 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, chown, mkdir, mkdtemp, open, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { openStore, type Store } from "../../src/conversations/open-store.ts";
+import { silentLog } from "./silent-log.ts";
+import { messageOf } from "./store.ts";
+
+let folder: string;
+let file: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "parley-file-"));
+  file = join(folder, "data", "parley.db");
+});
+afterEach(async () => {
+  await rm(folder, { recursive: true });
+});
+
+const openFile = () => openStore(`sqlite:${file}`, { log: silentLog });
+
+async function withStore<T>(work: (store: Store) => Promise<T>): Promise<T> {
+  const store = await openFile();
+  try {
+    return await work(store);
+  } finally {
+    await store.close();
+  }
+}
+
+describe("the SQLite file", () => {
+  it("is readable to its owner only, as are its companions and its folders", async () => {
+    await withStore(async (store) => {
+      await store.conversations.append("web:1", messageOf("m"));
+      const { hash } = await store.conversations.putBlob("web:1", Buffer.from("x"), "text/plain");
+      const modes = await Promise.all(
+        [file, `${file}-wal`, `${file}-shm`, `${file}-lock`].map(
+          async (each) => (await stat(each)).mode & 0o777,
+        ),
+      );
+      expect(modes).toEqual([0o600, 0o600, 0o600, 0o600]);
+      expect((await stat(join(folder, "data"))).mode & 0o777).toBe(0o700);
+      expect((await stat(join(folder, "data/blobs"))).mode & 0o777).toBe(0o700);
+      expect(hash).toHaveLength(64);
+    });
+  });
+
+  it("keeps everything over a restart", async () => {
+    await withStore((store) => store.conversations.append("web:1", messageOf("m")));
+    const kept = await withStore((store) => store.conversations.recent("web:1", { maxMessages: 5 }));
+    expect(kept.map(({ id }) => id)).toEqual(["m"]);
+  });
+
+  it("is refused to a second bot, in this process and in another, until the first lets go", async () => {
+    await withStore(async () => {
+      await expect(openFile()).rejects.toMatchObject({
+        code: "store-unavailable",
+        message: expect.stringContaining("in use by another Parley"),
+      });
+      expect(await runChild([process.execPath, childScript, "open", `sqlite:${file}`])).toContain(
+        "in use by another",
+      );
+    });
+    await withStore((store) => store.ping());
+  });
+
+  it("is free again when the bot that held it was killed", async () => {
+    const holder = spawn(process.execPath, [childScript, "hold", `sqlite:${file}`], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    await once(holder.stdout, "data");
+    await expect(openFile()).rejects.toMatchObject({ code: "store-unavailable" });
+    holder.kill("SIGKILL");
+    await once(holder, "exit");
+    await withStore((store) => store.ping());
+  });
+
+  it("is refused when it is no SQLite file", async () => {
+    await mkdir(join(folder, "data"));
+    await writeFile(file, "these are not the bytes of a database".repeat(100));
+    await expect(openFile()).rejects.toMatchObject({
+      code: "store-corrupt",
+      message: expect.stringContaining("not an SQLite file"),
+    });
+    // The refused attempt holds no lock.
+    await rm(file);
+    await withStore((store) => store.ping());
+  });
+
+  it("is refused when it belongs to another program", async () => {
+    await mkdir(join(folder, "data"));
+    const foreign = new DatabaseSync(file);
+    foreign.exec("CREATE TABLE photos (id INTEGER)");
+    foreign.close();
+    await expect(openFile()).rejects.toMatchObject({
+      code: "store-corrupt",
+      message: expect.stringContaining("another program"),
+    });
+  });
+
+  it("is refused when a newer Parley wrote it", async () => {
+    await withStore((store) => store.ping());
+    const database = new DatabaseSync(file);
+    database.exec("PRAGMA user_version = 99");
+    database.close();
+    await expect(openFile()).rejects.toMatchObject({
+      code: "store-newer",
+      message: expect.stringContaining("update Parley"),
+    });
+  });
+
+  it("is told to be damaged when its pages are", async () => {
+    await withStore(async (store) => {
+      for (let n = 0; n < 300; n++)
+        await store.conversations.append("web:1", messageOf(`m${n}`, "x".repeat(500)));
+    });
+    const size = (await stat(file)).size;
+    const handle = await open(file, "r+");
+    await handle.write(Buffer.alloc(size - 8192, 0xa5), 0, size - 8192, 8192);
+    await handle.close();
+    const outcome = withStore((store) => store.conversations.recent("web:1", { maxMessages: 300 }));
+    await expect(outcome).rejects.toMatchObject({
+      code: "store-corrupt",
+      message: expect.stringContaining("damaged"),
+    });
+  });
+
+  it("is told to be unwritable at the start", async () => {
+    await withStore((store) => store.ping());
+    await chmod(file, 0o444);
+    const output = await runChild([process.execPath, childScript, "open", `sqlite:${file}`], {
+      asNobody: folder,
+    });
+    expect(output).toContain("store-unavailable");
+    expect(output).toContain("permission");
+  });
+
+  it("is told to be impossible where its folder cannot be made", async () => {
+    await writeFile(join(folder, "data"), "a file where a folder should be");
+    await expect(openFile()).rejects.toMatchObject({ code: "store-unavailable" });
+  });
+
+  it("loses nothing that was acknowledged when the disk is full", async () => {
+    // The shell's limit on file sizes stands in for a full disk: writes fail half-way, as they do there.
+    const output = await runChild([
+      "/bin/sh",
+      "-c",
+      `trap '' XFSZ; ulimit -f 4000; exec "$0" "$@"`,
+      process.execPath,
+      childScript,
+      "append",
+      `sqlite:${file}`,
+      "web:full",
+      "w",
+      "0",
+      "100000",
+    ]);
+    const lines = output.trim().split("\n");
+    const acknowledged = lines.filter((line) => /^w-\d+$/.test(line));
+    expect(lines.at(-1)).toMatch(/^store-unavailable: .*(full|quota|disk)/);
+    expect(acknowledged.length).toBeGreaterThan(50);
+    const kept = await withStore((store) => store.conversations.recent("web:full", { maxMessages: 100_000 }));
+    expect(kept.map(({ id }) => id).slice(0, acknowledged.length)).toEqual(acknowledged);
+    expect(kept.length - acknowledged.length).toBeLessThanOrEqual(1);
+    await withStore((store) => store.conversations.append("web:full", messageOf("room again")));
+  });
+
+  it("says that a blob was changed behind its back", async () => {
+    await withStore(async (store) => {
+      const { hash } = await store.conversations.putBlob("web:1", Buffer.from("picture"), "image/png");
+      const path = await findFile(join(folder, "data/blobs"), hash);
+      await writeFile(path, "forgery");
+      await expect(store.conversations.getBlob("web:1", hash)).rejects.toMatchObject({
+        code: "store-corrupt",
+      });
+      expect((await readFile(path)).toString()).toBe("forgery");
+    });
+  });
+});
+
+const childScript = fileURLToPath(new URL("store-child.ts", import.meta.url));
+
+async function findFile(under: string, name: string): Promise<string> {
+  const { readdir } = await import("node:fs/promises");
+  const found = (await readdir(under, { recursive: true })).find((each) => each.endsWith(name));
+  if (found === undefined) throw new Error(`no ${name}`);
+  return join(under, found);
+}
+
+/** Runs a program to its end; resolves to what it printed. The superuser may write anything, so it can step down. */
+async function runChild(command: readonly string[], options: { asNobody?: string } = {}): Promise<string> {
+  const [program = "", ...words] = command;
+  const nobody = 65_534;
+  const stepsDown = options.asNobody !== undefined && process.getuid?.() === 0;
+  if (stepsDown)
+    for (const each of ["", "data"]) await chown(join(options.asNobody as string, each), nobody, nobody);
+  const child = spawn(program, words, {
+    stdio: ["ignore", "pipe", "inherit"],
+    ...(stepsDown ? { uid: nobody, gid: nobody } : {}),
+  });
+  let output = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    output += chunk.toString();
+  });
+  await once(child, "close");
+  return output;
+}
