@@ -62,12 +62,28 @@ export async function connectRedis(url: string, options: RedisConnectionOptions)
   // Eight spaces listen for its errors.
   client.setMaxListeners(50);
 
+  // A connection that went mute would be waited on for many minutes by the system: better a new one, and yet
+  // another where that goes mute too.
+  let isClosed = false;
+  let watchdog: NodeJS.Timeout | undefined;
+  const reconnect = () => {
+    if (isClosed || watchdog !== undefined) return;
+    if (client.isOpen) client.destroy();
+    // Its failure is told by the `error` event, and by every command until it is back.
+    client.connect().catch(() => {});
+    watchdog = setTimeout(() => {
+      watchdog = undefined;
+      if (!client.isReady) reconnect();
+    }, deadlineMs * 2);
+    watchdog.unref();
+  };
+
   const attempt = async <T>(work: () => Promise<T>): Promise<T> => {
     let timer: NodeJS.Timeout | undefined;
     const deadline = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
         reject(new Error(`no answer within ${deadlineMs} ms`));
-        reconnect(client);
+        if (wasConnected) reconnect();
       }, deadlineMs);
     });
     try {
@@ -91,6 +107,8 @@ export async function connectRedis(url: string, options: RedisConnectionOptions)
     address,
     attempt,
     async close() {
+      isClosed = true;
+      clearTimeout(watchdog);
       if (!client.isOpen) return;
       if (!client.isReady) {
         client.destroy();
@@ -99,14 +117,6 @@ export async function connectRedis(url: string, options: RedisConnectionOptions)
       await attempt(async () => client.close());
     },
   };
-}
-
-/** A connection that went mute would be waited on for many minutes by the system: better a new one. */
-function reconnect(client: RedisClient): void {
-  if (!client.isReady) return;
-  client.destroy();
-  // Its failure is told by the `error` event, and by every command until it is back.
-  client.connect().catch(() => {});
 }
 
 /** What Redis or its client said, as a ParleyError without credentials. ParleyErrors pass through. */

@@ -1,4 +1,4 @@
-/** What a process of a store test does: `append <url> <conversation> <writer> <from> <to>`, `open <url>`, `hold <url>`. */
+/** What a process of a store test does: `append <url> <conversation> <writer> <from> <to>`, `open <url>`, `hold <url>`, `lease <url> <conversation> <lease ms>`. */
 import { isParleyError } from "../../src/assistant/errors.ts";
 import { openStore } from "../../src/conversations/open-store.ts";
 import { silentLog } from "./silent-log.ts";
@@ -6,7 +6,8 @@ import { silentLog } from "./silent-log.ts";
 const [task, url = "", conversationId = "", writer = "", from = "0", to = "0"] = process.argv.slice(2);
 
 try {
-  const store = await openStore(url, { log: silentLog, exclusive: task !== "append" });
+  const leaseMs = task === "lease" ? Number(writer) : undefined;
+  const store = await openStore(url, { log: silentLog, exclusive: task !== "append", leaseMs });
   for (let n = Number(from); n < Number(to); n++) {
     const id = `${writer}-${n}`;
     await store.conversations.append(conversationId, {
@@ -17,6 +18,13 @@ try {
       estimatedTokens: 60,
     });
     process.stdout.write(`${id}\n`);
+  }
+  if (task === "lease") {
+    await store.queue.run(conversationId, async (signal) => {
+      signal.addEventListener("abort", () => process.stdout.write("lost\n"));
+      process.stdout.write("leased\n");
+      await new Promise(() => setInterval(() => {}, 1000));
+    });
   }
   if (task === "hold") {
     process.stdout.write("held\n");
