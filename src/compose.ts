@@ -157,20 +157,24 @@ async function createPlatforms(
   }
   if (config.isPageOn) {
     making.push(
-      import("./platforms/web/platform.ts").then(({ createWebPlatform, checkBind }) => {
-        checkBind(config.HOST, config.PAGE_PASSWORD);
-        const platform = createWebPlatform({
-          commands,
-          log: log.child({ platform: "web" }),
-          dataDir: config.dataDir,
-          banner: () => ({
-            gateway: config.GATEWAY_BASE_URL ?? "embedded gateway",
-            isSandbox: config.isGatewayEmbedded && config.GATEWAY_CONFIG === undefined,
-          }),
-          ...(config.PAGE_PASSWORD === undefined ? {} : { password: config.PAGE_PASSWORD }),
-        });
-        return { platform, handler: (request, response) => platform.handle(request, response) };
-      }),
+      Promise.all([import("./platforms/web/platform.ts"), import("./platforms/web/guard.ts")]).then(
+        ([{ createWebPlatform }, { checkBind }]) => {
+          checkBind(config.HOST, config.PAGE_PASSWORD);
+          const platform = createWebPlatform({
+            commands,
+            log: log.child({ platform: "web" }),
+            dataDir: config.dataDir,
+            host: config.HOST,
+            publicHosts: config.PAGE_HOSTS,
+            banner: () => ({
+              gateway: config.GATEWAY_BASE_URL ?? "embedded gateway",
+              isSandbox: config.isGatewayEmbedded && config.GATEWAY_CONFIG === undefined,
+            }),
+            ...(config.PAGE_PASSWORD === undefined ? {} : { password: config.PAGE_PASSWORD }),
+          });
+          return { platform, handler: (request, response) => platform.handle(request, response) };
+        },
+      ),
     );
   }
   return Promise.all(making);

@@ -61,6 +61,7 @@ export const settings = {
   HOST: text.default("127.0.0.1"),
   PORT: port.default(3000),
   PAGE: z.enum(["auto", "on", "off"]).default("auto"),
+  PAGE_HOSTS: list.default([]),
   PAGE_PASSWORD: text.min(8, "needs at least 8 characters").optional(),
 
   LOG_LEVEL: z.enum(["debug", "info", "warn", "error", "silent"]).default("info"),

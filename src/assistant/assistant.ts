@@ -103,7 +103,18 @@ export function createAssistant(options: AssistantOptions): Assistant {
       .run(home, (lease) => drain(home, lease))
       .catch((error: unknown) => {
         log.error({ conversation: home, err: error }, "a turn could not be run; it stays open");
+        letGo(home, turn);
       });
+  }
+
+  /** Forgets a turn that could not begin (no lease, no store), so that the next round takes it up from the inbox. */
+  function letGo(home: string, turn: Waiting): void {
+    const line = waiting.get(home);
+    const place = line?.indexOf(turn) ?? -1;
+    if (line === undefined || place === -1) return;
+    line.splice(place, 1);
+    if (line.length === 0) waiting.delete(home);
+    for (const key of [turn.event.key, ...turn.others.map((other) => other.key)]) inHand.delete(key);
   }
 
   /** Runs the next turn of a conversation: one call, or all messages that have come together meanwhile. */
@@ -115,13 +126,20 @@ export function createAssistant(options: AssistantOptions): Assistant {
     if (first === undefined) return;
     const keys = batch.flatMap((turn) => [turn.event.key, ...turn.others.map((other) => other.key)]);
     const controller = new AbortController();
-    const signal = AbortSignal.any([controller.signal, lease]);
+    // Another process may have taken the conversation over: whatever this one still shows would be in its way.
+    const onLost = (): void => {
+      controller.abort(
+        new ParleyError("stopping", "the conversation was taken away", { cause: lease.reason }),
+      );
+    };
+    lease.addEventListener("abort", onLost);
     running.set(home, controller);
     try {
       // Stopping has the rest wait for the next start; another process may have answered a recovered one.
       if (isStopping || (first.progress !== undefined && !(await inbox.isOpen(first.event.key)))) return;
-      await runBatch(home, batch, keys, signal);
+      await runBatch(home, batch, keys, controller.signal);
     } finally {
+      lease.removeEventListener("abort", onLost);
       if (running.get(home) === controller) running.delete(home);
       for (const key of keys) inHand.delete(key);
     }

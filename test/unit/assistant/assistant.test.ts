@@ -294,6 +294,42 @@ describe("after a restart", () => {
     expect(world.platform.replies[0]).toMatchObject({ text: "you said: asked", state: "finished", shown: 2 });
   });
 
+  it("a turn that could not begin is taken up by the next round", async () => {
+    vi.spyOn(world.store.queue, "run").mockImplementationOnce(() =>
+      Promise.reject(new ParleyError("store-unavailable", "no lease")),
+    );
+    await world.assistant.receive(message("in an outage"));
+    await settled();
+    expect(world.platform.replies).toEqual([]);
+    expect(await world.assistant.recover("fake")).toBe(1);
+    await settled();
+    expect(world.platform.replies).toMatchObject([{ text: "you said: in an outage", state: "finished" }]);
+  });
+
+  it("a turn whose conversation was taken away leaves reply and entry to the one who has it", async () => {
+    const lost = new AbortController();
+    const realRun = world.store.queue.run.bind(world.store.queue);
+    vi.spyOn(world.store.queue, "run").mockImplementationOnce((id, work) =>
+      realRun(id, () => work(lost.signal)),
+    );
+    world.gateway.answerWith(async function* endless(_request, signal) {
+      yield { kind: "text", text: "so far" };
+      await new Promise((_resolve, reject) => {
+        signal.addEventListener("abort", () => {
+          reject(signal.reason as Error);
+        });
+      });
+    });
+    await world.assistant.receive(message("talk"));
+    await vi.waitFor(() => {
+      expect(world.platform.replies[0]?.text).toBe("so far");
+    });
+    lost.abort(new ParleyError("store-unavailable", "lease lost"));
+    await settled();
+    expect(world.platform.replies[0]?.state).toBe("open");
+    expect(await world.store.inbox.listOpen()).toHaveLength(1);
+  });
+
   it("what is too old is sealed with a Retry", async () => {
     const event = message("long ago");
     await world.store.inbox.accept(event);
