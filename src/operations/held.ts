@@ -22,11 +22,11 @@ export function createHeld(log: Log): Held {
     async release() {
       // What is still opening must not stay open behind our back.
       await Promise.allSettled(openings);
-      for (const { name, close } of closers.splice(0).reverse()) {
+      for (const closer of closers.splice(0).toReversed()) {
         try {
-          await close();
+          await closer.close();
         } catch (error) {
-          log.error({ part: name, err: error }, "could not be closed cleanly");
+          log.error({ part: closer.name, err: error }, "could not be closed cleanly");
         }
       }
     },

@@ -45,7 +45,11 @@ describe("buildContext", () => {
       history: history.slice(0, 9),
       budgetTokens: 350,
     });
-    expect(messages.map(({ content }) => String(content)[0])).toEqual(["6", "7", "8"]);
+    expect(messages.map(({ content }) => (typeof content === "string" ? content[0] : ""))).toEqual([
+      "6",
+      "7",
+      "8",
+    ]);
     expect(notices).toEqual([
       "Only the last 3 messages were sent to the model; 6 earlier ones were left out.",
     ]);

@@ -61,7 +61,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
     health: () => ({ state: "ready" }),
     openThread: (address, { title }) =>
       Promise.resolve({
-        conversationId: `fake:thread:${String(address["at"])}`,
+        conversationId: `fake:thread:${JSON.stringify(address["at"]).slice(1, -1)}`,
         address: { at: `thread ${title}` },
       }),
     download(attachment: Attachment, { maxBytes }) {
@@ -80,7 +80,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
       }
       return Promise.resolve(bytes);
     },
-    openReply(address, { saveAddress }): Reply {
+    openReply(address, hooks): Reply {
       const posted_ = address["message"];
       let seen = replies.find((reply) => posted_ !== undefined && reply.address["message"] === posted_);
       if (seen === undefined) {
@@ -100,7 +100,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
         async show() {
           if (showError !== undefined) throw showError;
           reply.shown++;
-          await saveAddress(reply.address);
+          await hooks.saveAddress(reply.address);
         },
         status: (text) => {
           reply.statuses.push(text);
@@ -289,4 +289,12 @@ export function call(
     isPrivate: false,
     ...more,
   };
+}
+
+/** A request as lines, for reading. */
+export function said(request: ChatRequest | undefined): string[] {
+  return (request?.messages ?? []).map(
+    ({ role, content }) =>
+      `${role}: ${typeof content === "string" ? content : content.map((part) => (part.kind === "text" ? part.text : `<${part.url.slice(0, 15)}>`)).join(" ")}`,
+  );
 }

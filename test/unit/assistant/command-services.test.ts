@@ -1,0 +1,113 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { fixture } from "../../fixtures/fixtures.ts";
+import { call, createWorld, message, said, type World } from "./fakes.ts";
+
+let world: World;
+
+beforeEach(async () => {
+  world = await createWorld({
+    files: { png: await fixture("picture.png"), voice: await fixture("voice.ogg") },
+  });
+});
+
+afterEach(async () => {
+  await world.close();
+});
+
+async function settled(): Promise<void> {
+  await vi.waitFor(() => {
+    expect(world.assistant.pending()).toBe(0);
+  });
+  await world.store.queue.idle();
+}
+
+describe("a command", () => {
+  it("/ask answers alone and begins with the question", async () => {
+    await world.assistant.receive(call("ask", { prompt: "why?" }));
+    await settled();
+    expect(world.platform.replies[0]).toMatchObject({ text: "> why?\n\nyou said: why?", state: "finished" });
+    expect(said(world.gateway.requests[0])).toEqual(["system: Be brief.", "user: why?"]);
+  });
+
+  it("/ask in a conversation is one of its turns", async () => {
+    await world.assistant.receive(message("hello"));
+    await settled();
+    await world.assistant.receive(call("ask", { prompt: "and?" }, { inConversation: true }));
+    await settled();
+    expect(said(world.gateway.requests.at(-1))).toEqual([
+      "system: Be brief.",
+      "user: hello",
+      "assistant: you said: hello",
+      "user: and?",
+    ]);
+  });
+
+  it("/ask private in a conversation stays out of it", async () => {
+    await world.assistant.receive(
+      call("ask", { prompt: "secret?", private: true }, { inConversation: true, isPrivate: true }),
+    );
+    await settled();
+    expect(await world.assistant.history("fake:c1", { maxMessages: 10 })).toEqual([]);
+  });
+
+  it("/imagine shows as many pictures as asked, with alt text", async () => {
+    await world.assistant.receive(call("imagine", { prompt: "a red fox", count: 2, size: "64x64" }));
+    await settled();
+    expect(world.platform.replies[0]?.files.map(({ name, altText }) => [name, altText])).toEqual([
+      ["picture-1.png", "a red fox"],
+      ["picture-2.png", "a red fox"],
+    ]);
+  });
+
+  it("/imagine with a picture changes it through a chat model", async () => {
+    world.gateway.answerWith(async function* edit(request) {
+      yield { kind: "text", text: "greyed" };
+      yield { kind: "image", image: { bytes: await fixture("picture.png"), mediaType: "image/png" } };
+      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    });
+    const image = { id: "png", name: "cat.png", source: null };
+    await world.assistant.receive(call("imagine", { prompt: "make it grey", image }));
+    await settled();
+    expect(world.gateway.requests[0]).toMatchObject({ stream: false });
+    expect(said(world.gateway.requests[0])).toEqual(["user: make it grey <data:image/png;>"]);
+    expect(world.platform.replies[0]?.files).toHaveLength(1);
+  });
+
+  it("/transcribe shows the words", async () => {
+    await world.assistant.receive(call("transcribe", { file: { id: "voice", name: "v.ogg", source: null } }));
+    await settled();
+    expect(world.platform.replies[0]).toMatchObject({ text: "heard v.ogg", state: "finished" });
+  });
+
+  it("/chat opens a thread and begins it", async () => {
+    await world.assistant.receive(call("chat", { message: "let us talk" }, { address: { at: "here" } }));
+    await settled();
+    await settled();
+    expect(await world.assistant.knows("fake:thread:here")).toBe(true);
+    expect(world.platform.replies.map(({ text }) => text)).toContain("you said: let us talk");
+    await world.assistant.receive(message("go on", { conversationId: "fake:thread:here" }));
+    await settled();
+    expect(said(world.gateway.requests.at(-1))).toContain("user: let us talk");
+  });
+
+  it("/models lists and searches", async () => {
+    await world.assistant.receive(call("models", { search: "LIST" }));
+    await settled();
+    expect(world.platform.replies[0]?.text).toBe(
+      "1 of 2 models match:\n- `listener`: transcribes **(usual for transcription)**",
+    );
+  });
+
+  it.each([
+    ["imagine", { prompt: "x", size: "big" }, "size"],
+    ["imagine", { prompt: "x", count: 9 }, "a whole number from 1 to 4"],
+    ["ask", {}, "prompt"],
+    ["ask", { prompt: "x", model: "chaty" }, "Did you mean chatty?"],
+    ["nonsense", {}, "There is no command /nonsense"],
+  ])("/%s with %o is told what is wrong", async (name, options, words) => {
+    await world.assistant.receive(call(name, options));
+    await settled();
+    expect(world.platform.replies[0]?.state).toBe("failed");
+    expect(world.platform.replies[0]?.failure?.text).toContain(words);
+  });
+});
