@@ -1,0 +1,162 @@
+import { chooseCut } from "./markdown-cuts.ts";
+import { parseOpener, quoteOf, scanLines, type Fence, type Line } from "./markdown-lines.ts";
+
+export interface SplitOptions {
+  /** Longest piece, in the unit of `lengthOf`; at least about 100, or blocks are no longer closed. */
+  readonly maxLength: number;
+  /** Characters or bytes, as the platform will count them. Contract: a longer text is not shorter. */
+  lengthOf(text: string): number;
+}
+
+/** How much of what follows is looked at to tell what a line is. */
+const lookaheadChars = 512;
+
+interface Position {
+  readonly at: number;
+  /** The code block that is open there. */
+  readonly fence: Fence | undefined;
+  readonly isMidLine: boolean;
+  /** Quote marks of the line that was torn apart. */
+  readonly quote: string;
+}
+
+/**
+ * Cuts Markdown into messages, each of at most `maxLength` and well-formed by itself: code blocks that go across
+ * a cut are closed and opened again with their language, torn quotes keep their marks, links and mentions stay
+ * whole. Nothing is left out but white space at the cuts. A code block that is open at the end (a text still
+ * growing) is closed. Takes time in proportion to the text. No text: no pieces.
+ */
+export function splitMarkdown(markdown: string, options: SplitOptions): string[] {
+  const pieces: string[] = [];
+  let position: Position | undefined = afterBlank(markdown, 0);
+  while (position !== undefined) {
+    const { piece, next }: { piece: string; next: Position | undefined } = takePiece(
+      markdown,
+      position,
+      options,
+    );
+    pieces.push(piece);
+    position = next;
+  }
+  return pieces;
+}
+
+function takePiece(markdown: string, from: Position, options: SplitOptions) {
+  const head = headOf(from, options);
+  let length = fittingLength(markdown, from.at, head, options);
+  for (;;) {
+    const { body, fence, next } = cutAfter(markdown, from, length);
+    const piece = head + dedent(body, from) + (fence === undefined ? "" : `\n${fence.quote}${fence.marker}`);
+    const excess = options.lengthOf(piece) - options.maxLength;
+    if (excess <= 0 || length <= 1) return { piece, next };
+    length = Math.max(1, Math.min(length, next === undefined ? length : next.at - from.at) - excess);
+  }
+}
+
+/** What a message begins with so that it goes on where the last one stopped. */
+function headOf(from: Position, options: SplitOptions): string {
+  const { fence, isMidLine, quote } = from;
+  if (fence === undefined) return isMidLine ? quote : "";
+  const torn = isMidLine ? fence.quote : "";
+  const head = `${fence.quote}${fence.marker}${fence.language}\n${torn}`;
+  if (options.lengthOf(head) * 2 <= options.maxLength) return head;
+  return `${fence.quote}${fence.marker}\n${torn}`;
+}
+
+/** The most characters that fit behind `head`, by bisection; at least one. */
+function fittingLength(markdown: string, at: number, head: string, options: SplitOptions): number {
+  const fits = (length: number) =>
+    options.lengthOf(head + markdown.slice(at, at + length)) <= options.maxLength;
+  let most = Math.min(markdown.length - at, options.maxLength);
+  if (fits(most)) {
+    // Platforms that count code points let more characters pass.
+    const more = Math.min(markdown.length - at, options.maxLength * 2);
+    if (more === most || !fits(most + 1)) return most;
+    most = more;
+  }
+  let least = 1;
+  while (least < most) {
+    const middle = Math.ceil((least + most) / 2);
+    if (fits(middle)) least = middle;
+    else most = middle - 1;
+  }
+  return least;
+}
+
+/** Cuts off at most `length` characters: their text, the block open at their end, and where the rest begins. */
+function cutAfter(markdown: string, from: Position, length: number) {
+  const window = markdown.slice(from.at, from.at + length + lookaheadChars);
+  const lines = scanLines(window, from.fence, from.isMidLine);
+  if (from.at + length >= markdown.length) {
+    return { body: window.trimEnd(), fence: lines.at(-1)?.fenceAfter, next: undefined };
+  }
+  const { at, line, isMidLine } = chooseCut(window, lines, length);
+  const isInLine = at > line.start;
+  const fence = isInLine && line.kind === "opener" ? line.fenceAfter : line.fence;
+  const body = window.slice(0, at);
+  if (fence === undefined) {
+    const next = isMidLine
+      ? afterSpaces(markdown, from.at + at, quoteAt(window, line, from))
+      : afterBlank(markdown, from.at + at);
+    return { body: body.trimEnd(), fence, next };
+  }
+  const rest = isMidLine ? undefined : lines[lines.indexOf(line) + (isInLine ? 1 : 0)];
+  // The added end of the block stands for the block's own when that is all that is left of it.
+  const next =
+    rest?.kind === "closer"
+      ? afterBlank(markdown, from.at + rest.end)
+      : inFence(markdown, from.at + at, fence, isMidLine);
+  return { body: body.replace(/\n$/, ""), fence, next };
+}
+
+function quoteAt(window: string, line: Line, from: Position): string {
+  return from.isMidLine && line.start === 0 ? from.quote : quoteOf(window.slice(line.start, line.end));
+}
+
+function inFence(markdown: string, at: number, fence: Fence, isMidLine: boolean): Position | undefined {
+  const start = !isMidLine && markdown.charAt(at) === "\n" ? at + 1 : at;
+  return markdown.slice(start, start + 64).trim() === "" && markdown.slice(start).trim() === ""
+    ? undefined
+    : { at: start, fence, isMidLine, quote: "" };
+}
+
+/** Behind the spaces of a torn line; `undefined` at the end of the text. */
+function afterSpaces(markdown: string, at: number, quote: string): Position | undefined {
+  let start = at;
+  while (markdown.charAt(start) === " " || markdown.charAt(start) === "\t") start += 1;
+  if (start === markdown.length || markdown.charAt(start) === "\n") return afterBlank(markdown, start);
+  return { at: start, fence: undefined, isMidLine: true, quote };
+}
+
+/** At the next line that is not blank, behind its indentation; `undefined` where there is none. */
+function afterBlank(markdown: string, at: number): Position | undefined {
+  let start = at;
+  while (start < markdown.length && /\s/.test(markdown.charAt(start))) start += 1;
+  if (start === markdown.length) return undefined;
+  const lineStart = Math.max(at, markdown.lastIndexOf("\n", start) + 1);
+  const plain = { at: start, fence: undefined, isMidLine: false, quote: "" };
+  if (lineStart === start) return plain;
+  // An indented code block loses the list item that its indentation came from: it begins at the margin.
+  const newline = markdown.indexOf("\n", start);
+  const line = newline === -1 ? "" : markdown.slice(lineStart, Math.min(newline, lineStart + 200));
+  const fence = parseOpener(line);
+  const isBare = fence !== undefined && line.trim() === fence.marker + fence.language;
+  return isBare ? { at: newline + 1, fence, isMidLine: false, quote: "" } : plain;
+}
+
+/** Takes the indentation of the list item that is not there any more off the lines of a continued block. */
+function dedent(body: string, from: Position): string {
+  const { fence } = from;
+  if (fence === undefined || fence.indent === 0) return body;
+  const indentation = new RegExp(`^[ \\t]{1,${fence.indent}}`);
+  const lines = scanLines(body, fence, from.isMidLine);
+  const count = lines.findIndex((line) => line.kind !== "code" && line.kind !== "closer");
+  const continued = count === -1 ? lines.length : count;
+  return body
+    .split("\n")
+    .map((line, index) => {
+      const isTorn = from.isMidLine && index === 0;
+      return index < continued && !isTorn ? line.replace(indentation, "") : line;
+    })
+    .join("\n");
+}
