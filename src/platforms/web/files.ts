@@ -1,0 +1,72 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { sniff } from "../../media/sniff.ts";
+import { commonHeaders, inertPolicy } from "./http.ts";
+
+/** What a browser may show in place. Everything else (HTML, SVG, PDF, …) is only ever offered as a download. */
+const shownTypes = new Set([
+  "image/png",
+  "image/jpeg",
+  "image/webp",
+  "image/gif",
+  "audio/ogg",
+  "audio/mpeg",
+  "audio/mp4",
+  "audio/webm",
+  "audio/wav",
+  "audio/flac",
+  "audio/aac",
+]);
+
+/**
+ * Sends a file that people or models made: with the type its bytes have, from an allowlist, and as something that
+ * can run no script. Answers ranges, so that a recording can be wound forward.
+ */
+export function sendUntrustedFile(
+  request: IncomingMessage,
+  response: ServerResponse,
+  file: { readonly bytes: Uint8Array; readonly name: string; readonly isDownload: boolean },
+): void {
+  const sniffed = sniff(file.bytes);
+  const mediaType = sniffed.kind === "empty" ? "" : sniffed.mediaType;
+  const isShown = shownTypes.has(mediaType) && !file.isDownload;
+  const headers: Record<string, string | number> = {
+    ...commonHeaders,
+    "Content-Security-Policy": inertPolicy,
+    "Content-Type": shownTypes.has(mediaType) ? mediaType : "application/octet-stream",
+    "Content-Disposition": `${isShown ? "inline" : "attachment"}; filename*=UTF-8''${encodeName(file.name)}`,
+    "Cache-Control": "private, max-age=31536000, immutable",
+    "Accept-Ranges": "bytes",
+  };
+  const size = file.bytes.byteLength;
+  const range = rangeOf(request.headers.range, size);
+  if (range === "outside") {
+    response.writeHead(416, { ...headers, "Content-Range": `bytes */${size}` }).end();
+    return;
+  }
+  const part = range === undefined ? file.bytes : file.bytes.subarray(range.from, range.to + 1);
+  if (range !== undefined) headers["Content-Range"] = `bytes ${range.from}-${range.to}/${size}`;
+  headers["Content-Length"] = part.byteLength;
+  response.writeHead(range === undefined ? 200 : 206, headers);
+  response.end(request.method === "HEAD" ? undefined : part);
+}
+
+/** One range of bytes, both ends included. Several at once, and other units, are answered whole. */
+function rangeOf(
+  header: string | undefined,
+  size: number,
+): { readonly from: number; readonly to: number } | "outside" | undefined {
+  const match = /^bytes=(\d*)-(\d*)$/.exec(header ?? "");
+  if (match === null || (match[1] === "" && match[2] === "")) return undefined;
+  const [, first = "", last = ""] = match;
+  const from = first === "" ? Math.max(0, size - Number(last)) : Number(first);
+  const to = first === "" || last === "" ? size - 1 : Math.min(Number(last), size - 1);
+  return from >= size || from > to ? "outside" : { from, to };
+}
+
+function encodeName(name: string): string {
+  const plain = name.replace(/[\p{Cc}/\\]/gu, "_").slice(0, 150) || "file";
+  return encodeURIComponent(plain.toWellFormed()).replace(
+    /['()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16)}`,
+  );
+}

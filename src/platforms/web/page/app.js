@@ -1,0 +1,238 @@
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { loadConversations, loadState, logOut, retryAnswer, sendMessage, stopAnswer } from "./api.js";
+import { Composer } from "./composer.js";
+import { html, makeId } from "./dom.js";
+import { Icon } from "./icons.js";
+import { Lightbox } from "./lightbox.js";
+import { followConversation } from "./live.js";
+import { Sidebar } from "./sidebar.js";
+import { applyChange, emptyThread, fromSnapshot, isRunning } from "./thread-state.js";
+import { ThreadView } from "./thread.js";
+import { Banner, Welcome } from "./welcome.js";
+
+/** @typedef {import("./thread-state.js").Thread} Thread */
+/** @typedef {import("./message.js").Image} Image */
+
+const firstMessages = 100;
+
+/** The conversation that the address names; a new one where it names none. */
+function idOfAddress() {
+  return /^\/c\/([a-z0-9]{16,40})$/.exec(location.pathname)?.[1] ?? makeId();
+}
+
+/** The whole page. @param {{ initial: import("./api.js").StateView }} props */
+export function App({ initial }) {
+  const [state, setState] = useState(initial);
+  const [currentId, setCurrentId] = useState(idOfAddress);
+  const [conversations, setConversations] = useState(
+    /** @type {readonly import("./api.js").Conversation[]} */ ([]),
+  );
+  const [thread, setThread] = useState(emptyThread);
+  const [maxMessages, setMaxMessages] = useState(firstMessages);
+  const [connection, setConnection] = useState(/** @type {import("./live.js").Connection} */ ("open"));
+  const [isDrawerOpen, setDrawerOpen] = useState(false);
+  const [enlarged, setEnlarged] = useState(/** @type {Image | undefined} */ (undefined));
+  const [announcement, setAnnouncement] = useState("");
+  const [problem, setProblem] = useState("");
+  const [prefill, setPrefill] = useState(
+    /** @type {import("./composer.js").Prefill | undefined} */ (undefined),
+  );
+  const isDrawer = useMediaQuery("(max-width: 760px)");
+  const ownMessages = useRef(new Set());
+  const menuButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
+
+  const refreshList = useCallback(() => {
+    loadConversations().then(setConversations, (/** @type {Error} */ error) => setProblem(error.message));
+  }, []);
+
+  /** @param {string} id */
+  const open = (id) => {
+    setDrawerOpen(false);
+    if (id === currentId) return;
+    setThread(emptyThread);
+    setMaxMessages(firstMessages);
+    setPrefill(undefined);
+    setProblem("");
+    setCurrentId(id);
+    history.pushState(null, "", `/c/${id}`);
+  };
+  const latestOpen = useRef(open);
+  latestOpen.current = open;
+
+  const startNew = () => {
+    setDrawerOpen(false);
+    setThread(emptyThread);
+    setPrefill(undefined);
+    setProblem("");
+    setCurrentId(makeId());
+    history.pushState(null, "", "/");
+  };
+
+  useEffect(() => {
+    refreshList();
+    const onPop = () => {
+      setThread(emptyThread);
+      setCurrentId(idOfAddress());
+    };
+    const onVisible = () => {
+      if (document.visibilityState === "visible") refreshList();
+    };
+    window.addEventListener("popstate", onPop);
+    document.addEventListener("visibilitychange", onVisible);
+    return () => {
+      window.removeEventListener("popstate", onPop);
+      document.removeEventListener("visibilitychange", onVisible);
+    };
+  }, [refreshList]);
+
+  const latestThread = useRef(thread);
+  useEffect(() => {
+    /** @param {Thread} next */
+    const show = (next) => {
+      latestThread.current = next;
+      setThread(next);
+    };
+    const following = followConversation(
+      currentId,
+      {
+        onSnapshot: (snapshot) => show(fromSnapshot(snapshot)),
+        onChange(change) {
+          if (change.kind === "opened") {
+            refreshList();
+            if (ownMessages.current.has(change.replyId)) latestOpen.current(change.conversationId);
+            return true;
+          }
+          const before = latestThread.current;
+          const next = applyChange(before, change);
+          if (next === undefined) return false;
+          show(next);
+          if (change.kind === "put") {
+            const old = before.items.find((item) => item.id === change.item.id);
+            const words = announcementOf(change.item, old);
+            if (words !== undefined) setAnnouncement(words);
+            if (words !== undefined && !isRunning(change.item)) refreshList();
+          }
+          return true;
+        },
+        onConnection(now) {
+          setConnection(now);
+          // After a restart the password may be needed again: the answer then reloads the page.
+          if (now === "lost") loadState().then(setState, () => undefined);
+        },
+      },
+      maxMessages,
+    );
+    return () => following.close();
+  }, [currentId, maxMessages, refreshList]);
+
+  /** @param {{ text: string, uploads: string[] }} message */
+  const send = async (message) => {
+    const id = makeId();
+    ownMessages.current.add(id);
+    await sendMessage(currentId, { id, ...message });
+    if (location.pathname === "/") history.replaceState(null, "", `/c/${currentId}`);
+    refreshList();
+  };
+
+  const stop = () => {
+    stopAnswer(currentId).catch((/** @type {Error} */ error) => setProblem(error.message));
+  };
+
+  const title = conversations.find((conversation) => conversation.id === currentId)?.title ?? "New chat";
+  useEffect(() => {
+    document.title = `${title} · Parley`;
+  }, [title]);
+
+  const isAnswering = thread.items.some(isRunning);
+  return html`
+    <${Sidebar}
+      conversations=${conversations}
+      currentId=${currentId}
+      isOpen=${isDrawerOpen}
+      isDrawer=${isDrawer}
+      onClose=${() => {
+        setDrawerOpen(false);
+        menuButton.current?.focus();
+      }}
+      onNew=${startNew}
+      onOpen=${open}
+      onLogOut=${state.hasPassword ? () => void logOut().then(() => location.reload()) : undefined}
+    />
+    <main class="main" inert=${isDrawer && isDrawerOpen}>
+      <header class="top">
+        ${
+          isDrawer &&
+          html`<button
+            type="button"
+            class="quiet"
+            ref=${menuButton}
+            aria-label="Conversations"
+            aria-expanded=${isDrawerOpen ? "true" : "false"}
+            aria-controls="sidebar"
+            onClick=${() => setDrawerOpen(true)}
+          >
+            <${Icon} name="menu" />
+          </button>`
+        }
+        <h1>${title}</h1>
+        <span class="gateway" title="What answers">${state.banner.gateway}</span>
+      </header>
+      <${Banner} banner=${state.banner} />
+      <div role="status" class="connection">
+        ${connection === "connecting" && "Reconnecting…"}
+        ${connection === "lost" && "Parley cannot be reached. Trying again…"}
+      </div>
+      ${problem !== "" && html`<p class="page-problem" role="alert">${problem}</p>`}
+      <${ThreadView}
+        key=${`thread ${currentId}`}
+        thread=${thread}
+        empty=${html`<${Welcome}
+          commands=${state.commands}
+          onIdea=${(/** @type {{ text: string, picker?: string }} */ idea) =>
+            setPrefill({ ...idea, nonce: Date.now() })}
+        />`}
+        onEarlier=${() => setMaxMessages(maxMessages + 200)}
+        onEnlarge=${setEnlarged}
+        onRetry=${(/** @type {import("./thread-state.js").Item} */ item) =>
+          retryAnswer(currentId, item.retryKey ?? "")}
+      />
+      <${Composer}
+        key=${`composer ${currentId}`}
+        conversationId=${currentId}
+        state=${state}
+        isAnswering=${isAnswering}
+        prefill=${prefill}
+        onSend=${send}
+        onStop=${stop}
+      />
+      <p class="sr-only" role="status" aria-live="polite">${announcement}</p>
+    </main>
+    ${enlarged !== undefined && html`<${Lightbox} image=${enlarged} onClose=${() => setEnlarged(undefined)} />`}
+  `;
+}
+
+/**
+ * What a screen reader is told: that an answer comes, and the whole of it once it is there.
+ * @param {import("./thread-state.js").Item} item
+ * @param {import("./thread-state.js").Item | undefined} old
+ */
+function announcementOf(item, old) {
+  if (item.role !== "assistant" || (old !== undefined && old.state === item.state)) return undefined;
+  if (item.state === "waiting") return "Parley is answering.";
+  if (item.state === "failed") return `The answer failed. ${item.failure ?? ""}`;
+  if (item.state !== "finished") return undefined;
+  const pictures = item.files.map((file) => (file.kind === "image" ? `Picture: ${file.altText}.` : ""));
+  return ["Parley:", item.text.slice(0, 1000), ...pictures, ...item.notices].join(" ").trim();
+}
+
+/** @param {string} query */
+function useMediaQuery(query) {
+  const [matches, setMatches] = useState(() => window.matchMedia(query).matches);
+  useEffect(() => {
+    const media = window.matchMedia(query);
+    const onChange = () => setMatches(media.matches);
+    media.addEventListener("change", onChange);
+    return () => media.removeEventListener("change", onChange);
+  }, [query]);
+  return matches;
+}

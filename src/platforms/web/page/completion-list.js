@@ -1,0 +1,118 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { suggestModels } from "./api.js";
+import { complete, toValue } from "./completion.js";
+import { classes, html } from "./dom.js";
+
+/** @typedef {import("./completion.js").Completion} Completion */
+/** @typedef {import("./completion.js").Suggestion} Suggestion */
+
+const listId = "suggestions";
+
+/**
+ * What could be completed at the caret, and which suggestion is marked. Models are asked for as they are typed.
+ * @param {string} text
+ * @param {number} caret
+ * @param {readonly import("./completion.js").Command[]} commands
+ */
+export function useCompletion(text, caret, commands) {
+  const [dismissed, setDismissed] = useState("");
+  const [models, setModels] = useState(
+    /** @type {{ query: string, names: string[] }} */ ({ query: "", names: [] }),
+  );
+  const place = `${caret} ${text}`;
+  const found = dismissed === place ? undefined : complete(text, caret, commands);
+  const query = found?.modelQuery;
+
+  useEffect(() => {
+    if (query === undefined) return undefined;
+    let isLate = false;
+    suggestModels(query).then(
+      (names) => {
+        if (!isLate) setModels({ query, names });
+      },
+      () => {
+        if (!isLate) setModels({ query, names: [] });
+      },
+    );
+    return () => {
+      isLate = true;
+    };
+  }, [query]);
+
+  const completion = found === undefined || query === undefined ? found : withModels(found, query, models);
+  const isOpen = completion !== undefined && completion.suggestions.length > 0;
+  const [marked, setMarked] = useState({ place: "", index: -1 });
+  const first = completion?.isEager === true ? 0 : -1;
+  const index = isOpen ? (marked.place === place ? marked.index : first) : -1;
+  const count = completion?.suggestions.length ?? 0;
+
+  return {
+    completion: isOpen ? completion : undefined,
+    index,
+    move: (/** @type {1 | -1} */ step) => {
+      setMarked({
+        place,
+        index: index === -1 ? (step === 1 ? 0 : count - 1) : (index + step + count) % count,
+      });
+    },
+    dismiss: () => setDismissed(place),
+  };
+}
+
+/**
+ * @param {Completion} completion
+ * @param {string} query
+ * @param {{ query: string, names: readonly string[] }} models
+ * @returns {Completion}
+ */
+function withModels(completion, query, models) {
+  const isWhole = models.names.includes(query);
+  return {
+    ...completion,
+    isEager: completion.isEager && models.query === query && !isWhole,
+    suggestions: models.names.map((name) => toValue("model", name)),
+  };
+}
+
+/** What the text field says of the list. @param {number} index @param {boolean} isOpen */
+export function listAttributes(index, isOpen) {
+  return {
+    "aria-autocomplete": "list",
+    "aria-haspopup": "listbox",
+    "aria-controls": isOpen ? listId : undefined,
+    "aria-activedescendant": index === -1 ? undefined : `${listId}-${index}`,
+  };
+}
+
+/**
+ * @param {object} props
+ * @param {Completion} props.completion
+ * @param {number} props.index
+ * @param {(suggestion: Suggestion) => void} props.onTake
+ */
+export function CompletionList({ completion, index, onTake }) {
+  const list = useRef(/** @type {HTMLUListElement | null} */ (null));
+  useEffect(() => {
+    list.current?.children[index]?.scrollIntoView({ block: "nearest" });
+  }, [index]);
+  return html`<ul id=${listId} class="suggestions" role="listbox" aria-label="Suggestions" ref=${list}>
+    ${completion.suggestions.map(
+      (suggestion, place) =>
+        html`<li
+          key=${suggestion.insert}
+          id=${`${listId}-${place}`}
+          role="option"
+          aria-selected=${place === index ? "true" : "false"}
+          class=${classes("suggestion", place === index && "is-marked")}
+          onMouseDown=${(/** @type {MouseEvent} */ event) => {
+            // The caret stays in the text field.
+            event.preventDefault();
+            onTake(suggestion);
+          }}
+        >
+          <span class="suggestion-name">${suggestion.label}</span>
+          <span class="suggestion-detail">${suggestion.detail}</span>
+        </li>`,
+    )}
+  </ul>`;
+}

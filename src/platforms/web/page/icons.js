@@ -1,0 +1,26 @@
+import { html } from "./dom.js";
+
+const paths = {
+  menu: "M4 7h16M4 12h16M4 17h16",
+  plus: "M12 5v14M5 12h14",
+  close: "M6 6l12 12M18 6L6 18",
+  send: "M12 19V5M5.5 11.5 12 5l6.5 6.5",
+  stop: "M7 7h10v10H7z",
+  clip: "M20 11.5l-8.2 8.2a5 5 0 0 1-7.1-7.1L13 4.3a3.4 3.4 0 0 1 4.8 4.8l-8.3 8.3a1.7 1.7 0 0 1-2.4-2.4l7.6-7.6",
+  mic: "M12 15a3.5 3.5 0 0 0 3.5-3.5v-5a3.5 3.5 0 0 0-7 0v5A3.5 3.5 0 0 0 12 15zM5.5 11.5a6.5 6.5 0 0 0 13 0M12 18v3",
+  file: "M14 3H7a2 2 0 0 0-2 2v14a2 2 0 0 0 2 2h10a2 2 0 0 0 2-2V8zM14 3v5h5",
+  download: "M12 4v11M7 11l5 5 5-5M5 20h14",
+  copy: "M9 9h10v11H9zM5 15V4h10",
+  retry: "M4 12a8 8 0 1 0 2.5-5.8M4 4v4.5h4.5",
+  down: "M12 5v14M5.5 12.5 12 19l6.5-6.5",
+};
+
+/**
+ * A line drawing; says nothing to a screen reader, its button has the words.
+ * @param {{ name: keyof typeof paths }} props
+ */
+export function Icon({ name }) {
+  return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
+    <path d=${paths[name]} />
+  </svg>`;
+}

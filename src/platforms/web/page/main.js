@@ -1,0 +1,25 @@
+import { render } from "preact";
+import { loadState } from "./api.js";
+import { App } from "./app.js";
+import { html } from "./dom.js";
+
+const root = /** @type {HTMLElement} */ (document.querySelector("#app"));
+
+function start() {
+  loadState().then(
+    (initial) => {
+      root.replaceChildren();
+      render(html`<${App} initial=${initial} />`, root);
+    },
+    (/** @type {Error} */ error) => {
+      const words = document.createElement("p");
+      words.className = "starting";
+      words.setAttribute("role", "alert");
+      words.textContent = error.message;
+      root.replaceChildren(words);
+      setTimeout(start, 2000);
+    },
+  );
+}
+
+start();

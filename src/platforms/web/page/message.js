@@ -1,0 +1,149 @@
+import { useState } from "preact/hooks";
+import { copyText } from "./clipboard.js";
+import { classes, html } from "./dom.js";
+import { Icon } from "./icons.js";
+import { Markdown } from "./markdown.js";
+import { isRunning } from "./thread-state.js";
+
+/** @typedef {import("../views.ts").ItemView} Item */
+/** @typedef {import("../views.ts").FileView} File */
+/** @typedef {Extract<File, { kind: "image" }>} Image */
+
+/**
+ * One message.
+ * @param {object} props
+ * @param {Item} props.item
+ * @param {(image: Image) => void} props.onEnlarge
+ * @param {(item: Item) => Promise<void>} props.onRetry
+ */
+export function Message({ item, onEnlarge, onRetry }) {
+  const isUser = item.role === "user";
+  return html`<article class=${classes("message", isUser ? "from-user" : "from-parley", `is-${item.state}`)}>
+    <h2 class="sr-only">${isUser ? "You" : "Parley"}</h2>
+    ${isUser && html`<${Files} files=${item.files} onEnlarge=${onEnlarge} />`}
+    ${isUser && item.text !== "" && html`<div class="bubble">${item.text}</div>`}
+    ${!isUser && html`<${Answer} item=${item} onEnlarge=${onEnlarge} onRetry=${onRetry} />`}
+  </article>`;
+}
+
+/**
+ * @param {object} props
+ * @param {Item} props.item
+ * @param {(image: Image) => void} props.onEnlarge
+ * @param {(item: Item) => Promise<void>} props.onRetry
+ */
+function Answer({ item, onEnlarge, onRetry }) {
+  const isGrowing = isRunning(item);
+  return html`
+    ${item.text !== "" && html`<${Markdown} text=${item.text} />`}
+    <${Files} files=${item.files} onEnlarge=${onEnlarge} />
+    ${
+      isGrowing &&
+      html`<p class="waiting">
+        <span class="dots" aria-hidden="true"><i></i><i></i><i></i></span>
+        <span class=${item.status === undefined ? "sr-only" : ""}>${item.status ?? "Answering"}</span>
+      </p>`
+    }
+    ${item.failure !== undefined && html`<${Failure} item=${item} words=${item.failure} onRetry=${onRetry} />`}
+    ${
+      item.notices.length > 0 &&
+      html`<ul class="notices">
+        ${item.notices.map((notice) => html`<li key=${notice}>${notice}</li>`)}
+      </ul>`
+    }
+    ${!isGrowing && item.state === "finished" && html`<${Foot} item=${item} />`}
+  `;
+}
+
+/** @param {{ item: Item, words: string, onRetry: (item: Item) => Promise<void> }} props */
+function Failure({ item, words, onRetry }) {
+  const [problem, setProblem] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const retry = () => {
+    setBusy(true);
+    onRetry(item)
+      .catch((/** @type {Error} */ error) => setProblem(error.message))
+      .finally(() => setBusy(false));
+  };
+  return html`<div class="failure">
+    <p>${problem === "" ? words : problem}</p>
+    ${
+      item.retryKey !== undefined &&
+      html`<button type="button" onClick=${retry} disabled=${isBusy}><${Icon} name="retry" />Retry</button>`
+    }
+  </div>`;
+}
+
+/** @param {{ item: Item }} props */
+function Foot({ item }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = async () => {
+    setCopied(await copyText(item.text));
+    setTimeout(() => setCopied(false), 2000);
+  };
+  return html`<div class="foot">
+    ${
+      item.text !== "" &&
+      html`<button type="button" class="quiet small" onClick=${copy} aria-label="Copy this answer">
+        <${Icon} name="copy" /><span aria-hidden="true">${isCopied ? "Copied" : "Copy"}</span>
+      </button>`
+    }
+    ${item.model !== undefined && html`<span class="model" title="Model that answered">${item.model}</span>`}
+  </div>`;
+}
+
+/** @param {{ files: readonly File[], onEnlarge: (image: Image) => void }} props */
+function Files({ files, onEnlarge }) {
+  if (files.length === 0) return null;
+  const images = files.filter((file) => file.kind === "image");
+  const others = files.filter((file) => file.kind !== "image");
+  return html`<div class="files">
+    ${
+      images.length > 0 &&
+      html`<div class=${classes("pictures", images.length === 1 && "is-single")}>
+        ${images.map((image) => html`<${Picture} key=${image.url} image=${image} onEnlarge=${onEnlarge} />`)}
+      </div>`
+    }
+    ${others.map((file, index) => html`<${OtherFile} key=${index} file=${file} />`)}
+  </div>`;
+}
+
+/** @param {{ image: Image, onEnlarge: (image: Image) => void }} props */
+function Picture({ image, onEnlarge }) {
+  const [isBroken, setBroken] = useState(false);
+  if (isBroken) return html`<p class="file-chip"><${Icon} name="file" />${image.name} cannot be shown</p>`;
+  return html`<button
+    type="button"
+    class="picture"
+    onClick=${() => onEnlarge(image)}
+    aria-label=${`Enlarge picture: ${image.altText}`}
+  >
+    <img src=${image.url} alt=${image.altText} loading="lazy" onError=${() => setBroken(true)} />
+  </button>`;
+}
+
+/** @param {{ file: File }} props */
+function OtherFile({ file }) {
+  switch (file.kind) {
+    case "audio":
+      return html`<figure class="voice">
+        <audio controls preload="metadata" src=${file.url} aria-label=${`Recording ${file.name}`}></audio>
+        ${file.words !== undefined && file.words !== "" && html`<figcaption>${file.words}</figcaption>`}
+      </figure>`;
+    case "file":
+      return file.text === undefined || file.text === ""
+        ? html`<p class="file-chip"><${Icon} name="file" />${file.name}</p>`
+        : html`<details class="file-text">
+            <summary><${Icon} name="file" />${file.name}</summary>
+            <pre tabindex="0">${file.text}</pre>
+          </details>`;
+    case "link":
+      return html`<p class="file-chip"><${Icon} name="file" />Picture at ${file.url}</p>`;
+    case "unread":
+      return html`<p class="file-chip is-unread">
+        <${Icon} name="file" />${file.name}: not read, ${file.reason}
+      </p>`;
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,143 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { html } from "./dom.js";
+
+/** A note ends by itself after this long. */
+const maxMs = 10 * 60_000;
+const types = ["audio/webm;codecs=opus", "audio/ogg;codecs=opus", "audio/mp4"];
+
+/** Why there is no recording here; `undefined` where there is. */
+export function recordingProblem() {
+  if (navigator.mediaDevices === undefined || window.MediaRecorder === undefined)
+    return "The browser records only on pages from this machine (localhost) or over https.";
+  return undefined;
+}
+
+/**
+ * Starts to record; asks for the microphone.
+ * @returns {Promise<{ level: () => number, stop: () => Promise<File>, cancel: () => void, startedAt: number }>}
+ */
+async function startRecording() {
+  const stream = await navigator.mediaDevices.getUserMedia({ audio: true });
+  const type = types.find((candidate) => MediaRecorder.isTypeSupported(candidate)) ?? "";
+  const recorder = new MediaRecorder(stream, type === "" ? {} : { mimeType: type });
+  /** @type {Blob[]} */
+  const chunks = [];
+  recorder.ondataavailable = (event) => chunks.push(event.data);
+  const context = new AudioContext();
+  const analyser = context.createAnalyser();
+  analyser.fftSize = 512;
+  context.createMediaStreamSource(stream).connect(analyser);
+  const samples = new Float32Array(analyser.fftSize);
+  const release = () => {
+    for (const track of stream.getTracks()) track.stop();
+    void context.close();
+  };
+  recorder.start(1000);
+  const startedAt = Date.now();
+  return {
+    startedAt,
+    /** Loudness from 0 to 1. */
+    level() {
+      analyser.getFloatTimeDomainData(samples);
+      const power = samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
+      return Math.min(1, Math.sqrt(power) * 4);
+    },
+    stop() {
+      return new Promise((resolve) => {
+        recorder.onstop = () => {
+          release();
+          const plain = (recorder.mimeType || "audio/webm").split(";")[0] ?? "audio/webm";
+          const extension = plain.split("/")[1] ?? "webm";
+          const time = new Date(startedAt).toTimeString().slice(0, 8).replaceAll(":", "-");
+          resolve(new File(chunks, `voice-${time}.${extension}`, { type: plain }));
+        };
+        recorder.stop();
+      });
+    },
+    cancel() {
+      recorder.onstop = release;
+      recorder.stop();
+    },
+  };
+}
+
+/**
+ * Stands in the composer's place while a note is recorded.
+ * @param {object} props
+ * @param {(file: File, durationMs: number) => void} props.onDone
+ * @param {() => void} props.onCancel
+ * @param {(words: string) => void} props.onProblem
+ */
+export function RecorderBar({ onDone, onCancel, onProblem }) {
+  const recording = useRef(/** @type {Awaited<ReturnType<typeof startRecording>> | undefined} */ (undefined));
+  const doneButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
+  const isOver = useRef(false);
+  const [elapsedMs, setElapsed] = useState(0);
+  const [level, setLevel] = useState(0);
+  const [isOn, setOn] = useState(false);
+
+  const finish = () => {
+    if (isOver.current || recording.current === undefined) return;
+    isOver.current = true;
+    const durationMs = Date.now() - recording.current.startedAt;
+    void recording.current.stop().then((file) => onDone(file, durationMs));
+  };
+
+  const cancel = () => {
+    if (isOver.current) return;
+    isOver.current = true;
+    recording.current?.cancel();
+    onCancel();
+  };
+
+  useEffect(() => {
+    startRecording().then(
+      (started) => {
+        if (isOver.current) {
+          started.cancel();
+          return;
+        }
+        recording.current = started;
+        setOn(true);
+        doneButton.current?.focus();
+      },
+      (/** @type {Error} */ error) => {
+        isOver.current = true;
+        onProblem(
+          error.name === "NotFoundError"
+            ? "There is no microphone."
+            : "The microphone may not be used. Allow it in the browser's settings of this page.",
+        );
+      },
+    );
+    const timer = setInterval(() => {
+      if (recording.current === undefined || isOver.current) return;
+      const elapsed = Date.now() - recording.current.startedAt;
+      setElapsed(elapsed);
+      setLevel(recording.current.level());
+      if (elapsed >= maxMs) finish();
+    }, 100);
+    return () => {
+      clearInterval(timer);
+      if (!isOver.current) {
+        isOver.current = true;
+        recording.current?.cancel();
+      }
+    };
+  }, []);
+
+  const seconds = Math.floor(elapsedMs / 1000);
+  const clock = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+  /** @param {KeyboardEvent} event */
+  const onKey = (event) => {
+    if (event.key === "Escape") cancel();
+  };
+  return html`<div class="recorder" role="group" aria-label="Voice recorder" onKeyDown=${onKey}>
+    <span class="recorder-dot" aria-hidden="true"></span>
+    <span class="recorder-time" role="timer" aria-label="Recorded">${clock}</span>
+    <meter class="recorder-level" min="0" max="1" value=${level} aria-label="Loudness"></meter>
+    <span class="recorder-words">${isOn ? "Recording" : "Waiting for the microphone"}</span>
+    <button type="button" onClick=${cancel}>Cancel</button>
+    <button type="button" class="primary" ref=${doneButton} onClick=${finish} disabled=${!isOn}>Done</button>
+  </div>`;
+}

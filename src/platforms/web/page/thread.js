@@ -1,0 +1,97 @@
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { copyText } from "./clipboard.js";
+import { html } from "./dom.js";
+import { Icon } from "./icons.js";
+import { Message } from "./message.js";
+
+/** So near to the end counts as being there, in pixels. */
+const nearPx = 60;
+
+/**
+ * The messages. Follows a growing answer only while the person is at the end.
+ * @param {object} props
+ * @param {import("./thread-state.js").Thread} props.thread
+ * @param {unknown} props.empty shown where there are no messages
+ * @param {() => void} props.onEarlier
+ * @param {(image: import("./message.js").Image) => void} props.onEnlarge
+ * @param {(item: import("./thread-state.js").Item) => Promise<void>} props.onRetry
+ */
+export function ThreadView({ thread, empty, onEarlier, onEnlarge, onRetry }) {
+  const scroller = useRef(/** @type {HTMLDivElement | null} */ (null));
+  const isAtEnd = useRef(true);
+  const [isAway, setAway] = useState(false);
+  const count = thread.items.length;
+  const ownCount = thread.items.filter((item) => item.role === "user").length;
+
+  const toEnd = useCallback(() => {
+    const element = scroller.current;
+    if (element !== null) element.scrollTop = element.scrollHeight;
+  }, []);
+
+  const onScroll = () => {
+    const element = scroller.current;
+    if (element === null) return;
+    isAtEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < nearPx;
+    setAway(!isAtEnd.current);
+  };
+
+  // One's own message is always brought into view.
+  useLayoutEffect(() => {
+    isAtEnd.current = true;
+    toEnd();
+  }, [ownCount, thread.isLoaded, toEnd]);
+
+  // Whatever makes the thread grow (text, a picture that has loaded) keeps the end in view.
+  useEffect(() => {
+    const element = scroller.current;
+    const content = element?.firstElementChild;
+    if (element === null || content === null || content === undefined) return undefined;
+    const observer = new ResizeObserver(() => {
+      if (isAtEnd.current) toEnd();
+    });
+    observer.observe(content);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [toEnd]);
+
+  /** @param {MouseEvent} event */
+  const onClick = async (event) => {
+    if (!(event.target instanceof Element)) return;
+    const button = event.target.closest(".copy-code");
+    const code = button?.closest(".code-frame")?.querySelector("pre")?.textContent;
+    if (button === null || code === undefined || code === null) return;
+    button.textContent = (await copyText(code)) ? "Copied" : "Not copied";
+    setTimeout(() => {
+      button.textContent = "Copy";
+    }, 2000);
+  };
+
+  return html`<div class="thread-frame">
+    <div class="scroller" ref=${scroller} onScroll=${onScroll} onClick=${onClick} tabindex="-1">
+      <div class="thread">
+        ${thread.isLoaded && count === 0 && empty}
+        ${
+          thread.mayHaveMore &&
+          html`<button type="button" class="earlier" onClick=${onEarlier}>Show earlier messages</button>`
+        }
+        ${
+          count > 0 &&
+          html`<ol class="messages" aria-label="Messages">
+            ${thread.items.map(
+              (item) =>
+                html`<li key=${item.id}>
+                  <${Message} item=${item} onEnlarge=${onEnlarge} onRetry=${onRetry} />
+                </li>`,
+            )}
+          </ol>`
+        }
+      </div>
+    </div>
+    ${
+      isAway &&
+      html`<button type="button" class="to-end" aria-label="Go to the latest message" onClick=${toEnd}>
+        <${Icon} name="down" />
+      </button>`
+    }
+  </div>`;
+}
