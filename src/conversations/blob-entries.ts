@@ -1,19 +1,24 @@
-import type { StoredBlob } from "../assistant/types.ts";
 import { type BlobStore, isBlobHash } from "./blobs.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { places } from "./places.ts";
 
-/** Blobs as entries of the store: for several machines, which share no disk. Keyv writes bytes as base64. */
+interface BlobEntry {
+  readonly mediaType: string;
+  readonly base64: string;
+}
+
+/** Blobs as entries of the store: for several machines, which share no disk. */
 export function createBlobEntries(store: KeyValueStore): BlobStore {
   return {
     async put(conversationId, hash, { bytes, mediaType }, ttlMs) {
       const at = places.blob(conversationId, hash);
-      await store.write([{ kind: "set", at, value: { mediaType, bytes }, ttlMs }]);
+      await store.write([{ kind: "set", at, value: { mediaType, base64: toBase64(bytes) }, ttlMs }]);
     },
     async get(conversationId, hash) {
       if (!isBlobHash(hash)) return undefined;
       const { space, key } = places.blob(conversationId, hash);
-      return store.get<StoredBlob>(space, key);
+      const entry = await store.get<BlobEntry>(space, key);
+      return entry && { bytes: Buffer.from(entry.base64, "base64"), mediaType: entry.mediaType };
     },
     async delete(conversationId, hashes) {
       await store.write(hashes.map((hash) => ({ kind: "delete", at: places.blob(conversationId, hash) })));
@@ -22,4 +27,8 @@ export function createBlobEntries(store: KeyValueStore): BlobStore {
       // They expire by themselves.
     },
   };
+}
+
+function toBase64(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
 }

@@ -1,4 +1,4 @@
-import { Keyv, type KeyvEncryptionAdapter } from "keyv";
+import { Keyv, type KeyvEncryptionAdapter, type KeyvSerializationAdapter } from "keyv";
 import type { Json } from "../assistant/types.ts";
 import { type Backend, type BackendChange, type Place, spaces, type Space } from "./backend.ts";
 
@@ -85,6 +85,7 @@ function openKeyv(backend: Backend, space: Space, encryption: KeyvEncryptionAdap
   const namespace = adapter.namespace;
   const keyv = new Keyv({
     store: adapter,
+    serialization: plainJson,
     // The backends enforce expiry themselves, and `keep` moves it without rewriting the value.
     checkExpired: false,
     ...(namespace === undefined ? {} : { namespace }),
@@ -94,6 +95,13 @@ function openKeyv(backend: Backend, space: Space, encryption: KeyvEncryptionAdap
   adapter.on("error", () => {});
   return keyv;
 }
+
+/** Keyv's own also carries bytes and bigints, which there are none of, and takes four times as long to read. */
+const plainJson: KeyvSerializationAdapter = {
+  stringify: (value) => JSON.stringify(value),
+  // `never` stands for whatever type the reader asked for.
+  parse: (text) => JSON.parse(text) as never,
+};
 
 function toExpires(ttlMs: number | undefined): number | undefined {
   return ttlMs === undefined ? undefined : Math.ceil(Date.now() + ttlMs);
