@@ -1,0 +1,79 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const main = join(import.meta.dirname, "..", "..", "..", "src", "main.ts");
+
+/** The program as an admin starts it: a process of its own, in a folder of its own, with only these settings. */
+export interface RunningParley {
+  readonly process: ChildProcess;
+  readonly folder: string;
+  /** Everything it printed so far, standard output and error. */
+  output(): string;
+  /** Resolves to the first match of a pattern in what it prints. */
+  says(pattern: RegExp): Promise<RegExpExecArray>;
+  /** Resolves to the exit code. */
+  readonly ended: Promise<number | null>;
+  stop(): Promise<number | null>;
+  /** Ends the process if it still runs and removes its folder. */
+  remove(): Promise<void>;
+}
+
+export interface RunOptions {
+  readonly args?: readonly string[];
+  readonly settings?: Readonly<Record<string, string>>;
+  /** A folder to run in again; by default a new one. */
+  readonly folder?: string;
+}
+
+/** Starts `node src/main.ts`. */
+export async function runParley(options: RunOptions = {}): Promise<RunningParley> {
+  const folder = options.folder ?? (await mkdtemp(join(tmpdir(), "parley-process-")));
+  const child = spawn(process.execPath, [main, ...(options.args ?? [])], {
+    cwd: folder,
+    env: { PATH: process.env["PATH"], PORT: "0", ...options.settings },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let text = "";
+  const waiting = new Set<() => void>();
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (piece: string) => {
+      text += piece;
+      for (const check of waiting) check();
+    });
+  }
+  const ended = once(child, "close").then(([code]) => code as number | null);
+  void ended.then(() => {
+    for (const check of waiting) check();
+  });
+  return {
+    process: child,
+    folder,
+    output: () => text,
+    ended,
+    says(pattern) {
+      return new Promise((resolve, reject) => {
+        const check = (): void => {
+          const match = pattern.exec(text);
+          if (match === null && child.exitCode === null && child.signalCode === null) return;
+          waiting.delete(check);
+          if (match === null) reject(new Error(`it ended without saying ${String(pattern)}:\n${text}`));
+          else resolve(match);
+        };
+        waiting.add(check);
+        check();
+      });
+    },
+    async stop() {
+      child.kill("SIGTERM");
+      return await ended;
+    },
+    async remove() {
+      child.kill("SIGKILL");
+      await ended;
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,137 @@
+import { once } from "node:events";
+import { mkdir, stat, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { runParley, type RunningParley, type RunOptions } from "./run-parley.ts";
+
+const started: RunningParley[] = [];
+
+async function start(options: RunOptions = {}): Promise<RunningParley> {
+  const parley = await runParley(options);
+  started.push(parley);
+  return parley;
+}
+
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((parley) => parley.remove()));
+});
+
+describe("npm start", () => {
+  it("with nothing set says what is on and off and why, serves the page, and stops cleanly", async () => {
+    const parley = await start();
+    const [, url] = await parley.says(/Page {5}on {3}(\S+)/);
+    await parley.says(/Health/);
+    expect(parley.output()).toMatch(/Discord {2}off {2}DISCORD_TOKEN is not set/);
+    expect(parley.output()).toMatch(/Slack {4}off {2}SLACK_BOT_TOKEN is not set/);
+    expect(parley.output()).toMatch(/Gateway {2}embedded sandbox/);
+    expect(parley.output()).toMatch(/Store {4}SQLite file .*parley\.db/);
+    const page = await fetch(url!);
+    expect(page.status).toBe(200);
+    expect(await page.text()).toContain("<title>");
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    expect(await (await fetch(`${url}/readyz`)).text()).toBe("ready\n");
+    expect(await (await fetch(`${url}/metrics`)).text()).toContain("parley_turn_seconds");
+    expect((await fetch(`${url}/nowhere`)).status).toBe(404);
+    expect(await parley.stop()).toBe(0);
+  });
+
+  it("keeps its store to itself", async () => {
+    const parley = await start();
+    await parley.says(/Health/);
+    expect((await stat(join(parley.folder, "data", "parley.db"))).mode & 0o077).toBe(0);
+  });
+
+  it("reads .env, which the environment overrides", async () => {
+    const parley = await start();
+    await parley.says(/Health/);
+    await parley.stop();
+    await writeFile(join(parley.folder, ".env"), "PAGE=off\nLOG_LEVEL=nonsense\n");
+    const again = await start({ folder: parley.folder, settings: { LOG_LEVEL: "warn" } });
+    await again.says(/Page {5}off {2}PAGE=off/);
+  });
+});
+
+describe("a start that cannot be", () => {
+  it("names every wrong setting and its mend, without a stack", async () => {
+    const parley = await start({ settings: { PORT: "x", CHAT_TEMPERATURE: "3", STORE_URL: "file.db" } });
+    expect(await parley.ended).toBe(1);
+    expect(parley.output()).toContain("3 settings are not right:");
+    expect(parley.output()).toContain("PORT must be a number");
+    expect(parley.output()).not.toContain("    at ");
+  });
+
+  it("says that the port is taken and what to do", async () => {
+    const other = createServer().listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const { port } = other.address() as AddressInfo;
+    const parley = await start({ settings: { PORT: String(port) } });
+    expect(await parley.ended).toBe(1);
+    expect(parley.output()).toContain("another program listens there");
+    other.close();
+  });
+
+  it("says that the store cannot be opened", async () => {
+    const parley = await start({ args: ["--check-config"] });
+    await parley.ended;
+    const file = join(parley.folder, "data");
+    await mkdir(file, { recursive: true });
+    await writeFile(
+      join(file, "parley.db"),
+      "this is no database, and long enough to be looked at as one. ".repeat(40),
+    );
+    const broken = await start({ folder: parley.folder });
+    expect(await broken.ended).toBe(1);
+    expect(broken.output()).toMatch(/parley\.db/);
+    expect(broken.output()).not.toContain("    at ");
+  });
+
+  it("refuses a public page without a password", async () => {
+    const parley = await start({ settings: { HOST: "0.0.0.0" } });
+    expect(await parley.ended).toBe(1);
+    expect(parley.output()).toContain("PAGE_PASSWORD");
+  });
+
+  it("knows no other command", async () => {
+    const parley = await start({ args: ["dance"] });
+    expect(await parley.ended).toBe(2);
+    expect(parley.output()).toContain("Usage:");
+  });
+});
+
+describe("the other commands", () => {
+  it("--check-config starts nothing", async () => {
+    const parley = await start({ args: ["--check-config"] });
+    expect(await parley.ended).toBe(0);
+    expect(parley.output()).toBe("The settings are right; 5 commands.\n");
+  });
+
+  it("gateway serves the embedded gateway alone, with the key asked for", async () => {
+    const parley = await start({
+      args: ["gateway"],
+      settings: { GATEWAY_PORT: "0", GATEWAY_API_KEY: "a-key-for-the-test" },
+    });
+    const [, url] = await parley.says(/GATEWAY_BASE_URL=(\S+)/);
+    expect((await fetch(`${url}/v1/models`)).status).toBe(401);
+    const models = await fetch(`${url}/v1/models`, {
+      headers: { authorization: "Bearer a-key-for-the-test" },
+    });
+    expect(models.status).toBe(200);
+    expect(parley.output()).not.toContain("a-key-for-the-test");
+    expect(await parley.stop()).toBe(0);
+  });
+
+  it("slack-manifest prints a manifest with every command", async () => {
+    const parley = await start({ args: ["slack-manifest"], settings: { SLACK_COMMAND_PREFIX: "p-" } });
+    expect(await parley.ended).toBe(0);
+    const manifest = JSON.parse(parley.output()) as { features: { slash_commands: { command: string }[] } };
+    expect(manifest.features.slash_commands.map(({ command }) => command)).toEqual([
+      "/p-ask",
+      "/p-chat",
+      "/p-imagine",
+      "/p-models",
+      "/p-transcribe",
+    ]);
+  });
+});
