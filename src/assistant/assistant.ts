@@ -6,6 +6,7 @@ import { createModelChoice, suggestModels, type ModelSettings } from "./model-ch
 import { isWorthRetrying, toNotice } from "./notices.ts";
 import { estimatePartsTokens, messageIds, textOf, withoutRetriedAttempts } from "./stored-messages.ts";
 import { runTurn, type TurnOutcome, type TurnRoom } from "./turn.ts";
+import { toCallIfWritten } from "./written-command.ts";
 import type {
   CommandCall,
   ConversationQueue,
@@ -85,8 +86,9 @@ export function createAssistant(options: AssistantOptions): Assistant {
   const inHand = new Set<string>();
   let isStopping = false;
 
-  async function receive(event: IncomingEvent): Promise<"accepted" | "duplicate"> {
+  async function receive(incoming: IncomingEvent): Promise<"accepted" | "duplicate"> {
     if (isStopping) throw new ParleyError("stopping", "the process is stopping");
+    const event = toCallIfWritten(incoming, options.commands);
     const result = await inbox.accept(event);
     if (result === "accepted") enqueue({ event, progress: undefined, others: [] });
     return result;
