@@ -93,10 +93,12 @@ function problemOf(command: Omit<Command, "run">): string | undefined {
   return undefined;
 }
 
-/** The option that free text goes to: the first required string, else the first string. */
+/** The option that free text goes to: the first required string, else the first option where that is a string. */
 export function freeTextOption(command: Command): string | undefined {
-  const strings = Object.entries(command.options).filter(([, option]) => option.kind === "string");
-  return (strings.find(([, option]) => option.required === true) ?? strings[0])?.[0];
+  const options = Object.entries(command.options);
+  const required = options.find(([, option]) => option.kind === "string" && option.required === true);
+  if (required !== undefined) return required[0];
+  return options[0]?.[1].kind === "string" ? options[0][0] : undefined;
 }
 
 /** Whether only the caller may see the reply to this call. */
@@ -117,7 +119,8 @@ export function parseCommandText(command: Command, text: string): Record<string,
   const rest = text.replace(assignment, (whole: string, rawName: string, rawValue: string) => {
     const name = rawName.toLowerCase();
     const option = command.options[name];
-    if (option === undefined || name === freeTextOption(command)) return whole;
+    // What must be said in words may itself contain "prompt: …"; an optional one can only be meant by its name.
+    if (option === undefined || (name === freeTextOption(command) && option.required === true)) return whole;
     const value = rawValue.startsWith('"') ? rawValue.slice(1, -1) : rawValue;
     options[name] = option.kind === "attachment" ? linkAttachment(value) : value;
     return "";
@@ -130,7 +133,8 @@ export function parseCommandText(command: Command, text: string): Record<string,
       detail: { command: command.name, problem: "it takes no text of its own", usage: usageOf(command) },
     });
   }
-  options[free] = freeText;
+  const named = options[free];
+  options[free] = typeof named === "string" ? `${named} ${freeText}` : freeText;
   return options;
 }
 
