@@ -1,0 +1,222 @@
+import { ParleyError } from "../assistant/errors.ts";
+import type { ChatEvent, ChatMessage, ChatRequest } from "../assistant/types.ts";
+import { AttemptError } from "./attempt-error.ts";
+import { type GatewayContext, runCall } from "./call.ts";
+import { type ChatAnswer, createChatAnswer } from "./chat-answer.ts";
+import { createImageLoader, type ImageLoaderOptions } from "./images.ts";
+import { estimatePromptTokens, toUsage } from "./usage.ts";
+import type { Watch } from "./watch.ts";
+
+/** What chat needs beside the common. */
+export interface ChatContext extends GatewayContext {
+  readonly images: Pick<ImageLoaderOptions, "downloadImage" | "maxImageBytes">;
+  readonly fallbacks: readonly string[];
+}
+
+/** What some servers refuse although others need it, and what is sent to those instead. */
+interface Dialect {
+  streamOptions: boolean;
+  temperature: boolean;
+  maxTokensName: "max_tokens" | "max_completion_tokens";
+}
+
+/** An answer that is not streamed shows nothing until all of it is there. */
+const wholeAnswerPatience = 4;
+
+/** The chat operation of a client. It remembers what each model refuses. */
+export function createChat(
+  context: ChatContext,
+): (request: ChatRequest, signal: AbortSignal) => AsyncIterable<ChatEvent> {
+  const dialects = new Map<string, Dialect>();
+  const dialectOf = (model: string): Dialect => {
+    let dialect = dialects.get(model);
+    if (dialect === undefined) {
+      dialect = { streamOptions: true, temperature: true, maxTokensName: "max_tokens" };
+      dialects.set(model, dialect);
+    }
+    return dialect;
+  };
+
+  const openOnce = async (request: ChatRequest, model: string, watch: Watch, signal: AbortSignal) => {
+    const isStreamed = request.stream ?? true;
+    const response = await context.transport.send(
+      {
+        operation: "chat",
+        model,
+        method: "POST",
+        path: "/v1/chat/completions",
+        headers: {
+          "content-type": "application/json",
+          accept: isStreamed ? "text/event-stream, application/json" : "application/json",
+        },
+        body: JSON.stringify(toBody(request, model, isStreamed, dialectOf(model))),
+      },
+      watch,
+      signal,
+    );
+    const answer = createChatAnswer({
+      response,
+      model,
+      watch,
+      callerSignal: signal,
+      images: createImageLoader(context.images),
+      maxImageBytes: context.images.maxImageBytes,
+      scrub: context.scrub,
+    });
+    try {
+      const first = await answer.next();
+      return { answer, watch, first: first ?? [] };
+    } catch (error) {
+      answer.close();
+      throw error;
+    }
+  };
+
+  /** Repeats at once, and once for each field, what was refused for a field that this server does not know. */
+  const open = async (request: ChatRequest, model: string, watch: Watch, signal: AbortSignal) => {
+    for (;;) {
+      try {
+        return await openOnce(request, model, watch, signal);
+      } catch (error) {
+        if (error instanceof AttemptError && hasLearned(dialectOf(model), error)) continue;
+        watch.dispose();
+        throw error;
+      }
+    }
+  };
+
+  return async function* chat(request, signal) {
+    checkRequest(request);
+    const { value, model, notices } = await runCall(
+      context,
+      {
+        operation: "chat",
+        model: request.model,
+        fallbacks: context.fallbacks,
+        signal,
+        patience: request.stream === false ? wholeAnswerPatience : 1,
+      },
+      (model, watch) =>
+        open(request, model, watch, signal).catch((error: unknown) => {
+          if (error instanceof AttemptError && isBlindness(error, request))
+            context.catalogue.learn(model, { seesImages: false });
+          throw error;
+        }),
+    );
+    const { answer, watch, first } = value;
+    try {
+      for (const text of notices) yield { kind: "notice", text };
+      let events: readonly ChatEvent[] | undefined = first;
+      while (events !== undefined) {
+        for (const event of events) {
+          yield event;
+          if (signal.aborted) throw signal.reason;
+        }
+        events = await answer.next();
+      }
+      yield finishOf(context, request, model, answer);
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      throw error instanceof AttemptError ? error.failure : error;
+    } finally {
+      answer.close();
+      watch.dispose();
+    }
+  };
+}
+
+function finishOf(context: ChatContext, request: ChatRequest, model: string, answer: ChatAnswer): ChatEvent {
+  const totals = answer.totals();
+  if (totals.images > 0) context.catalogue.learn(model, { drawsInChat: true });
+  const needsPrompt = totals.usage?.promptTokens === undefined;
+  const needsCompletion = totals.usage?.completionTokens === undefined;
+  const usage = toUsage({
+    reported: totals.usage,
+    estimated: {
+      ...(needsPrompt && { promptTokens: estimatePromptTokens(request.messages) }),
+      ...(needsCompletion && { completionTokens: Math.ceil(totals.textBytes / 4) }),
+    },
+    ...(totals.images > 0 && { counted: { images: totals.images } }),
+    price: context.catalogue.priceOf(model),
+  });
+  return { kind: "finish", reason: totals.reason, model: totals.model ?? model, usage };
+}
+
+function toBody(request: ChatRequest, model: string, isStreamed: boolean, dialect: Dialect) {
+  return {
+    model,
+    messages: request.messages.map(toWireMessage),
+    [dialect.maxTokensName]: request.maxTokens ?? 1024,
+    ...(dialect.temperature && { temperature: request.temperature ?? 1 }),
+    stream: isStreamed,
+    ...(isStreamed && dialect.streamOptions && { stream_options: { include_usage: true } }),
+  };
+}
+
+function toWireMessage({ role, content }: ChatMessage) {
+  if (typeof content === "string") return { role, content };
+  return {
+    role,
+    content: content.map((part) =>
+      part.kind === "text"
+        ? { type: "text", text: part.text }
+        : { type: "image_url", image_url: { url: part.url } },
+    ),
+  };
+}
+
+/** Whether the refusal was about a field that can be left out or renamed; if so, it is from now on. */
+function hasLearned(dialect: Dialect, error: AttemptError): boolean {
+  const status = error.failure.detail["status"];
+  if (status !== 400 && status !== 422) return false;
+  const words = `${error.info?.param ?? ""} ${error.info?.message.slice(0, 2000) ?? ""}`;
+  if (dialect.streamOptions && /stream_options|include_usage/.test(words)) {
+    dialect.streamOptions = false;
+    return true;
+  }
+  if (dialect.maxTokensName === "max_tokens" && /max_completion_tokens/.test(words)) {
+    dialect.maxTokensName = "max_completion_tokens";
+    return true;
+  }
+  if (
+    dialect.temperature &&
+    /temperature/.test(words) &&
+    /support|only the default|deprecated|not allowed/i.test(words)
+  ) {
+    dialect.temperature = false;
+    return true;
+  }
+  return false;
+}
+
+/** Whether the model refused because the messages hold a picture. */
+function isBlindness(error: AttemptError, request: ChatRequest): boolean {
+  if (
+    error.failure.code !== "gateway-unsupported" ||
+    !/image|vision|multimodal/i.test(error.info?.message ?? "")
+  )
+    return false;
+  return request.messages.some(
+    ({ content }) => typeof content !== "string" && content.some((part) => part.kind === "image"),
+  );
+}
+
+/** What the specification limits, before anything is sent. */
+function checkRequest(request: ChatRequest): void {
+  const { temperature = 1, maxTokens = 1024, messages, model } = request;
+  const problem =
+    model === ""
+      ? ["model", "name a model"]
+      : messages.length === 0
+        ? ["messages", "at least one message"]
+        : !(temperature >= 0 && temperature <= 2)
+          ? ["temperature", "a number from 0 to 2"]
+          : !Number.isInteger(maxTokens) || maxTokens < 1
+            ? ["max_tokens", "a whole number of at least 1"]
+            : undefined;
+  if (problem === undefined) return;
+  const [parameter = "", rule = ""] = problem;
+  throw new ParleyError("gateway-bad-request", `chat request: ${parameter} must be ${rule}`, {
+    detail: { model, parameter, gatewayMessage: rule },
+  });
+}

@@ -1,0 +1,174 @@
+import { type ErrorCode, ParleyError } from "../assistant/errors.ts";
+import { AttemptError, type RetryClass } from "./attempt-error.ts";
+import type { ErrorInfo } from "./error-body.ts";
+import type { Scrub } from "./scrub.ts";
+
+/** The gateway's operations, as they are named in errors and logs. */
+export type Operation = "chat" | "image" | "transcription" | "models";
+
+/** Headers of an answer, lower-case names. */
+export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** What is known of a failed attempt. `status` 200: an error inside an answer that began well. */
+export interface FailedAnswer {
+  readonly operation: Operation;
+  readonly model: string | undefined;
+  readonly status: number;
+  readonly headers: Headers;
+  readonly info: ErrorInfo | undefined;
+}
+
+const contextLength =
+  /context[_ -]?(?:length|window|size)|maximum context|too many (?:input )?tokens|(?:prompt|input|request) is too long|exceed\w* .{0,40}\btokens?\b|reduce the length/i;
+const unknownModel =
+  /\bmodel\b.{0,200}?(?:not found|does(?:n't| not) exist|not exist|no longer|is not available|unavailable|is not a valid|not supported by any)|(?:unknown|invalid|no such|not a valid|unrecognized|unsupported) model|no endpoints found for/is;
+const refusal =
+  /content[_ ](?:filter|policy|management)|content_policy|safety (?:system|filter|setting)|moderation|flagged|responsible.?ai|prohibited.?content/i;
+const quota =
+  /insufficient_quota|insufficient (?:quota|credit|balance|funds)|billing|exceeded your current quota|budget/i;
+const unsupported =
+  /(?:does(?:n't| not)|do(?:n't| not)|cannot|not) (?:support|accept|allow)\w*.{0,60}\b(?:image|vision|audio|modalit|operation|endpoint)|support(?:s)? (?:image|audio) input|(?:image|vision|audio)\S* (?:input )?(?:is|are) not supported|only supports text/i;
+
+const retriableStatuses = new Set([408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529]);
+
+const statusOfType: Readonly<Record<string, number>> = {
+  rate_limit_error: 429,
+  rate_limit_exceeded: 429,
+  tokens: 429,
+  requests: 429,
+  insufficient_quota: 402,
+  authentication_error: 401,
+  invalid_api_key: 401,
+  permission_error: 403,
+  not_found_error: 404,
+  model_not_found: 404,
+  invalid_request_error: 400,
+  context_length_exceeded: 400,
+  overloaded_error: 529,
+  timeout_error: 504,
+  server_error: 500,
+  internal_server_error: 500,
+  api_error: 500,
+};
+
+/** The status an error means: its own where the answer had none but 200. An unexplained one is a fault of the server. */
+function effectiveStatus(status: number, info: ErrorInfo | undefined): number {
+  if (status >= 400 || info === undefined) return status;
+  const code = Number(info.code);
+  if (Number.isInteger(code) && code >= 400 && code < 600) return code;
+  return statusOfType[info.code ?? ""] ?? statusOfType[info.type ?? ""] ?? 500;
+}
+
+/** Milliseconds that `retry-after-ms` or `retry-after` (seconds or a date) ask to wait. `undefined`: they do not say. */
+export function readRetryAfter(headers: Headers, now = Date.now()): number | undefined {
+  const exact = Number(first(headers["retry-after-ms"]) ?? Number.NaN);
+  if (Number.isFinite(exact) && exact >= 0) return exact;
+  const value = first(headers["retry-after"])?.trim();
+  if (value === undefined || value === "") return undefined;
+  const seconds = Number(value);
+  if (Number.isFinite(seconds)) return seconds >= 0 ? Math.ceil(seconds * 1000) : undefined;
+  const date = Date.parse(value);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+}
+
+function first(value: string | readonly string[] | undefined): string | undefined {
+  return typeof value === "string" ? value : value?.[0];
+}
+
+/**
+ * The typed error of an answer that failed, with what may be done about it. `detail` has `model`, `status`,
+ * `gatewayMessage` (scrubbed, at most 300 characters) and `requestId` where they are known.
+ */
+export function toAttemptError(answer: FailedAnswer, scrub: Scrub): AttemptError {
+  const { operation, model, info, headers } = answer;
+  const status = effectiveStatus(answer.status, info);
+  const code = codeOf(status, info, operation);
+  const requestId = first(headers["x-request-id"]);
+  const retryAfterMs = readRetryAfter(headers);
+  const reason = info?.code ?? info?.type;
+  const failure = new ParleyError(
+    code,
+    `${operation} failed: status ${answer.status}${reason === undefined ? "" : ` (${scrub(reason, 60)})`}`,
+    {
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+      detail: {
+        ...(model !== undefined && { model: scrub(model, 120) }),
+        ...(status >= 400 && { status }),
+        ...(info !== undefined && { gatewayMessage: scrub(info.message) }),
+        ...(info?.param !== undefined && { parameter: scrub(info.param, 60) }),
+        ...(requestId !== undefined && { requestId: scrub(requestId, 80) }),
+      },
+    },
+  );
+  return new AttemptError(failure, retryClassOf(status, code, headers), info);
+}
+
+function retryClassOf(status: number, code: ErrorCode, headers: Headers): RetryClass {
+  if (code === "gateway-payment" || code === "gateway-refused" || code === "gateway-unknown-model")
+    return "never";
+  if (code === "gateway-context-length" || code === "gateway-unsupported") return "never";
+  const advice = first(headers["x-should-retry"])?.toLowerCase();
+  if (advice === "false") return "never";
+  if (status === 429 || status === 503) return "busy";
+  if (retriableStatuses.has(status)) return "trouble";
+  return advice === "true" ? "trouble" : "never";
+}
+
+function codeOf(status: number, info: ErrorInfo | undefined, operation: Operation): ErrorCode {
+  const words =
+    info === undefined ? "" : `${info.code ?? ""} ${info.type ?? ""} ${info.message.slice(0, 2000)}`;
+  if (status === 402 || ((status === 429 || status === 403) && quota.test(words))) return "gateway-payment";
+  if (status === 401) return "gateway-unauthorized";
+  if (status === 408 || status === 504 || status === 522 || status === 524) return "gateway-timeout";
+  if (status === 429) return "gateway-rate-limited";
+  if (status < 400) return "gateway-bad-answer";
+  if (status >= 500 && status !== 501) return "gateway-error";
+  if (contextLength.test(words)) return "gateway-context-length";
+  if (refusal.test(words)) return "gateway-refused";
+  if (unsupported.test(words)) return "gateway-unsupported";
+  if (operation !== "models" && (info?.code === "model_not_found" || unknownModel.test(words)))
+    return "gateway-unknown-model";
+  if (status === 403) return "gateway-unauthorized";
+  if (status === 404 || status === 405 || status === 501) return "gateway-unsupported";
+  return "gateway-bad-request";
+}
+
+const unconnectedCodes = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "EADDRNOTAVAIL",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+/** The typed error of a connection that could not be made or broke before the answer began. */
+export function toConnectionError(
+  cause: unknown,
+  operation: Operation,
+  model: string | undefined,
+): AttemptError {
+  const code = systemCode(cause);
+  const isUnconnected = code !== undefined && (unconnectedCodes.has(code) || code.startsWith("ERR_TLS"));
+  const failure = new ParleyError(
+    "gateway-unreachable",
+    `${operation} failed: ${isUnconnected ? "no connection" : "the connection was lost"} (${code ?? "unknown"})`,
+    {
+      cause,
+      detail: { ...(model !== undefined && { model }), ...(code !== undefined && { reason: code }) },
+    },
+  );
+  // A certificate does not mend itself within seconds.
+  if (code !== undefined && /^(?:ERR_TLS|CERT_|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED)/.test(code))
+    return new AttemptError(failure, "never");
+  return new AttemptError(failure, isUnconnected ? "unconnected" : "lost");
+}
+
+/** The `code` of a system or undici error, looked for in the error, its cause and the errors it gathers. */
+function systemCode(error: unknown): string | undefined {
+  if (typeof error !== "object" || error === null) return undefined;
+  if ("code" in error && typeof error.code === "string") return error.code;
+  if (error instanceof AggregateError) return error.errors.map(systemCode).find((code) => code !== undefined);
+  return error instanceof Error ? systemCode(error.cause) : undefined;
+}

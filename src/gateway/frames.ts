@@ -1,0 +1,210 @@
+import { createParser } from "eventsource-parser";
+import { parseJson } from "./transport.ts";
+
+/**
+ * A piece of an answer's body. `json`: a parsed value, from an event (`isEvent`) or from a body of bare JSON;
+ * `failed`: an error event whose data is no JSON; `done`: the end marker; `page`: HTML; `junk`: neither, with its
+ * first characters; `too-large`: a piece passed the limit and nothing after it can be read.
+ */
+export type Frame =
+  | { readonly kind: "json"; readonly value: unknown; readonly isEvent: boolean }
+  | { readonly kind: "failed"; readonly text: string }
+  | { readonly kind: "done" }
+  | { readonly kind: "page"; readonly text: string }
+  | { readonly kind: "junk"; readonly text: string }
+  | { readonly kind: "too-large" };
+
+/** Takes a body apart, however it is cut into chunks. */
+export interface FrameReader {
+  push(chunk: Uint8Array): Frame[];
+  /** The body has ended cleanly: what was still open is read as it is. */
+  end(): Frame[];
+  /** Whether what arrived since the last call may be part of a large frame rather than pings and padding. */
+  hasGrown(): boolean;
+}
+
+/** More than this in one chunk is never a ping. */
+const maxPingBytes = 1024;
+
+/**
+ * A reader that goes by the first byte that is not blank: `{` or `[` is JSON (one document or one a line), `<` a web
+ * page, anything else an event stream. Content types are not asked: they lie.
+ * @param maxFrameChars more in one frame gives `too-large`
+ */
+export function createFrameReader(maxFrameChars: number): FrameReader {
+  const decoder = new TextDecoder();
+  let frames: Frame[] = [];
+  let body: Body | undefined;
+  let hasGrown = false;
+
+  const push = (text: string) => {
+    let rest = text;
+    if (body === undefined) {
+      rest = rest.trimStart();
+      if (rest === "") return;
+      body = bodyFor(rest.charCodeAt(0), (frame) => frames.push(frame), maxFrameChars);
+    }
+    body.push(rest);
+  };
+  const take = () => {
+    const taken = frames;
+    frames = [];
+    return taken;
+  };
+
+  return {
+    push(chunk) {
+      if (chunk.length > maxPingBytes) hasGrown = true;
+      push(decoder.decode(chunk, { stream: true }));
+      return take();
+    },
+    end() {
+      push(decoder.decode());
+      body?.end();
+      return take();
+    },
+    hasGrown() {
+      const had = hasGrown;
+      hasGrown = false;
+      return had;
+    },
+  };
+}
+
+interface Body {
+  push(text: string): void;
+  end(): void;
+}
+
+type Emit = (frame: Frame) => void;
+
+function bodyFor(firstCharacter: number, emit: Emit, maxChars: number): Body {
+  if (firstCharacter === 0x7b || firstCharacter === 0x5b) return createJsonBody(emit, maxChars);
+  if (firstCharacter === 0x3c) return createPageBody(emit);
+  return createEventBody(emit, maxChars);
+}
+
+function createEventBody(emit: Emit, maxChars: number): Body {
+  let head = "";
+  let isTooLarge = false;
+  let hasEvents = false;
+  const parser = createParser({
+    maxBufferSize: maxChars,
+    onEvent({ data, event }) {
+      hasEvents = true;
+      const trimmed = data.trim();
+      if (trimmed === "[DONE]") return emit({ kind: "done" });
+      if (trimmed === "") return;
+      const value = parseJson(trimmed);
+      if (event === "error" && !(isObject(value) && "error" in value)) {
+        const isTold = isObject(value) && typeof value["message"] === "string";
+        emit(isTold ? errorFrame(value) : { kind: "failed", text: trimmed.slice(0, 2000) });
+      } else if (value === undefined) emit({ kind: "junk", text: trimmed.slice(0, 2000) });
+      else emit({ kind: "json", value, isEvent: true });
+    },
+    onError(error) {
+      if (error.type === "max-buffer-size-exceeded") isTooLarge = true;
+    },
+  });
+  const feed = (text: string) => {
+    if (isTooLarge) return;
+    if (!hasEvents && head.length < 2000) head += text.slice(0, 2000);
+    parser.feed(text);
+    if (isTooLarge) emit({ kind: "too-large" });
+  };
+  return {
+    push: feed,
+    end() {
+      // Ends an event that lacks its blank line. A half one is then no JSON, which is how it is noticed.
+      feed("\n\n");
+      const words = head.trim();
+      if (!hasEvents && !isTooLarge && words !== "" && !/^(?::|data:|event:|id:|retry:)/.test(words))
+        emit({ kind: "junk", text: words });
+    },
+  };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function errorFrame(value: Record<string, unknown>): Frame {
+  return { kind: "json", value: { error: value }, isEvent: true };
+}
+
+/** One JSON document, or one a line: told apart by whether the first line is whole by itself. */
+function createJsonBody(emit: Emit, maxChars: number): Body {
+  // Joined only when a line ends or the body does: adding to one string and searching it again is quadratic.
+  let open: string[] = [];
+  let openChars = 0;
+  let mode: "unknown" | "lines" | "document" = "unknown";
+  let isTooLarge = false;
+
+  const emitValue = (text: string): boolean => {
+    const value = parseJson(text);
+    if (value === undefined) return false;
+    if (Array.isArray(value)) {
+      for (const item of value as unknown[]) emit({ kind: "json", value: item, isEvent: false });
+    } else emit({ kind: "json", value, isEvent: false });
+    return true;
+  };
+
+  const endLine = (line: string) => {
+    const text = line.trim();
+    if (text === "") return;
+    if (text === "[DONE]") return emit({ kind: "done" });
+    if (mode === "unknown") {
+      mode = "lines";
+      if (emitValue(text)) return;
+      mode = "document";
+      open = [line, "\n"];
+      openChars = line.length + 1;
+      return;
+    }
+    if (!emitValue(text)) emit({ kind: "junk", text: text.slice(0, 2000) });
+  };
+
+  const keep = (text: string) => {
+    open.push(text);
+    openChars += text.length;
+    if (openChars <= maxChars) return;
+    isTooLarge = true;
+    open = [];
+    emit({ kind: "too-large" });
+  };
+
+  return {
+    push(text) {
+      let start = 0;
+      for (;;) {
+        const lineEnd = mode === "document" ? -1 : text.indexOf("\n", start);
+        if (isTooLarge || lineEnd === -1) break;
+        open.push(text.slice(start, lineEnd));
+        const line = open.join("");
+        open = [];
+        openChars = 0;
+        start = lineEnd + 1;
+        endLine(line);
+      }
+      if (!isTooLarge && start < text.length) keep(text.slice(start));
+    },
+    end() {
+      const text = open.join("").trim();
+      if (text === "" || isTooLarge) return;
+      if (text === "[DONE]") emit({ kind: "done" });
+      else if (!emitValue(text)) emit({ kind: "junk", text: text.slice(0, 2000) });
+    },
+  };
+}
+
+function createPageBody(emit: Emit): Body {
+  let head = "";
+  return {
+    push(text) {
+      if (head.length < 4000) head += text.slice(0, 4000);
+    },
+    end() {
+      emit({ kind: "page", text: head });
+    },
+  };
+}

@@ -1,0 +1,155 @@
+import { ParleyError } from "../assistant/errors.ts";
+import type { GeneratedImage, ImageAnswer, ImageRequest } from "../assistant/types.ts";
+import { AttemptError } from "./attempt-error.ts";
+import { type GatewayContext, runCall } from "./call.ts";
+import { readUsage } from "./chat-pieces.ts";
+import { badAnswer, readDocument } from "./document.ts";
+import { isFields } from "./error-body.ts";
+import { createImageLoader, imageNotice, type ImageLoaderOptions } from "./images.ts";
+import { imageAnswerSchema } from "./schemas.ts";
+import { toUsage } from "./usage.ts";
+import type { Watch } from "./watch.ts";
+
+/** What image generation needs beside the common. */
+export interface ImageContext extends GatewayContext {
+  readonly images: Pick<ImageLoaderOptions, "downloadImage" | "maxImageBytes">;
+  readonly fallbacks: readonly string[];
+}
+
+/** Drawing takes minutes and shows nothing meanwhile. */
+const drawingPatience = 4;
+
+/**
+ * The image operation of a client. Since a second drawing is billed a second time, it is asked again only when no
+ * connection came about or the gateway said 429 or 503.
+ */
+export function createImageGeneration(
+  context: ImageContext,
+): (request: ImageRequest, signal: AbortSignal) => Promise<ImageAnswer> {
+  const attempt = async (request: ImageRequest, model: string, watch: Watch, signal: AbortSignal) => {
+    const { count, prompt, size } = request;
+    const { scrub } = context;
+    const response = await context.transport.send(
+      {
+        operation: "image",
+        model,
+        method: "POST",
+        path: "/v1/images/generations",
+        headers: { "content-type": "application/json", accept: "application/json" },
+        body: JSON.stringify({ model, prompt, n: count ?? 1, ...(size !== undefined && { size }) }),
+      },
+      watch,
+      signal,
+    );
+    const maxBytes = Math.ceil(context.images.maxImageBytes * 1.4) * Math.max(1, count ?? 1) + 1024 * 1024;
+    const document = await readDocument(response, {
+      operation: "image",
+      model,
+      watch,
+      callerSignal: signal,
+      scrub,
+      maxBytes,
+    });
+    const value: unknown =
+      document.kind === "json" && Array.isArray(document.value)
+        ? { data: document.value as unknown[] }
+        : document.kind === "json" && document.value;
+    const parsed = imageAnswerSchema.safeParse(value);
+    if (!parsed.success)
+      throw badAnswer({ operation: "image", model, scrub }, response.status, "no image list", "");
+    const loaded = await load(parsed.data.data, watch, signal);
+    if (loaded.images.length === 0) {
+      const empty = new ParleyError("gateway-empty-answer", "image failed: no image in the answer", {
+        cause: loaded.lastError,
+        detail: { model },
+      });
+      throw new AttemptError(empty, "never");
+    }
+    return { ...loaded, usage: isFields(value) ? readUsage(value["usage"]) : undefined };
+  };
+
+  const load = async (
+    items: readonly {
+      url?: string | undefined;
+      b64_json?: string | undefined;
+      revised_prompt?: string | undefined;
+    }[],
+    watch: Watch,
+    signal: AbortSignal,
+  ) => {
+    const loader = createImageLoader({ ...context.images, dedupes: false });
+    const images: GeneratedImage[] = [];
+    const notices: string[] = [];
+    let lastError: unknown;
+    watch.hold();
+    for (const item of items) {
+      try {
+        const image = await loader.load(item.b64_json ?? item.url ?? "", watch.signal);
+        const revisedPrompt = item.revised_prompt;
+        if (image !== undefined)
+          images.push({ ...image, ...(revisedPrompt !== undefined && { revisedPrompt }) });
+      } catch (error) {
+        if (signal.aborted) throw signal.reason;
+        lastError = error;
+        notices.push(imageNotice(error));
+      }
+    }
+    return { images, notices, lastError };
+  };
+
+  return async (request, signal) => {
+    checkRequest(request);
+    const { value, model, notices } = await runCall(
+      context,
+      {
+        operation: "image",
+        model: request.model,
+        fallbacks: context.fallbacks,
+        signal,
+        patience: drawingPatience,
+      },
+      async (model, watch) => {
+        try {
+          return await attempt(request, model, watch, signal);
+        } catch (error) {
+          if (
+            error instanceof AttemptError &&
+            error.failure.code === "gateway-unsupported" &&
+            error.info !== undefined
+          )
+            context.catalogue.learn(model, { generatesImages: false });
+          throw error;
+        } finally {
+          watch.dispose();
+        }
+      },
+    );
+    context.catalogue.learn(model, { generatesImages: true });
+    const counted = { images: value.images.length };
+    const usage = toUsage({
+      reported: value.usage,
+      estimated: {},
+      counted,
+      price: context.catalogue.priceOf(model),
+    });
+    return { images: value.images, model, usage, notices: [...notices, ...value.notices] };
+  };
+}
+
+function checkRequest({ model, prompt, count = 1, size }: ImageRequest): void {
+  const problem =
+    model === ""
+      ? ["model", "name a model"]
+      : prompt.trim() === ""
+        ? ["prompt", "say what to draw"]
+        : !Number.isInteger(count) || count < 1
+          ? ["n", "a whole number of at least 1"]
+          : size !== undefined && !/^[1-9]\d{0,4}x[1-9]\d{0,4}$/.test(size)
+            ? ["size", "<width>x<height> in pixels"]
+            : undefined;
+  if (problem === undefined) return;
+  const [parameter = "", rule = ""] = problem;
+  throw new ParleyError("gateway-bad-request", `image request: ${parameter} must be ${rule}`, {
+    detail: { model, parameter, gatewayMessage: rule },
+  });
+}

@@ -1,0 +1,100 @@
+import { createHash } from "node:crypto";
+import { ParleyError } from "../assistant/errors.ts";
+import type { GeneratedImage } from "../assistant/types.ts";
+import { sniff } from "../media/sniff.ts";
+
+/** Turns what a gateway calls an image into bytes. */
+export interface ImageLoader {
+  /**
+   * The picture at an http(s) address, in a data URI or in bare base64. `undefined`: this answer had it before.
+   * @throws ParleyError `attachment-…` when it cannot be had; the signal's reason when it aborts
+   */
+  load(source: string, signal: AbortSignal): Promise<GeneratedImage | undefined>;
+}
+
+export interface ImageLoaderOptions {
+  downloadImage(url: string, signal: AbortSignal): Promise<Uint8Array>;
+  readonly maxImageBytes: number;
+  /** Most pictures of one answer that are downloaded. Default 10. */
+  readonly maxDownloads?: number;
+  /** False keeps pictures that are the same to the byte. Default true. */
+  readonly dedupes?: boolean;
+}
+
+/** A loader for one answer: it remembers what it gave, by SHA-256, and gives it once. */
+export function createImageLoader(options: ImageLoaderOptions): ImageLoader {
+  const { maxImageBytes, maxDownloads = 10, dedupes = true } = options;
+  const seen = new Set<string>();
+  let downloads = 0;
+
+  const bytesOf = async (source: string, signal: AbortSignal) => {
+    if (/^data:/i.test(source.slice(0, 5))) return decodeDataUri(source, maxImageBytes);
+    if (!/^[a-z][a-z\d+.-]*:/i.test(source.slice(0, 32))) return decodeBase64(source, maxImageBytes);
+    if (!/^https?:/i.test(source.slice(0, 6)))
+      throw new ParleyError(
+        "attachment-blocked",
+        "an image address of the gateway's is neither http nor data",
+      );
+    if (++downloads > maxDownloads)
+      throw new ParleyError("attachment-blocked", `more than ${maxDownloads} pictures linked in one answer`);
+    return options.downloadImage(source, signal);
+  };
+
+  return {
+    async load(source, signal) {
+      const isLink = /^https?:/i.test(source.slice(0, 6));
+      if (dedupes && isLink && seen.has(source)) return undefined;
+      const bytes = await bytesOf(source, signal);
+      signal.throwIfAborted();
+      if (bytes.length > maxImageBytes) throw tooLarge(maxImageBytes);
+      const sniffed = sniff(bytes);
+      if (sniffed.kind !== "image")
+        throw new ParleyError("attachment-unreadable", "what the gateway sent as an image is none", {
+          detail: { mediaType: sniffed.kind === "empty" ? "empty" : sniffed.mediaType },
+        });
+      if (isLink) seen.add(source);
+      const hash = createHash("sha256").update(bytes).digest("hex");
+      if (dedupes && seen.has(hash)) return undefined;
+      seen.add(hash);
+      return { bytes, mediaType: sniffed.mediaType };
+    },
+  };
+}
+
+function decodeDataUri(uri: string, maxBytes: number): Uint8Array {
+  const comma = uri.indexOf(",");
+  if (comma === -1 || !/;base64$/i.test(uri.slice(0, Math.min(comma, 300))))
+    throw new ParleyError("attachment-unreadable", "a data URI without base64");
+  return decodeBase64(uri.slice(comma + 1), maxBytes);
+}
+
+function decodeBase64(text: string, maxBytes: number): Uint8Array {
+  // Line breaks and padding make it longer, so the bound is a loose one; the bytes are checked again.
+  if (text.length > maxBytes * 1.5 + 1024) throw tooLarge(maxBytes);
+  return Buffer.from(text, "base64");
+}
+
+function tooLarge(maxBytes: number): ParleyError {
+  return new ParleyError(
+    "attachment-too-large",
+    `an image of the gateway's has more than ${maxBytes} bytes`,
+    {
+      detail: { maxBytes },
+    },
+  );
+}
+
+/** Says that a picture of an answer could not be had, and why, without naming its address. */
+export function imageNotice(error: unknown): string {
+  const code = error instanceof ParleyError ? error.code : undefined;
+  switch (code) {
+    case "attachment-too-large":
+      return "A picture in the answer was too large and is left out.";
+    case "attachment-blocked":
+      return "A picture in the answer is linked from an address that must not be opened, and is left out.";
+    case "attachment-unreadable":
+      return "A picture in the answer was in no format that can be shown, and is left out.";
+    default:
+      return "A picture in the answer could not be loaded and is left out.";
+  }
+}

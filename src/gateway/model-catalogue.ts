@@ -1,0 +1,176 @@
+import type { Log, Model, ModelCapabilities } from "../assistant/types.ts";
+import { isParleyError } from "../assistant/errors.ts";
+import { readCapabilities } from "./capabilities.ts";
+import { describePrice, findPrice, type FoundPrice, type ModelPrice, type PriceTable } from "./prices.ts";
+import { modelRecordSchema } from "./schemas.ts";
+import { suggestModel } from "./suggest.ts";
+
+/** A fetched list is used for this long before it is fetched again. */
+const freshMs = 5 * 60_000;
+/** After a failure the next background try comes no sooner. */
+const coolDownMs = 30_000;
+/** How long an error may wait for the list to say what was meant. */
+const suggestWaitMs = 2000;
+
+/** The models of the gateway, as far as they are known. */
+export interface ModelCatalogue {
+  /**
+   * Waits only while nothing is known; a stale list is given at once and refreshed behind the caller's back.
+   * @throws ParleyError `gateway-…` when there is none at all; the signal's reason
+   */
+  list(signal: AbortSignal): Promise<readonly Model[]>;
+  /** What is cached, maybe nothing; begins a refresh when that is due. Never waits, never throws. */
+  known(): readonly Model[];
+  priceOf(modelId: string): FoundPrice | undefined;
+  /** A call has shown what a model can or cannot do. */
+  learn(modelId: string, shown: ModelCapabilities): void;
+  /** The id that was probably meant. Waits for the list for a moment at most. */
+  suggest(modelId: string, signal: AbortSignal): Promise<string | undefined>;
+  close(): void;
+}
+
+export interface ModelCatalogueOptions {
+  /** Fetches the raw records. Contract: throws ParleyErrors. */
+  fetchRecords(signal: AbortSignal): Promise<readonly unknown[]>;
+  readonly prices: PriceTable | undefined;
+  readonly log: Log;
+}
+
+interface Entry {
+  readonly record: Readonly<Record<string, unknown>> & { readonly id: string };
+  readonly model: Omit<Model, "capabilities" | "price">;
+  readonly listedPrice: ModelPrice | undefined;
+}
+
+/** A catalogue that is filled by its first use. While the gateway is down the last list stays. */
+export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatalogue {
+  const { prices, log } = options;
+  const closing = new AbortController();
+  const learned = new Map<string, ModelCapabilities>();
+  let entries: ReadonlyMap<string, Entry> = new Map();
+  let models: readonly Model[] = [];
+  let fetchedAt: number | undefined;
+  let triedAt = 0;
+  let running: Promise<void> | undefined;
+
+  const priceOf = (modelId: string) => findPrice(modelId, prices, entries.get(modelId)?.listedPrice);
+
+  const rebuild = () => {
+    models = [...entries.values()].map(({ record, model }) => {
+      const price = describePrice(priceOf(record.id));
+      return {
+        ...model,
+        capabilities: readCapabilities(record, learned.get(record.id)),
+        ...(price !== undefined && { price }),
+      };
+    });
+  };
+
+  const fetchAll = async () => {
+    triedAt = Date.now();
+    const records = await options.fetchRecords(closing.signal);
+    entries = new Map(records.flatMap(toEntry).map((entry) => [entry.record.id, entry]));
+    fetchedAt = Date.now();
+    rebuild();
+  };
+
+  /** One fetch at a time, shared by all who want it. */
+  const refresh = () => {
+    running ??= fetchAll().finally(() => {
+      running = undefined;
+    });
+    return running;
+  };
+
+  const refreshBehind = () => {
+    const now = Date.now();
+    const isFresh = fetchedAt !== undefined && now - fetchedAt < freshMs;
+    if (isFresh || closing.signal.aborted || (running === undefined && now - triedAt < coolDownMs)) return;
+    refresh().catch((error: unknown) => {
+      if (!closing.signal.aborted)
+        log.warn(
+          { code: isParleyError(error) ? error.code : "internal" },
+          "the model list could not be refreshed",
+        );
+    });
+  };
+
+  return {
+    async list(signal) {
+      signal.throwIfAborted();
+      if (fetchedAt === undefined) await withSignal(refresh(), signal);
+      else refreshBehind();
+      return models;
+    },
+    known() {
+      refreshBehind();
+      return models;
+    },
+    priceOf,
+    learn(modelId, shown) {
+      const before = learned.get(modelId);
+      const isNew = Object.entries(shown).some(
+        ([capability, value]) => before?.[capability as keyof ModelCapabilities] !== value,
+      );
+      if (!isNew) return;
+      learned.set(modelId, { ...before, ...shown });
+      if (entries.has(modelId)) rebuild();
+    },
+    async suggest(modelId, signal) {
+      if (fetchedAt === undefined) {
+        try {
+          await withSignal(refresh(), AbortSignal.any([signal, AbortSignal.timeout(suggestWaitMs)]));
+        } catch (error) {
+          // The caller is about to be told of a worse problem; a missing guess is none.
+          log.debug({ code: isParleyError(error) ? error.code : "timeout" }, "no model list to suggest from");
+        }
+      }
+      return suggestModel(modelId, [...entries.keys()]);
+    },
+    close() {
+      closing.abort();
+    },
+  };
+}
+
+/** Waits for a shared promise only as long as this caller wants to. */
+async function withSignal<T>(shared: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  const { promise: given, reject } = Promise.withResolvers<never>();
+  const onAbort = () => reject(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    return await Promise.race([shared, given]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+function toEntry(raw: unknown): Entry[] {
+  const parsed = modelRecordSchema.safeParse(raw);
+  if (!parsed.success) return [];
+  const { id, owned_by: ownedBy, created, context_length: contextLength, pricing } = parsed.data;
+  const perMillion = (each: number | undefined) =>
+    each === undefined ? undefined : Math.round(each * 1e12) / 1e6;
+  const inputPerMillionUsd = perMillion(pricing?.prompt);
+  const outputPerMillionUsd = perMillion(pricing?.completion);
+  const { image: perImageUsd, audio_minute: perAudioMinuteUsd } = pricing ?? {};
+  const listed: ModelPrice = {
+    ...(inputPerMillionUsd !== undefined && { inputPerMillionUsd }),
+    ...(outputPerMillionUsd !== undefined && { outputPerMillionUsd }),
+    ...(perImageUsd !== undefined && { perImageUsd }),
+    ...(perAudioMinuteUsd !== undefined && { perAudioMinuteUsd }),
+  };
+  return [
+    {
+      record: parsed.data,
+      model: {
+        id,
+        ...(ownedBy !== undefined && ownedBy !== "" && { ownedBy }),
+        ...(created !== undefined && { createdAt: created * 1000 }),
+        ...(contextLength !== undefined && { contextLength }),
+      },
+      listedPrice: Object.keys(listed).length === 0 ? undefined : listed,
+    },
+  ];
+}

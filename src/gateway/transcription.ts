@@ -1,0 +1,135 @@
+import { ParleyError } from "../assistant/errors.ts";
+import type { TranscriptionAnswer, TranscriptionRequest } from "../assistant/types.ts";
+import { AttemptError } from "./attempt-error.ts";
+import { type GatewayContext, runCall } from "./call.ts";
+import { readUsage } from "./chat-pieces.ts";
+import { badAnswer, readDocument } from "./document.ts";
+import { isFields } from "./error-body.ts";
+import { type ByteSource, bytesSource, createMultipartBody } from "./multipart.ts";
+import { transcriptionSchema } from "./schemas.ts";
+import { toUsage } from "./usage.ts";
+import type { Watch } from "./watch.ts";
+
+/** A transcription whose audio is read while it is sent, so that it is never held in memory whole. */
+export type StreamedTranscriptionRequest = Omit<TranscriptionRequest, "bytes"> & {
+  readonly source: ByteSource;
+};
+
+/** What transcription needs beside the common. */
+export interface TranscriptionContext extends GatewayContext {
+  readonly fallbacks: readonly string[];
+}
+
+/** Upload and recognition of a long recording show nothing until they are done. */
+const listeningPatience = 4;
+const maxAnswerBytes = 16 * 1024 * 1024;
+
+/** The transcription operation of a client. The audio is read anew for every attempt. */
+export function createTranscription(
+  context: TranscriptionContext,
+): (
+  request: TranscriptionRequest | StreamedTranscriptionRequest,
+  signal: AbortSignal,
+) => Promise<TranscriptionAnswer> {
+  const attempt = async (
+    request: TranscriptionRequest | StreamedTranscriptionRequest,
+    model: string,
+    watch: Watch,
+    signal: AbortSignal,
+  ) => {
+    const { scrub } = context;
+    const { fileName, mediaType, language, hint } = request;
+    const source = "source" in request ? request.source : bytesSource(request.bytes);
+    const body = createMultipartBody(
+      { model, language, prompt: hint },
+      { name: "file", fileName, mediaType, source },
+    );
+    const response = await context.transport.send(
+      {
+        operation: "transcription",
+        model,
+        method: "POST",
+        path: "/v1/audio/transcriptions",
+        headers: {
+          "content-type": body.contentType,
+          "content-length": String(body.contentLength),
+          accept: "application/json",
+        },
+        body: body.create(),
+      },
+      watch,
+      signal,
+    );
+    const document = await readDocument(response, {
+      operation: "transcription",
+      model,
+      watch,
+      callerSignal: signal,
+      scrub,
+      maxBytes: maxAnswerBytes,
+    });
+    const value = document.kind === "text" ? { text: document.text } : withText(document.value);
+    const parsed = transcriptionSchema.safeParse(value);
+    if (!parsed.success)
+      throw badAnswer({ operation: "transcription", model, scrub }, response.status, "no transcription", "");
+    if (parsed.data.text.trim() === "")
+      throw new AttemptError(
+        new ParleyError("gateway-empty-answer", "transcription failed: no words", { detail: { model } }),
+        "never",
+      );
+    return parsed.data;
+  };
+
+  return async (request, signal) => {
+    checkRequest(request);
+    const { value, model, notices } = await runCall(
+      context,
+      {
+        operation: "transcription",
+        model: request.model,
+        fallbacks: context.fallbacks,
+        signal,
+        patience: listeningPatience,
+      },
+      async (model, watch) => {
+        try {
+          return await attempt(request, model, watch, signal);
+        } finally {
+          watch.dispose();
+        }
+      },
+    );
+    context.catalogue.learn(model, { transcribes: true });
+    const told = value.duration ?? value.usage?.seconds;
+    const measured = request.durationMs === undefined ? undefined : request.durationMs / 1000;
+    const usage = toUsage({
+      reported: readUsage(value.usage),
+      estimated: told === undefined && measured !== undefined ? { audioSeconds: measured } : {},
+      ...(told !== undefined && { counted: { audioSeconds: told } }),
+      price: context.catalogue.priceOf(model),
+    });
+    const { text, language } = value;
+    return { text: text.trim(), model, ...(language !== undefined && { language }), usage, notices };
+  };
+}
+
+/** Some services send only segments. */
+function withText(value: unknown): unknown {
+  if (!isFields(value) || typeof value["text"] === "string" || !Array.isArray(value["segments"]))
+    return value;
+  const parts = (value["segments"] as unknown[]).map((segment) =>
+    isFields(segment) ? segment["text"] : undefined,
+  );
+  return { ...value, text: parts.filter((part) => typeof part === "string").join("") };
+}
+
+function checkRequest(request: TranscriptionRequest | StreamedTranscriptionRequest): void {
+  const size = "source" in request ? request.source.sizeBytes : request.bytes.length;
+  const problem =
+    request.model === "" ? ["model", "name a model"] : size === 0 ? ["file", "not empty"] : undefined;
+  if (problem === undefined) return;
+  const [parameter = "", rule = ""] = problem;
+  throw new ParleyError("gateway-bad-request", `transcription request: ${parameter} must be ${rule}`, {
+    detail: { model: request.model, parameter, gatewayMessage: rule },
+  });
+}

@@ -1,0 +1,205 @@
+import { createHash } from "node:crypto";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** How the bytes of a body are cut into packets. */
+export type Cut = "whole" | "bytes" | "in-characters" | "in-fields";
+
+/** One answer of a gateway that need not behave. */
+export interface ScriptedAnswer {
+  /** Default 200. */
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Uint8Array;
+  /** Default "whole". */
+  readonly cut?: Cut;
+  /** `end`: properly; `break`: the socket is destroyed; `hang`: nothing more comes. Default `end`. */
+  readonly after?: "end" | "break" | "hang";
+  /** With `hang`: comment lines are sent this often, in milliseconds. */
+  readonly pingEveryMs?: number;
+  /** `false`: the socket is destroyed before a status is sent. Default true. */
+  readonly answers?: boolean;
+}
+
+/** A request as the gateway saw it. */
+export interface SeenRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: IncomingMessage["headers"];
+  readonly body: Buffer;
+  /** Of the body, also where that was not kept. */
+  readonly sha256: string;
+  readonly at: number;
+  /** Resolves when the connection is gone, true where it went before the answer was over. */
+  readonly leftEarly: Promise<boolean>;
+}
+
+export interface ScriptedGateway {
+  readonly baseUrl: string;
+  readonly requests: readonly SeenRequest[];
+  /** Resolves when so many requests have come. */
+  waitForRequests(count: number): Promise<void>;
+  /** Connections open now. */
+  connections(): Promise<number>;
+  close(): Promise<void>;
+}
+
+type Script = (request: SeenRequest, index: number) => ScriptedAnswer;
+
+/**
+ * A server on a real socket that answers as scripted. Like the real ones it insists on the key, on the paths of the
+ * specification, on a JSON or multipart content type, and on a body that can be parsed.
+ */
+export async function startScriptedGateway(
+  script: Script | ScriptedAnswer,
+  options: { readonly apiKey?: string } = {},
+): Promise<ScriptedGateway> {
+  const requests: SeenRequest[] = [];
+  const waiting: (() => void)[] = [];
+  const timers = new Set<NodeJS.Timeout>();
+  const server = createServer((incoming, outgoing) => {
+    void serve(incoming, outgoing);
+  });
+
+  const serve = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    const { promise: leftEarly, resolve } = Promise.withResolvers<boolean>();
+    outgoing.once("close", () => resolve(!outgoing.writableFinished));
+    incoming.on("error", () => {});
+    const body = await readBody(incoming);
+    const request: SeenRequest = {
+      method: incoming.method ?? "",
+      path: incoming.url ?? "",
+      headers: incoming.headers,
+      body,
+      sha256: createHash("sha256").update(body).digest("hex"),
+      at: Date.now(),
+      leftEarly,
+    };
+    requests.push(request);
+    const refusal = refusalOf(request, options.apiKey);
+    const answer = refusal ?? (typeof script === "function" ? script(request, requests.length - 1) : script);
+    for (const wake of waiting.splice(0)) wake();
+    await give(answer, outgoing, timers);
+  };
+
+  server.listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    baseUrl: `http://127.0.0.1:${port}`,
+    requests,
+    async waitForRequests(count) {
+      while (requests.length < count) await new Promise<void>((resolve) => waiting.push(resolve));
+    },
+    connections: () =>
+      new Promise((resolve, reject) => {
+        server.getConnections((error, count) => (error === null ? resolve(count) : reject(error)));
+      }),
+    async close() {
+      for (const timer of timers) clearInterval(timer);
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+async function readBody(incoming: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  try {
+    for await (const chunk of incoming) chunks.push(chunk as Buffer);
+  } catch (error) {
+    // A client that leaves in the middle of its upload.
+    if (!(error instanceof Error)) throw error;
+  }
+  return Buffer.concat(chunks);
+}
+
+function refusalOf(request: SeenRequest, apiKey: string | undefined): ScriptedAnswer | undefined {
+  const refuse = (status: number, message: string): ScriptedAnswer => ({
+    status,
+    body: JSON.stringify({ error: { message, type: "invalid_request_error", param: null, code: null } }),
+  });
+  if (apiKey !== undefined && request.headers.authorization !== `Bearer ${apiKey}`)
+    return refuse(401, "Incorrect API key provided");
+  const type = request.headers["content-type"] ?? "";
+  const length = request.headers["content-length"];
+  if (length !== undefined && Number(length) !== request.body.length)
+    return refuse(400, "the body has not the length it claims");
+  switch (`${request.method} ${request.path}`) {
+    case "GET /v1/models":
+      return undefined;
+    case "POST /v1/chat/completions":
+    case "POST /v1/images/generations":
+      if (type !== "application/json") return refuse(415, `content type ${type}`);
+      return isJson(request.body) ? undefined : refuse(400, "the body is no JSON");
+    case "POST /v1/audio/transcriptions":
+      if (length === undefined) return refuse(411, "a length is required");
+      return type.startsWith("multipart/form-data; boundary=")
+        ? undefined
+        : refuse(415, `content type ${type}`);
+    default:
+      return refuse(404, `no route ${request.method} ${request.path}`);
+  }
+}
+
+function isJson(body: Buffer): boolean {
+  try {
+    JSON.parse(body.toString("utf8"));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function give(
+  answer: ScriptedAnswer,
+  outgoing: ServerResponse,
+  timers: Set<NodeJS.Timeout>,
+): Promise<void> {
+  if (answer.answers === false) {
+    outgoing.destroy();
+    return;
+  }
+  outgoing.socket?.setNoDelay(true);
+  outgoing.writeHead(answer.status ?? 200, { "content-type": "text/event-stream", ...answer.headers });
+  outgoing.flushHeaders();
+  const body = Buffer.from(answer.body ?? "");
+  for (const packet of cutInto(body, answer.cut ?? "whole")) {
+    if (outgoing.destroyed) return;
+    outgoing.write(packet);
+    // Lets each packet leave by itself; together they would arrive as one.
+    if (answer.cut !== undefined && answer.cut !== "whole")
+      await new Promise((resolve) => setImmediate(resolve));
+  }
+  // An empty write resolves when all before it has left.
+  if (answer.after === "break") outgoing.write("", () => outgoing.destroy());
+  else if (answer.after !== "hang") outgoing.end();
+  else if (answer.pingEveryMs !== undefined) {
+    const timer = setInterval(() => outgoing.write(": keep-alive\n\n"), answer.pingEveryMs);
+    timers.add(timer);
+    outgoing.once("close", () => clearInterval(timer));
+  }
+}
+
+/** Cuts a body where readers are known to stumble. Nothing is lost or added. */
+export function cutInto(body: Uint8Array, cut: Cut): Uint8Array[] {
+  const at: number[] = [];
+  for (let index = 1; index < body.length; index++) {
+    const byte = body[index] ?? 0;
+    const isCut =
+      cut === "bytes" ||
+      // Before every continuation byte of a UTF-8 character.
+      (cut === "in-characters" && (byte & 0xc0) === 0x80) ||
+      // Between `da` and `ta:`, and inside the line end behind it.
+      (cut === "in-fields" &&
+        ((byte === 0x74 && body[index - 1] === 0x61 && body[index + 1] === 0x61) || byte === 0x0a));
+    if (isCut) at.push(index);
+  }
+  const packets: Uint8Array[] = [];
+  let start = 0;
+  for (const end of [...at, body.length]) {
+    if (end > start) packets.push(body.subarray(start, end));
+    start = end;
+  }
+  return packets;
+}

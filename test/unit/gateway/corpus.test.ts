@@ -1,0 +1,29 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { corpus } from "../../simulators/gateway/corpus.ts";
+import {
+  type Cut,
+  type ScriptedGateway,
+  startScriptedGateway,
+} from "../../simulators/gateway/scripted-gateway.ts";
+import { apiKey, createTestClient, hello, never, outcomeOf } from "./harness.ts";
+
+const open: { close(): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const one of open.splice(0).toReversed()) await one.close();
+});
+
+const cuts: readonly Cut[] = ["whole", "bytes", "in-characters", "in-fields"];
+
+describe.for(cuts)("answers of real services, cut %s", (cut) => {
+  it.for(corpus.map((row) => [row.name, row] as const))("%s", async ([, row]) => {
+    const gateway: ScriptedGateway = await startScriptedGateway({ ...row.answer, cut }, { apiKey });
+    open.push(gateway);
+    const client = createTestClient(gateway.baseUrl, {
+      timeouts: { connectMs: 1000, firstEventMs: 400, idleMs: 250, totalMs: 5000 },
+    });
+    open.push(client);
+    const { last, ...outcome } = await outcomeOf(client.chat(hello, never()));
+    expect(outcome).toEqual(row.expected);
+    if (last?.kind === "finish") expect(last.usage.promptTokens).toBeGreaterThan(0);
+  });
+});

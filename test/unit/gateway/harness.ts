@@ -1,0 +1,108 @@
+import { createHash } from "node:crypto";
+import { isParleyError } from "../../../src/assistant/errors.ts";
+import type { ChatEvent, ChatRequest, Log } from "../../../src/assistant/types.ts";
+import {
+  createGatewayClient,
+  type GatewayClient,
+  type GatewayClientOptions,
+} from "../../../src/gateway/client.ts";
+
+/** A log that keeps its lines, to be searched for secrets. */
+export function createTestLog(): Log & { readonly lines: string[] } {
+  const lines: string[] = [];
+  const write = (fields: Readonly<Record<string, unknown>>, message: string) => {
+    lines.push(`${message} ${JSON.stringify(fields)}`);
+  };
+  const log = { lines, debug: write, info: write, warn: write, error: write, child: () => log };
+  return log;
+}
+
+export const apiKey = "sk-test-0123456789abcdef";
+
+/** The shortest picture there is: one pixel. */
+export const pixel = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+  "base64",
+);
+export const pixelUri = `data:image/png;base64,${pixel.toString("base64")}`;
+
+/** A client with limits that are short enough for tests, and hardly any delay between attempts. */
+export function createTestClient(
+  baseUrl: string,
+  options: Partial<GatewayClientOptions> = {},
+): GatewayClient {
+  return createGatewayClient({
+    baseUrl,
+    apiKey,
+    log: createTestLog(),
+    timeouts: { connectMs: 1000, firstEventMs: 2000, idleMs: 1000, totalMs: 10_000 },
+    downloadImage: () => Promise.resolve(pixel),
+    maxImageBytes: 1_000_000,
+    retryRules: { maxAttempts: 3, baseDelayMs: 2, maxDelayMs: 5 },
+    ...options,
+  });
+}
+
+export const hello: ChatRequest = { model: "m", messages: [{ role: "user", content: "hello" }] };
+export const never = (): AbortSignal => new AbortController().signal;
+
+/** What an answer came to, whichever way it was cut. */
+export interface Outcome {
+  readonly text: string;
+  readonly reasoning?: string;
+  /** Media types, in order. */
+  readonly images?: readonly string[];
+  readonly notices?: readonly string[];
+  readonly finish?: string;
+  readonly error?: string;
+}
+
+/** Reads an answer to its end, and says how it ended. */
+export async function outcomeOf(
+  events: AsyncIterable<ChatEvent>,
+): Promise<Outcome & { readonly last?: ChatEvent }> {
+  let text = "";
+  let reasoning = "";
+  const images: string[] = [];
+  const hashes = new Set<string>();
+  const notices: string[] = [];
+  let last: ChatEvent | undefined;
+  let error: string | undefined;
+  try {
+    for await (const event of events) {
+      if (last?.kind === "finish") throw new Error("an event after finish");
+      last = event;
+      if (event.kind === "text") text += event.text;
+      else if (event.kind === "reasoning") reasoning += event.text;
+      else if (event.kind === "notice") notices.push(event.text);
+      else if (event.kind === "image") {
+        images.push(event.image.mediaType);
+        hashes.add(createHash("sha256").update(event.image.bytes).digest("hex"));
+      }
+    }
+    if (last?.kind !== "finish") throw new Error("ended without finish: a silent success");
+    if (hashes.size !== images.length) throw new Error("the same image twice");
+  } catch (thrown) {
+    if (!isParleyError(thrown)) throw thrown;
+    error = thrown.code;
+  }
+  return {
+    text,
+    ...(reasoning !== "" && { reasoning }),
+    ...(images.length > 0 && { images }),
+    ...(notices.length > 0 && { notices }),
+    ...(last?.kind === "finish" && { finish: last.reason, last }),
+    ...(error !== undefined && { error }),
+  };
+}
+
+/** The error a promise or an answer ends with. */
+export async function failureOf(work: Promise<unknown> | AsyncIterable<unknown>): Promise<unknown> {
+  try {
+    if (Symbol.asyncIterator in work) for await (const _ of work);
+    else await work;
+  } catch (error) {
+    return error;
+  }
+  throw new Error("it did not fail");
+}
