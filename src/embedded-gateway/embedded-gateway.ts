@@ -6,9 +6,12 @@ import { ApiError, clip, unknownModel } from "./api-error.ts";
 import { bearerToken, hashKey, isOneOf, unauthorized } from "./authorize.ts";
 import { createExchange, type Exchange } from "./exchange.ts";
 import { sandboxModels } from "./models.ts";
+import { createPictureShelf, picturePath } from "./picture-shelf.ts";
 import { readJson } from "./read-body.ts";
-import { parseChatBody } from "./requests.ts";
+import { parseChatBody, parseImageBody, parseTranscriptionFields } from "./requests.ts";
+import { createImageDownloader, createImageLoader } from "./sandbox/load-image.ts";
 import { createSandbox } from "./sandbox/sandbox.ts";
+import { openUpload, readUpload } from "./upload.ts";
 
 /** Settings of the gateway's server. */
 export interface EmbeddedGatewayOptions {
@@ -52,11 +55,20 @@ type Handler = (exchange: Exchange) => Promise<void>;
 export function createEmbeddedGateway(options: EmbeddedGatewayOptions): EmbeddedGateway {
   const { log } = options;
   const maxJsonBytes = options.maxJsonBytes ?? 32 * 1024 * 1024;
+  const maxUploadBytes = options.maxUploadBytes ?? 25 * 1024 * 1024;
   const times = { pingMs: options.pingMs ?? 10_000, stalledClientMs: options.stalledClientMs ?? 60_000 };
   const keyHashes = (options.apiKeys ?? []).filter((key) => key !== "").map((key) => hashKey(key));
+  const shelf = createPictureShelf({ keepMs: 60 * 60 * 1000, maxBytes: 128 * 1024 * 1024 });
+  const downloader = createImageDownloader();
+  const findOwn = (exchange: Exchange, url: string): Buffer | undefined =>
+    url.startsWith(`${exchange.origin}${picturePath}`)
+      ? shelf.get(url.slice(exchange.origin.length))
+      : undefined;
   const sandbox = createSandbox({
     wordDelayMs: options.sandboxWordDelayMs ?? 10,
-    describeImage: () => Promise.resolve(""),
+    shelf,
+    imageLoaderFor: (exchange) =>
+      createImageLoader({ signal: exchange.signal, downloader, findOwn: (url) => findOwn(exchange, url) }),
   });
   const running = new Set<Promise<void>>();
   let isClosing = false;
@@ -69,9 +81,27 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
     "/v1/chat/completions": {
       method: "POST",
       handle: async (exchange) => {
-        const body = parseChatBody(await readJson(exchange.request, maxJsonBytes));
-        if (!sandboxModels.some(({ id }) => id === body.model)) throw unknownModel(body.model);
+        const json = await readJson(exchange.request, maxJsonBytes);
+        const body = parseChatBody(json, (url) => findOwn(exchange, url) !== undefined);
+        expectKnown(body.model);
         await sandbox.chat(exchange, body);
+      },
+    },
+    "/v1/images/generations": {
+      method: "POST",
+      handle: async (exchange) => {
+        const body = parseImageBody(await readJson(exchange.request, maxJsonBytes));
+        expectKnown(body.model);
+        await sandbox.images(exchange, body);
+      },
+    },
+    "/v1/audio/transcriptions": {
+      method: "POST",
+      handle: async (exchange) => {
+        const { bytes, fields } = await readUpload(await openUpload(exchange.request, maxUploadBytes));
+        const checked = parseTranscriptionFields(fields);
+        expectKnown(checked.model);
+        await sandbox.transcribe(exchange, checked, bytes);
       },
     },
   };
@@ -80,6 +110,8 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
     const { request } = exchange;
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
     if (isClosing) throw stopping();
+    if (path.startsWith(picturePath) && request.method === "GET")
+      return sendPicture(exchange, shelf.get(path));
     if (path === "/healthz" && request.method === "GET") return exchange.sendJson(200, { status: "ok" });
     if (keyHashes.length > 0) {
       const token = bearerToken(request.headers.authorization);
@@ -104,6 +136,8 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       if (exchange.signal.aborted) log.debug({ requestId: exchange.requestId }, "gateway client left");
       else exchange.sendError(toApiError(error, exchange, log));
     }
+    // What was refused half-way is read to its end, or the client never gets to read why.
+    if (!request.complete) request.resume();
     const durationMs = Math.round(performance.now() - startedAt);
     const { requestId } = exchange;
     log.debug(
@@ -119,7 +153,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
   const server = createServer({ keepAliveTimeout: 65_000 }, accept);
   server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
     const announced = Number(request.headers["content-length"] ?? 0);
-    const cap = Math.max(maxJsonBytes, options.maxUploadBytes ?? 0);
+    const cap = Math.max(maxJsonBytes, maxUploadBytes);
     if (announced <= cap) response.writeContinue();
     accept(request, response);
   });
@@ -145,9 +179,25 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       await Promise.all(running);
       server.closeIdleConnections();
       await closed;
+      await downloader.close();
       clearTimeout(deadline);
     },
   };
+}
+
+function sendPicture(exchange: Exchange, png: Buffer | undefined): void {
+  if (png === undefined) throw unknownPath(exchange.request);
+  exchange.sendBytes(200, png, {
+    "content-type": "image/png",
+    "cache-control": "private, max-age=3600",
+    "x-content-type-options": "nosniff",
+  });
+}
+
+function expectKnown(model: string): void {
+  if (sandboxModels.some(({ id }) => id === model)) return;
+  const nearMiss = sandboxModels.find(({ id }) => id.toLowerCase() === model.toLowerCase());
+  throw unknownModel(model, nearMiss?.id);
 }
 
 function toApiError(error: unknown, exchange: Exchange, log: Log): ApiError {

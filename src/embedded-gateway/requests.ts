@@ -11,15 +11,18 @@ export type ImageBody = z.infer<typeof imageRequestSchema>;
 /** The checked text fields of `POST /v1/audio/transcriptions`. */
 export type TranscriptionFields = z.infer<typeof transcriptionFieldsSchema>;
 
-/** @throws ApiError 400 that names the first parameter at fault, image addresses included */
-export function parseChatBody(body: unknown): ChatBody {
+/**
+ * `isOwn` tells the addresses of the gateway's own pictures, which may be loopback.
+ * @throws ApiError 400 that names the first parameter at fault, image addresses included
+ */
+export function parseChatBody(body: unknown, isOwn: (url: string) => boolean = () => false): ChatBody {
   const parsed = parse(chatRequestSchema, body);
   const newer = parsed["max_completion_tokens"];
   if (newer !== undefined && newer !== null) {
     // The convention's newer name of the same limit.
     parsed.max_tokens = parse(maxCompletionTokens, { max_completion_tokens: newer }).max_completion_tokens;
   }
-  for (const [index, message] of parsed.messages.entries()) checkImages(message, index);
+  for (const [index, message] of parsed.messages.entries()) checkImages(message, index, isOwn);
   return parsed;
 }
 
@@ -51,9 +54,9 @@ export function textOf(message: WireMessage): string {
   return message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
 }
 
-function checkImages(message: WireMessage, index: number): void {
+function checkImages(message: WireMessage, index: number, isOwn: (url: string) => boolean): void {
   for (const { url, param } of imagesOf(message, index)) {
-    const problem = checkImageUrl(url);
+    const problem = isOwn(url) ? undefined : checkImageUrl(url);
     if (problem !== undefined) {
       throw invalidRequest(`Invalid '${param}': it ${problem}.`, { param, code: "invalid_image_url" });
     }
