@@ -1,0 +1,71 @@
+import { spawn } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { once } from "node:events";
+
+/** Linux counts CPU time in hundredths of a second. */
+const msPerTick = 10;
+const stopWithinMs = 15_000;
+
+/** A bot that runs as a process of its own, seen through Linux's /proc. */
+export interface Child {
+  readonly pid: number;
+  /** `performance.now()` right before it was spawned. */
+  readonly spawnedAt: number;
+  /** What it printed, for the error message of a bench that goes wrong. */
+  output(): string;
+  /** User and system time so far, in milliseconds, to 10 ms. */
+  cpuMs(): Promise<number>;
+  /** In megabytes (10^6 bytes). `pss` shares out what is mapped by other processes as well. */
+  memory(): Promise<{ readonly rss: number; readonly pss: number; readonly anonymous: number }>;
+  /** Ends it as a service manager does. */
+  stop(): Promise<void>;
+  /** @throws Error when it has ended by itself */
+  check(): void;
+}
+
+/** Starts `node <args>` with exactly these variables beside PATH and HOME. */
+export function startChild(args: readonly string[], env: Readonly<Record<string, string>>): Child {
+  const spawnedAt = performance.now();
+  const child = spawn(process.execPath, args, {
+    env: { PATH: process.env["PATH"], HOME: process.env["HOME"], ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  const keep = (chunk: Buffer): void => {
+    output = (output + chunk.toString()).slice(-20_000);
+  };
+  child.stdout.on("data", keep);
+  child.stderr.on("data", keep);
+  const { pid } = child;
+  if (pid === undefined) throw new Error("the bot could not be started");
+
+  return {
+    pid,
+    spawnedAt,
+    output: () => output,
+    async cpuMs() {
+      const stat = await readFile(`/proc/${pid}/stat`, "utf8");
+      // The second field, the name, may hold spaces; fields are counted after its closing bracket.
+      const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+      return (Number(fields[11]) + Number(fields[12])) * msPerTick;
+    },
+    async memory() {
+      const rollup = await readFile(`/proc/${pid}/smaps_rollup`, "utf8");
+      const field = (name: string): number =>
+        (Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(rollup)?.[1]) * 1024) / 1e6;
+      return { rss: field("Rss"), pss: field("Pss"), anonymous: field("Anonymous") };
+    },
+    async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const ended = once(child, "exit");
+      child.kill("SIGTERM");
+      const timer = setTimeout(() => child.kill("SIGKILL"), stopWithinMs);
+      await ended;
+      clearTimeout(timer);
+    },
+    check() {
+      if (child.exitCode !== null || child.signalCode !== null)
+        throw new Error(`the bot ended by itself:\n${output}`);
+    },
+  };
+}

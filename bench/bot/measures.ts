@@ -1,0 +1,152 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { createBot, type Bot, type BotName } from "./bots.ts";
+import type { Child } from "./child.ts";
+import { quantile } from "./figures.ts";
+import { createStage, type PlatformName, type Stage, type Turn } from "./stage.ts";
+
+/** Names a figure and takes the value of one run. */
+export type Note = (figure: string, bot: BotName, value: number) => void;
+
+export const platformNames: readonly PlatformName[] = ["discord", "slack"];
+
+export interface Amounts {
+  /** How long it is left alone before idle memory is read, in milliseconds. */
+  readonly idleMs: number;
+  /** Turns per platform for the times. */
+  readonly timedTurns: number;
+  /** Turns per platform and way for CPU. */
+  readonly cpuTurns: number;
+}
+
+/** How many of a conversation's turns follow each other, before another conversation begins. */
+const turnsPerTalk = 10;
+const concurrency = 10;
+const quietMs = 1500;
+
+/** First start with an empty compile cache, then one more with what the first left. */
+export async function measureStarts(name: BotName, note: Note): Promise<void> {
+  const plain = await createBot(name, { compileCache: name === "parley" });
+  try {
+    note("start: first", name, await timeStart(plain));
+    note("start: later", name, await timeStart(plain));
+  } finally {
+    await plain.remove();
+  }
+  if (name === "parley") return;
+  const cached = await createBot(name, { compileCache: true });
+  try {
+    await timeStart(cached);
+    note("start: later, both with a compile cache", name, await timeStart(cached));
+  } finally {
+    await cached.remove();
+  }
+}
+
+async function timeStart(bot: Bot): Promise<number> {
+  const stage = await createStage();
+  try {
+    const { child, readyMs } = await bot.start(stage);
+    // What Parley compiles after it is ready belongs to its cache as well.
+    await delay(500);
+    await child.stop();
+    return readyMs;
+  } finally {
+    await stage.close();
+  }
+}
+
+/** One process: memory idle and after turns, times of turns, CPU of turns. */
+export async function measureRun(bot: Bot, amounts: Amounts, note: Note): Promise<void> {
+  const stage = await createStage();
+  const { child } = await bot.start(stage);
+  const noteFor = (figure: string, value: number): void => {
+    note(figure, bot.name, value);
+  };
+  try {
+    await delay(amounts.idleMs);
+    await noteMemory(child, "idle", noteFor);
+    for (const platform of platformNames) await runTurns(stage, platform, { turns: 25, concurrency: 1 });
+    await delay(quietMs);
+    await noteMemory(child, "after 50 turns", noteFor);
+    for (const platform of platformNames) await noteTimes(stage, platform, amounts.timedTurns, noteFor);
+    for (const platform of platformNames) {
+      for (const lanes of [1, concurrency]) {
+        const figure = `CPU a turn: ${platform}, ${lanes === 1 ? "one at a time" : `${lanes} at a time`}`;
+        noteFor(figure, await cpuOfTurns(stage, child, platform, amounts.cpuTurns, lanes));
+      }
+    }
+    await noteMemory(child, "at the end", noteFor);
+    child.check();
+  } catch (error) {
+    throw new Error(`${bot.name} could not be measured:\n${child.output()}`, { cause: error });
+  } finally {
+    await child.stop();
+    await stage.close();
+  }
+}
+
+async function noteMemory(child: Child, when: string, note: (figure: string, value: number) => void) {
+  const { rss, pss, anonymous } = await child.memory();
+  note(`memory ${when}: RSS`, rss);
+  note(`memory ${when}: PSS`, pss);
+  note(`memory ${when}: anonymous`, anonymous);
+}
+
+/** The gateway thinks long enough for the placeholder to be up: what is timed is the way of the token alone. */
+async function noteTimes(
+  stage: Stage,
+  platform: PlatformName,
+  turns: number,
+  note: (figure: string, value: number) => void,
+): Promise<void> {
+  Object.assign(stage.gateway.script, { thinkMs: 100, tokens: 20, gapMs: 5 });
+  const done = await runTurns(stage, platform, { turns, concurrency: 1 });
+  const toVisible = done.map((turn) => turn.firstVisibleAt - turn.firstTokenAt);
+  note(`first token → visible: ${platform}, median`, quantile(toVisible, 0.5));
+  note(`first token → visible: ${platform}, p90`, quantile(toVisible, 0.9));
+  const toAsked = done.map((turn) => turn.askedAt - turn.sentAt);
+  note(`message → gateway asked: ${platform}, median`, quantile(toAsked, 0.5));
+}
+
+async function cpuOfTurns(
+  stage: Stage,
+  child: Child,
+  platform: PlatformName,
+  turns: number,
+  lanes: number,
+): Promise<number> {
+  Object.assign(stage.gateway.script, { thinkMs: 0, tokens: 50, gapMs: 2 });
+  const before = await child.cpuMs();
+  await runTurns(stage, platform, { turns, concurrency: lanes });
+  await quiet(stage, platform);
+  return ((await child.cpuMs()) - before) / turns;
+}
+
+/** Turns in conversations of ten turns each, that many conversations side by side. */
+async function runTurns(
+  stage: Stage,
+  platform: PlatformName,
+  options: { readonly turns: number; readonly concurrency: number },
+): Promise<Turn[]> {
+  let left = options.turns;
+  const done: Turn[] = [];
+  const lane = async (): Promise<void> => {
+    while (left > 0) {
+      const talk = stage.talk(platform);
+      for (let turn = 0; turn < turnsPerTalk && left > 0; turn += 1) {
+        left -= 1;
+        done.push(await talk.ask());
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: options.concurrency }, lane));
+  return done;
+}
+
+/** Until the bot has asked nothing of the platform for a while: what follows an answer is part of the turn. */
+async function quiet(stage: Stage, platform: PlatformName): Promise<void> {
+  for (let seen = -1; seen !== stage.requestCount(platform);) {
+    seen = stage.requestCount(platform);
+    await delay(quietMs);
+  }
+}

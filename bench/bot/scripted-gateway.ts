@@ -1,0 +1,111 @@
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** How the gateway answers from now on. */
+export interface Script {
+  /** Pause before the first token, in milliseconds. */
+  thinkMs: number;
+  tokens: number;
+  /** Pause between tokens, in milliseconds; 0 writes them all at once. */
+  gapMs: number;
+}
+
+export interface ScriptedGateway {
+  readonly url: string;
+  readonly script: Script;
+  /** `performance.now()` when the request of a turn was there, by the turn's number. */
+  readonly askedAt: Map<number, number>;
+  /** `performance.now()` right before the first token of a turn was written. */
+  readonly firstTokenAt: Map<number, number>;
+  close(): Promise<void>;
+}
+
+export const modelId = "bench/echo";
+
+/** Words by which a turn is recognised in what people see. */
+export const marks = {
+  question: (turn: number): string => `question ${turn} of the bench`,
+  first: (turn: number): string => `first${turn}.`,
+  last: (turn: number): string => `last${turn}.`,
+};
+
+/**
+ * An OpenAI-compatible gateway that streams a scripted answer to the last question in the request: a first
+ * word and a last word with the turn's number, plain words between.
+ */
+export async function startScriptedGateway(): Promise<ScriptedGateway> {
+  const script: Script = { thinkMs: 0, tokens: 50, gapMs: 2 };
+  const askedAt = new Map<number, number>();
+  const firstTokenAt = new Map<number, number>();
+  const server = createServer((request, response) => {
+    if (request.method === "GET") {
+      const model = { id: modelId, object: "model", created: 1_700_000_000, owned_by: "bench" };
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(JSON.stringify({ object: "list", data: [model] }));
+      return;
+    }
+    const arrivedAt = performance.now();
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      const turn = lastTurn(Buffer.concat(chunks).toString());
+      askedAt.set(turn, arrivedAt);
+      void answer(turn, response);
+    });
+  });
+
+  async function answer(turn: number, response: ServerResponse): Promise<void> {
+    const { thinkMs, tokens, gapMs } = script;
+    const send = (delta: object, rest: object = {}): void => {
+      const choice = { index: 0, delta, finish_reason: null, ...rest };
+      response.write(`data: ${JSON.stringify({ ...envelope(turn), choices: [choice] })}\n\n`);
+    };
+    response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
+    response.flushHeaders();
+    if (thinkMs > 0) await delay(thinkMs);
+    firstTokenAt.set(turn, performance.now());
+    send({ role: "assistant", content: marks.first(turn) });
+    for (let token = 2; token < tokens; token += 1) {
+      if (gapMs > 0) await delay(gapMs);
+      send({ content: ` word${token}` });
+    }
+    send({ content: ` ${marks.last(turn)}` });
+    send({}, { finish_reason: "stop" });
+    const usage = { prompt_tokens: 100, completion_tokens: tokens, total_tokens: 100 + tokens };
+    response.write(`data: ${JSON.stringify({ ...envelope(turn), choices: [], usage })}\n\n`);
+    response.end("data: [DONE]\n\n");
+  }
+
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    script,
+    askedAt,
+    firstTokenAt,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => {
+          resolve();
+        });
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function envelope(turn: number): object {
+  return { id: `chatcmpl-${turn}`, object: "chat.completion.chunk", created: 1_700_000_000, model: modelId };
+}
+
+function lastTurn(body: string): number {
+  const found = [...body.matchAll(/question (\d+) of the bench/g)].at(-1)?.[1];
+  if (found === undefined) throw new Error("a bot asked the gateway for something else");
+  return Number(found);
+}
+
+function delay(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+}
