@@ -1,0 +1,202 @@
+import { checkMessageBlocks } from "./blocks.ts";
+import {
+  checkThread,
+  json,
+  memberChannel,
+  need,
+  tsPattern,
+  type Method,
+  type MethodContext,
+} from "./methods.ts";
+import { SlackApiError, type Fields, type SlackMessage, toText } from "./workspace.ts";
+
+const maxTextChars = 40_000;
+const maxUpdateBytes = 4000;
+const maxMarkdownChars = 12_000;
+const streamLifeMs = 5 * 60_000;
+
+/** The escapes that Slack adds to what came unescaped; entities stay. */
+function escapedBytes(text: string): number {
+  const escaped = text
+    .replaceAll(/&(?!lt;|gt;|amp;)/g, "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;");
+  return Buffer.byteLength(escaped);
+}
+
+function readContent(args: Fields): { text: string; blocks: Fields[] } {
+  const blocks = (json(args, "blocks") ?? []) as Fields[];
+  const markdown = args["markdown_text"] === undefined ? undefined : toText(args["markdown_text"]);
+  if (markdown !== undefined) {
+    if (args["text"] !== undefined || blocks.length > 0) throw new SlackApiError("markdown_text_conflict");
+    if (markdown.length > maxMarkdownChars) throw new SlackApiError("msg_too_long");
+    return { text: markdown, blocks: [{ type: "markdown", text: markdown }] };
+  }
+  const text = toText(args["text"]);
+  if (text === "" && blocks.length === 0) throw new SlackApiError("no_text");
+  checkMessageBlocks(blocks);
+  return { text: text.slice(0, maxTextChars), blocks };
+}
+
+/** Unfurling as Slack decides it: media by default, links only where asked for. */
+function previews(args: Fields): boolean {
+  return toText(args["unfurl_media"], "true") !== "false" || toText(args["unfurl_links"], "false") === "true";
+}
+
+function toMessageJson({ workspace }: MethodContext, message: SlackMessage): Fields {
+  return {
+    type: "message",
+    user: message.user,
+    bot_id: workspace.botId,
+    app_id: workspace.appId,
+    team: workspace.teamId,
+    text: message.text,
+    ts: message.ts,
+    ...(message.threadTs === undefined ? {} : { thread_ts: message.threadTs }),
+    ...(message.blocks.length === 0 ? {} : { blocks: message.blocks }),
+  };
+}
+
+/** What a bot says comes back to it as an event, like everyone's words. */
+function announce(context: MethodContext, message: SlackMessage): void {
+  const channel = context.workspace.channels.get(message.channel);
+  if (channel === undefined) return;
+  context.hub.sendEvent({
+    ...toMessageJson(context, message),
+    channel: channel.id,
+    channel_type: channel.kind,
+    event_ts: message.ts,
+  });
+}
+
+function announceEdit(context: MethodContext, message: SlackMessage): void {
+  const channel = context.workspace.channels.get(message.channel);
+  if (channel === undefined) return;
+  context.hub.sendEvent({
+    type: "message",
+    subtype: "message_changed",
+    hidden: true,
+    channel: channel.id,
+    channel_type: channel.kind,
+    ts: context.workspace.nextTs(),
+    event_ts: message.ts,
+    message: toMessageJson(context, message),
+    previous_message: toMessageJson(context, message),
+  });
+}
+
+const postMessage: Method = (args, context) => {
+  const { workspace } = context;
+  const target = need(args, "channel");
+  const id = workspace.users.has(target) ? workspace.directMessagesOf(target).id : target;
+  const channel = memberChannel(context, id);
+  const threadTs = checkThread(context, channel, args["thread_ts"]);
+  const content = readContent(args);
+  const message = workspace.addMessage({
+    channel: channel.id,
+    user: workspace.botUserId,
+    threadTs,
+    ...content,
+    previewsLinks: previews(args),
+    metadata: json(args, "metadata"),
+  });
+  announce(context, message);
+  return { channel: channel.id, ts: message.ts, message: toMessageJson(context, message) };
+};
+
+const postEphemeral: Method = (args, context) => {
+  const channel = memberChannel(context, need(args, "channel"));
+  const user = need(args, "user");
+  if (!channel.members.has(user)) throw new SlackApiError("user_not_in_channel");
+  const message = context.workspace.addMessage({
+    channel: channel.id,
+    user: context.workspace.botUserId,
+    ephemeralTo: user,
+    threadTs: checkThread(context, channel, args["thread_ts"]),
+    ...readContent(args),
+  });
+  return { message_ts: message.ts };
+};
+
+function ownMessage(args: Fields, context: MethodContext): SlackMessage {
+  const channel = memberChannel(context, need(args, "channel"));
+  const ts = need(args, "ts");
+  if (!tsPattern.test(ts)) throw new SlackApiError("message_not_found");
+  const message = context.workspace.findMessage(channel.id, ts);
+  if (message === undefined) throw new SlackApiError("message_not_found");
+  return message;
+}
+
+const update: Method = (args, context) => {
+  const message = ownMessage(args, context);
+  if (message.user !== context.workspace.botUserId) throw new SlackApiError("cant_update_message");
+  if (message.stream?.open === true) throw new SlackApiError("streaming_state_conflict");
+  const content = readContent(args);
+  if (escapedBytes(content.text) > maxUpdateBytes) throw new SlackApiError("msg_too_long");
+  message.text = content.text;
+  message.blocks = content.blocks;
+  message.edits += 1;
+  announceEdit(context, message);
+  return {
+    channel: message.channel,
+    ts: message.ts,
+    text: message.text,
+    message: toMessageJson(context, message),
+  };
+};
+
+const startStream: Method = (args, context) => {
+  const channel = memberChannel(context, need(args, "channel"));
+  const threadTs = checkThread(context, channel, need(args, "thread_ts"));
+  if (channel.kind !== "im") {
+    if (args["recipient_user_id"] === undefined) throw new SlackApiError("missing_recipient_user_id");
+    if (args["recipient_team_id"] === undefined) throw new SlackApiError("missing_recipient_team_id");
+  }
+  const text = toText(args["markdown_text"]);
+  if (text.length > maxMarkdownChars) throw new SlackApiError("msg_too_long");
+  const message = context.workspace.addMessage({
+    channel: channel.id,
+    user: context.workspace.botUserId,
+    threadTs,
+    text,
+    previewsLinks: true,
+    stream: { startedAt: context.clock.now(), open: true },
+  });
+  announce(context, message);
+  return { channel: channel.id, ts: message.ts };
+};
+
+function openStream(args: Fields, context: MethodContext): SlackMessage {
+  const message = ownMessage(args, context);
+  const { stream } = message;
+  if (stream?.open !== true || context.clock.now() - stream.startedAt > streamLifeMs)
+    throw new SlackApiError("message_not_in_streaming_state");
+  const text = toText(args["markdown_text"]);
+  if (text.length > maxMarkdownChars) throw new SlackApiError("msg_too_long");
+  message.text += text;
+  return message;
+}
+
+const appendStream: Method = (args, context) => {
+  const message = openStream(args, context);
+  if (args["markdown_text"] === undefined && args["chunks"] === undefined) throw new SlackApiError("no_text");
+  return { channel: message.channel, ts: message.ts };
+};
+
+const stopStream: Method = (args, context) => {
+  const message = openStream(args, context);
+  const blocks = (json(args, "blocks") ?? []) as Fields[];
+  checkMessageBlocks(blocks);
+  message.stream = { startedAt: 0, open: false };
+  if (blocks.length > 0) message.blocks = [{ type: "markdown", text: message.text }, ...blocks];
+  return { channel: message.channel, ts: message.ts, message: toMessageJson(context, message) };
+};
+
+export const chatMethods: Readonly<Record<string, { readonly scope: string; readonly run: Method }>> = {
+  "chat.postMessage": { scope: "chat:write", run: postMessage },
+  "chat.postEphemeral": { scope: "chat:write", run: postEphemeral },
+  "chat.update": { scope: "chat:write", run: update },
+  "chat.startStream": { scope: "chat:write", run: startStream },
+  "chat.appendStream": { scope: "chat:write", run: appendStream },
+  "chat.stopStream": { scope: "chat:write", run: stopStream },
+};

@@ -1,0 +1,167 @@
+import { checkModal } from "./blocks.ts";
+import { checkThread, json, memberChannel, need, type Method, type MethodContext } from "./methods.ts";
+import {
+  SlackApiError,
+  toFileJson,
+  type Fields,
+  type SlackChannel,
+  type SlackMessage,
+  toText,
+} from "./workspace.ts";
+
+const triggerLifeMs = 3000;
+
+const authTest: Method = (_args, { workspace, origin }) => ({
+  url: `${origin()}/`,
+  team: "Simulated",
+  user: "parley",
+  team_id: workspace.teamId,
+  user_id: workspace.botUserId,
+  bot_id: workspace.botId,
+  is_enterprise_install: false,
+});
+
+const userInfo: Method = (args, { workspace }) => {
+  const user = workspace.users.get(need(args, "user"));
+  if (user === undefined) throw new SlackApiError("user_not_found");
+  return {
+    user: {
+      id: user.id,
+      name: user.name.toLowerCase(),
+      real_name: `${user.name} Realname`,
+      is_bot: user.isBot,
+      profile: { display_name: user.name, real_name: `${user.name} Realname` },
+    },
+  };
+};
+
+function toHistoryJson(context: MethodContext, message: SlackMessage): Fields {
+  const { workspace, origin } = context;
+  const isBot = workspace.users.get(message.user)?.isBot === true;
+  return {
+    type: "message",
+    ts: message.ts,
+    user: message.user,
+    text: message.text,
+    ...(isBot ? { bot_id: workspace.botId } : {}),
+    ...(message.threadTs === undefined ? {} : { thread_ts: message.threadTs }),
+    ...(message.blocks.length === 0 ? {} : { blocks: message.blocks }),
+    ...(message.files.length === 0
+      ? {}
+      : { files: message.files.map((file) => toFileJson(workspace, file, origin())) }),
+  };
+}
+
+/** Which history scope a channel's kind needs. */
+function checkHistoryScope({ workspace }: MethodContext, channel: SlackChannel): void {
+  const needed = {
+    channel: "channels:history",
+    group: "groups:history",
+    im: "im:history",
+    mpim: "mpim:history",
+  }[channel.kind];
+  if (!workspace.scopes.has(needed)) throw new SlackApiError("missing_scope", { needed });
+}
+
+function select(messages: readonly SlackMessage[], args: Fields): SlackMessage[] {
+  const inclusive = toText(args["inclusive"], "false") === "true";
+  const oldest = Number(args["oldest"] ?? 0);
+  const latest = Number(args["latest"] ?? Number.MAX_SAFE_INTEGER);
+  const limit = Number(args["limit"] ?? 100);
+  if (limit < 1 || limit > 999) throw new SlackApiError("invalid_limit");
+  const inside = messages.filter(({ ts, ephemeralTo }) => {
+    const at = Number(ts);
+    if (ephemeralTo !== undefined) return false;
+    return inclusive ? at >= oldest && at <= latest : at > oldest && at < latest;
+  });
+  return inside.slice(-limit);
+}
+
+const history: Method = (args, context) => {
+  const channel = memberChannel(context, need(args, "channel"));
+  checkHistoryScope(context, channel);
+  const roots = channel.messages.filter(({ threadTs, ts }) => threadTs === undefined || threadTs === ts);
+  const messages = select(roots, args).map((message) => toHistoryJson(context, message));
+  return { messages: messages.toReversed(), has_more: false };
+};
+
+const replies: Method = (args, context) => {
+  const channel = memberChannel(context, need(args, "channel"));
+  checkHistoryScope(context, channel);
+  const root = need(args, "ts");
+  const thread = channel.messages.filter(({ ts, threadTs }) => ts === root || threadTs === root);
+  if (thread.length === 0) throw new SlackApiError("thread_not_found");
+  return {
+    messages: select(thread, args).map((message) => toHistoryJson(context, message)),
+    has_more: false,
+  };
+};
+
+const conversationInfo: Method = (args, context) => {
+  const channel = memberChannel(context, need(args, "channel"));
+  return { channel: { id: channel.id, name: channel.name, is_im: channel.kind === "im", is_member: true } };
+};
+
+const conversationOpen: Method = (args, { workspace }) => {
+  const user = need(args, "users");
+  if (!workspace.users.has(user)) throw new SlackApiError("user_not_found");
+  return { channel: { id: workspace.directMessagesOf(user).id } };
+};
+
+const viewsOpen: Method = (args, context) => {
+  const trigger = context.triggers.get(need(args, "trigger_id"));
+  if (trigger === undefined) throw new SlackApiError("invalid_trigger_id");
+  if (trigger.used) throw new SlackApiError("exchanged_trigger_id");
+  if (context.clock.now() - trigger.at > triggerLifeMs) throw new SlackApiError("expired_trigger_id");
+  const view = json(args, "view") as Fields | undefined;
+  if (view === undefined) throw new SlackApiError("invalid_arguments");
+  checkModal(view);
+  trigger.used = true;
+  const modal = { id: context.workspace.id("V"), view };
+  context.modals.set(trigger.user, modal);
+  return { view: { ...view, id: modal.id } };
+};
+
+const setStatus: Method = (args, context) => {
+  const channel = memberChannel(context, need(args, "channel_id"));
+  const thread = checkThread(context, channel, need(args, "thread_ts")) ?? "";
+  if (args["status"] === undefined) throw new SlackApiError("invalid_arguments");
+  const loading = json(args, "loading_messages");
+  if (Array.isArray(loading) && loading.length > 10) throw new SlackApiError("invalid_arguments");
+  context.statuses.push({ channel: channel.id, thread, status: toText(args["status"]) });
+  return {};
+};
+
+const setSuggestedPrompts: Method = (args, context) => {
+  const channel = memberChannel(context, need(args, "channel_id"));
+  const prompts = json(args, "prompts");
+  if (!Array.isArray(prompts) || prompts.length < 1 || prompts.length > 4)
+    throw new SlackApiError("invalid_arguments");
+  // With a thread the call answers ok and shows nothing to agents.
+  if (args["thread_ts"] === undefined) context.suggestedPrompts.set(channel.id, prompts as Fields[]);
+  return {};
+};
+
+const sessionStatus: Method = (args, context) => {
+  const channel = memberChannel(context, need(args, "channel_id"));
+  const status = need(args, "status");
+  if (!["processing", "active", "suspended", "closed"].includes(status))
+    throw new SlackApiError("invalid_arguments");
+  if (toText(args["title"]).length > 200) throw new SlackApiError("invalid_arguments");
+  const thread = checkThread(context, channel, args["thread_ts"]) ?? "";
+  context.sessions.push({ channel: channel.id, thread, status });
+  return {};
+};
+
+export const otherMethods: Readonly<Record<string, { readonly scope?: string; readonly run: Method }>> = {
+  "agents.sessions.setStatus": { scope: "assistant:write", run: sessionStatus },
+  "assistant.threads.setStatus": { scope: "assistant:write", run: setStatus },
+  "assistant.threads.setSuggestedPrompts": { scope: "assistant:write", run: setSuggestedPrompts },
+  "auth.test": { run: authTest },
+  "conversations.history": { run: history },
+  "conversations.info": { scope: "channels:read", run: conversationInfo },
+  "conversations.open": { scope: "im:write", run: conversationOpen },
+  "conversations.replies": { run: replies },
+  "users.info": { scope: "users:read", run: userInfo },
+  "views.open": { run: viewsOpen },
+};

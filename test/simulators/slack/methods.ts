@@ -1,0 +1,74 @@
+import type { Clock } from "./clock.ts";
+import type { SocketHub } from "./socket.ts";
+import { SlackApiError, type Fields, type SlackChannel, type Workspace, toText } from "./workspace.ts";
+
+/** What the Web API methods work with. */
+export interface MethodContext {
+  readonly workspace: Workspace;
+  readonly clock: Clock;
+  readonly hub: SocketHub;
+  readonly origin: () => string;
+  /** Open modals by person. */
+  readonly modals: Map<string, OpenModal>;
+  readonly triggers: Map<string, { readonly user: string; readonly at: number; used: boolean }>;
+  readonly suggestedPrompts: Map<string, readonly Fields[]>;
+  readonly statuses: { readonly channel: string; readonly thread: string; readonly status: string }[];
+  readonly sessions: { readonly channel: string; readonly thread: string; readonly status: string }[];
+}
+
+export interface OpenModal {
+  readonly id: string;
+  readonly view: Fields;
+}
+
+/** A Web API method: arguments as Slack decodes them from the form. */
+export type Method = (args: Fields, context: MethodContext) => Fields;
+
+export const tsPattern = /^\d{10}\.\d{6}$/;
+
+/** An argument that must be there. */
+export function need(args: Fields, name: string): string {
+  const value = args[name];
+  if (value === undefined || value === "") {
+    throw new SlackApiError("invalid_arguments", {
+      response_metadata: { messages: [`[ERROR] missing required field: ${name}`] },
+    });
+  }
+  return toText(value);
+}
+
+/** A JSON argument: a string that holds JSON, as form bodies carry objects. */
+export function json(args: Fields, name: string): unknown {
+  const value = args[name];
+  if (value === undefined) return undefined;
+  try {
+    return JSON.parse(toText(value));
+  } catch {
+    throw new SlackApiError("invalid_arguments", {
+      response_metadata: { messages: [`[ERROR] ${name} is no JSON`] },
+    });
+  }
+}
+
+/** The channel, where the bot may read and write. */
+export function memberChannel({ workspace }: MethodContext, id: string): SlackChannel {
+  const channel = workspace.channels.get(id);
+  if (channel === undefined) throw new SlackApiError("channel_not_found");
+  if (channel.members.has(workspace.botUserId)) return channel;
+  throw new SlackApiError(channel.kind === "channel" ? "not_in_channel" : "channel_not_found");
+}
+
+/** Checks a `thread_ts`: well-formed, known, and a thread's root. */
+export function checkThread(
+  { workspace }: MethodContext,
+  channel: SlackChannel,
+  value: unknown,
+): string | undefined {
+  if (value === undefined) return undefined;
+  const threadTs = toText(value);
+  if (!tsPattern.test(threadTs)) throw new SlackApiError("invalid_thread_ts");
+  const root = workspace.findMessage(channel.id, threadTs);
+  if (root === undefined) throw new SlackApiError("thread_not_found");
+  if (root.threadTs !== undefined && root.threadTs !== root.ts) throw new SlackApiError("invalid_thread_ts");
+  return threadTs;
+}

@@ -1,0 +1,107 @@
+import { type Fields, toText } from "./workspace.ts";
+
+/** A modal as a person sees it. */
+export interface SeenModal {
+  readonly title: string;
+  readonly inputs: readonly {
+    readonly label: string;
+    readonly type: string;
+    readonly isOptional: boolean;
+    readonly initial: string | undefined;
+    readonly choices: readonly string[];
+  }[];
+}
+
+interface InputBlock {
+  readonly block_id: string;
+  readonly label: { readonly text: string };
+  readonly optional?: boolean;
+  readonly element: Fields;
+}
+
+function inputsOf(view: Fields): InputBlock[] {
+  return (view["blocks"] as Fields[]).filter((block) => block["type"] === "input") as unknown as InputBlock[];
+}
+
+const optionsOf = (element: Fields) => (element["options"] ?? []) as { text: Fields; value: string }[];
+
+export function toSeenModal(view: Fields): SeenModal {
+  return {
+    title: toText((view["title"] as Fields)["text"]),
+    inputs: inputsOf(view).map(({ label, optional, element }) => ({
+      label: label.text,
+      type: toText(element["type"]),
+      isOptional: optional === true,
+      initial:
+        element["initial_value"] === undefined
+          ? (element["initial_option"] as { value?: string } | undefined)?.value
+          : toText(element["initial_value"]),
+      choices: optionsOf(element).map(({ value }) => value),
+    })),
+  };
+}
+
+/**
+ * The `state.values` of a submission.
+ * @throws Error where Slack's own client would not submit
+ */
+export function fillModal(
+  view: Fields,
+  values: Readonly<Record<string, string | number | boolean>>,
+  files: Readonly<Record<string, Fields>>,
+): Record<string, Record<string, Fields>> {
+  const inputs = inputsOf(view);
+  for (const label of [...Object.keys(values), ...Object.keys(files)]) {
+    if (!inputs.some((input) => input.label.text === label))
+      throw new Error(`the modal has no input "${label}"`);
+  }
+  return Object.fromEntries(
+    inputs.map((input) => {
+      const label = input.label.text;
+      const state = stateOf(input.element, values[label], files[label]);
+      if (isEmpty(state) && input.optional !== true) throw new Error(`"${label}" must be filled in`);
+      return [input.block_id, { [toText(input.element["action_id"])]: state }];
+    }),
+  );
+}
+
+function isEmpty(state: Fields): boolean {
+  const given = state["value"] ?? state["selected_option"] ?? undefined;
+  const many = (state["files"] ?? state["selected_options"]) as unknown[] | undefined;
+  return (given === undefined || given === null || given === "") && (many === undefined || many.length === 0);
+}
+
+function stateOf(
+  element: Fields,
+  value: string | number | boolean | undefined,
+  file: Fields | undefined,
+): Fields {
+  const type = toText(element["type"]);
+  const options = optionsOf(element);
+  switch (type) {
+    case "plain_text_input": {
+      const text = value === undefined ? (element["initial_value"] ?? null) : toText(value);
+      const most = Number(element["max_length"] ?? 3000);
+      if (typeof text === "string" && text.length > most) throw new Error(`at most ${most} characters`);
+      return { type, value: text === "" ? null : text };
+    }
+    case "number_input": {
+      const text = value === undefined ? (element["initial_value"] ?? null) : toText(value);
+      if (text !== null && element["max_value"] !== undefined && Number(text) > Number(element["max_value"]))
+        throw new Error(`at most ${toText(element["max_value"])}`);
+      return { type, value: text };
+    }
+    case "static_select": {
+      const chosen = value ?? (element["initial_option"] as { value?: string } | undefined)?.value;
+      const option = options.find((candidate) => candidate.value === toText(chosen));
+      if (chosen !== undefined && option === undefined) throw new Error(`no choice ${toText(chosen)}`);
+      return { type, selected_option: option ?? null };
+    }
+    case "checkboxes":
+      return { type, selected_options: value === true ? options : [] };
+    case "file_input":
+      return { type, files: file === undefined ? [] : [file] };
+    default:
+      throw new Error(`a person cannot fill in ${type}`);
+  }
+}

@@ -1,0 +1,328 @@
+import { randomUUID } from "node:crypto";
+import type { Installation } from "./installation.ts";
+import { fillModal, type SeenModal, toSeenModal } from "./modal.ts";
+import type { MethodContext } from "./methods.ts";
+import type { ResponseUrl } from "./server.ts";
+import type { SeenMessage } from "./transcript.ts";
+import {
+  toFileJson,
+  type Fields,
+  type SlackChannel,
+  type SlackFile,
+  type SlackMessage,
+  toText,
+} from "./workspace.ts";
+
+/** A file that a person sends. */
+export interface SentFile {
+  readonly name: string;
+  readonly bytes: Uint8Array;
+  readonly mediaType: string;
+  /** Fields that Slack adds: `subtype: "slack_audio"`, `duration_ms`, `file_access: "check_file_info"`. */
+  readonly extra?: Fields;
+}
+
+export interface SentMessage {
+  readonly channel: string;
+  /** The thread's root `ts`. */
+  readonly thread?: string;
+  /** What the person types. */
+  readonly text?: string;
+  /** Slack's own markup, as it stands on the wire, in place of `text`. */
+  readonly markup?: string;
+  readonly files?: readonly SentFile[];
+  /** Begins the text with the bot's mention. */
+  readonly mentionBot?: boolean;
+  readonly subtype?: string;
+  /** Which of the two events of a mention comes first. Default: the mention. */
+  readonly first?: "app_mention" | "message";
+}
+
+/** How an interaction went for the person. */
+export type Interaction =
+  | { readonly kind: "acknowledged"; readonly ack: Fields }
+  | { readonly kind: "failed"; readonly reason: "timeout" | "disconnected" };
+
+export interface Person {
+  readonly id: string;
+  readonly name: string;
+  /** The id of their direct messages with the bot. */
+  readonly directMessages: string;
+  /** Posts a message and answers its `ts`. */
+  sends(message: SentMessage): string;
+  usesCommand(command: string, text: string, where: { readonly channel: string }): Promise<Interaction>;
+  clicks(message: SeenMessage, label: string, where: { readonly channel: string }): Promise<Interaction>;
+  /** Uses a message shortcut by the label that the menu shows. */
+  usesShortcut(label: string, ts: string, where: { readonly channel: string }): Promise<Interaction>;
+  /** The modal in front of them. */
+  modal(): SeenModal | undefined;
+  /**
+   * Fills in inputs by their label and submits. The modal stays open with the errors the app answers.
+   * @throws Error when the client would not let them submit: unknown label, empty required input, number out of range
+   */
+  submitsModal(
+    values: Readonly<Record<string, string | number | boolean>>,
+    files?: Readonly<Record<string, SentFile>>,
+  ): Promise<{ readonly errors: Readonly<Record<string, string>> } | Interaction>;
+  opensMessagesTab(): void;
+  /** Presses Slack's own Stop button. */
+  pressesStop(channel: string, thread: string): void;
+}
+
+export interface PersonOptions {
+  readonly context: MethodContext;
+  readonly installation: Installation;
+  readonly responseUrls: Map<string, ResponseUrl>;
+}
+
+const eventNames = {
+  channel: "message.channels",
+  group: "message.groups",
+  im: "message.im",
+  mpim: "message.mpim",
+};
+
+export function createPerson(name: string, { context, installation, responseUrls }: PersonOptions): Person {
+  const { workspace, clock, hub, origin, modals, triggers } = context;
+  const user = workspace.addUser(name);
+  const directMessages = workspace.directMessagesOf(user.id).id;
+
+  function channelOf(id: string): SlackChannel {
+    const channel = workspace.channels.get(id);
+    if (channel === undefined) throw new Error(`no channel ${id}`);
+    if (!channel.members.has(user.id)) throw new Error(`${name} is not in ${channel.name}`);
+    return channel;
+  }
+
+  function makeTrigger(): string {
+    const id = `${Date.now()}.${workspace.id("")}.${randomUUID()}`;
+    triggers.set(id, { user: user.id, at: clock.now(), used: false });
+    return id;
+  }
+
+  function makeResponseUrl(channel: string): string {
+    const id = randomUUID();
+    responseUrls.set(id, { channel, user: user.id, at: clock.now(), posts: 0 });
+    return `${origin()}/commands/${id}`;
+  }
+
+  function upload(file: SentFile): SlackFile {
+    return workspace.addFile({
+      name: file.name,
+      owner: user.id,
+      bytes: file.bytes,
+      mediaType: file.mediaType,
+      isShared: true,
+      extra: file.extra ?? {},
+    });
+  }
+
+  /** A file as events carry it: for a Slack Connect file only an id and the order to look it up. */
+  function toEventFile(file: SlackFile): Fields {
+    if (file.extra["file_access"] !== "check_file_info") return toFileJson(workspace, file, origin());
+    return { id: file.id, mode: "file_access", file_access: "check_file_info" };
+  }
+
+  const common = () => ({
+    token: "simulator",
+    api_app_id: workspace.appId,
+    team: { id: workspace.teamId, domain: "simulated" },
+    user: { id: user.id, username: name.toLowerCase(), name: name.toLowerCase(), team_id: workspace.teamId },
+    is_enterprise_install: false,
+    enterprise: null,
+  });
+
+  async function interact(type: "slash_commands" | "interactive", payload: Fields): Promise<Interaction> {
+    const result = await hub.sendInteraction(type, payload);
+    return "ack" in result
+      ? { kind: "acknowledged", ack: result.ack }
+      : { kind: "failed", reason: result.failed };
+  }
+
+  function toMessageFields(message: SlackMessage): Fields {
+    return {
+      type: "message",
+      user: message.user,
+      ts: message.ts,
+      text: message.text,
+      team: workspace.teamId,
+      ...(message.user === workspace.botUserId ? { bot_id: workspace.botId } : {}),
+      ...(message.threadTs === undefined ? {} : { thread_ts: message.threadTs }),
+      ...(message.files.length === 0 ? {} : { files: message.files.map(toEventFile) }),
+      ...(message.blocks.length === 0 ? {} : { blocks: message.blocks }),
+    };
+  }
+
+  return {
+    id: user.id,
+    name,
+    directMessages,
+    sends(sent) {
+      const channel = channelOf(sent.channel);
+      const typed = (sent.text ?? "")
+        .replaceAll("&", "&amp;")
+        .replaceAll("<", "&lt;")
+        .replaceAll(">", "&gt;");
+      const mention = sent.mentionBot === true ? `<@${workspace.botUserId}> ` : "";
+      const text = mention + (sent.markup ?? typed);
+      const files = (sent.files ?? []).map(upload);
+      const message = workspace.addMessage({
+        channel: channel.id,
+        user: user.id,
+        threadTs: sent.thread,
+        text,
+        files,
+      });
+      if (!channel.members.has(workspace.botUserId)) return message.ts;
+      const subtype = sent.subtype ?? (files.length > 0 ? "file_share" : undefined);
+      const event: Fields = {
+        ...toMessageFields(message),
+        ...(subtype === undefined ? {} : { subtype }),
+        client_msg_id: randomUUID(),
+        channel: channel.id,
+        channel_type: channel.kind,
+        event_ts: message.ts,
+      };
+      const sendMessage = () => {
+        if (installation.subscribesTo(eventNames[channel.kind])) hub.sendEvent(event);
+      };
+      const sendMention = () => {
+        if (channel.kind === "im" || !text.includes(`<@${workspace.botUserId}>`)) return;
+        // The mention's own event comes without the files.
+        const { files: _files, subtype: _subtype, channel_type: _type, ...rest } = event;
+        if (installation.subscribesTo("app_mention")) hub.sendEvent({ ...rest, type: "app_mention" });
+      };
+      if (sent.first === "message") {
+        sendMessage();
+        sendMention();
+      } else {
+        sendMention();
+        sendMessage();
+      }
+      return message.ts;
+    },
+    async usesCommand(command, text, where) {
+      const channel = channelOf(where.channel);
+      if (!installation.hasCommand(command)) throw new Error(`${command} is not a valid command`);
+      const result = await interact("slash_commands", {
+        token: "simulator",
+        team_id: workspace.teamId,
+        team_domain: "simulated",
+        channel_id: channel.id,
+        channel_name: channel.kind === "im" ? "directmessage" : channel.name,
+        user_id: user.id,
+        user_name: name.toLowerCase(),
+        command,
+        text,
+        api_app_id: workspace.appId,
+        is_enterprise_install: "false",
+        response_url: makeResponseUrl(channel.id),
+        trigger_id: makeTrigger(),
+      });
+      if (result.kind === "acknowledged") {
+        const { text: words, blocks, response_type } = result.ack;
+        if (words !== undefined || blocks !== undefined) {
+          workspace.addMessage({
+            channel: channel.id,
+            user: workspace.botUserId,
+            text: toText(words),
+            blocks: (blocks ?? []) as Fields[],
+            ephemeralTo: response_type === "in_channel" ? undefined : user.id,
+          });
+        }
+      }
+      return result;
+    },
+    clicks(message, label, where) {
+      const channel = channelOf(where.channel);
+      const button = message.buttons.find((candidate) => candidate.label === label);
+      if (button === undefined) throw new Error(`no button "${label}"`);
+      return interact("interactive", {
+        ...common(),
+        type: "block_actions",
+        container: {
+          type: "message",
+          message_ts: message.ts,
+          channel_id: channel.id,
+          is_ephemeral: message.onlyFor !== undefined,
+        },
+        channel: { id: channel.id, name: channel.name },
+        message: { type: "message", ts: message.ts, text: message.text, user: workspace.botUserId },
+        trigger_id: makeTrigger(),
+        response_url: makeResponseUrl(channel.id),
+        actions: [
+          {
+            type: "button",
+            action_id: button.actionId,
+            block_id: "actions",
+            text: { type: "plain_text", text: label },
+            value: button.value,
+            action_ts: workspace.nextTs(),
+          },
+        ],
+      });
+    },
+    usesShortcut(label, ts, where) {
+      const channel = channelOf(where.channel);
+      const message = workspace.findMessage(channel.id, ts);
+      if (message === undefined) throw new Error(`no message ${ts}`);
+      return interact("interactive", {
+        ...common(),
+        type: "message_action",
+        callback_id: installation.shortcut(label),
+        channel: { id: channel.id, name: channel.kind === "im" ? "directmessage" : channel.name },
+        action_ts: workspace.nextTs(),
+        message_ts: ts,
+        message: toMessageFields(message),
+        trigger_id: makeTrigger(),
+        response_url: makeResponseUrl(channel.id),
+      });
+    },
+    modal() {
+      const open = modals.get(user.id);
+      return open === undefined ? undefined : toSeenModal(open.view);
+    },
+    async submitsModal(values, files = {}) {
+      const open = modals.get(user.id);
+      if (open === undefined) throw new Error(`${name} has no modal open`);
+      const uploaded = Object.fromEntries(
+        Object.entries(files).map(([label, file]) => [label, toFileJson(workspace, upload(file), origin())]),
+      );
+      const state = fillModal(open.view, values, uploaded);
+      const result = await interact("interactive", {
+        ...common(),
+        type: "view_submission",
+        trigger_id: makeTrigger(),
+        response_urls: [],
+        view: { ...open.view, id: open.id, team_id: workspace.teamId, hash: "1.a", state: { values: state } },
+      });
+      if (result.kind === "failed") return result;
+      if (result.ack["response_action"] === "errors") {
+        return { errors: result.ack["errors"] as Record<string, string> };
+      }
+      modals.delete(user.id);
+      return result;
+    },
+    opensMessagesTab() {
+      if (!installation.subscribesTo("app_home_opened")) return;
+      hub.sendEvent({
+        type: "app_home_opened",
+        user: user.id,
+        channel: directMessages,
+        tab: "messages",
+        event_ts: workspace.nextTs(),
+      });
+    },
+    pressesStop(channel, thread) {
+      if (!installation.subscribesTo("agent_session_stopped")) return;
+      hub.sendEvent({
+        type: "agent_session_stopped",
+        channel,
+        thread_ts: thread,
+        user: user.id,
+        streaming_message_ts: [],
+        event_ts: workspace.nextTs(),
+      });
+    },
+  };
+}

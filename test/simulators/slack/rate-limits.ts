@@ -1,0 +1,65 @@
+import type { Clock } from "./clock.ts";
+
+/**
+ * Calls a minute that Slack promises for a method's tier.
+ * @see https://docs.slack.dev/apis/web-api/rate-limits
+ */
+const tierPerMinute = { 1: 1, 2: 20, 3: 50, 4: 100 } as const;
+
+const tiers: Readonly<Record<string, keyof typeof tierPerMinute>> = {
+  "agents.sessions.rename": 3,
+  "agents.sessions.setStatus": 3,
+  "apps.connections.open": 2,
+  "assistant.threads.setStatus": 4,
+  "assistant.threads.setSuggestedPrompts": 3,
+  "chat.appendStream": 4,
+  "chat.delete": 3,
+  "chat.postEphemeral": 4,
+  "chat.startStream": 2,
+  "chat.stopStream": 2,
+  "chat.update": 3,
+  "conversations.history": 3,
+  "conversations.info": 3,
+  "conversations.open": 3,
+  "conversations.replies": 3,
+  "files.completeUploadExternal": 4,
+  "files.getUploadURLExternal": 4,
+  "files.info": 4,
+  "users.info": 4,
+  "views.open": 4,
+};
+
+/** `chat.postMessage`: one a second in a channel, short bursts are let through. */
+const postBurst = 5;
+
+export interface RateLimits {
+  /** Seconds to wait, where the call is one too many. */
+  take(method: string, channel: string | undefined): number | undefined;
+  /** Overrides a method's limit. */
+  set(method: string, perMinute: number): void;
+}
+
+export function createRateLimits(clock: Clock): RateLimits {
+  const calls = new Map<string, number[]>();
+  const overrides = new Map<string, number>();
+
+  function takeWindow(key: string, most: number, windowMs: number): number | undefined {
+    const now = clock.now();
+    const recent = (calls.get(key) ?? []).filter((at) => at > now - windowMs);
+    calls.set(key, recent);
+    if (recent.length >= most) return Math.max(1, Math.ceil(((recent[0] ?? now) + windowMs - now) / 1000));
+    recent.push(now);
+    return undefined;
+  }
+
+  return {
+    take(method, channel) {
+      const override = overrides.get(method);
+      if (override !== undefined) return takeWindow(method, override, 60_000);
+      if (method === "chat.postMessage") return takeWindow(`post:${channel}`, postBurst, postBurst * 1000);
+      const tier = tiers[method];
+      return tier === undefined ? undefined : takeWindow(method, tierPerMinute[tier], 60_000);
+    },
+    set: (method, perMinute) => void overrides.set(method, perMinute),
+  };
+}

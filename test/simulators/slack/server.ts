@@ -1,0 +1,248 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { randomBytes } from "node:crypto";
+import { WebSocketServer } from "ws";
+import { checkMessageBlocks } from "./blocks.ts";
+import { chatMethods } from "./methods-chat.ts";
+import { fileMethods } from "./methods-files.ts";
+import { otherMethods } from "./methods-other.ts";
+import type { Method, MethodContext } from "./methods.ts";
+import type { RateLimits } from "./rate-limits.ts";
+import { SlackApiError, type Fields, toText } from "./workspace.ts";
+
+const methods: Readonly<Record<string, { readonly scope?: string; readonly run: Method }>> = {
+  ...chatMethods,
+  ...fileMethods,
+  ...otherMethods,
+};
+
+/** One call of the app. */
+export interface ApiCall {
+  readonly method: string;
+  readonly args: Fields;
+  readonly outcome: string;
+}
+
+/** What goes wrong at the next call of a method. */
+export type Fault = { readonly error: string } | { readonly status: number; readonly afterEffect?: boolean };
+
+export interface ResponseUrl {
+  readonly channel: string;
+  readonly user: string;
+  readonly at: number;
+  posts: number;
+}
+
+export interface ServerOptions {
+  readonly context: MethodContext;
+  readonly limits: RateLimits;
+  readonly faults: Map<string, Fault[]>;
+  readonly switchedOff: Set<string>;
+  readonly calls: ApiCall[];
+  readonly responseUrls: Map<string, ResponseUrl>;
+}
+
+const responseUrlLifeMs = 30 * 60_000;
+const maxResponsePosts = 5;
+const loginPage =
+  "<!DOCTYPE html><html><head><title>Sign in | Slack</title></head><body>Sign in</body></html>";
+
+/** The HTTP and WebSocket face of the simulator. */
+export function createSlackServer(options: ServerOptions): Server {
+  const { context, limits, faults, switchedOff, calls, responseUrls } = options;
+  const { workspace, clock, hub } = context;
+  const tickets = new Set<string>();
+  const sockets = new WebSocketServer({ noServer: true });
+
+  function call(method: string, token: string | undefined, args: Fields): Fields {
+    if (method === "apps.connections.open") {
+      if (token !== workspace.appToken)
+        throw new SlackApiError(
+          token === undefined
+            ? "not_authed"
+            : token.startsWith("xoxb-")
+              ? "not_allowed_token_type"
+              : "invalid_auth",
+        );
+      const ticket = randomBytes(8).toString("hex");
+      tickets.add(ticket);
+      return { url: `${context.origin().replace("http:", "ws:")}/link/?ticket=${ticket}` };
+    }
+    const known = methods[method];
+    if (known === undefined || switchedOff.has(method))
+      throw new SlackApiError("unknown_method", { req_method: method });
+    if (token === undefined) throw new SlackApiError("not_authed");
+    if (token !== workspace.botToken) throw new SlackApiError("invalid_auth");
+    if (known.scope !== undefined && !workspace.scopes.has(known.scope)) {
+      throw new SlackApiError("missing_scope", {
+        needed: known.scope,
+        provided: [...workspace.scopes].join(","),
+      });
+    }
+    return known.run(args, context);
+  }
+
+  async function handleApi(
+    method: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const body = (await read(request)).toString("utf8");
+    const type = request.headers["content-type"] ?? "";
+    const args: Fields = Object.fromEntries(new URLSearchParams(body));
+    const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
+    const answer = (status: number, json: Fields, headers: Record<string, string> = {}) => {
+      calls.push({
+        method,
+        args,
+        outcome: status === 200 ? (json["ok"] === true ? "ok" : toText(json["error"])) : toText(status),
+      });
+      response.writeHead(status, {
+        "content-type": "application/json; charset=utf-8",
+        "x-oauth-scopes": [...workspace.scopes].join(","),
+        ...headers,
+      });
+      response.end(JSON.stringify(json));
+    };
+    if (request.method !== "POST" || !type.startsWith("application/x-www-form-urlencoded"))
+      return answer(200, { ok: false, error: "invalid_post_type" });
+    const channel = args["channel"] === undefined ? undefined : toText(args["channel"]);
+    const waitSeconds = limits.take(method, channel);
+    if (waitSeconds !== undefined)
+      return answer(429, { ok: false, error: "ratelimited" }, { "retry-after": toText(waitSeconds) });
+    const fault = faults.get(method)?.shift();
+    if (fault !== undefined && "error" in fault) return answer(200, { ok: false, error: fault.error });
+    if (fault !== undefined && fault.afterEffect !== true) return answer(fault.status, { ok: false });
+    try {
+      const result = call(method, token, args);
+      if (fault !== undefined) return answer(fault.status, { ok: false });
+      answer(200, { ok: true, ...result });
+    } catch (error) {
+      if (!(error instanceof SlackApiError)) throw error;
+      answer(200, { ok: false, error: error.error, ...error.extra });
+    }
+  }
+
+  async function handleResponseUrl(
+    id: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const raw = (await read(request)).toString("utf8");
+    const refuse = (status: number, error: string) => {
+      calls.push({ method: "response_url", args: {}, outcome: error });
+      response.writeHead(status, { "content-type": "application/json" });
+      response.end(JSON.stringify({ ok: false, error }));
+    };
+    const target = responseUrls.get(id);
+    if (target === undefined || clock.now() - target.at > responseUrlLifeMs)
+      return refuse(404, "expired_url");
+    if (!(request.headers["content-type"] ?? "").startsWith("application/json"))
+      return refuse(400, "invalid_payload");
+    const args = JSON.parse(raw) as Fields;
+    const blocks = (args["blocks"] ?? []) as Fields[];
+    const text = toText(args["text"]);
+    if (text === "" && blocks.length === 0) return refuse(500, "no_text");
+    if (target.posts >= maxResponsePosts) return refuse(404, "used_url");
+    try {
+      checkMessageBlocks(blocks);
+    } catch (error) {
+      return refuse(400, error instanceof SlackApiError ? error.error : "invalid_blocks");
+    }
+    target.posts += 1;
+    calls.push({ method: "response_url", args, outcome: "ok" });
+    workspace.addMessage({
+      channel: target.channel,
+      user: workspace.botUserId,
+      ephemeralTo: args["response_type"] === "in_channel" ? undefined : target.user,
+      threadTs: args["thread_ts"] === undefined ? undefined : toText(args["thread_ts"]),
+      text,
+      blocks,
+      previewsLinks: args["unfurl_media"] !== false || args["unfurl_links"] === true,
+    });
+    response.writeHead(200, { "content-type": "text/plain" });
+    response.end("ok");
+  }
+
+  async function handleUpload(
+    id: string,
+    secret: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const body = await read(request);
+    const file = workspace.files.get(id);
+    const type = request.headers["content-type"] ?? "";
+    if (
+      file === undefined ||
+      file.uploadSecret !== secret ||
+      type.startsWith("application/x-www-form-urlencoded")
+    ) {
+      response.writeHead(400).end("invalid");
+      return;
+    }
+    const bytes = type.startsWith("multipart/form-data")
+      ? new Uint8Array(await firstFile(body, type))
+      : new Uint8Array(body);
+    if (bytes.length !== file.expectedBytes) {
+      response.writeHead(400).end("length mismatch");
+      return;
+    }
+    file.bytes = bytes;
+    response.writeHead(200).end(`OK - ${bytes.length}`);
+  }
+
+  function handleDownload(id: string, request: IncomingMessage, response: ServerResponse): void {
+    const authorized =
+      request.headers.authorization === `Bearer ${workspace.botToken}` && workspace.scopes.has("files:read");
+    if (!authorized) {
+      response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end(loginPage);
+      return;
+    }
+    const file = workspace.files.get(id);
+    if (file?.bytes === undefined || file.isDeleted) {
+      response.writeHead(404, { "content-type": "text/html" }).end("not found");
+      return;
+    }
+    response.writeHead(200, { "content-type": file.mediaType, "content-length": toText(file.bytes.length) });
+    response.end(file.bytes);
+  }
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { pathname } = new URL(request.url ?? "/", "http://localhost");
+    const [, first, second, third] = pathname.split("/").map(decodeURIComponent);
+    if (first === "api") return handleApi(second ?? "", request, response);
+    if (first === "commands") return handleResponseUrl(second ?? "", request, response);
+    if (first === "upload") return handleUpload(third ?? "", pathname.split("/")[4] ?? "", request, response);
+    if (first === "files-pri") return handleDownload((second ?? "").split("-")[1] ?? "", request, response);
+    response.writeHead(404).end();
+  }
+
+  const server = createServer((request, response) => {
+    handle(request, response).catch((error: unknown) => {
+      response.writeHead(500).end(toText(error));
+    });
+  });
+  server.on("upgrade", (request, socket, head) => {
+    const url = new URL(request.url ?? "/", "http://localhost");
+    if (url.pathname !== "/link/" || !tickets.delete(url.searchParams.get("ticket") ?? "")) {
+      socket.end("HTTP/1.1 403 Forbidden\r\n\r\n");
+      return;
+    }
+    sockets.handleUpgrade(request, socket, head, (connected) => hub.connect(connected));
+  });
+  return server;
+}
+
+async function read(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+async function firstFile(body: Buffer, contentType: string): Promise<ArrayBuffer> {
+  const form = await new Response(new Uint8Array(body), {
+    headers: { "content-type": contentType },
+  }).formData();
+  for (const value of form.values()) if (typeof value !== "string") return value.arrayBuffer();
+  return new ArrayBuffer(0);
+}

@@ -1,0 +1,215 @@
+import type { AddressInfo } from "node:net";
+import { createClock, type Clock } from "./clock.ts";
+import { createInstallation } from "./installation.ts";
+import type { MethodContext } from "./methods.ts";
+import { createPerson, type Person } from "./person.ts";
+import { createRateLimits } from "./rate-limits.ts";
+import { createSlackServer, type ApiCall, type Fault } from "./server.ts";
+import { createSocketHub, type Delivery } from "./socket.ts";
+import { toTranscript, type SeenMessage } from "./transcript.ts";
+import { createWorkspace, type Fields, type SlackChannel } from "./workspace.ts";
+
+export interface SimulatedChannel {
+  readonly id: string;
+  readonly name: string;
+  /** Everything in it, oldest first. */
+  transcript(): SeenMessage[];
+  /** What the bot said in it, maybe in one thread only. */
+  saidByBot(thread?: string): SeenMessage[];
+  inviteBot(): void;
+  removeBot(): void;
+}
+
+export interface SlackSimulator {
+  /** For `slackApiUrl`. */
+  readonly apiUrl: string;
+  readonly botToken: string;
+  readonly appToken: string;
+  readonly teamId: string;
+  readonly botUserId: string;
+  readonly clock: Clock;
+  /** Every Web API call, in order. */
+  readonly calls: readonly ApiCall[];
+  readonly deliveries: readonly Delivery[];
+  /** Acknowledgements Slack would have refused; a bot leaves this empty. */
+  readonly badAcks: readonly string[];
+  readonly lost: readonly Fields[];
+  readonly connections: number;
+  readonly suggestedPrompts: ReadonlyMap<string, readonly Fields[]>;
+  readonly statuses: MethodContext["statuses"];
+  readonly sessions: MethodContext["sessions"];
+  person(name: string): Person;
+  /** A channel with these people in it. The bot is in it too, unless told otherwise. */
+  channel(
+    name: string,
+    people: readonly Person[],
+    options?: { readonly withBot?: boolean; readonly isPrivate?: boolean },
+  ): SimulatedChannel;
+  directMessages(person: Person): SimulatedChannel;
+  /** A message by another app's bot. Answers its `ts`. */
+  otherBotSends(channel: SimulatedChannel, text: string, thread?: string): string;
+  /** Hands out any event, e.g. an edit. */
+  sendEvent(event: Fields): string;
+  /** Delivers an event that was acknowledged already once more, with the same event id. */
+  redeliver(what: string): void;
+  revokeScope(scope: string): void;
+  revokeToken(): void;
+  deleteFile(name: string): void;
+  switchOff(method: string): void;
+  limit(method: string, perMinute: number): void;
+  /** The next call of `method` goes wrong. `afterEffect`: only after it has been done. */
+  fail(method: string, fault: Fault): void;
+  recycleConnections(): void;
+  cutConnections(): void;
+  /** Resolves with the first thing `look` finds. */
+  waitFor<T>(what: string, look: () => T | undefined | false, timeoutMs?: number): Promise<T>;
+  close(): Promise<void>;
+}
+
+/**
+ * A Slack of one workspace on a loopback port, as strict as Slack where Slack's documentation says so.
+ * With a `manifest` only its commands, shortcuts, events and scopes work, as after an installation.
+ * @see https://docs.slack.dev/reference
+ */
+export async function createSlackSimulator(
+  options: { readonly manifest?: Fields } = {},
+): Promise<SlackSimulator> {
+  const clock = createClock();
+  const workspace = createWorkspace(clock);
+  const installation = createInstallation(options.manifest);
+  if (installation.scopes !== undefined) {
+    workspace.scopes.clear();
+    for (const scope of installation.scopes) workspace.scopes.add(scope);
+  }
+  const hub = createSocketHub(workspace, clock);
+  const limits = createRateLimits(clock);
+  const faults = new Map<string, Fault[]>();
+  const switchedOff = new Set<string>();
+  const calls: ApiCall[] = [];
+  const responseUrls = new Map();
+  let origin = "";
+  const context: MethodContext = {
+    workspace,
+    clock,
+    hub,
+    origin: () => origin,
+    modals: new Map(),
+    triggers: new Map(),
+    suggestedPrompts: new Map(),
+    statuses: [],
+    sessions: [],
+  };
+  const server = createSlackServer({ context, limits, faults, switchedOff, calls, responseUrls });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  let tokenIsGood = true;
+
+  function toHandle(channel: SlackChannel): SimulatedChannel {
+    return {
+      id: channel.id,
+      name: channel.name,
+      transcript: () => toTranscript(workspace, channel),
+      saidByBot: (thread) =>
+        toTranscript(workspace, channel).filter(
+          (message) => message.author === "Parley" && (thread === undefined || message.thread === thread),
+        ),
+      inviteBot: () => void channel.members.add(workspace.botUserId),
+      removeBot: () => void channel.members.delete(workspace.botUserId),
+    };
+  }
+
+  async function waitFor<T>(what: string, look: () => T | undefined | false, timeoutMs = 10_000): Promise<T> {
+    const deadline = Date.now() + timeoutMs;
+    for (;;) {
+      const found = look();
+      if (found !== undefined && found !== false) return found;
+      if (Date.now() > deadline) {
+        const seen = [...workspace.channels.values()]
+          .flatMap((channel) =>
+            toTranscript(workspace, channel).map(
+              (m) => `#${channel.name} ${m.author}: ${m.text.slice(0, 300)}`,
+            ),
+          )
+          .join("\n");
+        const last = calls.slice(-8).map(({ method, outcome }) => `${method} → ${outcome}`);
+        throw new Error(`waited ${timeoutMs} ms for ${what}\n${seen}\nlast calls: ${last.join(", ")}`);
+      }
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  }
+
+  return {
+    apiUrl: `${origin}/api/`,
+    botToken: workspace.botToken,
+    appToken: workspace.appToken,
+    teamId: workspace.teamId,
+    botUserId: workspace.botUserId,
+    clock,
+    calls,
+    deliveries: hub.deliveries,
+    badAcks: hub.badAcks,
+    lost: hub.lost,
+    get connections() {
+      return hub.connections;
+    },
+    suggestedPrompts: context.suggestedPrompts,
+    statuses: context.statuses,
+    sessions: context.sessions,
+    person: (name) => createPerson(name, { context, installation, responseUrls }),
+    channel(name, people, { withBot = true, isPrivate = false } = {}) {
+      const members = people.map(({ id }) => id);
+      if (withBot) members.push(workspace.botUserId);
+      return toHandle(workspace.addChannel(name, isPrivate ? "group" : "channel", members));
+    },
+    directMessages: (person) => toHandle(workspace.directMessagesOf(person.id)),
+    otherBotSends(channel, text, thread) {
+      const message = workspace.addMessage({
+        channel: channel.id,
+        user: "UOTHERBOT",
+        text,
+        threadTs: thread,
+      });
+      const fields: Fields = {
+        user: "UOTHERBOT",
+        bot_id: "BOTHER",
+        text,
+        ts: message.ts,
+        channel: channel.id,
+        event_ts: message.ts,
+        ...(thread === undefined ? {} : { thread_ts: thread }),
+      };
+      hub.sendEvent({ ...fields, type: "message", channel_type: "channel", subtype: "bot_message" });
+      if (text.includes(`<@${workspace.botUserId}>`)) hub.sendEvent({ ...fields, type: "app_mention" });
+      return message.ts;
+    },
+    sendEvent: (event) => hub.sendEvent(event),
+    redeliver(what) {
+      const delivery = hub.deliveries.findLast(
+        (made) => made.what === what && made.outcome === "acknowledged",
+      );
+      if (delivery?.eventId === undefined) throw new Error(`no acknowledged ${what}`);
+      hub.sendEvent(delivery.payload["event"] as Fields, { eventId: delivery.eventId });
+    },
+    revokeScope: (scope) => void workspace.scopes.delete(scope),
+    revokeToken() {
+      if (tokenIsGood) Object.assign(workspace, { botToken: "xoxb-revoked-and-replaced" });
+      tokenIsGood = false;
+    },
+    deleteFile(name) {
+      for (const file of workspace.files.values()) if (file.name === name) file.isDeleted = true;
+    },
+    switchOff: (method) => void switchedOff.add(method),
+    limit: (method, perMinute) => limits.set(method, perMinute),
+    fail: (method, fault) => void faults.set(method, [...(faults.get(method) ?? []), fault]),
+    recycleConnections: () => hub.recycle(),
+    cutConnections: () => hub.cut(),
+    waitFor,
+    async close() {
+      clock.close();
+      hub.cut();
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+      clock.close();
+    },
+  };
+}

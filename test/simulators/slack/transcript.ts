@@ -1,0 +1,109 @@
+import { type Fields, type SlackChannel, type SlackMessage, type Workspace, toText } from "./workspace.ts";
+
+/** One message as a person sees it. */
+export interface SeenMessage {
+  readonly ts: string;
+  readonly thread: string | undefined;
+  /** The author's name. */
+  readonly author: string;
+  /** All words of it, as rendered: escapes undone, blocks joined by newlines. */
+  readonly text: string;
+  /** The words of markdown blocks (or of the text where there are no blocks), without small print and failures. */
+  readonly body: string;
+  /** The words of context blocks. */
+  readonly smallPrint: string;
+  readonly files: readonly SeenFile[];
+  readonly buttons: readonly SeenButton[];
+  /** The name of the only person who sees it. */
+  readonly onlyFor: string | undefined;
+  /** What in it would notify people: `<!here>`, `<@U…>`. */
+  readonly pings: readonly string[];
+  /** Whether Slack would fetch a link in it for a preview. */
+  readonly previewsLinks: boolean;
+  readonly edits: number;
+}
+
+export interface SeenFile {
+  readonly name: string;
+  readonly mediaType: string;
+  readonly altText: string | undefined;
+  readonly bytes: Uint8Array;
+}
+
+export interface SeenButton {
+  readonly label: string;
+  readonly actionId: string;
+  readonly value: string;
+}
+
+const livePing = /<(?:!(?:here|channel|everyone)(?:\|[^>]*)?|@[UW][A-Z0-9]+(?:\|[^>]*)?|!subteam\^[^>]+)>/g;
+
+/** Undoes Slack's three escapes, last of all the ampersand. */
+export function unescapeSlack(text: string): string {
+  return text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
+}
+
+export function toTranscript(workspace: Workspace, channel: SlackChannel): SeenMessage[] {
+  return channel.messages.map((message) => toSeen(workspace, message));
+}
+
+function toSeen(workspace: Workspace, message: SlackMessage): SeenMessage {
+  const bodies: string[] = [];
+  const all: string[] = [];
+  const small: string[] = [];
+  const raw: string[] = [message.text];
+  const buttons: SeenButton[] = [];
+  for (const block of message.blocks) {
+    for (const piece of wordsOf(block)) {
+      all.push(piece.shown);
+      if (piece.markup) raw.push(piece.source);
+      if (block["type"] === "markdown") bodies.push(piece.shown);
+      if (block["type"] === "context") small.push(piece.shown);
+    }
+    if (block["type"] === "actions") {
+      for (const element of block["elements"] as Fields[]) {
+        buttons.push({
+          label: toText((element["text"] as Fields)["text"]),
+          actionId: toText(element["action_id"]),
+          value: toText(element["value"]),
+        });
+      }
+    }
+  }
+  const plain = unescapeSlack(message.text);
+  return {
+    ts: message.ts,
+    thread: message.threadTs,
+    author: workspace.users.get(message.user)?.name ?? message.user,
+    text: message.blocks.length === 0 ? plain : all.join("\n"),
+    body: message.blocks.length === 0 ? plain : bodies.join("\n"),
+    smallPrint: small.join("\n"),
+    files: message.files.map((file) => ({
+      name: file.name,
+      mediaType: file.mediaType,
+      altText: file.altText,
+      bytes: file.bytes ?? new Uint8Array(),
+    })),
+    buttons,
+    onlyFor:
+      message.ephemeralTo === undefined ? undefined : (workspace.users.get(message.ephemeralTo)?.name ?? "?"),
+    pings: message.user === workspace.botUserId ? raw.flatMap((text) => text.match(livePing) ?? []) : [],
+    previewsLinks: message.previewsLinks && /https?:\/\//.test(raw.join("\n")),
+    edits: message.edits,
+  };
+}
+
+/** Texts of a block; `markup` where Slack reads `<…>` in them. */
+function wordsOf(block: Fields): { source: string; shown: string; markup: boolean }[] {
+  if (block["type"] === "markdown") {
+    const source = toText(block["text"]);
+    return [{ source, shown: unescapeSlack(source), markup: true }];
+  }
+  const texts = [block["text"], ...((block["type"] === "context" ? block["elements"] : []) as unknown[])];
+  return texts.flatMap((value) => {
+    const text = value as Fields | undefined;
+    if (text === undefined || typeof text["text"] !== "string") return [];
+    const markup = text["type"] === "mrkdwn";
+    return [{ source: text["text"], shown: markup ? unescapeSlack(text["text"]) : text["text"], markup }];
+  });
+}

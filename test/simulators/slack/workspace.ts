@@ -1,0 +1,214 @@
+import { randomBytes } from "node:crypto";
+import type { Clock } from "./clock.ts";
+
+export type Fields = Record<string, unknown>;
+
+/** A scalar as a form body carries it; anything else, and nothing, is the fallback. */
+export function toText(value: unknown, fallback = ""): string {
+  if (typeof value === "string") return value;
+  return typeof value === "number" || typeof value === "boolean" ? value.toString() : fallback;
+}
+
+/** What a Web API method answers when it does not do what was asked. */
+export class SlackApiError extends Error {
+  readonly error: string;
+  readonly extra: Fields;
+
+  constructor(error: string, extra: Fields = {}) {
+    super(error);
+    this.error = error;
+    this.extra = extra;
+  }
+}
+
+export interface SlackUser {
+  readonly id: string;
+  readonly name: string;
+  readonly isBot: boolean;
+}
+
+export interface SlackChannel {
+  readonly id: string;
+  readonly name: string;
+  readonly kind: "channel" | "group" | "im" | "mpim";
+  readonly members: Set<string>;
+  readonly messages: SlackMessage[];
+}
+
+export interface SlackFile {
+  readonly id: string;
+  readonly name: string;
+  readonly mediaType: string;
+  readonly owner: string;
+  altText: string | undefined;
+  title: string;
+  bytes: Uint8Array | undefined;
+  readonly expectedBytes: number;
+  readonly uploadSecret: string;
+  isShared: boolean;
+  isDeleted: boolean;
+  readonly extra: Fields;
+}
+
+export interface SlackMessage {
+  readonly ts: string;
+  readonly channel: string;
+  readonly user: string;
+  readonly threadTs: string | undefined;
+  readonly files: SlackFile[];
+  /** Only this person sees it. */
+  readonly ephemeralTo: string | undefined;
+  text: string;
+  blocks: Fields[];
+  /** Whether Slack would fetch the pages that the text links to. */
+  previewsLinks: boolean;
+  edits: number;
+  metadata?: unknown;
+  stream?: { startedAt: number; open: boolean };
+}
+
+export interface Workspace {
+  readonly teamId: string;
+  readonly appId: string;
+  readonly botUserId: string;
+  readonly botId: string;
+  readonly botToken: string;
+  readonly appToken: string;
+  readonly scopes: Set<string>;
+  readonly users: Map<string, SlackUser>;
+  readonly channels: Map<string, SlackChannel>;
+  readonly files: Map<string, SlackFile>;
+  id(prefix: string): string;
+  nextTs(): string;
+  addUser(name: string): SlackUser;
+  addChannel(name: string, kind: SlackChannel["kind"], members: readonly string[]): SlackChannel;
+  directMessagesOf(userId: string): SlackChannel;
+  addFile(file: Partial<SlackFile> & Pick<SlackFile, "name" | "owner">): SlackFile;
+  addMessage(message: Partial<SlackMessage> & Pick<SlackMessage, "channel" | "user">): SlackMessage;
+  findMessage(channel: string, ts: string): SlackMessage | undefined;
+}
+
+/** The scopes that the generated manifest asks for. */
+const grantedScopes = [
+  "app_mentions:read",
+  "assistant:write",
+  "channels:history",
+  "chat:write",
+  "commands",
+  "files:read",
+  "files:write",
+  "groups:history",
+  "im:history",
+  "mpim:history",
+  "users:read",
+];
+
+export function createWorkspace(clock: Clock): Workspace {
+  let lastSeconds = 0;
+  let lastFraction = 0;
+  let counter = 0;
+  const unique = () => randomBytes(4).toString("hex").toUpperCase();
+  const bot: SlackUser = { id: `U${unique()}B`, name: "Parley", isBot: true };
+
+  const workspace: Workspace = {
+    teamId: `T${unique()}`,
+    appId: `A${unique()}`,
+    botUserId: bot.id,
+    botId: `B${unique()}`,
+    botToken: `xoxb-${randomBytes(12).toString("hex")}`,
+    appToken: `xapp-1-${randomBytes(12).toString("hex")}`,
+    scopes: new Set(grantedScopes),
+    users: new Map([[bot.id, bot]]),
+    channels: new Map(),
+    files: new Map(),
+    id: (prefix) => `${prefix}${(counter += 1).toString(36).toUpperCase().padStart(3, "0")}${unique()}`,
+    nextTs() {
+      const seconds = Math.floor(clock.now() / 1000);
+      lastFraction = seconds > lastSeconds ? 100 : lastFraction + 100;
+      lastSeconds = Math.max(lastSeconds, seconds);
+      return `${lastSeconds}.${String(lastFraction).padStart(6, "0")}`;
+    },
+    addUser(name) {
+      const user: SlackUser = { id: workspace.id("U"), name, isBot: false };
+      workspace.users.set(user.id, user);
+      return user;
+    },
+    addChannel(name, kind, members) {
+      const prefix = kind === "im" ? "D" : kind === "channel" ? "C" : "G";
+      const channel: SlackChannel = {
+        id: workspace.id(prefix),
+        name,
+        kind,
+        members: new Set(members),
+        messages: [],
+      };
+      workspace.channels.set(channel.id, channel);
+      return channel;
+    },
+    directMessagesOf(userId) {
+      for (const channel of workspace.channels.values()) {
+        if (channel.kind === "im" && channel.members.has(userId) && channel.members.has(bot.id))
+          return channel;
+      }
+      return workspace.addChannel(`dm-${userId}`, "im", [userId, bot.id]);
+    },
+    addFile(file) {
+      const made: SlackFile = {
+        id: workspace.id("F"),
+        mediaType: "application/octet-stream",
+        altText: undefined,
+        title: file.name,
+        bytes: undefined,
+        expectedBytes: file.bytes?.length ?? 0,
+        uploadSecret: unique(),
+        isShared: false,
+        isDeleted: false,
+        extra: {},
+        ...file,
+      };
+      workspace.files.set(made.id, made);
+      return made;
+    },
+    addMessage(message) {
+      const made: SlackMessage = {
+        ts: workspace.nextTs(),
+        threadTs: undefined,
+        files: [],
+        ephemeralTo: undefined,
+        text: "",
+        blocks: [],
+        previewsLinks: false,
+        edits: 0,
+        ...message,
+      };
+      workspace.channels.get(made.channel)?.messages.push(made);
+      return made;
+    },
+    findMessage: (channel, ts) =>
+      workspace.channels
+        .get(channel)
+        ?.messages.find((message) => message.ts === ts && message.ephemeralTo === undefined),
+  };
+  return workspace;
+}
+
+/** The file as events and methods show it. */
+export function toFileJson(workspace: Workspace, file: SlackFile, origin: string): Fields {
+  const extension = file.name.includes(".") ? (file.name.split(".").at(-1) ?? "") : "";
+  return {
+    id: file.id,
+    created: 1_700_000_000,
+    name: file.name,
+    title: file.title,
+    mimetype: file.mediaType,
+    filetype: extension,
+    user: file.owner,
+    size: file.bytes?.length ?? 0,
+    mode: "hosted",
+    is_external: false,
+    url_private: `${origin}/files-pri/${workspace.teamId}-${file.id}/${encodeURIComponent(file.name)}`,
+    url_private_download: `${origin}/files-pri/${workspace.teamId}-${file.id}/download/${encodeURIComponent(file.name)}`,
+    ...(file.altText === undefined ? {} : { alt_txt: file.altText }),
+    ...file.extra,
+  };
+}
