@@ -1,0 +1,107 @@
+import { isParleyError, ParleyError } from "../../assistant/errors.ts";
+import type { Attachment, DownloadOptions, Json } from "../../assistant/types.ts";
+import { createDownloader, type Downloader } from "../../media/guarded-download.ts";
+import type { TrustedHost } from "../../media/trusted-hosts.ts";
+import type { SlackApi, SlackFileInfo } from "./web-api.ts";
+
+const downloadTimeoutMs = 120_000;
+
+/** A file of an event. A Slack Connect file is known by its id alone until `files.info` has been asked. */
+export function toAttachment(file: SlackFileInfo): Attachment {
+  const url = file.url_private_download ?? file.url_private;
+  return {
+    id: file.id,
+    name: file.name ?? file.title ?? file.id,
+    ...(file.mimetype === undefined ? {} : { mediaType: file.mimetype }),
+    ...(file.size === undefined ? {} : { sizeBytes: file.size }),
+    ...(file.duration_ms === undefined ? {} : { durationMs: file.duration_ms }),
+    source: { id: file.id, ...(url === undefined ? {} : { url }) },
+  };
+}
+
+/** Whether the event only says that there is a file. */
+export function isUnresolved(file: SlackFileInfo): boolean {
+  return (
+    file.file_access === "check_file_info" ||
+    (file.url_private === undefined && file.url_private_download === undefined)
+  );
+}
+
+export interface FilesOptions {
+  readonly api: Pick<SlackApi, "fileInfo">;
+  readonly botToken: string;
+  readonly apiUrl: string;
+}
+
+export interface Files {
+  download(attachment: Attachment, options: DownloadOptions): Promise<Uint8Array>;
+  close(): Promise<void>;
+}
+
+/** Downloads people's files. The token goes to Slack's hosts and the configured API host, to no other. */
+export function createFiles({ api, botToken, apiUrl }: FilesOptions): Files {
+  const downloader: Downloader = createDownloader({
+    trusted: trustedHosts(apiUrl, `Bearer ${botToken}`),
+    allowPublicHttps: false,
+  });
+
+  async function urlOf(attachment: Attachment): Promise<string> {
+    const { id, url } = readSource(attachment.source);
+    if (url !== undefined) return url;
+    const file = await lookUp(id ?? attachment.id, attachment.name);
+    const found = file.url_private_download ?? file.url_private;
+    if (found !== undefined) return found;
+    throw new ParleyError("attachment-gone", "the file has no address", {
+      detail: { name: attachment.name },
+    });
+  }
+
+  async function lookUp(id: string, name: string): Promise<SlackFileInfo> {
+    try {
+      return await api.fileInfo(id);
+    } catch (error) {
+      const word = isParleyError(error) ? error.detail["slackError"] : undefined;
+      if (word !== "file_not_found" && word !== "file_deleted") throw error;
+      throw new ParleyError("attachment-gone", "the file was deleted", { detail: { name }, cause: error });
+    }
+  }
+
+  return {
+    async download(attachment, { maxBytes, signal }) {
+      const url = await urlOf(attachment);
+      const { bytes, mediaType } = await downloader.download(url, {
+        maxBytes,
+        signal,
+        timeoutMs: downloadTimeoutMs,
+      });
+      // Without the scope (or the token) Slack answers 200 and its login page.
+      if (mediaType === "text/html" && isLoginPage(attachment, bytes)) {
+        throw new ParleyError("platform-forbidden", "Slack answered its login page for a file", {
+          detail: { permission: "files:read" },
+        });
+      }
+      return bytes;
+    },
+    close: () => downloader.close(),
+  };
+}
+
+/** A page somebody uploaded has the size that Slack told; the login page has not. */
+function isLoginPage(attachment: Attachment, bytes: Uint8Array): boolean {
+  return attachment.mediaType !== "text/html" || attachment.sizeBytes !== bytes.length;
+}
+
+function readSource(source: Json): { id?: string; url?: string } {
+  return typeof source === "object" && source !== null && !Array.isArray(source)
+    ? (source as { id?: string; url?: string })
+    : {};
+}
+
+function trustedHosts(apiUrl: string, authorization: string): TrustedHost[] {
+  const api = new URL(apiUrl);
+  return [
+    { host: "*.slack.com", authorization },
+    { host: "*.slack-gov.com", authorization },
+    { host: api.host, authorization, allowHttp: api.protocol === "http:" },
+  ];
+}

@@ -1,0 +1,132 @@
+import { usageOf, type Command } from "../../assistant/commands.ts";
+import { ParleyError } from "../../assistant/errors.ts";
+import { shortcutPrefix } from "./commands.ts";
+import { cutText } from "./markdown.ts";
+
+export interface ManifestOptions {
+  /** Put before each command's name, e.g. `parley-`. Default none. */
+  readonly commandPrefix?: string;
+  /** Whether events come over a socket that the bot opens. `false` needs `requestUrl`. */
+  readonly socketMode: boolean;
+  /** Where Slack sends events without Socket Mode, e.g. `https://parley.example.com/slack/events`. */
+  readonly requestUrl?: string;
+}
+
+/** What the bot may do, and why: see docs/slack.md. */
+export const botScopes = [
+  "app_mentions:read",
+  "assistant:write",
+  "channels:history",
+  "chat:write",
+  "commands",
+  "files:read",
+  "files:write",
+  "groups:history",
+  "im:history",
+  "mpim:history",
+  "users:read",
+] as const;
+
+const botEvents = [
+  "agent_session_stopped",
+  "app_home_opened",
+  "app_mention",
+  "message.channels",
+  "message.groups",
+  "message.im",
+  "message.mpim",
+];
+
+/** Shown in a fresh direct message; Slack shows four at most. */
+export const suggestedPrompts = [
+  { title: "What can you do?", message: "What can you help me with?" },
+  { title: "Explain a picture", message: "I will send you a picture. Tell me what is in it." },
+  { title: "Draft a reply", message: "Help me to answer a message. Ask me what it is about." },
+  { title: "Summarize a text", message: "I will paste a text. Summarize it in five sentences." },
+];
+
+const maxCommandChars = 32;
+const maxShortcutChars = 24;
+
+/**
+ * The app's manifest, made from the declared commands: paste it at https://api.slack.com/apps, "From a manifest".
+ * @throws ParleyError `config` when a name is longer than Slack takes
+ * @see https://docs.slack.dev/reference/app-manifest
+ */
+export function createManifest(
+  commands: ReadonlyMap<string, Command>,
+  options: ManifestOptions,
+): Record<string, unknown> {
+  const { socketMode, requestUrl } = options;
+  if (!socketMode && requestUrl === undefined)
+    throw new ParleyError("config", "a manifest without Socket Mode needs a request URL");
+  const url = socketMode ? {} : { url: requestUrl };
+  const all = [...commands.values()];
+  return {
+    display_information: {
+      name: "Parley",
+      description: "Talk to AI models where your team already talks.",
+      background_color: "#2b3a67",
+    },
+    features: {
+      app_home: {
+        home_tab_enabled: false,
+        messages_tab_enabled: true,
+        messages_tab_read_only_enabled: false,
+      },
+      agent_view: {
+        agent_description: "Answers questions, looks at pictures, draws, and writes down voice notes.",
+        suggested_prompts: suggestedPrompts,
+      },
+      bot_user: { display_name: "Parley", always_online: true },
+      shortcuts: all.flatMap((command) => toShortcut(command)),
+      slash_commands: all.map((command) => ({
+        command: toSlashCommand(command, options.commandPrefix ?? ""),
+        ...url,
+        description: command.description,
+        ...toUsageHint(command),
+        should_escape: true,
+      })),
+    },
+    oauth_config: { scopes: { bot: [...botScopes] } },
+    settings: {
+      event_subscriptions: { ...(socketMode ? {} : { request_url: requestUrl }), bot_events: botEvents },
+      interactivity: { is_enabled: true, ...(socketMode ? {} : { request_url: requestUrl }) },
+      org_deploy_enabled: false,
+      socket_mode_enabled: socketMode,
+      token_rotation_enabled: false,
+    },
+  };
+}
+
+function toSlashCommand({ name }: Command, prefix: string): string {
+  const command = `/${prefix}${name}`;
+  if (command.length <= maxCommandChars && /^\/[a-z0-9_-]+$/.test(command)) return command;
+  throw new ParleyError(
+    "config",
+    `Slack takes no command ${command}: at most ${maxCommandChars} of a-z, 0-9, - and _`,
+  );
+}
+
+/** How a command is written, without its name: Slack shows that itself. */
+function toUsageHint(command: Command): { usage_hint?: string } {
+  const hint = usageOf(command).split(" ").slice(1).join(" ");
+  return hint === "" ? {} : { usage_hint: cutText(hint, 1000) };
+}
+
+function toShortcut({ name, description, messageCommand }: Command): Record<string, string>[] {
+  if (messageCommand === undefined) return [];
+  if (messageCommand.label.length > maxShortcutChars)
+    throw new ParleyError(
+      "config",
+      `Slack takes at most ${maxShortcutChars} characters: "${messageCommand.label}"`,
+    );
+  return [
+    {
+      name: messageCommand.label,
+      type: "message",
+      callback_id: shortcutPrefix + name,
+      description: cutText(description, 150),
+    },
+  ];
+}

@@ -1,0 +1,92 @@
+import { isParleyError } from "../../assistant/errors.ts";
+import type { Log, Reply, ReplyHooks } from "../../assistant/types.ts";
+import { splitMarkdown } from "../split-markdown.ts";
+import type { MessageContent } from "../edit-target.ts";
+import { toReplyAddress, type SlackAddress } from "./address.ts";
+import { escapedBytes } from "./markdown.ts";
+import { toSlackContent } from "./message-blocks.ts";
+import type { SlackApi, SlackContent } from "./web-api.ts";
+
+/** Markdown blocks of a message hold 12,000 characters together. */
+const maxPostLength = 11_000;
+/** A `response_url` takes five posts: one is kept for "working on it". */
+const maxPosts = 4;
+
+export interface PrivateReplyOptions {
+  readonly api: SlackApi;
+  readonly address: SlackAddress;
+  readonly hooks: ReplyHooks;
+  readonly log: Log;
+}
+
+/**
+ * A reply that only the caller of a command sees. Such messages cannot be edited, so it is shown when it is whole;
+ * what goes beyond the five posts, or comes later than 30 minutes, and all files, go to the person's direct messages.
+ */
+export function createPrivateReply({ api, address, hooks, log }: PrivateReplyOptions): Reply {
+  let text = "";
+  let filesSent = false;
+
+  async function tell(content: SlackContent): Promise<void> {
+    try {
+      if (address.responseUrl === undefined) return await writeToPerson(content);
+      await api.respond(address.responseUrl, content);
+    } catch (error) {
+      if (isParleyError(error, "platform-unreachable")) throw error;
+      log.debug({ err: error }, "a private answer goes to the direct messages");
+      await writeToPerson(content);
+    }
+  }
+
+  /** A user id in place of a channel means their direct messages with the bot. */
+  async function writeToPerson(content: SlackContent): Promise<void> {
+    await api.post(address.user, undefined, content);
+  }
+
+  async function show(last: Omit<MessageContent, "text">): Promise<void> {
+    const pieces =
+      text.trim() === "" ? [""] : splitMarkdown(text, { maxLength: maxPostLength, lengthOf: escapedBytes });
+    for (const [index, piece] of pieces.entries()) {
+      const isLast = index === pieces.length - 1;
+      const content = toSlackContent(isLast ? { ...last, text: piece } : { state: last.state, text: piece });
+      await (index < maxPosts - 1 || (isLast && index < maxPosts) ? tell(content) : writeToPerson(content));
+    }
+  }
+
+  const notices = (given: readonly string[] = []) => [
+    ...given,
+    ...(filesSent ? ["The files are in your direct messages with me: they cannot be private here."] : []),
+  ];
+
+  return {
+    async show() {
+      if (address.isAnnounced !== true) {
+        await tell(toSlackContent({ text: "", state: "waiting", status: "Working on it" }));
+        await hooks.saveAddress(toReplyAddress({ ...address, isAnnounced: true }));
+        return;
+      }
+      await hooks.saveAddress(toReplyAddress(address));
+    },
+    status() {},
+    write(whole) {
+      text = whole;
+    },
+    async attach(file) {
+      const { channel, ts } = await api.post(
+        address.user,
+        undefined,
+        toSlackContent({ text: "", state: "finished", notices: ["Files of your private command:"] }),
+      );
+      await api.upload(channel, ts, [file]);
+      filesSent = true;
+    },
+    finish: (ending) => show({ state: "finished", notices: notices(ending?.notices) }),
+    fail: (failure) =>
+      show({
+        state: "failed",
+        failure: failure.text,
+        notices: notices(failure.notices),
+        ...(failure.retryKey === undefined ? {} : { retryKey: failure.retryKey }),
+      }),
+  };
+}

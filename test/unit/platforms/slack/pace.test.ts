@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import { createPace } from "../../../../src/platforms/slack/pace.ts";
+
+function createTime() {
+  let now = 0;
+  return {
+    now: () => now,
+    sleep: (ms: number) => {
+      now += ms;
+      return Promise.resolve();
+    },
+  };
+}
+
+test("lets through no more than the limit in any window", async () => {
+  const time = createTime();
+  const pace = createPace({ max: 3, windowMs: 1000, reserved: 0, ...time });
+  const at: number[] = [];
+  for (let i = 0; i < 10; i += 1) {
+    await pace.take({ isUrgent: true });
+    at.push(time.now());
+  }
+  for (const start of at)
+    expect(at.filter((one) => one >= start && one < start + 1000).length).toBeLessThanOrEqual(3);
+});
+
+test("keeps room for what is urgent", async () => {
+  const time = createTime();
+  const pace = createPace({ max: 3, windowMs: 1000, reserved: 1, ...time });
+  await pace.take({ isUrgent: false });
+  await pace.take({ isUrgent: false });
+  await pace.take({ isUrgent: true });
+  expect(time.now()).toBe(0);
+  await pace.take({ isUrgent: false });
+  expect(time.now()).toBeGreaterThan(1000);
+});
