@@ -152,10 +152,10 @@ export function createApiServer(options: {
   function match(method: string, path: string) {
     for (const { route, pattern } of compiled) {
       if (route.method !== method) continue;
-      const groups = pattern.exec(path)?.groups;
-      if (groups === undefined) continue;
+      const matched = pattern.exec(path);
+      if (matched === null) continue;
       const parameters = Object.fromEntries(
-        Object.entries(groups).map(([name, value]) => [name, decodeURIComponent(value)]),
+        Object.entries(matched.groups ?? {}).map(([name, value]) => [name, decodeURIComponent(value)]),
       );
       return { route, parameters };
     }

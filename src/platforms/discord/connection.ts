@@ -1,0 +1,168 @@
+import {
+  Client,
+  GatewayDispatchEvents,
+  GatewayIntentBits,
+  Options,
+  type APIInteraction,
+  type GatewayMessageCreateDispatchData,
+  type GatewayReadyDispatchData,
+} from "discord.js";
+import { ParleyError } from "../../assistant/errors.ts";
+import type { Log, PlatformHealth } from "../../assistant/types.ts";
+import { publicApiUrl } from "./api.ts";
+import { unauthorized } from "./errors.ts";
+
+const closeCodes = { authenticationFailed: 4004, disallowedIntents: 4014 } as const;
+
+/** Who the bot is. */
+export interface Identity {
+  readonly botId: string;
+  readonly botName: string;
+  readonly applicationId: string;
+}
+
+export interface ConnectionEvents {
+  message(message: GatewayMessageCreateDispatchData): void;
+  interaction(interaction: APIInteraction): void;
+  /** A thread was changed or deleted. */
+  channelChanged(channelId: string): void;
+}
+
+/** A connection to Discord's gateway. */
+export interface Connection {
+  readonly identity: Identity;
+  /** What the client keeps of its guilds: channel and role names, the bot's own role. */
+  readonly client: Client;
+  health(): PlatformHealth;
+  close(): Promise<void>;
+}
+
+/**
+ * Connects with the message contents where the application may read them, else without.
+ * @throws ParleyError `platform-unauthorized`, `platform-unreachable`
+ */
+export async function connect(options: {
+  readonly token: string;
+  readonly apiUrl: string;
+  readonly events: ConnectionEvents;
+  readonly log: Log;
+}): Promise<Connection> {
+  try {
+    return await open(options, true);
+  } catch (error) {
+    if (!isDisallowedIntents(error)) throw toConnectError(error);
+    options.log.warn(
+      {},
+      "Discord does not let this application read message contents: turn on the Message Content Intent in the developer portal. Until then the bot reads direct messages and mentions only",
+    );
+  }
+  try {
+    return await open(options, false);
+  } catch (error) {
+    throw toConnectError(error);
+  }
+}
+
+async function open(
+  { token, apiUrl, events, log }: Parameters<typeof connect>[0],
+  withContents: boolean,
+): Promise<Connection> {
+  const client = createClient(apiUrl, withContents);
+  let state: PlatformHealth = { state: "connecting" };
+  let ready: GatewayReadyDispatchData | undefined;
+  const detail = withContents
+    ? {}
+    : { detail: "without message contents: the Message Content Intent is off" };
+  const setReady = (): void => {
+    state = { state: "ready", ...detail };
+  };
+  client.ws.on(GatewayDispatchEvents.Ready, (data: GatewayReadyDispatchData) => {
+    ready = data;
+    setReady();
+  });
+  client.ws.on(GatewayDispatchEvents.Resumed, setReady);
+  client.ws.on(GatewayDispatchEvents.MessageCreate, (data: GatewayMessageCreateDispatchData) =>
+    events.message(data),
+  );
+  client.ws.on(GatewayDispatchEvents.InteractionCreate, (data: APIInteraction) => events.interaction(data));
+  for (const event of [GatewayDispatchEvents.ThreadUpdate, GatewayDispatchEvents.ThreadDelete]) {
+    client.ws.on(event, ({ id }: { id: string }) => events.channelChanged(id));
+  }
+  client.on("shardReconnecting", () => {
+    state = { state: "connecting", detail: "reconnecting to Discord" };
+  });
+  client.on("shardDisconnect", ({ code }) => {
+    const why =
+      code === closeCodes.authenticationFailed
+        ? "Discord no longer accepts the token in DISCORD_TOKEN"
+        : `Discord closed the connection for good (${code})`;
+    state = { state: "failed", detail: why };
+    log.error({ code }, why);
+  });
+  client.on("shardError", (error) => log.warn({ err: error }, "the connection to Discord had an error"));
+  client.on("error", (error) => log.error({ err: error }, "the Discord client had an error"));
+  client.on("warn", (message) => log.warn({ message }, "the Discord client warns"));
+  await client.login(token);
+  if (ready === undefined) throw new Error("connected without READY");
+  const { user, application } = ready;
+  return {
+    identity: { botId: user.id, botName: user.global_name ?? user.username, applicationId: application.id },
+    client,
+    health: () => state,
+    close: () => client.destroy(),
+  };
+}
+
+/** The client keeps guilds, their channels and roles, and nothing else: messages are read as they come. */
+function createClient(apiUrl: string, withContents: boolean): Client {
+  return new Client({
+    intents: [
+      GatewayIntentBits.Guilds,
+      GatewayIntentBits.GuildMessages,
+      GatewayIntentBits.DirectMessages,
+      ...(withContents ? [GatewayIntentBits.MessageContent] : []),
+    ],
+    allowedMentions: { parse: [] },
+    enforceNonce: true,
+    makeCache: Options.cacheWithLimits({
+      ApplicationCommandManager: 0,
+      ApplicationEmojiManager: 0,
+      AutoModerationRuleManager: 0,
+      BaseGuildEmojiManager: 0,
+      DMMessageManager: 0,
+      EntitlementManager: 0,
+      GuildBanManager: 0,
+      GuildEmojiManager: 0,
+      GuildForumThreadManager: 0,
+      GuildInviteManager: 0,
+      GuildMemberManager: { maxSize: 1, keepOverLimit: (member) => member.id === member.client.user.id },
+      GuildMessageManager: 0,
+      GuildScheduledEventManager: 0,
+      GuildStickerManager: 0,
+      GuildTextThreadManager: 0,
+      MessageManager: 0,
+      PresenceManager: 0,
+      ReactionManager: 0,
+      ReactionUserManager: 0,
+      StageInstanceManager: 0,
+      ThreadManager: 0,
+      ThreadMemberManager: 0,
+      UserManager: { maxSize: 1, keepOverLimit: (user) => user.id === user.client.user?.id },
+      VoiceStateManager: 0,
+    }),
+    rest: { api: apiUrl, offset: apiUrl === publicApiUrl ? 50 : 0 },
+  });
+}
+
+function isDisallowedIntents(error: unknown): boolean {
+  return error instanceof Error && /disallowed intents/i.test(error.message);
+}
+
+function toConnectError(error: unknown): ParleyError {
+  if (error instanceof ParleyError) return error;
+  const code = (error as { code?: unknown }).code;
+  const message = error instanceof Error ? error.message : "";
+  if (code === "TokenInvalid" || /authentication failed/i.test(message)) return unauthorized();
+  const name = error instanceof Error ? error.name : typeof error;
+  return new ParleyError("platform-unreachable", `Discord could not be reached (${name})`, { cause: error });
+}

@@ -1,0 +1,50 @@
+import type { RawFile } from "discord.js";
+import { ParleyError } from "../../assistant/errors.ts";
+import type { ReplyFile } from "../../assistant/types.ts";
+import { cut } from "./content.ts";
+
+const maxFiles = 10;
+/** Discord takes 25 MiB a request; the form around the files needs a little. */
+const maxRequestBytes = 24 * 1024 * 1024;
+const maxAltTextChars = 1024;
+
+/** A file for upload, with what it shows in words. */
+export type UploadedFile = RawFile & { readonly altText: string };
+
+/**
+ * Files in as many messages as Discord's limits ask for. Pictures that are too large are made smaller.
+ * @throws ParleyError `attachment-too-large` for anything else past `maxBytes`
+ */
+export async function fitFiles(files: readonly ReplyFile[], maxBytes: number): Promise<UploadedFile[][]> {
+  const batches: UploadedFile[][] = [];
+  let batchBytes = 0;
+  for (const file of files) {
+    const fitted = await fitFile(file, maxBytes);
+    const { length } = fitted.data as Uint8Array;
+    const batch = batches.at(-1);
+    if (batch === undefined || batch.length === maxFiles || batchBytes + length > maxRequestBytes) {
+      batches.push([fitted]);
+      batchBytes = length;
+    } else {
+      batch.push(fitted);
+      batchBytes += length;
+    }
+  }
+  return batches;
+}
+
+async function fitFile(file: ReplyFile, maxBytes: number): Promise<UploadedFile> {
+  const altText = cut(file.altText, maxAltTextChars);
+  const asIs = { name: file.name, data: file.bytes, contentType: file.mediaType, altText };
+  if (file.bytes.length <= maxBytes) return asIs;
+  if (!file.mediaType.startsWith("image/")) {
+    throw new ParleyError("attachment-too-large", "a file of a reply is past Discord's limit", {
+      detail: { name: file.name, maxBytes },
+    });
+  }
+  const { toModelImage } = await import("../../media/image.ts");
+  const smaller = await toModelImage(file.bytes, { maxEdgePx: 4096, maxBytes });
+  const extension = smaller.mediaType.slice("image/".length).replace("jpeg", "jpg");
+  const name = `${file.name.replace(/\.[^.]*$/, "")}.${extension}`;
+  return { name, data: smaller.bytes, contentType: smaller.mediaType, altText };
+}

@@ -1,0 +1,273 @@
+import {
+  ApplicationCommandOptionType as OptionType,
+  ApplicationCommandType,
+  ApplicationIntegrationType,
+  InteractionResponseType as ResponseType,
+  InteractionType,
+  MessageFlags,
+  type APIApplicationCommandAutocompleteInteraction,
+  type APIApplicationCommandInteraction,
+  type APIChatInputApplicationCommandInteraction,
+  type APIInteraction,
+  type APIMessageApplicationCommandInteraction,
+  type APIMessageComponentInteraction,
+  type APIModalSubmitInteraction,
+} from "discord.js";
+import { isPrivate, parseOptions, type Command } from "../../assistant/commands.ts";
+import { ParleyError } from "../../assistant/errors.ts";
+import { toNotice } from "../../assistant/notices.ts";
+import type { CommandCall, Log, RawOption, Receiver } from "../../assistant/types.ts";
+import {
+  conversationIdOf,
+  isDirectType,
+  isThreadType,
+  toReplyAddress,
+  type InteractionAddress,
+} from "./address.ts";
+import type { DiscordApi, InteractionToken } from "./api.ts";
+import { retryPrefix, toPrivateSentence } from "./content.ts";
+import { codes, discordCode } from "./errors.ts";
+import type { FreshTokens } from "./fresh-tokens.ts";
+import { readMessage, toAttachment, toAuthor, type Names } from "./incoming.ts";
+import { askModal, isAskModal, readAskModal } from "./ask-modal.ts";
+import type { Subjects } from "./subjects.ts";
+
+/** A token works for 15 minutes; the last half minute is left alone. */
+const tokenUsableMs = 14.5 * 60 * 1000;
+const maxChoices = 25;
+const maxChoiceChars = 100;
+
+export interface InteractionOptions {
+  readonly api: DiscordApi;
+  readonly receiver: Receiver;
+  readonly commands: ReadonlyMap<string, Command>;
+  readonly names: (guildId: string | undefined) => Names;
+  readonly subjects: Subjects;
+  readonly freshTokens: FreshTokens;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+type Call = APIApplicationCommandInteraction | APIModalSubmitInteraction;
+
+/** Handles INTERACTION_CREATE: acknowledges within Discord's three seconds, then hands over to the receiver. */
+export function createInteractionHandler(options: InteractionOptions) {
+  const { api, receiver, commands, log, subjects } = options;
+
+  return async function handle(interaction: APIInteraction): Promise<void> {
+    switch (interaction.type) {
+      case InteractionType.ApplicationCommandAutocomplete:
+        return complete(interaction);
+      case InteractionType.ApplicationCommand:
+        if (interaction.data.type === ApplicationCommandType.ChatInput)
+          return slashCommand(interaction as APIChatInputApplicationCommandInteraction);
+        if (interaction.data.type === ApplicationCommandType.Message)
+          return messageCommand(interaction as APIMessageApplicationCommandInteraction);
+        return;
+      case InteractionType.MessageComponent:
+        return click(interaction);
+      case InteractionType.ModalSubmit:
+        return submit(interaction);
+      default:
+        log.debug({ type: interaction.type }, "an interaction of an unknown type");
+    }
+  };
+
+  async function complete(interaction: APIApplicationCommandAutocompleteInteraction): Promise<void> {
+    const focused = interaction.data.options.find((option) => "focused" in option && option.focused);
+    const typed = focused !== undefined && "value" in focused ? String(focused.value) : "";
+    const choices = receiver
+      .suggestModels(typed)
+      .filter((id) => id.length <= maxChoiceChars)
+      .slice(0, maxChoices)
+      .map((id) => ({ name: id, value: id }));
+    await api.respond(interaction.id, interaction.token, {
+      type: ResponseType.ApplicationCommandAutocompleteResult,
+      data: { choices },
+    });
+  }
+
+  async function slashCommand(interaction: APIChatInputApplicationCommandInteraction): Promise<void> {
+    const command = commands.get(interaction.data.name);
+    const given = readOptions(interaction);
+    if (command === undefined) {
+      const problem = new ParleyError("unknown-command", "not among the commands", {
+        detail: {
+          command: interaction.data.name,
+          commands: [...commands.keys()].map((name) => `/${name}`).join(", "),
+        },
+      });
+      return refuse(interaction, problem);
+    }
+    try {
+      parseOptions(command, given);
+    } catch (error) {
+      return refuse(interaction, error);
+    }
+    await run(interaction, command, given);
+  }
+
+  async function messageCommand(interaction: APIMessageApplicationCommandInteraction): Promise<void> {
+    const { name, target_id: targetId, resolved } = interaction.data;
+    const command = [...commands.values()].find((one) => one.messageCommand?.label === name);
+    const target = resolved.messages[targetId];
+    if (command === undefined || target === undefined) {
+      return refuse(
+        interaction,
+        new ParleyError("unknown-command", "no such message command", { detail: { command: name } }),
+      );
+    }
+    const subject = {
+      author: toAuthor(target.author),
+      ...readMessage(target, options.names(interaction.guild_id)),
+    };
+    if (command.messageCommand?.takes === "prompt") {
+      subjects.keep(targetId, subject);
+      await api.respond(interaction.id, interaction.token, {
+        type: ResponseType.Modal,
+        data: askModal(command, { channelId: target.channel_id, messageId: targetId }),
+      });
+      return;
+    }
+    await run(interaction, command, {}, subject);
+  }
+
+  async function submit(interaction: APIModalSubmitInteraction): Promise<void> {
+    if (!isAskModal(interaction.data.custom_id)) return;
+    const asked = readAskModal(interaction);
+    const command = commands.get(asked.command);
+    if (command === undefined || asked.option === undefined) return;
+    const subject = await subjects.find(asked, options.names(interaction.guild_id));
+    if (subject === undefined)
+      return refuse(
+        interaction,
+        new ParleyError("attachment-gone", "the message is gone", { detail: { name: "The message" } }),
+      );
+    await run(interaction, command, { [asked.option]: asked.text }, subject);
+  }
+
+  /** Defers, takes the call in, and tells the person where that fails. */
+  async function run(
+    interaction: Call,
+    command: Command,
+    given: Readonly<Record<string, RawOption>>,
+    subject?: CommandCall["subject"],
+  ): Promise<void> {
+    const isHidden = isPrivate(command, given);
+    try {
+      await api.respond(interaction.id, interaction.token, {
+        type: ResponseType.DeferredChannelMessageWithSource,
+        ...(isHidden ? { data: { flags: MessageFlags.Ephemeral } } : {}),
+      });
+    } catch (error) {
+      const code = discordCode(error);
+      if (code !== codes.alreadyAcknowledged && code !== codes.unknownInteraction) throw error;
+      log.warn(
+        { interaction: interaction.id, err: error },
+        "a command came too late or was answered elsewhere",
+      );
+      return;
+    }
+    const call = toCall(interaction, command, given, isHidden, subject);
+    if (call === undefined) return;
+    try {
+      await receiver.receive(call);
+    } catch (error) {
+      log.error({ key: call.key, err: error }, "a command could not be taken in");
+      await tellPrivately(interaction, toNotice(error));
+    }
+  }
+
+  function toCall(
+    interaction: Call,
+    command: Command,
+    given: Readonly<Record<string, RawOption>>,
+    isHidden: boolean,
+    subject: CommandCall["subject"],
+  ): CommandCall | undefined {
+    const user = interaction.member?.user ?? interaction.user;
+    const { channel } = interaction;
+    if (user === undefined || channel === undefined) return undefined;
+    // Without the guild's or the bot's own installation, only the interaction itself can be answered.
+    const isGuest =
+      interaction.authorizing_integration_owners[ApplicationIntegrationType.GuildInstall] === undefined;
+    const inConversation = !isGuest && (isDirectType(channel.type) || isThreadType(channel.type));
+    const key = `discord:${interaction.id}`;
+    const address: InteractionAddress = {
+      id: interaction.id,
+      applicationId: interaction.application_id,
+      token: interaction.token,
+      expiresAt: options.now() + tokenUsableMs,
+      isPrivate: isHidden,
+      userId: user.id,
+      isGuest,
+      maxFileBytes: interaction.attachment_size_limit,
+    };
+    return {
+      kind: "call",
+      key,
+      platform: "discord",
+      conversationId: inConversation ? conversationIdOf(channel.id) : key,
+      author: toAuthor(user, interaction.member),
+      sentAt: options.now(),
+      address: toReplyAddress({
+        channelId: channel.id,
+        channelType: channel.type,
+        eventId: interaction.id,
+        interaction: address,
+      }),
+      name: command.name,
+      options: given,
+      inConversation,
+      isPrivate: isHidden,
+      ...(subject === undefined ? {} : { subject }),
+    };
+  }
+
+  async function click(interaction: APIMessageComponentInteraction): Promise<void> {
+    const { custom_id: customId } = interaction.data;
+    if (!customId.startsWith(retryPrefix)) return;
+    const token: InteractionToken = { applicationId: interaction.application_id, token: interaction.token };
+    await api.respond(interaction.id, interaction.token, { type: ResponseType.DeferredMessageUpdate });
+    options.freshTokens.add(interaction.message.id, token);
+    let problem: string | undefined;
+    try {
+      const result = await receiver.retry(customId.slice(retryPrefix.length));
+      if (result === "gone") problem = "This cannot be tried again any more. Ask once more, please.";
+    } catch (error) {
+      log.error({ interaction: interaction.id, err: error }, "a turn could not be tried again");
+      problem = toNotice(error);
+    }
+    if (problem === undefined) return;
+    await api.followUp(token, toPrivateSentence(problem));
+  }
+
+  /** Answers an interaction that has not been acknowledged, for its person alone. */
+  async function refuse(interaction: Call, error: unknown): Promise<void> {
+    await api.respond(interaction.id, interaction.token, {
+      type: ResponseType.ChannelMessageWithSource,
+      data: toPrivateSentence(toNotice(error)),
+    });
+  }
+
+  /** After a defer that everyone sees: the placeholder goes, and only the person is told. */
+  async function tellPrivately(interaction: Call, text: string): Promise<void> {
+    const token = { applicationId: interaction.application_id, token: interaction.token };
+    await api.deleteFollowUp(token, "@original");
+    await api.followUp(token, toPrivateSentence(text));
+  }
+}
+
+function readOptions(interaction: APIChatInputApplicationCommandInteraction): Record<string, RawOption> {
+  const { options = [], resolved } = interaction.data;
+  const given: Record<string, RawOption> = {};
+  for (const option of options) {
+    if (option.type === OptionType.Attachment) {
+      const attachment = resolved?.attachments?.[option.value];
+      if (attachment !== undefined) given[option.name] = toAttachment(attachment);
+    } else if ("value" in option) {
+      given[option.name] = option.value;
+    }
+  }
+  return given;
+}

@@ -1,0 +1,127 @@
+/** Wider tables stay as they are written: a code block would wrap and be no table any more. */
+const maxTableColumns = 76;
+
+/**
+ * Standard Markdown as Discord shows it best: tables become aligned code blocks, deep headings bold lines,
+ * pictures links, rules a line. Code fences are left alone.
+ */
+export function toDiscordMarkdown(markdown: string): string {
+  if (!/[|#!\-_*]/.test(markdown)) return markdown;
+  const lines = markdown.split("\n");
+  const shown: string[] = [];
+  let fence: string | undefined;
+  for (let index = 0; index < lines.length; index += 1) {
+    const line = lines[index] ?? "";
+    fence = fenceAfter(line, fence);
+    if (fence !== undefined || isFence(line)) {
+      shown.push(line);
+      continue;
+    }
+    const table = readTable(lines, index);
+    if (table === undefined) {
+      shown.push(toDiscordLine(line));
+      continue;
+    }
+    index += table.lineCount - 1;
+    const drawn = drawTable(table.rows);
+    shown.push(...(drawn ?? lines.slice(index - table.lineCount + 1, index + 1)));
+  }
+  return shown.join("\n");
+}
+
+/** Closes a code fence that is still open at the end, so that what is written below stands outside of it. */
+export function closeFence(markdown: string): string {
+  let fence: string | undefined;
+  for (const line of markdown.split("\n")) fence = fenceAfter(line, fence);
+  return fence === undefined ? markdown : `${markdown}\n${fence}`;
+}
+
+const fencePattern = /^\s{0,3}(`{3,}|~{3,})(.*)$/;
+
+function isFence(line: string): boolean {
+  return fencePattern.test(line);
+}
+
+/** The fence that is open after a line, given the one open before it. */
+function fenceAfter(line: string, open: string | undefined): string | undefined {
+  const found = fencePattern.exec(line);
+  if (found === null) return open;
+  const [, marks = "", rest = ""] = found;
+  if (open === undefined) return marks.startsWith("`") && rest.includes("`") ? undefined : marks;
+  return marks.startsWith(open) && rest.trim() === "" ? undefined : open;
+}
+
+function toDiscordLine(line: string): string {
+  const heading = /^\s{0,3}#{4,6}\s+(.*?)\s*#*$/.exec(line);
+  if (heading !== null) return `**${(heading[1] ?? "").replaceAll("**", "")}**`;
+  if (/^\s{0,3}([-*_])(?:\s*\1){2,}\s*$/.test(line)) return "──────────";
+  return line.replaceAll(/!\[([^\]]*)\]\((https?:\/\/[^)\s]+)[^)]*\)/g, (_whole, alt: string, url: string) =>
+    alt === "" ? `<${url}>` : `[${alt}](${url})`,
+  );
+}
+
+interface Table {
+  readonly rows: readonly (readonly string[])[];
+  readonly lineCount: number;
+}
+
+/** The table that starts at a line: a head, a line of dashes, rows. */
+function readTable(lines: readonly string[], start: number): Table | undefined {
+  const head = lines[start] ?? "";
+  const rule = lines[start + 1] ?? "";
+  if (!head.includes("|") || !/^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/.test(rule) || !rule.includes("-"))
+    return undefined;
+  const headCells = cellsOf(head);
+  if (cellsOf(rule).length !== headCells.length || headCells.length < 2) return undefined;
+  const rows = [headCells];
+  let index = start + 2;
+  while (index < lines.length && (lines[index] ?? "").includes("|")) {
+    const cells = cellsOf(lines[index] ?? "");
+    rows.push(headCells.map((_cell, column) => cells[column] ?? ""));
+    index += 1;
+  }
+  return { rows, lineCount: index - start };
+}
+
+function cellsOf(line: string): string[] {
+  return line
+    .trim()
+    .replace(/^\|/, "")
+    .replace(/(?<!\\)\|$/, "")
+    .split(/(?<!\\)\|/)
+    .map((cell) =>
+      cell
+        .trim()
+        .replaceAll(String.raw`\|`, "|")
+        .replaceAll(/\*\*|`/g, ""),
+    );
+}
+
+function drawTable(rows: Table["rows"]): string[] | undefined {
+  const widths = (rows[0] ?? []).map((_cell, column) =>
+    Math.max(...rows.map((row) => widthOf(row[column] ?? "")), 3),
+  );
+  const total = widths.reduce((sum, width) => sum + width + 2, -2);
+  if (total > maxTableColumns) return undefined;
+  const draw = (row: readonly string[]): string =>
+    row
+      .map((cell, column) => cell + " ".repeat(Math.max(0, (widths[column] ?? 0) - widthOf(cell))))
+      .join("  ")
+      .trimEnd();
+  const [head = [], ...body] = rows;
+  return ["```", draw(head), widths.map((width) => "-".repeat(width)).join("  "), ...body.map(draw), "```"];
+}
+
+/** Columns of a text in a fixed-width font: East Asian wide letters and emoji take two. */
+function widthOf(text: string): number {
+  let width = 0;
+  for (const { segment } of new Intl.Segmenter(undefined, { granularity: "grapheme" }).segment(text)) {
+    width +=
+      /[\u1100-\u115F\u2E80-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFF60\uFFE0-\uFFE6]|\p{Emoji_Presentation}/u.test(
+        segment,
+      )
+        ? 2
+        : 1;
+  }
+  return width;
+}

@@ -1,0 +1,139 @@
+import type { APIInteraction } from "discord.js";
+import type { Command } from "../../assistant/commands.ts";
+import type { Log, Platform, PlatformHealth, Receiver } from "../../assistant/types.ts";
+import { createEditingReply } from "../editing-reply.ts";
+import { fromReplyAddress, toReplyAddress } from "./address.ts";
+import { createDiscordApi, publicApiUrl } from "./api.ts";
+import { registerCommands } from "./commands.ts";
+import { connect, type Connection } from "./connection.ts";
+import { createAttachmentDownload } from "./download.ts";
+import { createFreshTokens } from "./fresh-tokens.ts";
+import type { Names } from "./incoming.ts";
+import { createInteractionHandler } from "./interactions.ts";
+import { createMessageIntake, type MessageIntake } from "./messages.ts";
+import { createPlaces } from "./places.ts";
+import { createDiscordTarget } from "./reply.ts";
+import { createSubjects } from "./subjects.ts";
+import { createThreads } from "./threads.ts";
+
+export interface DiscordOptions {
+  readonly token: string;
+  /** Default `https://discord.com/api`. Its host is also trusted for attachments. */
+  readonly apiUrl?: string;
+  readonly commands: ReadonlyMap<string, Command>;
+  readonly log: Log;
+  /** Unix milliseconds. Default: the system's clock. */
+  readonly now?: () => number;
+}
+
+/** Discord as a {@link Platform}. @see docs/discord.md */
+export function createDiscordPlatform(options: DiscordOptions): Platform {
+  const { commands, log } = options;
+  const apiUrl = (options.apiUrl ?? publicApiUrl).replace(/\/+$/, "");
+  const now = options.now ?? Date.now;
+  const api = createDiscordApi({ token: options.token, apiUrl });
+  const threads = createThreads(api, log);
+  const freshTokens = createFreshTokens(now);
+  const subjects = createSubjects(api);
+  const downloads = createAttachmentDownload(api, apiUrl);
+  let connection: Connection | undefined;
+  let messages: MessageIntake | undefined;
+  let state: PlatformHealth = { state: "connecting" };
+  let isStopping = false;
+  let registration: Promise<void> = Promise.resolve();
+  const handling = new Set<Promise<void>>();
+
+  const places = createPlaces(api, (id) => connection?.client.channels.cache.get(id)?.type);
+
+  function names(guildId: string | undefined): Names {
+    const client = connection?.client;
+    const guild = guildId === undefined ? undefined : client?.guilds.cache.get(guildId);
+    const botId = connection?.identity.botId ?? "";
+    return {
+      botId,
+      botName: connection?.identity.botName ?? "bot",
+      botRoleId: guild?.roles.cache.find((role) => role.tags?.botId === botId)?.id,
+      roleName: (id) => guild?.roles.cache.get(id)?.name,
+      channelName(id) {
+        const channel = client?.channels.cache.get(id);
+        return channel !== undefined && "name" in channel ? (channel.name ?? undefined) : undefined;
+      },
+    };
+  }
+
+  function track(work: Promise<void>, interaction: APIInteraction): void {
+    const tracked = work
+      .catch((error: unknown) =>
+        log.error({ interaction: interaction.id, err: error }, "an interaction was not handled"),
+      )
+      .finally(() => handling.delete(tracked));
+    handling.add(tracked);
+  }
+
+  async function start(receiver: Receiver): Promise<void> {
+    messages = createMessageIntake({ api, receiver, places, names, log });
+    const handle = createInteractionHandler({
+      api,
+      receiver,
+      commands,
+      names,
+      subjects,
+      freshTokens,
+      now,
+      log,
+    });
+    // Events that come before `connect` has resolved wait until the bot knows who it is.
+    const early: (() => void)[] = [];
+    const once = (take: () => void): void => {
+      if (isStopping) return;
+      if (connection === undefined) early.push(take);
+      else take();
+    };
+    try {
+      connection = await connect({
+        token: options.token,
+        apiUrl,
+        log,
+        events: {
+          message: (message) => once(() => messages?.take(message)),
+          interaction: (interaction) => once(() => track(handle(interaction), interaction)),
+          channelChanged: (channelId) => places.forget(channelId),
+        },
+      });
+    } catch (error) {
+      state = { state: "failed", detail: error instanceof Error ? error.message : "could not connect" };
+      throw error;
+    }
+    for (const take of early) take();
+    registration = registerCommands(api, connection.identity.applicationId, commands.values(), log).catch(
+      (error: unknown) => log.error({ err: error }, "the commands could not be registered"),
+    );
+  }
+
+  return {
+    id: "discord",
+    start,
+    openReply(given, hooks) {
+      const address = fromReplyAddress(given);
+      return createEditingReply({
+        target: createDiscordTarget({ api, address, threads, freshTokens, log, now }),
+        savedRefs: address.messages ?? [],
+        saveRefs: (refs) => hooks.saveAddress(toReplyAddress({ ...address, messages: refs })),
+        log,
+        // A deferred command shows "thinking…" by itself until the first edit.
+        firstMessageIsShown: address.interaction !== undefined && (address.messages ?? []).length === 0,
+      });
+    },
+    openThread: (address, { title }) => threads.open(fromReplyAddress(address), title),
+    download: (attachment, limits) => downloads.download(attachment, limits),
+    health: () => connection?.health() ?? state,
+    async stop() {
+      isStopping = true;
+      await messages?.idle();
+      await Promise.all(handling);
+      await registration;
+      await downloads.close();
+      await connection?.close();
+    },
+  };
+}

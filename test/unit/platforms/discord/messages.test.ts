@@ -1,0 +1,204 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ParleyError } from "../../../../src/assistant/errors.ts";
+import { fixture } from "../../../fixtures/fixtures.ts";
+import { until } from "../../../simulators/discord/until.ts";
+import { startHarness, type Harness } from "./harness.ts";
+
+describe("messages", () => {
+  let harness: Harness;
+  beforeEach(async () => {
+    harness = await startHarness();
+  });
+  afterEach(() => harness.close());
+
+  const received = (count: number) =>
+    until(() => harness.receiver.events.length >= count && harness.receiver.events, {
+      explain: () => ({ events: harness.receiver.events, log: harness.lines }),
+    });
+
+  test("a direct message is a turn of the direct message's conversation", async () => {
+    const { simulator } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    const message = ada.sends({ channel: direct, text: "Hello there" });
+    const [event] = await received(1);
+    expect(event).toMatchObject({
+      kind: "message",
+      key: `discord:${message.id}`,
+      platform: "discord",
+      conversationId: `discord:${direct.id}`,
+      author: { id: `discord:${ada.id}`, name: "Ada" },
+      text: "Hello there",
+      attachments: [],
+    });
+  });
+
+  test("in a channel only a mention is a turn, of the conversation of the thread to come", async () => {
+    const { simulator, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const general = simulator.channel("general");
+    ada.sends({ channel: general, text: "not for the bot" });
+    const message = ada.sends({ channel: general, text: "what is this?", mentionBot: true });
+    await received(1);
+    expect(receiver.events).toHaveLength(1);
+    expect(receiver.events[0]).toMatchObject({
+      conversationId: `discord:${message.id}`,
+      text: "what is this?",
+      address: { channelId: general.id, replyTo: message.id, thread: { title: "what is this?" } },
+    });
+  });
+
+  test("other bots and webhooks are never heard, in direct messages and mentions neither", async () => {
+    const { simulator, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const general = simulator.channel("general");
+    simulator.otherBotSends({ channel: general, text: `<@${simulator.botId}> hi` });
+    simulator.otherBotSends({ channel: general, text: `<@${simulator.botId}> hi`, isWebhook: true });
+    ada.sends({ channel: general, text: "hi", mentionBot: true });
+    await received(1);
+    expect(receiver.events.map((event) => event.author.name)).toEqual(["Ada"]);
+  });
+
+  test("in a thread that is known every message is a turn, in order; in another none", async () => {
+    const { simulator, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const general = simulator.channel("general");
+    const first = ada.sends({ channel: general, text: "begin", mentionBot: true });
+    await received(1);
+    const opened = await harness.platform.openThread(receiver.events[0]!.address, { title: "begin" });
+    expect(opened.conversationId).toBe(`discord:${first.id}`);
+    for (const text of ["one", "two", "three"]) ada.sends({ channel: { id: first.id }, text });
+    await received(4);
+    expect(receiver.events.map((event) => event.kind === "message" && event.text)).toEqual([
+      "begin",
+      "one",
+      "two",
+      "three",
+    ]);
+  });
+
+  test("a thread the bot opened is its own even when nobody remembers the conversation", async () => {
+    const { simulator, platform, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const general = simulator.channel("general");
+    const message = ada.sends({ channel: general, text: "a note among people" });
+    await platform.openThread({ channelId: general.id, channelType: 0, replyTo: message.id }, { title: "x" });
+    ada.sends({ channel: { id: message.id }, text: "and here?" });
+    const [event] = await received(1);
+    expect(event).toMatchObject({ text: "and here?", conversationId: `discord:${message.id}` });
+    expect(receiver.events).toHaveLength(1);
+  });
+
+  test("mentions, channels, emoji and times become plain words", async () => {
+    const { simulator } = harness;
+    const ada = simulator.person("Ada");
+    const bob = simulator.person("Bob");
+    const direct = simulator.directMessages(ada);
+    ada.sends({
+      channel: direct,
+      text: `<@${bob.id}> said <:party:123456789012345678> at <t:0:R>, see </ask:123456789012345678>`,
+    });
+    const [event] = await received(1);
+    expect(event).toMatchObject({ text: "@Bob said :party: at 1970-01-01T00:00:00.000Z, see /ask" });
+  });
+
+  test("what a mention replies to comes along, with its files", async () => {
+    const { simulator } = harness;
+    const ada = simulator.person("Ada");
+    const bob = simulator.person("Bob");
+    const general = simulator.channel("general");
+    const picture = bob.sends({
+      channel: general,
+      text: "my drawing",
+      files: [{ name: "picture.png", bytes: await fixture("picture.png") }],
+    });
+    ada.sends({ channel: general, text: "what is it?", mentionBot: true, replyTo: picture });
+    const [event] = await received(1);
+    expect(event).toMatchObject({
+      text: "> Bob wrote:\n> my drawing\n\nwhat is it?",
+      attachments: [{ name: "picture.png", mediaType: "image/png" }],
+    });
+  });
+
+  test("a voice message carries its length, and its bytes come from Discord's own host", async () => {
+    const { simulator, platform } = harness;
+    const ada = simulator.person("Ada");
+    const bytes = await fixture("voice.ogg");
+    const direct = simulator.directMessages(ada);
+    ada.sends({ channel: direct, files: [{ name: "voice-message.ogg", bytes, voiceSecs: 2.5 }] });
+    const [event] = await received(1);
+    if (event?.kind !== "message") throw new Error("no message");
+    const attachment = event.attachments[0]!;
+    expect(attachment).toMatchObject({ name: "voice-message.ogg", mediaType: "audio/ogg", durationMs: 2500 });
+    const signal = AbortSignal.timeout(5000);
+    const read = await platform.download(attachment, { maxBytes: 1e6, signal });
+    expect(Buffer.from(read).equals(Buffer.from(bytes))).toBe(true);
+    // Two days later its address has run out; the message, read again, has a new one.
+    simulator.advance(48 * 3600 * 1000);
+    await expect(platform.download(attachment, { maxBytes: 1e6, signal })).resolves.toHaveLength(
+      bytes.length,
+    );
+    await expect(platform.download(attachment, { maxBytes: 10, signal })).rejects.toMatchObject({
+      code: "attachment-too-large",
+    });
+  });
+
+  test("a file at another host is not fetched", async () => {
+    const { platform } = harness;
+    const attachment = { id: "1", name: "x", source: { url: "https://example.com/x.png" } };
+    const signal = AbortSignal.timeout(5000);
+    await expect(platform.download(attachment, { maxBytes: 10, signal })).rejects.toMatchObject({
+      code: "attachment-blocked",
+    });
+  });
+
+  test("when a message cannot be kept, the person is told", async () => {
+    const { simulator, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    receiver.refusal = new ParleyError("store-unavailable", "down");
+    const message = ada.sends({ channel: direct, text: "hello" });
+    const [told] = await until(() => direct.fromBot().length > 0 && direct.fromBot());
+    expect(told?.text).toContain("store");
+    expect(told?.replyTo).toBe(message.id);
+  });
+
+  test("a delivery that comes twice is passed on twice under the same key", async () => {
+    const { simulator, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    const message = ada.sends({ channel: direct, text: "hello" });
+    simulator.redeliver(message);
+    ada.sends({ channel: direct, text: "second" });
+    await received(2);
+    expect(receiver.events.map((event) => event.kind === "message" && event.text)).toEqual([
+      "hello",
+      "second",
+    ]);
+  });
+});
+
+describe("without the Message Content Intent", () => {
+  test("the bot connects all the same, says so, and hears mentions and direct messages", async () => {
+    const harness = await startHarness({ messageContentAllowed: false });
+    try {
+      const { simulator, receiver, platform } = harness;
+      expect(platform.health()).toEqual({
+        state: "ready",
+        detail: "without message contents: the Message Content Intent is off",
+      });
+      expect(harness.lines.some((line) => line.message.includes("Message Content Intent"))).toBe(true);
+      const ada = simulator.person("Ada");
+      const general = simulator.channel("general");
+      ada.sends({ channel: general, text: "do you hear me?", mentionBot: true });
+      ada.sends({ channel: simulator.directMessages(ada), text: "and here?" });
+      await until(() => receiver.events.length === 2);
+      expect(receiver.events.map((event) => event.kind === "message" && event.text).sort()).toEqual([
+        "and here?",
+        "do you hear me?",
+      ]);
+    } finally {
+      await harness.close();
+    }
+  });
+});
