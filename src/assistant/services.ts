@@ -31,6 +31,8 @@ export interface CommandServices {
     readonly message?: string | undefined;
     readonly model?: string | undefined;
   }): Promise<OpenedThread>;
+  /** From here on models are sent nothing of what was said before; people still see it. False: nothing was. */
+  reset(): Promise<boolean>;
   /** A finished text, Markdown. People see it again in the history; models are never sent it. */
   say(markdown: string): Promise<void>;
   /** The gateway's list, and the model taken for each operation when nobody names one (where one can do it). */

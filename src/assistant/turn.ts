@@ -185,12 +185,9 @@ async function ask(room: TurnRoom, turn: Turn, asking: Asking): Promise<AnswerEn
     conversations.settings(turn.conversationId),
     conversations.recent(turn.conversationId, { maxMessages: maxHistory + 1 }),
   ]);
-  if (settings.title === undefined) {
-    await conversations.saveSettings(turn.conversationId, { title: toTitle(textOf(asking.said.parts)) });
-  }
   const model = await room.models.choose("chat", turn.model ?? settings.model, turn.signal);
   const known = room.models.find(model);
-  const history = upToTurn(withoutRetriedAttempts(log), asking.said.stored);
+  const history = upToTurn(withoutRetriedAttempts(afterReset(log, settings.resetAfter)), asking.said.stored);
   const run = async (shrink: number): Promise<AnswerEnd> => {
     const context = await buildContext({
       history: history.slice(-maxHistory),
@@ -234,6 +231,11 @@ async function ask(room: TurnRoom, turn: Turn, asking: Asking): Promise<AnswerEn
     if (!isParleyError(error, "gateway-context-length") || asking.soFar.text !== "") throw error;
     return await run(0.4);
   }
+}
+
+/** What was said since `/reset`; where that lies further back than the log at hand, all of it. */
+function afterReset(log: readonly StoredMessage[], resetAfter: string | undefined): readonly StoredMessage[] {
+  return log.slice(log.findIndex((message) => message.id === resetAfter) + 1);
 }
 
 /** The log up to this turn's own messages: what was said after them belongs to the next turn. */

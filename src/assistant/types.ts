@@ -256,6 +256,8 @@ export interface ConversationSummary {
 export interface ConversationSettings {
   readonly title?: string;
   readonly model?: string;
+  /** Id of the last message before `/reset`: models are sent only what comes after it. */
+  readonly resetAfter?: string;
 }
 
 /**

@@ -104,7 +104,7 @@ describe("the other commands", () => {
   it("--check-config starts nothing", async () => {
     const parley = await start({ args: ["--check-config"] });
     expect(await parley.ended).toBe(0);
-    expect(parley.output()).toBe("The settings are right; 5 commands.\n");
+    expect(parley.output()).toBe("The settings are right; 6 commands.\n");
   });
 
   it("gateway serves the embedded gateway alone, with the key asked for", async () => {
@@ -131,6 +131,7 @@ describe("the other commands", () => {
       "/p-chat",
       "/p-imagine",
       "/p-models",
+      "/p-reset",
       "/p-transcribe",
     ]);
   });

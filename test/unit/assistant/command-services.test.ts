@@ -90,6 +90,24 @@ describe("a command", () => {
     expect(said(world.gateway.requests.at(-1))).toContain("user: let us talk");
   });
 
+  it("/reset hides what was said from the model, not from people", async () => {
+    await world.assistant.receive(message("my name is Ada"));
+    await settled();
+    await world.assistant.receive(message("/reset"));
+    await settled();
+    await world.assistant.receive(message("who am I?"));
+    await settled();
+    expect(said(world.gateway.requests.at(-1))).toEqual(["system: Be brief.", "user: who am I?"]);
+    expect(world.platform.replies.at(-1)?.notices).toEqual([]);
+    expect(await world.assistant.history("fake:c1", { maxMessages: 20 })).toHaveLength(6);
+  });
+
+  it("/reset outside a conversation says where it works", async () => {
+    await world.assistant.receive(call("reset", {}));
+    await settled();
+    expect(world.platform.replies[0]?.failure?.text).toContain("inside a thread or direct message");
+  });
+
   it("/models lists and searches", async () => {
     await world.assistant.receive(call("models", { search: "LIST" }));
     await settled();

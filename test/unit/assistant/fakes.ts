@@ -25,6 +25,7 @@ import ask from "../../../commands/ask.ts";
 import chat from "../../../commands/chat.ts";
 import imagine from "../../../commands/imagine.ts";
 import models from "../../../commands/models.ts";
+import reset from "../../../commands/reset.ts";
 import transcribe from "../../../commands/transcribe.ts";
 
 export const silentLog: Log = {
@@ -206,7 +207,7 @@ export interface World {
   close(): Promise<void>;
 }
 
-export const commandSet = createCommandSet([ask, chat, imagine, models, transcribe]);
+export const commandSet = createCommandSet([ask, chat, imagine, models, reset, transcribe]);
 
 /** The real assistant on a real store, between a fake platform and a fake gateway. */
 export async function createWorld(
