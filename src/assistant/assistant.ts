@@ -4,6 +4,7 @@ import { createTokenFactors } from "./context-window.ts";
 import { isParleyError, ParleyError } from "./errors.ts";
 import { createModelChoice, suggestModels, type ModelSettings } from "./model-choice.ts";
 import { isWorthRetrying, toNotice } from "./notices.ts";
+import { createRecovery, type Waiting } from "./recovery.ts";
 import { estimatePartsTokens, messageIds, textOf, withoutRetriedAttempts } from "./stored-messages.ts";
 import { runTurn, type TurnOutcome, type TurnRoom } from "./turn.ts";
 import { toCallIfWritten } from "./written-command.ts";
@@ -13,7 +14,6 @@ import type {
   Conversations,
   Gateway,
   Inbox,
-  InboxEntry,
   IncomingEvent,
   IncomingMessage,
   Log,
@@ -24,11 +24,6 @@ import type {
   ReplyAddress,
   TurnProgress,
 } from "./types.ts";
-
-/** An event this much older than the start that finds it is not answered late unasked, in milliseconds. */
-const tooOldMs = 60 * 60_000;
-/** A turn that ended its process this often is not started again by itself. */
-const maxAttempts = 4;
 
 export interface AssistantOptions {
   readonly gateway: Gateway;
@@ -56,14 +51,6 @@ export interface Assistant extends Receiver {
    * takes them up. Resolves to how many were broken off.
    */
   stop(options: { readonly deadlineMs: number }): Promise<number>;
-}
-
-/** A turn that waits: its event, and how far an earlier run had come. */
-interface Waiting {
-  readonly event: IncomingEvent;
-  readonly progress: TurnProgress | undefined;
-  /** The other events answered by the same reply, on a recovered burst. */
-  readonly others: readonly IncomingMessage[];
 }
 
 /** What the product does: takes events in durably, answers each once, in order. @see docs/architecture.md */
@@ -168,7 +155,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     const address = first.progress?.address ?? last.address;
     const save = (grown: ReplyAddress) => inbox.saveTurn({ keys, address: grown, attempts: attempt });
     // A fresh single turn is recorded with its placeholder; what a crash must not forget is recorded before.
-    if (attempt > 1 || keys.length > 1) await save(address);
+    if (first.progress !== undefined || keys.length > 1) await save(address);
     const reply = platform.openReply(address, { saveAddress: save });
     const startedAt = performance.now();
     let outcome: TurnOutcome | "shown" | "left-open";
@@ -290,52 +277,6 @@ export function createAssistant(options: AssistantOptions): Assistant {
     return "failed";
   }
 
-  async function recover(platformId: string): Promise<number> {
-    const open = (await inbox.listOpen()).filter(
-      (entry) => entry.event.platform === platformId && !inHand.has(entry.event.key),
-    );
-    const byKey = new Map(open.map((entry) => [entry.event.key, entry]));
-    const joined = new Set(open.flatMap((entry) => entry.turn?.keys.slice(1) ?? []));
-    let taken = 0;
-    for (const entry of open) {
-      if (joined.has(entry.event.key)) continue;
-      taken++;
-      await takeUp(entry, byKey);
-    }
-    return taken;
-  }
-
-  async function takeUp(entry: InboxEntry, byKey: ReadonlyMap<string, InboxEntry>): Promise<void> {
-    const { event, turn } = entry;
-    const others = (turn?.keys.slice(1) ?? []).flatMap((key) => {
-      const other = byKey.get(key)?.event;
-      return other?.kind === "message" ? [other] : [];
-    });
-    const progress: TurnProgress = turn ?? { keys: [event.key], address: event.address, attempts: 0 };
-    const isTooOld = options.now() - entry.acceptedAt > tooOldMs;
-    if (!isTooOld && progress.attempts < maxAttempts) {
-      enqueue({ event, progress, others });
-      return;
-    }
-    await seal(event, progress);
-  }
-
-  /** Ends a reply that will not be answered by itself any more, with a Retry button. */
-  async function seal(event: IncomingEvent, progress: TurnProgress): Promise<void> {
-    const platform = platforms.get(event.platform);
-    if (platform === undefined) return;
-    try {
-      const reply = platform.openReply(progress.address, {
-        saveAddress: (address) => inbox.saveTurn({ ...progress, address }),
-      });
-      await reply.show();
-      await reply.fail({ text: toNotice(new ParleyError("too-old", "sealed")), retryKey: event.key });
-    } catch (error) {
-      log.warn({ key: event.key, err: error }, "a reply that is too old could not be sealed");
-    }
-    await inbox.close(progress.keys);
-  }
-
   async function retry(retryKey: string): Promise<"accepted" | "gone"> {
     if (isStopping) throw new ParleyError("stopping", "the process is stopping");
     if (inHand.has(retryKey)) return "accepted";
@@ -373,7 +314,14 @@ export function createAssistant(options: AssistantOptions): Assistant {
 
   return {
     receive,
-    recover,
+    recover: createRecovery({
+      inbox,
+      platforms,
+      log,
+      now: options.now,
+      isInHand: (key) => inHand.has(key),
+      enqueue,
+    }),
     retry,
     stop,
     addPlatform(platform) {

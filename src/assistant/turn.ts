@@ -4,13 +4,7 @@ import { budgetFor, buildContext, type createTokenFactors } from "./context-wind
 import { isParleyError } from "./errors.ts";
 import type { ModelChoice } from "./model-choice.ts";
 import { endedEarlyNotice, isWorthRetrying, toNotice, unreadNotice } from "./notices.ts";
-import {
-  estimatePartsTokens,
-  messageIds,
-  textOf,
-  toTitle,
-  withoutRetriedAttempts,
-} from "./stored-messages.ts";
+import { estimatePartsTokens, messageIds, textOf, withoutRetriedAttempts } from "./stored-messages.ts";
 import type {
   Conversations,
   Gateway,

@@ -1,0 +1,88 @@
+import { ParleyError } from "./errors.ts";
+import { toNotice } from "./notices.ts";
+import type {
+  Inbox,
+  InboxEntry,
+  IncomingEvent,
+  IncomingMessage,
+  Log,
+  Platform,
+  TurnProgress,
+} from "./types.ts";
+
+/** An event this much older than the start that finds it is not answered late unasked, in milliseconds. */
+const tooOldMs = 60 * 60_000;
+/** A turn that ended its process this often is not started again by itself. */
+const maxAttempts = 4;
+
+/** A turn that waits: its event, and how far an earlier run had come. */
+export interface Waiting {
+  readonly event: IncomingEvent;
+  readonly progress: TurnProgress | undefined;
+  /** The other events answered by the same reply, on a recovered burst. */
+  readonly others: readonly IncomingMessage[];
+}
+
+export interface RecoveryOptions {
+  readonly inbox: Inbox;
+  readonly platforms: ReadonlyMap<string, Platform>;
+  readonly log: Log;
+  readonly now: () => number;
+  /** Whether this process is already at it. */
+  readonly isInHand: (key: string) => boolean;
+  readonly enqueue: (turn: Waiting) => void;
+}
+
+/**
+ * Takes up what was accepted and not answered, by this process's earlier run or by another one: runs it again,
+ * or, where it is too old or has ended its process too often, seals its reply with a Retry. Answers how many.
+ */
+export function createRecovery(options: RecoveryOptions): (platformId: string) => Promise<number> {
+  const { inbox, platforms, log, now, isInHand, enqueue } = options;
+
+  async function takeUp(entry: InboxEntry, byKey: ReadonlyMap<string, InboxEntry>): Promise<void> {
+    const { event, turn } = entry;
+    const others = (turn?.keys.slice(1) ?? []).flatMap((key) => {
+      const other = byKey.get(key)?.event;
+      return other?.kind === "message" ? [other] : [];
+    });
+    const progress: TurnProgress = turn ?? { keys: [event.key], address: event.address, attempts: 0 };
+    const isTooOld = now() - entry.acceptedAt > tooOldMs;
+    if (!isTooOld && progress.attempts < maxAttempts) {
+      enqueue({ event, progress, others });
+      return;
+    }
+    await seal(event, progress);
+  }
+
+  /** Ends a reply that will not be answered by itself any more, with a Retry button. */
+  async function seal(event: IncomingEvent, progress: TurnProgress): Promise<void> {
+    const platform = platforms.get(event.platform);
+    if (platform === undefined) return;
+    try {
+      const reply = platform.openReply(progress.address, {
+        saveAddress: (address) => inbox.saveTurn({ ...progress, address }),
+      });
+      await reply.show();
+      await reply.fail({ text: toNotice(new ParleyError("too-old", "sealed")), retryKey: event.key });
+    } catch (error) {
+      log.warn({ key: event.key, err: error }, "a reply that is too old could not be sealed");
+    }
+    await inbox.close(progress.keys);
+  }
+
+  return async function recover(platformId: string): Promise<number> {
+    const open = (await inbox.listOpen()).filter(
+      (entry) => entry.event.platform === platformId && !isInHand(entry.event.key),
+    );
+    const byKey = new Map(open.map((entry) => [entry.event.key, entry]));
+    const joined = new Set(open.flatMap((entry) => entry.turn?.keys.slice(1) ?? []));
+    let taken = 0;
+    for (const entry of open) {
+      if (joined.has(entry.event.key)) continue;
+      taken++;
+      await takeUp(entry, byKey);
+    }
+    return taken;
+  };
+}
