@@ -15,7 +15,7 @@ export async function draw(room: TurnRoom, run: CallRun, request: DrawRequest, l
   reply.status(request.image === undefined ? "Drawing" : "Changing the picture");
   const source = request.image === undefined ? undefined : await readImage(room, run, request.image);
   await keepQuestion(room, run, [
-    { kind: "text", text: request.prompt },
+    { kind: "text", text: `/${run.call.name} ${request.prompt}` },
     ...(source === undefined ? [] : [source]),
   ]);
   const drawn =
