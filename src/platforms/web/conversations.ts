@@ -45,7 +45,9 @@ function settleItems(feed: Feed, stored: readonly ItemView[]): void {
   for (const [index, item] of stored.entries()) {
     const live = feed.get(item.id) ?? (feed.isTold(item.id) ? undefined : nameless(feed, item, storedIds));
     if (live !== undefined) {
-      if (!isRunning(live)) feed.settle(live.id, item);
+      // What was typed stays as it was typed; the history keeps a command's words without the command.
+      const isCommand = item.role === "user" && live.text.startsWith("/");
+      if (!isRunning(live)) feed.settle(live.id, isCommand ? { ...item, text: live.text } : item);
     } else if (!feed.isTold(item.id) && item.createdAt >= oldestLive - 60_000) {
       const next = stored.slice(index + 1).find((later) => feed.isTold(later.id));
       feed.insert(item, next?.id ?? feed.items().find((other) => isRunning(other))?.id);

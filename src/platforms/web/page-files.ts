@@ -53,7 +53,9 @@ export function createPageFiles() {
   function load(address: string, url: URL): PageFile {
     const isDocument = url.pathname.endsWith(".html");
     const raw = readFileSync(url);
-    const bytes = isDocument ? Buffer.from(raw.toString("utf8").replace("{{import-map}}", importMap)) : raw;
+    const bytes = isDocument
+      ? Buffer.from(raw.toString("utf8").replace(/\s*\{\{import-map\}\}\s*/, importMap))
+      : raw;
     const headers = {
       "Content-Type": mediaTypes[extname(url.pathname)] ?? "text/javascript; charset=utf-8",
       "Cache-Control": isDocument ? "no-store" : "no-cache",

@@ -7,6 +7,10 @@ const tags =
   "p br hr h3 h4 h5 h6 strong b em i del s u sub sup mark kbd code pre samp blockquote ul ol li a table thead tbody tfoot tr th td caption details summary dl dt dd abbr span div";
 const attributes = ["href", "title", "start", "align", "colspan", "rowspan", "class", "open"];
 
+/** An escaped tag, opening or closing, that may be one. */
+const bareTag =
+  /&#60;(\/?(?:br|hr|b|i|em|strong|u|s|del|sub|sup|mark|kbd|code|details|summary))\s*\/?&#62;/gi;
+
 const marked = new Marked({
   gfm: true,
   breaks: true,
@@ -20,6 +24,10 @@ const marked = new Marked({
     image({ href, text }) {
       return `<a href="${escape(href)}">${escape(imageWords(href, text))}</a>`;
     },
+    // Raw HTML is shown as it was written, except for a few tags without attributes.
+    html({ text }) {
+      return escape(text).replace(bareTag, "<$1>");
+    },
     checkbox({ checked }) {
       return checked ? "☑ " : "☐ ";
     },
@@ -27,14 +35,6 @@ const marked = new Marked({
 });
 
 const purifier = DOMPurify(window);
-purifier.addHook("uponSanitizeElement", (node) => {
-  if (!(node instanceof HTMLImageElement)) return;
-  const source = node.getAttribute("src") ?? "";
-  const link = document.createElement("a");
-  link.textContent = imageWords(source, node.getAttribute("alt") ?? "");
-  if (isOutside(source)) setLink(link, source);
-  node.before(link);
-});
 purifier.addHook("afterSanitizeAttributes", (node) => {
   if (
     node.hasAttribute("class") &&

@@ -99,7 +99,6 @@ export function RecorderBar({ onDone, onCancel, onProblem }) {
         }
         recording.current = started;
         setOn(true);
-        doneButton.current?.focus();
       },
       (/** @type {Error} */ error) => {
         isOver.current = true;
@@ -125,6 +124,10 @@ export function RecorderBar({ onDone, onCancel, onProblem }) {
       }
     };
   }, []);
+
+  useEffect(() => {
+    if (isOn) doneButton.current?.focus();
+  }, [isOn]);
 
   const seconds = Math.floor(elapsedMs / 1000);
   const clock = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;

@@ -19,6 +19,7 @@ const nearPx = 60;
 export function ThreadView({ thread, empty, onEarlier, onEnlarge, onRetry }) {
   const scroller = useRef(/** @type {HTMLDivElement | null} */ (null));
   const isAtEnd = useRef(true);
+  const lastTop = useRef(0);
   const [isAway, setAway] = useState(false);
   const count = thread.items.length;
   const ownCount = thread.items.filter((item) => item.role === "user").length;
@@ -31,7 +32,11 @@ export function ThreadView({ thread, empty, onEarlier, onEnlarge, onRetry }) {
   const onScroll = () => {
     const element = scroller.current;
     if (element === null) return;
-    isAtEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < nearPx;
+    const isNear = element.scrollHeight - element.scrollTop - element.clientHeight < nearPx;
+    // Only a person scrolls upwards; an answer that grows faster than it is followed must not count as that.
+    if (isNear) isAtEnd.current = true;
+    else if (element.scrollTop < lastTop.current) isAtEnd.current = false;
+    lastTop.current = element.scrollTop;
     setAway(!isAtEnd.current);
   };
 

@@ -58,11 +58,10 @@ export function Banner({ banner }) {
   if (!banner.isSandbox) return null;
   return html`<aside class="banner" aria-label="Sandbox">
     <p>
-      <strong>Sandbox: no model is connected.</strong> Answers come from built-in stand-ins.
-      <span class="banner-how">
-        To connect one, set <code>GATEWAY_BASE_URL</code> and <code>GATEWAY_API_KEY</code> in
-        <code>.env</code> and start Parley again.</span
-      >
+      <strong>Sandbox: no model is connected.</strong>
+      ${" Answers are samples. To connect one, set "}
+      <code>GATEWAY_BASE_URL</code>${" and "}<code>GATEWAY_API_KEY</code>${" in "}<code>.env</code>
+      ${" and start Parley again."}
     </p>
   </aside>`;
 }

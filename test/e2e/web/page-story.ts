@@ -1,0 +1,61 @@
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import type { BrowserContextOptions } from "playwright-core";
+import { startBrowser, type OpenedPage, type StartedBrowser } from "../../simulators/browser.ts";
+import { runParley, type RunningParley } from "../process/run-parley.ts";
+
+/** A person in front of the page: Parley as `npm start` runs it, and a real browser. */
+export interface PageStory {
+  readonly url: string;
+  parley(): RunningParley;
+  open(options?: BrowserContextOptions): Promise<OpenedPage>;
+  /** A crash, and a start at the same address with the same data. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export const fixturePath = (name: string): string => join(import.meta.dirname, "../../fixtures", name);
+
+export async function startPageStory(settings: Readonly<Record<string, string>> = {}): Promise<PageStory> {
+  const browser: StartedBrowser = await startBrowser();
+  let parley = await runParley({ settings: { LOG_LEVEL: "warn", ...settings } });
+  const [, url = ""] = await parley.says(/Page {5}on {3}(\S+)[\s\S]*Health/);
+  return {
+    url,
+    parley: () => parley,
+    open: (options) => browser.open(url, { viewport: { width: 1200, height: 800 }, ...options }),
+    async restart() {
+      const { folder } = parley;
+      parley.process.kill("SIGKILL");
+      await parley.ended;
+      parley = await runParley({
+        folder,
+        settings: { LOG_LEVEL: "warn", ...settings, PORT: new URL(url).port },
+      });
+      await parley.says(/Health/);
+    },
+    async close() {
+      await browser.close();
+      await parley.remove();
+    },
+  };
+}
+
+/** The text field. */
+export const field = (page: Page) => page.getByRole("textbox", { name: "Message" });
+
+/** Writes and sends a message, and waits for the answer after those that are there. */
+export async function say(page: Page, text: string): Promise<string> {
+  const answers = page.locator(".from-parley");
+  const before = await answers.count();
+  await field(page).fill(text);
+  await field(page).press("Enter");
+  return await answerAfter(page, before);
+}
+
+/** The text of the answer that comes as number `index`, once it has ended. */
+export async function answerAfter(page: Page, index: number): Promise<string> {
+  const answer = page.locator(".from-parley").nth(index);
+  await answer.and(page.locator(".is-finished, .is-failed")).waitFor();
+  return await answer.innerText();
+}

