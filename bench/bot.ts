@@ -2,7 +2,8 @@
  * Parley against a plain tutorial bot, both with Discord and Slack connected, alternately in the same run.
  * Linux only (/proc). See bench/README.md.
  *
- *     node bench/bot.ts [--runs 3] [--starts 7] [--timed-turns 60] [--cpu-turns 200] [--idle-seconds 15] [--only parley|tutorial] [--json]
+ *     node bench/bot.ts [--runs 3] [--starts 7] [--timed-turns 60] [--cpu-turns 200] [--slack-bursts 2]
+ *         [--idle-seconds 15] [--only parley|tutorial] [--json]
  */
 import { cpus, loadavg } from "node:os";
 import { parseArgs } from "node:util";
@@ -16,6 +17,7 @@ const { values } = parseArgs({
     starts: { type: "string", default: "7" },
     "timed-turns": { type: "string", default: "60" },
     "cpu-turns": { type: "string", default: "200" },
+    "slack-bursts": { type: "string", default: "2" },
     "idle-seconds": { type: "string", default: "15" },
     only: { type: "string" },
     json: { type: "boolean", default: false },
@@ -25,6 +27,7 @@ const amounts = {
   idleMs: Number(values["idle-seconds"]) * 1000,
   timedTurns: Number(values["timed-turns"]),
   cpuTurns: Number(values["cpu-turns"]),
+  slackBursts: Number(values["slack-bursts"]),
 };
 
 const figures = new Map<string, Figure>();

@@ -7,21 +7,23 @@ import { createStage, type PlatformName, type Stage, type Turn } from "./stage.t
 /** Names a figure and takes the value of one run. */
 export type Note = (figure: string, bot: BotName, value: number) => void;
 
-export const platformNames: readonly PlatformName[] = ["discord", "slack"];
-
 export interface Amounts {
   /** How long it is left alone before idle memory is read, in milliseconds. */
   readonly idleMs: number;
-  /** Turns per platform for the times. */
+  /** Turns on Discord for the times. */
   readonly timedTurns: number;
-  /** Turns per platform and way for CPU. */
+  /** Turns on Discord for CPU, one and ten at a time each. */
   readonly cpuTurns: number;
+  /** On Slack the same happens in bursts of 15 turns: so many for each way of CPU, and one for the times. */
+  readonly slackBursts: number;
 }
 
 /** How many of a conversation's turns follow each other, before another conversation begins. */
 const turnsPerTalk = 10;
-const concurrency = 10;
 const quietMs = 1500;
+/** Each turn is edited twice, and of Parley's share of edits only 32 a minute are for growing answers. */
+const slackTurnsABurst = 15;
+const slackWindowMs = 61_000;
 
 /** First start with an empty compile cache, then one more with what the first left. */
 export async function measureStarts(name: BotName, note: Note): Promise<void> {
@@ -62,19 +64,27 @@ export async function measureRun(bot: Bot, amounts: Amounts, note: Note): Promis
   const noteFor = (figure: string, value: number): void => {
     note(figure, bot.name, value);
   };
+  const slackBurst = createSlackBursts();
+  const cpu = (platform: PlatformName, turns: number, lanes: number) => () =>
+    cpuOfTurns(stage, child, { platform, turns, lanes });
   try {
     await delay(amounts.idleMs);
     await noteMemory(child, "idle", noteFor);
-    for (const platform of platformNames) await runTurns(stage, platform, { turns: 25, concurrency: 1 });
+    await runTurns(stage, "discord", { turns: 50 - slackTurnsABurst, lanes: 1 });
+    await slackBurst(() => runTurns(stage, "slack", { turns: slackTurnsABurst, lanes: 1 }));
     await delay(quietMs);
     await noteMemory(child, "after 50 turns", noteFor);
-    for (const platform of platformNames) await noteTimes(stage, platform, amounts.timedTurns, noteFor);
-    for (const platform of platformNames) {
-      for (const lanes of [1, concurrency]) {
-        const figure = `CPU a turn: ${platform}, ${lanes === 1 ? "one at a time" : `${lanes} at a time`}`;
-        noteFor(figure, await cpuOfTurns(stage, child, platform, amounts.cpuTurns, lanes));
-      }
+
+    const { cpuTurns, slackBursts } = amounts;
+    noteFor("CPU a turn: discord, one at a time", await cpu("discord", cpuTurns, 1)());
+    noteFor("CPU a turn: discord, 10 at a time", await cpu("discord", cpuTurns, 10)());
+    await noteTimes(stage, "discord", amounts.timedTurns, noteFor);
+    for (let burst = 0; burst < slackBursts; burst += 1) {
+      const one = await slackBurst(cpu("slack", slackTurnsABurst, 1));
+      noteFor("CPU a turn: slack, one at a time", one);
+      noteFor("CPU a turn: slack, 10 at a time", await slackBurst(cpu("slack", slackTurnsABurst, 10)));
     }
+    await slackBurst(() => noteTimes(stage, "slack", slackTurnsABurst, noteFor));
     await noteMemory(child, "at the end", noteFor);
     child.check();
   } catch (error) {
@@ -83,6 +93,22 @@ export async function measureRun(bot: Bot, amounts: Amounts, note: Note): Promis
     await child.stop();
     await stage.close();
   }
+}
+
+/**
+ * Slack takes 50 edits a minute from an app, and Parley does not ask for more: turns come in bursts that fit, a
+ * minute apart. The tutorial bot is given the same pauses.
+ */
+function createSlackBursts(): <T>(burst: () => Promise<T>) => Promise<T> {
+  let lastAt = -slackWindowMs;
+  return async (burst) => {
+    await delay(Math.max(0, lastAt + slackWindowMs - performance.now()));
+    try {
+      return await burst();
+    } finally {
+      lastAt = performance.now();
+    }
+  };
 }
 
 async function noteMemory(child: Child, when: string, note: (figure: string, value: number) => void) {
@@ -100,7 +126,7 @@ async function noteTimes(
   note: (figure: string, value: number) => void,
 ): Promise<void> {
   Object.assign(stage.gateway.script, { thinkMs: 100, tokens: 20, gapMs: 5 });
-  const done = await runTurns(stage, platform, { turns, concurrency: 1 });
+  const done = await runTurns(stage, platform, { turns, lanes: 1 });
   const toVisible = done.map((turn) => turn.firstVisibleAt - turn.firstTokenAt);
   note(`first token → visible: ${platform}, median`, quantile(toVisible, 0.5));
   note(`first token → visible: ${platform}, p90`, quantile(toVisible, 0.9));
@@ -111,13 +137,11 @@ async function noteTimes(
 async function cpuOfTurns(
   stage: Stage,
   child: Child,
-  platform: PlatformName,
-  turns: number,
-  lanes: number,
+  { platform, turns, lanes }: { platform: PlatformName; turns: number; lanes: number },
 ): Promise<number> {
   Object.assign(stage.gateway.script, { thinkMs: 0, tokens: 50, gapMs: 2 });
   const before = await child.cpuMs();
-  await runTurns(stage, platform, { turns, concurrency: lanes });
+  await runTurns(stage, platform, { turns, lanes });
   await quiet(stage, platform);
   return ((await child.cpuMs()) - before) / turns;
 }
@@ -126,7 +150,7 @@ async function cpuOfTurns(
 async function runTurns(
   stage: Stage,
   platform: PlatformName,
-  options: { readonly turns: number; readonly concurrency: number },
+  options: { readonly turns: number; readonly lanes: number },
 ): Promise<Turn[]> {
   let left = options.turns;
   const done: Turn[] = [];
@@ -139,7 +163,7 @@ async function runTurns(
       }
     }
   };
-  await Promise.all(Array.from({ length: options.concurrency }, lane));
+  await Promise.all(Array.from({ length: options.lanes }, lane));
   return done;
 }
 
