@@ -182,11 +182,7 @@ export function registerCommands(app: App, options: CommandOptions): void {
     message: Parameters<Incoming["read"]>[0] | undefined,
   ): Promise<CommandCall["subject"]> {
     if (subject === undefined) return undefined;
-    const found =
-      message ??
-      (await api.messages(channel, { thread: subject.thread, around: subject.ts, limit: 1 })).find(
-        ({ ts }) => ts === subject.ts,
-      );
+    const found = message ?? (await api.message(channel, subject.thread, subject.ts));
     if (found === undefined) {
       throw new ParleyError("attachment-gone", "the message is gone", { detail: { name: "The message" } });
     }
@@ -222,6 +218,8 @@ export function registerCommands(app: App, options: CommandOptions): void {
 function words(error: unknown): string {
   const word = isParleyError(error) ? error.detail["slackError"] : undefined;
   if (word === "expired_trigger_id") return "That took too long for Slack. Please try again.";
+  // Unlike a message, a command is not kept by Slack until the bot is back.
+  if (isParleyError(error, "stopping")) return "Parley is restarting. Please try again in a moment.";
   return escapeText(toNotice(error));
 }
 

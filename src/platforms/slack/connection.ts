@@ -16,7 +16,7 @@ export interface ConnectionOptions {
 /** How events reach the bot. Socket Mode is one way; an HTTP endpoint will be another. */
 export interface Connection {
   /** @throws ParleyError `platform-unauthorized`, `platform-unreachable` */
-  open(): Promise<{ readonly api: SlackApi; readonly identity: Identity }>;
+  open(): Promise<void>;
   health(): PlatformHealth;
   /** Takes nothing more, then closes; resolves when the socket is closed. */
   close(): Promise<void>;
@@ -24,6 +24,7 @@ export interface Connection {
 
 /** A call that hangs must not hold up a reply for ever, and none is repeated by the client: posts would double. */
 const requestTimeoutMs = 20_000;
+const helloTimeoutMs = 20_000;
 const maxReconnectDelayMs = 30_000;
 
 /** Connects over Socket Mode, and again whenever the connection ends. */
@@ -41,7 +42,7 @@ export function createSocketConnection(options: ConnectionOptions): Connection {
    */
   function acknowledgeLast(app: App): App {
     const process = async (event: ReceiverEvent): Promise<void> => {
-      if (isClosing) throw new ParleyError("stopping", "the connection is closing");
+      if (isClosing) throw stopping();
       const isEvent = (event.body as { type?: unknown }).type === "event_callback";
       await app.processEvent(isEvent ? { ...event, ack: () => Promise.resolve() } : event);
       if (isEvent) await event.ack();
@@ -60,6 +61,8 @@ export function createSocketConnection(options: ConnectionOptions): Connection {
   }
 
   async function connect(socket: SocketClient): Promise<void> {
+    // A socket that is accepted and then says nothing would be waited for without end.
+    const timer = setTimeout(() => void socket.disconnect(), helloTimeoutMs);
     try {
       await socket.start();
       state = { state: "ready" };
@@ -70,6 +73,8 @@ export function createSocketConnection(options: ConnectionOptions): Connection {
         "apps.connections.open",
         "SLACK_APP_TOKEN",
       );
+    } finally {
+      clearTimeout(timer);
     }
   }
 
@@ -83,11 +88,15 @@ export function createSocketConnection(options: ConnectionOptions): Connection {
         log.info({ attempt }, "connected to Slack again");
         return;
       } catch (error) {
-        const code = isParleyError(error) ? error.code : "internal";
-        state = { state: code === "platform-unauthorized" ? "failed" : "connecting", detail: code };
+        noteFailure(error);
         log.warn({ attempt, err: error }, "Slack could not be reached");
       }
     }
+  }
+
+  function noteFailure(error: unknown): void {
+    const code = isParleyError(error) ? error.code : "internal";
+    state = { state: code === "platform-unauthorized" ? "failed" : "connecting", detail: code };
   }
 
   async function pause(ms: number): Promise<void> {
@@ -100,62 +109,75 @@ export function createSocketConnection(options: ConnectionOptions): Connection {
     });
   }
 
+  async function open(): Promise<void> {
+    // Loaded here: a start without Slack does not pay for it.
+    const { App, LogLevel, SocketModeReceiver, webApi } = await import("@slack/bolt");
+    const logger = toBoltLogger(log, LogLevel.WARN);
+    const clientOptions = {
+      slackApiUrl: apiUrl,
+      logger,
+      retryConfig: { retries: 0 },
+      rejectRateLimitedCalls: true,
+      timeout: requestTimeoutMs,
+    };
+    const api = createSlackApi(new webApi.WebClient(botToken, clientOptions), log);
+    const identity = await api.identify();
+    if (isClosing) throw stopping();
+    const receiver = new SocketModeReceiver({
+      appToken,
+      logger,
+      autoReconnectEnabled: false,
+      // The client writes into the options it is given.
+      installerOptions: { clientOptions: { ...clientOptions } },
+      processEventErrorHandler: ({ error }) => {
+        log.warn({ err: error }, "an event was not accepted; Slack delivers it again");
+        return Promise.resolve(false);
+      },
+    });
+    const app = new App({
+      receiver,
+      authorize: () =>
+        Promise.resolve({
+          botToken,
+          botId: identity.botId,
+          botUserId: identity.userId,
+          teamId: identity.teamId,
+        }),
+      // A failing start is to reject here, not in a constructor's promise that nobody holds.
+      deferInitialization: true,
+      convoStore: false,
+      clientOptions: { ...clientOptions },
+      logger,
+    });
+    await app.init();
+    // Rethrown, so that what a listener could not accept is not acknowledged.
+    app.error(async (error) => {
+      throw error;
+    });
+    register(app, api, identity);
+    receiver.init(acknowledgeLast(app));
+    const socket = receiver.client;
+    client = socket;
+    await connect(socket);
+    if (isClosing) {
+      await socket.disconnect();
+      throw stopping();
+    }
+    socket.on("disconnected", () => {
+      if (isClosing || state.state !== "ready") return;
+      state = { state: "connecting" };
+      void reconnect(socket);
+    });
+  }
+
   return {
     async open() {
-      // Loaded here: a start without Slack does not pay for it.
-      const { App, LogLevel, SocketModeReceiver, webApi } = await import("@slack/bolt");
-      const logger = toBoltLogger(log, LogLevel.WARN);
-      const clientOptions = {
-        slackApiUrl: apiUrl,
-        logger,
-        retryConfig: { retries: 0 },
-        rejectRateLimitedCalls: true,
-        timeout: requestTimeoutMs,
-      };
-      const api = createSlackApi(new webApi.WebClient(botToken, clientOptions), log);
-      const identity = await api.identify();
-      const receiver = new SocketModeReceiver({
-        appToken,
-        logger,
-        autoReconnectEnabled: false,
-        // The client writes into the options it is given.
-        installerOptions: { clientOptions: { ...clientOptions } },
-        processEventErrorHandler: ({ error }) => {
-          log.warn({ err: error }, "an event was not accepted; Slack delivers it again");
-          return Promise.resolve(false);
-        },
-      });
-      const app = new App({
-        receiver,
-        authorize: () =>
-          Promise.resolve({
-            botToken,
-            botId: identity.botId,
-            botUserId: identity.userId,
-            teamId: identity.teamId,
-          }),
-        // A failing start is to reject here, not in a constructor's promise that nobody holds.
-        deferInitialization: true,
-        convoStore: false,
-        clientOptions: { ...clientOptions },
-        logger,
-      });
-      await app.init();
-      // Rethrown, so that what a listener could not accept is not acknowledged.
-      app.error(async (error) => {
+      try {
+        await open();
+      } catch (error) {
+        noteFailure(error);
         throw error;
-      });
-      register(app, api, identity);
-      receiver.init(acknowledgeLast(app));
-      const socket = receiver.client;
-      client = socket;
-      await connect(socket);
-      socket.on("disconnected", () => {
-        if (isClosing || state.state !== "ready") return;
-        state = { state: "connecting" };
-        void reconnect(socket);
-      });
-      return { api, identity };
+      }
     },
     health: () => state,
     async close() {
@@ -163,10 +185,11 @@ export function createSocketConnection(options: ConnectionOptions): Connection {
       wakeUp?.();
       await Promise.all(inHand);
       await client?.disconnect();
-      state = { state: "connecting", detail: "stopped" };
     },
   };
 }
+
+const stopping = () => new ParleyError("stopping", "the connection to Slack is closing");
 
 /** The part of the Socket Mode client that is used. */
 interface SocketClient {

@@ -13,7 +13,7 @@ export interface MessageEvent extends SlackMessageInfo {
 }
 
 export interface IncomingOptions {
-  readonly api: Pick<SlackApi, "messages" | "fileInfo">;
+  readonly api: Pick<SlackApi, "message" | "fileInfo">;
   readonly identity: Identity;
   readonly names: Names;
   readonly receiver: Receiver;
@@ -106,12 +106,7 @@ export function createIncoming({ api, identity, names, receiver, log }: Incoming
   async function withFiles(event: MessageEvent, isRepeat: boolean): Promise<MessageEvent> {
     if (event.files !== undefined || accepted.has(keyOf(event))) return event;
     try {
-      const found = await api.messages(event.channel, {
-        thread: event.thread_ts,
-        around: event.ts,
-        limit: 1,
-      });
-      const whole = found.find((message) => message.ts === event.ts);
+      const whole = await api.message(event.channel, event.thread_ts, event.ts);
       return whole?.files === undefined ? event : { ...event, files: whole.files };
     } catch (error) {
       // Its `message` twin brings the files; only where that never comes, the next delivery is taken without.

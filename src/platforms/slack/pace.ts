@@ -1,14 +1,16 @@
 /** Waits until one more call is within a limit. */
 export interface Pace {
-  /** `isUrgent` calls may use all of the limit, others leave a part of it free. */
-  take(options: { readonly isUrgent: boolean }): Promise<void>;
+  /** Resolves when the call may be made. */
+  take(): Promise<void>;
+  /** Whether the call may be made now; leaves a part of the limit to {@link take}. */
+  tryTake(): boolean;
 }
 
 export interface PaceOptions {
   /** Calls that are let through in any `windowMs`. */
   readonly max: number;
   readonly windowMs: number;
-  /** Of `max`, so many are kept for urgent calls. */
+  /** Of `max`, so many are kept for calls that must be made. */
   readonly reserved: number;
   readonly now?: () => number;
   readonly sleep?: (ms: number) => Promise<void>;
@@ -22,19 +24,22 @@ export function createPace(options: PaceOptions): Pace {
   const { max, windowMs, reserved, now = Date.now, sleep = delay } = options;
   const times: number[] = [];
 
+  /** Calls within the window that ends now. */
+  function recent(): number[] {
+    const start = now() - windowMs;
+    while (times.length > 0 && (times[0] ?? 0) <= start) times.shift();
+    return times;
+  }
+
   return {
-    async take({ isUrgent }) {
-      const most = isUrgent ? max : max - reserved;
-      for (;;) {
-        const at = now();
-        while (times.length > 0 && (times[0] ?? 0) <= at - windowMs) times.shift();
-        if (times.length < most) {
-          times.push(at);
-          return;
-        }
-        // The call that must leave the window first for this one to fit in.
-        await sleep((times[times.length - most] ?? at) + windowMs - at + 1);
-      }
+    async take() {
+      while (recent().length >= max) await sleep((times[times.length - max] ?? now()) + windowMs - now() + 1);
+      times.push(now());
+    },
+    tryTake() {
+      if (recent().length >= max - reserved) return false;
+      times.push(now());
+      return true;
     },
   };
 }

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { isParleyError } from "../../assistant/errors.ts";
 import type { Json, Log } from "../../assistant/types.ts";
 import type { EditTarget, MessageContent } from "../edit-target.ts";
@@ -13,12 +12,12 @@ import type { MessageRef, SlackApi, SlackContent } from "./web-api.ts";
 export const maxMessageBytes = 3900;
 const maxMessages = 8;
 const minEditIntervalMs = 1000;
-/** How often a post is made that Slack did not answer to, after a look that it is not there. */
-const maxPostAttempts = 3;
 
 export interface MessageTargetOptions {
   readonly api: SlackApi;
   readonly address: SlackAddress;
+  /** Whether an earlier process may have posted for it already. */
+  readonly isResumed: boolean;
   /** The workspace's limit on edits. */
   readonly edits: Pace;
   /** The channel's limit on posts. */
@@ -32,34 +31,40 @@ export interface MessageTargetOptions {
 export function createMessageTarget(options: MessageTargetOptions): EditTarget {
   const { api, address, edits, posts, onFirst, log } = options;
   let isInvitationAsked = false;
+  let posted = address.refs?.length ?? 0;
+  let isUnsure = options.isResumed;
 
+  /**
+   * Slack takes no key against double posts, but keeps the ids of blocks: where an earlier post was not answered,
+   * by an earlier process perhaps, it is looked for first.
+   */
   async function post(content: SlackContent): Promise<MessageRef> {
-    // Slack has no key against double posts. A block's id does: it is looked for before trying again.
-    const nonce = randomUUID();
-    const [first = { type: "divider" }, ...rest] = content.blocks;
-    const marked = { ...content, blocks: [{ ...first, block_id: nonce }, ...rest] };
-    for (let attempt = 1; ; attempt += 1) {
-      await posts.take({ isUrgent: true });
-      try {
-        return await api.post(address.channel, address.thread, marked);
-      } catch (error) {
-        if (attempt >= maxPostAttempts || !isParleyError(error)) throw error;
-        if (error.retryAfterMs !== undefined) {
-          await delay(error.retryAfterMs);
-        } else if (error.code === "platform-unreachable") {
-          const there = await find(nonce);
-          if (there !== undefined) return there;
-        } else {
-          throw error;
-        }
-        log.debug({ attempt, code: error.code }, "a post is tried again");
+    const mark = `${address.key}/${posted}`.slice(-255);
+    if (isUnsure) {
+      const there = await find(mark);
+      isUnsure = options.isResumed;
+      if (there !== undefined) {
+        await api.update(there, content);
+        return there;
       }
+    }
+    const [first = { type: "divider" }, ...rest] = content.blocks;
+    await posts.take();
+    try {
+      return await api.post(address.channel, address.thread, {
+        ...content,
+        blocks: [{ ...first, block_id: mark }, ...rest],
+      });
+    } catch (error) {
+      isUnsure ||= isParleyError(error, "platform-unreachable");
+      throw error;
     }
   }
 
-  async function find(nonce: string): Promise<MessageRef | undefined> {
-    const recent = await api.messages(address.channel, { thread: address.thread, limit: 50 });
-    const message = recent.find(({ blocks }) => blocks?.some((block) => block["block_id"] === nonce));
+  async function find(mark: string): Promise<MessageRef | undefined> {
+    const since = (address.since / 1000).toFixed(6);
+    const recent = await api.messagesAfter(address.channel, address.thread, since);
+    const message = recent.find(({ blocks }) => blocks?.some((block) => block["block_id"] === mark));
     return message === undefined ? undefined : { channel: address.channel, ts: message.ts };
   }
 
@@ -85,6 +90,7 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
     async post(content: MessageContent): Promise<Json> {
       try {
         const ref = await post(toSlackContent(content));
+        posted += 1;
         onFirst(ref);
         if (address.thread !== undefined && content.state === "waiting") showStatus(options, "is thinking…");
         return { channel: ref.channel, ts: ref.ts };
@@ -95,7 +101,9 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
     },
     async edit(ref: Json, content: MessageContent): Promise<void> {
       const isFinal = content.state === "finished" || content.state === "failed";
-      await edits.take({ isUrgent: isFinal });
+      // Where there is much to edit, a growing reply is shown a little later; the next edit has more in it.
+      if (!isFinal && !edits.tryTake()) return;
+      if (isFinal) await edits.take();
       await api.update(readRef(ref), toSlackContent(content));
       if (isFinal && address.thread !== undefined) showStatus(options, "");
     },
@@ -115,8 +123,4 @@ function showStatus({ api, address, log }: MessageTargetOptions, status: string)
 export function readRef(ref: Json): MessageRef {
   const { channel, ts } = ref as { channel?: unknown; ts?: unknown };
   return { channel: String(channel), ts: String(ts) };
-}
-
-function delay(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -57,10 +57,13 @@ export interface SlackApi {
   update(ref: MessageRef, content: SlackContent): Promise<void>;
   /** Posts through a command's `response_url`, seen by the person alone: five times at most, within 30 minutes. */
   respond(responseUrl: string, content: SlackContent): Promise<void>;
-  /** The newest messages of a channel or thread, in no particular order. `around`: that one message alone. */
-  messages(
+  /** The one message of that `ts`; `undefined`: there is none. */
+  message(channel: string, thread: string | undefined, ts: string): Promise<SlackMessageInfo | undefined>;
+  /** Up to 100 messages of a channel or thread that came after `ts`, in no particular order. */
+  messagesAfter(
     channel: string,
-    options: { readonly thread?: string | undefined; readonly around?: string; readonly limit: number },
+    thread: string | undefined,
+    ts: string,
   ): Promise<readonly SlackMessageInfo[]>;
   userName(userId: string): Promise<string>;
   fileInfo(fileId: string): Promise<SlackFileInfo>;
@@ -107,6 +110,14 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
     throw toParleyError(readError(body) ?? { statusCode: response.status }, what);
   }
 
+  async function read(channel: string, thread: string | undefined, window: Record<string, unknown>) {
+    const answer =
+      thread === undefined
+        ? await call("conversations.history", { channel, ...window })
+        : await call("conversations.replies", { channel, ts: thread, ...window });
+    return (answer["messages"] ?? []) as readonly SlackMessageInfo[];
+  }
+
   return {
     async identify() {
       const answer = await call("auth.test", {});
@@ -146,14 +157,12 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
         signal: AbortSignal.timeout(respondTimeoutMs),
       });
     },
-    async messages(channel, { thread, around, limit }) {
-      const window = around === undefined ? {} : { oldest: around, latest: around, inclusive: true };
-      const answer =
-        thread === undefined
-          ? await call("conversations.history", { channel, limit, ...window })
-          : await call("conversations.replies", { channel, ts: thread, limit, ...window });
-      return (answer["messages"] ?? []) as readonly SlackMessageInfo[];
+    async message(channel, thread, ts) {
+      // A thread's answer begins with its root, whatever was asked for.
+      const found = await read(channel, thread, { oldest: ts, latest: ts, inclusive: true, limit: 5 });
+      return found.find((message) => message.ts === ts);
     },
+    messagesAfter: (channel, thread, ts) => read(channel, thread, { oldest: ts, limit: 100 }),
     async userName(userId) {
       const { user } = (await call("users.info", { user: userId })) as {
         user?: { name?: string; real_name?: string; profile?: { display_name?: string; real_name?: string } };

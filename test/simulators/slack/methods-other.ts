@@ -63,26 +63,34 @@ function checkHistoryScope({ workspace }: MethodContext, channel: SlackChannel):
   if (!workspace.scopes.has(needed)) throw new SlackApiError("missing_scope", { needed });
 }
 
+function limitOf(args: Fields): number {
+  const limit = Number(args["limit"] ?? 100);
+  if (limit < 1 || limit > 999) throw new SlackApiError("invalid_limit");
+  return limit;
+}
+
 function select(messages: readonly SlackMessage[], args: Fields): SlackMessage[] {
   const inclusive = toText(args["inclusive"], "false") === "true";
   const oldest = Number(args["oldest"] ?? 0);
   const latest = Number(args["latest"] ?? Number.MAX_SAFE_INTEGER);
-  const limit = Number(args["limit"] ?? 100);
-  if (limit < 1 || limit > 999) throw new SlackApiError("invalid_limit");
   const inside = messages.filter(({ ts, ephemeralTo }) => {
     const at = Number(ts);
     if (ephemeralTo !== undefined) return false;
     return inclusive ? at >= oldest && at <= latest : at > oldest && at < latest;
   });
-  return inside.slice(-limit);
+  return inside;
 }
 
 const history: Method = (args, context) => {
   const channel = memberChannel(context, need(args, "channel"));
   checkHistoryScope(context, channel);
   const roots = channel.messages.filter(({ threadTs, ts }) => threadTs === undefined || threadTs === ts);
-  const messages = select(roots, args).map((message) => toHistoryJson(context, message));
-  return { messages: messages.toReversed(), has_more: false };
+  const found = select(roots, args);
+  const page = found.toReversed().slice(0, limitOf(args));
+  return {
+    messages: page.map((message) => toHistoryJson(context, message)),
+    has_more: page.length < found.length,
+  };
 };
 
 const replies: Method = (args, context) => {
@@ -91,9 +99,12 @@ const replies: Method = (args, context) => {
   const root = need(args, "ts");
   const thread = channel.messages.filter(({ ts, threadTs }) => ts === root || threadTs === root);
   if (thread.length === 0) throw new SlackApiError("thread_not_found");
+  // The root always comes first, and counts; the page is the oldest part of what was asked for.
+  const found = [...thread.slice(0, 1), ...select(thread.slice(1), args)];
+  const page = found.slice(0, limitOf(args));
   return {
-    messages: select(thread, args).map((message) => toHistoryJson(context, message)),
-    has_more: false,
+    messages: page.map((message) => toHistoryJson(context, message)),
+    has_more: page.length < found.length,
   };
 };
 

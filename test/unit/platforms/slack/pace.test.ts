@@ -17,20 +17,19 @@ test("lets through no more than the limit in any window", async () => {
   const pace = createPace({ max: 3, windowMs: 1000, reserved: 0, ...time });
   const at: number[] = [];
   for (let i = 0; i < 10; i += 1) {
-    await pace.take({ isUrgent: true });
+    await pace.take();
     at.push(time.now());
   }
   for (const start of at)
     expect(at.filter((one) => one >= start && one < start + 1000).length).toBeLessThanOrEqual(3);
 });
 
-test("keeps room for what is urgent", async () => {
+test("what need not be made leaves room for what must", async () => {
   const time = createTime();
   const pace = createPace({ max: 3, windowMs: 1000, reserved: 1, ...time });
-  await pace.take({ isUrgent: false });
-  await pace.take({ isUrgent: false });
-  await pace.take({ isUrgent: true });
+  expect([pace.tryTake(), pace.tryTake(), pace.tryTake()]).toEqual([true, true, false]);
+  await pace.take();
   expect(time.now()).toBe(0);
-  await pace.take({ isUrgent: false });
+  await pace.take();
   expect(time.now()).toBeGreaterThan(1000);
 });

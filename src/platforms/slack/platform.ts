@@ -1,0 +1,196 @@
+import type { App } from "@slack/bolt";
+import type { Command } from "../../assistant/commands.ts";
+import { ParleyError } from "../../assistant/errors.ts";
+import type { Json, Log, OpenedThread, Platform, Receiver, ReplyAddress } from "../../assistant/types.ts";
+import { createEditingReply } from "../editing-reply.ts";
+import { readAddress, toConversationId, toReplyAddress, type SlackAddress } from "./address.ts";
+import { registerCommands } from "./commands.ts";
+import { createSocketConnection, type Connection } from "./connection.ts";
+import { createFiles } from "./files.ts";
+import { createIncoming, type MessageEvent } from "./incoming.ts";
+import { botScopes, suggestedPrompts } from "./manifest.ts";
+import { cutText } from "./markdown.ts";
+import { createNames } from "./names.ts";
+import { createPace, type Pace } from "./pace.ts";
+import { createPrivateReply } from "./private-reply.ts";
+import { createMessageTarget, readRef } from "./reply.ts";
+import { createThreadRoots } from "./thread-roots.ts";
+import type { Identity, SlackApi } from "./web-api.ts";
+
+export interface SlackPlatformOptions {
+  /** `xoxb-…` */
+  readonly botToken: string;
+  /** `xapp-…`, for Socket Mode: the only way in as yet. */
+  readonly appToken?: string;
+  /** For HTTP mode, which is not there yet. */
+  readonly signingSecret?: string;
+  /** Default `https://slack.com/api/`. */
+  readonly apiUrl?: string;
+  /** Put before each command's name. Default none. */
+  readonly commandPrefix?: string;
+  readonly commands: ReadonlyMap<string, Command>;
+  readonly log: Log;
+}
+
+/** Edits: tier 3, 50 a minute for the workspace. @see https://docs.slack.dev/apis/web-api/rate-limits */
+const editLimit = { max: 48, windowMs: 60_000, reserved: 16 };
+/** Posts: about one a second in a channel, with short bursts. */
+const postLimit = { max: 4, windowMs: 4500, reserved: 0 };
+const keptChannels = 500;
+
+/** Slack, over Socket Mode. */
+export function createSlackPlatform(options: SlackPlatformOptions): Platform {
+  const { botToken, appToken, commands, commandPrefix = "", log } = options;
+  const apiUrl = options.apiUrl ?? "https://slack.com/api/";
+  const edits = createPace(editLimit);
+  const posts = new Map<string, Pace>();
+  const roots = createThreadRoots();
+  const startedAt = Date.now();
+  let connection: Connection | undefined;
+  let connected: { readonly api: SlackApi; readonly identity: Identity } | undefined;
+  let files: ReturnType<typeof createFiles> | undefined;
+
+  function need(): { readonly api: SlackApi; readonly identity: Identity } {
+    if (connected === undefined) throw new ParleyError("platform-unreachable", "Slack is not connected yet");
+    return connected;
+  }
+
+  function postsIn(channel: string): Pace {
+    const pace = posts.get(channel) ?? createPace(postLimit);
+    posts.delete(channel);
+    posts.set(channel, pace);
+    const oldest = posts.keys().next();
+    if (posts.size > keptChannels && oldest.done !== true) posts.delete(oldest.value);
+    return pace;
+  }
+
+  function targetAt(address: SlackAddress) {
+    return createMessageTarget({
+      api: need().api,
+      address,
+      isResumed: address.since < startedAt,
+      edits,
+      posts: postsIn(address.channel),
+      onFirst: (ref) => {
+        roots.remember(address.key, ref.ts);
+      },
+      log,
+    });
+  }
+
+  function register(receiver: Receiver, app: App, api: SlackApi, identity: Identity): void {
+    const names = createNames({ lookUp: (id) => api.userName(id), log });
+    const incoming = createIncoming({ api, identity, names, receiver, log });
+    app.event("message", ({ event }) => incoming.onMessage(event as MessageEvent));
+    app.event("app_mention", ({ event, context }) =>
+      incoming.onMention(event as unknown as MessageEvent, (context.retryNum ?? 0) > 0),
+    );
+    app.event("app_home_opened", async ({ event }) => {
+      if (event.tab === "messages") await optional(api.suggestPrompts(event.channel, suggestedPrompts));
+    });
+    app.event("agent_session_stopped", async ({ event }) => {
+      const { channel, thread_ts: thread } = event as unknown as { channel: string; thread_ts: string };
+      receiver.cancel(toConversationId(identity.teamId, channel, thread));
+      await optional(api.setSessionStatus(channel, thread, "active"));
+    });
+    registerCommands(app, { commands, commandPrefix, api, identity, names, incoming, receiver, log });
+    files = createFiles({ api, botToken, apiUrl });
+    const missing =
+      identity.scopes.length === 0 ? [] : botScopes.filter((one) => !identity.scopes.includes(one));
+    if (missing.length > 0) {
+      log.warn(
+        { missing },
+        "the Slack app lacks scopes: update it from `npm run slack:manifest` and reinstall it",
+      );
+    }
+  }
+
+  /** For what is nice to have: an app without the agent features goes on without it. */
+  async function optional(work: Promise<void>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      log.debug({ err: error }, "Slack did not take a nicety");
+    }
+  }
+
+  return {
+    id: "slack",
+    async start(receiver) {
+      if (appToken === undefined) {
+        throw new ParleyError(
+          "config",
+          "Slack needs SLACK_APP_TOKEN: Socket Mode is the only way in as yet",
+          {
+            detail: { variable: "SLACK_APP_TOKEN" },
+          },
+        );
+      }
+      const made = createSocketConnection({
+        botToken,
+        appToken,
+        apiUrl,
+        log,
+        register: (app, api, identity) => {
+          connected = { api, identity };
+          register(receiver, app, api, identity);
+        },
+      });
+      connection = made;
+      try {
+        await made.open();
+      } catch (error) {
+        // Whoever tries again makes a new one.
+        await made.close();
+        throw error;
+      }
+    },
+    openReply(address, hooks) {
+      const place = readAddress(address);
+      const { api } = need();
+      if (place.isPrivate === true) return createPrivateReply({ api, address: place, hooks, log });
+      const first = place.refs?.[0];
+      if (first !== undefined) roots.remember(place.key, readRef(first).ts);
+      return createEditingReply({
+        target: targetAt(place),
+        ...(place.refs === undefined ? {} : { savedRefs: place.refs }),
+        saveRefs: (refs: readonly Json[]) => hooks.saveAddress(toReplyAddress({ ...place, refs })),
+        log,
+      });
+    },
+    async openThread(address, { title }): Promise<OpenedThread> {
+      const place = readAddress(address);
+      const { identity } = need();
+      const root =
+        place.thread ??
+        (await roots.open(place.key, async () => {
+          const target = targetAt(place);
+          const ref = await target.post({ text: `**${cutText(title, 200)}**`, state: "finished" });
+          return readRef(ref).ts;
+        }));
+      return {
+        conversationId: toConversationId(identity.teamId, place.channel, root),
+        address: toThreadAddress(place, root),
+      };
+    },
+    download: async (attachment, downloadOptions) => {
+      if (files === undefined) throw new ParleyError("platform-unreachable", "Slack is not connected yet");
+      return await files.download(attachment, downloadOptions);
+    },
+    health: () => connection?.health() ?? { state: "connecting" },
+    async stop() {
+      await connection?.close();
+      await files?.close();
+    },
+  };
+}
+
+function toThreadAddress(place: SlackAddress, root: string): ReplyAddress {
+  return toReplyAddress({
+    key: `${place.key}/first`,
+    channel: place.channel,
+    user: place.user,
+    thread: root,
+    since: place.since,
+  });
+}

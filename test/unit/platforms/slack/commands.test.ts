@@ -1,0 +1,180 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { CommandCall } from "../../../../src/assistant/types.ts";
+import { fixture } from "../../../fixtures/fixtures.ts";
+import { openSlackRoom, type SlackRoom } from "./room.ts";
+
+let room: SlackRoom;
+beforeEach(async () => {
+  room = await openSlackRoom();
+});
+afterEach(async () => {
+  expect(room.slack.badAcks).toEqual([]);
+  await room.close();
+});
+
+const calls = () => room.receiver.events.filter((event): event is CommandCall => event.kind === "call");
+const voice = async () => ({
+  name: "audio_message.m4a",
+  mediaType: "video/mp4",
+  bytes: await fixture("voice.m4a"),
+  extra: { subtype: "slack_audio", duration_ms: 2100 },
+});
+
+function setUp() {
+  const ana = room.slack.person("Ana");
+  return { ana, channel: room.slack.channel("ideas", [ana]) };
+}
+
+describe("slash commands", () => {
+  test("read their options from the text", async () => {
+    const { ana, channel } = setUp();
+    const result = await ana.usesCommand(
+      "/imagine",
+      'a fox &amp; a hare size:1024x1024 count:2 model:"x/y z"',
+      {
+        channel: channel.id,
+      },
+    );
+    expect(result).toEqual({ kind: "acknowledged", ack: {} });
+    expect(calls()).toMatchObject([
+      {
+        name: "imagine",
+        options: { prompt: "a fox & a hare", size: "1024x1024", count: "2", model: "x/y z" },
+        author: { name: "Ana" },
+        isPrivate: false,
+        inConversation: false,
+        address: { channel: channel.id, user: ana.id },
+      },
+    ]);
+    expect(calls()[0]?.key).toMatch(/^slack:T\w+:cmd:/);
+  });
+
+  test("take curly quotes, as phones write them", async () => {
+    const { ana, channel } = setUp();
+    await ana.usesCommand("/ask", "why? model:“big one”", { channel: channel.id });
+    expect(calls()[0]?.options).toEqual({ prompt: "why?", model: "big one" });
+  });
+
+  test("say in private what is wrong with an option, and start nothing", async () => {
+    const { ana, channel } = setUp();
+    await ana.usesCommand("/imagine", "a fox count:9", { channel: channel.id });
+    expect(calls()).toEqual([]);
+    const [said] = channel.transcript();
+    expect(said?.onlyFor).toBe("Ana");
+    expect(said?.text).toMatch(/count.*1 to \d/);
+  });
+
+  test("with private:yes tell at once that only the caller will see it", async () => {
+    const { ana, channel } = setUp();
+    await ana.usesCommand("/ask", "why? private:yes", { channel: channel.id });
+    expect(calls()[0]?.isPrivate).toBe(true);
+    expect(channel.transcript()[0]).toMatchObject({ onlyFor: "Ana", text: "Working on it…" });
+  });
+
+  test("when the store is away the caller is told, since Slack sends commands only once", async () => {
+    const { ana, channel } = setUp();
+    room.receiver.failures = 1;
+    const result = await ana.usesCommand("/ask", "why?", { channel: channel.id });
+    expect(result.kind).toBe("acknowledged");
+    expect(channel.transcript()[0]?.text).toMatch(/store/);
+    expect(channel.transcript()[0]?.onlyFor).toBe("Ana");
+  });
+
+  test("without what they need they open a modal that keeps what was given", async () => {
+    const { ana, channel } = setUp();
+    await ana.usesCommand("/transcribe", "language:en", { channel: channel.id });
+    expect(calls()).toEqual([]);
+    expect(ana.modal()).toMatchObject({
+      title: "Transcribe",
+      inputs: [
+        { label: "File", type: "file_input", isOptional: false },
+        { label: "Language", initial: "en" },
+        { label: "Hint", isOptional: true },
+        { label: "Model", isOptional: true },
+      ],
+    });
+    const result = await ana.submitsModal({ Hint: "Parley" }, { File: await voice() });
+    expect(result).toEqual({ kind: "acknowledged", ack: {} });
+    expect(calls()).toMatchObject([
+      {
+        name: "transcribe",
+        options: {
+          file: { name: "audio_message.m4a", mediaType: "video/mp4", durationMs: 2100 },
+          language: "en",
+          hint: "Parley",
+        },
+      },
+    ]);
+    expect(calls()[0]?.key).toMatch(/:view:/);
+  });
+
+  test("a modal shows the error beside the input and stays open", async () => {
+    const { ana, channel } = setUp();
+    await ana.usesCommand("/imagine", "", { channel: channel.id });
+    const result = await ana.submitsModal({ Prompt: "a fox", Image: false }, {}).catch(() => undefined);
+    expect(result).toBeDefined();
+    expect(calls()).toHaveLength(1);
+    await ana.usesCommand("/imagine", "", { channel: channel.id });
+    room.receiver.failures = 1;
+    const failed = await ana.submitsModal({ Prompt: "a fox" });
+    expect(failed).toMatchObject({ errors: { prompt: expect.stringMatching(/store/) } });
+    expect(ana.modal()).toBeDefined();
+    await ana.submitsModal({ Prompt: "a fox" });
+    expect(ana.modal()).toBeUndefined();
+    expect(calls()).toHaveLength(2);
+  });
+
+  test("whose trigger has expired say so", async () => {
+    const { ana, channel } = setUp();
+    room.slack.fail("views.open", { error: "expired_trigger_id" });
+    await ana.usesCommand("/ask", "", { channel: channel.id });
+    expect(channel.transcript()[0]?.text).toMatch(/too long/);
+  });
+});
+
+describe("message shortcuts", () => {
+  test("Transcribe runs at once with the message's files, into its thread", async () => {
+    const { ana, channel } = setUp();
+    const ts = ana.sends({ channel: channel.id, text: "listen", files: [await voice()] });
+    await ana.usesShortcut("Transcribe", ts, { channel: channel.id });
+    const call = await room.slack.waitFor("the call", () => calls()[0]);
+    expect(call).toMatchObject({
+      name: "transcribe",
+      inConversation: false,
+      subject: { author: { name: "Ana" }, text: "listen", attachments: [{ durationMs: 2100 }] },
+      address: { channel: channel.id, thread: ts },
+    });
+  });
+
+  test("Ask about this asks for the prompt first", async () => {
+    const { ana, channel } = setUp();
+    const bo = room.slack.person("Bo");
+    const shared = room.slack.channel("more", [ana, bo]);
+    const ts = bo.sends({ channel: shared.id, text: "the moon is far" });
+    await ana.usesShortcut("Ask about this", ts, { channel: shared.id });
+    const modal = await room.slack.waitFor("the modal", () => ana.modal());
+    expect(modal.inputs.map(({ label }) => label)).toEqual(["Prompt", "Model", "Private"]);
+    await ana.submitsModal({ Prompt: "how far?" });
+    expect(calls()).toMatchObject([
+      {
+        name: "ask",
+        options: { prompt: "how far?" },
+        author: { name: "Ana" },
+        subject: { author: { name: "Bo" }, text: "the moon is far" },
+        address: { channel: shared.id, thread: ts },
+      },
+    ]);
+    expect(channel.transcript()).toEqual([]);
+  });
+
+  test("in a thread the bot talks in they are part of the conversation", async () => {
+    const { ana, channel } = setUp();
+    const root = ana.sends({ channel: channel.id, text: "start" });
+    room.receiver.known.add(`slack:${room.slack.teamId}:${channel.id}:${root}`);
+    const ts = ana.sends({ channel: channel.id, thread: root, text: "hear this", files: [await voice()] });
+    await ana.usesShortcut("Transcribe", ts, { channel: channel.id });
+    const call = await room.slack.waitFor("the call", () => calls()[0]);
+    expect(call.inConversation).toBe(true);
+    expect(call.conversationId).toBe(`slack:${room.slack.teamId}:${channel.id}:${root}`);
+  });
+});

@@ -1,0 +1,118 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { isParleyError } from "../../../../src/assistant/errors.ts";
+import type { Platform } from "../../../../src/assistant/types.ts";
+import { createSlackPlatform } from "../../../../src/platforms/slack/platform.ts";
+import { createSlackSimulator, type SlackSimulator } from "../../../simulators/slack/simulator.ts";
+import { createFakeReceiver, createSilentLog } from "./fake-receiver.ts";
+import { commands } from "./room.ts";
+
+let slack: SlackSimulator;
+let platforms: Platform[];
+const unhandled: unknown[] = [];
+const onUnhandled = (error: unknown) => void unhandled.push(error);
+
+beforeEach(async () => {
+  slack = await createSlackSimulator();
+  platforms = [];
+  unhandled.length = 0;
+  process.on("unhandledRejection", onUnhandled);
+});
+afterEach(async () => {
+  for (const platform of platforms) await platform.stop();
+  await slack.close();
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off("unhandledRejection", onUnhandled);
+  expect(unhandled).toEqual([]);
+});
+
+function make(options: { botToken?: string; appToken?: string; apiUrl?: string } = {}): Platform {
+  const platform = createSlackPlatform({
+    botToken: slack.botToken,
+    appToken: slack.appToken,
+    apiUrl: slack.apiUrl,
+    commands,
+    log: createSilentLog(),
+    ...options,
+  });
+  platforms.push(platform);
+  return platform;
+}
+
+const failure = (platform: Platform) =>
+  platform.start(createFakeReceiver()).then(
+    () => undefined,
+    (error: unknown) => (isParleyError(error) ? error : undefined),
+  );
+
+test("a refused bot token is said at the start, with the setting's name", async () => {
+  const platform = make({ botToken: "xoxb-wrong" });
+  const error = await failure(platform);
+  expect(error?.code).toBe("platform-unauthorized");
+  expect(error?.message).toContain("SLACK_BOT_TOKEN");
+  expect(error?.message).not.toContain("xoxb-");
+  expect(platform.health().state).toBe("failed");
+});
+
+test("a refused app token too", async () => {
+  const platform = make({ appToken: "xapp-wrong" });
+  const error = await failure(platform);
+  expect(error?.code).toBe("platform-unauthorized");
+  expect(error?.message).toContain("SLACK_APP_TOKEN");
+});
+
+test("the two tokens swapped are told apart", async () => {
+  const platform = make({ appToken: slack.botToken });
+  const error = await failure(platform);
+  expect(error?.detail["slackError"]).toBe("not_allowed_token_type");
+  expect(error?.message).toContain("SLACK_APP_TOKEN");
+});
+
+test("without an app token the start says what is missing", async () => {
+  const platform = createSlackPlatform({
+    botToken: slack.botToken,
+    apiUrl: slack.apiUrl,
+    commands,
+    log: createSilentLog(),
+  });
+  expect((await failure(platform))?.message).toContain("SLACK_APP_TOKEN");
+});
+
+test("a Slack that cannot be reached can be tried again", async () => {
+  slack.fail("auth.test", { status: 503 });
+  const platform = make();
+  expect((await failure(platform))?.code).toBe("platform-unreachable");
+  expect(platform.health().state).toBe("connecting");
+  await platform.start(createFakeReceiver());
+  expect(platform.health().state).toBe("ready");
+  expect(slack.connections).toBe(1);
+});
+
+test("nobody listening at the address is unreachable, not a crash", async () => {
+  const platform = make({ apiUrl: "http://127.0.0.1:9/api/" });
+  expect((await failure(platform))?.code).toBe("platform-unreachable");
+});
+
+test("a stop waits until the socket is closed", async () => {
+  const platform = make();
+  await platform.start(createFakeReceiver());
+  expect(slack.connections).toBe(1);
+  await platform.stop();
+  await slack.waitFor("no connection", () => slack.connections === 0, 500);
+  expect(slack.badAcks).toEqual([]);
+});
+
+test("a stop in the middle of the start leaves no connection behind", async () => {
+  const platform = make();
+  const started = failure(platform);
+  await slack.waitFor("the first call", () => slack.calls.length > 0);
+  await platform.stop();
+  await started;
+  await slack.waitFor("no connection", () => slack.connections === 0, 500);
+});
+
+test("a start with fewer scopes than the manifest asks for still connects", async () => {
+  slack.revokeScope("assistant:write");
+  const platform = make();
+  await platform.start(createFakeReceiver());
+  expect(platform.health().state).toBe("ready");
+});

@@ -1,0 +1,88 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { isParleyError } from "../../../../src/assistant/errors.ts";
+import type { Attachment } from "../../../../src/assistant/types.ts";
+import { fixture } from "../../../fixtures/fixtures.ts";
+import type { SentFile } from "../../../simulators/slack/person.ts";
+import { openSlackRoom, type SlackRoom } from "./room.ts";
+
+let room: SlackRoom;
+beforeEach(async () => {
+  room = await openSlackRoom();
+});
+afterEach(() => room.close());
+
+/** The attachment as it reaches the assistant. */
+async function sent(file: SentFile): Promise<Attachment> {
+  const ana = room.slack.person("Ana");
+  ana.sends({ channel: ana.directMessages, files: [file] });
+  const event = await room.slack.waitFor("the message", () => room.receiver.events[0]);
+  const attachment = event.kind === "message" ? event.attachments[0] : undefined;
+  if (attachment === undefined) throw new Error("no attachment");
+  return attachment;
+}
+
+const download = (attachment: Attachment, maxBytes = 1_000_000) =>
+  room.platform.download(attachment, { maxBytes, signal: AbortSignal.timeout(5000) });
+
+const failure = (attachment: Attachment, maxBytes?: number) =>
+  download(attachment, maxBytes).then(
+    () => undefined,
+    (error: unknown) => (isParleyError(error) ? error : undefined),
+  );
+
+const picture = async (): Promise<SentFile> => ({
+  name: "picture.png",
+  mediaType: "image/png",
+  bytes: await fixture("picture.png"),
+});
+
+test("a file's bytes arrive whole", async () => {
+  const file = await picture();
+  expect(await download(await sent(file))).toEqual(new Uint8Array(file.bytes));
+});
+
+test("a file that Slack Connect only names is looked up", async () => {
+  const file = await picture();
+  const attachment = await sent({ ...file, extra: { file_access: "check_file_info" } });
+  expect(attachment).toMatchObject({ name: "picture.png", mediaType: "image/png" });
+  expect(await download(attachment)).toHaveLength(file.bytes.length);
+});
+
+test("a file that can be looked up only later is looked up then", async () => {
+  const file = await picture();
+  room.slack.fail("files.info", { error: "internal_error" });
+  const attachment = await sent({ ...file, extra: { file_access: "check_file_info" } });
+  expect(await download(attachment)).toHaveLength(file.bytes.length);
+});
+
+test("Slack's login page in place of a file is a missing scope, not a file", async () => {
+  const attachment = await sent(await picture());
+  room.slack.revokeScope("files:read");
+  const error = await failure(attachment);
+  expect(error?.code).toBe("platform-forbidden");
+  expect(error?.detail["permission"]).toBe("files:read");
+});
+
+test("a web page that somebody uploaded is a file, the login page in its place is not", async () => {
+  const bytes = new TextEncoder().encode("<!DOCTYPE html><p>notes</p>");
+  const attachment = await sent({ name: "notes.html", mediaType: "text/html", bytes });
+  expect(await download(attachment)).toEqual(bytes);
+  room.slack.revokeScope("files:read");
+  expect((await failure(attachment))?.code).toBe("platform-forbidden");
+});
+
+test("a deleted file is gone", async () => {
+  const attachment = await sent(await picture());
+  room.slack.deleteFile("picture.png");
+  expect((await failure(attachment))?.code).toBe("attachment-gone");
+});
+
+test("a file over the cap is refused", async () => {
+  expect((await failure(await sent(await picture()), 100))?.code).toBe("attachment-too-large");
+});
+
+test("no other host is asked, and none gets the token", async () => {
+  const attachment = await sent(await picture());
+  const elsewhere = { ...attachment, source: { id: "F1", url: "https://example.com/files-pri/x.png" } };
+  expect((await failure(elsewhere))?.code).toBe("attachment-blocked");
+});

@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+import { createCommandSet, defineCommand } from "../../../../src/assistant/commands.ts";
+import { createManifest } from "../../../../src/platforms/slack/manifest.ts";
+import { commands } from "./room.ts";
+
+interface Manifest {
+  features: { slash_commands: Record<string, unknown>[]; shortcuts: Record<string, string>[] };
+  settings: Record<string, Record<string, unknown>>;
+}
+const manifest = (options: Parameters<typeof createManifest>[1]) =>
+  createManifest(commands, options) as unknown as Manifest;
+
+test("declares exactly the commands there are", () => {
+  const { features } = manifest({ socketMode: true });
+  expect(features.slash_commands.map(({ command }) => command)).toEqual(
+    [...commands.keys()].map((name) => `/${name}`),
+  );
+  expect(features.slash_commands.find(({ command }) => command === "/imagine")).toEqual({
+    command: "/imagine",
+    description: commands.get("imagine")?.description,
+    usage_hint: "<prompt> [image:…] [model:…] [size:…] [count:1-4]",
+    should_escape: true,
+  });
+  expect(features.shortcuts.map(({ name, type }) => [name, type])).toEqual([
+    ["Ask about this", "message"],
+    ["Transcribe", "message"],
+  ]);
+});
+
+test("puts the prefix before every command", () => {
+  const { features } = manifest({ socketMode: true, commandPrefix: "parley-" });
+  expect(features.slash_commands.map(({ command }) => command)).toContain("/parley-ask");
+});
+
+test("without Socket Mode every part knows where to send", () => {
+  const url = "https://parley.example.com/slack/events";
+  const { features, settings } = manifest({ socketMode: false, requestUrl: url });
+  expect(features.slash_commands.every((command) => command["url"] === url)).toBe(true);
+  expect(settings["event_subscriptions"]?.["request_url"]).toBe(url);
+  expect(settings["interactivity"]?.["request_url"]).toBe(url);
+  expect(() => manifest({ socketMode: false })).toThrow(/request URL/);
+});
+
+test("refuses names that Slack would refuse", () => {
+  const long = defineCommand({
+    name: "a".repeat(30),
+    description: "Too long with a prefix",
+    options: {},
+    visibility: "public",
+    run: () => Promise.resolve(),
+  });
+  const set = createCommandSet([long]);
+  expect(() => createManifest(set, { socketMode: true })).not.toThrow();
+  expect(() => createManifest(set, { socketMode: true, commandPrefix: "xy-" })).toThrow(/at most 32/);
+});
