@@ -34,7 +34,7 @@ export function toParleyError(error: unknown, doing: string): ParleyError {
   if (error instanceof ParleyError) return error;
   if (error instanceof RateLimitError) {
     return new ParleyError("platform-unreachable", `Discord limits the rate: ${doing}`, {
-      retryAfterMs: Math.max(error.retryAfter, error.timeToReset, 1),
+      retryAfterMs: error.retryAfter > 0 ? error.retryAfter : Math.max(error.timeToReset, 1),
     });
   }
   if (error instanceof DiscordAPIError) return toApiError(error, doing);

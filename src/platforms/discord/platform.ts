@@ -120,6 +120,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         savedRefs: address.messages ?? [],
         saveRefs: (refs) => hooks.saveAddress(toReplyAddress({ ...address, messages: refs })),
         log,
+        placeholder: "Thinking…",
         // A deferred command shows "thinking…" by itself until the first edit.
         firstMessageIsShown: address.interaction !== undefined && (address.messages ?? []).length === 0,
       });

@@ -1,5 +1,5 @@
 import type { RawFile } from "discord.js";
-import { ParleyError } from "../../assistant/errors.ts";
+import { isParleyError } from "../../assistant/errors.ts";
 import type { Json, Log, ReplyFile } from "../../assistant/types.ts";
 import type { EditTarget, MessageContent } from "../edit-target.ts";
 import type { DiscordAddress, InteractionAddress } from "./address.ts";
@@ -46,6 +46,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
   const { api, address, log } = options;
   const saved = (address.messages ?? []) as readonly unknown[] as readonly MessageRef[];
   let posted = saved.length;
+  let firstId = saved[0]?.messageId;
   /** Where ordinary messages go: known from the start, or once the thread is open. */
   let place: Place | undefined = placeFromSaved(address, saved);
   const overflowOf = new Map<string, MessageRef>();
@@ -96,25 +97,30 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     files: RawFile[],
     nonce?: string,
   ): Promise<MessageRef> {
-    const { channelId, replyTo } = await findPlace();
-    const { components, ...rest } = withAltTexts(content, files);
-    const message = await api.createMessage(
-      channelId,
-      {
-        ...rest,
-        components,
-        nonce: nonce ?? randomNonce(),
-        enforce_nonce: true,
-        ...(replyTo === undefined || posted > 0
-          ? {}
-          : { message_reference: { message_id: replyTo, fail_if_not_exists: false } }),
-      },
-      files,
-    );
-    const ref = { channelId, messageId: message.id, isOwn: true };
-    // The same nonce was used before a crash: Discord answers that message, which shows older text.
-    if (files.length === 0 && message.content !== content.content.trim()) await editOwn(ref, content);
-    return ref;
+    const { channelId, replyTo, isOptional } = await findPlace();
+    const body = {
+      ...withAltTexts(content, files),
+      nonce: nonce ?? randomNonce(),
+      enforce_nonce: true,
+      ...(replyTo === undefined || posted > 0
+        ? {}
+        : { message_reference: { message_id: replyTo, fail_if_not_exists: false } }),
+    };
+    try {
+      const message = await api.createMessage(channelId, body, files);
+      const ref = { channelId, messageId: message.id, isOwn: true };
+      // The same nonce was used before a crash: Discord answers that message, which shows older text.
+      if (files.length === 0 && message.content !== content.content.trim()) await editOwn(ref, content);
+      return ref;
+    } catch (error) {
+      if (isOptional !== true || !isParleyError(error, "platform-forbidden")) throw error;
+      log.warn(
+        { channel: channelId, err: error },
+        "the bot may not write in threads; answering in the channel",
+      );
+      place = inChannel(address, "Send Messages in Threads");
+      return postToChannel(content, files, nonce);
+    }
   }
 
   async function editOwn(ref: MessageRef, content: DiscordContent): Promise<void> {
@@ -149,9 +155,10 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
 
     async post(content) {
       if (liveInteraction() === undefined) await findPlace();
-      const { overflow, ...shown } = render(content);
+      const { overflow, ...shown } = render(content, posted === 0);
       const nonce = address.eventId === undefined ? undefined : `${address.eventId}.${posted}`;
       const ref = await postMessage(shown, [], nonce);
+      firstId ??= ref.messageId;
       posted += 1;
       await showOverflow(ref, overflow);
       return ref as unknown as Json;
@@ -159,7 +166,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
 
     async edit(given, content) {
       const ref = given as unknown as MessageRef;
-      const { overflow, ...shown } = render(content);
+      const { overflow, ...shown } = render(content, ref.messageId === firstId);
       try {
         await editAnywhere(ref, shown);
       } catch (error) {
@@ -179,15 +186,18 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     },
   };
 
-  function render(content: MessageContent) {
-    const isLast = content.state === "finished" || content.state === "failed";
-    return toDiscordContent(content, isLast && content.notices !== undefined ? (place?.notices ?? []) : []);
+  /** What is to be said about the place stands below the first message, once it does not change any more. */
+  function render(content: MessageContent, isFirst: boolean) {
+    const isSettled = content.state === "finished" || content.state === "failed";
+    return toDiscordContent(content, isFirst && isSettled ? (place?.notices ?? []) : []);
   }
 }
 
 interface Place {
   readonly channelId: string;
   readonly replyTo?: string;
+  /** A thread that the bot opened itself; where it may not write there, the channel will do. */
+  readonly isOptional?: boolean;
   /** What people should know about the place itself. */
   readonly notices?: readonly string[];
 }
@@ -208,18 +218,23 @@ async function openPlace({ api, address, threads, log }: TargetOptions): Promise
   if (thread === undefined || replyTo === undefined)
     return { channelId, ...(replyTo === undefined ? {} : { replyTo }) };
   try {
-    return { channelId: await threads.fromMessage(channelId, replyTo, thread.title) };
+    return { channelId: await threads.fromMessage(channelId, replyTo, thread.title), isOptional: true };
   } catch (error) {
-    if (!(error instanceof ParleyError) || error.retryAfterMs !== undefined) throw error;
-    if (error.code !== "platform-forbidden" && error.code !== "platform-rejected") throw error;
-    const permission = error.detail["permission"] ?? "the permission";
+    if (!isParleyError(error, "platform-forbidden") && !isParleyError(error, "platform-rejected"))
+      throw error;
     log.warn({ channel: channelId, err: error }, "no thread could be opened; answering in the channel");
-    return {
-      channelId,
-      replyTo,
-      notices: [`No thread could be opened here (missing: ${permission}). Reply to this message to go on.`],
-    };
+    return inChannel(address, error.detail["permission"]);
   }
+}
+
+/** The channel in place of a thread: the answer replies to the question, and a reply to it goes on. */
+function inChannel({ channelId, replyTo }: DiscordAddress, permission: string | number | undefined): Place {
+  const why = permission === undefined ? "" : ` (missing: ${permission})`;
+  return {
+    channelId,
+    ...(replyTo === undefined ? {} : { replyTo }),
+    notices: [`No thread could be used here${why}. Reply to this message to go on.`],
+  };
 }
 
 const defaultFileBytes = 10 * 1024 * 1024;
@@ -230,8 +245,8 @@ function maxFileBytes(address: DiscordAddress): number {
 
 function withAltTexts<T extends DiscordContent>(content: T, files: readonly RawFile[]): T {
   if (files.length === 0) return content;
-  const attachments = files.map((file, id) => ({
-    id,
+  const attachments = files.map((file, index) => ({
+    id: String(index),
     filename: file.name,
     description: (file as { altText?: string }).altText ?? "",
   }));

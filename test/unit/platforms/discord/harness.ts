@@ -84,7 +84,7 @@ export interface Harness {
   readonly platform: Platform;
   readonly receiver: FakeReceiver;
   readonly lines: LogLine[];
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 /** The real platform with the real client, connected to a simulated Discord, with a receiver that writes down. */

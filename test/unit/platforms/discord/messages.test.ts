@@ -193,10 +193,9 @@ describe("without the Message Content Intent", () => {
       ada.sends({ channel: general, text: "do you hear me?", mentionBot: true });
       ada.sends({ channel: simulator.directMessages(ada), text: "and here?" });
       await until(() => receiver.events.length === 2);
-      expect(receiver.events.map((event) => event.kind === "message" && event.text).sort()).toEqual([
-        "and here?",
-        "do you hear me?",
-      ]);
+      expect(new Set(receiver.events.map((event) => event.kind === "message" && event.text))).toEqual(
+        new Set(["do you hear me?", "and here?"]),
+      );
     } finally {
       await harness.close();
     }

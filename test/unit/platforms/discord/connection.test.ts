@@ -1,0 +1,178 @@
+import { describe, expect, test } from "vitest";
+import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
+import { createDiscordSimulator } from "../../../simulators/discord/simulator.ts";
+import { until } from "../../../simulators/discord/until.ts";
+import { allCommands, createFakeReceiver, createListLog, startHarness } from "./harness.ts";
+
+describe("connecting", () => {
+  test("a wrong token is an error that names the variable, and tells it to nobody", async () => {
+    const simulator = await createDiscordSimulator();
+    const { log, lines } = createListLog();
+    const token = "wrong.token.value";
+    const platform = createDiscordPlatform({ token, apiUrl: simulator.apiUrl, commands: allCommands, log });
+    const failed = platform.start(createFakeReceiver());
+    await expect(failed).rejects.toMatchObject({ code: "platform-unauthorized" });
+    await expect(failed).rejects.toThrow("DISCORD_TOKEN");
+    expect(platform.health()).toMatchObject({ state: "failed" });
+    expect(JSON.stringify(lines)).not.toContain(token);
+    await platform.stop();
+    await simulator.close();
+  });
+
+  test("an address where nobody answers is unreachable, not a crash", async () => {
+    const simulator = await createDiscordSimulator();
+    const { apiUrl, token } = simulator;
+    await simulator.close();
+    const { log } = createListLog();
+    const platform = createDiscordPlatform({ token, apiUrl, commands: allCommands, log });
+    await expect(platform.start(createFakeReceiver())).rejects.toMatchObject({
+      code: "platform-unreachable",
+    });
+    await platform.stop();
+  });
+
+  test("start can be tried again after a failure", async () => {
+    const simulator = await createDiscordSimulator();
+    simulator.fail({ route: "/gateway/bot", status: 404, times: 1 });
+    const { log } = createListLog();
+    const platform = createDiscordPlatform({
+      token: simulator.token,
+      apiUrl: simulator.apiUrl,
+      commands: allCommands,
+      log,
+    });
+    const receiver = createFakeReceiver();
+    await expect(platform.start(receiver)).rejects.toMatchObject({ code: "platform-unreachable" });
+    await platform.start(receiver);
+    expect(platform.health()).toEqual({ state: "ready" });
+    await platform.stop();
+    await simulator.close();
+  });
+
+  test("asks for messages, direct messages and their contents, and for nothing else", async () => {
+    const { simulator, close } = await startHarness();
+    expect(simulator.gateway.identifiedIntents()).toBe((1 << 0) | (1 << 9) | (1 << 12) | (1 << 15));
+    await close();
+  });
+
+  test("a connection that breaks is resumed, and what came meanwhile is heard once", async () => {
+    const { simulator, platform, receiver, close } = await startHarness();
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    ada.sends({ channel: direct, text: "before" });
+    await until(() => receiver.events.length === 1);
+    simulator.gateway.drop();
+    await until(() => !simulator.gateway.isConnected());
+    ada.sends({ channel: direct, text: "meanwhile" });
+    await until(() => platform.health().state === "connecting");
+    await until(() => receiver.events.length === 2, { timeoutMs: 15_000 });
+    expect(simulator.gateway.counts).toEqual({ identify: 1, resume: 1 });
+    await until(() => platform.health().state === "ready");
+    await close();
+  });
+
+  test("Discord's request to reconnect is followed", async () => {
+    const { simulator, receiver, close } = await startHarness();
+    simulator.gateway.askReconnect();
+    await until(() => simulator.gateway.counts.resume === 1);
+    const ada = simulator.person("Ada");
+    ada.sends({ channel: simulator.directMessages(ada), text: "after" });
+    await until(() => receiver.events.length === 1);
+    await close();
+  });
+
+  test("a session that Discord ends is begun anew", async () => {
+    const { simulator, receiver, close } = await startHarness();
+    simulator.gateway.invalidateSession(false);
+    await until(() => simulator.gateway.counts.identify === 2 && simulator.gateway.isConnected(), {
+      timeoutMs: 15_000,
+    });
+    const ada = simulator.person("Ada");
+    ada.sends({ channel: simulator.directMessages(ada), text: "after" });
+    await until(() => receiver.events.length === 1);
+    await close();
+  });
+
+  test("a token that is reset while running is told by the health, without a crash", async () => {
+    const { simulator, platform, close } = await startHarness();
+    simulator.gateway.closeWith(4004);
+    await until(() => platform.health().state === "failed");
+    expect(platform.health().detail).toContain("DISCORD_TOKEN");
+    await close();
+  });
+
+  test("after stop nothing is taken in any more", async () => {
+    const { simulator, platform, receiver } = await startHarness();
+    await platform.stop();
+    const ada = simulator.person("Ada");
+    ada.sends({ channel: simulator.directMessages(ada), text: "too late" });
+    await until(() => !simulator.gateway.isConnected());
+    expect(receiver.events).toEqual([]);
+    await simulator.close();
+  });
+});
+
+describe("registering commands", () => {
+  test("happens once, and again only when they have changed", async () => {
+    const { simulator, platform } = await startHarness();
+    const puts = () => simulator.requests.filter((request) => request.method === "PUT").length;
+    expect(puts()).toBe(1);
+    expect(simulator.world.commands.map((command) => `${command.type} ${command.name}`)).toEqual([
+      "1 ask",
+      "3 Ask about this",
+      "1 chat",
+      "1 imagine",
+      "1 models",
+      "1 transcribe",
+      "3 Transcribe",
+    ]);
+    await platform.stop();
+    const restart = async (commands: typeof allCommands) => {
+      const { log, lines } = createListLog();
+      const again = createDiscordPlatform({
+        token: simulator.token,
+        apiUrl: simulator.apiUrl,
+        commands,
+        log,
+      });
+      await again.start(createFakeReceiver());
+      await until(() => lines.some((line) => line.message.startsWith("commands")));
+      await again.stop();
+    };
+    await restart(allCommands);
+    expect(puts()).toBe(1);
+    await restart(new Map([...allCommands].filter(([name]) => name !== "models")));
+    expect(puts()).toBe(2);
+    expect(simulator.world.commands.some((command) => command.name === "models")).toBe(false);
+    await simulator.close();
+  });
+
+  test("they work in servers, direct messages and other chats, for servers and for single users", async () => {
+    const { simulator, close } = await startHarness();
+    for (const command of simulator.world.commands) {
+      expect(command["contexts"]).toEqual([0, 1, 2]);
+      expect(command["integration_types"]).toEqual([0, 1]);
+    }
+    await close();
+  });
+
+  test("a refusal is logged and the bot goes on", async () => {
+    const simulator = await createDiscordSimulator();
+    simulator.fail({ method: "PUT", status: 400, code: 50035, times: 1 });
+    const { log, lines } = createListLog();
+    const receiver = createFakeReceiver();
+    const platform = createDiscordPlatform({
+      token: simulator.token,
+      apiUrl: simulator.apiUrl,
+      commands: allCommands,
+      log,
+    });
+    await platform.start(receiver);
+    await until(() => lines.some((line) => line.message === "the commands could not be registered"));
+    const ada = simulator.person("Ada");
+    ada.sends({ channel: simulator.directMessages(ada), text: "hello" });
+    await until(() => receiver.events.length === 1);
+    await platform.stop();
+    await simulator.close();
+  });
+});

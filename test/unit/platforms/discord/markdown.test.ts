@@ -1,0 +1,52 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { closeFence, toDiscordMarkdown } from "../../../../src/platforms/discord/markdown.ts";
+
+describe("toDiscordMarkdown", () => {
+  test("draws a narrow table as an aligned block", () => {
+    const table = "| Name | Age |\n|:-----|----:|\n| **Ada** | 36 |\n| 李 | 7 |";
+    expect(toDiscordMarkdown(`Before\n${table}\nAfter`)).toBe(
+      "Before\n```\nName  Age\n----  ---\nAda   36\n李    7\n```\nAfter",
+    );
+  });
+
+  test("leaves a wide table as it is written", () => {
+    const table = `| A | B |\n|---|---|\n| ${"x".repeat(60)} | ${"y".repeat(60)} |`;
+    expect(toDiscordMarkdown(table)).toBe(table);
+  });
+
+  test("leaves code alone, tables and headings in it too", () => {
+    const code = "```md\n#### not a heading\n| a | b |\n|---|---|\n| 1 | 2 |\n```";
+    expect(toDiscordMarkdown(code)).toBe(code);
+  });
+
+  test("turns what Discord does not know into what it does", () => {
+    expect(toDiscordMarkdown("#### Deep\n\n---\n![a cat](https://example.com/cat.png)")).toBe(
+      "**Deep**\n\n──────────\n[a cat](https://example.com/cat.png)",
+    );
+    expect(toDiscordMarkdown("# Title\n- point\n1. one")).toBe("# Title\n- point\n1. one");
+  });
+
+  test("keeps every word of a table", () => {
+    const cell = fc.stringMatching(/^[a-z]{1,8}$/);
+    fc.assert(
+      fc.property(fc.array(fc.tuple(cell, cell, cell), { minLength: 1, maxLength: 6 }), (rows) => {
+        const table = ["| a | b | c |", "|---|---|---|", ...rows.map((row) => `| ${row.join(" | ")} |`)].join(
+          "\n",
+        );
+        const shown = toDiscordMarkdown(table);
+        for (const row of rows) for (const word of row) expect(shown).toContain(word);
+        expect(shown.startsWith("```\n") && shown.endsWith("\n```")).toBe(true);
+      }),
+    );
+  });
+});
+
+describe("closeFence", () => {
+  test("closes what is open and nothing else", () => {
+    expect(closeFence("a\n```js\nlet x")).toBe("a\n```js\nlet x\n```");
+    expect(closeFence("a\n````\n```\nlet x")).toBe("a\n````\n```\nlet x\n````");
+    expect(closeFence("a\n```js\nlet x\n```")).toBe("a\n```js\nlet x\n```");
+    expect(closeFence("plain")).toBe("plain");
+  });
+});

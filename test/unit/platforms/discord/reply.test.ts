@@ -1,0 +1,340 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { IncomingEvent, Reply, ReplyAddress, ReplyFile } from "../../../../src/assistant/types.ts";
+import { fixture } from "../../../fixtures/fixtures.ts";
+import { until } from "../../../simulators/discord/until.ts";
+import { startHarness, type Harness } from "./harness.ts";
+
+describe("replies", () => {
+  let harness: Harness;
+  beforeEach(async () => {
+    harness = await startHarness();
+  });
+  afterEach(() => harness.close());
+
+  const nextEvent = async (count = 1): Promise<IncomingEvent> => {
+    const events = await until(() => harness.receiver.events.length >= count && harness.receiver.events, {
+      explain: () => harness.lines,
+    });
+    return events[count - 1]!;
+  };
+
+  const open = (address: ReplyAddress): { reply: Reply; saved: ReplyAddress[] } => {
+    const saved: ReplyAddress[] = [];
+    const reply = harness.platform.openReply(address, {
+      saveAddress: async (grown) => void saved.push(structuredClone(grown)),
+    });
+    return { reply, saved };
+  };
+
+  const picture = async (): Promise<ReplyFile> => ({
+    name: "cat.png",
+    mediaType: "image/png",
+    bytes: await fixture("picture.png"),
+    altText: "A cat on a roof",
+  });
+
+  test("in a direct message the placeholder becomes the answer", async () => {
+    const { simulator } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    ada.sends({ channel: direct, text: "hello" });
+    const { reply, saved } = open((await nextEvent()).address);
+    await reply.show();
+    expect(direct.fromBot()).toHaveLength(1);
+    expect(saved.at(-1)).toMatchObject({ messages: [{ channelId: direct.id, isOwn: true }] });
+    reply.write("Good morning.");
+    await reply.finish({ notices: ["Only the last 3 messages were used."] });
+    expect(direct.fromBot()).toMatchObject([
+      { text: "Good morning.\n-# Only the last 3 messages were used.", previews: [], pings: [] },
+    ]);
+  });
+
+  test("a mention in a channel is answered in a thread from that message", async () => {
+    const { simulator } = harness;
+    const ada = simulator.person("Ada");
+    const general = simulator.channel("general");
+    const asked = ada.sends({ channel: general, text: "what is a monad?", mentionBot: true });
+    const { reply } = open((await nextEvent()).address);
+    await reply.show();
+    reply.write("A burrito.");
+    await reply.finish();
+    expect(general.fromBot()).toEqual([]);
+    const [thread] = general.threads();
+    expect(thread).toMatchObject({ id: asked.id, name: "what is a monad?" });
+    expect(thread?.fromBot()).toMatchObject([{ text: "A burrito." }]);
+  });
+
+  test("a thread that is there already is used", async () => {
+    const { simulator, platform } = harness;
+    const ada = simulator.person("Ada");
+    const general = simulator.channel("general");
+    ada.sends({ channel: general, text: "what?", mentionBot: true });
+    const { address } = await nextEvent();
+    const first = await platform.openThread(address, { title: "what?" });
+    expect(await platform.openThread(address, { title: "what?" })).toEqual(first);
+    const { reply } = open(address);
+    await reply.show();
+    reply.write("That.");
+    await reply.finish();
+    expect(general.threads()).toHaveLength(1);
+    expect(general.threads()[0]?.fromBot()).toMatchObject([{ text: "That." }]);
+  });
+
+  for (const permission of ["CREATE_PUBLIC_THREADS", "SEND_MESSAGES_IN_THREADS"] as const) {
+    test(`without ${permission} the answer comes in the channel, as a reply, and says why`, async () => {
+      const { simulator } = harness;
+      const ada = simulator.person("Ada");
+      const general = simulator.channel("general");
+      general.deny(permission);
+      const asked = ada.sends({ channel: general, text: "what?", mentionBot: true });
+      const event = await nextEvent();
+      const { reply } = open(event.address);
+      await reply.show();
+      reply.write("That.");
+      await reply.finish();
+      const [shown] = general.fromBot();
+      expect(shown?.replyTo).toBe(asked.id);
+      expect(shown?.text).toMatch(/^That\.\n-# No thread could be used here/);
+      // Who replies to the answer goes on with the same conversation.
+      harness.receiver.known.add(event.conversationId);
+      ada.sends({ channel: general, text: "and then?", replyTo: shown! });
+      expect((await nextEvent(2)).conversationId).toBe(event.conversationId);
+    });
+  }
+
+  test("a command's placeholder becomes its answer; longer ones follow it", async () => {
+    const { simulator } = harness;
+    const ada = simulator.person("Ada");
+    const general = simulator.channel("general");
+    ada.usesCommand("ask", { prompt: "why?" }, { channel: general });
+    const { reply } = open((await nextEvent()).address);
+    await reply.show();
+    reply.write(
+      Array.from({ length: 60 }, (_, index) => `Paragraph ${index}. ${"word ".repeat(10)}`).join("\n\n"),
+    );
+    await reply.finish();
+    const shown = general.fromBot();
+    expect(shown.length).toBeGreaterThan(1);
+    expect(shown.every((message) => !message.isThinking && message.text.length <= 2000)).toBe(true);
+    const all = shown.map((message) => message.text).join("\n\n");
+    for (let index = 0; index < 60; index += 1) expect(all).toContain(`Paragraph ${index}. `);
+  });
+
+  test("after a quarter of an hour a command's reply goes on in ordinary messages", async () => {
+    const { simulator } = harness;
+    const ada = simulator.person("Ada");
+    const general = simulator.channel("general");
+    ada.usesCommand("ask", { prompt: "why?" }, { channel: general });
+    const { reply } = open((await nextEvent()).address);
+    await reply.show();
+    reply.write("Because");
+    await until(() => general.fromBot()[0]?.text.startsWith("Because"));
+    simulator.advance(16 * 60 * 1000);
+    reply.write("Because it is so.");
+    await reply.attach(await picture());
+    await reply.finish();
+    const shown = general.fromBot();
+    expect(shown[0]?.text).toBe("Because it is so.");
+    expect(shown.at(-1)?.files).toMatchObject([{ name: "cat.png", altText: "A cat on a roof" }]);
+  });
+
+  test("a private reply that outlives its token goes on in a direct message, never in the channel", async () => {
+    const { simulator } = harness;
+    const ada = simulator.person("Ada");
+    const general = simulator.channel("general");
+    ada.usesCommand("ask", { prompt: "why?", private: true }, { channel: general });
+    const { address } = await nextEvent();
+    simulator.advance(16 * 60 * 1000);
+    const { reply } = open(address);
+    await reply.show();
+    reply.write("A secret.");
+    await reply.finish();
+    expect(general.fromBot().map((message) => message.text)).not.toContain("A secret.");
+    expect(simulator.directMessages(ada).fromBot()).toMatchObject([{ text: "A secret." }]);
+  });
+
+  test("after a restart the same messages are taken up again", async () => {
+    const { simulator } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    ada.sends({ channel: direct, text: "hello" });
+    const before = open((await nextEvent()).address);
+    await before.reply.show();
+    before.reply.write("Half of");
+    await until(() => direct.fromBot()[0]?.text.startsWith("Half of"));
+    const after = open(before.saved.at(-1)!);
+    await after.reply.show();
+    after.reply.write("The whole.");
+    await after.reply.finish();
+    expect(direct.fromBot()).toMatchObject([{ text: "The whole." }]);
+  });
+
+  test("a crash between posting and saving does not post twice", async () => {
+    const { simulator } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    ada.sends({ channel: direct, text: "hello" });
+    const { address } = await nextEvent();
+    await open(address).reply.show();
+    const again = open(address);
+    await again.reply.show();
+    again.reply.write("Once.");
+    await again.reply.finish();
+    expect(direct.fromBot()).toMatchObject([{ text: "Once." }]);
+  });
+
+  test("model output pings nobody and shows no previews", async () => {
+    const { simulator } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    ada.sends({ channel: direct, text: "hello" });
+    const { reply } = open((await nextEvent()).address);
+    await reply.show();
+    reply.write(`@everyone @here <@${ada.id}> see https://example.com/?q=1`);
+    await reply.finish();
+    expect(direct.fromBot()).toMatchObject([{ pings: [], previews: [] }]);
+  });
+
+  test("a failure says why, and its Retry button tries again", async () => {
+    const { simulator, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const general = simulator.channel("general");
+    ada.usesCommand("ask", { prompt: "why?", private: true }, { channel: general });
+    const { key, address } = await nextEvent();
+    const { reply, saved } = open(address);
+    await reply.show();
+    await reply.fail({ text: "The model gateway cannot be reached.", retryKey: key });
+    const [failed] = general.fromBot();
+    expect(failed?.text).toContain("The model gateway cannot be reached.");
+    expect(failed?.buttons.map((button) => button.label)).toEqual(["Retry"]);
+    // The first token has run out: what only Ada sees is reached through her click.
+    simulator.advance(16 * 60 * 1000);
+    const use = ada.clicks("Retry", failed!, { channel: general });
+    await until(() => receiver.retried.length > 0);
+    expect(use.state()).toBe("answered");
+    expect(receiver.retried).toEqual([key]);
+    const again = open(saved.at(-1) ?? address);
+    await again.reply.show();
+    again.reply.write("Now it works.");
+    await again.reply.finish();
+    expect(general.fromBot()).toMatchObject([{ text: "Now it works.", buttons: [], isEphemeral: true }]);
+  });
+
+  test("a Retry that comes too late says so to the one who clicked", async () => {
+    const { simulator, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    ada.sends({ channel: direct, text: "hello" });
+    const { key, address } = await nextEvent();
+    const { reply } = open(address);
+    await reply.show();
+    await reply.fail({ text: "No.", retryKey: key });
+    receiver.retryResult = "gone";
+    ada.clicks("Retry", direct.fromBot()[0]!, { channel: direct });
+    const told = await until(() => direct.fromBot()[1]);
+    expect(told).toMatchObject({ isEphemeral: true });
+    expect(told.text).toContain("cannot be tried again");
+  });
+
+  test("a message that someone deletes is let go", async () => {
+    const { simulator } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    ada.sends({ channel: direct, text: "hello" });
+    const { reply } = open((await nextEvent()).address);
+    await reply.show();
+    simulator.world.channels.get(direct.id)!.messages.at(-1)!.isDeleted = true;
+    reply.write("Too late.");
+    await reply.finish();
+    expect(direct.fromBot()).toEqual([]);
+  });
+
+  test("an edit that Discord limits is made later, with the latest text", async () => {
+    const { simulator } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    ada.sends({ channel: direct, text: "hello" });
+    const { reply } = open((await nextEvent()).address);
+    await reply.show();
+    simulator.fail({ method: "PATCH", route: "messages", status: 429, retryAfterMs: 300, times: 2 });
+    reply.write("one");
+    reply.write("one two");
+    await reply.finish();
+    expect(direct.fromBot()).toMatchObject([{ text: "one two" }]);
+  });
+
+  test("a failing answer of Discord's does not post a message twice", async () => {
+    const { simulator } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    ada.sends({ channel: direct, text: "hello" });
+    simulator.fail({
+      method: "POST",
+      route: "/channels/{channel_id}/messages",
+      status: 502,
+      afterEffect: true,
+      times: 1,
+    });
+    const { reply } = open((await nextEvent()).address);
+    await reply.show();
+    reply.write("Once.");
+    await reply.finish();
+    expect(direct.fromBot()).toMatchObject([{ text: "Once." }]);
+  });
+
+  test("pictures come with words, below the text", async () => {
+    const { simulator } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    ada.sends({ channel: direct, text: "draw" });
+    const { reply } = open((await nextEvent()).address);
+    await reply.show();
+    await reply.attach(await picture());
+    await reply.finish();
+    const files = direct.fromBot().flatMap((message) => message.files);
+    expect(files).toMatchObject([{ name: "cat.png", altText: "A cat on a roof", mediaType: "image/png" }]);
+    expect(files[0]?.bytes).toHaveLength((await fixture("picture.png")).length);
+  });
+});
+
+describe("/chat", () => {
+  test("opens one thread from the command's message, however often it is asked", async () => {
+    const harness = await startHarness();
+    try {
+      const { simulator, platform, receiver } = harness;
+      const ada = simulator.person("Ada");
+      const general = simulator.channel("general");
+      ada.usesCommand("chat", { message: "Plan a trip" }, { channel: general });
+      const event = await until(() => receiver.events[0]);
+      const opened = await platform.openThread(event.address, { title: "Plan a trip" });
+      const [thread] = general.threads();
+      expect(opened.conversationId).toBe(`discord:${thread?.id}`);
+      expect(thread?.name).toBe("Plan a trip");
+      expect(await platform.openThread(event.address, { title: "Plan a trip" })).toEqual(opened);
+      const inThread = ada.usesCommand("chat", {}, { channel: thread! });
+      const second = await until(() => receiver.events.find((one) => one.key === `discord:${inThread.id}`));
+      expect(await platform.openThread(second.address, { title: "x" })).toMatchObject({
+        conversationId: opened.conversationId,
+      });
+    } finally {
+      await harness.close();
+    }
+  });
+
+  test("without the permission says which one is missing", async () => {
+    const harness = await startHarness();
+    try {
+      const { simulator, platform, receiver } = harness;
+      const general = simulator.channel("general");
+      general.deny("CREATE_PUBLIC_THREADS");
+      simulator.person("Ada").usesCommand("chat", {}, { channel: general });
+      const event = await until(() => receiver.events[0]);
+      await expect(platform.openThread(event.address, { title: "x" })).rejects.toMatchObject({
+        code: "platform-forbidden",
+        detail: { permission: "Create Public Threads" },
+      });
+    } finally {
+      await harness.close();
+    }
+  });
+});
