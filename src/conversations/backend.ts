@@ -47,11 +47,13 @@ export interface Backend {
    * Resolves to the position in `ifAbsent` of the first entry that exists, or -1 when everything was written.
    */
   apply(ifAbsent: readonly Place[], changes: readonly BackendChange[]): Promise<number>;
+  /** Writes a value where it is still `old`, and keeps its expiry; false: it was changed or is gone. */
+  replace(at: Place, old: string, value: string): Promise<boolean>;
   ranking(name: string, page: RankingPage): Promise<readonly Ranked[]>;
   /** Keys that begin with `prefix`, in any order. Slow on a server (it walks everything): for maintenance only. */
   keys(space: Space, prefix: string): AsyncIterable<string>;
-  /** Removes what has expired. Resolves to the blobs that went, as keys of the space `blob`. */
-  sweep(now: number): Promise<readonly string[]>;
+  /** Removes what has expired; resolves to how many entries that were, where the service does not do it itself. */
+  sweep(now: number): Promise<number>;
   /** Takes what was deleted out of the files too, as far as the service can. */
   scrub(): Promise<void>;
   /**

@@ -1,10 +1,10 @@
 import { createHash, randomUUID } from "node:crypto";
-import { mkdir, open, readdir, readFile, rename, rmdir, stat, unlink } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, rename, rmdir, stat, unlink, utimes } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { ParleyError } from "../assistant/errors.ts";
 import type { Log } from "../assistant/types.ts";
-import type { BlobStore } from "./blobs.ts";
-import { isBlobHash } from "./blobs.ts";
+import { type BlobStore, isBlobHash } from "./blobs.ts";
+import type { Encryption } from "./encryption.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { folderOf, places } from "./places.ts";
 
@@ -13,8 +13,7 @@ export interface BlobFilesOptions {
   /** `<folder>/<conversation>/<hash>`. */
   readonly folder: string;
   readonly log: Log;
-  /** Encryption at rest; without it bytes lie as they are. */
-  readonly cipher?: { seal(bytes: Uint8Array): Uint8Array; open(bytes: Uint8Array): Uint8Array } | undefined;
+  readonly encryption: Encryption;
 }
 
 interface BlobEntry {
@@ -22,34 +21,52 @@ interface BlobEntry {
   readonly sizeBytes: number;
 }
 
+/** Of files that are encrypted. */
+const sealedSuffix = ".enc";
+
 /** Younger files than this may belong to a `put` that is still going on. */
 const orphanAgeMs = 60 * 60 * 1000;
 
 /** Blobs as files beside the database: for one machine, where base64 in the store would cost ten times as much. */
-export function createBlobFiles({ store, folder, log, cipher }: BlobFilesOptions): BlobStore {
-  const fileOf = (conversationId: string, hash: string) => join(folder, folderOf(conversationId), hash);
+export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOptions): BlobStore {
+  const plainFileOf = (conversationId: string, hash: string) => join(folder, folderOf(conversationId), hash);
+  const sealedFileOf = (conversationId: string, hash: string) =>
+    plainFileOf(conversationId, hash) + sealedSuffix;
+
+  /** Writes the file as it is to be now, unless it is there; what is there is made too young to be swept away. */
+  const ensure = async (conversationId: string, hash: string, bytes: Uint8Array) => {
+    const [file, content] = encryption.isOn
+      ? [sealedFileOf(conversationId, hash), () => encryption.seal(bytes)]
+      : [plainFileOf(conversationId, hash), () => bytes];
+    const now = new Date();
+    const isThere = await unlessMissing(utimes(file, now, now).then(() => true));
+    if (isThere !== true) await writeDurably(file, content());
+  };
+  const read = async (conversationId: string, hash: string) => {
+    const sealed = await unlessMissing(readFile(sealedFileOf(conversationId, hash)));
+    return sealed === undefined
+      ? unlessMissing(readFile(plainFileOf(conversationId, hash)))
+      : encryption.unseal(sealed);
+  };
+
   return {
     async put(conversationId, hash, { bytes, mediaType }, ttlMs) {
-      const at = places.blob(conversationId, hash);
       const entry: BlobEntry = { mediaType, sizeBytes: bytes.byteLength };
-      const file = fileOf(conversationId, hash);
-      await guard(async () => {
-        if (!(await isThere(file)))
-          await writeDurably(file, cipher === undefined ? bytes : cipher.seal(bytes));
-      });
-      await store.write([{ kind: "set", at, value: entry, ttlMs }]);
+      await guard(() => ensure(conversationId, hash, bytes));
+      await store.write([{ kind: "set", at: places.blob(conversationId, hash), value: entry, ttlMs }]);
+      // A sweep may have been about to remove an old file of these bytes; it cannot any more.
+      await guard(() => ensure(conversationId, hash, bytes));
     },
     async get(conversationId, hash) {
       if (!isBlobHash(hash)) return undefined;
       const at = places.blob(conversationId, hash);
       const entry = await store.get<BlobEntry>(at.space, at.key);
       if (entry === undefined) return undefined;
-      const kept = await guard(() => readIfThere(fileOf(conversationId, hash)));
-      if (kept === undefined) {
+      const bytes = await guard(() => read(conversationId, hash));
+      if (bytes === undefined) {
         log.error({ hash }, "the file of a blob is missing");
         return undefined;
       }
-      const bytes = cipher === undefined ? kept : cipher.open(kept);
       if (createHash("sha256").update(bytes).digest("hex") !== hash) {
         throw new ParleyError("store-corrupt", `the blob ${hash} is damaged: restore it from a backup`);
       }
@@ -58,29 +75,54 @@ export function createBlobFiles({ store, folder, log, cipher }: BlobFilesOptions
     async delete(conversationId, hashes) {
       // Files first: what a crash leaves are entries without a file, which the next run deletes again.
       await guard(async () => {
-        for (const hash of hashes.filter(isBlobHash)) await unlinkIfThere(fileOf(conversationId, hash));
+        for (const hash of hashes.filter(isBlobHash)) {
+          await unlessMissing(unlink(sealedFileOf(conversationId, hash)));
+          await unlessMissing(unlink(plainFileOf(conversationId, hash)));
+        }
         await removeIfEmpty(join(folder, folderOf(conversationId)));
       });
       await store.write(hashes.map((hash) => ({ kind: "delete", at: places.blob(conversationId, hash) })));
     },
     async sweep(now) {
       for (const name of await guard(() => namesIn(folder))) {
-        const hashes = await guard(() => namesIn(join(folder, name)));
+        const files = await guard(() => namesIn(join(folder, name)));
         const named = await store.hasMany(
           "blob",
-          hashes.map((hash) => `${name}/${hash}`),
+          files.map((file) => `${name}/${file.replace(sealedSuffix, "")}`),
         );
-        for (const [index, hash] of hashes.entries()) {
-          if (named[index] === true) continue;
-          const file = join(folder, name, hash);
-          await guard(async () => {
-            if (now - (await modifiedAt(file, now)) >= orphanAgeMs) await unlinkIfThere(file);
-          });
-        }
-        await guard(() => removeIfEmpty(join(folder, name)));
+        const orphans = files.filter((_, index) => named[index] !== true);
+        await guard(async () => {
+          for (const file of orphans) await unlinkIfOld(join(folder, name, file), now);
+          await removeIfEmpty(join(folder, name));
+        });
       }
     },
+    async reencrypt() {
+      let changed = 0;
+      if (!encryption.isOn) return changed;
+      for (const name of await guard(() => namesIn(folder))) {
+        for (const file of await guard(() => namesIn(join(folder, name)))) {
+          if (await guard(() => reseal(join(folder, name), file, encryption))) changed++;
+        }
+      }
+      return changed;
+    },
   };
+}
+
+/** Brings one file under the newest key; answers whether it was not. */
+async function reseal(folder: string, name: string, encryption: Encryption): Promise<boolean> {
+  const hash = name.replace(sealedSuffix, "");
+  const kept = isBlobHash(hash) ? await unlessMissing(readFile(join(folder, name))) : undefined;
+  if (kept === undefined) return false;
+  const isSealed = name.endsWith(sealedSuffix);
+  if (isSealed && encryption.isSealedWithNewest(kept)) return false;
+  await writeDurably(
+    join(folder, hash + sealedSuffix),
+    encryption.seal(isSealed ? encryption.unseal(kept) : kept),
+  );
+  if (!isSealed) await unlessMissing(unlink(join(folder, name)));
+  return true;
 }
 
 async function guard<T>(work: () => Promise<T>): Promise<T> {
@@ -111,7 +153,7 @@ async function writeDurably(file: string, bytes: Uint8Array): Promise<void> {
     }
     await rename(temporary, file);
   } catch (error) {
-    await unlinkIfThere(temporary);
+    await unlessMissing(unlink(temporary));
     throw error;
   }
   await syncFolder(folder);
@@ -137,24 +179,13 @@ async function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
   }
 }
 
-async function isThere(file: string): Promise<boolean> {
-  return (await unlessMissing(stat(file))) !== undefined;
-}
-
-async function readIfThere(file: string): Promise<Uint8Array | undefined> {
-  return unlessMissing(readFile(file));
-}
-
-async function unlinkIfThere(file: string): Promise<void> {
-  await unlessMissing(unlink(file));
-}
-
 async function namesIn(folder: string): Promise<readonly string[]> {
   return (await unlessMissing(readdir(folder))) ?? [];
 }
 
-async function modifiedAt(file: string, otherwise: number): Promise<number> {
-  return (await unlessMissing(stat(file)))?.mtimeMs ?? otherwise;
+async function unlinkIfOld(file: string, now: number): Promise<void> {
+  const found = await unlessMissing(stat(file));
+  if (found !== undefined && now - found.mtimeMs >= orphanAgeMs) await unlessMissing(unlink(file));
 }
 
 async function removeIfEmpty(folder: string): Promise<void> {

@@ -9,6 +9,8 @@ export interface BlobStore {
   delete(conversationId: string, hashes: readonly string[]): Promise<void>;
   /** Removes bytes that nothing names any more: remains of crashes and of expired entries. */
   sweep(now: number): Promise<void>;
+  /** Brings what is not in the store's entries under the newest key; resolves to how many blobs that were. */
+  reencrypt(): Promise<number>;
 }
 
 /** Whether a string can be a blob's name; everything else is refused before it comes near a path. */

@@ -10,6 +10,7 @@ import type { BlobStore } from "./blobs.ts";
 import { createKeyedQueue } from "./keyed-queue.ts";
 import type { Change, KeyValueStore } from "./key-value.ts";
 import { places, platformOf, rankings } from "./places.ts";
+import { platforms } from "./retention.ts";
 import { createSlots } from "./slots.ts";
 import { toTitle } from "./title.ts";
 
@@ -135,13 +136,9 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
 type Found = Omit<ConversationSummary, "title">;
 
 async function newest(store: KeyValueStore, prefix: string, max: number): Promise<Found[]> {
-  const platforms = prefix.includes(":")
-    ? [platformOf(prefix)]
-    : (await store.backend.ranking(rankings.platforms, { order: "lowest-first", offset: 0, max: 1000 })).map(
-        ({ member }) => member,
-      );
+  const searched = prefix.includes(":") ? [platformOf(prefix)] : await platforms(store);
   const found: Found[] = [];
-  for (const platform of platforms) {
+  for (const platform of searched) {
     let taken = 0;
     for (let offset = 0; taken < max; offset += 200) {
       const ranking = rankings.conversations(platform);

@@ -1,19 +1,24 @@
 import { dirname, join, resolve } from "node:path";
 import { ParleyError } from "../assistant/errors.ts";
 import type { ConversationQueue, Conversations, Inbox, Log } from "../assistant/types.ts";
-import type { BlobStore } from "./blobs.ts";
 import { createBlobFiles } from "./blob-files.ts";
+import type { BlobStore } from "./blobs.ts";
 import { createConversationLog } from "./conversation-log.ts";
+import { createEncryption, type Encryption } from "./encryption.ts";
 import { createInbox } from "./inbox.ts";
+import { checkKeys, reencrypt } from "./key-change.ts";
 import { createKeyValueStore, type KeyValueStore } from "./key-value.ts";
 import { createKeyedQueue } from "./keyed-queue.ts";
+import { sweep } from "./retention.ts";
 import { openSqliteBackend } from "./sqlite-backend.ts";
 
 export interface StoreOptions {
   readonly log: Log;
   /** What a relative `sqlite:` path is relative to. Default: the working directory. */
   readonly dataDir?: string | undefined;
-  /** Messages and blobs older than this vanish. Default: kept for ever. */
+  /** Encrypts everything people wrote or sent: 32 bytes each in base64 or hex, the newest first. Default: none. */
+  readonly encryptionKeys?: readonly string[] | undefined;
+  /** Messages and blobs older than this vanish within a day of it. Default, and 0: kept for ever. */
   readonly retentionDays?: number | undefined;
   /** SQLite: false lets a second process in, for a program that runs no turns beside the bot. Default true. */
   readonly exclusive?: boolean | undefined;
@@ -23,72 +28,112 @@ export interface StoreOptions {
   readonly leaseMs?: number | undefined;
 }
 
-/** What outlasts a crash. */
+/** What outlasts a crash. Every failure is a ParleyError `store-unavailable` or `store-corrupt`. */
 export interface Store {
   readonly conversations: Conversations;
   readonly inbox: Inbox;
   readonly queue: ConversationQueue;
-  /** @throws ParleyError `store-unavailable` */
   ping(): Promise<void>;
   /** For the start lines; without password. */
   describe(): string;
+  /** Takes what has expired off the disk; done by itself now and then. `now` in Unix ms. */
+  sweep(now: number): Promise<void>;
+  /** Rewrites what is not under the newest key; resolves to how many entries and blobs that were. */
+  reencrypt(): Promise<number>;
   /** Lets go of the file or the connections. The queue must be idle. */
   close(): Promise<void>;
 }
 
 const dayMs = 24 * 60 * 60 * 1000;
+const sweepIntervalMs = 10 * 60 * 1000;
 
 /**
  * Opens the store that `url` names: `sqlite:<file>` or `redis://…` / `rediss://…`.
- * @throws ParleyError `config` (another URL), `store-unavailable`, `store-corrupt`, `store-newer`
+ * @throws ParleyError `config` (another URL, keys that do not fit), `store-unavailable`, `store-corrupt`, `store-newer`
  */
 export async function openStore(url: string, options: StoreOptions): Promise<Store> {
+  const encryption = createEncryption(options.encryptionKeys);
   if (url.startsWith("sqlite:") && url !== "sqlite:")
-    return openSqliteStore(url.slice("sqlite:".length), options);
-  if (/^rediss?:\/\//.test(url)) return openRedisStore(url, options);
+    return openSqliteStore(url.slice("sqlite:".length), encryption, options);
+  if (/^rediss?:\/\//.test(url)) return openRedisStore(url, encryption, options);
   throw new ParleyError(
     "config",
     "STORE_URL is none this bot knows: write sqlite:<file>, redis://host:6379 or rediss://host:6380",
   );
 }
 
-async function openSqliteStore(path: string, options: StoreOptions): Promise<Store> {
+async function openSqliteStore(path: string, encryption: Encryption, options: StoreOptions): Promise<Store> {
   const file = resolve(options.dataDir ?? ".", path.replace(/^\/\/(?=\/)/, ""));
   const backend = openSqliteBackend(file, { exclusive: options.exclusive });
-  const store = createKeyValueStore(backend);
-  const blobs = createBlobFiles({ store, folder: join(dirname(file), "blobs"), log: options.log });
-  return {
-    ...compose(store, blobs, options),
+  const store = createKeyValueStore(backend, { encryption: encryption.adapter });
+  const folder = join(dirname(file), "blobs");
+  return compose({
+    store,
+    blobs: createBlobFiles({ store, folder, log: options.log, encryption }),
     queue: createLocalQueue(),
-    describe: () => `SQLite file ${file}`,
-  };
+    name: `SQLite file ${file}`,
+    encryption,
+    options,
+  });
 }
 
 /** Its modules are loaded on use: most bots never need them. */
-async function openRedisStore(url: string, options: StoreOptions): Promise<Store> {
+async function openRedisStore(url: string, encryption: Encryption, options: StoreOptions): Promise<Store> {
   const [{ openRedisBackend }, { createBlobEntries }, { createLeasedQueue }] = await Promise.all([
     import("./redis-backend.ts"),
     import("./blob-entries.ts"),
     import("./leased-queue.ts"),
   ]);
-  const { log } = options;
-  const backend = await openRedisBackend(url, { log, deadlineMs: options.deadlineMs });
-  const store = createKeyValueStore(backend);
-  return {
-    ...compose(store, createBlobEntries(store), options),
-    queue: createLeasedQueue({ leases: backend.leases, log, ttlMs: options.leaseMs }),
-    describe: () => `Redis at ${backend.address}`,
-  };
+  const { log, deadlineMs, leaseMs } = options;
+  const backend = await openRedisBackend(url, { log, deadlineMs });
+  const store = createKeyValueStore(backend, { encryption: encryption.adapter });
+  return compose({
+    store,
+    blobs: createBlobEntries(store),
+    queue: createLeasedQueue({ leases: backend.leases, log, ttlMs: leaseMs }),
+    name: `Redis at ${backend.address}`,
+    encryption,
+    options,
+  });
 }
 
-function compose(store: KeyValueStore, blobs: BlobStore, { log, retentionDays }: StoreOptions) {
-  const retentionMs = retentionDays === undefined ? undefined : retentionDays * dayMs;
+interface Parts {
+  readonly store: KeyValueStore;
+  readonly blobs: BlobStore;
+  readonly queue: ConversationQueue;
+  readonly name: string;
+  readonly encryption: Encryption;
+  readonly options: StoreOptions;
+}
+
+async function compose({ store, blobs, queue, name, encryption, options }: Parts): Promise<Store> {
+  const { log, retentionDays = 0 } = options;
   const { backend } = store;
+  try {
+    await checkKeys(store, encryption);
+  } catch (error) {
+    await backend.close();
+    throw error;
+  }
+  const retentionMs = retentionDays > 0 ? retentionDays * dayMs : undefined;
+  const sweeper = setInterval(() => {
+    sweep(store, blobs, Date.now()).catch((error: unknown) =>
+      log.warn({ error }, "could not sweep the store"),
+    );
+  }, sweepIntervalMs);
+  sweeper.unref();
   return {
     conversations: createConversationLog({ store, blobs, retentionMs }),
     inbox: createInbox({ store, log }),
+    queue,
     ping: () => backend.ping(),
-    close: () => backend.close(),
+    describe: () => (encryption.isOn ? `${name}, encrypted` : name),
+    sweep: (now) => sweep(store, blobs, now),
+    reencrypt: () => reencrypt(store, blobs, encryption),
+    async close() {
+      clearInterval(sweeper);
+      await backend.close();
+    },
   };
 }
 

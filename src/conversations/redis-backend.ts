@@ -64,6 +64,10 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
       const input = toScriptInput(names, ifAbsent, changes, Date.now());
       return Number(await attempt(() => run(applyScript.source, applyScript.sha1, input)));
     },
+    async replace(at, old, value) {
+      const input = { keys: [names.entry(at)], arguments: [old, value] };
+      return Number(await attempt(() => client.eval(replaceSource, input))) === 1;
+    },
     async ranking(name, { order, offset, max }) {
       const last = offset + max - 1;
       const rows = await attempt(() =>
@@ -91,7 +95,7 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
     },
     async sweep() {
       // Redis removes what has expired by itself.
-      return [];
+      return 0;
     },
     async scrub() {
       // The append-only file holds what was deleted until it is rewritten.
@@ -109,7 +113,7 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
 }
 
 async function claimSchema(client: RedisClient): Promise<void> {
-  const key = names.entry({ space: "meta", key: "schema" });
+  const key = "parley:schema";
   await client.set(key, String(schemaVersion), { condition: "NX" });
   const version = Number(await client.get(key));
   if (version > schemaVersion) {
@@ -137,6 +141,10 @@ async function warnOfWeakness(client: RedisClient, log: Log): Promise<void> {
     log.warn({ policy }, "Redis may throw conversations away when its memory is full: set noeviction");
 }
 
+const replaceSource = `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
+return 1`;
 const renewSource = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return 0`;

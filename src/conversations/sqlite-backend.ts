@@ -67,10 +67,12 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
   const keyPage = database.prepare(
     "SELECT key FROM entries WHERE namespace = ? AND key > ? AND key >= ? AND key < ? ORDER BY key LIMIT 500",
   );
-  const expired = database.prepare(
-    "SELECT rowid AS id, namespace, key FROM entries WHERE expires <= ? ORDER BY expires LIMIT 500",
+  const removeExpired = database.prepare(
+    "DELETE FROM entries WHERE rowid IN (SELECT rowid FROM entries WHERE expires <= ? LIMIT 500)",
   );
-  const removeRow = database.prepare("DELETE FROM entries WHERE rowid = ?");
+  const replace = database.prepare(
+    "UPDATE entries SET value = ? WHERE namespace = ? AND key = ? AND value = ?",
+  );
 
   return {
     adapter(space) {
@@ -78,6 +80,9 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     },
     async apply(ifAbsent, changes) {
       return guard(() => inTransaction(database, () => write(ifAbsent, changes)));
+    },
+    async replace({ space, key }, old, value) {
+      return guard(() => replace.run(value, space, key, old).changes > 0);
     },
     async ranking(name, { order, offset, max }) {
       return guard(() =>
@@ -96,12 +101,10 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
       }
     },
     async sweep(now) {
-      const blobs: string[] = [];
-      for (;;) {
-        const rows = guard(() => expired.all(now));
-        guard(() => inTransaction(database, () => rows.forEach((row) => removeRow.run(Number(row["id"])))));
-        for (const row of rows) if (row["namespace"] === "blob") blobs.push(String(row["key"]));
-        if (rows.length === 0) return blobs;
+      for (let total = 0; ;) {
+        const removed = guard(() => Number(removeExpired.run(now).changes));
+        total += removed;
+        if (removed === 0) return total;
         // A long sweep gives way to what people wait for.
         await new Promise((resolve) => setImmediate(resolve));
       }

@@ -94,7 +94,7 @@ describe.skipIf(!has("redis"))("the Redis server", () => {
 
   it("is refused when a newer Parley wrote it", async () => {
     const client = await createClient({ url: `${url}/3` }).connect();
-    await client.set("parley:meta::schema", "99");
+    await client.set("parley:schema", "99");
     await client.close();
     await expect(openStore(`${url}/3`, { log: silentLog })).rejects.toMatchObject({ code: "store-newer" });
   });

@@ -1,0 +1,112 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+import type { KeyvEncryptionAdapter } from "keyv";
+import { ParleyError } from "../assistant/errors.ts";
+
+/** Encryption at rest: AES-256-GCM, a new nonce for everything written, the key named by its fingerprint. */
+export interface Encryption {
+  /** For Keyv's pipeline. Values from before encryption was switched on are read as they are. */
+  readonly adapter: KeyvEncryptionAdapter;
+  /** Whether what is written now is encrypted. */
+  readonly isOn: boolean;
+  /** Whether a stored value is as it would be written now; `reencrypt` rewrites the others. */
+  readonly isCurrent: (stored: string) => boolean;
+  /** For blobs. @throws ParleyError `store-corrupt`, `config` (its key is not among the settings) */
+  readonly seal: (bytes: Uint8Array) => Uint8Array;
+  readonly unseal: (sealed: Uint8Array) => Uint8Array;
+  readonly isSealedWithNewest: (sealed: Uint8Array) => boolean;
+}
+
+/** Starts an encrypted value; JSON never begins so. */
+const marker = "enc1:";
+
+/** Fingerprint (4 bytes), nonce (12), tag (16), then the text. */
+const lengths = { id: 4, nonce: 12, tag: 16 } as const;
+
+interface Key {
+  readonly id: Buffer;
+  readonly secret: Buffer;
+}
+
+/**
+ * Everything is written with the first key and read with any: to change keys, put the new one in front and keep
+ * the old one until all is rewritten. Without keys nothing is encrypted, and what is encrypted is refused.
+ * @throws ParleyError `config` when a key is not 32 bytes in base64 or hex
+ */
+export function createEncryption(keys: readonly string[] = []): Encryption {
+  const ring = keys.map(parseKey);
+  const [newest] = ring;
+
+  const seal = (bytes: Uint8Array): Buffer => {
+    if (newest === undefined) throw new ParleyError("internal", "there is no key to encrypt with");
+    const nonce = randomBytes(lengths.nonce);
+    const cipher = createCipheriv("aes-256-gcm", newest.secret, nonce);
+    const text = Buffer.concat([cipher.update(bytes), cipher.final()]);
+    return Buffer.concat([newest.id, nonce, cipher.getAuthTag(), text]);
+  };
+  const unseal = (sealed: Uint8Array): Buffer => {
+    const { id, nonce, tag, text } = split(sealed);
+    const key = ring.find((each) => each.id.equals(id));
+    if (key === undefined) {
+      throw new ParleyError(
+        "config",
+        "the store is encrypted with a key that is not in STORE_ENCRYPTION_KEYS: add it behind the newest one",
+      );
+    }
+    try {
+      const decipher = createDecipheriv("aes-256-gcm", key.secret, nonce);
+      decipher.setAuthTag(tag);
+      return Buffer.concat([decipher.update(text), decipher.final()]);
+    } catch (cause) {
+      throw new ParleyError("store-corrupt", "an encrypted value was changed", { cause });
+    }
+  };
+  const isSealedWithNewest = (sealed: Uint8Array) =>
+    newest !== undefined && newest.id.equals(split(sealed).id);
+
+  return {
+    isOn: newest !== undefined,
+    adapter: {
+      encrypt: (data) => (newest === undefined ? data : marker + seal(Buffer.from(data)).toString("base64")),
+      decrypt: (data) => (data.startsWith(marker) ? unseal(decode(data)).toString("utf8") : data),
+    },
+    isCurrent: (stored) =>
+      newest === undefined
+        ? !stored.startsWith(marker)
+        : stored.startsWith(marker) && isSealedWithNewest(decode(stored)),
+    seal,
+    unseal,
+    isSealedWithNewest,
+  };
+}
+
+function decode(stored: string): Buffer {
+  return Buffer.from(stored.slice(marker.length), "base64");
+}
+
+function split(sealed: Uint8Array) {
+  const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength);
+  if (bytes.length < lengths.id + lengths.nonce + lengths.tag)
+    throw new ParleyError("store-corrupt", "an encrypted value was cut off");
+  let at = 0;
+  const take = (length: number) => bytes.subarray(at, (at += length));
+  return {
+    id: take(lengths.id),
+    nonce: take(lengths.nonce),
+    tag: take(lengths.tag),
+    text: bytes.subarray(at),
+  };
+}
+
+function parseKey(text: string): Key {
+  const secret = /^[0-9a-f]{64}$/i.test(text) ? Buffer.from(text, "hex") : Buffer.from(text, "base64");
+  if (secret.length !== 32) {
+    throw new ParleyError(
+      "config",
+      "a key in STORE_ENCRYPTION_KEYS is not 32 bytes in base64 or hex: make one with `openssl rand -base64 32`",
+    );
+  }
+  return {
+    secret,
+    id: createHash("sha256").update("parley key").update(secret).digest().subarray(0, lengths.id),
+  };
+}
