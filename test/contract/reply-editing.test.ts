@@ -1,0 +1,33 @@
+import type { Json } from "../../src/assistant/types.ts";
+import { createEditingReply } from "../../src/platforms/editing-reply.ts";
+import { createFakeTarget } from "../unit/platforms/fake-target.ts";
+import { replyContract } from "./reply.ts";
+import { silentLog } from "./silent-log.ts";
+
+for (const firstMessageIsShown of [false, true]) {
+  replyContract(`editing reply${firstMessageIsShown ? ", deferred" : ""}`, () => {
+    const target = createFakeTarget({ maxLength: 1000, maxMessages: 20, minEditIntervalMs: 20 });
+    return {
+      grows: true,
+      open: (hooks, saved) => {
+        const savedRefs = (saved?.["refs"] ?? []) as readonly Json[];
+        return createEditingReply({
+          target,
+          savedRefs,
+          saveRefs: (refs) => hooks.saveAddress({ refs }),
+          log: silentLog,
+          firstMessageIsShown: firstMessageIsShown && savedRefs.length === 0,
+        });
+      },
+      seen: () => ({
+        text: target.messages
+          .flatMap(({ text, status, failure, notices }) => [text, status, failure, ...(notices ?? [])])
+          .filter((words) => words !== undefined)
+          .join("\n"),
+        files: target.files.map(({ name, altText }) => ({ name, altText })),
+        retryKeys: target.messages.flatMap(({ retryKey }) => (retryKey === undefined ? [] : [retryKey])),
+      }),
+      close: () => Promise.resolve(),
+    };
+  });
+}

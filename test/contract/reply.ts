@@ -1,0 +1,187 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Reply, ReplyAddress, ReplyFile, ReplyHooks } from "../../src/assistant/types.ts";
+
+/** What a person sees of one reply. */
+export interface SeenReply {
+  /** All its words in order, small print included, as plain text or as the platform's markup. */
+  readonly text: string;
+  readonly files: readonly { readonly name: string; readonly altText: string }[];
+  /** The key of each Retry button. */
+  readonly retryKeys: readonly string[];
+}
+
+/** A place of a platform where one reply can be shown; made anew for each test. */
+export interface ReplySubject {
+  /** Opens the reply: at a new place, or at the address that an earlier one saved. */
+  open(hooks: ReplyHooks, saved: ReplyAddress | undefined): Reply;
+  seen(): SeenReply | Promise<SeenReply>;
+  /** Whether text is seen before the end. False for replies that cannot be edited. */
+  readonly grows: boolean;
+  close(): Promise<void>;
+}
+
+const file: ReplyFile = {
+  name: "picture.png",
+  mediaType: "image/png",
+  // The smallest PNG: one black pixel.
+  bytes: new Uint8Array(
+    Buffer.from(
+      "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==",
+      "base64",
+    ),
+  ),
+  altText: "one black pixel",
+};
+
+const lines = (count: number) => Array.from({ length: count }, (_, index) => `line number ${index} of many`);
+
+/** What every {@link Reply} does, whatever platform shows it. */
+export function replyContract(name: string, setUp: () => ReplySubject | Promise<ReplySubject>): void {
+  describe(`${name}: reply contract`, () => {
+    let subject: ReplySubject;
+    let saved: ReplyAddress | undefined;
+    const hooks: ReplyHooks = {
+      saveAddress: (address) => {
+        // What is saved goes through a store.
+        saved = JSON.parse(JSON.stringify(address)) as ReplyAddress;
+        return Promise.resolve();
+      },
+    };
+    const open = (at?: ReplyAddress) => subject.open(hooks, at);
+    const textSeen = async () => (await subject.seen()).text;
+    const eventually = (check: () => Promise<void>) => vi.waitFor(check, { timeout: 10_000, interval: 20 });
+
+    beforeEach(async () => {
+      saved = undefined;
+      subject = await setUp();
+    });
+    afterEach(() => subject.close());
+
+    it("has saved its address when it is shown", async () => {
+      const reply = open();
+      await reply.show();
+      expect(saved).toBeDefined();
+      await reply.finish();
+    });
+
+    it("shows text while it grows, the latest at last", async () => {
+      if (!subject.grows) return;
+      const reply = open();
+      await reply.show();
+      reply.write("The meeting");
+      await eventually(async () => expect(await textSeen()).toContain("The meeting"));
+      reply.write("The meeting moves");
+      reply.write("The meeting moves to Thursday");
+      await eventually(async () => expect(await textSeen()).toContain("The meeting moves to Thursday"));
+      await reply.finish();
+    });
+
+    it("shows a status until there is text", async () => {
+      if (!subject.grows) return;
+      const reply = open();
+      await reply.show();
+      reply.status("Transcribing note.ogg");
+      await eventually(async () => expect(await textSeen()).toContain("Transcribing note.ogg"));
+      reply.write("It says hello");
+      await reply.finish();
+      expect(await textSeen()).not.toContain("Transcribing");
+    });
+
+    it("shows the last text and the notices when it is finished", async () => {
+      const reply = open();
+      await reply.show();
+      reply.write("half");
+      reply.write("half and whole");
+      await reply.finish({ notices: ["Two messages were left out."] });
+      const text = await textSeen();
+      expect(text).toContain("half and whole");
+      expect(text.indexOf("Two messages were left out.")).toBeGreaterThan(text.indexOf("half and whole"));
+      expect(text.split("half")).toHaveLength(2);
+    });
+
+    it("says what there is to say where there is no text", async () => {
+      const reply = open();
+      await reply.show();
+      await reply.finish({ notices: ["The model had no words."] });
+      expect(await textSeen()).toContain("The model had no words.");
+    });
+
+    it("keeps the text of a failed reply, says why, and offers a retry", async () => {
+      const reply = open();
+      await reply.show();
+      reply.write("As far as it came");
+      await reply.fail({ text: "The gateway went away.", notices: ["It was cut."], retryKey: "retry-key-1" });
+      const { text, retryKeys } = await subject.seen();
+      for (const words of ["As far as it came", "The gateway went away.", "It was cut."]) {
+        expect(text).toContain(words);
+      }
+      expect(retryKeys).toEqual(["retry-key-1"]);
+    });
+
+    it("offers no retry where there is none", async () => {
+      const reply = open();
+      await reply.show();
+      await reply.fail({ text: "This cannot be helped." });
+      expect((await subject.seen()).retryKeys).toEqual([]);
+    });
+
+    it("shows an answer of 9,000 characters whole and in order", async () => {
+      const prose = lines(150).join("\n\n");
+      const code = lines(150).map((line) => `${line} in code`);
+      const whole = `${prose}\n\n\`\`\`\n${code.join("\n")}\n\`\`\`\n\nThat was all.`;
+      const reply = open();
+      await reply.show();
+      reply.write(whole.slice(0, 5000));
+      reply.write(whole);
+      await reply.finish();
+      const text = await textSeen();
+      let at = -1;
+      for (const line of [...lines(150), ...code, "That was all."]) {
+        const next = text.indexOf(line, at + 1);
+        expect(next, line).toBeGreaterThan(at);
+        at = next;
+      }
+    });
+
+    it("shows files with the words that stand for them", async () => {
+      const reply = open();
+      await reply.show();
+      await reply.attach(file);
+      reply.write("Here it is");
+      await reply.finish();
+      const { files, text } = await subject.seen();
+      expect(files).toEqual([{ name: "picture.png", altText: "one black pixel" }]);
+      expect(text).toContain("Here it is");
+    });
+
+    it("is taken up again in the same place", async () => {
+      const before = open();
+      await before.show();
+      before.write("words of the first try");
+      if (subject.grows) {
+        await eventually(async () => expect(await textSeen()).toContain("words of the first try"));
+      }
+      const after = open(saved);
+      await after.show();
+      after.write("words of the second try");
+      await after.finish();
+      const text = await textSeen();
+      expect(text).toContain("words of the second try");
+      expect(text).not.toContain("words of the first try");
+    });
+
+    it("ends once and ignores what comes after", async () => {
+      const reply = open();
+      await reply.show();
+      reply.write("The end");
+      await reply.finish();
+      const seen = await subject.seen();
+      reply.write("too late");
+      reply.status("too late");
+      await reply.finish({ notices: ["too late"] });
+      await reply.fail({ text: "too late" });
+      expect(await subject.seen()).toEqual(seen);
+      expect(seen.text).not.toContain("too late");
+    });
+  });
+}
