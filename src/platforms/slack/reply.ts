@@ -29,7 +29,7 @@ export interface MessageTargetOptions {
 
 /** Shows a reply in messages of a channel, thread or direct message. */
 export function createMessageTarget(options: MessageTargetOptions): EditTarget {
-  const { api, address, edits, posts, onFirst, log } = options;
+  const { api, address, edits, posts, onFirst } = options;
   let isInvitationAsked = false;
   let posted = address.refs?.length ?? 0;
   let isUnsure = options.isResumed;

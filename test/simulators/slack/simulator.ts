@@ -46,6 +46,8 @@ export interface SlackSimulator {
     options?: { readonly withBot?: boolean; readonly isPrivate?: boolean },
   ): SimulatedChannel;
   directMessages(person: Person): SimulatedChannel;
+  /** Everything in a channel or direct messages, oldest first. */
+  transcriptOf(channelId: string): SeenMessage[];
   /** A message by another app's bot. Answers its `ts`. */
   otherBotSends(channel: SimulatedChannel, text: string, thread?: string): string;
   /** Hands out any event, e.g. an edit. */
@@ -162,6 +164,10 @@ export async function createSlackSimulator(
       return toHandle(workspace.addChannel(name, isPrivate ? "group" : "channel", members));
     },
     directMessages: (person) => toHandle(workspace.directMessagesOf(person.id)),
+    transcriptOf(channelId) {
+      const channel = workspace.channels.get(channelId);
+      return channel === undefined ? [] : toTranscript(workspace, channel);
+    },
     otherBotSends(channel, text, thread) {
       const message = workspace.addMessage({
         channel: channel.id,
