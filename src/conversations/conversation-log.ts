@@ -7,21 +7,21 @@ import type {
 } from "../assistant/types.ts";
 import { ParleyError } from "../assistant/errors.ts";
 import type { BlobStore } from "./blobs.ts";
-import { createKeyedQueue } from "./keyed-queue.ts";
+import type { KeyedQueue } from "./keyed-queue.ts";
 import type { Change, KeyValueStore } from "./key-value.ts";
 import { places, platformOf, rankings } from "./places.ts";
-import { platforms } from "./retention.ts";
+import { outliving, platforms } from "./retention.ts";
 import { createSlots } from "./slots.ts";
 import { toTitle } from "./title.ts";
 
 export interface ConversationLogOptions {
   readonly store: KeyValueStore;
   readonly blobs: BlobStore;
+  /** Writers of one process take turns by conversation, so that they do not race each other for the same slot. */
+  readonly writers: KeyedQueue;
   /** How long a message is kept. Default: for ever. */
   readonly retentionMs?: number | undefined;
 }
-
-const dayMs = 24 * 60 * 60 * 1000;
 
 /** Losing this often to other processes in a row means that something is badly wrong. */
 const maxConflicts = 10_000;
@@ -32,12 +32,9 @@ const maxConflicts = 10_000;
  * same however long the conversation is.
  */
 export function createConversationLog(options: ConversationLogOptions): Conversations {
-  const { store, blobs, retentionMs } = options;
-  // What says where a conversation ends must outlive its messages: without it, numbering would begin again at 0.
-  const outlivingMs = retentionMs === undefined ? undefined : retentionMs + dayMs;
+  const { store, blobs, writers, retentionMs } = options;
+  const outlivingMs = outliving(retentionMs);
   const slots = createSlots(store);
-  // Appends of one process take turns, so that they do not race each other for the same slot.
-  const writers = createKeyedQueue();
   const announced = new Set<string>();
 
   const touch = (conversationId: string): Change[] => {

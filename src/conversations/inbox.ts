@@ -11,6 +11,8 @@ interface InboxRecord {
   readonly event: IncomingEvent;
   readonly acceptedAt: number;
   readonly isClosed?: true;
+  /** Only the key is left of the event: it was answered, and its author wants it forgotten. */
+  readonly isForgotten?: true;
 }
 
 /**
@@ -64,7 +66,7 @@ export function createInbox({ store, log }: { readonly store: KeyValueStore; rea
     },
     async reopen(key) {
       const [found] = await read([key]);
-      if (found?.record === undefined) return undefined;
+      if (found?.record === undefined || found.record.isForgotten === true) return undefined;
       const { event, acceptedAt } = found.record;
       const turn = found.turn;
       await store.write([
@@ -102,6 +104,37 @@ export function createInbox({ store, log }: { readonly store: KeyValueStore; rea
       return entries;
     },
   };
+}
+
+/**
+ * Takes the content out of answered events; their keys still answer `duplicate`. Events that are not answered yet
+ * stay: the request to forget is among them. Walks the whole inbox.
+ */
+export async function forgetEvents(
+  store: KeyValueStore,
+  isMeant: (event: IncomingEvent) => boolean,
+): Promise<void> {
+  for await (const key of store.backend.keys("inbox", "")) {
+    const record = await store.get<InboxRecord>("inbox", key);
+    if (record?.isClosed !== true || record.isForgotten === true || !isMeant(record.event)) continue;
+    const { acceptedAt, event } = record;
+    const bare: IncomingEvent = {
+      kind: "message",
+      key,
+      platform: event.platform,
+      conversationId: "",
+      author: { id: "", name: "" },
+      sentAt: event.sentAt,
+      address: {},
+      text: "",
+      attachments: [],
+    };
+    const left: InboxRecord = { event: bare, acceptedAt, isClosed: true, isForgotten: true };
+    await store.write([
+      { kind: "set", at: { space: "inbox", key }, value: left, ttlMs: dayMs },
+      { kind: "delete", at: { space: "turn", key } },
+    ]);
+  }
 }
 
 function toEntry({ event, acceptedAt }: InboxRecord, turn: TurnProgress | undefined): InboxEntry {

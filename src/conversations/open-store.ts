@@ -1,10 +1,13 @@
 import { dirname, join, resolve } from "node:path";
 import { ParleyError } from "../assistant/errors.ts";
 import type { ConversationQueue, Conversations, Inbox, Log } from "../assistant/types.ts";
+import { backupFiles } from "./backup.ts";
 import { createBlobFiles } from "./blob-files.ts";
 import type { BlobStore } from "./blobs.ts";
 import { createConversationLog } from "./conversation-log.ts";
 import { createEncryption, type Encryption } from "./encryption.ts";
+import { type ExportedFile, exportConversation } from "./export.ts";
+import { createForgetting, type Forgetting } from "./forgetting.ts";
 import { createInbox } from "./inbox.ts";
 import { checkKeys, reencrypt } from "./key-change.ts";
 import { createKeyValueStore, type KeyValueStore } from "./key-value.ts";
@@ -33,6 +36,14 @@ export interface Store {
   readonly conversations: Conversations;
   readonly inbox: Inbox;
   readonly queue: ConversationQueue;
+  readonly forgetting: Forgetting;
+  /** A conversation as files: Markdown, JSON, pictures and voice notes. */
+  exportConversation(conversationId: string): Promise<readonly ExportedFile[]>;
+  /**
+   * Copies everything into a new folder while it is in use; put back in the store's place, it is the store.
+   * @throws ParleyError `config` where the store is a server's, which has backups of its own
+   */
+  backup(folder: string): Promise<void>;
   ping(): Promise<void>;
   /** For the start lines; without password. */
   describe(): string;
@@ -72,6 +83,7 @@ async function openSqliteStore(path: string, encryption: Encryption, options: St
     blobs: createBlobFiles({ store, folder, log: options.log, encryption }),
     queue: createLocalQueue(),
     name: `SQLite file ${file}`,
+    backup: (target) => backupFiles(backend, { file, blobs: folder, target }),
     encryption,
     options,
   });
@@ -92,6 +104,9 @@ async function openRedisStore(url: string, encryption: Encryption, options: Stor
     blobs: createBlobEntries(store),
     queue: createLeasedQueue({ leases: backend.leases, log, ttlMs: leaseMs }),
     name: `Redis at ${backend.address}`,
+    async backup() {
+      throw new ParleyError("config", "Redis is backed up by its own means: BGSAVE, or a copy of its files");
+    },
     encryption,
     options,
   });
@@ -102,11 +117,12 @@ interface Parts {
   readonly blobs: BlobStore;
   readonly queue: ConversationQueue;
   readonly name: string;
+  readonly backup: Store["backup"];
   readonly encryption: Encryption;
   readonly options: StoreOptions;
 }
 
-async function compose({ store, blobs, queue, name, encryption, options }: Parts): Promise<Store> {
+async function compose({ store, blobs, queue, name, backup, encryption, options }: Parts): Promise<Store> {
   const { log, retentionDays = 0 } = options;
   const { backend } = store;
   try {
@@ -116,6 +132,7 @@ async function compose({ store, blobs, queue, name, encryption, options }: Parts
     throw error;
   }
   const retentionMs = retentionDays > 0 ? retentionDays * dayMs : undefined;
+  const writers = createKeyedQueue();
   const sweeper = setInterval(() => {
     sweep(store, blobs, Date.now()).catch((error: unknown) =>
       log.warn({ error }, "could not sweep the store"),
@@ -123,9 +140,12 @@ async function compose({ store, blobs, queue, name, encryption, options }: Parts
   }, sweepIntervalMs);
   sweeper.unref();
   return {
-    conversations: createConversationLog({ store, blobs, retentionMs }),
+    conversations: createConversationLog({ store, blobs, writers, retentionMs }),
     inbox: createInbox({ store, log }),
     queue,
+    forgetting: createForgetting({ store, blobs, writers, retentionMs }),
+    exportConversation: (conversationId) => exportConversation(store, blobs, conversationId),
+    backup,
     ping: () => backend.ping(),
     describe: () => (encryption.isOn ? `${name}, encrypted` : name),
     sweep: (now) => sweep(store, blobs, now),

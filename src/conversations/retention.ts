@@ -2,6 +2,16 @@ import type { BlobStore } from "./blobs.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { places, platformOf, rankings } from "./places.ts";
 
+const dayMs = 24 * 60 * 60 * 1000;
+
+/**
+ * How long what belongs to messages is kept, given how long they are. What says where a conversation ends must
+ * outlive them: without it, numbering would begin again at 0.
+ */
+export function outliving(retentionMs: number | undefined): number | undefined {
+  return retentionMs === undefined ? undefined : retentionMs + dayMs;
+}
+
 /**
  * Takes what has expired out of the files, lists and disks; reads never show it in any case.
  * @param now Unix ms: everything that ended before it goes

@@ -5,6 +5,8 @@ import { places } from "./places.ts";
 /** What is left of a message that was forgotten: its place stays taken, so that nothing moves up. */
 export interface Tombstone {
   readonly forgotten: true;
+  /** The message's id, which stays known. */
+  readonly id: string;
 }
 
 export type Slot = StoredMessage | Tombstone;
@@ -18,8 +20,14 @@ export interface Slots {
   /** The newest messages, oldest first. */
   last(conversationId: string, maxMessages: number): Promise<readonly StoredMessage[]>;
   at(conversationId: string, position: number): Promise<StoredMessage | undefined>;
-  /** Everything that is kept, oldest first. */
-  all(conversationId: string): AsyncIterable<{ readonly position: number; readonly message: StoredMessage }>;
+  /** Every position that is or was taken, oldest first. */
+  all(conversationId: string): AsyncIterable<{
+    readonly position: number;
+    /** Of the message that is or was there; `undefined` where it has expired. */
+    readonly id: string | undefined;
+    /** `undefined` where it was forgotten or has expired. */
+    readonly message: StoredMessage | undefined;
+  }>;
 }
 
 const batchSize = 200;
@@ -69,7 +77,7 @@ export function createSlots(store: KeyValueStore): Slots {
       for (let from = 0; from < end; from += batchSize) {
         const page = await read(conversationId, from, Math.min(end, from + batchSize));
         for (const [index, slot] of page.entries())
-          if (isMessage(slot)) yield { position: from + index, message: slot };
+          yield { position: from + index, id: slot?.id, message: isMessage(slot) ? slot : undefined };
       }
     },
   };

@@ -110,7 +110,14 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
       }
     },
     async scrub() {
-      guard(() => database.exec("PRAGMA wal_checkpoint(TRUNCATE)"));
+      const outcome = guard(() => database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get());
+      if (outcome?.["busy"] !== 0) {
+        throw new ParleyError(
+          "store-unavailable",
+          `what was removed is still in ${file}-wal: another program is reading the store, try again when it has ended`,
+          { detail: { file } },
+        );
+      }
     },
     attempt: guardAsync,
     async ping() {

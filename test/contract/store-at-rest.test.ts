@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
@@ -7,6 +7,7 @@ import { createClient } from "redis";
 import { openStore, type Store, type StoreOptions } from "../../src/conversations/open-store.ts";
 import { has } from "../requirements.ts";
 import { type RedisServer, startRedis } from "./redis-server.ts";
+import { bytesOfFolder, bytesOfRedis, holds } from "./store-bytes.ts";
 import { silentLog } from "./silent-log.ts";
 import { eventOf, messageOf } from "./store.ts";
 
@@ -37,12 +38,12 @@ afterEach(async () => {
 
 const sqlitePlace = (): Place => ({
   url: `sqlite:${join(folder, "parley.db")}`,
-  bytesOnDisk: () => allBytes(folder),
+  bytesOnDisk: () => bytesOfFolder(folder),
 });
 const redisPlace = (): Place => {
   database = (database + 1) % 16;
   const url = `${server.url}/${database}`;
-  return { url, bytesOnDisk: () => dump(url) };
+  return { url, bytesOnDisk: () => bytesOfRedis(url) };
 };
 
 describe.each([
@@ -158,33 +159,6 @@ describe.each([
     });
   });
 });
-
-function holds(bytes: Buffer, text: string): boolean {
-  return bytes.includes(text) || bytes.includes(Buffer.from(text).toString("base64").slice(0, -4));
-}
-
-async function allBytes(under: string): Promise<Buffer> {
-  const names = await readdir(under, { recursive: true });
-  const parts = await Promise.all(
-    names.map(async (name) =>
-      (await stat(join(under, name))).isFile() ? readFile(join(under, name)) : Buffer.from(name),
-    ),
-  );
-  return Buffer.concat(parts);
-}
-
-/** Every key and value; what the server's own files hold beyond that is the server's. */
-async function dump(url: string): Promise<Buffer> {
-  const client = await createClient({ url }).connect();
-  const parts: Buffer[] = [];
-  for (const key of await client.keys("*")) {
-    parts.push(Buffer.from(key));
-    if ((await client.type(key)) === "string") parts.push(Buffer.from((await client.get(key)) ?? ""));
-    else parts.push(Buffer.from((await client.zRange(key, 0, -1)).join("\n")));
-  }
-  await client.close();
-  return Buffer.concat(parts);
-}
 
 /** How long each entry of Redis has left, in ms; entries that live for ever are only those that hold no words. */
 async function remainingLives(url: string): Promise<[string, number][]> {

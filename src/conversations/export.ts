@@ -1,0 +1,102 @@
+import type { ConversationSettings, MessagePart, StoredMessage } from "../assistant/types.ts";
+import type { BlobStore } from "./blobs.ts";
+import type { KeyValueStore } from "./key-value.ts";
+import { places } from "./places.ts";
+import { createSlots } from "./slots.ts";
+
+export interface ExportedFile {
+  /** A plain file name, safe on every system. */
+  readonly name: string;
+  readonly bytes: Uint8Array;
+}
+
+/**
+ * A conversation to take along: `conversation.md` to read, `conversation.json` with everything as it is kept,
+ * and every picture and voice note as a file of its own, which the Markdown shows.
+ */
+export async function exportConversation(
+  store: KeyValueStore,
+  blobs: BlobStore,
+  conversationId: string,
+): Promise<readonly ExportedFile[]> {
+  const { space, key } = places.settings(conversationId);
+  const settings = (await store.get<ConversationSettings>(space, key)) ?? {};
+  const messages: StoredMessage[] = [];
+  const names = new Map<string, string>();
+  const files: ExportedFile[] = [];
+  for await (const { message } of createSlots(store).all(conversationId)) {
+    if (message === undefined) continue;
+    messages.push(message);
+    for (const part of message.parts) {
+      if (!("blob" in part) || names.has(part.blob.hash)) continue;
+      const blob = await blobs.get(conversationId, part.blob.hash);
+      if (blob === undefined) continue;
+      const name = `${part.kind}-${part.blob.hash.slice(0, 12)}.${extensionOf(part.blob.mediaType)}`;
+      names.set(part.blob.hash, name);
+      files.push({ name, bytes: blob.bytes });
+    }
+  }
+  const whole = { conversationId, settings, messages, files: Object.fromEntries(names) };
+  const text = (name: string, content: string): ExportedFile => ({ name, bytes: Buffer.from(content) });
+  return [
+    text("conversation.md", toMarkdown(settings.title ?? "Conversation", messages, names)),
+    text("conversation.json", `${JSON.stringify(whole, undefined, 2)}\n`),
+    ...files,
+  ];
+}
+
+function toMarkdown(
+  title: string,
+  messages: readonly StoredMessage[],
+  names: ReadonlyMap<string, string>,
+): string {
+  const sections = messages.map((message) => {
+    const who =
+      message.role === "user" ? (message.author?.name ?? "Somebody") : (message.model ?? "Assistant");
+    const when = new Date(message.createdAt).toISOString().replace("T", " ").slice(0, 16);
+    const parts = message.parts.map((part) => toMarkdownPart(part, names));
+    const notices = (message.notices ?? []).map((notice) => `> ${oneLine(notice)}`);
+    return [`## ${oneLine(who)}, ${when} UTC`, ...parts, ...notices]
+      .filter((each) => each !== "")
+      .join("\n\n");
+  });
+  return `${[`# ${oneLine(title)}`, ...sections].join("\n\n")}\n`;
+}
+
+function toMarkdownPart(part: MessagePart, names: ReadonlyMap<string, string>): string {
+  switch (part.kind) {
+    case "text":
+      return part.text;
+    case "image":
+      return `![${label(part.altText ?? part.name)}](${names.get(part.blob.hash) ?? ""})`;
+    case "image-link":
+      return `![](<${part.url.replaceAll(/[<>\s]/g, encodeURIComponent)}>)`;
+    case "voice":
+      return `[${label(part.name)}](${names.get(part.blob.hash) ?? ""})\n\n${part.text}`;
+    case "file":
+      return `**${label(part.name)}**\n\n${fenced(part.text)}`;
+    case "unread":
+      return `*${label(part.name)} was not read: ${oneLine(part.reason)}*`;
+  }
+}
+
+/** A fence longer than any in the text, so that the text cannot end it. */
+function fenced(text: string): string {
+  const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), ([ticks]) => ticks.length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}\n${text}\n${fence}`;
+}
+
+function label(text: string): string {
+  return oneLine(text).replaceAll(/[[\]\\*_`]/g, String.raw`\$&`);
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/\s+/g, " ").trim();
+}
+
+function extensionOf(mediaType: string): string {
+  const subtype = mediaType.split(/[/;]/)[1]?.replace(/^x-/, "") ?? "";
+  const known: Readonly<Record<string, string>> = { jpeg: "jpg", mpeg: "mp3", mp4: "m4a", plain: "txt" };
+  return known[subtype] ?? (/^[a-z0-9]{1,5}$/.test(subtype) ? subtype : "bin");
+}
