@@ -53,7 +53,7 @@ const statusOfType: Readonly<Record<string, number>> = {
 
 /** The status an error means: its own where the answer had none but 200. An unexplained one is a fault of the server. */
 function effectiveStatus(status: number, info: ErrorInfo | undefined): number {
-  if (status >= 400 || info === undefined) return status;
+  if (status >= 300 || info === undefined) return status;
   const code = Number(info.code);
   if (Number.isInteger(code) && code >= 400 && code < 600) return code;
   return statusOfType[info.code ?? ""] ?? statusOfType[info.type ?? ""] ?? 500;

@@ -12,11 +12,12 @@ export interface InlineImages {
   end(): InlinePiece[];
 }
 
-type State = "text" | "alt" | "start" | "address" | "data" | "bare" | "skip";
+type State = "text" | "alt" | "start" | "address" | "data" | "bare" | "skip-data" | "skip-bare";
 
 const maxAltChars = 500;
 const maxAddressChars = 4096;
 const dataMark = "data:image/";
+const notInDataUri = /[^\w+/=;:,.-]/;
 
 /**
  * Holds text back from `![` to `)`, so that no base64 is ever shown, and from a bare `data:image/` to its end.
@@ -74,19 +75,17 @@ export function createInlineImages(maxDataChars: number): InlineImages {
     },
     alt(text) {
       // A `]` at the very end waits for the next character.
-      const joined = held.at(-1) === "]" && held.length > 1 ? `${popHeld()}${text}` : text;
+      const joined = held.length > 1 && held.at(-1) === "]" ? `${popHeld()}${text}` : text;
+      const before = heldChars - 2;
       const lineEnd = joined.indexOf("\n");
       const end = joined.indexOf("](");
-      const isOver = lineEnd !== -1 && (end === -1 || lineEnd < end);
-      if (isOver || (end === -1 && heldChars + joined.length > maxAltChars) || end > maxAltChars) {
-        state = "text";
-        return releaseFirst(joined);
-      }
+      const isPending = joined.endsWith("]");
+      const altChars = before + (end === -1 ? joined.length - (isPending ? 1 : 0) : end);
+      if (altChars > maxAltChars || (lineEnd !== -1 && (end === -1 || lineEnd < end)))
+        return releaseMark(joined);
       if (end === -1) {
-        if (joined.endsWith("]")) {
-          hold(joined.slice(0, -1));
-          hold("]");
-        } else hold(joined);
+        hold(isPending ? joined.slice(0, -1) : joined);
+        if (isPending) hold("]");
         return undefined;
       }
       hold(joined.slice(0, end));
@@ -116,13 +115,18 @@ export function createInlineImages(maxDataChars: number): InlineImages {
       for (let at = 0; at < text.length; at++) {
         const character = text[at];
         if (character === "(") openBrackets++;
-        else if (character === "\n" || heldChars + at > maxAddressChars) return release(text, at);
+        else if (character === "\n" || heldChars + at > maxAddressChars) return releaseMark(text);
         else if (character === ")" && openBrackets-- === 0) {
           hold(text.slice(0, at + 1));
-          const source = takeHeld();
+          const rest = text.slice(at + 1);
+          const source = held.join("");
+          const url = firstWord(source.slice(altText.length + 4, -1));
+          if (!/^https?:\/\//i.test(url) || source.includes(dataMark) || code.isInside())
+            return releaseMark(rest);
+          takeHeld();
           state = "text";
-          emitLink(source);
-          return text.slice(at + 1);
+          pieces.push({ kind: "image", url, altText, source });
+          return rest;
         }
       }
       hold(text);
@@ -130,30 +134,35 @@ export function createInlineImages(maxDataChars: number): InlineImages {
     },
     data(text) {
       const end = text.indexOf(")");
-      if (heldChars + (end === -1 ? text.length : end) > maxDataChars) return lose(text);
+      if (heldChars + (end === -1 ? text.length : end) > maxDataChars) return lose("skip-data", text);
       if (end === -1) {
         hold(text);
         return undefined;
       }
       hold(text.slice(0, end));
-      const url = takeHeld();
       state = "text";
-      pieces.push({ kind: "image", url: firstWord(url), altText, source: "" });
+      pieces.push({ kind: "image", url: firstWord(takeHeld()), altText, source: "" });
       return text.slice(end + 1);
     },
     bare(text) {
-      const end = text.search(/[^\w+/=;:,.-]/);
-      if (heldChars + (end === -1 ? text.length : end) > maxDataChars) return lose(text);
+      const end = text.search(notInDataUri);
+      if (heldChars + (end === -1 ? text.length : end) > maxDataChars) return lose("skip-bare", text);
       hold(end === -1 ? text : text.slice(0, end));
       if (end === -1) return undefined;
       endBare();
       return text.slice(end);
     },
-    skip(text) {
-      const end = text.search(/[^\w+/=\s]/);
+    "skip-data"(text) {
+      const end = text.indexOf(")");
       if (end === -1) return undefined;
       state = "text";
-      return text[end] === ")" ? text.slice(end + 1) : text.slice(end);
+      return text.slice(end + 1);
+    },
+    "skip-bare"(text) {
+      const end = text.search(notInDataUri);
+      if (end === -1) return undefined;
+      state = "text";
+      return text.slice(end);
     },
   };
 
@@ -162,33 +171,24 @@ export function createInlineImages(maxDataChars: number): InlineImages {
     heldChars -= last.length;
     return last;
   };
-  /** The held `![`, released as text, so that the rest is searched again from its start. */
-  const releaseFirst = (rest: string) => {
-    const whole = takeHeld() + rest;
+  /** What is held was no picture: its `![` is shown, and the rest is searched again, for it may hold one. */
+  const releaseMark = (text: string) => {
+    const whole = takeHeld() + text;
     emitText(whole.slice(0, 2));
+    state = "text";
     return whole.slice(2);
   };
-  const release = (text: string, upTo: number) => {
-    emitText(takeHeld() + text.slice(0, upTo));
-    state = "text";
-    return text.slice(upTo);
-  };
   const takeAfterBracket = () => (held.at(-1) === "](" ? "" : popHeld());
-  const emitLink = (source: string) => {
-    const url = firstWord(source.slice(source.indexOf("](", altText.length) + 2, -1));
-    if (!/^https?:\/\//i.test(url) || code.isInside()) emitText(source);
-    else pieces.push({ kind: "image", url, altText, source });
-  };
   const endBare = () => {
     const url = takeHeld();
     state = "text";
     if (/;base64,.{16}/.test(url.slice(0, 120))) pieces.push({ kind: "image", url, altText: "", source: "" });
     else emitText(url);
   };
-  const lose = (text: string) => {
+  const lose = (next: "skip-data" | "skip-bare", text: string) => {
     takeHeld();
     pieces.push({ kind: "lost-image", why: "too-large" });
-    state = "skip";
+    state = next;
     return text;
   };
 
@@ -210,11 +210,16 @@ export function createInlineImages(maxDataChars: number): InlineImages {
       return take();
     },
     end() {
-      if (state === "data") pieces.push({ kind: "lost-image", why: "unfinished" });
-      else if (state === "bare") endBare();
+      // Each turn shows two characters at least.
+      for (;;) {
+        if (state !== "alt" && state !== "start" && state !== "address") break;
+        run(releaseMark(""));
+      }
+      if (state === "data") {
+        takeHeld();
+        pieces.push({ kind: "lost-image", why: "unfinished" });
+      } else if (state === "bare") endBare();
       else emitText(takeHeld());
-      held = [];
-      heldChars = 0;
       state = "text";
       return take();
     },

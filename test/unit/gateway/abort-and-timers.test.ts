@@ -1,0 +1,219 @@
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { afterEach, describe, expect, it } from "vitest";
+import { type ScriptedAnswer, startScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
+import { createTestClient, failureOf, hello, never, outcomeOf, pixel } from "./harness.ts";
+
+const open: { close(): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const one of open.splice(0).toReversed()) await one.close();
+});
+
+async function start(answer: ScriptedAnswer, options: Parameters<typeof createTestClient>[1] = {}) {
+  const gateway = await startScriptedGateway(answer);
+  open.push(gateway);
+  const client = createTestClient(gateway.baseUrl, options);
+  open.push(client);
+  return { gateway, client };
+}
+
+const words = 'data: {"choices":[{"delta":{"content":"half"}}]}\n\n';
+const hanging: ScriptedAnswer = { body: words, after: "hang" };
+const limits = { connectMs: 1000, firstEventMs: 150, idleMs: 150, totalMs: 5000 };
+
+describe("an abort", () => {
+  it("while words arrive reaches the server at once and throws its own reason", async () => {
+    const { gateway, client } = await start(hanging);
+    const controller = new AbortController();
+    const reason = new Error("enough");
+    let text = "";
+    const failure = failureOf(
+      (async () => {
+        for await (const event of client.chat(hello, controller.signal)) {
+          if (event.kind === "text") text += event.text;
+          setImmediate(() => controller.abort(reason));
+        }
+      })(),
+    );
+    expect(await failure).toBe(reason);
+    expect(text).toBe("half");
+    expect(await gateway.requests[0]?.leftEarly).toBe(true);
+  });
+
+  it("before the first word reaches the server too", async () => {
+    const { gateway, client } = await start({ after: "hang" });
+    const controller = new AbortController();
+    const failure = failureOf(client.chat(hello, controller.signal));
+    await gateway.waitForRequests(1);
+    controller.abort("stopped");
+    expect(await failure).toBe("stopped");
+    expect(await gateway.requests[0]?.leftEarly).toBe(true);
+  });
+
+  it("between two words is noticed though nobody reads, and is no end of the answer", async () => {
+    const { gateway, client } = await start({ body: `${words}${words}data: [DONE]\n\n` });
+    const controller = new AbortController();
+    const events = client.chat(hello, controller.signal)[Symbol.asyncIterator]();
+    expect((await events.next()).value).toMatchObject({ kind: "text" });
+    controller.abort(new Error("enough"));
+    await expect(events.next()).rejects.toThrow("enough");
+    expect(gateway.requests).toHaveLength(1);
+  });
+
+  it("that came first sends nothing", async () => {
+    const { gateway, client } = await start(hanging);
+    const signal = AbortSignal.abort(new Error("too late"));
+    await expect(client.listModels(signal)).rejects.toThrow("too late");
+    await expect(failureOf(client.chat(hello, signal))).resolves.toMatchObject({ message: "too late" });
+    await expect(client.generateImages({ model: "m", prompt: "p" }, signal)).rejects.toThrow("too late");
+    expect(gateway.requests).toHaveLength(0);
+  });
+
+  it("ends an upload and a drawing", async () => {
+    const { gateway, client } = await start({ after: "hang" });
+    const controller = new AbortController();
+    const request = { model: "m", bytes: Buffer.alloc(100), fileName: "a.ogg", mediaType: "audio/ogg" };
+    const failures = [
+      failureOf(client.transcribe(request, controller.signal)),
+      failureOf(client.generateImages({ model: "m", prompt: "p" }, controller.signal)),
+    ];
+    await gateway.waitForRequests(2);
+    controller.abort("stopped");
+    expect(await Promise.all(failures)).toEqual(["stopped", "stopped"]);
+    expect(await Promise.all(gateway.requests.map(({ leftEarly }) => leftEarly))).toEqual([true, true]);
+  });
+
+  it("while a picture is fetched gives up the answer", async () => {
+    const { gateway, client } = await start(
+      {
+        body: 'data: {"choices":[{"delta":{"content":"![x](https://a.example/b.png)"}}]}\n\n',
+        after: "hang",
+      },
+      {
+        downloadImage: (_, signal) =>
+          new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+      },
+    );
+    const controller = new AbortController();
+    const failure = failureOf(client.chat(hello, controller.signal));
+    await gateway.waitForRequests(1);
+    controller.abort("stopped");
+    expect(await failure).toBe("stopped");
+    expect(await gateway.requests[0]?.leftEarly).toBe(true);
+  });
+
+  it("a reader that leaves its loop ends the request at the server", async () => {
+    const { gateway, client } = await start(hanging);
+    for await (const _ of client.chat(hello, never())) break;
+    expect(await gateway.requests[0]?.leftEarly).toBe(true);
+  });
+});
+
+describe("the timers", () => {
+  it("first event: a silent gateway is given up and told so", async () => {
+    const { gateway, client } = await start({ after: "hang" }, { timeouts: limits });
+    expect(await failureOf(client.chat(hello, never()))).toMatchObject({
+      code: "gateway-timeout",
+      detail: { model: "m", timeout: "first-event", timeoutMs: 150 },
+    });
+    expect(await gateway.requests[0]?.leftEarly).toBe(true);
+    expect(gateway.requests).toHaveLength(1);
+  });
+
+  it("idle: a stalled stream ends though pings flow", async () => {
+    const { gateway, client } = await start({ ...hanging, pingEveryMs: 10 }, { timeouts: limits });
+    expect(await outcomeOf(client.chat(hello, never()))).toEqual({
+      text: "half",
+      error: "gateway-interrupted",
+    });
+    expect(await gateway.requests[0]?.leftEarly).toBe(true);
+  });
+
+  it("idle: the time that the reader takes is not the gateway's", async () => {
+    const { client } = await start(
+      { body: `${words}data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n` },
+      { timeouts: limits },
+    );
+    const kinds: string[] = [];
+    for await (const event of client.chat(hello, never())) {
+      kinds.push(event.kind);
+      const until = Date.now() + 400;
+      while (Date.now() < until) await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(kinds).toEqual(["text", "finish"]);
+  });
+
+  it("idle: a picture that takes long to fetch is waited for", async () => {
+    const { client } = await start(
+      {
+        body: 'data: {"choices":[{"delta":{"content":"![x](https://a.example/b.png)"},"finish_reason":"stop"}]}\n\n',
+      },
+      {
+        timeouts: limits,
+        downloadImage: () => new Promise((resolve) => setTimeout(() => resolve(pixel), 500)),
+      },
+    );
+    expect(await outcomeOf(client.chat(hello, never()))).toMatchObject({
+      images: ["image/png"],
+      finish: "stop",
+    });
+  });
+
+  it("total: an answer that never stops is stopped", async () => {
+    const gateway = await startScriptedGateway({ body: words.repeat(400), cut: "bytes", after: "hang" });
+    open.push(gateway);
+    const client = createTestClient(gateway.baseUrl, { timeouts: { ...limits, idleMs: 5000, totalMs: 300 } });
+    open.push(client);
+    const startedAt = Date.now();
+    expect(await outcomeOf(client.chat(hello, never()))).toMatchObject({ error: "gateway-interrupted" });
+    expect(Date.now() - startedAt).toBeLessThan(2000);
+  });
+
+  it("connect: a host that never completes the handshake is given up", async () => {
+    const sockets = new Set<Socket>();
+    const server = createServer((socket) => sockets.add(socket));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const client = createTestClient(`https://127.0.0.1:${(server.address() as AddressInfo).port}`, {
+      timeouts: { connectMs: 100, firstEventMs: 5000, idleMs: 5000, totalMs: 5000 },
+    });
+    open.push(client, {
+      close: () => {
+        for (const socket of sockets) socket.destroy();
+        return new Promise((resolve) => server.close(() => resolve()));
+      },
+    });
+    expect(await failureOf(client.chat(hello, never()))).toMatchObject({
+      code: "gateway-unreachable",
+      detail: { reason: "UND_ERR_CONNECT_TIMEOUT" },
+    });
+  });
+
+  it("models: a list that never comes does not hold up its user for longer than the first event may", async () => {
+    const { client } = await start({ after: "hang" }, { timeouts: limits });
+    expect(await failureOf(client.listModels(never()))).toMatchObject({ code: "gateway-timeout" });
+    expect(client.knownModels()).toEqual([]);
+  });
+});
+
+describe("connections", () => {
+  it("are used again after a finished answer, also where the body ends behind [DONE]", async () => {
+    const { gateway, client } = await start({
+      body: 'data: {"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n',
+      cut: "in-fields",
+    });
+    for (let turn = 0; turn < 5; turn++)
+      expect(await outcomeOf(client.chat(hello, never()))).toMatchObject({ text: "hi" });
+    // The next request may leave before the end of the last body has arrived.
+    expect(await gateway.connections()).toBeLessThanOrEqual(2);
+  });
+
+  it("are all closed by close", async () => {
+    const { gateway, client } = await start(hanging);
+    const failure = outcomeOf(client.chat(hello, never()));
+    await gateway.waitForRequests(1);
+    await client.close();
+    expect(await failure).toMatchObject({
+      error: expect.stringMatching(/^gateway-(?:interrupted|unreachable)$/),
+    });
+    expect(await gateway.requests[0]?.leftEarly).toBe(true);
+  });
+});

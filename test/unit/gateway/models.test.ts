@@ -1,0 +1,279 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { ParleyError } from "../../../src/assistant/errors.ts";
+import type { ModelCapabilities } from "../../../src/assistant/types.ts";
+import { readCapabilities } from "../../../src/gateway/capabilities.ts";
+import { createModelCatalogue } from "../../../src/gateway/model-catalogue.ts";
+import { costOf, describePrice, findPrice } from "../../../src/gateway/prices.ts";
+import { suggestModel } from "../../../src/gateway/suggest.ts";
+import { toUsage } from "../../../src/gateway/usage.ts";
+import { startScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
+import { createTestClient, createTestLog, failureOf, never } from "./harness.ts";
+
+const open: { close(): Promise<void> | void }[] = [];
+afterEach(async () => {
+  vi.useRealTimers();
+  for (const one of open.splice(0).toReversed()) await one.close();
+});
+
+describe("the model list", () => {
+  it("is read with what services add and leave out", async () => {
+    const gateway = await startScriptedGateway({
+      body: JSON.stringify({
+        object: "list",
+        data: [
+          { id: "plain", object: "model", created: 1_700_000_000, owned_by: "me" },
+          {
+            id: "rich",
+            pricing: { prompt: "0.0000001", completion: "0.0000004", image: "0" },
+            context_length: 8192,
+            architecture: { input_modalities: ["text", "image"], output_modalities: ["text"] },
+          },
+          { id: "odd", context_length: null, created: "long ago", pricing: null, architecture: "x" },
+          { name: "no id" },
+          null,
+        ],
+      }),
+    });
+    open.push(gateway);
+    const client = createTestClient(gateway.baseUrl);
+    open.push(client);
+    expect(await client.listModels(never())).toEqual([
+      { id: "plain", ownedBy: "me", createdAt: 1_700_000_000_000, capabilities: {} },
+      {
+        id: "rich",
+        contextLength: 8192,
+        price: "$0.10 in, $0.40 out per million tokens",
+        capabilities: { chats: true, seesImages: true, drawsInChat: false },
+      },
+      { id: "odd", capabilities: {} },
+    ]);
+  });
+
+  it.each(['[{"id":"a"}]', '{"models":[{"id":"a"}]}'])("is found in %s", async (body) => {
+    const gateway = await startScriptedGateway({ body });
+    open.push(gateway);
+    const client = createTestClient(gateway.baseUrl);
+    open.push(client);
+    expect(await client.listModels(never())).toMatchObject([{ id: "a" }]);
+  });
+
+  it.each(['{"hello":1}', "<html>", "", "words"])("that is none fails: %s", async (body) => {
+    const gateway = await startScriptedGateway({ body });
+    open.push(gateway);
+    const client = createTestClient(gateway.baseUrl);
+    open.push(client);
+    expect(await failureOf(client.listModels(never()))).toMatchObject({ code: "gateway-bad-answer" });
+  });
+
+  it("is fetched once for all who ask at the same time, and then kept", async () => {
+    const gateway = await startScriptedGateway({ body: '{"data":[{"id":"a"}]}' });
+    open.push(gateway);
+    const client = createTestClient(gateway.baseUrl);
+    open.push(client);
+    await Promise.all([client.listModels(never()), client.listModels(never())]);
+    await client.listModels(never());
+    expect(client.knownModels()).toHaveLength(1);
+    expect(gateway.requests).toHaveLength(1);
+  });
+
+  it("one who gives up does not take it from the others", async () => {
+    const { promise, resolve } = Promise.withResolvers<readonly unknown[]>();
+    const catalogue = createModelCatalogue({
+      fetchRecords: () => promise,
+      prices: undefined,
+      log: createTestLog(),
+    });
+    open.push(catalogue);
+    const controller = new AbortController();
+    const impatient = failureOf(catalogue.list(controller.signal));
+    const patient = catalogue.list(never());
+    controller.abort("enough");
+    expect(await impatient).toBe("enough");
+    resolve([{ id: "a" }]);
+    expect(await patient).toMatchObject([{ id: "a" }]);
+  });
+
+  it("stale is given at once and refreshed behind; a gateway that is down leaves the old one", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    let fetches = 0;
+    let isDown = false;
+    const log = createTestLog();
+    const catalogue = createModelCatalogue({
+      fetchRecords: () => {
+        fetches++;
+        return isDown
+          ? Promise.reject(new ParleyError("gateway-unreachable", "x"))
+          : Promise.resolve([{ id: `v${fetches}` }]);
+      },
+      prices: undefined,
+      log,
+    });
+    open.push(catalogue);
+    const settle = () => new Promise((resolve) => setImmediate(resolve));
+    expect(catalogue.known()).toEqual([]);
+    await settle();
+    expect(catalogue.known()).toMatchObject([{ id: "v1" }]);
+    vi.setSystemTime(Date.now() + 6 * 60_000);
+    expect(await catalogue.list(never())).toMatchObject([{ id: "v1" }]);
+    await settle();
+    expect(catalogue.known()).toMatchObject([{ id: "v2" }]);
+    vi.setSystemTime(Date.now() + 6 * 60_000);
+    isDown = true;
+    for (let asked = 0; asked < 5; asked++) {
+      expect(catalogue.known()).toMatchObject([{ id: "v2" }]);
+      await settle();
+    }
+    expect(fetches).toBe(3);
+    expect(log.lines).toEqual([expect.stringContaining("gateway-unreachable")]);
+    vi.setSystemTime(Date.now() + 60_000);
+    isDown = false;
+    catalogue.known();
+    await settle();
+    expect(catalogue.known()).toMatchObject([{ id: "v4" }]);
+  });
+});
+
+describe("capabilities", () => {
+  it.each<[Readonly<Record<string, unknown>> & { id: string }, ModelCapabilities]>([
+    [{ id: "x" }, {}],
+    [{ id: "openai/whisper-1" }, { transcribes: true, chats: false }],
+    [{ id: "gpt-4o-mini-transcribe" }, { transcribes: true, chats: false }],
+    [{ id: "dall-e-3" }, { generatesImages: true, chats: false }],
+    [{ id: "gpt-image-1" }, { generatesImages: true }],
+    [{ id: "imagen-4" }, { generatesImages: true }],
+    [{ id: "black-forest-labs/flux-1.1-pro" }, { generatesImages: true }],
+    [{ id: "google/gemini-2.5-flash-image" }, { drawsInChat: true, seesImages: true, chats: true }],
+    [{ id: "llama-3.2-90b-vision" }, { seesImages: true }],
+    [{ id: "text-embedding-3-small" }, { chats: false }],
+    [
+      {
+        id: "x",
+        architecture: { input_modalities: ["text", "image"], output_modalities: ["image", "text"] },
+      },
+      { seesImages: true, drawsInChat: true, chats: true },
+    ],
+    [
+      { id: "x", architecture: { input_modalities: ["text"], output_modalities: ["image"] } },
+      { generatesImages: true, chats: false },
+    ],
+    [
+      { id: "x", architecture: { input_modalities: ["audio"], output_modalities: ["text"] } },
+      { transcribes: true, chats: false },
+    ],
+    [
+      { id: "x", architecture: { modality: "text+image->text" } },
+      { seesImages: true, chats: true, drawsInChat: false },
+    ],
+    [
+      { id: "gpt-4o", architecture: { input_modalities: ["text"], output_modalities: ["text"] } },
+      { seesImages: false },
+    ],
+    [
+      { id: "x", mode: "audio_transcription" },
+      { transcribes: true, chats: false },
+    ],
+    [{ id: "x", type: "image" }, { generatesImages: true }],
+    [{ id: "x", capabilities: { vision: true } }, { seesImages: true }],
+    [{ id: "x", capabilities: ["vision"] }, { seesImages: true }],
+  ])("of %j", (record, expected) => {
+    expect(readCapabilities(record)).toMatchObject(expected);
+  });
+
+  it("that a call has shown count more than what anyone says", () => {
+    expect(readCapabilities({ id: "gpt-4o" }, { seesImages: false })).toMatchObject({
+      seesImages: false,
+      chats: true,
+    });
+  });
+});
+
+describe("did you mean", () => {
+  const known = ["openai/gpt-4o", "openai/gpt-4o-mini", "anthropic/claude-sonnet-4", "whisper-1", "Llama-3"];
+  it.each([
+    ["OPENAI/gpt-4o", "openai/gpt-4o"],
+    ["llama-3", "Llama-3"],
+    ["gpt-4o", "openai/gpt-4o"],
+    ["azure/gpt-4o-mini", "openai/gpt-4o-mini"],
+    ["wisper-1", "whisper-1"],
+    ["whipser-1", "whisper-1"],
+    ["claude-sonnet", "anthropic/claude-sonnet-4"],
+    ["completely-different", undefined],
+    ["x", undefined],
+    ["", undefined],
+  ])("%s: %s", (wanted, suggestion) => {
+    expect(suggestModel(wanted, known)).toBe(suggestion);
+  });
+});
+
+describe("prices", () => {
+  it("come from the operator's table, then the gateway's list, then the specification's tiers", () => {
+    const table = {
+      "a/*": { inputPerMillionUsd: 1 },
+      "a/b*": { inputPerMillionUsd: 2 },
+      "a/b": { inputPerMillionUsd: 3 },
+    };
+    expect(findPrice("a/x", table, { inputPerMillionUsd: 9 })).toEqual({
+      price: { inputPerMillionUsd: 1 },
+      isGuess: false,
+    });
+    expect(findPrice("a/bc", table, undefined)?.price).toEqual({ inputPerMillionUsd: 2 });
+    expect(findPrice("a/b", table, undefined)?.price).toEqual({ inputPerMillionUsd: 3 });
+    expect(findPrice("x", table, { inputPerMillionUsd: 9 })).toEqual({
+      price: { inputPerMillionUsd: 9 },
+      isGuess: false,
+    });
+    expect(findPrice("whisper-1", undefined, undefined)).toEqual({
+      price: { perAudioMinuteUsd: 0.006 },
+      isGuess: true,
+    });
+    expect(findPrice("gemini-2.5-flash-lite", undefined, undefined)?.price).toEqual({
+      inputPerMillionUsd: 0.1,
+      outputPerMillionUsd: 0.4,
+    });
+    expect(findPrice("gemini-2.5-flash", undefined, undefined)?.price).toEqual({
+      inputPerMillionUsd: 0.3,
+      outputPerMillionUsd: 2.5,
+    });
+    expect(findPrice("toString", {}, undefined)).toBeUndefined();
+  });
+
+  it("make a cost of what was used", () => {
+    const chat = { inputPerMillionUsd: 0.3, outputPerMillionUsd: 2.5 };
+    expect(costOf(chat, { promptTokens: 1_000_000, completionTokens: 1000 })).toBe(0.3025);
+    expect(costOf({ perAudioMinuteUsd: 0.003 }, { audioSeconds: 90 })).toBe(0.0045);
+    expect(costOf({ perImageUsd: 0.04 }, { images: 2 })).toBe(0.08);
+    expect(costOf({ perImageUsd: 0.04 }, { promptTokens: 5 })).toBeUndefined();
+  });
+
+  it("are one line for people", () => {
+    const line = (price: object, isGuess = false) => describePrice({ price, isGuess });
+    expect(line({ inputPerMillionUsd: 0.1, outputPerMillionUsd: 0.4 })).toBe(
+      "$0.10 in, $0.40 out per million tokens",
+    );
+    expect(line({ perAudioMinuteUsd: 0.0015 })).toBe("$0.0015 per audio minute");
+    expect(line({ perImageUsd: 0.04 }, true)).toBe("about $0.04 per image");
+    expect(line({ inputPerMillionUsd: 0, outputPerMillionUsd: 0 })).toBe("free");
+    expect(line({})).toBeUndefined();
+    expect(describePrice(undefined)).toBeUndefined();
+  });
+});
+
+describe("usage", () => {
+  const price = { price: { inputPerMillionUsd: 1, outputPerMillionUsd: 1 }, isGuess: false };
+  it("is the gateway's where it says, and marked as estimated where not", () => {
+    expect(
+      toUsage({ reported: { promptTokens: 1, completionTokens: 2, costUsd: 3 }, estimated: {}, price }),
+    ).toEqual({ promptTokens: 1, completionTokens: 2, costUsd: 3, isEstimated: false });
+    expect(
+      toUsage({ reported: { promptTokens: 1_000_000 }, estimated: { completionTokens: 1_000_000 }, price }),
+    ).toEqual({ promptTokens: 1_000_000, completionTokens: 1_000_000, costUsd: 2, isEstimated: true });
+    expect(
+      toUsage({
+        reported: { promptTokens: 1, completionTokens: 1 },
+        estimated: {},
+        price: { ...price, isGuess: true },
+      }).isEstimated,
+    ).toBe(true);
+    expect(toUsage({ reported: undefined, estimated: {}, price: undefined })).toEqual({ isEstimated: false });
+  });
+});

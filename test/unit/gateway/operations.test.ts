@@ -1,0 +1,428 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import type { ChatRequest } from "../../../src/assistant/types.ts";
+import { createMultipartBody, bytesSource, fileSource } from "../../../src/gateway/multipart.ts";
+import { chatRequestSchema, imageRequestSchema } from "../../../src/gateway/schemas.ts";
+import { type ScriptedAnswer, startScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
+import { apiKey, createTestClient, failureOf, hello, never, outcomeOf, pixel, pixelUri } from "./harness.ts";
+
+const open: { close(): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const one of open.splice(0).toReversed()) await one.close();
+});
+
+async function start(
+  script: Parameters<typeof startScriptedGateway>[0],
+  options: Parameters<typeof createTestClient>[1] = {},
+) {
+  const gateway = await startScriptedGateway(script, { apiKey });
+  open.push(gateway);
+  const client = createTestClient(gateway.baseUrl, options);
+  open.push(client);
+  return { gateway, client };
+}
+
+const jsonOf = (body: Buffer): unknown => JSON.parse(body.toString("utf8"));
+const good: ScriptedAnswer = {
+  body: 'data: {"model":"m-2","choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}\n\ndata: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2,"cost":0.5}}\n\ndata: [DONE]\n\n',
+};
+
+describe("chat", () => {
+  it("sends every field of the specification, and its defaults", async () => {
+    const { gateway, client } = await start(good);
+    const request: ChatRequest = {
+      model: "provider/m",
+      messages: [
+        { role: "system", content: "be kind" },
+        {
+          role: "user",
+          content: [
+            { kind: "text", text: "what is this?" },
+            { kind: "image", url: pixelUri },
+            { kind: "image", url: "https://a.example/b.png" },
+          ],
+        },
+        { role: "assistant", content: "a pixel" },
+        { role: "user", content: "thanks" },
+      ],
+    };
+    await outcomeOf(client.chat(request, never()));
+    await outcomeOf(client.chat({ ...request, maxTokens: 5, temperature: 0, stream: false }, never()));
+    const [first, second] = gateway.requests.map(({ body }) => jsonOf(body));
+    expect(first).toEqual({
+      model: "provider/m",
+      messages: [
+        { role: "system", content: "be kind" },
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "what is this?" },
+            { type: "image_url", image_url: { url: pixelUri } },
+            { type: "image_url", image_url: { url: "https://a.example/b.png" } },
+          ],
+        },
+        { role: "assistant", content: "a pixel" },
+        { role: "user", content: "thanks" },
+      ],
+      max_tokens: 1024,
+      temperature: 1,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+    expect(second).toMatchObject({ max_tokens: 5, temperature: 0, stream: false });
+    expect(second).not.toHaveProperty("stream_options");
+    for (const body of [first, second]) expect(chatRequestSchema.safeParse(body).error).toBeUndefined();
+    expect(gateway.requests[0]?.headers).toMatchObject({
+      authorization: `Bearer ${apiKey}`,
+      "content-type": "application/json",
+    });
+  });
+
+  it("tells the model that answered and what the gateway counted", async () => {
+    const { client } = await start(good);
+    const { last } = await outcomeOf(client.chat(hello, never()));
+    expect(last).toEqual({
+      kind: "finish",
+      reason: "stop",
+      model: "m-2",
+      usage: { promptTokens: 3, completionTokens: 2, costUsd: 0.5, isEstimated: false },
+    });
+  });
+
+  it("estimates what the gateway does not count, without counting base64", async () => {
+    const { client } = await start({
+      body: '{"choices":[{"message":{"content":"12345678"},"finish_reason":"stop"}]}',
+    });
+    const messages = [
+      {
+        role: "user",
+        content: [
+          { kind: "text", text: "äöü" },
+          { kind: "image", url: pixelUri.repeat(1000) },
+        ],
+      },
+    ] as const;
+    const { last } = await outcomeOf(client.chat({ model: "m", messages }, never()));
+    expect(last).toMatchObject({ usage: { promptTokens: 2 + 800, completionTokens: 2, isEstimated: true } });
+  });
+
+  it.each([
+    { temperature: 2.1 },
+    { temperature: -1 },
+    { temperature: Number.NaN },
+    { maxTokens: 0 },
+    { maxTokens: 1.5 },
+    { messages: [] },
+    { model: "" },
+  ])("refuses %j before it sends anything", async (change) => {
+    const { gateway, client } = await start(good);
+    expect(await failureOf(client.chat({ ...hello, ...change }, never()))).toMatchObject({
+      code: "gateway-bad-request",
+    });
+    expect(gateway.requests).toHaveLength(0);
+  });
+
+  it.each([
+    ["stream_options", { message: "Unknown field", param: "stream_options" }, "stream_options"],
+    [
+      "include_usage",
+      { message: "extra fields not permitted: stream_options.include_usage" },
+      "stream_options",
+    ],
+    [
+      "temperature",
+      {
+        message:
+          "Unsupported value: 'temperature' does not support 0.5. Only the default (1) value is supported.",
+      },
+      "temperature",
+    ],
+    [
+      "max_tokens",
+      { message: "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead." },
+      "max_tokens",
+    ],
+  ])("leaves out %s, once and from then on, for a server that refuses it", async (_, error, field) => {
+    const { gateway, client } = await start((request) =>
+      request.body.includes(`"${field}"`) ? { status: 400, body: JSON.stringify({ error }) } : good,
+    );
+    expect(await outcomeOf(client.chat(hello, never()))).toMatchObject({ text: "hi" });
+    expect(await outcomeOf(client.chat(hello, never()))).toMatchObject({ text: "hi" });
+    expect(gateway.requests).toHaveLength(3);
+  });
+
+  it("does not repeat without end what is refused for the field again", async () => {
+    const { gateway, client } = await start({
+      status: 400,
+      body: '{"error":{"message":"stream_options and temperature are not supported"}}',
+    });
+    expect(await failureOf(client.chat(hello, never()))).toMatchObject({ code: "gateway-bad-request" });
+    expect(gateway.requests.length).toBeLessThanOrEqual(3);
+  });
+
+  it("learns that a model does not see, and that one draws", async () => {
+    const { client } = await start((request) => {
+      if (request.path === "/v1/models") return { body: '{"data":[{"id":"gpt-4o"},{"id":"m"}]}' };
+      if (request.body.includes("gpt-4o"))
+        return { status: 400, body: '{"error":{"message":"This model does not support image inputs"}}' };
+      return {
+        body: JSON.stringify({
+          choices: [{ message: { images: [{ image_url: { url: pixelUri } }] }, finish_reason: "stop" }],
+        }),
+      };
+    });
+    expect((await client.listModels(never())).map(({ capabilities }) => capabilities.seesImages)).toEqual([
+      true,
+      undefined,
+    ]);
+    const messages = [{ role: "user", content: [{ kind: "image", url: pixelUri }] }] as const;
+    expect(await failureOf(client.chat({ model: "gpt-4o", messages }, never()))).toMatchObject({
+      code: "gateway-unsupported",
+    });
+    await outcomeOf(client.chat({ model: "m", messages }, never()));
+    expect(client.knownModels()).toMatchObject([
+      { capabilities: { seesImages: false } },
+      { capabilities: { drawsInChat: true } },
+    ]);
+  });
+
+  it("shows a linked picture's Markdown where the picture cannot be had, and says so", async () => {
+    const { client } = await start(
+      {
+        body: '{"choices":[{"message":{"content":"see ![x](https://a.example/b.png)"},"finish_reason":"stop"}]}',
+      },
+      { downloadImage: () => Promise.reject(new Error("no")) },
+    );
+    expect(await outcomeOf(client.chat(hello, never()))).toMatchObject({
+      text: "see ![x](https://a.example/b.png)",
+      notices: ["A picture in the answer could not be loaded and is left out."],
+      finish: "stop",
+    });
+  });
+
+  it("keeps going through a picture of several megabytes in one event", async () => {
+    const large = Buffer.concat([pixel, randomBytes(4_000_000)]);
+    const url = `data:image/png;base64,${large.toString("base64")}`;
+    const { client } = await start(
+      {
+        body: `data: ${JSON.stringify({ choices: [{ delta: { images: [{ image_url: { url } }] }, finish_reason: "stop" }] })}\n\n`,
+      },
+      { maxImageBytes: 5_000_000 },
+    );
+    expect(await outcomeOf(client.chat(hello, never()))).toMatchObject({
+      images: ["image/png"],
+      finish: "stop",
+    });
+    const small = await start(
+      { body: `{"choices":[{"message":{"content":"![x](${url})"},"finish_reason":"stop"}]}` },
+      { maxImageBytes: 1000 },
+    );
+    expect(await outcomeOf(small.client.chat(hello, never()))).toMatchObject({ error: "gateway-bad-answer" });
+  });
+});
+
+describe("image generation", () => {
+  const draw = { model: "dall-e-3", prompt: "a cat", count: 2, size: "512x256" };
+
+  it("sends the fields of the specification", async () => {
+    const { gateway, client } = await start({ body: JSON.stringify({ data: [{ url: pixelUri }] }) });
+    await client.generateImages(draw, never());
+    await client.generateImages({ model: "m", prompt: "p" }, never());
+    const bodies = gateway.requests.map(({ body }) => jsonOf(body));
+    expect(bodies).toEqual([
+      { model: "dall-e-3", prompt: "a cat", n: 2, size: "512x256" },
+      { model: "m", prompt: "p", n: 1 },
+    ]);
+    for (const body of bodies) expect(imageRequestSchema.safeParse(body).error).toBeUndefined();
+  });
+
+  it.each<[string, { url?: string; b64_json?: string; media_type?: string; output_format?: string }]>([
+    ["url", { url: "https://pictures.example/a.png" }],
+    ["b64_json", { b64_json: pixel.toString("base64") }],
+    [
+      "b64_json with its type",
+      { b64_json: pixel.toString("base64"), media_type: "image/png", output_format: "png" },
+    ],
+    ["a data URI in url", { url: pixelUri }],
+    ["a data URI in b64_json", { b64_json: pixelUri }],
+  ])("reads a picture as %s", async (_, item) => {
+    const asked: string[] = [];
+    const { client } = await start(
+      { body: JSON.stringify({ created: 1, data: [{ ...item, revised_prompt: "a small cat" }] }) },
+      {
+        prices: { "dall-e-3": { perImageUsd: 0.04 } },
+        downloadImage: (url) => {
+          asked.push(url);
+          return Promise.resolve(pixel);
+        },
+      },
+    );
+    const answer = await client.generateImages(draw, never());
+    expect(answer.images).toMatchObject([{ mediaType: "image/png", revisedPrompt: "a small cat" }]);
+    expect(Buffer.from(answer.images[0]?.bytes ?? []).equals(pixel)).toBe(true);
+    expect(answer.usage).toEqual({ images: 1, costUsd: 0.04, isEstimated: false });
+    expect(asked).toEqual(item.url?.startsWith("https") === true ? [item.url] : []);
+  });
+
+  it("gives the pictures that can be had and says what is missing", async () => {
+    const { client } = await start({
+      body: JSON.stringify({ data: [{ url: pixelUri }, {}, { b64_json: "aGVsbG8=" }] }),
+    });
+    const answer = await client.generateImages(draw, never());
+    expect(answer.images).toHaveLength(1);
+    expect(answer.notices).toEqual([
+      "A picture in the answer was in no format that can be shown, and is left out.",
+    ]);
+  });
+
+  it.each<[string, string, string]>([
+    ["no picture", '{"data":[]}', "gateway-empty-answer"],
+    ["another shape", '{"hello":1}', "gateway-bad-answer"],
+    [
+      "an error with status 200",
+      '{"error":{"message":"blocked by content policy","type":"invalid_request_error"}}',
+      "gateway-refused",
+    ],
+    ["a page", "<html></html>", "gateway-bad-answer"],
+    ["cut JSON", '{"data":[', "gateway-bad-answer"],
+    ["words", "soon", "gateway-bad-answer"],
+    ["nothing", "", "gateway-bad-answer"],
+  ])("fails for %s", async (_, body, code) => {
+    const { client, gateway } = await start({ body });
+    expect(await failureOf(client.generateImages(draw, never()))).toMatchObject({ code });
+    expect(gateway.requests).toHaveLength(1);
+  });
+
+  it.each([{ size: "big" }, { count: 0 }, { count: 1.5 }, { prompt: " " }, { model: "" }])(
+    "refuses %j before it sends anything",
+    async (change) => {
+      const { gateway, client } = await start({ body: "{}" });
+      expect(await failureOf(client.generateImages({ ...draw, ...change }, never()))).toMatchObject({
+        code: "gateway-bad-request",
+      });
+      expect(gateway.requests).toHaveLength(0);
+    },
+  );
+
+  it("waits through blank lines that keep the connection open, as long as drawing takes", async () => {
+    const { client } = await start({
+      body: `\n \n\n${JSON.stringify({ data: [{ url: pixelUri }] })}`,
+      cut: "bytes",
+    });
+    expect((await client.generateImages(draw, never())).images).toHaveLength(1);
+  });
+});
+
+describe("transcription", () => {
+  const audio = randomBytes(300_000);
+  const listen = {
+    model: "whisper-1",
+    bytes: audio,
+    fileName: 'a "b"\r\n.ogg',
+    mediaType: "audio/ogg",
+    language: "de",
+    hint: "Grüße",
+    durationMs: 30_000,
+  };
+
+  it("sends a multipart body that a strict parser reads back", async () => {
+    const { gateway, client } = await start({ body: '{"text":" hello "}' });
+    expect(await client.transcribe(listen, never())).toEqual({
+      text: "hello",
+      model: "whisper-1",
+      usage: { audioSeconds: 30, costUsd: 0.003, isEstimated: true },
+      notices: [],
+    });
+    const [request] = gateway.requests;
+    const form = await new Response(new Uint8Array(request?.body ?? []), {
+      headers: { "content-type": request?.headers["content-type"] ?? "" },
+    }).formData();
+    expect([form.get("model"), form.get("language"), form.get("prompt")]).toEqual([
+      "whisper-1",
+      "de",
+      "Grüße",
+    ]);
+    const file = form.get("file") as File;
+    expect(file.type).toBe("audio/ogg");
+    expect(Buffer.from(await file.arrayBuffer()).equals(audio)).toBe(true);
+  });
+
+  it("reads the audio from a file while it is sent", async () => {
+    const directory = await mkdtemp(join(tmpdir(), "parley-"));
+    try {
+      await writeFile(join(directory, "a.ogg"), audio);
+      const { gateway, client } = await start({ body: '{"text":"hello"}' });
+      const { bytes: _, ...rest } = listen;
+      await client.transcribe({ ...rest, source: await fileSource(join(directory, "a.ogg")) }, never());
+      expect(gateway.requests[0]?.body.includes(audio)).toBe(true);
+    } finally {
+      await rm(directory, { recursive: true });
+    }
+  });
+
+  it("makes the same body of the same length again", async () => {
+    const body = createMultipartBody(
+      { model: "m", none: undefined },
+      { name: "file", fileName: "ü.ogg", mediaType: "nonsense\r\nx: y", source: bytesSource(audio) },
+    );
+    const read = async () => {
+      const pieces: Buffer[] = [];
+      for await (const piece of body.create()) pieces.push(piece as Buffer);
+      return Buffer.concat(pieces);
+    };
+    const [first, second] = [await read(), await read()];
+    expect(first.length).toBe(body.contentLength);
+    expect(first.equals(second)).toBe(true);
+    expect(first.toString("utf8", 0, 300)).toContain("content-type: application/octet-stream\r\n\r\n");
+    expect(first.toString("utf8", 0, 300)).not.toContain("none");
+  });
+
+  it.each<[string, string, object]>([
+    ["plain JSON", '{"text":"hello"}', { text: "hello" }],
+    [
+      "everything",
+      '{"text":"hello","language":"english","duration":60,"segments":[{"text":"hello"}],"usage":{"type":"duration","seconds":60}}',
+      { language: "english", usage: { audioSeconds: 60, costUsd: 0.006 } },
+    ],
+    ["a duration as text", '{"text":"hello","duration":"60.0"}', { usage: { audioSeconds: 60 } }],
+    [
+      "tokens",
+      '{"text":"hello","usage":{"type":"tokens","input_tokens":14,"output_tokens":45}}',
+      { usage: { promptTokens: 14, completionTokens: 45 } },
+    ],
+    ["segments only", '{"segments":[{"text":"hel"},{"text":"lo"}]}', { text: "hello" }],
+    ["bare words", "hello\n", { text: "hello" }],
+    ["a JSON string", '"hello"', { text: "hello" }],
+    ["words in quotes", '"hello" she said', { text: '"hello" she said' }],
+  ])("reads %s", async (_, body, expected) => {
+    const { client } = await start({ body });
+    expect(await client.transcribe(listen, never())).toMatchObject(expected);
+  });
+
+  it.each<[string, ScriptedAnswer, string]>([
+    ["no words", { body: '{"text":"  "}' }, "gateway-empty-answer"],
+    ["nothing", { body: "" }, "gateway-empty-answer"],
+    ["another shape", { body: '{"hello":1}' }, "gateway-bad-answer"],
+    ["a page", { body: "<html></html>" }, "gateway-bad-answer"],
+    ["an error with status 200", { body: '{"error":"no"}' }, "gateway-error"],
+    [
+      "a broken body",
+      { body: '{"te', headers: { "content-length": "900" }, after: "break" },
+      "gateway-unreachable",
+    ],
+  ])("fails for %s", async (_, answer, code) => {
+    const { client } = await start(answer);
+    expect(await failureOf(client.transcribe(listen, never()))).toMatchObject({ code });
+  });
+
+  it("refuses empty audio before it sends anything", async () => {
+    const { gateway, client } = await start({ body: "{}" });
+    expect(await failureOf(client.transcribe({ ...listen, bytes: new Uint8Array() }, never()))).toMatchObject(
+      { code: "gateway-bad-request" },
+    );
+    expect(gateway.requests).toHaveLength(0);
+  });
+});
