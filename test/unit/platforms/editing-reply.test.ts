@@ -212,6 +212,20 @@ describe("createEditingReply", () => {
     expect((third?.at ?? 0) - (second?.at ?? 0)).toBeGreaterThanOrEqual(20_000);
   });
 
+  it("does not end before the time that a growing edit was told to wait for", async () => {
+    const { reply, target } = setUp();
+    await reply.show();
+    target.failures.push(tooFast(5000));
+    reply.write("a");
+    await settle();
+    const failedAt = target.calls.at(-1)?.at ?? 0;
+    const finished = reply.finish();
+    await vi.advanceTimersByTimeAsync(60_000);
+    await finished;
+    expect(target.calls).toHaveLength(3);
+    expect((target.calls.at(-1)?.at ?? 0) - failedAt).toBeGreaterThanOrEqual(5000);
+  });
+
   it("throws when the end cannot be shown within two minutes, and then still takes a failure", async () => {
     const { reply, target } = setUp();
     await reply.show();

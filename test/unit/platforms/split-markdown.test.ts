@@ -84,6 +84,11 @@ describe("splitMarkdown", () => {
     expect(pieces).toEqual([`\`\`\`js\n${code}\n\`\`\``, words(10)]);
   });
 
+  it("adds no empty block before a long line of code", () => {
+    const pieces = split(`\`\`\`js\n${"x".repeat(200)}\n\`\`\``, 40);
+    for (const piece of pieces) expect(piece).toMatch(/^```js\nx+\n```$/);
+  });
+
   it("moves the block of a list item to the margin when it goes on in the next message", () => {
     const pieces = split(`- step\n\n    \`\`\`sh\n${codeLines(8, "    ")}\n    \`\`\`\n- next`, 90);
     expect(pieces.length).toBeGreaterThan(2);
