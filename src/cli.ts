@@ -5,13 +5,16 @@ import { loadEnvFile } from "node:process";
 import { createCommandSet, type Command } from "./assistant/commands.ts";
 import { isParleyError, ParleyError } from "./assistant/errors.ts";
 import type { Log } from "./assistant/types.ts";
+import { openConfiguredStore } from "./compose-store.ts";
 import { parseConfig, type Config } from "./config.ts";
 import { createLog } from "./operations/log.ts";
 
-const usage = `Usage: node src/main.ts [gateway | slack-manifest | --check-config]
+const usage = `Usage: node src/main.ts [gateway | slack-manifest | backup <folder> | reencrypt | --check-config]
   (nothing)        the bot, with the local page when no platform is set
   gateway          the embedded gateway alone
   slack-manifest   prints the Slack app manifest
+  backup <folder>  copies the store into a new folder, also while the bot runs
+  reencrypt        rewrites what is kept under the newest of STORE_ENCRYPTION_KEYS
   --check-config   checks the settings and commands, starts nothing
 `;
 
@@ -38,6 +41,17 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
           socketMode: true,
         });
         writeOut(`${JSON.stringify(manifest, null, 2)}\n`);
+        return 0;
+      }
+      case "backup":
+        return await backUp(config, log, args[1]);
+      case "reencrypt": {
+        const store = await openConfiguredStore(config, log, {});
+        try {
+          writeOut(`Rewritten under the newest key: ${await store.reencrypt()}.\n`);
+        } finally {
+          await store.close();
+        }
         return 0;
       }
       case "--check-config": {
@@ -119,6 +133,21 @@ async function serveGateway(config: Config, log: Log): Promise<number> {
   await signal.received;
   await gateway.close();
   signal.forget();
+  return 0;
+}
+
+async function backUp(config: Config, log: Log, folder: string | undefined): Promise<number> {
+  if (folder === undefined) {
+    writeError("Name the folder for the backup: npm run backup -- <new folder>\n");
+    return 2;
+  }
+  const store = await openConfiguredStore(config, log, { exclusive: false });
+  try {
+    await store.backup(folder);
+  } finally {
+    await store.close();
+  }
+  writeOut(`Backed up into ${folder}. To restore: stop Parley, put its files in the store's place, start.\n`);
   return 0;
 }
 

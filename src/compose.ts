@@ -3,7 +3,8 @@ import type { Command } from "./assistant/commands.ts";
 import { isParleyError } from "./assistant/errors.ts";
 import type { Gateway, Log, Platform } from "./assistant/types.ts";
 import type { Config } from "./config.ts";
-import { openStore, type Store } from "./conversations/open-store.ts";
+import type { Store } from "./conversations/open-store.ts";
+import { openConfiguredStore } from "./compose-store.ts";
 import { openGateway, type OpenedGateway } from "./compose-gateway.ts";
 import { createHeld } from "./operations/held.ts";
 import { keepConnected } from "./operations/keep-connected.ts";
@@ -40,7 +41,7 @@ export async function startParley(config: Config, { commands, log }: ComposeOpti
   try {
     // Everything slow goes on side by side: the store's first fsync, the gateway's socket, the SDKs' modules.
     const [store, gateway, platforms] = await Promise.all([
-      held.keep("store", openConfiguredStore(config, log), (opened) => opened.close()),
+      held.keep("store", openConfiguredStore(config, log, {}), (opened) => opened.close()),
       held.keep("gateway", openGateway(config, log), (opened) => opened.close()),
       createPlatforms(config, commands, log),
     ]);
@@ -48,6 +49,11 @@ export async function startParley(config: Config, { commands, log }: ComposeOpti
     const assistant = createAssistant({
       gateway: gateway.client,
       conversations: store.conversations,
+      archive: {
+        exportConversation: (id) => store.exportConversation(id),
+        forgetAuthor: (id, author) => store.forgetting.forgetAuthor(id, author),
+        deleteConversation: (id) => store.forgetting.deleteConversation(id),
+      },
       inbox: store.inbox,
       queue: store.queue,
       commands,
@@ -108,13 +114,6 @@ export async function startParley(config: Config, { commands, log }: ComposeOpti
 
 const defaultSystemPrompt =
   "You are Parley, an assistant in a team's chat. Answer in the language you are asked in, plainly and to the point. Use Markdown where it helps.";
-
-function openConfiguredStore(config: Config, log: Log): Promise<Store> {
-  return openStore(config.STORE_URL, {
-    log,
-    ...(config.RETENTION_DAYS === 0 ? {} : { retentionDays: config.RETENTION_DAYS }),
-  });
-}
 
 interface ComposedPlatform {
   readonly platform: Platform;

@@ -9,6 +9,7 @@ import { estimatePartsTokens, messageIds, textOf, withoutRetriedAttempts } from 
 import { runTurn, type TurnOutcome, type TurnRoom } from "./turn.ts";
 import { toCallIfWritten } from "./written-command.ts";
 import type {
+  Archive,
   CommandCall,
   ConversationQueue,
   Conversations,
@@ -28,6 +29,7 @@ import type {
 export interface AssistantOptions {
   readonly gateway: Gateway;
   readonly conversations: Conversations;
+  readonly archive: Archive;
   readonly inbox: Inbox;
   readonly queue: ConversationQueue;
   readonly commands: ReadonlyMap<string, Command>;
@@ -60,6 +62,8 @@ export function createAssistant(options: AssistantOptions): Assistant {
   const room: TurnRoom = {
     gateway: options.gateway,
     conversations,
+    archive: options.archive,
+    queue,
     models,
     factors: createTokenFactors(),
     meter,

@@ -129,15 +129,46 @@ export function createCommandServices(room: TurnRoom, run: CallRun): CommandServ
 
     async reset() {
       await reply.show();
-      if (!call.inConversation) {
-        throw new ParleyError("invalid-option", "reset outside a conversation", {
-          detail: { command: call.name, problem: "it works inside a thread or direct message" },
-        });
-      }
+      assertInConversation(call);
       const [last] = await room.conversations.recent(call.conversationId, { maxMessages: 1 });
       if (last === undefined) return false;
       await room.conversations.saveSettings(call.conversationId, { resetAfter: last.id });
       return true;
+    },
+
+    async forget(where) {
+      await reply.show();
+      if (where === "here") assertInConversation(call);
+      const target = where === "here" ? call.conversationId : undefined;
+      const forget = () => room.archive.forgetAuthor(target, call.author.id);
+      // A turn that runs there would write anew what is being removed. A call that has the place already waits for nobody.
+      return target === undefined || target === run.conversationId
+        ? await forget()
+        : await room.queue.run(target, forget);
+    },
+
+    async exportConversation() {
+      await reply.show();
+      assertInConversation(call);
+      reply.status("Collecting the conversation");
+      const files = await room.archive.exportConversation(call.conversationId);
+      const shown = files.slice(0, maxExportedFiles);
+      for (const { name, bytes } of shown) {
+        await reply.attach({ name, bytes, mediaType: mediaTypeOf(name), altText: name });
+      }
+      reply.write("Everything that is kept of this conversation:");
+      const left = files.length - shown.length;
+      await reply.finish(
+        left === 0
+          ? {}
+          : { notices: [`${left} more files are kept; ask your admin for a backup to have them all.`] },
+      );
+    },
+
+    async tell(markdown) {
+      await reply.show();
+      reply.write(markdown);
+      await reply.finish();
     },
 
     async say(markdown) {
@@ -177,6 +208,35 @@ export function createCommandServices(room: TurnRoom, run: CallRun): CommandServ
       };
     },
   };
+}
+
+/** Most files that `/export` shows: platforms take only so many. */
+const maxExportedFiles = 20;
+
+function mediaTypeOf(name: string): string {
+  const extension = name.slice(name.lastIndexOf(".") + 1);
+  switch (extension) {
+    case "md":
+      return "text/markdown";
+    case "json":
+      return "application/json";
+    case "png":
+    case "jpeg":
+    case "webp":
+    case "gif":
+      return `image/${extension}`;
+    case "jpg":
+      return "image/jpeg";
+    default:
+      return "application/octet-stream";
+  }
+}
+
+function assertInConversation(call: CommandCall): void {
+  if (call.inConversation) return;
+  throw new ParleyError("invalid-option", "used outside a conversation", {
+    detail: { command: call.name, problem: "it works inside a thread or direct message" },
+  });
 }
 
 /** Platforms show who used a command but not what was asked; the reply begins with it, except where it is seen. */

@@ -1,4 +1,4 @@
-import type { Attachment, Model, OpenedThread } from "./types.ts";
+import type { Attachment, Forgotten, Model, OpenedThread } from "./types.ts";
 
 /**
  * What a command may use of the assistant, bound to its call, reply and abort signal. Each of the first five
@@ -33,6 +33,15 @@ export interface CommandServices {
   }): Promise<OpenedThread>;
   /** From here on models are sent nothing of what was said before; people still see it. False: nothing was. */
   reset(): Promise<boolean>;
+  /**
+   * Removes what the caller said, here or everywhere, for good; where nobody else spoke, the whole conversation.
+   * Neither this call nor its reply is kept.
+   */
+  forget(where: "here" | "everywhere"): Promise<Forgotten>;
+  /** Shows the conversation as files, pictures and all. */
+  exportConversation(): Promise<void>;
+  /** A finished text that is not kept. */
+  tell(markdown: string): Promise<void>;
   /** A finished text, Markdown. People see it again in the history; models are never sent it. */
   say(markdown: string): Promise<void>;
   /** The gateway's list, and the model taken for each operation when nobody names one (where one can do it). */

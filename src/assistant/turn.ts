@@ -6,6 +6,8 @@ import type { ModelChoice } from "./model-choice.ts";
 import { endedEarlyNotice, isWorthRetrying, toNotice, unreadNotice } from "./notices.ts";
 import { estimatePartsTokens, messageIds, textOf, withoutRetriedAttempts } from "./stored-messages.ts";
 import type {
+  Archive,
+  ConversationQueue,
   Conversations,
   Gateway,
   IncomingMessage,
@@ -25,6 +27,8 @@ const maxHistory = 200;
 export interface TurnRoom {
   readonly gateway: Gateway;
   readonly conversations: Conversations;
+  readonly archive: Archive;
+  readonly queue: ConversationQueue;
   readonly models: ModelChoice;
   readonly factors: ReturnType<typeof createTokenFactors>;
   readonly meter: Meter;

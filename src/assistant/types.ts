@@ -284,6 +284,31 @@ export interface Conversations {
   getBlob(conversationId: string, hash: string): Promise<StoredBlob | undefined>;
 }
 
+/** What was removed, to be said to the person who asked. */
+export interface Forgotten {
+  readonly messages: number;
+  readonly blobs: number;
+  /** Conversations that are gone as a whole. */
+  readonly conversations: number;
+}
+
+/** A file to take along. */
+export interface ExportedFile {
+  /** A plain file name, safe on every system. */
+  readonly name: string;
+  readonly bytes: Uint8Array;
+}
+
+/** What people may ask of what is kept of them. Failures throw `store-unavailable`; each can be run again. */
+export interface Archive {
+  /** A conversation as files: `conversation.md`, `conversation.json`, pictures and voice notes. */
+  exportConversation(conversationId: string): Promise<readonly ExportedFile[]>;
+  /** What one author said, in one conversation or (`undefined`) in all; where nobody else spoke, the whole of it. */
+  forgetAuthor(conversationId: string | undefined, authorId: string): Promise<Forgotten>;
+  /** Everything of a conversation, gone for good. */
+  deleteConversation(conversationId: string): Promise<Forgotten>;
+}
+
 /** How far the turn of an accepted event has come; written before each step that a crash must not repeat. */
 export interface TurnProgress {
   /** Keys of all events answered by this turn's one reply, in order; the first is the turn's own. */

@@ -104,7 +104,24 @@ describe("the other commands", () => {
   it("--check-config starts nothing", async () => {
     const parley = await start({ args: ["--check-config"] });
     expect(await parley.ended).toBe(0);
-    expect(parley.output()).toBe("The settings are right; 6 commands.\n");
+    expect(parley.output()).toBe("The settings are right; 8 commands.\n");
+  });
+
+  it("backup copies the store while the bot runs, and the copy is a store", async () => {
+    const parley = await start();
+    await parley.says(/Health/);
+    const target = join(parley.folder, "copy");
+    const backup = await start({ args: ["backup", target], folder: parley.folder });
+    expect(await backup.ended).toBe(0);
+    expect(backup.output()).toContain("Backed up into");
+    await parley.stop();
+    const restored = await start({
+      folder: parley.folder,
+      settings: { STORE_URL: `sqlite:${join(target, "parley.db")}` },
+    });
+    await restored.says(/Health/);
+    const nameless = await start({ args: ["backup"], folder: parley.folder });
+    expect(await nameless.ended).toBe(2);
   });
 
   it("gateway serves the embedded gateway alone, with the key asked for", async () => {
@@ -129,6 +146,8 @@ describe("the other commands", () => {
     expect(manifest.features.slash_commands.map(({ command }) => command)).toEqual([
       "/p-ask",
       "/p-chat",
+      "/p-export",
+      "/p-forget",
       "/p-imagine",
       "/p-models",
       "/p-reset",

@@ -108,6 +108,45 @@ describe("a command", () => {
     expect(world.platform.replies[0]?.failure?.text).toContain("inside a thread or direct message");
   });
 
+  it("/forget asks first, then removes what the caller said and says what that was", async () => {
+    world.gateway.answerWith(async function* nod(request) {
+      yield { kind: "text", text: "noted" };
+      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    });
+    await world.assistant.receive(message("a secret of Ada's"));
+    await settled();
+    await world.assistant.receive(message("and of Bo's", { author: { id: "fake:bo", name: "Bo" } }));
+    await settled();
+    const here = { inConversation: true, isPrivate: true };
+    await world.assistant.receive(call("forget", {}, here));
+    await settled();
+    expect(world.platform.replies.at(-1)?.text).toContain("/forget where:here confirm:yes");
+    expect(await world.assistant.history("fake:c1", { maxMessages: 10 })).toHaveLength(4);
+
+    await world.assistant.receive(call("forget", { confirm: true }, here));
+    await settled();
+    expect(world.platform.replies.at(-1)?.text).toContain("1 message");
+    const left = JSON.stringify(await world.assistant.history("fake:c1", { maxMessages: 10 }));
+    expect(left).not.toContain("secret of Ada");
+    expect(left).toContain("and of Bo");
+  });
+
+  it("/export shows the conversation as files", async () => {
+    await world.assistant.receive(
+      message("look", { attachments: [{ id: "png", name: "cat.png", source: null }] }),
+    );
+    await settled();
+    await world.assistant.receive(call("export", {}, { inConversation: true, isPrivate: true }));
+    await settled();
+    const files = world.platform.replies.at(-1)?.files ?? [];
+    expect(files.map(({ mediaType }) => mediaType)).toEqual([
+      "text/markdown",
+      "application/json",
+      "image/png",
+    ]);
+    expect(Buffer.from(files[0]!.bytes).toString()).toContain("look");
+  });
+
   it("/models lists and searches", async () => {
     await world.assistant.receive(call("models", { search: "LIST" }));
     await settled();

@@ -23,6 +23,8 @@ import type {
 import { openStore, type Store } from "../../../src/conversations/open-store.ts";
 import ask from "../../../commands/ask.ts";
 import chat from "../../../commands/chat.ts";
+import exportCommand from "../../../commands/export.ts";
+import forget from "../../../commands/forget.ts";
 import imagine from "../../../commands/imagine.ts";
 import models from "../../../commands/models.ts";
 import reset from "../../../commands/reset.ts";
@@ -207,7 +209,16 @@ export interface World {
   close(): Promise<void>;
 }
 
-export const commandSet = createCommandSet([ask, chat, imagine, models, reset, transcribe]);
+export const commandSet = createCommandSet([
+  ask,
+  chat,
+  exportCommand,
+  forget,
+  imagine,
+  models,
+  reset,
+  transcribe,
+]);
 
 /** The real assistant on a real store, between a fake platform and a fake gateway. */
 export async function createWorld(
@@ -225,6 +236,11 @@ export async function createWorld(
     const assistant = createAssistant({
       gateway: gateway.gateway,
       conversations: store.conversations,
+      archive: {
+        exportConversation: (id) => store.exportConversation(id),
+        forgetAuthor: (id, author) => store.forgetting.forgetAuthor(id, author),
+        deleteConversation: (id) => store.forgetting.deleteConversation(id),
+      },
       inbox: store.inbox,
       queue: store.queue,
       commands: commandSet,

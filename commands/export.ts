@@ -1,0 +1,9 @@
+import { defineCommand } from "../src/assistant/commands.ts";
+
+export default defineCommand({
+  name: "export",
+  description: "Get this conversation as files: Markdown, JSON, pictures and voice notes",
+  options: {},
+  visibility: "private",
+  run: ({ services }) => services.exportConversation(),
+});

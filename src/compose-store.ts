@@ -1,0 +1,18 @@
+import type { Log } from "./assistant/types.ts";
+import type { Config } from "./config.ts";
+import type { Store } from "./conversations/open-store.ts";
+
+/** The store that the settings name. `exclusive: false` lets a program in beside the running bot. */
+export async function openConfiguredStore(
+  config: Config,
+  log: Log,
+  options: { readonly exclusive?: boolean },
+): Promise<Store> {
+  const { openStore } = await import("./conversations/open-store.ts");
+  return await openStore(config.STORE_URL, {
+    log: log.child({ part: "store" }),
+    encryptionKeys: config.STORE_ENCRYPTION_KEYS,
+    retentionDays: config.RETENTION_DAYS,
+    ...options,
+  });
+}
