@@ -2,16 +2,14 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { ParleyError } from "../assistant/errors.ts";
 import type { Log } from "../assistant/types.ts";
-import { ApiError, clip, unknownModel } from "./api-error.ts";
+import { fullAccess, type Access } from "./access.ts";
+import { ApiError, clip } from "./api-error.ts";
 import { bearerToken, hashKey, isOneOf, unauthorized } from "./authorize.ts";
+import { defaultGatewayConfig, type GatewayConfig } from "./gateway-config.ts";
 import { createExchange, type Exchange } from "./exchange.ts";
-import { sandboxModels } from "./models.ts";
-import { createPictureShelf, picturePath } from "./picture-shelf.ts";
-import { readJson } from "./read-body.ts";
-import { parseChatBody, parseImageBody, parseTranscriptionFields } from "./requests.ts";
-import { createImageDownloader, createImageLoader } from "./sandbox/load-image.ts";
-import { createSandbox } from "./sandbox/sandbox.ts";
-import { openUpload, readUpload } from "./upload.ts";
+import { createOperations } from "./operations.ts";
+import { createPictureShelf, picturePath, type ShelvedPicture } from "./picture-shelf.ts";
+import { createImageDownloader } from "./sandbox/load-image.ts";
 
 /** Settings of the gateway's server. */
 export interface EmbeddedGatewayOptions {
@@ -20,6 +18,8 @@ export interface EmbeddedGatewayOptions {
   readonly port: number;
   /** Keys that may do everything. With none, every caller may, and only a loopback host is served. */
   readonly apiKeys?: readonly string[];
+  /** From {@link parseGatewayConfig}. Default: the sandbox alone. */
+  readonly config?: GatewayConfig;
   readonly log: Log;
   /** Bytes of a JSON body. Default 32 MiB. */
   readonly maxJsonBytes?: number;
@@ -46,7 +46,7 @@ export interface EmbeddedGateway {
   close(): Promise<void>;
 }
 
-type Handler = (exchange: Exchange) => Promise<void>;
+type Handler = (exchange: Exchange, access: Access) => Promise<void>;
 
 /**
  * Parley's own gateway: sandbox models that need nothing, and upstreams where settings name them. Every answer
@@ -60,50 +60,24 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
   const keyHashes = (options.apiKeys ?? []).filter((key) => key !== "").map((key) => hashKey(key));
   const shelf = createPictureShelf({ keepMs: 60 * 60 * 1000, maxBytes: 128 * 1024 * 1024 });
   const downloader = createImageDownloader();
-  const findOwn = (exchange: Exchange, url: string): Buffer | undefined =>
-    url.startsWith(`${exchange.origin}${picturePath}`)
-      ? shelf.get(url.slice(exchange.origin.length))
-      : undefined;
-  const sandbox = createSandbox({
-    wordDelayMs: options.sandboxWordDelayMs ?? 10,
+  const operations = createOperations({
+    config: options.config ?? defaultGatewayConfig,
+    log,
     shelf,
-    imageLoaderFor: (exchange) =>
-      createImageLoader({ signal: exchange.signal, downloader, findOwn: (url) => findOwn(exchange, url) }),
+    downloader,
+    maxJsonBytes,
+    maxUploadBytes,
+    pingMs: times.pingMs,
+    sandboxWordDelayMs: options.sandboxWordDelayMs ?? 10,
   });
   const running = new Set<Promise<void>>();
   let isClosing = false;
 
   const routes: Readonly<Record<string, { method: "GET" | "POST"; handle: Handler }>> = {
-    "/v1/models": {
-      method: "GET",
-      handle: async (exchange) => exchange.sendJson(200, { object: "list", data: sandboxModels }),
-    },
-    "/v1/chat/completions": {
-      method: "POST",
-      handle: async (exchange) => {
-        const json = await readJson(exchange.request, maxJsonBytes);
-        const body = parseChatBody(json, (url) => findOwn(exchange, url) !== undefined);
-        expectKnown(body.model);
-        await sandbox.chat(exchange, body);
-      },
-    },
-    "/v1/images/generations": {
-      method: "POST",
-      handle: async (exchange) => {
-        const body = parseImageBody(await readJson(exchange.request, maxJsonBytes));
-        expectKnown(body.model);
-        await sandbox.images(exchange, body);
-      },
-    },
-    "/v1/audio/transcriptions": {
-      method: "POST",
-      handle: async (exchange) => {
-        const { bytes, fields } = await readUpload(await openUpload(exchange.request, maxUploadBytes));
-        const checked = parseTranscriptionFields(fields);
-        expectKnown(checked.model);
-        await sandbox.transcribe(exchange, checked, bytes);
-      },
-    },
+    "/v1/models": { method: "GET", handle: operations.models },
+    "/v1/chat/completions": { method: "POST", handle: operations.chat },
+    "/v1/images/generations": { method: "POST", handle: operations.images },
+    "/v1/audio/transcriptions": { method: "POST", handle: operations.transcribe },
   };
 
   const route = async (exchange: Exchange): Promise<void> => {
@@ -124,7 +98,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
     const found = Object.hasOwn(routes, path) ? routes[path] : undefined;
     if (found === undefined) throw unknownPath(request);
     if (request.method !== found.method) throw wrongMethod(request, path, found.method);
-    await found.handle(exchange);
+    await found.handle(exchange, fullAccess);
   };
 
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -179,25 +153,19 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       await Promise.all(running);
       server.closeIdleConnections();
       await closed;
-      await downloader.close();
+      await Promise.all([operations.close(), downloader.close()]);
       clearTimeout(deadline);
     },
   };
 }
 
-function sendPicture(exchange: Exchange, png: Buffer | undefined): void {
-  if (png === undefined) throw unknownPath(exchange.request);
-  exchange.sendBytes(200, png, {
-    "content-type": "image/png",
+function sendPicture(exchange: Exchange, picture: ShelvedPicture | undefined): void {
+  if (picture === undefined) throw unknownPath(exchange.request);
+  exchange.sendBytes(200, picture.bytes, {
+    "content-type": picture.mediaType,
     "cache-control": "private, max-age=3600",
     "x-content-type-options": "nosniff",
   });
-}
-
-function expectKnown(model: string): void {
-  if (sandboxModels.some(({ id }) => id === model)) return;
-  const nearMiss = sandboxModels.find(({ id }) => id.toLowerCase() === model.toLowerCase());
-  throw unknownModel(model, nearMiss?.id);
 }
 
 function toApiError(error: unknown, exchange: Exchange, log: Log): ApiError {

@@ -7,6 +7,16 @@ export interface Part {
   readonly fileName: string | undefined;
   readonly mediaType: string | undefined;
   readonly body: AsyncIterable<Buffer>;
+  /** Whether the body has no byte. Ask before reading it. */
+  isEmpty(): Promise<boolean>;
+  /** Instead of `body`: all that is left of the request as it came, this part's body first. Ends the iteration. */
+  remainder(): Remainder;
+}
+
+export interface Remainder {
+  /** How much of the request came before it. */
+  readonly offsetBytes: number;
+  readonly bytes: AsyncIterable<Buffer>;
 }
 
 const maxHeaderBytes = 16 * 1024;
@@ -41,7 +51,17 @@ export async function* readMultipart(
     if (await window.isClosing()) return;
     const header = await window.header();
     const body = window.until(delimiter);
-    yield { ...parseHeader(header), body };
+    let isHandedOver = false;
+    yield {
+      ...parseHeader(header),
+      body,
+      isEmpty: () => window.startsWith(delimiter),
+      remainder: () => {
+        isHandedOver = true;
+        return window.remainder();
+      },
+    };
+    if (isHandedOver) return;
     await drain(body);
   }
   throw malformed(`it has more than ${maxParts} parts`);
@@ -62,10 +82,12 @@ export async function collect(body: AsyncIterable<Buffer>, maxBytes: number): Pr
 function createWindow(chunks: AsyncIterable<Buffer>) {
   const source = chunks[Symbol.asyncIterator]();
   let held: Buffer = Buffer.alloc(0);
+  let received = 0;
 
   const fill = async (): Promise<void> => {
     const next = await source.next();
     if (next.done === true) throw malformed("it ends before its closing boundary");
+    received += next.value.length;
     held = held.length === 0 ? next.value : Buffer.concat([held, next.value]);
   };
 
@@ -93,6 +115,23 @@ function createWindow(chunks: AsyncIterable<Buffer>) {
         await fill();
       }
     },
+    async startsWith(bytes: Buffer): Promise<boolean> {
+      while (held.length < bytes.length) await fill();
+      return held.subarray(0, bytes.length).equals(bytes);
+    },
+    remainder(): Remainder {
+      const first = held;
+      held = Buffer.alloc(0);
+      return {
+        offsetBytes: received - first.length,
+        bytes: {
+          async *[Symbol.asyncIterator]() {
+            yield first;
+            yield* { [Symbol.asyncIterator]: () => source };
+          },
+        },
+      };
+    },
     /** Whether the delimiter just read was the closing one. */
     async isClosing(): Promise<boolean> {
       while (held.length < 2) await fill();
@@ -113,7 +152,7 @@ function createWindow(chunks: AsyncIterable<Buffer>) {
   };
 }
 
-function parseHeader(header: string): Omit<Part, "body"> {
+function parseHeader(header: string): Pick<Part, "name" | "fileName" | "mediaType"> {
   const line = (name: string): string | undefined =>
     new RegExp(`^${name}:[ \\t]*(.*)$`, "im").exec(header)?.[1]?.trim();
   const disposition = line("content-disposition") ?? "";

@@ -1,11 +1,18 @@
 import { randomBytes } from "node:crypto";
 
+export interface ShelvedPicture {
+  readonly bytes: Buffer;
+  readonly mediaType: string;
+  /** Without dot. */
+  readonly extension: string;
+}
+
 /** Generated pictures, held in memory for the client to fetch. */
 export interface PictureShelf {
   /** The path of the picture: unguessable, so that it needs no key. */
-  put(png: Buffer): string;
+  put(picture: ShelvedPicture): string;
   /** `undefined`: never there, expired, or given up for newer ones. */
-  get(path: string): Buffer | undefined;
+  get(path: string): ShelvedPicture | undefined;
 }
 
 export interface PictureShelfOptions {
@@ -19,30 +26,27 @@ export const picturePath = "/pictures/";
 
 /** Expired pictures go with the next one put or asked for; there is no timer to stop. */
 export function createPictureShelf(options: PictureShelfOptions): PictureShelf {
-  const pictures = new Map<string, { readonly png: Buffer; readonly expiresAt: number }>();
+  const pictures = new Map<string, { readonly picture: ShelvedPicture; readonly expiresAt: number }>();
   let bytes = 0;
-  const drop = (path: string): void => {
-    bytes -= pictures.get(path)?.png.length ?? 0;
-    pictures.delete(path);
-  };
   const sweep = (): void => {
     // Insertion order is age order.
-    for (const [path, { expiresAt }] of pictures) {
+    for (const [path, { picture, expiresAt }] of pictures) {
       if (expiresAt > Date.now() && bytes <= options.maxBytes) return;
-      drop(path);
+      bytes -= picture.bytes.length;
+      pictures.delete(path);
     }
   };
   return {
-    put: (png) => {
-      const path = `${picturePath}${randomBytes(24).toString("base64url")}.png`;
-      pictures.set(path, { png, expiresAt: Date.now() + options.keepMs });
-      bytes += png.length;
+    put: (picture) => {
+      const path = `${picturePath}${randomBytes(24).toString("base64url")}.${picture.extension}`;
+      pictures.set(path, { picture, expiresAt: Date.now() + options.keepMs });
+      bytes += picture.bytes.length;
       sweep();
       return path;
     },
     get: (path) => {
       sweep();
-      return pictures.get(path)?.png;
+      return pictures.get(path)?.picture;
     },
   };
 }

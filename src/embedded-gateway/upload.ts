@@ -1,26 +1,33 @@
 import type { IncomingMessage } from "node:http";
 import { invalidRequest, tooLarge, type ApiError } from "./api-error.ts";
-import { boundaryOf, collect, readMultipart } from "./multipart.ts";
+import { boundaryOf, collect, readMultipart, type Part } from "./multipart.ts";
 import { expectContentType, expectLength } from "./read-body.ts";
-
-/** The file of a transcription request, not yet read. */
-export interface UploadedFile {
-  readonly fileName: string;
-  readonly mediaType: string;
-  /** At least one byte. Throws ApiError 413 past the cap. */
-  readonly body: AsyncIterable<Buffer>;
-}
 
 /** A transcription request, read as far as its file. */
 export interface Upload {
-  /** The text fields so far. They are complete when `rest` has ended. */
+  /** The text fields so far; complete after `readAll`. */
   readonly fields: Readonly<Record<string, string>>;
-  readonly file: UploadedFile;
-  /** The fields that follow the file; read the file first. */
-  rest(): AsyncIterable<{ readonly name: string; readonly value: string }>;
+  readonly fileName: string;
+  readonly mediaType: string;
+  /**
+   * The whole file, and with it the fields behind it. The second call answers the same.
+   * @throws ApiError 413, 400
+   */
+  readAll(): Promise<Buffer>;
+  /** Instead of `readAll`: the rest of the form as it comes. `undefined`: its length is not known, or it is read. */
+  passOn(): RestOfForm | undefined;
+}
+
+export interface RestOfForm {
+  readonly boundary: string;
+  readonly lengthBytes: number;
+  /** Begins with the file's first byte, ends with the closing boundary. */
+  readonly bytes: AsyncIterable<Buffer>;
 }
 
 const maxFieldBytes = 64 * 1024;
+/** The form around the file is small, so an announced length tells early. */
+const maxFormBytes = 1024 * 1024;
 
 /**
  * Reads a multipart request up to its first audio byte.
@@ -29,8 +36,7 @@ const maxFieldBytes = 64 * 1024;
 export async function openUpload(request: IncomingMessage, maxBytes: number): Promise<Upload> {
   expectContentType(request, "multipart/form-data");
   const boundary = boundaryOf(request.headers["content-type"] ?? "");
-  // The form around the file is small, so an announced length tells early.
-  expectLength(request, maxBytes + 1024 * 1024);
+  expectLength(request, maxBytes + maxFormBytes);
   const chunks = request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
   const parts = readMultipart(chunks, boundary);
   const fields: Record<string, string> = {};
@@ -39,62 +45,58 @@ export async function openUpload(request: IncomingMessage, maxBytes: number): Pr
     const next = await parts.next();
     if (next.done === true) throw missingFile();
     const part = next.value;
-    if (part.name !== "file" || part.fileName === undefined) {
-      fields[part.name] = await readField(part.name, part.body);
-      continue;
+    if (part.name === "file" && part.fileName !== undefined) {
+      if (await part.isEmpty()) {
+        throw invalidRequest("Invalid 'file': the audio file is empty.", {
+          param: "file",
+          code: "empty_file",
+        });
+      }
+      return toUpload({ request, parts, part, fields, boundary, maxBytes });
     }
-    const body = capped(part.body, maxBytes)[Symbol.asyncIterator]();
-    const first = await body.next();
-    if (first.done === true) {
-      throw invalidRequest("Invalid 'file': the audio file is empty.", { param: "file", code: "empty_file" });
-    }
-    return {
-      fields,
-      file: {
-        fileName: part.fileName === "" ? "audio" : part.fileName,
-        mediaType: part.mediaType ?? "application/octet-stream",
-        body: {
-          async *[Symbol.asyncIterator]() {
-            yield first.value;
-            yield* { [Symbol.asyncIterator]: () => body };
-          },
-        },
-      },
-      async *rest() {
-        for await (const { name, fileName, body } of parts) {
-          if (name === "file") throw invalidRequest("There is more than one 'file'.", { param: "file" });
-          if (fileName !== undefined) continue;
-          const value = await readField(name, body);
-          fields[name] = value;
-          yield { name, value };
-        }
-      },
-    };
+    fields[part.name] = await readField(part);
   }
 }
 
-/** The whole file, and every field. */
-export async function readUpload(
-  upload: Upload,
-): Promise<{ readonly bytes: Buffer; readonly fields: Readonly<Record<string, string>> }> {
-  const bytes = (await collect(upload.file.body, Number.POSITIVE_INFINITY)) ?? Buffer.alloc(0);
-  for await (const field of upload.rest()) void field;
-  return { bytes, fields: upload.fields };
+interface OpenForm {
+  readonly request: IncomingMessage;
+  readonly parts: AsyncGenerator<Part, void>;
+  /** The file's. */
+  readonly part: Part;
+  readonly fields: Record<string, string>;
+  readonly boundary: string;
+  readonly maxBytes: number;
 }
 
-async function readField(name: string, body: AsyncIterable<Buffer>): Promise<string> {
+function toUpload({ request, parts, part, fields, boundary, maxBytes }: OpenForm): Upload {
+  let whole: Promise<Buffer> | undefined;
+  const readAll = async (): Promise<Buffer> => {
+    const bytes = await collect(part.body, maxBytes);
+    if (bytes === undefined) throw tooLarge("The audio file", maxBytes, "file");
+    for await (const next of parts) {
+      if (next.name === "file") throw invalidRequest("There is more than one 'file'.", { param: "file" });
+      if (next.fileName === undefined) fields[next.name] = await readField(next);
+    }
+    return bytes;
+  };
+  return {
+    fields,
+    fileName: part.fileName === undefined || part.fileName === "" ? "audio" : part.fileName,
+    mediaType: part.mediaType ?? "application/octet-stream",
+    readAll: () => (whole ??= readAll()),
+    passOn: () => {
+      const total = Number(request.headers["content-length"]);
+      if (whole !== undefined || !Number.isInteger(total)) return undefined;
+      const { offsetBytes, bytes } = part.remainder();
+      return { boundary, lengthBytes: total - offsetBytes, bytes };
+    },
+  };
+}
+
+async function readField({ name, body }: Part): Promise<string> {
   const bytes = await collect(body, maxFieldBytes);
   if (bytes === undefined) throw tooLarge(`The field '${name}'`, maxFieldBytes, name);
   return bytes.toString("utf8");
-}
-
-async function* capped(body: AsyncIterable<Buffer>, maxBytes: number): AsyncGenerator<Buffer, void> {
-  let bytes = 0;
-  for await (const chunk of body) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) throw tooLarge("The audio file", maxBytes, "file");
-    yield chunk;
-  }
 }
 
 function missingFile(): ApiError {

@@ -58,7 +58,9 @@ export function createSandbox(options: SandboxOptions): Sandbox {
         data.push({
           ...(body.response_format === "b64_json"
             ? { b64_json: png.toString("base64") }
-            : { url: `${exchange.origin}${options.shelf.put(png)}` }),
+            : {
+                url: `${exchange.origin}${options.shelf.put({ bytes: png, mediaType: "image/png", extension: "png" })}`,
+              }),
           revised_prompt: `Sandbox drawing, made by rules: ${body.prompt}`,
         });
       }

@@ -1,0 +1,225 @@
+import { z } from "zod";
+import { ParleyError } from "../assistant/errors.ts";
+import { withoutComments } from "./json-comments.ts";
+
+/** What a model is for. Without the list every operation is tried. */
+const capabilities = ["chat", "vision", "draws-in-chat", "images", "transcription"] as const;
+export type Capability = (typeof capabilities)[number];
+
+const usd = z.number().nonnegative();
+
+const pricesSchema = z.strictObject({
+  inputPerMillionTokens: usd.optional(),
+  outputPerMillionTokens: usd.optional(),
+  perAudioMinute: usd.optional(),
+  perImage: usd.optional(),
+});
+
+const modelSchema = z.strictObject({
+  id: z.string().min(1),
+  capabilities: z.array(z.enum(capabilities)).min(1).optional(),
+  contextLength: z.int().positive().optional(),
+  prices: pricesSchema.optional(),
+});
+
+const baseUrl = z
+  .string()
+  .refine((text) => /^https?:\/\//.test(text) && URL.canParse(text), "must be an http(s) address")
+  .refine(
+    (text) => !URL.canParse(text) || new URL(text).search + new URL(text).hash === "",
+    "must have no query",
+  )
+  .transform((text) => text.replace(/\/+$/, ""));
+
+const upstreamSchema = z.strictObject({
+  baseUrl,
+  apiKeyEnv: z
+    .string()
+    .regex(/^[A-Za-z_]\w*$/, "must be the name of an environment variable")
+    .optional(),
+  headers: z.record(z.string(), z.string()).default({}),
+  models: z
+    .array(
+      z.union([
+        z
+          .string()
+          .min(1)
+          .transform((id) => ({ id })),
+        modelSchema,
+      ]),
+    )
+    .min(1)
+    .optional(),
+  inlineImages: z.boolean().default(false),
+  streamUsage: z.boolean().default(true),
+  retries: z.int().min(0).max(5).default(1),
+  timeoutMs: z.int().min(1000).default(300_000),
+});
+
+const modelId = z.string().min(1);
+const prefix = z
+  .string()
+  .regex(/^[A-Za-z0-9][\w.-]*$/, "must be letters, digits, '.', '_' or '-', without '/'");
+
+const fileSchema = z.strictObject({
+  $schema: z.string().optional(),
+  sandbox: z.boolean().default(true),
+  upstreams: z.record(prefix, upstreamSchema).default({}),
+  aliases: z.record(modelId, modelId).default({}),
+  fallbacks: z.record(modelId, z.array(modelId).min(1)).default({}),
+});
+
+type FileUpstream = z.infer<typeof upstreamSchema>;
+
+/** Prices in USD. */
+export type Prices = z.infer<typeof pricesSchema>;
+
+export interface ModelConfig {
+  /** As the upstream calls it. */
+  readonly id: string;
+  readonly capabilities?: readonly Capability[] | undefined;
+  /** In tokens. */
+  readonly contextLength?: number | undefined;
+  readonly prices?: Prices | undefined;
+}
+
+/** One OpenAI-compatible service. */
+export interface UpstreamConfig {
+  /** With its version segment, without a slash at the end. */
+  readonly baseUrl: string;
+  readonly apiKey?: string;
+  /** Sent with each request, e.g. for an organisation. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** What is offered; without it the upstream's own list. */
+  readonly models?: readonly ModelConfig[];
+  /** Whether pictures named by address are fetched here and sent as data URIs. */
+  readonly inlineImages: boolean;
+  /** Whether streams are asked for their usage. */
+  readonly streamUsage: boolean;
+  /** Further tries of one upstream, before the first byte of its answer. */
+  readonly retries: number;
+  /** Silence of the upstream after which it counts as failed, in milliseconds. */
+  readonly timeoutMs: number;
+}
+
+/** The settings of the embedded gateway, checked. */
+export interface GatewayConfig {
+  /** Whether the sandbox models are offered. */
+  readonly sandbox: boolean;
+  /** By the prefix of their models' public ids. */
+  readonly upstreams: Readonly<Record<string, UpstreamConfig>>;
+  /** Further public ids and what they stand for. */
+  readonly aliases: Readonly<Record<string, string>>;
+  /** What is asked next where a model fails before its first byte. */
+  readonly fallbacks: Readonly<Record<string, readonly string[]>>;
+}
+
+/** What holds without a file. */
+export const defaultGatewayConfig: GatewayConfig = {
+  sandbox: true,
+  upstreams: {},
+  aliases: {},
+  fallbacks: {},
+};
+
+/**
+ * Reads the file that `GATEWAY_CONFIG` names: JSON, comments allowed (docs/gateway.example.json5). Keys come from the
+ * environment variables it names, never from the file.
+ * @throws ParleyError `config` whose message lists every problem, one a line
+ */
+export function parseGatewayConfig(
+  text: string,
+  env: Readonly<Record<string, string | undefined>>,
+): GatewayConfig {
+  let json: unknown;
+  try {
+    json = JSON.parse(withoutComments(text));
+  } catch (cause) {
+    throw toConfigError([`it is not valid JSON: ${cause instanceof Error ? cause.message : ""}`], cause);
+  }
+  const parsed = fileSchema.safeParse(json);
+  if (!parsed.success) throw toConfigError(parsed.error.issues.flatMap((issue) => toLines(issue)));
+  const file = parsed.data;
+  const problems = [...findMissingKeys(file.upstreams, env), ...findDanglingIds(file)];
+  if (problems.length > 0) throw toConfigError(problems);
+  const upstreams = Object.fromEntries(
+    Object.entries(file.upstreams).map(([name, upstream]) => [name, withKey(upstream, env)]),
+  );
+  return { sandbox: file.sandbox, upstreams, aliases: file.aliases, fallbacks: file.fallbacks };
+}
+
+function withKey(
+  { apiKeyEnv, models, ...upstream }: FileUpstream,
+  env: Readonly<Record<string, string | undefined>>,
+): UpstreamConfig {
+  const apiKey = apiKeyEnv === undefined ? undefined : env[apiKeyEnv];
+  return {
+    ...upstream,
+    ...(apiKey === undefined ? {} : { apiKey }),
+    ...(models === undefined ? {} : { models }),
+  };
+}
+
+function findMissingKeys(
+  upstreams: Readonly<Record<string, FileUpstream>>,
+  env: Readonly<Record<string, string | undefined>>,
+): string[] {
+  return Object.entries(upstreams).flatMap(([name, { apiKeyEnv }]) =>
+    apiKeyEnv !== undefined && (env[apiKeyEnv] ?? "") === ""
+      ? [`upstreams.${name}.apiKeyEnv: the environment variable ${apiKeyEnv} is not set`]
+      : [],
+  );
+}
+
+function findDanglingIds(file: z.infer<typeof fileSchema>): string[] {
+  const problems: string[] = [];
+  const check = (path: string, id: string, mayBeSandbox: boolean): void => {
+    const name = id.split("/", 1)[0] ?? "";
+    if (Object.hasOwn(file.aliases, id)) problems.push(`${path}: '${id}' is an alias; name the model itself`);
+    else if (name === "sandbox" && !mayBeSandbox) problems.push(`${path}: the sandbox is no fallback`);
+    else if (name === "sandbox" ? !file.sandbox : !Object.hasOwn(file.upstreams, name) || !id.includes("/")) {
+      problems.push(`${path}: '${id}' does not begin with the prefix of an upstream`);
+    }
+  };
+  if (Object.hasOwn(file.upstreams, "sandbox"))
+    problems.push("upstreams.sandbox: this prefix is the gateway's own");
+  for (const [alias, id] of Object.entries(file.aliases)) {
+    check(`aliases.${alias}`, id, true);
+    if (Object.hasOwn(file.upstreams, alias.split("/", 1)[0] ?? "") && alias.includes("/")) {
+      problems.push(`aliases.${alias}: it begins with the prefix of an upstream`);
+    }
+  }
+  for (const [id, chain] of Object.entries(file.fallbacks)) {
+    check(`fallbacks.${id}`, file.aliases[id] ?? id, false);
+    for (const [index, next] of chain.entries()) check(`fallbacks.${id}[${index}]`, next, false);
+  }
+  return problems;
+}
+
+function toLines(issue: z.core.$ZodIssue, at: readonly PropertyKey[] = []): string[] {
+  const path = [...at, ...issue.path];
+  if (issue.code === "invalid_union") {
+    const branch = issue.errors.toSorted((a, b) => (b[0]?.path.length ?? 0) - (a[0]?.path.length ?? 0))[0];
+    if (branch !== undefined) return branch.flatMap((nested) => toLines(nested, path));
+  }
+  if (issue.code === "invalid_key") {
+    return issue.issues.map((nested) => `${toPath(path)}: ${nested.message}`);
+  }
+  if (issue.code === "unrecognized_keys") {
+    return issue.keys.map((key) => `${toPath([...path, key])}: there is no such setting`);
+  }
+  return [`${toPath(path)}: ${issue.message}`];
+}
+
+function toPath(path: readonly PropertyKey[]): string {
+  const text = path.reduce<string>(
+    (sum, key) => (typeof key === "number" ? `${sum}[${key}]` : `${sum}.${String(key)}`),
+    "",
+  );
+  return text === "" ? "the file" : text.replace(/^\./, "");
+}
+
+function toConfigError(problems: readonly string[], cause?: unknown): ParleyError {
+  const message = `The gateway's settings have problems:\n${problems.map((line) => `- ${line}`).join("\n")}`;
+  return new ParleyError("config", message, cause === undefined ? {} : { cause });
+}

@@ -1,0 +1,71 @@
+import { sniff } from "../../media/sniff.ts";
+import type { PictureShelf } from "../picture-shelf.ts";
+import type { ImageBody } from "../requests.ts";
+import { tryTargets } from "./attempts.ts";
+import { maxAnswerBytes, toAnswerHeaders, type Forwarding } from "./forward.ts";
+import { readUsage } from "./spent.ts";
+import { readAnswerJson } from "./upstream-client.ts";
+import { errorIn, toBrokenFailure, toStatusFailure } from "./upstream-failure.ts";
+
+/**
+ * Image generation through an upstream. Every item of the answer has the specification's `url`: pictures that come
+ * as base64 are put on the gateway's own shelf, unless the client asked for base64.
+ */
+export async function forwardImages(
+  forwarding: Forwarding,
+  body: ImageBody,
+  shelf: PictureShelf,
+): Promise<void> {
+  const { exchange, targets, log } = forwarding;
+  const { size, response_format: format, ...rest } = body;
+  const { target, answer, json, pictures } = await tryTargets(
+    { targets, signal: exchange.signal, log, isCostly: true },
+    async (target) => {
+      const answer = await forwarding.clientOf(target).request({
+        method: "POST",
+        path: "/images/generations",
+        headers: { "content-type": "application/json", accept: "application/json" },
+        // What the client did not give is not sent: upstreams differ in what they know.
+        body: JSON.stringify({
+          ...rest,
+          ...(typeof size !== "string" ? {} : { size }),
+          ...(typeof format !== "string" ? {} : { response_format: format }),
+          model: target.upstreamModel,
+        }),
+        requestId: exchange.requestId,
+        signal: exchange.signal,
+      });
+      const json = await readAnswerJson(target.prefix, answer, maxAnswerBytes);
+      const error = errorIn(json);
+      if (error !== undefined) throw toStatusFailure(target.prefix, 502, answer.headers, error);
+      const data = json["data"];
+      if (!Array.isArray(data) || data.length === 0) {
+        throw toBrokenFailure(target.prefix, "answered without a picture", "upstream_empty");
+      }
+      return { target, answer, json, pictures: data as Record<string, unknown>[] };
+    },
+  );
+  const data = pictures.map((item) => (format === "b64_json" ? item : withUrl(item, exchange.origin, shelf)));
+  forwarding.onSpent(target, { ...readUsage(json), images: data.length });
+  exchange.sendJson(
+    200,
+    { created: Math.floor(Date.now() / 1000), ...json, data },
+    toAnswerHeaders(target, answer.headers),
+  );
+}
+
+function withUrl(
+  item: Record<string, unknown>,
+  origin: string,
+  shelf: PictureShelf,
+): Record<string, unknown> {
+  const { b64_json: base64, ...rest } = item;
+  if (typeof base64 !== "string" || typeof rest["url"] === "string") return item;
+  const bytes = Buffer.from(base64, "base64");
+  const file = sniff(bytes);
+  if (file.kind !== "image") return item;
+  return {
+    ...rest,
+    url: origin + shelf.put({ bytes, mediaType: file.mediaType, extension: file.extension }),
+  };
+}

@@ -1,0 +1,138 @@
+import { createParser, type EventSourceMessage } from "eventsource-parser";
+import { ApiError } from "../api-error.ts";
+import type { EventStream } from "../event-stream.ts";
+import type { Target } from "../router.ts";
+import { maxAnswerBytes } from "./forward.ts";
+import { readUsage, type Spent } from "./spent.ts";
+import { readAnswerJson, type UpstreamAnswer } from "./upstream-client.ts";
+import { errorIn, toBrokenFailure, toStatusFailure } from "./upstream-failure.ts";
+
+export interface PumpOptions {
+  readonly target: Target;
+  readonly signal: AbortSignal;
+  /** Called with the first event; from then on the answer is this upstream's. */
+  open(): EventStream;
+  /** Whether the client asked for the usage chunk. */
+  readonly wantsUsage: boolean;
+  onUsage(spent: Spent): void;
+}
+
+interface Choice {
+  readonly finish_reason?: unknown;
+  delta?: object | null;
+}
+
+/**
+ * Passes a streamed answer on, event by event, no faster than the client reads. An answer that breaks off ends with
+ * an error event and without `[DONE]`, never with a finish reason that the upstream did not send.
+ * @throws UpstreamFailure while nothing has been passed on
+ */
+export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): Promise<void> {
+  const { target } = options;
+  const type = String(answer.headers["content-type"] ?? "");
+  if (/^application\/json/i.test(type)) return sendWhole(answer, options);
+
+  let stream: EventStream | undefined;
+  let hasRole = false;
+  let hasFinished = false;
+  let isDone = false;
+  let spent: Spent = {};
+  const events: EventSourceMessage[] = [];
+  const parser = createParser({ onEvent: (event) => void events.push(event), maxBufferSize: maxAnswerBytes });
+
+  const pass = (data: string): Promise<void> | undefined => {
+    stream ??= options.open();
+    return stream.send(data);
+  };
+  const handle = (event: EventSourceMessage): Promise<void> | undefined => {
+    const data = event.data.trim();
+    if (data === "[DONE]") {
+      isDone = true;
+      return undefined;
+    }
+    const chunk = parseChunk(target, data);
+    const error = errorIn(chunk) ?? (event.event === "error" ? data : undefined);
+    if (error !== undefined) throw toStatusFailure(target.prefix, 502, answer.headers, error);
+    const choices = Array.isArray(chunk["choices"])
+      ? (chunk["choices"] as { finish_reason?: unknown }[])
+      : [];
+    if (choices.some(({ finish_reason: reason }) => typeof reason === "string")) hasFinished = true;
+    const usage = readUsage(chunk);
+    if (usage !== undefined) spent = usage;
+    // The usage chunk was asked for by us; a client that did not ask may trip over its empty choices.
+    if (usage !== undefined && choices.length === 0 && !options.wantsUsage) return undefined;
+    chunk["model"] = target.publicId;
+    return pass(JSON.stringify(chunk));
+  };
+
+  try {
+    const decoder = new TextDecoder();
+    for await (const bytes of answer.body as AsyncIterable<Buffer>) {
+      parser.feed(decoder.decode(bytes, { stream: true }));
+      for (const event of events) {
+        const slow = handle(event);
+        if (slow !== undefined) await slow;
+      }
+      events.length = 0;
+      if (isDone) break;
+    }
+    parser.reset({ consume: true });
+    for (const event of events) await handle(event);
+    if (!isDone && !hasFinished)
+      throw toBrokenFailure(target.prefix, "broke off its answer", "upstream_interrupted");
+    if (stream === undefined) throw toBrokenFailure(target.prefix, "answered with nothing", "upstream_empty");
+    await pass("[DONE]");
+    stream.end();
+  } catch (error) {
+    options.signal.throwIfAborted();
+    if (stream === undefined) throw toFailure(target, error);
+    // What is said is said: the failure becomes the stream's last event.
+    const failure = toFailure(target, error).toClient;
+    void stream.send(JSON.stringify(failure.toEnvelope()));
+    stream.end();
+  } finally {
+    answer.body.destroy();
+    if (stream !== undefined) options.onUsage(spent);
+  }
+}
+
+/** An upstream that does not stream: its whole answer in the form of one chunk. */
+async function sendWhole(answer: UpstreamAnswer, options: PumpOptions): Promise<void> {
+  const { target } = options;
+  const json = await readAnswerJson(target.prefix, answer, maxAnswerBytes);
+  const error = errorIn(json);
+  if (error !== undefined) throw toStatusFailure(target.prefix, 502, answer.headers, error);
+  const { choices, usage, ...rest } = json;
+  const chunks = Array.isArray(choices) ? (choices as Record<string, unknown>[]) : [];
+  if (chunks.length === 0) throw toBrokenFailure(target.prefix, "answered with nothing", "upstream_empty");
+  const head = { ...rest, object: "chat.completion.chunk", model: target.publicId };
+  const stream = options.open();
+  await stream.send(
+    JSON.stringify({
+      ...head,
+      choices: chunks.map(({ message, ...choice }) => ({ ...choice, delta: message })),
+    }),
+  );
+  if (options.wantsUsage && usage !== undefined) {
+    await stream.send(JSON.stringify({ ...head, choices: [], usage }));
+  }
+  await stream.send("[DONE]");
+  stream.end();
+  options.onUsage(readUsage(json) ?? {});
+}
+
+function parseChunk(target: Target, data: string): Record<string, unknown> {
+  try {
+    const chunk: unknown = JSON.parse(data);
+    if (typeof chunk === "object" && chunk !== null) return chunk as Record<string, unknown>;
+  } catch (cause) {
+    throw toBrokenFailure(target.prefix, "sent an event that is not JSON", "upstream_bad_answer", cause);
+  }
+  throw toBrokenFailure(target.prefix, "sent an event that is no object", "upstream_bad_answer");
+}
+
+function toFailure(target: Target, error: unknown) {
+  const isFailure = error instanceof Error && "toClient" in error && error.toClient instanceof ApiError;
+  if (isFailure) return error as ReturnType<typeof toBrokenFailure>;
+  return toBrokenFailure(target.prefix, "broke off its answer", "upstream_interrupted", error);
+}

@@ -1,0 +1,116 @@
+import type { Readable } from "node:stream";
+import type { Agent, Dispatcher } from "undici";
+import type { UpstreamConfig } from "../gateway-config.ts";
+import { toBrokenFailure, toConnectionFailure, toStatusFailure } from "./upstream-failure.ts";
+
+/** An answer of status 200 to 299 whose body is still to be read. */
+export type UpstreamAnswer = Dispatcher.ResponseData;
+
+export interface UpstreamRequest {
+  readonly method: "GET" | "POST";
+  /** Below the base URL, e.g. `/chat/completions`. */
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Buffer | Readable;
+  readonly requestId: string;
+  readonly signal: AbortSignal;
+}
+
+/** Talks to one upstream over its own connections. */
+export interface UpstreamClient {
+  /** @throws UpstreamFailure for everything but a 2xx; the signal's reason when it aborts */
+  request(request: UpstreamRequest): Promise<UpstreamAnswer>;
+  close(): Promise<void>;
+}
+
+const maxErrorBytes = 64 * 1024;
+
+/** Connections are opened with the first request; redirects are not followed, so the key goes nowhere else. */
+export function createUpstreamClient(prefix: string, config: UpstreamConfig): UpstreamClient {
+  const base = new URL(config.baseUrl);
+  const basePath = base.pathname.replace(/\/$/, "");
+  let opened: Promise<Agent> | undefined;
+  const open = async (): Promise<Agent> => {
+    const { Agent } = await import("undici");
+    return new Agent({ connect: { timeout: 10_000 }, connections: 2048, pipelining: 1 });
+  };
+  const fixedHeaders = {
+    ...config.headers,
+    ...(config.apiKey === undefined ? {} : { authorization: `Bearer ${config.apiKey}` }),
+    "user-agent": "parley-gateway",
+  };
+
+  return {
+    request: async ({ method, path, headers, body, requestId, signal }) => {
+      const agent = await (opened ??= open());
+      let answer: UpstreamAnswer;
+      try {
+        answer = await agent.request({
+          origin: base.origin,
+          path: basePath + path,
+          method,
+          headers: { ...fixedHeaders, "x-request-id": requestId, ...headers },
+          body: body ?? null,
+          signal,
+          headersTimeout: config.timeoutMs,
+          bodyTimeout: config.timeoutMs,
+        });
+      } catch (error) {
+        signal.throwIfAborted();
+        throw toConnectionFailure(prefix, error);
+      }
+      if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
+      const text = await readText(answer, maxErrorBytes).catch(() => "");
+      throw toStatusFailure(prefix, answer.statusCode, answer.headers, text);
+    },
+    close: async () => {
+      const agent = await opened;
+      await agent?.destroy();
+    },
+  };
+}
+
+/** The body as a JSON object. @throws UpstreamFailure where it is none, too large, or cut off */
+export async function readAnswerJson(
+  prefix: string,
+  answer: UpstreamAnswer,
+  maxBytes: number,
+): Promise<Record<string, unknown>> {
+  return parseAnswer(prefix, await readAnswerText(prefix, answer, maxBytes));
+}
+
+/** @throws UpstreamFailure where it is too large or cut off */
+export async function readAnswerText(
+  prefix: string,
+  answer: UpstreamAnswer,
+  maxBytes: number,
+): Promise<string> {
+  try {
+    return await readText(answer, maxBytes);
+  } catch (error) {
+    throw toBrokenFailure(prefix, "broke off its answer", "upstream_interrupted", error);
+  }
+}
+
+/** @throws UpstreamFailure where it is no JSON object */
+export function parseAnswer(prefix: string, text: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw toBrokenFailure(prefix, "answered with something other than JSON", "upstream_bad_answer", error);
+  }
+  if (typeof value === "object" && value !== null) return value as Record<string, unknown>;
+  throw toBrokenFailure(prefix, "answered with something other than an object", "upstream_bad_answer");
+}
+
+async function readText(answer: UpstreamAnswer, maxBytes: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of answer.body as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > maxBytes) throw new Error("The answer is too large.");
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, bytes).toString("utf8");
+}

@@ -1,0 +1,125 @@
+import { ApiError } from "../api-error.ts";
+
+/** How an attempt at an upstream ended without an answer, and what may be done about it. */
+export class UpstreamFailure extends Error {
+  /** What the client is told when nothing else answers. */
+  readonly toClient: ApiError;
+  /** `connection`: the upstream cannot have begun to work. */
+  readonly kind: "connection" | "status" | "broken";
+  readonly retryAfterMs: number | undefined;
+
+  constructor(kind: UpstreamFailure["kind"], toClient: ApiError, retryAfterMs?: number) {
+    super(toClient.message, { cause: toClient.cause });
+    this.name = "UpstreamFailure";
+    this.kind = kind;
+    this.toClient = toClient;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+type Headers = Readonly<Record<string, string | string[] | undefined>>;
+
+/** The upstream could not be reached, or hung up. The cause goes to the log only: it may hold addresses. */
+export function toConnectionFailure(prefix: string, cause: unknown): UpstreamFailure {
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+  const isTimeout = /TIMEOUT/.test(code);
+  const message = isTimeout
+    ? `The upstream '${prefix}' did not answer in time.`
+    : `The upstream '${prefix}' could not be reached.`;
+  const error = new ApiError(isTimeout ? 504 : 502, "upstream_error", message, {
+    code: isTimeout ? "upstream_timeout" : "upstream_unreachable",
+    cause,
+  });
+  const neverSent = /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|CONNECT_TIMEOUT|EHOSTUNREACH|ENETUNREACH/.test(code);
+  return new UpstreamFailure(neverSent ? "connection" : "broken", error);
+}
+
+/** An answer that is none: an error status, or an error in an answer of status 200. */
+export function toStatusFailure(
+  prefix: string,
+  status: number,
+  headers: Headers,
+  body: string,
+): UpstreamFailure {
+  const { message, type, param, code } = readError(body);
+  const retryAfter = headers["retry-after"];
+  const passed = typeof retryAfter === "string" ? { headers: { "retry-after": retryAfter } } : {};
+  // Our own key's trouble is not the client's: 401 would tell it to change a key that is right.
+  if (status === 401 || status === 403) {
+    const text = `The upstream '${prefix}' refused the gateway's own key.`;
+    return new UpstreamFailure(
+      "status",
+      new ApiError(502, "upstream_error", text, { code: "upstream_unauthorized" }),
+    );
+  }
+  const shown = status < 400 ? 502 : status > 599 ? 502 : status;
+  const error = new ApiError(
+    shown,
+    type ?? (shown >= 500 ? "upstream_error" : shown === 429 ? "rate_limit_error" : "invalid_request_error"),
+    message ?? `The upstream '${prefix}' answered with status ${status}.`,
+    { ...passed, ...(param === undefined ? {} : { param }), code: code ?? `upstream_${status}` },
+  );
+  return new UpstreamFailure("status", error, toRetryAfterMs(retryAfter));
+}
+
+/** An answer that cannot be read, or that broke off. */
+export function toBrokenFailure(
+  prefix: string,
+  problem: string,
+  code: string,
+  cause?: unknown,
+): UpstreamFailure {
+  const message = `The upstream '${prefix}' ${problem}.`;
+  return new UpstreamFailure("broken", new ApiError(502, "upstream_error", message, { code, cause }));
+}
+
+/** The error in a parsed answer, in any of its usual shapes, as JSON text; `undefined`: there is none. */
+export function errorIn(value: unknown): string | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  const record = value as Record<string, unknown>;
+  const isError = (record["error"] ?? undefined) !== undefined || record["object"] === "error";
+  return isError ? JSON.stringify(value) : undefined;
+}
+
+interface ReadError {
+  readonly message?: string | undefined;
+  readonly type?: string | undefined;
+  readonly param?: string | undefined;
+  readonly code?: string | undefined;
+}
+
+function readError(body: string): ReadError {
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    // A proxy's page, or nothing: the status has to do.
+    return {};
+  }
+  const outer = toRecord(Array.isArray(value) ? value[0] : value);
+  const inner =
+    typeof outer["error"] === "string" ? { message: outer["error"] } : toRecord(outer["error"] ?? outer);
+  const text = (field: unknown): string | undefined =>
+    typeof field === "string" && field !== ""
+      ? field.slice(0, 2000)
+      : typeof field === "number"
+        ? String(field)
+        : undefined;
+  return {
+    message: text(inner["message"]) ?? text(outer["detail"]) ?? text(outer["message"]),
+    type: text(inner["type"]),
+    param: text(inner["param"]),
+    code: text(inner["code"]),
+  };
+}
+
+function toRecord(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+function toRetryAfterMs(header: string | string[] | undefined): number | undefined {
+  if (typeof header !== "string") return undefined;
+  if (/^\d+(\.\d+)?$/.test(header)) return Number(header) * 1000;
+  const date = Date.parse(header);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now());
+}
