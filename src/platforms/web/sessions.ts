@@ -54,7 +54,8 @@ export function createSessions(password: string | undefined, now: () => number =
       const oldest = sessions.keys().next().value;
       if (sessions.size >= maxSessions && oldest !== undefined) sessions.delete(oldest);
       sessions.set(digest(token).toString("hex"), now() + sessionMs);
-      return { kind: "in", cookie: cookie(token, sessionMs / 1000) };
+      const isSecure = (request.headers.origin ?? "").startsWith("https://");
+      return { kind: "in", cookie: cookie(token, sessionMs / 1000) + (isSecure ? "; Secure" : "") };
     },
 
     /** Ends the session; the answer is the Set-Cookie value that forgets it. */

@@ -1,6 +1,5 @@
 import { join } from "node:path";
-import type { Page } from "playwright-core";
-import type { BrowserContextOptions } from "playwright-core";
+import type { BrowserContextOptions, Page } from "playwright-core";
 import { startBrowser, type OpenedPage, type StartedBrowser } from "../../simulators/browser.ts";
 import { runParley, type RunningParley } from "../process/run-parley.ts";
 
@@ -49,7 +48,7 @@ export async function say(page: Page, text: string): Promise<string> {
   const answers = page.locator(".from-parley");
   const before = await answers.count();
   await field(page).fill(text);
-  await field(page).press("Enter");
+  await page.getByRole("button", { name: "Send", exact: true }).click();
   return await answerAfter(page, before);
 }
 

@@ -201,6 +201,7 @@ export function App({ initial }) {
         conversationId=${currentId}
         state=${state}
         isAnswering=${isAnswering}
+        isNarrow=${isDrawer}
         prefill=${prefill}
         onSend=${send}
         onStop=${stop}

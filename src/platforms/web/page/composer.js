@@ -8,17 +8,21 @@ import { RecorderBar, recordingProblem } from "./recorder.js";
 
 /** @typedef {{ text: string, picker?: string, nonce: number }} Prefill */
 
+/** Fingers have no Shift+Enter: there Enter begins a new line, and the button sends. */
+const isTouch = window.matchMedia("(pointer: coarse)").matches;
+
 /**
  * Where a message is written, with its files.
  * @param {object} props
  * @param {string} props.conversationId
  * @param {import("../views.ts").StateView} props.state
  * @param {boolean} props.isAnswering
+ * @param {boolean} props.isNarrow
  * @param {Prefill | undefined} props.prefill
  * @param {(message: { text: string, uploads: string[] }) => Promise<void>} props.onSend
  * @param {() => void} props.onStop
  */
-export function Composer({ conversationId, state, isAnswering, prefill, onSend, onStop }) {
+export function Composer({ conversationId, state, isAnswering, isNarrow, prefill, onSend, onStop }) {
   const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const picker = useRef(/** @type {HTMLInputElement | null} */ (null));
   const draftKey = `draft ${conversationId}`;
@@ -59,7 +63,7 @@ export function Composer({ conversationId, state, isAnswering, prefill, onSend, 
   }, [text, isRecording]);
 
   useEffect(() => {
-    if (window.matchMedia("(pointer: fine)").matches) field.current?.focus();
+    if (!isTouch) field.current?.focus();
   }, []);
 
   useEffect(() => {
@@ -105,7 +109,7 @@ export function Composer({ conversationId, state, isAnswering, prefill, onSend, 
   const onKeyDown = (event) => {
     if (event.isComposing) return;
     if (completion !== undefined && onListKey(event)) return;
-    if (event.key !== "Enter" || event.shiftKey) return;
+    if (event.key !== "Enter" || event.shiftKey || isTouch) return;
     event.preventDefault();
     void send();
   };
@@ -195,7 +199,7 @@ export function Composer({ conversationId, state, isAnswering, prefill, onSend, 
           ref=${field}
           rows="1"
           aria-label="Message"
-          placeholder="Write a message, or / for commands"
+          placeholder=${isNarrow ? "Message, or /command" : "Write a message, or / for commands"}
           value=${text}
           maxlength=${state.limits.maxChars}
           autocomplete="off"
@@ -245,7 +249,7 @@ export function Composer({ conversationId, state, isAnswering, prefill, onSend, 
     </div>
     <p id="composer-problem" class="composer-problem" role="alert">${problem}</p>
     <p id="composer-hint" class="composer-hint">
-      ${command === undefined ? "Enter sends, Shift+Enter begins a new line." : html`<code>${command.usage}</code>`}
+      ${command === undefined ? (isTouch ? "" : "Enter sends, Shift+Enter begins a new line.") : html`<code>${command.usage}</code>`}
     </p>
     <p class="sr-only" role="status">
       ${completion === undefined ? "" : `${completion.suggestions.length} suggestions`}

@@ -1,3 +1,4 @@
+import { useEffect, useRef } from "preact/hooks";
 import { classes, html } from "./dom.js";
 import { Icon } from "./icons.js";
 
@@ -14,6 +15,10 @@ import { Icon } from "./icons.js";
  */
 export function Sidebar({ conversations, currentId, isOpen, isDrawer, onClose, onNew, onOpen, onLogOut }) {
   const isHidden = isDrawer && !isOpen;
+  const closeButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
+  useEffect(() => {
+    if (isOpen) closeButton.current?.focus();
+  }, [isOpen]);
   /** @param {KeyboardEvent} event */
   const onKey = (event) => {
     if (event.key === "Escape" && isDrawer) onClose();
@@ -31,7 +36,13 @@ export function Sidebar({ conversations, currentId, isOpen, isDrawer, onClose, o
         <span class="brand"><img src="/page/icon.svg" alt="" width="26" height="26" />Parley</span>
         ${
           isDrawer &&
-          html`<button type="button" class="quiet" aria-label="Close the list" onClick=${onClose}>
+          html`<button
+            type="button"
+            class="quiet"
+            ref=${closeButton}
+            aria-label="Close the list"
+            onClick=${onClose}
+          >
             <${Icon} name="close" />
           </button>`
         }

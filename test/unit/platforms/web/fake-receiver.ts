@@ -1,0 +1,83 @@
+import { ParleyError } from "../../../../src/assistant/errors.ts";
+import type {
+  ConversationSummary,
+  IncomingEvent,
+  Receiver,
+  StoredBlob,
+  StoredMessage,
+} from "../../../../src/assistant/types.ts";
+
+/** A receiver that keeps what it is given and answers from what a test puts in. */
+export interface FakeReceiver extends Receiver {
+  readonly events: IncomingEvent[];
+  readonly retried: string[];
+  readonly cancelled: string[];
+  readonly stored: Map<string, StoredMessage[]>;
+  readonly blobs: Map<string, StoredBlob>;
+  summaries: readonly ConversationSummary[];
+  /** True: the store is away, and everything that needs it fails. */
+  isBroken: boolean;
+}
+
+export function createFakeReceiver(): FakeReceiver {
+  const check = (receiver: FakeReceiver) => {
+    if (receiver.isBroken) throw new ParleyError("store-unavailable", "the test broke the store");
+  };
+  return {
+    events: [],
+    retried: [],
+    cancelled: [],
+    stored: new Map(),
+    blobs: new Map(),
+    summaries: [],
+    isBroken: false,
+    async receive(event) {
+      check(this);
+      if (this.events.some((other) => other.key === event.key)) return "duplicate";
+      this.events.push(event);
+      return "accepted";
+    },
+    async knows(conversationId) {
+      return this.stored.has(conversationId);
+    },
+    async retry(retryKey) {
+      this.retried.push(retryKey);
+      return "accepted";
+    },
+    cancel(conversationId) {
+      this.cancelled.push(conversationId);
+      return true;
+    },
+    suggestModels: (query) => ["sandbox/chat", "sandbox/image"].filter((model) => model.includes(query)),
+    async history(conversationId, { maxMessages }) {
+      check(this);
+      return (this.stored.get(conversationId) ?? []).slice(-maxMessages);
+    },
+    async conversations(prefix) {
+      check(this);
+      return this.summaries.filter(({ conversationId }) => conversationId.startsWith(prefix));
+    },
+    async readBlob(conversationId, hash) {
+      check(this);
+      return this.blobs.get(`${conversationId} ${hash}`);
+    },
+  };
+}
+
+/** A message as the log keeps it. */
+export function storedMessage(
+  id: string,
+  role: "user" | "assistant",
+  text: string,
+  more: Partial<StoredMessage> = {},
+): StoredMessage {
+  return {
+    id,
+    role,
+    parts: text === "" ? [] : [{ kind: "text", text }],
+    createdAt: Date.now(),
+    estimatedTokens: 1,
+    ...(role === "assistant" ? { outcome: "complete" as const } : {}),
+    ...more,
+  };
+}

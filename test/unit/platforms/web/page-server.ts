@@ -1,0 +1,197 @@
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, request as sendRequest, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createCommandSet, defineCommand } from "../../../../src/assistant/commands.ts";
+import type { Log } from "../../../../src/assistant/types.ts";
+import { createWebPlatform, type WebPlatform } from "../../../../src/platforms/web/platform.ts";
+import { createFakeReceiver, type FakeReceiver } from "./fake-receiver.ts";
+
+export const silentLog: Log = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+  child: () => silentLog,
+};
+
+const run = () => Promise.resolve();
+
+export const testCommands = createCommandSet([
+  defineCommand({
+    name: "imagine",
+    description: "Draw",
+    options: {
+      prompt: { kind: "string", description: "What", required: true },
+      image: { kind: "attachment", accepts: "image", description: "A picture" },
+      model: { kind: "string", description: "A model", completes: "models" },
+      count: { kind: "integer", description: "How many", min: 1, max: 4 },
+    },
+    visibility: "public",
+    run,
+  }),
+  defineCommand({ name: "models", description: "List", options: {}, visibility: "private", run }),
+]);
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly bytes: Buffer;
+  json(): Record<string, unknown>;
+}
+
+export interface AskOptions {
+  readonly method?: string;
+  readonly headers?: Record<string, string>;
+  readonly body?: string | Uint8Array;
+}
+
+/** The page's platform behind a real HTTP server, with a receiver the test can look into. */
+export interface PageServer {
+  readonly platform: WebPlatform;
+  readonly receiver: FakeReceiver;
+  readonly host: string;
+  readonly directory: string;
+  /** A request with exactly these headers; `Host` is the server's own where none is given. */
+  readonly ask: (path: string, options?: AskOptions) => Promise<Answer>;
+  /** A request as the page itself sends it. */
+  readonly askAsPage: (
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ) => Promise<Answer>;
+  close(): Promise<void>;
+}
+
+export async function startPageServer(
+  options: { host?: string; password?: string; publicHosts?: string[]; maxFileBytes?: number } = {},
+): Promise<PageServer> {
+  const directory = await mkdtemp(join(tmpdir(), "parley-page-server-"));
+  const receiver = createFakeReceiver();
+  const platform = createWebPlatform({
+    commands: testCommands,
+    log: silentLog,
+    dataDir: directory,
+    banner: () => ({ gateway: "test", isSandbox: true }),
+    ...options,
+  });
+  await platform.start(receiver);
+  const server = createServer((request, response) => {
+    void platform.handle(request, response).then((isOwn) => {
+      if (!isOwn) response.writeHead(418).end();
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const host = `127.0.0.1:${port}`;
+
+  // `fetch` would not let a test choose Host, Origin and Sec-Fetch-Site.
+  const ask = (path: string, { method = "GET", headers = {}, body }: AskOptions = {}) =>
+    new Promise<Answer>((resolve, reject) => {
+      const request = sendRequest(
+        { host: "127.0.0.1", port, path, method, headers, agent: false },
+        (response) => {
+          const chunks: Buffer[] = [];
+          response.on("data", (chunk: Buffer) => chunks.push(chunk));
+          response.on("end", () => {
+            const bytes = Buffer.concat(chunks);
+            resolve({
+              status: response.statusCode ?? 0,
+              headers: response.headers,
+              bytes,
+              json: () => JSON.parse(bytes.toString("utf8")) as Record<string, unknown>,
+            });
+          });
+          response.on("error", reject);
+        },
+      );
+      request.on("error", reject);
+      request.end(body);
+    });
+
+  return {
+    platform,
+    receiver,
+    host,
+    directory,
+    ask,
+    askAsPage: (method, path, body, headers = {}) =>
+      ask(path, {
+        method,
+        headers: {
+          origin: `http://${host}`,
+          "sec-fetch-site": "same-origin",
+          "x-parley": "1",
+          ...(body === undefined ? {} : { "content-type": "application/json" }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      }),
+    async close() {
+      await platform.stop();
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Follows a conversation's events. Resolves when the first one is there. */
+export async function followEvents(host: string, path: string, headers: Record<string, string> = {}) {
+  const abort = new AbortController();
+  const response = await fetch(`http://${host}${path}`, { headers, signal: abort.signal });
+  if (!response.ok || response.body === null) throw new Error(`the stream answered ${response.status}`);
+  const chunks = response.body.pipeThrough(new TextDecoderStream())[Symbol.asyncIterator]();
+  const events: PageEvent[] = [];
+  let text = "";
+  /** All events so far, once there are enough; the line is hung up then. */
+  const until = async (isEnough: (events: readonly PageEvent[]) => boolean, isLast = true) => {
+    while (!isEnough(events)) {
+      const chunk = await chunks.next();
+      if (chunk.done === true) throw new Error("the stream ended before there was enough");
+      text += chunk.value;
+      for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n")) {
+        const event = toEvent(text.slice(0, end));
+        if (event !== undefined) events.push(event);
+        text = text.slice(end + 2);
+      }
+    }
+    if (isLast) abort.abort();
+    return events;
+  };
+  await until((all) => all.length > 0, false);
+  return { until };
+}
+
+/** The first event alone. */
+export async function firstEvent(
+  host: string,
+  path: string,
+  headers: Record<string, string> = {},
+): Promise<PageEvent> {
+  const following = await followEvents(host, path, headers);
+  return (await following.until(() => true))[0]!;
+}
+
+function toEvent(block: string): PageEvent | undefined {
+  const fields = new Map(
+    block
+      .split("\n")
+      .map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)] as const),
+  );
+  const data = fields.get("data");
+  if (data === undefined) return undefined;
+  return { id: fields.get("id") ?? "", event: fields.get("event") ?? "", data: JSON.parse(data) };
+}
+
+export interface PageEvent {
+  readonly id: string;
+  readonly event: string;
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into it as into any JSON
+  readonly data: any;
+}
