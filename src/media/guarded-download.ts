@@ -20,14 +20,14 @@ export interface DownloaderOptions {
   readonly connect?: Connect;
 }
 
-export interface DownloadLimits {
+interface DownloadLimits {
   readonly maxBytes: number;
   /** For the whole download, redirects included. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
 
-export interface Downloaded {
+interface Downloaded {
   readonly bytes: Uint8Array;
   /** What the server claims, in lower case and without parameters. */
   readonly mediaType: string | undefined;

@@ -11,7 +11,7 @@ export interface Fence {
 }
 
 /** What a line is, as far as a cut before it is concerned. */
-export type LineKind = "blank" | "heading" | "item" | "opener" | "closer" | "code" | "text";
+type LineKind = "blank" | "heading" | "item" | "opener" | "closer" | "code" | "text";
 
 export interface Line {
   /** Offset of its first character. */

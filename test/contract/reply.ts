@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Reply, ReplyAddress, ReplyFile, ReplyHooks } from "../../src/assistant/types.ts";
 
 /** What a person sees of one reply. */
-export interface SeenReply {
+interface SeenReply {
   /** All its words in order, small print included, as plain text or as the platform's markup. */
   readonly text: string;
   readonly files: readonly { readonly name: string; readonly altText: string }[];
