@@ -9,6 +9,7 @@ import {
   type RESTPatchAPIChannelMessageJSONBody,
   type RESTPostAPIChannelMessageJSONBody,
   type RESTPostAPIWebhookWithTokenJSONBody,
+  type RESTOptions,
   type RESTPutAPIApplicationCommandsJSONBody,
 } from "discord.js";
 import { toParleyError } from "./errors.ts";
@@ -64,8 +65,17 @@ export interface DiscordApi {
  * `destroy`. Interactions have a REST instance of their own: Discord exempts them from the global limit, the
  * library does not.
  */
-export function createDiscordApi(options: { readonly token: string; readonly apiUrl: string }): DiscordApi {
-  const common = { version: "10", api: options.apiUrl, offset: options.apiUrl === publicApiUrl ? 50 : 0 };
+export function createDiscordApi(options: {
+  readonly token: string;
+  readonly apiUrl: string;
+  readonly agent: NonNullable<RESTOptions["agent"]>;
+}): DiscordApi {
+  const common = {
+    version: "10",
+    api: options.apiUrl,
+    agent: options.agent,
+    offset: options.apiUrl === publicApiUrl ? 50 : 0,
+  };
   const rest = new REST({
     ...common,
     // An edit is worth nothing late: the reply's own pace follows the limit. Other requests sit out short waits.

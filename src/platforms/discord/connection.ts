@@ -6,6 +6,7 @@ import {
   type APIInteraction,
   type GatewayMessageCreateDispatchData,
   type GatewayReadyDispatchData,
+  type RESTOptions,
 } from "discord.js";
 import { ParleyError } from "../../assistant/errors.ts";
 import type { Log, PlatformHealth } from "../../assistant/types.ts";
@@ -44,6 +45,7 @@ export interface Connection {
 export async function connect(options: {
   readonly token: string;
   readonly apiUrl: string;
+  readonly agent: NonNullable<RESTOptions["agent"]>;
   readonly events: ConnectionEvents;
   readonly log: Log;
 }): Promise<Connection> {
@@ -64,10 +66,10 @@ export async function connect(options: {
 }
 
 async function open(
-  { token, apiUrl, events, log }: Parameters<typeof connect>[0],
+  { token, apiUrl, agent, events, log }: Parameters<typeof connect>[0],
   withContents: boolean,
 ): Promise<Connection> {
-  const client = createClient(apiUrl, withContents);
+  const client = createClient({ api: apiUrl, agent, offset: apiUrl === publicApiUrl ? 50 : 0 }, withContents);
   let state: PlatformHealth = { state: "connecting" };
   let ready: GatewayReadyDispatchData | undefined;
   const detail = withContents
@@ -114,7 +116,7 @@ async function open(
 }
 
 /** The client keeps guilds, their channels and roles, and nothing else: messages are read as they come. */
-function createClient(apiUrl: string, withContents: boolean): Client {
+function createClient(rest: Partial<RESTOptions>, withContents: boolean): Client {
   return new Client({
     intents: [
       GatewayIntentBits.Guilds,
@@ -150,7 +152,7 @@ function createClient(apiUrl: string, withContents: boolean): Client {
       UserManager: { maxSize: 1, keepOverLimit: (user) => user.id === user.client.user?.id },
       VoiceStateManager: 0,
     }),
-    rest: { api: apiUrl, offset: apiUrl === publicApiUrl ? 50 : 0 },
+    rest,
   });
 }
 

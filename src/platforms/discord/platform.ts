@@ -8,6 +8,7 @@ import { registerCommands } from "./commands.ts";
 import { connect, type Connection } from "./connection.ts";
 import { createAttachmentDownload } from "./download.ts";
 import { createFreshTokens } from "./fresh-tokens.ts";
+import { createHttpAgent } from "./http-agent.ts";
 import type { Names } from "./incoming.ts";
 import { createInteractionHandler } from "./interactions.ts";
 import { createMessageIntake, type MessageIntake } from "./messages.ts";
@@ -31,7 +32,8 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   const { commands, log } = options;
   const apiUrl = (options.apiUrl ?? publicApiUrl).replace(/\/+$/, "");
   const now = options.now ?? Date.now;
-  const api = createDiscordApi({ token: options.token, apiUrl });
+  const agent = createHttpAgent();
+  const api = createDiscordApi({ token: options.token, apiUrl, agent });
   const threads = createThreads(api, log);
   const freshTokens = createFreshTokens(now);
   const subjects = createSubjects(api);
@@ -93,6 +95,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       connection = await connect({
         token: options.token,
         apiUrl,
+        agent,
         log,
         events: {
           message: (message) => once(() => messages?.take(message)),
@@ -135,6 +138,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       await registration;
       await downloads.close();
       await connection?.close();
+      await agent.close();
     },
   };
 }

@@ -50,6 +50,8 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
   /** Where ordinary messages go: known from the start, or once the thread is open. */
   let place: Place | undefined = placeFromSaved(address, saved);
   const overflowOf = new Map<string, MessageRef>();
+  /** What messages are known to show: only what looks different is sent. */
+  const shownAs = new Map<string, string>();
 
   /** The interaction, while its token is good for another message. */
   function liveInteraction(): InteractionAddress | undefined {
@@ -159,6 +161,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
       const nonce = address.eventId === undefined ? undefined : `${address.eventId}.${posted}`;
       const ref = await postMessage(shown, [], nonce);
       firstId ??= ref.messageId;
+      shownAs.set(ref.messageId, JSON.stringify(shown));
       posted += 1;
       await showOverflow(ref, overflow);
       return ref as unknown as Json;
@@ -167,8 +170,13 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     async edit(given, content) {
       const ref = given as unknown as MessageRef;
       const { overflow, ...shown } = render(content, ref.messageId === firstId);
+      const look = JSON.stringify(shown);
       try {
-        await editAnywhere(ref, shown);
+        if (shownAs.get(ref.messageId) !== look) {
+          shownAs.delete(ref.messageId);
+          await editAnywhere(ref, shown);
+          shownAs.set(ref.messageId, look);
+        }
       } catch (error) {
         if (discordCode(error) !== codes.unknownMessage) throw error;
         // Someone has deleted it: they do not want to see it.

@@ -1,0 +1,182 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createCommandSet } from "../../../src/assistant/commands.ts";
+import { startParley, type Parley } from "../../../src/compose.ts";
+import { parseConfig } from "../../../src/config.ts";
+import ask from "../../../commands/ask.ts";
+import chat from "../../../commands/chat.ts";
+import imagine from "../../../commands/imagine.ts";
+import models from "../../../commands/models.ts";
+import reset from "../../../commands/reset.ts";
+import transcribe from "../../../commands/transcribe.ts";
+import { fixture } from "../../fixtures/fixtures.ts";
+import {
+  startScriptedGateway,
+  type ScriptedAnswer,
+  type ScriptedGateway,
+} from "../../simulators/gateway/scripted-gateway.ts";
+import { createDiscordSimulator, type DiscordSimulator } from "../../simulators/discord/simulator.ts";
+import type { SeenMessage } from "../../simulators/discord/transcript.ts";
+import { until } from "../../simulators/discord/until.ts";
+import { createListLog, type LogLine } from "../../unit/platforms/discord/harness.ts";
+
+/** A message as the gateway was sent it. */
+export interface SentMessage {
+  readonly role: string;
+  readonly content:
+    | string
+    | readonly { readonly type: string; readonly text?: string; readonly image_url?: { url: string } }[];
+}
+
+export interface Story {
+  readonly discord: DiscordSimulator;
+  readonly gateway: ScriptedGateway;
+  readonly lines: LogLine[];
+  /** What the model says to the next questions; the last one stays. Default: that it heard the last message. */
+  answers(...texts: string[]): void;
+  /** Until it is called with `true`, the gateway drops every connection. */
+  setGatewayUp(isUp: boolean): void;
+  /** The messages of each chat request, in order of the requests. */
+  chats(): SentMessage[][];
+  /** The text of each message of one chat request, without the system's. */
+  said(index: number): string[];
+  /** The bot's messages in a channel, once as many are there as asked for and none is still growing. */
+  settled(channel: { fromBot(): SeenMessage[] }, count?: number): Promise<SeenMessage[]>;
+  /** Ends Parley and starts it again on the same store. */
+  restart(): Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+const apiKey = "key-of-the-story";
+
+/** The whole product on a simulated Discord, in front of a gateway whose answers are scripted. */
+export async function startStory(
+  settings: Readonly<Record<string, string>> = {},
+  simulator: Parameters<typeof createDiscordSimulator>[0] = {},
+): Promise<Story> {
+  const folder = await mkdtemp(join(tmpdir(), "parley-discord-"));
+  const discord = await createDiscordSimulator(simulator);
+  const answers: string[] = [];
+  let isUp = true;
+  const picture = Buffer.from(await fixture("picture.png")).toString("base64");
+  const gateway = await startScriptedGateway(
+    (request) => {
+      if (!isUp) return { answers: false };
+      switch (request.path) {
+        case "/v1/models":
+          return json({
+            object: "list",
+            data: modelIds.map((id) => ({ id, object: "model", created: 1, owned_by: "story" })),
+          });
+        case "/v1/images/generations":
+          return json({ created: 1, data: [{ b64_json: picture }] });
+        case "/v1/audio/transcriptions":
+          return json({ text: "the words of the note" });
+        default:
+          return stream(answers.length > 1 ? (answers.shift() ?? "") : (answers[0] ?? echo(request.body)));
+      }
+    },
+    { apiKey },
+  );
+  const { log, lines } = createListLog();
+  const commands = createCommandSet([ask, chat, imagine, models, reset, transcribe]);
+  const config = parseConfig({
+    DISCORD_TOKEN: discord.token,
+    DISCORD_API_URL: discord.apiUrl,
+    GATEWAY_BASE_URL: gateway.baseUrl,
+    GATEWAY_API_KEY: apiKey,
+    CHAT_MODEL: "story/chat",
+    IMAGE_MODEL: "story/draw",
+    TRANSCRIPTION_MODEL: "story/whisper",
+    STORE_URL: `sqlite:${join(folder, "parley.db")}`,
+    PORT: "0",
+    SHUTDOWN_TIMEOUT_MS: "2000",
+    ...settings,
+  });
+  const start = async (): Promise<Parley> => {
+    const started = await startParley(config, { commands, log });
+    await started.connected;
+    return started;
+  };
+  let parley = await start();
+  await until(
+    () => discord.world.commands.length > 0 && lines.some((line) => line.message.startsWith("commands")),
+  );
+
+  const chats = (): SentMessage[][] =>
+    gateway.requests
+      .filter((request) => request.path === "/v1/chat/completions")
+      .map((request) => (JSON.parse(request.body.toString()) as { messages: SentMessage[] }).messages);
+
+  return {
+    discord,
+    gateway,
+    lines,
+    answers: (...texts) => void answers.splice(0, answers.length, ...texts),
+    setGatewayUp(up) {
+      isUp = up;
+    },
+    chats,
+    said: (index) =>
+      (chats()[index] ?? []).filter(({ role }) => role !== "system").map((message) => textOf(message)),
+    settled(channel, count = 1) {
+      return until(
+        () => {
+          const shown = channel.fromBot();
+          const isGrowing = shown.some(
+            (message) => message.isThinking || /^-# (Thinking|…)/m.test(message.text),
+          );
+          return shown.length >= count && !isGrowing && parley.assistant.pending() === 0 && shown;
+        },
+        {
+          timeoutMs: 20_000,
+          explain: () => ({ shown: channel.fromBot(), lines, requests: discord.requests }),
+        },
+      );
+    },
+    async restart() {
+      await parley.stop();
+      parley = await start();
+    },
+    async close() {
+      await parley.stop();
+      await gateway.close();
+      await rm(folder, { recursive: true, force: true });
+      await discord.close();
+    },
+  };
+}
+
+const modelIds = ["story/chat", "story/chat-large", "story/draw", "story/whisper"];
+
+function json(body: unknown): ScriptedAnswer {
+  return { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+}
+
+/** An answer in deltas of some words each, as gateways stream them. */
+function stream(text: string): ScriptedAnswer {
+  const pieces = text.match(/[\s\S]{1,200}/g) ?? [];
+  const chunks = [
+    ...pieces.map((content) => ({ choices: [{ index: 0, delta: { content }, finish_reason: null }] })),
+    { choices: [{ index: 0, delta: {}, finish_reason: "stop" }] },
+    { choices: [], usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 } },
+  ];
+  const lines = chunks.map(
+    (chunk) =>
+      `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", model: "story/chat", ...chunk })}\n\n`,
+  );
+  return { body: `${lines.join("")}data: [DONE]\n\n` };
+}
+
+function echo(body: Buffer): string {
+  const { messages } = JSON.parse(body.toString()) as { messages: SentMessage[] };
+  const last = messages.at(-1);
+  return `I heard: ${last === undefined ? "nothing" : textOf(last)}`;
+}
+
+function textOf({ content }: SentMessage): string {
+  return typeof content === "string"
+    ? content
+    : content.map((part) => part.text ?? `<${part.type}>`).join(" ");
+}
