@@ -1,36 +1,10 @@
-import { BlockList, isIP } from "node:net";
+import { isIP } from "node:net";
+import { isPublicAddress } from "../media/public-address.ts";
 
 /** Pictures of a message, decoded. */
 export interface DataUri {
   readonly mediaType: string;
   readonly bytes: Buffer;
-}
-
-const blocked = new BlockList();
-for (const [network, prefix] of [
-  ["0.0.0.0", 8],
-  ["10.0.0.0", 8],
-  ["100.64.0.0", 10],
-  ["127.0.0.0", 8],
-  ["169.254.0.0", 16],
-  ["172.16.0.0", 12],
-  ["192.0.0.0", 24],
-  ["192.168.0.0", 16],
-  ["198.18.0.0", 15],
-  ["224.0.0.0", 4],
-  ["240.0.0.0", 4],
-] as const) {
-  blocked.addSubnet(network, prefix, "ipv4");
-}
-for (const [network, prefix] of [
-  ["::", 96],
-  ["64:ff9b::", 96],
-  ["2002::", 16],
-  ["fc00::", 7],
-  ["fe80::", 10],
-  ["ff00::", 8],
-] as const) {
-  blocked.addSubnet(network, prefix, "ipv6");
 }
 
 /**
@@ -64,9 +38,7 @@ export function parseDataUri(text: string): DataUri {
 /** Also the spellings of an address that URL has normalised already: 0x7f.1, 2130706433, ::ffff:127.0.0.1. */
 function isPublicHost(hostname: string): boolean {
   const host = hostname.replaceAll(/^\[|\]$/g, "").replace(/\.$/, "");
-  const family = isIP(host);
-  if (family === 4) return !blocked.check(host, "ipv4");
-  if (family === 6) return !blocked.check(host, "ipv6");
+  if (isIP(host) !== 0) return isPublicAddress(host);
   return !/(^|\.)(localhost|local|internal|lan|home\.arpa)$/i.test(host) && host.includes(".");
 }
 

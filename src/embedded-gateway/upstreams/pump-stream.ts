@@ -53,9 +53,12 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
     const chunk = parseChunk(target, data);
     const error = errorIn(chunk) ?? (event.event === "error" ? data : undefined);
     if (error !== undefined) throw toStatusFailure(target.prefix, 502, answer.headers, error);
-    const choices = Array.isArray(chunk["choices"])
-      ? (chunk["choices"] as { finish_reason?: unknown }[])
-      : [];
+    const choices = Array.isArray(chunk["choices"]) ? (chunk["choices"] as Choice[]) : [];
+    if (!hasRole && choices.length > 0) {
+      // Some upstreams never name the role, and some clients insist on it.
+      hasRole = true;
+      for (const choice of choices) choice.delta = { role: "assistant", ...choice.delta };
+    }
     if (choices.some(({ finish_reason: reason }) => typeof reason === "string")) hasFinished = true;
     const usage = readUsage(chunk);
     if (usage !== undefined) spent = usage;
