@@ -42,7 +42,7 @@ function endOfSvgDoctype(text: string): string | undefined {
 }
 
 /** Bytes as text without byte order mark: UTF-8, or UTF-16 where a mark says so. `undefined`: it is none. */
-export function decodeText(bytes: Uint8Array): string | undefined {
+function decodeText(bytes: Uint8Array): string | undefined {
   const encoding =
     bytes[0] === 0xff && bytes[1] === 0xfe
       ? "utf-16le"
