@@ -9,10 +9,7 @@ import { type ImageLoader, imageNotice } from "./images.ts";
 import { createInlineImages, type InlinePiece } from "./inline-images.ts";
 import type { Scrub } from "./scrub.ts";
 import { type GatewayResponse, pageTitle, translateBreak } from "./transport.ts";
-import type { Watch } from "./watch.ts";
-
-/** After the finish reason only usage may follow; a server that keeps the line open is not waited for longer. */
-const restMs = 3000;
+import { restMs, type Watch } from "./watch.ts";
 
 /** What an answer came to, for the `finish` event. */
 export interface AnswerTotals {
@@ -128,48 +125,76 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
     }
   };
 
-  const readValue = async (events: ChatEvent[], piece: Piece, isEvent: boolean) => {
-    if (piece.error !== undefined) throw failed(piece.error);
+  /** Text that is not yet searched for pictures: searched once a packet, not once an event. */
+  let words = "";
+  const addWords = async (events: ChatEvent[]) => {
+    if (words === "") return;
+    const parts = inline.push(words);
+    words = "";
+    await addInline(events, parts);
+  };
+
+  const readValue = (piece: Piece, isEvent: boolean) => {
     if (!piece.isKnown) {
       unknownValues++;
-      return false;
+      return;
     }
     values++;
     isWhole = !isEvent && !piece.isDelta && values === 1;
     answeredBy ??= piece.model;
     if (piece.usage !== undefined) usage = { ...usage, ...piece.usage };
+    if (piece.ending !== undefined) ending = piece.ending;
+  };
+
+  /** What is rarer than words; it stands behind the words of its own event. */
+  const readRest = async (events: ChatEvent[], piece: Piece) => {
+    await addWords(events);
     if (piece.reasoning !== "") pushJoined(events, "reasoning", piece.reasoning);
-    if (piece.text !== "") {
-      const parts = inline.push(piece.text);
-      // Nearly all text is one piece of words; no promise for that.
-      if (parts.length === 1 && parts[0]?.kind === "text") addText(events, parts[0].text);
-      else if (parts.length > 0) await addInline(events, parts);
-    }
     if (piece.refusal !== "") {
       hasRefused = true;
       addText(events, piece.refusal);
     }
     for (const url of piece.images) await addImage(events, url, "");
-    if (piece.ending !== undefined) ending = piece.ending;
-    return piece.text !== "" || piece.reasoning !== "" || piece.refusal !== "" || piece.images.length > 0;
   };
 
   const readFrames = async (events: ChatEvent[], list: readonly Frame[]) => {
     let isMeaningful = frames.hasGrown();
     const hadEnding = ending !== undefined;
     for (const frame of list) {
-      if (isDone) return;
-      if (frame.kind === "json") {
-        if (await readValue(events, readPiece(frame.value), frame.isEvent)) isMeaningful = true;
-      } else if (frame.kind === "done") isDone = true;
-      else if (frame.kind === "failed") throw failed({ message: frame.text, type: "server_error" });
-      else if (frame.kind === "page")
-        throw unreadable("a web page instead of an answer", pageTitle(frame.text));
-      else if (frame.kind === "too-large") throw unreadable("the answer is too large", "");
-      else throw unreadable("the answer is no JSON", frame.text);
+      if (frame.kind === "done") {
+        isDone = true;
+        break;
+      }
+      if (frame.kind !== "json") {
+        await addWords(events);
+        throw failureOf(frame);
+      }
+      const piece = readPiece(frame.value);
+      if (piece.error !== undefined) {
+        await addWords(events);
+        throw failed(piece.error);
+      }
+      readValue(piece, frame.isEvent);
+      words += piece.text;
+      const hasMore = piece.reasoning !== "" || piece.refusal !== "" || piece.images.length > 0;
+      if (hasMore) await readRest(events, piece);
+      isMeaningful ||= hasMore || piece.text !== "";
     }
-    if (ending !== undefined && (isMeaningful || !hadEnding)) watch.finishWithin(restMs);
+    await addWords(events);
+    if (ending !== undefined && (isMeaningful || !hadEnding)) watch.finishSoon();
     else if (isMeaningful) watch.touch();
+  };
+  const failureOf = (frame: Exclude<Frame, { kind: "json" | "done" }>): Error => {
+    switch (frame.kind) {
+      case "failed":
+        return failed({ message: frame.text, type: "server_error" });
+      case "page":
+        return unreadable("a web page instead of an answer", pageTitle(frame.text));
+      case "too-large":
+        return unreadable("the answer is too large", "");
+      case "junk":
+        return unreadable("the answer is no JSON", frame.text);
+    }
   };
 
   /** The body is over, cleanly or not: decides whether the answer is. */

@@ -20,7 +20,7 @@ export interface Piece {
   reasoning: string;
   /** A refusal in the model's own words. */
   refusal: string;
-  images: string[];
+  images: readonly string[];
   ending: Ending | undefined;
   usage: ReportedUsage | undefined;
   model: string | undefined;
@@ -31,6 +31,8 @@ export interface Piece {
   isKnown: boolean;
 }
 
+const none: readonly string[] = [];
+
 /**
  * Reads one event or document: an error first, then `delta ?? message` of the first choice. Anything optional that
  * is not of its type is taken as absent; items of lists fail one by one.
@@ -40,7 +42,7 @@ export function readPiece(value: unknown): Piece {
     text: "",
     reasoning: "",
     refusal: "",
-    images: [],
+    images: none,
     ending: undefined,
     usage: undefined,
     model: undefined,
@@ -90,7 +92,7 @@ function readMessage(message: Readonly<Record<string, unknown>>, piece: Piece): 
   if (!Array.isArray(images)) return;
   for (const image of images as unknown[]) {
     const url = imageAddress(image);
-    if (url !== undefined) piece.images.push(url);
+    if (url !== undefined) piece.images = [...piece.images, url];
   }
 }
 
@@ -98,7 +100,7 @@ function readPart(part: unknown, piece: Piece): void {
   if (typeof part === "string") piece.text += part;
   if (!isFields(part)) return;
   const url = imageAddress(part);
-  if (url !== undefined) piece.images.push(url);
+  if (url !== undefined) piece.images = [...piece.images, url];
   else if (part["type"] === "refusal" && typeof part["refusal"] === "string")
     piece.refusal += part["refusal"];
   else if (part["type"] === "thinking" || part["type"] === "reasoning") {

@@ -40,7 +40,10 @@ export function createChunkReader(body: Readable): ChunkReader {
   body.on("data", onData);
   body.on("end", () => endWith({}));
   body.on("error", (error) => endWith({ error }));
-  body.on("close", () => endWith({ error: new Error("the body was closed") }));
+  body.on("close", () => {
+    // Nearly always after `end`; an error made in vain costs more than all the rest of this file.
+    if (ending === undefined) endWith({ error: new Error("the body was closed") });
+  });
 
   const stop = () => {
     body.off("data", onData);

@@ -113,7 +113,7 @@ function createListing(
           method: "GET",
           path: "/v1/models",
           headers: { accept: "application/json" },
-          body: null,
+          body: undefined,
         },
         watch,
         signal,

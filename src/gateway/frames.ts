@@ -1,3 +1,4 @@
+import { StringDecoder } from "node:string_decoder";
 import { createParser } from "eventsource-parser";
 import { parseJson } from "./transport.ts";
 
@@ -32,7 +33,8 @@ const maxPingBytes = 1024;
  * @param maxFrameChars more in one frame gives `too-large`
  */
 export function createFrameReader(maxFrameChars: number): FrameReader {
-  const decoder = new TextDecoder();
+  // Several times as fast as a TextDecoder that streams.
+  const decoder = new StringDecoder("utf8");
   let frames: Frame[] = [];
   let body: Body | undefined;
   let hasGrown = false;
@@ -40,6 +42,7 @@ export function createFrameReader(maxFrameChars: number): FrameReader {
   const push = (text: string) => {
     let rest = text;
     if (body === undefined) {
+      // Blank lines that keep the connection open, and a byte order mark.
       rest = rest.trimStart();
       if (rest === "") return;
       body = bodyFor(rest.charCodeAt(0), (frame) => frames.push(frame), maxFrameChars);
@@ -55,11 +58,11 @@ export function createFrameReader(maxFrameChars: number): FrameReader {
   return {
     push(chunk) {
       if (chunk.length > maxPingBytes) hasGrown = true;
-      push(decoder.decode(chunk, { stream: true }));
+      push(decoder.write(chunk));
       return take();
     },
     end() {
-      push(decoder.decode());
+      push(decoder.end());
       body?.end();
       return take();
     },

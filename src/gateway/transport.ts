@@ -17,7 +17,7 @@ export interface GatewayRequest {
   /** Below the base URL, e.g. `/v1/models`. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: Dispatcher.DispatchOptions["body"];
+  readonly body: string | AsyncIterable<Uint8Array> | undefined;
 }
 
 /** An answer whose status is a success; its body is still to be read. */
@@ -75,7 +75,8 @@ export function createTransport(options: TransportOptions): Transport {
           path: `${basePath}${request.path}${search}`,
           method: request.method,
           headers: { ...common, ...request.headers },
-          body: request.body ?? null,
+          // Any iterable is taken, and waited for whenever the socket is full; the types do not say so.
+          body: (request.body ?? null) as string | null,
           signal: watch.signal,
         });
       } catch (error) {

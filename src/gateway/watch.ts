@@ -1,5 +1,8 @@
 import { ParleyError } from "../assistant/errors.ts";
 
+/** After the finish reason only usage may follow; a server that keeps the line open is not waited for longer. */
+export const restMs = 3000;
+
 /** How long an attempt may wait for what. `deadlineAt` is in Unix milliseconds; `totalMs` only says it in errors. */
 export interface WatchLimits {
   readonly firstEventMs: number;
@@ -17,8 +20,8 @@ export interface Watch {
   /** The caller is busy with what arrived: from now to `release` the gap between events is not the gateway's. */
   hold(): void;
   release(): void;
-  /** The rest is optional from now on and must arrive within `ms`. */
-  finishWithin(ms: number): void;
+  /** The answer is whole; what may follow must do so within {@link restMs}. */
+  finishSoon(): void;
   /** Stops all timers. To be called on every path. */
   dispose(): void;
 }
@@ -40,25 +43,22 @@ export function createWatch(callerSignal: AbortSignal, limits: WatchLimits): Wat
     );
   };
 
-  const schedule = () => {
+  // Looked at often enough that no limit can be shortened to before the next look: nothing is rescheduled meanwhile.
+  const lookMs = Math.min(limits.idleMs, restMs, 0x7fffffff);
+  const look = () => {
     const now = Date.now();
     if (now >= limits.deadlineAt) return expire("total", limits.totalMs);
     const left = isHeld ? limitMs : since + limitMs - now;
     if (left <= 0) return expire(which, limitMs);
-    timer = setTimeout(schedule, Math.min(left, limits.deadlineAt - now, 0x7fffffff));
+    timer = setTimeout(look, Math.min(left, limits.deadlineAt - now, lookMs));
   };
 
   const onAbort = () => controller.abort(callerSignal.reason);
   if (callerSignal.aborted) onAbort();
   else {
     callerSignal.addEventListener("abort", onAbort, { once: true });
-    schedule();
+    look();
   }
-
-  const reschedule = () => {
-    clearTimeout(timer);
-    if (!controller.signal.aborted) schedule();
-  };
 
   return {
     signal: controller.signal,
@@ -67,7 +67,6 @@ export function createWatch(callerSignal: AbortSignal, limits: WatchLimits): Wat
       if (which !== "first-event") return;
       which = "idle";
       limitMs = limits.idleMs;
-      reschedule();
     },
     hold() {
       isHeld = true;
@@ -77,12 +76,11 @@ export function createWatch(callerSignal: AbortSignal, limits: WatchLimits): Wat
       isHeld = false;
       since = Date.now();
     },
-    finishWithin(ms) {
+    finishSoon() {
       which = "rest";
-      limitMs = Math.min(ms, limits.idleMs);
+      limitMs = Math.min(restMs, limits.idleMs);
       since = Date.now();
       isHeld = false;
-      reschedule();
     },
     dispose() {
       clearTimeout(timer);

@@ -1,10 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import type { ChatRequest } from "../../../src/assistant/types.ts";
-import { createMultipartBody, bytesSource, fileSource } from "../../../src/gateway/multipart.ts";
 import { chatRequestSchema, imageRequestSchema } from "../../../src/gateway/schemas.ts";
 import { type ScriptedAnswer, startScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
 import { apiKey, createTestClient, failureOf, hello, never, outcomeOf, pixel, pixelUri } from "./harness.ts";
@@ -313,116 +309,5 @@ describe("image generation", () => {
       cut: "bytes",
     });
     expect((await client.generateImages(draw, never())).images).toHaveLength(1);
-  });
-});
-
-describe("transcription", () => {
-  const audio = randomBytes(300_000);
-  const listen = {
-    model: "whisper-1",
-    bytes: audio,
-    fileName: 'a "b"\r\n.ogg',
-    mediaType: "audio/ogg",
-    language: "de",
-    hint: "Grüße",
-    durationMs: 30_000,
-  };
-
-  it("sends a multipart body that a strict parser reads back", async () => {
-    const { gateway, client } = await start({ body: '{"text":" hello "}' });
-    expect(await client.transcribe(listen, never())).toEqual({
-      text: "hello",
-      model: "whisper-1",
-      usage: { audioSeconds: 30, costUsd: 0.003, isEstimated: true },
-      notices: [],
-    });
-    const [request] = gateway.requests;
-    const form = await new Response(new Uint8Array(request?.body ?? []), {
-      headers: { "content-type": request?.headers["content-type"] ?? "" },
-    }).formData();
-    expect([form.get("model"), form.get("language"), form.get("prompt")]).toEqual([
-      "whisper-1",
-      "de",
-      "Grüße",
-    ]);
-    const file = form.get("file") as File;
-    expect(file.type).toBe("audio/ogg");
-    expect(Buffer.from(await file.arrayBuffer()).equals(audio)).toBe(true);
-  });
-
-  it("reads the audio from a file while it is sent", async () => {
-    const directory = await mkdtemp(join(tmpdir(), "parley-"));
-    try {
-      await writeFile(join(directory, "a.ogg"), audio);
-      const { gateway, client } = await start({ body: '{"text":"hello"}' });
-      const { bytes: _, ...rest } = listen;
-      await client.transcribe({ ...rest, source: await fileSource(join(directory, "a.ogg")) }, never());
-      expect(gateway.requests[0]?.body.includes(audio)).toBe(true);
-    } finally {
-      await rm(directory, { recursive: true });
-    }
-  });
-
-  it("makes the same body of the same length again", async () => {
-    const body = createMultipartBody(
-      { model: "m", none: undefined },
-      { name: "file", fileName: "ü.ogg", mediaType: "nonsense\r\nx: y", source: bytesSource(audio) },
-    );
-    const read = async () => {
-      const pieces: Buffer[] = [];
-      for await (const piece of body.create()) pieces.push(piece as Buffer);
-      return Buffer.concat(pieces);
-    };
-    const [first, second] = [await read(), await read()];
-    expect(first.length).toBe(body.contentLength);
-    expect(first.equals(second)).toBe(true);
-    expect(first.toString("utf8", 0, 300)).toContain("content-type: application/octet-stream\r\n\r\n");
-    expect(first.toString("utf8", 0, 300)).not.toContain("none");
-  });
-
-  it.each<[string, string, object]>([
-    ["plain JSON", '{"text":"hello"}', { text: "hello" }],
-    [
-      "everything",
-      '{"text":"hello","language":"english","duration":60,"segments":[{"text":"hello"}],"usage":{"type":"duration","seconds":60}}',
-      { language: "english", usage: { audioSeconds: 60, costUsd: 0.006 } },
-    ],
-    ["a duration as text", '{"text":"hello","duration":"60.0"}', { usage: { audioSeconds: 60 } }],
-    [
-      "tokens",
-      '{"text":"hello","usage":{"type":"tokens","input_tokens":14,"output_tokens":45}}',
-      { usage: { promptTokens: 14, completionTokens: 45 } },
-    ],
-    ["segments only", '{"segments":[{"text":"hel"},{"text":"lo"}]}', { text: "hello" }],
-    ["bare words", "hello\n", { text: "hello" }],
-    ["a JSON string", '"hello"', { text: "hello" }],
-    ["words in quotes", '"hello" she said', { text: '"hello" she said' }],
-  ])("reads %s", async (_, body, expected) => {
-    const { client } = await start({ body });
-    expect(await client.transcribe(listen, never())).toMatchObject(expected);
-  });
-
-  it.each<[string, ScriptedAnswer, string]>([
-    ["no words", { body: '{"text":"  "}' }, "gateway-empty-answer"],
-    ["nothing", { body: "" }, "gateway-empty-answer"],
-    ["another shape", { body: '{"hello":1}' }, "gateway-bad-answer"],
-    ["a page", { body: "<html></html>" }, "gateway-bad-answer"],
-    ["an error with status 200", { body: '{"error":"no"}' }, "gateway-error"],
-    [
-      "a broken body",
-      { body: '{"te', headers: { "content-length": "900" }, after: "break" },
-      "gateway-unreachable",
-    ],
-  ])("fails for %s", async (_, answer, code) => {
-    const { client } = await start(answer);
-    expect(await failureOf(client.transcribe(listen, never()))).toMatchObject({ code });
-  });
-
-  it("refuses empty audio before it sends anything", async () => {
-    const { gateway, client } = await start({ body: "{}" });
-    expect(await failureOf(client.transcribe({ ...listen, bytes: new Uint8Array() }, never()))).toMatchObject(
-      { code: "gateway-bad-request" },
-    );
-    expect(gateway.requests).toHaveLength(0);
   });
 });
