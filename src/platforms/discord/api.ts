@@ -12,7 +12,8 @@ import {
   type RESTOptions,
   type RESTPutAPIApplicationCommandsJSONBody,
 } from "discord.js";
-import { toParleyError } from "./errors.ts";
+import { isParleyError } from "../../assistant/errors.ts";
+import { codes, discordCode, toParleyError } from "./errors.ts";
 
 export const publicApiUrl = "https://discord.com/api";
 
@@ -122,11 +123,22 @@ export function createDiscordApi(options: {
       ask("read the commands", rest.get(Routes.applicationCommands(applicationId))),
     putCommands: (applicationId, commands) =>
       ask("register the commands", rest.put(Routes.applicationCommands(applicationId), { body: commands })),
-    respond: (interactionId, token, body) =>
-      ask(
-        "answer an interaction",
-        interactions.post(Routes.interactionCallback(interactionId, token), { ...open, body }),
-      ),
+    async respond(interactionId, token, body) {
+      const post = (): Promise<void> =>
+        ask(
+          "answer an interaction",
+          interactions.post(Routes.interactionCallback(interactionId, token), { ...open, body }),
+        );
+      try {
+        await post();
+      } catch (error) {
+        if (!isParleyError(error, "platform-unreachable")) throw error;
+        // Only the answer may have been lost: then the second try finds it acknowledged, by us.
+        await post().catch((again: unknown) => {
+          if (discordCode(again) !== codes.alreadyAcknowledged) throw again;
+        });
+      }
+    },
     followUp: ({ applicationId, token }, body, files) =>
       ask(
         "follow up on an interaction",

@@ -48,6 +48,8 @@ export async function connect(options: {
   readonly agent: NonNullable<RESTOptions["agent"]>;
   readonly events: ConnectionEvents;
   readonly log: Log;
+  /** Ends an attempt to connect. */
+  readonly signal: AbortSignal;
 }): Promise<Connection> {
   try {
     return await open(options, true);
@@ -66,7 +68,7 @@ export async function connect(options: {
 }
 
 async function open(
-  { token, apiUrl, agent, events, log }: Parameters<typeof connect>[0],
+  { token, apiUrl, agent, events, log, signal }: Parameters<typeof connect>[0],
   withContents: boolean,
 ): Promise<Connection> {
   const client = createClient({ api: apiUrl, agent, offset: apiUrl === publicApiUrl ? 50 : 0 }, withContents);
@@ -104,7 +106,17 @@ async function open(
   client.on("shardError", (error) => log.warn({ err: error }, "the connection to Discord had an error"));
   client.on("error", (error) => log.error({ err: error }, "the Discord client had an error"));
   client.on("warn", (message) => log.warn({ message }, "the Discord client warns"));
-  await client.login(token);
+  const giveUp = (): void => {
+    client.destroy().catch((error: unknown) => log.debug({ err: error }, "a client was not closed well"));
+  };
+  signal.addEventListener("abort", giveUp, { once: true });
+  try {
+    await client.login(token);
+  } finally {
+    signal.removeEventListener("abort", giveUp);
+  }
+  if (signal.aborted) await client.destroy();
+  signal.throwIfAborted();
   if (ready === undefined) throw new Error("connected without READY");
   const { user, application } = ready;
   return {

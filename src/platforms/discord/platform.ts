@@ -1,5 +1,6 @@
 import type { APIInteraction } from "discord.js";
 import type { Command } from "../../assistant/commands.ts";
+import { ParleyError } from "../../assistant/errors.ts";
 import type { Log, Platform, PlatformHealth, Receiver } from "../../assistant/types.ts";
 import { createEditingReply } from "../editing-reply.ts";
 import { fromReplyAddress, toReplyAddress } from "./address.ts";
@@ -41,7 +42,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   let connection: Connection | undefined;
   let messages: MessageIntake | undefined;
   let state: PlatformHealth = { state: "connecting" };
-  let isStopping = false;
+  const stopping = new AbortController();
   let registration: Promise<void> = Promise.resolve();
   const handling = new Set<Promise<void>>();
 
@@ -87,7 +88,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     // Events that come before `connect` has resolved wait until the bot knows who it is.
     const early: (() => void)[] = [];
     const once = (take: () => void): void => {
-      if (isStopping) return;
+      if (stopping.signal.aborted) return;
       if (connection === undefined) early.push(take);
       else take();
     };
@@ -97,6 +98,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         apiUrl,
         agent,
         log,
+        signal: stopping.signal,
         events: {
           message: (message) => once(() => messages?.take(message)),
           interaction: (interaction) => once(() => track(handle(interaction), interaction)),
@@ -132,7 +134,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     download: (attachment, limits) => downloads.download(attachment, limits),
     health: () => connection?.health() ?? state,
     async stop() {
-      isStopping = true;
+      stopping.abort(new ParleyError("stopping", "Discord is being left"));
       await messages?.idle();
       await Promise.all(handling);
       await registration;

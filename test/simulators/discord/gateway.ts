@@ -37,6 +37,10 @@ export interface Gateway {
   askReconnect(): void;
   /** Op 9. */
   invalidateSession(resumable: boolean): void;
+  /** New connections are accepted and told nothing, as by a gateway that is overloaded. */
+  holdHello(): void;
+  /** Open sockets. */
+  connections(): number;
   /** Closes with a gateway close code, e.g. 4004 after the token was reset. */
   closeWith(code: number): void;
   close(): Promise<void>;
@@ -57,6 +61,7 @@ export function createGateway(
   const sessions = new Map<string, Session>();
   let current: Session | undefined;
   let lastIntents = 0;
+  let isHeld = false;
   const counts = { identify: 0, resume: 0 };
 
   server.on("upgrade", (request, socket, head) => {
@@ -76,6 +81,7 @@ export function createGateway(
 
   function serve(socket: WebSocket): void {
     let session: Session | undefined;
+    if (isHeld) return;
     send(socket, { op: 10, d: { heartbeat_interval: 41_250, _trace: ["[]"] } });
     socket.on("message", (raw: Buffer) => {
       const packet = parse(raw);
@@ -204,6 +210,10 @@ export function createGateway(
       current.isResumable = resumable;
       if (current.socket !== undefined) send(current.socket, { op: 9, d: resumable });
     },
+    holdHello() {
+      isHeld = true;
+    },
+    connections: () => sockets.clients.size,
     closeWith(code) {
       current?.socket?.close(code);
     },

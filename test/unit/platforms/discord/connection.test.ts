@@ -101,6 +101,25 @@ describe("connecting", () => {
     await close();
   });
 
+  test("can be stopped while it is still connecting", async () => {
+    const simulator = await createDiscordSimulator();
+    simulator.gateway.holdHello();
+    const { log } = createListLog();
+    const platform = createDiscordPlatform({
+      token: simulator.token,
+      apiUrl: simulator.apiUrl,
+      commands: allCommands,
+      log,
+    });
+    const starting = platform.start(createFakeReceiver()).catch((error: unknown) => error);
+    await until(() => simulator.gateway.connections() === 1);
+    await platform.stop();
+    await until(() => simulator.gateway.connections() === 0);
+    await simulator.close();
+    expect(platform.health().state).not.toBe("ready");
+    void starting;
+  });
+
   test("after stop nothing is taken in any more", async () => {
     const { simulator, platform, receiver } = await startHarness();
     await platform.stop();

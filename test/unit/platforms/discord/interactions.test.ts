@@ -106,6 +106,21 @@ describe("interactions", () => {
     expect(told?.text).toContain("store");
   });
 
+  test("an acknowledgement whose answer is lost is not taken for someone else's", async () => {
+    const { simulator } = harness;
+    simulator.fail({ method: "POST", route: "/callback", status: 502, afterEffect: true, times: 1 });
+    simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: simulator.channel("general") });
+    expect(await received(1)).toHaveLength(1);
+  });
+
+  test("a command that someone else has answered is left to them", async () => {
+    const { simulator, receiver, lines } = harness;
+    simulator.fail({ method: "POST", route: "/callback", status: 400, code: 40060, times: 1 });
+    simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: simulator.channel("general") });
+    await until(() => lines.some((line) => line.message.includes("answered elsewhere")));
+    expect(receiver.events).toEqual([]);
+  });
+
   test("model options complete from what is known, 25 at most", async () => {
     const { simulator, receiver } = harness;
     const ada = simulator.person("Ada");

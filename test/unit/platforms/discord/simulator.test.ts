@@ -1,0 +1,288 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { hasOracle } from "../../../simulators/discord/openapi.ts";
+import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
+import type { Person, Use } from "../../../simulators/discord/people.ts";
+
+const generous = { limit: 1000, windowMs: 1000 };
+
+// What the simulator lets pass, Discord must let pass too: each of these is refused by both.
+describe("the simulated Discord", () => {
+  let discord: DiscordSimulator;
+  let ada: Person;
+  let general: ReturnType<DiscordSimulator["channel"]>;
+  beforeEach(async () => {
+    discord = await createDiscordSimulator({ rateLimits: { messages: generous, webhooks: generous } });
+    ada = discord.person("Ada");
+    general = discord.channel("general");
+  });
+  afterEach(() => discord.close());
+
+  const ask = async (
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<{
+    status: number;
+    code: number | undefined;
+    body: Record<string, unknown>;
+    headers: Headers;
+  }> => {
+    const response = await fetch(`${discord.apiUrl}/v10${path}`, {
+      method,
+      headers: {
+        "user-agent": "DiscordBot (https://example.com, 1.0.0)",
+        authorization: `Bot ${discord.token}`,
+        ...(body instanceof FormData || body === undefined ? {} : { "content-type": "application/json" }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: body instanceof FormData ? body : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const parsed = (text === "" ? {} : JSON.parse(text)) as Record<string, unknown>;
+    return {
+      status: response.status,
+      code: parsed["code"] as number,
+      body: parsed,
+      headers: response.headers,
+    };
+  };
+  const post = (body: unknown) => ask("POST", `/channels/${general.id}/messages`, body);
+
+  const registerAsk = async (): Promise<void> => {
+    const command = {
+      name: "ask",
+      description: "Ask",
+      options: [{ type: 3, name: "prompt", description: "What" }],
+    };
+    expect((await ask("PUT", `/applications/${discord.botId}/commands`, [command])).status).toBe(200);
+  };
+  const useAsk = async (options: { isUserInstallOnly?: boolean } = {}): Promise<Use> => {
+    await registerAsk();
+    return ada.usesCommand("ask", { prompt: "x" }, { channel: general, ...options });
+  };
+  const callback = (use: Use, body: unknown) =>
+    ask("POST", `/interactions/${use.id}/${use.interaction.token}/callback`, body);
+  const webhook = (use: Use, rest = "") => `/webhooks/${discord.botId}/${use.interaction.token}${rest}`;
+
+  test.skipIf(!hasOracle)(
+    "(needs Discord's OpenAPI file) refuses bodies of another shape than Discord describes",
+    async () => {
+      const refused = await post({ content: "x", allowed_mentions: { parse: ["nobody"] } });
+      expect(refused).toMatchObject({ status: 400, code: 50035 });
+      expect(JSON.stringify(refused.body)).toContain("allowed_mentions");
+    },
+  );
+
+  test("wants a token and a proper user agent", async () => {
+    expect(await ask("GET", "/users/@me", undefined, { authorization: "" })).toMatchObject({
+      status: 401,
+      code: 0,
+    });
+    expect(await ask("GET", "/users/@me", undefined, { authorization: "Bot wrong" })).toMatchObject({
+      status: 401,
+    });
+    expect(await ask("GET", "/users/@me", undefined, { "user-agent": "node" })).toMatchObject({
+      status: 403,
+    });
+    expect(await ask("GET", "/users/@me")).toMatchObject({ status: 200, body: { id: discord.botId } });
+    expect(await ask("GET", "/nowhere")).toMatchObject({ status: 404 });
+  });
+
+  test("refuses messages past its limits", async () => {
+    expect(await post({ content: "x".repeat(2000) })).toMatchObject({ status: 200 });
+    expect(await post({ content: "x".repeat(2001) })).toMatchObject({ status: 400, code: 50035 });
+    expect(await post({ content: "  " })).toMatchObject({ status: 400, code: 50006 });
+    expect(await post({ content: "x", enforce_nonce: true })).toMatchObject({ code: 50035 });
+    expect(await post({ embeds: [{ description: "x".repeat(4097) }] })).toMatchObject({ code: 50035 });
+    const button = { type: 2, style: 2, label: "x", custom_id: "c".repeat(101) };
+    expect(await post({ content: "x", components: [{ type: 1, components: [button] }] })).toMatchObject({
+      code: 50035,
+    });
+    const twin = { type: 2, style: 2, label: "x", custom_id: "c" };
+    expect(await post({ content: "x", components: [{ type: 1, components: [twin, twin] }] })).toMatchObject({
+      code: 50035,
+    });
+  });
+
+  test("refuses files past their limits and keeps alt texts", async () => {
+    const form = (sizes: number[]) => {
+      const data = new FormData();
+      for (const [index, size] of sizes.entries())
+        data.append(`files[${index}]`, new Blob([new Uint8Array(size)]), `f${index}.png`);
+      data.append("payload_json", JSON.stringify({ attachments: [{ id: "0", description: "a cat" }] }));
+      return data;
+    };
+    expect(await post(form([10 * 1024 * 1024 + 1]))).toMatchObject({ status: 413, code: 40005 });
+    expect(await post(form(Array.from({ length: 11 }, () => 1)))).toMatchObject({ code: 50035 });
+    expect(await post(form([3]))).toMatchObject({ status: 200 });
+    expect(general.fromBot()[0]?.files).toMatchObject([{ name: "f0.png", altText: "a cat" }]);
+  });
+
+  test("knows its channels and messages, and no others", async () => {
+    expect(await ask("POST", "/channels/123456789012345678/messages", { content: "x" })).toMatchObject({
+      code: 10003,
+    });
+    expect(
+      await ask("PATCH", `/channels/${general.id}/messages/123456789012345678`, { content: "x" }),
+    ).toMatchObject({
+      code: 10008,
+    });
+    const theirs = ada.sends({ channel: general, text: "mine" });
+    expect(
+      await ask("PATCH", `/channels/${general.id}/messages/${theirs.id}`, { content: "x" }),
+    ).toMatchObject({
+      code: 50005,
+    });
+    expect(
+      await post({ content: "x", message_reference: { message_id: "123456789012345678" } }),
+    ).toMatchObject({ code: 50035 });
+  });
+
+  test("answers the same message for a nonce that is enforced", async () => {
+    const first = await post({ content: "once", nonce: "n1", enforce_nonce: true });
+    const second = await post({ content: "twice", nonce: "n1", enforce_nonce: true });
+    expect(second.body["id"]).toBe(first.body["id"]);
+    expect(general.fromBot()).toHaveLength(1);
+  });
+
+  test("counts pings as Discord does: everyone named, unless told not to", async () => {
+    await post({ content: `@everyone <@${ada.id}>` });
+    await post({ content: `@everyone <@${ada.id}>`, allowed_mentions: { parse: [] } });
+    expect(general.fromBot().map((message) => message.pings)).toEqual([["everyone", ada.id], []]);
+  });
+
+  test("limits the rate, with headers", async () => {
+    await discord.close();
+    discord = await createDiscordSimulator();
+    general = discord.channel("general");
+    const answers = [];
+    for (let index = 0; index < 6; index += 1) answers.push(await post({ content: `${index}` }));
+    expect(answers.map((answer) => answer.status)).toEqual([200, 200, 200, 200, 200, 429]);
+    expect(answers[0]?.headers.get("x-ratelimit-remaining")).toBe("4");
+    expect(Number(answers[5]?.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(answers[5]?.body).toMatchObject({ global: false });
+  });
+
+  test("minds permissions", async () => {
+    general.deny("SEND_MESSAGES");
+    expect(await post({ content: "x" })).toMatchObject({ status: 403, code: 50013 });
+    general.deny("VIEW_CHANNEL");
+    expect(await post({ content: "x" })).toMatchObject({ status: 403, code: 50001 });
+  });
+
+  test("opens one thread a message, in text channels, with a name", async () => {
+    const asked = ada.sends({ channel: general, text: "x" });
+    const path = `/channels/${general.id}/messages/${asked.id}/threads`;
+    expect(await ask("POST", path, { name: "" })).toMatchObject({ code: 50035 });
+    expect(await ask("POST", path, { name: "x", auto_archive_duration: 5 })).toMatchObject({ code: 50035 });
+    expect(await ask("POST", path, { name: "x" })).toMatchObject({
+      status: 201,
+      body: { id: asked.id, owner_id: discord.botId },
+    });
+    expect(await ask("POST", path, { name: "x" })).toMatchObject({ status: 400, code: 160004 });
+    const inside = ada.sends({ channel: { id: asked.id }, text: "y" });
+    expect(
+      await ask("POST", `/channels/${asked.id}/messages/${inside.id}/threads`, { name: "x" }),
+    ).toMatchObject({
+      code: 50024,
+    });
+    discord.handle(asked.id).archive({ locked: true });
+    expect(await ask("POST", `/channels/${asked.id}/messages`, { content: "x" })).toMatchObject({
+      code: 160005,
+    });
+  });
+
+  test("takes an acknowledgement once, within three seconds, with the right token", async () => {
+    const use = await useAsk();
+    expect(await ask("POST", `/interactions/${use.id}/wrong/callback`, { type: 5 })).toMatchObject({
+      code: 10062,
+    });
+    expect(await ask("PATCH", webhook(use, "/messages/@original"), { content: "x" })).toMatchObject({
+      code: 10015,
+    });
+    expect(await callback(use, { type: 6 })).toMatchObject({ code: 50035 });
+    expect(await callback(use, { type: 5 })).toMatchObject({ status: 204 });
+    expect(await callback(use, { type: 5 })).toMatchObject({ status: 400, code: 40060 });
+    const late = await useAsk();
+    discord.advance(3001);
+    expect(await callback(late, { type: 5 })).toMatchObject({ status: 404, code: 10062 });
+    expect(late.state()).toBe("failed");
+  });
+
+  test("ends an interaction's token after a quarter of an hour", async () => {
+    const use = await useAsk();
+    await callback(use, { type: 5 });
+    expect(await ask("PATCH", webhook(use, "/messages/@original"), { content: "x" })).toMatchObject({
+      status: 200,
+    });
+    discord.advance(15 * 60 * 1000 + 1);
+    expect(await ask("PATCH", webhook(use, "/messages/@original"), { content: "y" })).toMatchObject({
+      status: 401,
+      code: 50027,
+    });
+  });
+
+  test("puts the first follow-up after a defer in the placeholder's place, with its visibility", async () => {
+    const use = await useAsk();
+    await callback(use, { type: 5, data: { flags: 64 } });
+    await ask("POST", webhook(use), { content: "one" });
+    await ask("POST", webhook(use), { content: "two" });
+    expect(general.fromBot()).toMatchObject([
+      { text: "one", isEphemeral: true },
+      { text: "two", isEphemeral: false },
+    ]);
+    expect(await ask("GET", `/channels/${general.id}/messages/${general.fromBot()[0]!.id}`)).toMatchObject({
+      code: 10008,
+    });
+  });
+
+  test("gives a guest five follow-ups", async () => {
+    const use = await useAsk({ isUserInstallOnly: true });
+    await callback(use, { type: 4, data: { content: "first" } });
+    const codes = [];
+    for (let index = 0; index < 6; index += 1) {
+      codes.push((await ask("POST", webhook(use), { content: "more" })).code);
+    }
+    expect(codes.at(-1)).toBe(40094);
+    expect(codes.slice(0, 5)).toEqual(Array.from({ length: 5 }, () => undefined));
+  });
+
+  test("refuses commands that Discord would refuse", async () => {
+    const put = (...commands: unknown[]) => ask("PUT", `/applications/${discord.botId}/commands`, commands);
+    const option = (name: string, required = false) => ({ type: 3, name, description: "x", required });
+    expect(await put({ name: "Ask", description: "x" })).toMatchObject({ code: 50035 });
+    expect(await put({ name: "ask", description: "" })).toMatchObject({ code: 50035 });
+    expect(await put({ name: "ask", description: "x".repeat(101) })).toMatchObject({ code: 50035 });
+    expect(await put({ name: "ask", description: "x" }, { name: "ask", description: "y" })).toMatchObject({
+      code: 50035,
+    });
+    expect(
+      await put({ name: "ask", description: "x", options: [option("a"), option("b", true)] }),
+    ).toMatchObject({
+      code: 50035,
+    });
+    expect(await put({ name: "Ask about this", type: 3, description: "x" })).toMatchObject({ code: 50035 });
+    expect(await put({ name: "Ask about this", type: 3 })).toMatchObject({ status: 200 });
+  });
+
+  test("lets people do only what its client lets them do", async () => {
+    await registerAsk();
+    expect(() => ada.usesCommand("nope", {}, { channel: general })).toThrow("no command");
+    expect(() => ada.usesCommand("ask", { other: "x" }, { channel: general })).toThrow("no option");
+    expect(() => ada.usesCommand("ask", { prompt: 3 }, { channel: general })).toThrow("takes a string");
+    expect(() => ada.sends({ channel: general, text: "x".repeat(2001) })).toThrow("too long");
+    expect(() => ada.types("ask", "prompt", "x", { channel: general })).toThrow("does not complete");
+  });
+
+  test("serves attachments under signed addresses that run out", async () => {
+    const sent = ada.sends({ channel: general, files: [{ name: "a.txt", bytes: Buffer.from("hello") }] });
+    const { body } = await ask("GET", `/channels/${general.id}/messages/${sent.id}`);
+    const [{ url }] = body["attachments"] as [{ url: string }];
+    expect(await (await fetch(url)).text()).toBe("hello");
+    expect((await fetch(url.split("?")[0]!)).status).toBe(404);
+    expect((await fetch(url.replace(/ex=[0-9a-f]+/, "ex=7fffffff"))).status).toBe(404);
+    discord.advance(25 * 3600 * 1000);
+    expect((await fetch(url)).status).toBe(404);
+  });
+});
