@@ -46,7 +46,7 @@ export function sendProblem(
  * A request's body, whole.
  * @throws ParleyError `attachment-too-large` past `maxBytes`, before it is read where its length is announced
  */
-export async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   if (Number(request.headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
   const chunks: Buffer[] = [];
   let size = 0;

@@ -67,8 +67,6 @@ export function createSessions(password: string | undefined, now: () => number =
   };
 }
 
-export type Sessions = ReturnType<typeof createSessions>;
-
 function cookie(value: string, maxAgeSeconds: number): string {
   return `${cookieName}=${value}; Path=/; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict`;
 }

@@ -77,12 +77,12 @@ export interface OptionView {
 const answerSuffix = /\/assistant(?:\/\d+)?$/;
 
 /** A conversation's part of an API address. */
-export function toPath(conversationId: string): string {
+function toPath(conversationId: string): string {
   return `/api/conversations/${conversationId.slice("web:".length)}`;
 }
 
 /** The key of the turn that a stored message belongs to. */
-export function turnOf(messageId: string): string {
+function turnOf(messageId: string): string {
   return messageId.replace(/\/user$/, "").replace(answerSuffix, "");
 }
 

@@ -40,6 +40,7 @@ export function App({ initial }) {
   const isDrawer = useMediaQuery("(max-width: 760px)");
   const ownMessages = useRef(new Set());
   const menuButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
+  const hasClosedDrawer = useRef(false);
 
   const refreshList = useCallback(() => {
     loadConversations().then(setConversations, (/** @type {Error} */ error) => setProblem(error.message));
@@ -138,6 +139,12 @@ export function App({ initial }) {
     stopAnswer(currentId).catch((/** @type {Error} */ error) => setProblem(error.message));
   };
 
+  // Only now that the page behind the drawer is no longer inert can its button take the focus.
+  useEffect(() => {
+    if (!isDrawerOpen && hasClosedDrawer.current) menuButton.current?.focus();
+    hasClosedDrawer.current = false;
+  }, [isDrawerOpen]);
+
   const title = conversations.find((conversation) => conversation.id === currentId)?.title ?? "New chat";
   useEffect(() => {
     document.title = `${title} · Parley`;
@@ -151,8 +158,8 @@ export function App({ initial }) {
       isOpen=${isDrawerOpen}
       isDrawer=${isDrawer}
       onClose=${() => {
+        hasClosedDrawer.current = true;
         setDrawerOpen(false);
-        menuButton.current?.focus();
       }}
       onNew=${startNew}
       onOpen=${open}

@@ -9,7 +9,7 @@ import type { Log } from "../../../../src/assistant/types.ts";
 import { createWebPlatform, type WebPlatform } from "../../../../src/platforms/web/platform.ts";
 import { createFakeReceiver, type FakeReceiver } from "./fake-receiver.ts";
 
-export const silentLog: Log = {
+const silentLog: Log = {
   debug: () => undefined,
   info: () => undefined,
   warn: () => undefined,
@@ -35,14 +35,14 @@ export const testCommands = createCommandSet([
   defineCommand({ name: "models", description: "List", options: {}, visibility: "private", run }),
 ]);
 
-export interface Answer {
+interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly bytes: Buffer;
   json(): Record<string, unknown>;
 }
 
-export interface AskOptions {
+interface AskOptions {
   readonly method?: string;
   readonly headers?: Record<string, string>;
   readonly body?: string | Uint8Array;
