@@ -31,12 +31,7 @@ export async function listen(bytes: Buffer, signal: AbortSignal): Promise<Record
   if (file.kind !== "audio")
     throw unreadable(`it holds ${file.mediaType}, which is no audio`, "invalid_audio");
   try {
-    const { parseBuffer } = await import("music-metadata");
-    const { format } = await parseBuffer(
-      bytes,
-      { mimeType: file.mediaType },
-      { duration: true, skipCovers: true },
-    );
+    const format = await readFormat(bytes, file.mediaType);
     const container = file.container ?? file.extension;
     const loudness = await measure(bytes, decoderOf(container, format.codec), format.duration, signal);
     const seconds = format.duration ?? loudness?.seconds;
@@ -54,6 +49,28 @@ export async function listen(bytes: Buffer, signal: AbortSignal): Promise<Record
   } catch (error) {
     signal.throwIfAborted();
     throw unreadable("the audio cannot be decoded", "invalid_audio", error);
+  }
+}
+
+/**
+ * What the container says. Browsers record WebM whose clusters have no length, over which the reader stumbles;
+ * the decoder does not, and the name of the codec stands in the bytes.
+ */
+async function readFormat(
+  bytes: Buffer,
+  mediaType: string,
+): Promise<{ codec?: string; sampleRate?: number; numberOfChannels?: number; duration?: number }> {
+  const { parseBuffer } = await import("music-metadata");
+  try {
+    const { format } = await parseBuffer(
+      bytes,
+      { mimeType: mediaType },
+      { duration: true, skipCovers: true },
+    );
+    return format;
+  } catch (error) {
+    if (mediaType !== "audio/webm") throw error;
+    return bytes.includes("A_OPUS") ? { codec: "Opus", sampleRate: 48_000 } : {};
   }
 }
 
