@@ -65,8 +65,16 @@ export function createModelChoice(gateway: Gateway, settings: ModelSettings): Mo
   return { choose, find };
 }
 
-/** A list without any metadata still serves chat: the first model that is not known to be something else. */
+/**
+ * A list without any metadata still serves chat: the first model that is not known to be something else. A model
+ * listed with words and pictures as output is an image-capable one, which image generation takes as well.
+ */
 function fallback(operation: Operation, models: readonly Model[]): Model | undefined {
+  if (operation === "image") {
+    return models.find(
+      ({ capabilities }) => capabilities.drawsInChat === true && capabilities.generatesImages !== false,
+    );
+  }
   if (operation !== "chat") return undefined;
   return models.find(
     ({ capabilities }) => capabilities.chats === undefined && capabilities.transcribes !== true,
