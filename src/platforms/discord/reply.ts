@@ -1,5 +1,5 @@
 import type { RawFile } from "discord.js";
-import { isParleyError } from "../../assistant/errors.ts";
+import { isParleyError, ParleyError } from "../../assistant/errors.ts";
 import type { Json, Log, ReplyFile } from "../../assistant/types.ts";
 import type { EditTarget, MessageContent } from "../edit-target.ts";
 import type { DiscordAddress, InteractionAddress } from "./address.ts";
@@ -77,6 +77,27 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     return await postToChannel(content, files, nonce);
   }
 
+  /**
+   * A command that can only be mended by the one who gave it (a wrong option, an unknown model) and has shown
+   * nothing yet: the placeholder that everyone sees goes, and the person alone is told.
+   */
+  async function failPrivately(
+    { state, retryKey }: MessageContent,
+    shown: DiscordContent,
+  ): Promise<MessageRef | undefined> {
+    const interaction = liveInteraction();
+    if (state !== "failed" || retryKey !== undefined || posted > 0) return undefined;
+    if (interaction === undefined || interaction.isPrivate) return undefined;
+    try {
+      await api.deleteFollowUp(interaction, "@original");
+    } catch (error) {
+      log.info({ err: error }, "a placeholder could not be taken away; the failure is shown to everyone");
+      return undefined;
+    }
+    const message = await api.followUp(interaction, { ...shown, flags: privateFlags });
+    return { channelId: address.channelId, messageId: message.id, isOwn: false };
+  }
+
   async function postToInteraction(
     interaction: InteractionAddress,
     content: DiscordContent,
@@ -129,6 +150,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     await api.editMessage(ref.channelId, ref.messageId, content);
   }
 
+  /** @throws ParleyError `platform-rejected` where a message cannot be reached any more and is to be posted anew */
   async function editAnywhere(ref: MessageRef, content: DiscordContent): Promise<void> {
     const token = options.freshTokens.of(ref.messageId) ?? liveInteraction();
     if (!ref.isOwn && token !== undefined) {
@@ -138,6 +160,10 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
       } catch (error) {
         if (!isTokenGone(error)) throw error;
       }
+    }
+    const { interaction } = address;
+    if (!ref.isOwn && (interaction?.isPrivate === true || interaction?.isGuest === true)) {
+      throw new ParleyError("platform-rejected", "the interaction's token has run out");
     }
     await editOwn(ref, content);
   }
@@ -159,7 +185,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
       if (liveInteraction() === undefined) await findPlace();
       const { overflow, ...shown } = render(content, posted === 0);
       const nonce = address.eventId === undefined ? undefined : `${address.eventId}.${posted}`;
-      const ref = await postMessage(shown, [], nonce);
+      const ref = (await failPrivately(content, shown)) ?? (await postMessage(shown, [], nonce));
       firstId ??= ref.messageId;
       shownAs.set(ref.messageId, JSON.stringify(shown));
       posted += 1;

@@ -92,12 +92,13 @@ describe("commands on Discord", () => {
     expect(general.fromBot().some((message) => message.isThinking)).toBe(false);
   });
 
-  it("/imagine with a wrong size says how to write it", async () => {
+  it("/imagine with a wrong size tells the person alone how to write it", async () => {
     const { discord } = story;
     const general = discord.channel("general");
     discord.person("Ada").usesCommand("imagine", { prompt: "a house", size: "huge" }, { channel: general });
     const [shown] = await story.settled(general);
     expect(shown?.text).toContain("1024x1024");
+    expect(shown?.isEphemeral).toBe(true);
   });
 
   it("/ask with a model that does not exist names it", async () => {

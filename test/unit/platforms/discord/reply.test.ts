@@ -153,6 +153,43 @@ describe("replies", () => {
     expect(simulator.directMessages(ada).fromBot()).toMatchObject([{ text: "A secret." }]);
   });
 
+  test("a private reply that was begun is shown whole in a direct message when its token has run out", async () => {
+    const { simulator } = harness;
+    const ada = simulator.person("Ada");
+    const general = simulator.channel("general");
+    ada.usesCommand("ask", { prompt: "why?", private: true }, { channel: general });
+    const { reply } = open((await nextEvent()).address);
+    await reply.show();
+    reply.write("Half a");
+    await until(() => general.fromBot()[0]?.text.startsWith("Half a"));
+    simulator.advance(16 * 60 * 1000);
+    reply.write("Half a secret and the rest.");
+    await reply.finish();
+    expect(simulator.directMessages(ada).fromBot()).toMatchObject([{ text: "Half a secret and the rest." }]);
+    expect(general.fromBot().filter((message) => !message.isEphemeral)).toEqual([]);
+  });
+
+  test("a command that only its giver can mend fails for that person alone", async () => {
+    const { simulator } = harness;
+    const general = simulator.channel("general");
+    simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });
+    const { reply } = open((await nextEvent()).address);
+    await reply.show();
+    await reply.fail({ text: "There is no model x." });
+    expect(general.fromBot()).toMatchObject([{ isEphemeral: true, text: "⚠️ There is no model x." }]);
+  });
+
+  test("a failure that can be tried again stays where everyone can", async () => {
+    const { simulator } = harness;
+    const general = simulator.channel("general");
+    simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });
+    const { key, address } = await nextEvent();
+    const { reply } = open(address);
+    await reply.show();
+    await reply.fail({ text: "The gateway is down.", retryKey: key });
+    expect(general.fromBot()).toMatchObject([{ isEphemeral: false, isThinking: false }]);
+  });
+
   test("after a restart the same messages are taken up again", async () => {
     const { simulator } = harness;
     const ada = simulator.person("Ada");

@@ -1,0 +1,71 @@
+import type { ReplyAddress } from "../../src/assistant/types.ts";
+import { retryPrefix } from "../../src/platforms/discord/content.ts";
+import type { ChannelHandle, DiscordSimulator } from "../simulators/discord/simulator.ts";
+import { until } from "../simulators/discord/until.ts";
+import { startHarness } from "../unit/platforms/discord/harness.ts";
+import { replyContract } from "./reply.ts";
+
+interface Place {
+  readonly channel: () => ChannelHandle;
+  /** What happens between the question and the reply. */
+  readonly meanwhile?: () => void;
+}
+
+/** The places where a reply can stand on Discord: who asks how, and where the answer is seen. */
+const places: Readonly<Record<string, (discord: DiscordSimulator) => Place>> = {
+  "a direct message"(discord) {
+    const ada = discord.person("Ada");
+    const direct = discord.directMessages(ada);
+    ada.sends({ channel: direct, text: "hello" });
+    return { channel: () => direct };
+  },
+  "a thread from a mention"(discord) {
+    const general = discord.channel("general");
+    discord.person("Ada").sends({ channel: general, text: "hello", mentionBot: true });
+    return { channel: () => general.threads()[0] ?? general };
+  },
+  "a command"(discord) {
+    const general = discord.channel("general");
+    discord.person("Ada").usesCommand("ask", { prompt: "hello" }, { channel: general });
+    return { channel: () => general };
+  },
+  "a private command"(discord) {
+    const general = discord.channel("general");
+    discord.person("Ada").usesCommand("ask", { prompt: "hello", private: true }, { channel: general });
+    return { channel: () => general };
+  },
+  "a command whose token has run out"(discord) {
+    const general = discord.channel("general");
+    discord.person("Ada").usesCommand("ask", { prompt: "hello" }, { channel: general });
+    return { channel: () => general, meanwhile: () => discord.advance(16 * 60_000) };
+  },
+};
+
+for (const [name, begin] of Object.entries(places)) {
+  replyContract(`Discord, ${name}`, async () => {
+    const { simulator, platform, receiver, close } = await startHarness({
+      // The contract is about what is seen, not about how long Discord's limits make it take.
+      rateLimits: { edits: { limit: 50, windowMs: 1000 }, messages: { limit: 50, windowMs: 1000 } },
+    });
+    const place = begin(simulator);
+    const event = await until(() => receiver.events[0]);
+    place.meanwhile?.();
+    return {
+      grows: true,
+      open: (hooks, saved?: ReplyAddress) => platform.openReply(saved ?? event.address, hooks),
+      seen() {
+        const messages = place.channel().fromBot();
+        return {
+          text: messages.map((message) => message.text).join("\n"),
+          files: messages.flatMap((message) =>
+            message.files.map((file) => ({ name: file.name, altText: file.altText ?? "" })),
+          ),
+          retryKeys: messages.flatMap((message) =>
+            message.buttons.map((button) => button.customId.slice(retryPrefix.length)),
+          ),
+        };
+      },
+      close,
+    };
+  });
+}
