@@ -46,13 +46,14 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
     else sessionStorage.setItem(draftKey, value);
   };
 
-  /** @param {string} value */
-  const replaceText = (value) => {
-    edit(value, value.length);
-    requestAnimationFrame(() => {
-      field.current?.focus();
-      field.current?.setSelectionRange(value.length, value.length);
-    });
+  /** Writes into the field at once: a letter typed before the next render must not be lost. @param {string} value */
+  const replaceText = (value, place = value.length) => {
+    edit(value, place);
+    const element = field.current;
+    if (element === null) return;
+    element.value = value;
+    element.focus();
+    element.setSelectionRange(place, place);
   };
 
   useLayoutEffect(() => {
@@ -88,7 +89,9 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
       }
       await onSend({ text, uploads: ready });
       clear(pending);
-      edit("", 0);
+      // What was typed while it was on its way stays.
+      const now = field.current?.value ?? text;
+      replaceText(now.startsWith(text) ? now.slice(text.length) : now);
     } catch (error) {
       setProblem(/** @type {Error} */ (error).message);
     } finally {
@@ -101,8 +104,7 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
   const take = (suggestion) => {
     if (completion === undefined) return;
     const taken = accept(text, completion, suggestion);
-    edit(taken.text, taken.caret);
-    requestAnimationFrame(() => field.current?.setSelectionRange(taken.caret, taken.caret));
+    replaceText(taken.text, taken.caret);
   };
 
   /** @param {KeyboardEvent} event */
