@@ -6,6 +6,7 @@ import { fullAccess, type Access } from "./access.ts";
 import { ApiError, clip } from "./api-error.ts";
 import { bearerToken, hashKey, isOneOf, unauthorized } from "./authorize.ts";
 import { defaultGatewayConfig, type GatewayConfig } from "./gateway-config.ts";
+import { flushed } from "./event-stream.ts";
 import { createExchange, type Exchange } from "./exchange.ts";
 import { createOperations } from "./operations.ts";
 import { createPictureShelf, picturePath, type ShelvedPicture } from "./picture-shelf.ts";
@@ -111,7 +112,12 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       else exchange.sendError(toApiError(error, exchange, log));
     }
     // What was refused half-way is read to its end, or the client never gets to read why.
-    if (!request.complete) request.resume();
+    if (!request.complete) {
+      // A form's reader that stopped half-way would hold the request back.
+      request.removeAllListeners("readable");
+      request.resume();
+    }
+    await flushed(response, times.stalledClientMs);
     const durationMs = Math.round(performance.now() - startedAt);
     const { requestId } = exchange;
     log.debug(
@@ -151,7 +157,8 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       server.closeIdleConnections();
       const deadline = setTimeout(() => server.closeAllConnections(), options.drainMs ?? 10_000);
       await Promise.all(running);
-      server.closeIdleConnections();
+      // Also those that a client opened and never used, which do not count as idle.
+      server.closeAllConnections();
       await closed;
       await Promise.all([operations.close(), downloader.close()]);
       clearTimeout(deadline);

@@ -46,8 +46,6 @@ export function createEventStream(
     end: () => {
       clearInterval(ping);
       response.end();
-      // A client that never reads the rest would hold the connection, and a stop, for ever.
-      if (!response.writableFinished) cutOff(response, times.stalledClientMs);
     },
   };
 }
@@ -68,8 +66,18 @@ function drained(response: ServerResponse, stalledClientMs: number): Promise<voi
   });
 }
 
-function cutOff(response: ServerResponse, stalledClientMs: number): void {
-  const timer = setTimeout(() => response.destroy(), stalledClientMs);
-  timer.unref();
-  response.once("close", () => clearTimeout(timer));
+/**
+ * Resolves when the answer has left for the client, or the client has. One that takes nothing of it for so long is
+ * cut off: it would hold the connection, and a stop, for ever.
+ */
+export async function flushed(response: ServerResponse, stalledClientMs: number): Promise<void> {
+  if (response.writableFinished || response.destroyed) return;
+  let left = response.socket?.writableLength ?? 0;
+  const timer = setInterval(() => {
+    const now = response.socket?.writableLength ?? 0;
+    if (now >= left) response.destroy();
+    left = now;
+  }, stalledClientMs);
+  await new Promise((resolve) => response.once("close", resolve));
+  clearInterval(timer);
 }

@@ -33,11 +33,16 @@ export async function writeFromProcesses(
         const killAt =
           life < killsEach ? ids.length + Math.ceil((messages / (killsEach + 1)) * Math.random()) : -1;
         const gone = once(child, "exit");
-        for await (const line of createInterface({ input: child.stdout })) {
-          if (line !== `${writer}-${ids.length}`) throw new Error(`unexpected: ${line}`);
-          ids.push(line);
-          if (ids.length === killAt) child.kill("SIGKILL");
-          if (child.killed) break;
+        try {
+          for await (const line of createInterface({ input: child.stdout })) {
+            if (line !== `${writer}-${ids.length}`) throw new Error(`unexpected: ${line}`);
+            ids.push(line);
+            if (ids.length === killAt) child.kill("SIGKILL");
+            if (child.killed) break;
+          }
+        } catch (error) {
+          child.kill("SIGKILL");
+          throw error;
         }
         const [code] = (await gone) as [number | null];
         if (code !== 0 && !child.killed) throw new Error(`a writer ended with ${code}`);

@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { inspect } from "node:util";
 import { createClient } from "redis";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { openStore, type Store, type StoreOptions } from "../../src/conversations/open-store.ts";
 import { has } from "../requirements.ts";
 import { type RedisServer, startRedis } from "./redis-server.ts";
@@ -182,7 +182,6 @@ describe.skipIf(!has("redis"))("the Redis server", () => {
         line = await holder.nextLine();
       });
       expect(line).toBe("lost");
-      holder.child.kill("SIGKILL");
     });
 
     it("tells a holder that Redis has been away for longer than its lease", { timeout: 30_000 }, async () => {
@@ -206,6 +205,7 @@ async function holdFromChild(url: string, conversationId: string) {
   const child = spawn(process.execPath, [script, "lease", url, conversationId, String(leaseMs)], {
     stdio: ["ignore", "pipe", "inherit"],
   });
+  onTestFinished(() => void child.kill("SIGKILL"));
   const lines = createInterface({ input: child.stdout });
   const nextLine = async () => String(((await once(lines, "line")) as unknown[])[0]);
   expect(await nextLine()).toBe("leased");

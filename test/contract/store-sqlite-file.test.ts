@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
 import { silentLog } from "./silent-log.ts";
 import { messageOf } from "./store.ts";
@@ -71,6 +71,7 @@ describe("the SQLite file", () => {
     const holder = spawn(process.execPath, [childScript, "hold", `sqlite:${file}`], {
       stdio: ["ignore", "pipe", "inherit"],
     });
+    onTestFinished(() => void holder.kill("SIGKILL"));
     await once(holder.stdout, "data");
     await expect(openFile()).rejects.toMatchObject({ code: "store-unavailable" });
     holder.kill("SIGKILL");
@@ -201,6 +202,7 @@ async function runChild(command: readonly string[], options: { asNobody?: string
     stdio: ["ignore", "pipe", "inherit"],
     ...(stepsDown ? { uid: nobody, gid: nobody } : {}),
   });
+  onTestFinished(() => void child.kill("SIGKILL"));
   let output = "";
   child.stdout.on("data", (chunk: Buffer) => {
     output += chunk.toString();
