@@ -123,7 +123,7 @@ export const defaultGatewayConfig: GatewayConfig = {
 };
 
 /**
- * Reads the file that `GATEWAY_CONFIG` names: JSON, comments allowed (docs/gateway.example.json5). Keys come from the
+ * Reads the file that `GATEWAY_CONFIG` names: JSON, comments allowed (docs/gateway.example.jsonc). Keys come from the
  * environment variables it names, never from the file.
  * @throws ParleyError `config` whose message lists every problem, one a line
  */

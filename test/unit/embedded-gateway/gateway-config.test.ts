@@ -1,0 +1,114 @@
+import { readFile } from "node:fs/promises";
+import { describe, expect, it } from "vitest";
+import { parseGatewayConfig } from "../../../src/embedded-gateway/gateway-config.ts";
+import { withoutComments } from "../../../src/embedded-gateway/json-comments.ts";
+
+function problemsOf(settings: unknown, env: Record<string, string> = {}): string[] {
+  try {
+    parseGatewayConfig(typeof settings === "string" ? settings : JSON.stringify(settings), env);
+  } catch (error) {
+    expect(error).toMatchObject({ code: "config" });
+    return (error as Error).message.split("\n").slice(1);
+  }
+  return [];
+}
+
+describe("parseGatewayConfig", () => {
+  it("reads the documented example", async () => {
+    const text = await readFile(new URL("../../../docs/gateway.example.jsonc", import.meta.url), "utf8");
+    const names = [...text.matchAll(/"apiKeyEnv": "(\w+)"/g)].map(([, name]) => name ?? "");
+    const config = parseGatewayConfig(text, Object.fromEntries(names.map((name) => [name, "secret"])));
+    expect(Object.keys(config.upstreams)).toEqual(["local", "openai", "groq"]);
+    expect(config.upstreams["openai"]).toMatchObject({ apiKey: "secret", retries: 1, streamUsage: true });
+    expect(JSON.stringify(config.upstreams["local"])).not.toContain("apiKey");
+  });
+
+  it("fills in defaults", () => {
+    const text = JSON.stringify({
+      upstreams: { up: { baseUrl: "http://127.0.0.1:11434/v1/", models: ["a"] } },
+    });
+    expect(parseGatewayConfig(text, {})).toEqual({
+      sandbox: true,
+      upstreams: {
+        up: {
+          baseUrl: "http://127.0.0.1:11434/v1",
+          headers: {},
+          models: [{ id: "a" }],
+          inlineImages: false,
+          streamUsage: true,
+          retries: 1,
+          timeoutMs: 300_000,
+        },
+      },
+      aliases: {},
+      fallbacks: {},
+    });
+  });
+
+  it("tells every problem at once, by its place", () => {
+    const problems = problemsOf({
+      sandbx: true,
+      upstreams: {
+        "a/b": { baseUrl: "http://x" },
+        up: {
+          baseUrl: "ftp://x",
+          retries: -1,
+          models: [{ id: "m", capabilities: ["fly"] }],
+          key: "secret-key",
+        },
+      },
+    });
+    const places = problems.map((line) => line.slice(2).split(": ")[0]);
+    expect(places).toEqual(
+      expect.arrayContaining([
+        "sandbx",
+        "upstreams.a/b",
+        "upstreams.up.baseUrl",
+        "upstreams.up.retries",
+        "upstreams.up.models[0].capabilities[0]",
+        "upstreams.up.key",
+      ]),
+    );
+    expect(problems.join()).not.toContain("secret-key");
+  });
+
+  it("tells what names nothing", () => {
+    const up = { baseUrl: "http://x/v1", apiKeyEnv: "UP_KEY" };
+    expect(
+      problemsOf({
+        upstreams: { up, sandbox: { baseUrl: "http://x" } },
+        aliases: { fast: "up/a", faster: "fast", other: "else/a", "up/b": "up/a" },
+        fallbacks: { fast: ["up/b", "sandbox/chat"], "else/a": ["up/b"] },
+      }),
+    ).toEqual([
+      "- upstreams.up.apiKeyEnv: the environment variable UP_KEY is not set",
+      "- upstreams.sandbox: this prefix is the gateway's own",
+      "- aliases.faster: 'fast' is an alias; name the model itself",
+      "- aliases.other: 'else/a' does not begin with the prefix of an upstream",
+      "- aliases.up/b: it begins with the prefix of an upstream",
+      "- fallbacks.fast[0]: 'up/b' is an alias; name the model itself",
+      "- fallbacks.fast[1]: the sandbox is no fallback",
+      "- fallbacks.else/a: 'else/a' does not begin with the prefix of an upstream",
+      "- fallbacks.else/a[0]: 'up/b' is an alias; name the model itself",
+    ]);
+  });
+
+  it("says where the JSON is broken", () => {
+    expect(problemsOf('{ "upstreams": }')[0]).toMatch(/^- it is not valid JSON: /);
+    expect(problemsOf("[]")[0]).toMatch(/^- the file: /);
+  });
+});
+
+describe("withoutComments", () => {
+  it("takes comments and last commas, and leaves strings alone", () => {
+    const text = `{ // one, "two"
+      "a": "http://x // no comment", /* "b": [1,], */ "c": [1, 2, ], "d": "/* \\" */,]",
+    }`;
+    expect(JSON.parse(withoutComments(text))).toEqual({
+      a: "http://x // no comment",
+      c: [1, 2],
+      d: '/* " */,]',
+    });
+    expect(withoutComments(text)).toHaveLength(text.length);
+  });
+});
