@@ -1,0 +1,98 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { startScriptedGateway, type ScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
+import { createDiscordSimulator, type DiscordSimulator } from "../../simulators/discord/simulator.ts";
+import { until } from "../../simulators/discord/until.ts";
+import { runParley, type RunningParley } from "../process/run-parley.ts";
+
+const chunk = (content: string, finish: string | null = null): string =>
+  `data: ${JSON.stringify({ model: "m", choices: [{ index: 0, delta: { content }, finish_reason: finish }] })}\n\n`;
+
+describe("a process that is killed in the middle of an answer", () => {
+  let discord: DiscordSimulator;
+  let gateway: ScriptedGateway;
+  let parley: RunningParley | undefined;
+  let isHanging = true;
+  beforeEach(async () => {
+    isHanging = true;
+    discord = await createDiscordSimulator();
+    gateway = await startScriptedGateway((request) => {
+      if (request.path === "/v1/models") {
+        return {
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({ object: "list", data: [{ id: "m" }] }),
+        };
+      }
+      if (isHanging) return { body: chunk("Half of"), after: "hang" };
+      return { body: `${chunk("The whole answer.")}${chunk("", "stop")}data: [DONE]\n\n` };
+    });
+  });
+  afterEach(async () => {
+    await parley?.remove();
+    await gateway.close();
+    await discord.close();
+  });
+
+  const start = async (folder?: string): Promise<RunningParley> => {
+    const started = await runParley({
+      settings: {
+        DISCORD_TOKEN: discord.token,
+        DISCORD_API_URL: discord.apiUrl,
+        GATEWAY_BASE_URL: gateway.baseUrl,
+        GATEWAY_API_KEY: "any",
+        CHAT_MODEL: "m",
+      },
+      ...(folder === undefined ? {} : { folder }),
+    });
+    await started.says(/Ready\./);
+    return started;
+  };
+
+  for (const how of ["a direct message", "a mention", "a command"] as const) {
+    it(`finishes it in the same place at the next start: ${how}`, async () => {
+      parley = await start();
+      const ada = discord.person("Ada");
+      const general = discord.channel("general");
+      const direct = discord.directMessages(ada);
+      if (how === "a direct message") ada.sends({ channel: direct, text: "Hello" });
+      if (how === "a mention") ada.sends({ channel: general, text: "Hello", mentionBot: true });
+      if (how === "a command") {
+        await until(() => discord.world.commands.length > 0);
+        ada.usesCommand("ask", { prompt: "Hello" }, { channel: general });
+      }
+      const shown = () => [direct, general, ...general.threads()].flatMap((channel) => channel.fromBot());
+      const half = await until(() => shown().find((message) => message.text.includes("Half of")), {
+        explain: () => ({ shown: shown(), output: parley?.output() }),
+      });
+      parley.process.kill("SIGKILL");
+      await parley.ended;
+      isHanging = false;
+      const { folder } = parley;
+      parley = await start(folder);
+      const whole = await until(() => shown().find((message) => message.text.includes("The whole answer.")), {
+        timeoutMs: 20_000,
+        explain: () => ({ shown: shown(), output: parley?.output() }),
+      });
+      expect(whole.id).toBe(half.id);
+      expect(whole.text).not.toContain("Half of");
+      expect(shown()).toHaveLength(1);
+    });
+  }
+});
+
+describe("npm start with a wrong token", () => {
+  it("ends with a message that names the variable and not the token", async () => {
+    const discord = await createDiscordSimulator();
+    const parley = await runParley({
+      settings: { DISCORD_TOKEN: "not.the.token", DISCORD_API_URL: discord.apiUrl },
+    });
+    try {
+      expect(await parley.ended).toBe(1);
+      expect(parley.output()).toContain("DISCORD_TOKEN");
+      expect(parley.output()).not.toContain("not.the.token");
+      expect(parley.output()).not.toContain("    at ");
+    } finally {
+      await parley.remove();
+      await discord.close();
+    }
+  });
+});
