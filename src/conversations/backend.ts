@@ -23,12 +23,12 @@ export type BackendChange =
   | { readonly kind: "rank"; readonly ranking: string; readonly member: string; readonly score: number }
   | { readonly kind: "unrank"; readonly ranking: string; readonly member: string };
 
-export interface Ranked {
+interface Ranked {
   readonly member: string;
   readonly score: number;
 }
 
-export interface RankingPage {
+interface RankingPage {
   readonly order: "highest-first" | "lowest-first";
   readonly offset: number;
   readonly max: number;

@@ -8,7 +8,7 @@ import { blobHashes, outliving, platforms } from "./retention.ts";
 import { createSlots, type Tombstone } from "./slots.ts";
 
 /** What was removed, to be said to who asked. */
-export interface Forgotten {
+interface Forgotten {
   readonly messages: number;
   readonly blobs: number;
   /** Conversations that are gone as a whole. */

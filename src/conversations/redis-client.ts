@@ -120,7 +120,7 @@ export async function connectRedis(url: string, options: RedisConnectionOptions)
 }
 
 /** What Redis or its client said, as a ParleyError without credentials. ParleyErrors pass through. */
-export function toRedisStoreError(error: unknown, address: string): ParleyError {
+function toRedisStoreError(error: unknown, address: string): ParleyError {
   if (error instanceof ParleyError) return error;
   const reason = reasonOf(error);
   const problem = /^(WRONGPASS|NOAUTH|NOPERM)/.test(reason)

@@ -9,7 +9,7 @@ export interface Tombstone {
   readonly id: string;
 }
 
-export type Slot = StoredMessage | Tombstone;
+type Slot = StoredMessage | Tombstone;
 
 /** Reads of a conversation's numbered entries. */
 export interface Slots {

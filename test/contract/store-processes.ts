@@ -53,7 +53,7 @@ export async function writeFromProcesses(
 }
 
 /** Starts `store-child.ts` with the same Node. */
-export function spawnChild(...words: string[]) {
+function spawnChild(...words: string[]) {
   const script = fileURLToPath(new URL("store-child.ts", import.meta.url));
   return spawn(process.execPath, [script, ...words], { stdio: ["ignore", "pipe", "inherit"] });
 }

@@ -1,0 +1,126 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ParleyError } from "../../../src/assistant/errors.ts";
+import type { Log } from "../../../src/assistant/types.ts";
+import { createLeasedQueue, type Leases } from "../../../src/conversations/leased-queue.ts";
+
+const log: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
+const ttlMs = 1000;
+
+/** A lease service in memory that can fail, and that counts what it is asked. */
+function createFakeLeases() {
+  const held = new Map<string, { holder: string; until: number }>();
+  const state = { isAway: false, renewals: 0 };
+  const find = (name: string) => {
+    const lease = held.get(name);
+    return lease !== undefined && lease.until > Date.now() ? lease : undefined;
+  };
+  const check = () => {
+    if (state.isAway) throw new ParleyError("store-unavailable", "away");
+  };
+  const leases: Leases = {
+    async take(name, holder, ttl) {
+      check();
+      if (find(name) !== undefined) return false;
+      held.set(name, { holder, until: Date.now() + ttl });
+      return true;
+    },
+    async renew(name, holder, ttl) {
+      state.renewals++;
+      check();
+      if (find(name)?.holder !== holder) return false;
+      held.set(name, { holder, until: Date.now() + ttl });
+      return true;
+    },
+    async release(name, holder) {
+      check();
+      if (find(name)?.holder === holder) held.delete(name);
+    },
+  };
+  return { leases, held, state };
+}
+
+describe("the queue across processes", () => {
+  beforeEach(() => {
+    vi.useFakeTimers({
+      toFake: ["setTimeout", "setInterval", "clearInterval", "clearTimeout", "Date", "performance"],
+    });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it("gives the lease back, also after work that failed", async () => {
+    const { leases, held } = createFakeLeases();
+    const queue = createLeasedQueue({ leases, log, ttlMs });
+    await expect(queue.run("c", async () => Promise.reject(new Error("broken turn")))).rejects.toThrow(
+      "broken turn",
+    );
+    expect(held.size).toBe(0);
+  });
+
+  it("renews for as long as the work goes on, and no longer", async () => {
+    const { leases, state } = createFakeLeases();
+    const queue = createLeasedQueue({ leases, log, ttlMs });
+    const gate = Promise.withResolvers<void>();
+    const run = queue.run("c", async (signal) => {
+      await gate.promise;
+      return signal.aborted;
+    });
+    await vi.advanceTimersByTimeAsync(10 * ttlMs);
+    gate.resolve();
+    expect(await run).toBe(false);
+    const { renewals } = state;
+    expect(renewals).toBeGreaterThan(10);
+    await vi.advanceTimersByTimeAsync(10 * ttlMs);
+    expect(state.renewals).toBe(renewals);
+  });
+
+  it("outlives a short outage, and aborts the work when a long one has eaten the lease", async () => {
+    const { leases, state } = createFakeLeases();
+    const queue = createLeasedQueue({ leases, log, ttlMs });
+    const gate = Promise.withResolvers<void>();
+    let signal: AbortSignal | undefined;
+    const run = queue.run("c", async (given) => {
+      signal = given;
+      await gate.promise;
+    });
+    await vi.advanceTimersByTimeAsync(ttlMs);
+    state.isAway = true;
+    await vi.advanceTimersByTimeAsync(ttlMs / 2);
+    state.isAway = false;
+    await vi.advanceTimersByTimeAsync(2 * ttlMs);
+    expect(signal?.aborted).toBe(false);
+    state.isAway = true;
+    await vi.advanceTimersByTimeAsync(ttlMs + ttlMs / 4);
+    expect(signal?.reason).toMatchObject({ code: "store-unavailable" });
+    gate.resolve();
+    await run;
+  });
+
+  it("aborts the work when somebody else has taken the lease, and leaves theirs alone", async () => {
+    const { leases, held } = createFakeLeases();
+    const queue = createLeasedQueue({ leases, log, ttlMs });
+    const gate = Promise.withResolvers<void>();
+    let signal: AbortSignal | undefined;
+    const run = queue.run("c", async (given) => {
+      signal = given;
+      await gate.promise;
+    });
+    await vi.advanceTimersByTimeAsync(10);
+    held.set("c", { holder: "another", until: Date.now() + 60_000 });
+    await vi.advanceTimersByTimeAsync(ttlMs / 2);
+    expect(signal?.aborted).toBe(true);
+    gate.resolve();
+    await run;
+    expect(held.get("c")?.holder).toBe("another");
+  });
+
+  it("tells an outage before the work begins", async () => {
+    const { leases, state } = createFakeLeases();
+    state.isAway = true;
+    const queue = createLeasedQueue({ leases, log, ttlMs });
+    const work = vi.fn<() => Promise<void>>();
+    await expect(queue.run("c", work)).rejects.toMatchObject({ code: "store-unavailable" });
+    expect(work).not.toHaveBeenCalled();
+  });
+});
