@@ -57,32 +57,37 @@ export async function streamAnswer(
     await Promise.allSettled([firstEvent, events.return?.()]);
     throw error;
   }
-  for (let step = await firstEvent; step.done !== true; step = await events.next()) {
-    const event: ChatEvent = step.value;
-    switch (event.kind) {
-      case "text":
-        if (soFar.text === "") options.onFirstText();
-        soFar.text += event.text;
-        reply.write(lead + soFar.text);
-        break;
-      case "reasoning":
-        if (soFar.text === "") reply.status("Thinking it through");
-        break;
-      case "notice":
-        soFar.notices.push(event.text);
-        break;
-      case "image": {
-        const { bytes, mediaType } = event.image;
-        const name = imageFileName(soFar.images.length + 1, mediaType);
-        const altText = options.altText.slice(0, 1000);
-        const blob = await options.conversations.putBlob(options.conversationId, bytes, mediaType);
-        await reply.attach({ name, mediaType, bytes, altText });
-        soFar.images.push({ kind: "image", blob, name, altText });
-        break;
+  try {
+    for (let step = await firstEvent; step.done !== true; step = await events.next()) {
+      const event: ChatEvent = step.value;
+      switch (event.kind) {
+        case "text":
+          if (soFar.text === "") options.onFirstText();
+          soFar.text += event.text;
+          reply.write(lead + soFar.text);
+          break;
+        case "reasoning":
+          if (soFar.text === "") reply.status("Thinking it through");
+          break;
+        case "notice":
+          soFar.notices.push(event.text);
+          break;
+        case "image": {
+          const { bytes, mediaType } = event.image;
+          const name = imageFileName(soFar.images.length + 1, mediaType);
+          const altText = options.altText.slice(0, 1000);
+          const blob = await options.conversations.putBlob(options.conversationId, bytes, mediaType);
+          await reply.attach({ name, mediaType, bytes, altText });
+          soFar.images.push({ kind: "image", blob, name, altText });
+          break;
+        }
+        case "finish":
+          return event;
       }
-      case "finish":
-        return event;
     }
+    throw new Error("the gateway port ended an answer without finish");
+  } finally {
+    // Left before its end, the stream would keep its connection and timers.
+    await events.return?.();
   }
-  throw new Error("the gateway port ended an answer without finish");
 }
