@@ -1,5 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
@@ -128,5 +130,59 @@ describe("transcription", () => {
       { code: "gateway-bad-request" },
     );
     expect(gateway.requests).toHaveLength(0);
+  });
+
+  it("sends a large file whole to a server that reads slowly, and again when it must", async () => {
+    const directory = await mkdtemp(join(tmpdir(), "parley-"));
+    let attempts = 0;
+    const received: Buffer[] = [];
+    const answer = async (request: IncomingMessage, response: ServerResponse) => {
+      for await (const piece of request) {
+        received.push(piece as Buffer);
+        // Lets the sender run into a full socket again and again.
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+      attempts++;
+      response.statusCode = attempts === 1 ? 500 : 200;
+      response.end('{"text":"hello"}');
+    };
+    const server = createServer((request, response) => void answer(request, response));
+    try {
+      const content = randomBytes(6_000_001);
+      await writeFile(join(directory, "a.ogg"), content);
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+      const client = createTestClient(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+      open.push(client);
+      const { bytes: _, ...rest } = listen;
+      const source = await fileSource(join(directory, "a.ogg"));
+      expect((await client.transcribe({ ...rest, source }, never())).text).toBe("hello");
+      const all = Buffer.concat(received);
+      const first = all.indexOf(content);
+      expect(first).toBeGreaterThan(0);
+      expect(all.indexOf(content, first + content.length)).toBeGreaterThan(first);
+      expect(attempts).toBe(2);
+    } finally {
+      await new Promise((resolve) => server.close(resolve));
+      await rm(directory, { recursive: true });
+    }
+  });
+
+  it("tells of a refusal that comes before the audio was read", async () => {
+    const server = createServer((_, response) => {
+      response.writeHead(413, { connection: "close" });
+      response.end('{"error":{"message":"too large"}}');
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const client = createTestClient(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    open.push(client, {
+      close: () => {
+        server.closeAllConnections();
+        return new Promise((resolve) => server.close(() => resolve()));
+      },
+    });
+    const large = { ...listen, bytes: new Uint8Array(30_000_000) };
+    const failure = await failureOf(client.transcribe(large, never()));
+    // The connection may break under the upload before the answer is read; either way it is told, and soon.
+    expect(failure).toMatchObject({ code: expect.stringMatching(/^gateway-(?:bad-request|unreachable)$/) });
   });
 });
