@@ -1,4 +1,4 @@
-import { isParleyError } from "../../assistant/errors.ts";
+import { isParleyError, ParleyError } from "../../assistant/errors.ts";
 import type { Log, Reply, ReplyHooks } from "../../assistant/types.ts";
 import { splitMarkdown } from "../split-markdown.ts";
 import type { MessageContent } from "../edit-target.ts";
@@ -26,8 +26,11 @@ export interface PrivateReplyOptions {
 export function createPrivateReply({ api, address, hooks, log }: PrivateReplyOptions): Reply {
   let text = "";
   let filesSent = false;
+  let isOver = false;
+  const abandoned = new AbortController();
 
   async function tell(content: SlackContent): Promise<void> {
+    abandoned.signal.throwIfAborted();
     try {
       if (address.responseUrl === undefined) return await writeToPerson(content);
       await api.respond(address.responseUrl, content);
@@ -40,6 +43,7 @@ export function createPrivateReply({ api, address, hooks, log }: PrivateReplyOpt
 
   /** A user id in place of a channel means their direct messages with the bot. */
   async function writeToPerson(content: SlackContent): Promise<void> {
+    abandoned.signal.throwIfAborted();
     await api.post(address.user, undefined, content);
   }
 
@@ -50,6 +54,18 @@ export function createPrivateReply({ api, address, hooks, log }: PrivateReplyOpt
       const isLast = index === pieces.length - 1;
       const content = toSlackContent(isLast ? { ...last, text: piece } : { state: last.state, text: piece });
       await (index < maxPosts - 1 || (isLast && index < maxPosts) ? tell(content) : writeToPerson(content));
+    }
+  }
+
+  async function end(last: Omit<MessageContent, "text">): Promise<void> {
+    if (isOver) return;
+    isOver = true;
+    try {
+      await show(last);
+    } catch (error) {
+      // Whoever asked may still say that it failed.
+      isOver = false;
+      throw error;
     }
   }
 
@@ -69,9 +85,10 @@ export function createPrivateReply({ api, address, hooks, log }: PrivateReplyOpt
     },
     status() {},
     write(whole) {
-      text = whole;
+      if (!isOver) text = whole;
     },
     async attach(file) {
+      if (isOver) return;
       const { channel, ts } = await api.post(
         address.user,
         undefined,
@@ -80,13 +97,16 @@ export function createPrivateReply({ api, address, hooks, log }: PrivateReplyOpt
       await api.upload(channel, ts, [file]);
       filesSent = true;
     },
-    finish: (ending) => show({ state: "finished", notices: notices(ending?.notices) }),
+    finish: (ending) => end({ state: "finished", notices: notices(ending?.notices) }),
     fail: (failure) =>
-      show({
+      end({
         state: "failed",
         failure: failure.text,
         notices: notices(failure.notices),
         ...(failure.retryKey === undefined ? {} : { retryKey: failure.retryKey }),
       }),
+    abandon() {
+      isOver = true;
+    },
   };
 }

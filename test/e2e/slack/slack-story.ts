@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { inspect } from "node:util";
 import ask from "../../../commands/ask.ts";
 import chat from "../../../commands/chat.ts";
 import imagine from "../../../commands/imagine.ts";
@@ -156,7 +157,7 @@ function createMemoryLog(lines: string[]): Log {
   const write = (level: string) => (fields: Readonly<Record<string, unknown>>, message: string) => {
     const shown = Object.entries(fields).map(([name, value]) => [
       name,
-      value instanceof Error ? `${value.message} ${String(value.cause ?? "")}` : value,
+      value instanceof Error ? inspect(value) : value,
     ]);
     lines.push(`${level} ${message} ${JSON.stringify(Object.fromEntries(shown))}`);
   };

@@ -75,6 +75,11 @@ export interface PersonOptions {
   readonly responseUrls: Map<string, ResponseUrl>;
 }
 
+/** What a person types, as it goes over the wire. */
+function toMarkup(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}
+
 const eventNames = {
   channel: "message.channels",
   group: "message.groups",
@@ -159,10 +164,7 @@ export function createPerson(name: string, { context, installation, responseUrls
     directMessages,
     sends(sent) {
       const channel = channelOf(sent.channel);
-      const typed = (sent.text ?? "")
-        .replaceAll("&", "&amp;")
-        .replaceAll("<", "&lt;")
-        .replaceAll(">", "&gt;");
+      const typed = toMarkup(sent.text ?? "");
       const mention = sent.mentionBot === true ? `<@${workspace.botUserId}> ` : "";
       const text = mention + (sent.markup ?? typed);
       const files = (sent.files ?? []).map(upload);
@@ -213,7 +215,7 @@ export function createPerson(name: string, { context, installation, responseUrls
         user_id: user.id,
         user_name: name.toLowerCase(),
         command,
-        text,
+        text: toMarkup(text),
         api_app_id: workspace.appId,
         is_enterprise_install: "false",
         response_url: makeResponseUrl(channel.id),

@@ -30,7 +30,7 @@ describe("slash commands", () => {
     const { ana, channel } = setUp();
     const result = await ana.usesCommand(
       "/imagine",
-      'a fox &amp; a hare size:1024x1024 count:2 model:"x/y z"',
+      'a fox & a <hare> size:1024x1024 count:2 model:"x/y z"',
       {
         channel: channel.id,
       },
@@ -39,7 +39,7 @@ describe("slash commands", () => {
     expect(calls()).toMatchObject([
       {
         name: "imagine",
-        options: { prompt: "a fox & a hare", size: "1024x1024", count: "2", model: "x/y z" },
+        options: { prompt: "a fox & a <hare>", size: "1024x1024", count: "2", model: "x/y z" },
         author: { name: "Ana" },
         isPrivate: false,
         inConversation: false,
