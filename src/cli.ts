@@ -6,6 +6,7 @@ import { createCommandSet, type Command } from "./assistant/commands.ts";
 import { isParleyError, ParleyError } from "./assistant/errors.ts";
 import type { Log } from "./assistant/types.ts";
 import { openConfiguredStore } from "./compose-store.ts";
+import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
 import { parseConfig, type Config } from "./config.ts";
 import { createLog } from "./operations/log.ts";
 
@@ -27,12 +28,14 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
     // Variables that are set already win over the file.
     if (existsSync(".env")) loadEnvFile(".env");
     const config = parseConfig(environment);
-    const log = createLog({ level: config.LOG_LEVEL, secrets: secretsOf(config), write: writeError });
+    const gatewayConfig = await loadGatewayConfig(config, environment);
+    const secrets = [...secretsOf(config), ...upstreamKeysOf(gatewayConfig)];
+    const log = createLog({ level: config.LOG_LEVEL, secrets, write: writeError });
     switch (args[0]) {
       case undefined:
-        return await serveBot(config, log);
+        return await serveBot(config, gatewayConfig, log);
       case "gateway":
-        return await serveGateway(config, log);
+        return await serveGateway(config, gatewayConfig, log);
       case "slack-manifest": {
         const { createManifest } = await import("./platforms/slack/manifest.ts");
         const commands = await loadCommands();
@@ -70,6 +73,15 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
   }
 }
 
+async function loadGatewayConfig(
+  config: Config,
+  environment: NodeJS.ProcessEnv,
+): Promise<GatewayConfig | undefined> {
+  if (config.GATEWAY_CONFIG === undefined) return undefined;
+  const { readGatewayConfig } = await import("./compose-gateway.ts");
+  return await readGatewayConfig(config.GATEWAY_CONFIG, environment);
+}
+
 /** Every file of `commands/`, each with a command as its default export. */
 async function loadCommands(): Promise<ReadonlyMap<string, Command>> {
   const folder = join(import.meta.dirname, "..", "commands");
@@ -96,9 +108,9 @@ async function loadCommands(): Promise<ReadonlyMap<string, Command>> {
   return createCommandSet(commands);
 }
 
-async function serveBot(config: Config, log: Log): Promise<number> {
+async function serveBot(config: Config, gatewayConfig: GatewayConfig | undefined, log: Log): Promise<number> {
   const [{ startParley }, commands] = await Promise.all([import("./compose.ts"), loadCommands()]);
-  const parley = await startParley(config, { commands, log });
+  const parley = await startParley(config, { commands, log, gatewayConfig });
   writeOut(`Parley\n${parley.lines.map((line) => `  ${line}\n`).join("")}`);
   const signal = waitForSignal();
   try {
@@ -117,13 +129,17 @@ async function serveBot(config: Config, log: Log): Promise<number> {
   return 0;
 }
 
-async function serveGateway(config: Config, log: Log): Promise<number> {
+async function serveGateway(
+  config: Config,
+  gatewayConfig: GatewayConfig | undefined,
+  log: Log,
+): Promise<number> {
   const { createConfiguredGateway } = await import("./compose-gateway.ts");
   const apiKeys = config.GATEWAY_API_KEY === undefined ? [] : [config.GATEWAY_API_KEY];
   const gateway = await createConfiguredGateway(
-    config,
     { host: config.GATEWAY_HOST, port: config.GATEWAY_PORT, apiKeys },
     log,
+    gatewayConfig,
   );
   const { url } = await gateway.listen();
   writeOut(
@@ -183,6 +199,10 @@ function secretsOf(config: Config): string[] {
     config.PAGE_PASSWORD,
     ...config.STORE_ENCRYPTION_KEYS,
   ].filter((secret) => secret !== undefined);
+}
+
+function upstreamKeysOf(gatewayConfig: GatewayConfig | undefined): string[] {
+  return Object.values(gatewayConfig?.upstreams ?? {}).flatMap(({ apiKey }) => apiKey ?? []);
 }
 
 function writeOut(text: string): void {

@@ -5,6 +5,7 @@ import type { ModelSettings } from "./assistant/model-choice.ts";
 import type { Gateway, Log } from "./assistant/types.ts";
 import type { Config } from "./config.ts";
 import type { EmbeddedGateway } from "./embedded-gateway/embedded-gateway.ts";
+import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
 import { createGatewayClient } from "./gateway/client.ts";
 import { createDownloader } from "./media/guarded-download.ts";
 
@@ -20,8 +21,12 @@ export interface OpenedGateway {
 }
 
 /** The gateway that the settings name, or the embedded one on a free loopback port with a key of its own. */
-export async function openGateway(config: Config, log: Log): Promise<OpenedGateway> {
-  const embedded = config.isGatewayEmbedded ? await startEmbedded(config, log) : undefined;
+export async function openGateway(
+  config: Config,
+  log: Log,
+  gatewayConfig: GatewayConfig | undefined,
+): Promise<OpenedGateway> {
+  const embedded = config.isGatewayEmbedded ? await startEmbedded(log, gatewayConfig) : undefined;
   const baseUrl = embedded?.url ?? config.GATEWAY_BASE_URL;
   if (baseUrl === undefined) throw new ParleyError("config", "GATEWAY_BASE_URL is not set");
   const apiKey = embedded?.apiKey ?? config.GATEWAY_API_KEY;
@@ -73,33 +78,47 @@ export async function openGateway(config: Config, log: Log): Promise<OpenedGatew
 
 /** The embedded gateway on its own, for `npm run gateway`. */
 export async function createConfiguredGateway(
-  config: Config,
   where: { readonly host: string; readonly port: number; readonly apiKeys: readonly string[] },
   log: Log,
+  gatewayConfig: GatewayConfig | undefined,
 ): Promise<EmbeddedGateway> {
   const { createEmbeddedGateway } = await import("./embedded-gateway/embedded-gateway.ts");
-  return createEmbeddedGateway({ ...where, log: log.child({ part: "embedded-gateway" }) });
+  return createEmbeddedGateway({
+    ...where,
+    log: log.child({ part: "embedded-gateway" }),
+    ...(gatewayConfig === undefined ? {} : { config: gatewayConfig }),
+  });
 }
 
 async function startEmbedded(
-  config: Config,
   log: Log,
+  gatewayConfig: GatewayConfig | undefined,
 ): Promise<{ url: string; apiKey: string; gateway: EmbeddedGateway }> {
   const apiKey = randomBytes(24).toString("base64url");
   const gateway = await createConfiguredGateway(
-    config,
     { host: "127.0.0.1", port: 0, apiKeys: [apiKey] },
     log,
+    gatewayConfig,
   );
   const { url } = await gateway.listen();
   return { url, apiKey, gateway };
 }
 
-/** Reads the embedded gateway's configuration file, where one is named. */
-export async function readGatewayConfig(file: string): Promise<string> {
+/**
+ * The embedded gateway's settings, out of the file that GATEWAY_CONFIG names. Keys of upstreams come from the
+ * environment.
+ * @throws ParleyError `config`
+ */
+export async function readGatewayConfig(
+  file: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): Promise<GatewayConfig> {
+  const { parseGatewayConfig } = await import("./embedded-gateway/gateway-config.ts");
+  let text: string;
   try {
-    return await readFile(file, "utf8");
+    text = await readFile(file, "utf8");
   } catch (error) {
     throw new ParleyError("config", `GATEWAY_CONFIG names ${file}, which cannot be read`, { cause: error });
   }
+  return parseGatewayConfig(text, environment);
 }

@@ -5,6 +5,7 @@ import type { Gateway, Log, Platform } from "./assistant/types.ts";
 import type { Config } from "./config.ts";
 import type { Store } from "./conversations/open-store.ts";
 import { openConfiguredStore } from "./compose-store.ts";
+import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
 import { openGateway, type OpenedGateway } from "./compose-gateway.ts";
 import { createHeld } from "./operations/held.ts";
 import { keepConnected } from "./operations/keep-connected.ts";
@@ -30,19 +31,24 @@ export interface Parley {
 export interface ComposeOptions {
   readonly commands: ReadonlyMap<string, Command>;
   readonly log: Log;
+  /** Of the embedded gateway; without it, the sandbox alone. */
+  readonly gatewayConfig?: GatewayConfig | undefined;
 }
 
 /**
  * Puts the house together from settings and starts it.
  * @throws ParleyError `config`, `platform-unauthorized` (a token is wrong), `store-…` (the store cannot be opened)
  */
-export async function startParley(config: Config, { commands, log }: ComposeOptions): Promise<Parley> {
+export async function startParley(
+  config: Config,
+  { commands, log, gatewayConfig }: ComposeOptions,
+): Promise<Parley> {
   const held = createHeld(log);
   try {
     // Everything slow goes on side by side: the store's first fsync, the gateway's socket, the SDKs' modules.
     const [store, gateway, platforms] = await Promise.all([
       held.keep("store", openConfiguredStore(config, log, {}), (opened) => opened.close()),
-      held.keep("gateway", openGateway(config, log), (opened) => opened.close()),
+      held.keep("gateway", openGateway(config, log, gatewayConfig), (opened) => opened.close()),
       createPlatforms(config, commands, log),
     ]);
     const metrics = createMetrics();

@@ -139,6 +139,41 @@ describe("the other commands", () => {
     expect(await parley.stop()).toBe(0);
   });
 
+  it("gateway reads its configuration, whose upstream answers under its prefix", async () => {
+    const upstream = await start({
+      args: ["gateway"],
+      settings: { GATEWAY_PORT: "0", GATEWAY_API_KEY: "upstream-key-1" },
+    });
+    const [, upstreamUrl] = await upstream.says(/GATEWAY_BASE_URL=(\S+)/);
+    const file = join(upstream.folder, "gateway.jsonc");
+    await writeFile(
+      file,
+      JSON.stringify({
+        sandbox: false,
+        upstreams: { local: { baseUrl: `${upstreamUrl}/v1`, apiKeyEnv: "LOCAL_KEY" } },
+      }),
+    );
+    const settings = { GATEWAY_PORT: "0", GATEWAY_CONFIG: file };
+    const keyless = await start({ args: ["--check-config"], settings });
+    expect(await keyless.ended).toBe(1);
+    expect(keyless.output()).toContain("LOCAL_KEY is not set");
+
+    const gateway = await start({
+      args: ["gateway"],
+      settings: { ...settings, LOCAL_KEY: "upstream-key-1" },
+    });
+    const [, url] = await gateway.says(/GATEWAY_BASE_URL=(\S+)/);
+    const models = (await (await fetch(`${url}/v1/models`)).json()) as { data: { id: string }[] };
+    expect(models.data.map(({ id }) => id)).toContain("local/sandbox/chat");
+    const answer = await fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ model: "local/sandbox/chat", messages: [{ role: "user", content: "hello" }] }),
+    });
+    expect(await answer.json()).toMatchObject({ model: "local/sandbox/chat", object: "chat.completion" });
+    expect(gateway.output() + upstream.output()).not.toContain("upstream-key-1");
+  });
+
   it("slack-manifest prints a manifest with every command", async () => {
     const parley = await start({ args: ["slack-manifest"], settings: { SLACK_COMMAND_PREFIX: "p-" } });
     expect(await parley.ended).toBe(0);
