@@ -46,6 +46,7 @@ export function createWebReply(options: {
   let hasText = false;
   let lastTold = 0;
   let timer: NodeJS.Timeout | undefined;
+  let isAbandoned = false;
 
   function item(): ItemView {
     return (
@@ -69,6 +70,7 @@ export function createWebReply(options: {
   }
 
   async function end(last: ItemView): Promise<void> {
+    if (isAbandoned) return;
     clearTimeout(timer);
     const { status: _status, ...rest } = last;
     feed.put(rest);
@@ -77,15 +79,18 @@ export function createWebReply(options: {
 
   return {
     async show() {
+      if (isAbandoned) return;
       text = "";
       const { failure: _failure, retryKey: _retryKey, status: _status, ...rest } = item();
       feed.put({ ...rest, state: "waiting", text: "", files: [], notices: [] });
       await options.hooks.saveAddress({ ...address });
     },
     status(words) {
+      if (isAbandoned) return;
       feed.put({ ...item(), status: words });
     },
     write(whole) {
+      if (isAbandoned) return;
       text = whole.replace(heardLead, "");
       if (feed.get(id) === undefined) feed.put(item());
       if (!hasText) {
@@ -97,6 +102,7 @@ export function createWebReply(options: {
       timer ??= setTimeout(tell, Math.max(0, lastTold + minTellMs - Date.now()));
     },
     attach(file) {
+      if (isAbandoned) return Promise.resolve();
       const hash = createHash("sha256").update(file.bytes).digest("hex");
       feed.hold(hash, { bytes: file.bytes });
       const url = blobUrl(address.conversationId, hash, file.name);
@@ -121,6 +127,10 @@ export function createWebReply(options: {
         failure: failure.text,
         ...(failure.retryKey === undefined ? {} : { retryKey: failure.retryKey }),
       });
+    },
+    abandon() {
+      isAbandoned = true;
+      clearTimeout(timer);
     },
   };
 }

@@ -78,12 +78,14 @@ describe.skipIf(!has("chromium"))("the page for everyone", () => {
     expect(await navigation.isVisible()).toBe(false);
     await page.getByRole("button", { name: "Conversations" }).press("Enter");
     await navigation.waitFor();
-    expect(await page.evaluate("document.activeElement.getAttribute('aria-label')")).toBe("Close the list");
+    const focused = () => page.evaluate("document.activeElement.getAttribute('aria-label')");
+    await expect.poll(focused).toBe("Close the list");
     expect(await complaints(page)).toEqual([]);
     await page.keyboard.press("Escape");
     await navigation.waitFor({ state: "hidden" });
-    expect(await page.evaluate("document.activeElement.getAttribute('aria-label')")).toBe("Conversations");
+    await expect.poll(focused).toBe("Conversations");
     await page.getByRole("button", { name: "Conversations" }).press("Enter");
+    await expect.poll(focused).toBe("Close the list");
     await navigation.getByRole("button", { name: "New chat" }).press("Enter");
     await navigation.waitFor({ state: "hidden" });
     await page.getByRole("heading", { name: "What shall we talk about?" }).waitFor();

@@ -80,6 +80,30 @@ describe.skipIf(!has("chromium"))("the local page, with nothing set", () => {
     await page.context().close();
   });
 
+  it("transcribes a file that is attached to the command", async () => {
+    const { page } = await story.open();
+    await page.getByTestId("picker").setInputFiles(fixturePath("voice.m4a"));
+    await page.getByText("voice.m4a").waitFor();
+    expect(await say(page, "/transcribe language:en")).toMatch(/AAC/);
+    await page.reload();
+    expect(await answerAfter(page, 0)).toMatch(/AAC/);
+    await page.context().close();
+  });
+
+  it("says what it could not read, and goes on", async () => {
+    const { page } = await story.open();
+    await page.getByTestId("picker").setInputFiles(fixturePath("empty.bin"));
+    await page.getByRole("alert").getByText("empty.bin is empty.").waitFor();
+    await page
+      .getByTestId("picker")
+      .setInputFiles([fixturePath("video.mp4"), fixturePath("jpeg-named.heic")]);
+    await page.getByText("jpeg-named.heic").waitFor();
+    const answer = await say(page, "What are these?");
+    expect(answer).toMatch(/JPEG/);
+    expect(answer).toContain("Not read: video.mp4");
+    await page.context().close();
+  });
+
   it("records a voice note with the microphone, or throws it away", async () => {
     const { page, problems } = await story.open();
     await page.getByRole("button", { name: "Record a voice note" }).click();

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { loadConversations, loadState, logOut, retryAnswer, sendMessage, stopAnswer } from "./api.js";
 import { Composer } from "./composer.js";
 import { html, makeId } from "./dom.js";
@@ -140,7 +140,7 @@ export function App({ initial }) {
   };
 
   // Only now that the page behind the drawer is no longer inert can its button take the focus.
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!isDrawerOpen && hasClosedDrawer.current) menuButton.current?.focus();
     hasClosedDrawer.current = false;
   }, [isDrawerOpen]);

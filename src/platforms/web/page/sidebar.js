@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { classes, html } from "./dom.js";
 import { Icon } from "./icons.js";
 
@@ -16,7 +16,7 @@ import { Icon } from "./icons.js";
 export function Sidebar({ conversations, currentId, isOpen, isDrawer, onClose, onNew, onOpen, onLogOut }) {
   const isHidden = isDrawer && !isOpen;
   const closeButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (isOpen) closeButton.current?.focus();
   }, [isOpen]);
   /** @param {KeyboardEvent} event */

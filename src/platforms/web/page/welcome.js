@@ -10,8 +10,8 @@ function ideas(commands) {
   return [
     has("imagine") && {
       title: "Draw something",
-      words: "/imagine a lighthouse at dusk",
-      text: "/imagine a lighthouse at dusk",
+      words: "/imagine a sailing boat at dusk",
+      text: "/imagine a sailing boat at dusk",
     },
     {
       title: "Describe a picture",
@@ -59,9 +59,9 @@ export function Banner({ banner }) {
   return html`<aside class="banner" aria-label="Sandbox">
     <p>
       <strong>Sandbox: no model is connected.</strong>
-      ${" Answers are samples. To connect one, set "}
+      ${" To connect one, set "}
       <code>GATEWAY_BASE_URL</code>${" and "}<code>GATEWAY_API_KEY</code>${" in "}<code>.env</code>
-      ${" and start Parley again."}
+      ${" and restart."}
     </p>
   </aside>`;
 }
