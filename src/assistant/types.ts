@@ -110,8 +110,8 @@ export interface ReplyFailure {
 }
 
 /**
- * What a person sees grow: `show`, any number of `write`/`status`/`attach`, then exactly one of `finish` or
- * `fail`. Text is standard Markdown from an untrusted model: the platform makes it harmless (no pings, no
+ * What a person sees grow: `show`, any number of `write`/`status`/`attach`, then exactly one of `finish`,
+ * `fail` or `abandon`. Text is standard Markdown from an untrusted model: the platform makes it harmless (no pings, no
  * previews), splits it, and paces its edits.
  */
 export interface Reply {
@@ -127,6 +127,11 @@ export interface Reply {
   finish(ending?: ReplyEnding): Promise<void>;
   /** Keeps the text so far and says why there is no more. Resolves when visible. */
   fail(failure: ReplyFailure): Promise<void>;
+  /**
+   * Shows nothing more from now on and waits for nothing: another process, or this one later, goes on with it from
+   * its address. A `show`, `finish` or `fail` under way may reject. Contract: must not throw.
+   */
+  abandon(): void;
 }
 
 export interface ReplyHooks {

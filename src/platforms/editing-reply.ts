@@ -4,6 +4,7 @@ import type { EditTarget, MessageContent } from "./edit-target.ts";
 import { createFileQueue } from "./file-queue.ts";
 import { planEnding, planEndingWithoutFile, planGrowing, type Ending } from "./message-plan.ts";
 import { delay, mayPass, persistently } from "./persistently.ts";
+import { createSleepWatch } from "./sleep-watch.ts";
 
 export interface EditingReplyOptions {
   readonly target: EditTarget;
@@ -24,6 +25,8 @@ const maxFailures = 3;
 const maxIntervalMs = 10_000;
 /** How long the end of a reply is tried for. */
 const endingMs = 120_000;
+/** How long a process that was paused edits nothing. */
+const afterSleepMs = 1000;
 
 interface Shown {
   readonly ref: Json;
@@ -34,14 +37,15 @@ interface Shown {
 /**
  * A reply in messages that are posted once and edited. The first text is shown at once, later text at least
  * `minEditIntervalMs` apart, never the same twice and never two calls at a time; the latest text wins. Failed
- * edits slow it down and at last leave only the end, which is tried for two minutes.
+ * edits slow it down and at last leave only the end, which is tried for two minutes. After the process itself has
+ * been asleep, growing waits a moment: another process may have taken the reply over.
  */
 export function createEditingReply(options: EditingReplyOptions): Reply {
   const { target, log } = options;
   const messages: Shown[] = (options.savedRefs ?? []).map((ref) => ({ ref, content: undefined }));
   let text = "";
   let status = options.placeholder;
-  let state: "open" | "ending" | "ended" = "open";
+  let state: "open" | "ending" | "ended" | "abandoned" = "open";
   let isChanged = false;
   let hasTriedText = false;
   let areRefsSaved = true;
@@ -51,13 +55,15 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   /** Nothing is sent before: the platform asked for it. */
   let pauseUntil = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
+  const abandoned = new AbortController();
+  const sleep = createSleepWatch();
   /** The one thing under way; never rejects. */
   let running: Promise<void> | undefined;
 
   const files = createFileQueue(async (batch) => {
     // Below the placeholder, not above it.
     await idle();
-    await persistently(() => target.upload(batch), performance.now() + endingMs);
+    await persistently(() => target.upload(batch), performance.now() + endingMs, abandoned.signal);
   });
 
   async function idle(): Promise<void> {
@@ -83,6 +89,8 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   function grow(): void {
     if (!isChanged || state !== "open" || running !== undefined || failures >= maxFailures) return;
     clearTimeout(timer);
+    // Whoever was paused finds out within a moment what it has lost meanwhile, and abandons the reply.
+    if (sleep.hasSlept()) pauseUntil = Math.max(pauseUntil, performance.now() + afterSleepMs);
     // People wait for the first words; a status that was just shown does not hold them up.
     const isFirstText = text !== "" && !hasTriedText;
     const pacedAt = isFirstText ? Number.NEGATIVE_INFINITY : lastCallAt + intervalMs;
@@ -116,6 +124,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
 
   /** Makes a message show its content, unless it does. */
   async function put(index: number, content: MessageContent): Promise<void> {
+    abandoned.signal.throwIfAborted();
     const wanted = JSON.stringify(content);
     const message = messages[index];
     if (message?.content === wanted) return;
@@ -151,16 +160,17 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   /** Like {@link put}, until it works; a message that cannot be edited any more is posted anew. */
   async function putForSure(index: number, content: MessageContent, deadline: number): Promise<void> {
     try {
-      await persistently(() => put(index, content), deadline);
+      await persistently(() => put(index, content), deadline, abandoned.signal);
     } catch (error) {
       const isRefused = isParleyError(error, "platform-rejected") && !mayPass(error);
       if (!isRefused || messages[index] === undefined) throw error;
       log.info({ err: error }, "a message of a reply cannot be edited any more; it is posted anew");
-      await persistently(() => post(index, content), deadline);
+      await persistently(() => post(index, content), deadline, abandoned.signal);
     }
   }
 
   async function end(ending: Ending): Promise<void> {
+    abandoned.signal.throwIfAborted();
     if (state !== "open") {
       log.warn({ state: ending.state }, "a reply ends once; what came second is not shown");
       return;
@@ -171,7 +181,9 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       await files.idle();
       await alone(() => showEnding(ending));
       state = "ended";
+      sleep.stop();
     } catch (error) {
+      abandoned.signal.throwIfAborted();
       // Whoever asked may still say that it failed.
       state = "open";
       failures = maxFailures;
@@ -182,14 +194,15 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   async function showEnding(ending: Ending): Promise<void> {
     const deadline = performance.now() + endingMs;
     const pauseMs = Math.min(pauseUntil - performance.now(), endingMs);
-    if (pauseMs > 0) await delay(pauseMs);
+    if (pauseMs > 0) await delay(pauseMs, abandoned.signal);
+    abandoned.signal.throwIfAborted();
     const plan = planEnding(text, ending, target);
     if (text === "" && isBare(ending) && messages.length === 0 && files.count() > 0) return;
     await putAll(plan.contents, deadline);
     if (plan.file !== undefined) {
       const { file } = plan;
       try {
-        await persistently(() => target.upload([file]), deadline);
+        await persistently(() => target.upload([file]), deadline, abandoned.signal);
       } catch (error) {
         log.warn({ err: error }, "an answer could not be uploaded; it is shown in messages");
         await putAll(planEndingWithoutFile(text, ending, target).contents, performance.now() + endingMs);
@@ -198,9 +211,11 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   }
 
   async function putAll(contents: readonly MessageContent[], deadline: number): Promise<void> {
+    abandoned.signal.throwIfAborted();
     for (const [index, content] of contents.entries()) await putForSure(index, content, deadline);
     // An earlier process had more to say, or the cuts have moved: nothing old is left standing.
     for (let index = contents.length; index < messages.length; index += 1) {
+      abandoned.signal.throwIfAborted();
       try {
         await put(index, { text: "…", state: "finished" });
       } catch (error) {
@@ -237,6 +252,13 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     attach: (file) => files.add(file),
     finish: (ending = {}) => end({ state: "finished", ...ending }),
     fail: ({ text: failure, ...rest }) => end({ state: "failed", failure, ...rest }),
+    abandon() {
+      if (state === "ended") return;
+      state = "abandoned";
+      clearTimeout(timer);
+      sleep.stop();
+      abandoned.abort(new ParleyError("stopping", "the reply is left to whoever goes on with it"));
+    },
   };
 }
 

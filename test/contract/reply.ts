@@ -170,6 +170,32 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       expect(text).not.toContain("words of the first try");
     });
 
+    it("shows nothing more once it is abandoned, and is taken up again in the same place", async () => {
+      const before = open();
+      await before.show();
+      before.write("words of the first try");
+      if (subject.grows) {
+        await eventually(async () => expect(await textSeen()).toContain("words of the first try"));
+      }
+      before.abandon();
+      const seen = await subject.seen();
+      before.write("words that nobody may see");
+      before.status("words that nobody may see");
+      await Promise.allSettled([
+        before.finish({ notices: ["words that nobody may see"] }),
+        before.fail({ text: "words that nobody may see" }),
+      ]);
+      expect(await subject.seen()).toEqual(seen);
+      const after = open(saved);
+      await after.show();
+      after.write("words of the second try");
+      await after.finish();
+      const text = await textSeen();
+      expect(text).toContain("words of the second try");
+      expect(text).not.toContain("words of the first try");
+      expect(text).not.toContain("nobody may see");
+    });
+
     it("ends once and ignores what comes after", async () => {
       const reply = open();
       await reply.show();

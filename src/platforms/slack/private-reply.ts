@@ -1,4 +1,4 @@
-import { isParleyError, ParleyError } from "../../assistant/errors.ts";
+import { isParleyError } from "../../assistant/errors.ts";
 import type { Log, Reply, ReplyHooks } from "../../assistant/types.ts";
 import { splitMarkdown } from "../split-markdown.ts";
 import type { MessageContent } from "../edit-target.ts";
@@ -107,6 +107,7 @@ export function createPrivateReply({ api, address, hooks, log }: PrivateReplyOpt
       }),
     abandon() {
       isOver = true;
+      abandoned.abort(new ParleyError("stopping", "the reply is left to whoever goes on with it"));
     },
   };
 }

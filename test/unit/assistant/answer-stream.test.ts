@@ -23,6 +23,7 @@ async function answerWith(events: readonly ChatEvent[], write: () => void): Prom
         attach: () => Promise.resolve(),
         finish: () => Promise.resolve(),
         fail: () => Promise.resolve(),
+        abandon() {},
       },
       shown: Promise.resolve(),
       lead: "",

@@ -48,7 +48,7 @@ export interface SeenReply {
   readonly statuses: string[];
   readonly files: ReplyFile[];
   notices: readonly string[];
-  state: "open" | "finished" | "failed";
+  state: "open" | "finished" | "failed" | "abandoned";
   failure?: ReplyFailure;
 }
 
@@ -125,6 +125,9 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
           reply.notices = failure.notices ?? [];
           reply.state = "failed";
           return Promise.resolve();
+        },
+        abandon: () => {
+          reply.state = "abandoned";
         },
       };
     },
