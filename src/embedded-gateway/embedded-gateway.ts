@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { ParleyError } from "../assistant/errors.ts";
+import { isParleyError, ParleyError } from "../assistant/errors.ts";
 import type { Log } from "../assistant/types.ts";
 import { fullAccess, type Access } from "./access.ts";
 import { ApiError, clip } from "./api-error.ts";
@@ -8,6 +8,8 @@ import { bearerToken, hashKey, isOneOf, unauthorized } from "./authorize.ts";
 import { defaultGatewayConfig, type GatewayConfig } from "./gateway-config.ts";
 import { flushed } from "./event-stream.ts";
 import { createExchange, type Exchange } from "./exchange.ts";
+import { createKeyRing } from "./keys/key-ring.ts";
+import type { KeyValue } from "./keys/key-value.ts";
 import { createOperations } from "./operations.ts";
 import { createPictureShelf, picturePath, type ShelvedPicture } from "./picture-shelf.ts";
 import { createImageDownloader } from "./sandbox/load-image.ts";
@@ -21,6 +23,8 @@ export interface EmbeddedGatewayOptions {
   readonly apiKeys?: readonly string[];
   /** From {@link parseGatewayConfig}. Default: the sandbox alone. */
   readonly config?: GatewayConfig;
+  /** Where keys that were given out are kept, with what they have used. See {@link createKeyRing}. */
+  readonly keyStore?: KeyValue;
   readonly log: Log;
   /** Bytes of a JSON body. Default 32 MiB. */
   readonly maxJsonBytes?: number;
@@ -59,6 +63,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
   const maxUploadBytes = options.maxUploadBytes ?? 25 * 1024 * 1024;
   const times = { pingMs: options.pingMs ?? 10_000, stalledClientMs: options.stalledClientMs ?? 60_000 };
   const keyHashes = (options.apiKeys ?? []).filter((key) => key !== "").map((key) => hashKey(key));
+  const ring = options.keyStore === undefined ? undefined : createKeyRing({ store: options.keyStore, log });
   const shelf = createPictureShelf({ keepMs: 60 * 60 * 1000, maxBytes: 128 * 1024 * 1024 });
   const downloader = createImageDownloader();
   const operations = createOperations({
@@ -81,6 +86,19 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
     "/v1/audio/transcriptions": { method: "POST", handle: operations.transcribe },
   };
 
+  const admit = async (request: IncomingMessage): Promise<Access> => {
+    const token = bearerToken(request.headers.authorization);
+    if (token !== undefined && isOneOf(token, keyHashes)) return fullAccess;
+    const access = token === undefined ? undefined : await ring?.admit(token);
+    if (access !== undefined) return access;
+    if (keyHashes.length > 0 || (await ring?.hasKeys()) === true) throw unauthorized(token !== undefined);
+    // A page of another site could reach loopback under a name of its own.
+    if (isLoopbackName(request.headers.host ?? "")) return fullAccess;
+    throw new ApiError(403, "permission_error", "Without keys only loopback host names are served.", {
+      code: "host_not_allowed",
+    });
+  };
+
   const route = async (exchange: Exchange): Promise<void> => {
     const { request } = exchange;
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
@@ -88,18 +106,11 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
     if (path.startsWith(picturePath) && request.method === "GET")
       return sendPicture(exchange, shelf.get(path));
     if (path === "/healthz" && request.method === "GET") return exchange.sendJson(200, { status: "ok" });
-    if (keyHashes.length > 0) {
-      const token = bearerToken(request.headers.authorization);
-      if (token === undefined || !isOneOf(token, keyHashes)) throw unauthorized(token !== undefined);
-    } else if (!isLoopbackName(request.headers.host ?? "")) {
-      throw new ApiError(403, "permission_error", "Without keys only loopback host names are served.", {
-        code: "host_not_allowed",
-      });
-    }
+    const access = await admit(request);
     const found = Object.hasOwn(routes, path) ? routes[path] : undefined;
     if (found === undefined) throw unknownPath(request);
     if (request.method !== found.method) throw wrongMethod(request, path, found.method);
-    await found.handle(exchange, fullAccess);
+    await found.handle(exchange, access);
   };
 
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -140,7 +151,8 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
 
   return {
     listen: async () => {
-      if (keyHashes.length === 0 && !isLoopbackName(options.host)) {
+      const hasKeys = keyHashes.length > 0 || (await ring?.hasKeys()) === true;
+      if (!hasKeys && !isLoopbackName(options.host)) {
         throw new ParleyError("config", "A gateway on a public address needs a key: set GATEWAY_API_KEY.");
       }
       await new Promise<void>((resolve, reject) => {
@@ -177,6 +189,13 @@ function sendPicture(exchange: Exchange, picture: ShelvedPicture | undefined): v
 
 function toApiError(error: unknown, exchange: Exchange, log: Log): ApiError {
   if (error instanceof ApiError) return error;
+  if (isParleyError(error, "store-unavailable")) {
+    log.error({ requestId: exchange.requestId, error }, "key store failed");
+    return new ApiError(503, "server_error", "Keys cannot be checked at the moment.", {
+      code: "store_unavailable",
+      headers: { "retry-after": "5" },
+    });
+  }
   log.error({ requestId: exchange.requestId, error }, "gateway request failed");
   return new ApiError(500, "server_error", "The gateway failed to answer; its log says why.", {
     code: "internal_error",
@@ -203,7 +222,7 @@ function stopping(): ApiError {
   });
 }
 
-/** Of a bind address or a Host header. A page of another site reaches loopback only under its own name. */
+/** Of a bind address or a Host header. */
 function isLoopbackName(host: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)(:\d+)?$/i.test(host);
 }

@@ -1,4 +1,4 @@
-import type { ChatBody } from "../requests.ts";
+import { textOf, type ChatBody } from "../requests.ts";
 import type { Target } from "../router.ts";
 import { tryTargets } from "./attempts.ts";
 import { maxAnswerBytes, toAnswerHeaders, type Forwarding } from "./forward.ts";
@@ -42,6 +42,7 @@ async function forwardStream(forwarding: Forwarding, body: ChatBody): Promise<vo
           return exchange.openStream(toAnswerHeaders(target, answer.headers));
         },
         wantsUsage: body.stream_options?.include_usage === true,
+        estimatedPromptTokens: estimateTokens(body),
         onUsage: (spent) => forwarding.onSpent(target, spent),
       });
     });
@@ -71,6 +72,11 @@ async function ask(forwarding: Forwarding, target: Target, body: ChatBody): Prom
     requestId: exchange.requestId,
     signal: exchange.signal,
   });
+}
+
+/** A token for four characters; pictures are not counted. */
+function estimateTokens(body: ChatBody): number {
+  return Math.ceil(body.messages.reduce((sum, message) => sum + textOf(message).length, 0) / 4);
 }
 
 function withUsage(body: ChatBody): object {

@@ -14,12 +14,14 @@ export interface PumpOptions {
   open(): EventStream;
   /** Whether the client asked for the usage chunk. */
   readonly wantsUsage: boolean;
+  /** Counted where the upstream does not say. */
+  readonly estimatedPromptTokens: number;
   onUsage(spent: Spent): void;
 }
 
 interface Choice {
   readonly finish_reason?: unknown;
-  delta?: object | null;
+  delta?: { readonly role?: unknown; readonly content?: unknown } | null;
 }
 
 /**
@@ -36,7 +38,8 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
   let hasRole = false;
   let hasFinished = false;
   let isDone = false;
-  let spent: Spent = {};
+  let spent: Spent | undefined;
+  let chars = 0;
   const events: EventSourceMessage[] = [];
   const parser = createParser({ onEvent: (event) => void events.push(event), maxBufferSize: maxAnswerBytes });
 
@@ -64,6 +67,7 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
     if (usage !== undefined) spent = usage;
     // The usage chunk was asked for by us; a client that did not ask may trip over its empty choices.
     if (usage !== undefined && choices.length === 0 && !options.wantsUsage) return undefined;
+    for (const { delta } of choices) chars += typeof delta?.content === "string" ? delta.content.length : 0;
     chunk["model"] = target.publicId;
     return pass(JSON.stringify(chunk));
   };
@@ -95,7 +99,12 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
     stream.end();
   } finally {
     answer.body.destroy();
-    if (stream !== undefined) options.onUsage(spent);
+    // An answer that broke off, or whose client left, has cost something all the same.
+    if (stream !== undefined) {
+      options.onUsage(
+        spent ?? { promptTokens: options.estimatedPromptTokens, completionTokens: Math.ceil(chars / 4) },
+      );
+    }
   }
 }
 

@@ -1,0 +1,109 @@
+import { parseArgs } from "node:util";
+import { ParleyError } from "../../assistant/errors.ts";
+import type { KeyLimits, KeyRing, VirtualKey } from "./key-ring.ts";
+import type { Use } from "./spending.ts";
+
+export const keysUsage = `Keys of the embedded gateway:
+  keys create <name> [--models <id,prefix/*,…>] [--day <USD>] [--month <USD>] [--rpm <requests a minute>]
+  keys list
+  keys revoke <id>
+  keys usage [<id>]`;
+
+/**
+ * Runs one of the commands above (the words after `keys`) and answers what to print. Only `create` ever shows a key.
+ * @throws ParleyError `invalid-option` with the usage in its message
+ */
+export async function runKeysCommand(words: readonly string[], ring: KeyRing): Promise<string> {
+  const { command, subject, limits } = parse(words);
+  switch (command) {
+    case "create": {
+      if (subject === undefined) throw wrong("A key needs a name.");
+      const { key, secret } = await ring.create(subject, limits);
+      return `${describe(key)}\n\nThe key, shown this once:\n${secret}`;
+    }
+    case "list": {
+      const keys = await ring.list();
+      return keys.length === 0 ? "There are no keys." : keys.map((key) => describe(key)).join("\n");
+    }
+    case "revoke": {
+      if (subject === undefined) throw wrong("Say which key, by its id.");
+      if (!(await ring.revoke(subject))) throw wrong(`There is no key ${subject}.`);
+      return `The key ${subject} is revoked.`;
+    }
+    case "usage": {
+      const keys = (await ring.list()).filter(({ id }) => subject === undefined || id === subject);
+      if (keys.length === 0)
+        throw wrong(subject === undefined ? "There are no keys." : `There is no key ${subject}.`);
+      const lines = keys.map(async ({ id, name }) => {
+        const [day, month] = [await ring.use(id, "day"), await ring.use(id, "month")];
+        return `${id}  ${name}\n  today       ${toLine(day)}\n  this month  ${toLine(month)}`;
+      });
+      return (await Promise.all(lines)).join("\n");
+    }
+    default: {
+      throw wrong(command === undefined ? "Say what to do." : `There is no command '${command}'.`);
+    }
+  }
+}
+
+function parse(words: readonly string[]): { command?: string; subject?: string; limits: KeyLimits } {
+  try {
+    const { values, positionals } = parseArgs({
+      args: [...words],
+      allowPositionals: true,
+      options: {
+        models: { type: "string" },
+        day: { type: "string" },
+        month: { type: "string" },
+        rpm: { type: "string" },
+      },
+    });
+    const [command, subject] = positionals;
+    const [day, month, rpm] = [
+      toAmount("day", values.day),
+      toAmount("month", values.month),
+      toAmount("rpm", values.rpm),
+    ];
+    return {
+      ...(command === undefined ? {} : { command }),
+      ...(subject === undefined ? {} : { subject }),
+      limits: {
+        ...(values.models === undefined ? {} : { models: values.models.split(",").map((id) => id.trim()) }),
+        ...(day === undefined ? {} : { budgetUsdPerDay: day }),
+        ...(month === undefined ? {} : { budgetUsdPerMonth: month }),
+        ...(rpm === undefined ? {} : { requestsPerMinute: rpm }),
+      },
+    };
+  } catch (error) {
+    throw error instanceof ParleyError ? error : wrong(error instanceof Error ? error.message : "");
+  }
+}
+
+function toAmount(name: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const amount = Number(text);
+  if (!Number.isFinite(amount) || amount <= 0)
+    throw wrong(`--${name} must be a number above 0, not '${text}'.`);
+  return amount;
+}
+
+function describe(key: VirtualKey): string {
+  const limits = [
+    key.models === undefined ? "all models" : key.models.join(", "),
+    ...(key.budgetUsdPerDay === undefined ? [] : [`${key.budgetUsdPerDay} USD a day`]),
+    ...(key.budgetUsdPerMonth === undefined ? [] : [`${key.budgetUsdPerMonth} USD a month`]),
+    ...(key.requestsPerMinute === undefined ? [] : [`${key.requestsPerMinute} requests a minute`]),
+  ];
+  const state = key.revokedAt === undefined ? "" : "  (revoked)";
+  return `${key.id}  ${key.name}  ${limits.join("; ")}${state}`;
+}
+
+function toLine(use: Use): string {
+  const audio = use.audioSeconds === 0 ? "" : `, ${Math.round(use.audioSeconds)} s of audio`;
+  const images = use.images === 0 ? "" : `, ${use.images} images`;
+  return `${use.costUsd.toFixed(4)} USD, ${use.requests} requests, ${use.promptTokens} + ${use.completionTokens} tokens${audio}${images}`;
+}
+
+function wrong(problem: string): ParleyError {
+  return new ParleyError("invalid-option", `${problem}\n\n${keysUsage}`);
+}
