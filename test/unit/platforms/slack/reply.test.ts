@@ -1,0 +1,234 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { isParleyError } from "../../../../src/assistant/errors.ts";
+import type { Reply, ReplyAddress } from "../../../../src/assistant/types.ts";
+import type { Person } from "../../../simulators/slack/person.ts";
+import { openSlackRoom, type SlackRoom } from "./room.ts";
+
+let room: SlackRoom;
+let ana: Person;
+let saved: ReplyAddress | undefined;
+
+beforeEach(async () => {
+  room = await openSlackRoom();
+  ana = room.slack.person("Ana");
+  saved = undefined;
+});
+afterEach(() => room.close());
+
+/** The address of the message or command that the test just sent. */
+async function nextAddress(): Promise<ReplyAddress> {
+  return (await room.slack.waitFor("the event", () => room.receiver.events[0])).address;
+}
+
+const open = (address: ReplyAddress): Reply =>
+  room.platform.openReply(address, {
+    saveAddress: (grown) => {
+      saved = grown;
+      return Promise.resolve();
+    },
+  });
+
+async function toAna(): Promise<Reply> {
+  ana.sends({ channel: ana.directMessages, text: "hello" });
+  return open(await nextAddress());
+}
+
+const said = () => room.slack.transcriptOf(ana.directMessages).filter(({ author }) => author === "Parley");
+const callsOf = (name: string) => room.slack.calls.filter(({ method }) => method === name);
+
+describe("posting", () => {
+  test("asks for no previews and stays below the limits that Slack sets", async () => {
+    const reply = await toAna();
+    await reply.show();
+    reply.write(`${"<&>é".repeat(1200)}\n\nhttps://evil.example`);
+    await reply.finish();
+    expect(
+      callsOf("chat.postMessage").map(({ args }) => [args["unfurl_links"], args["unfurl_media"]]),
+    ).toEqual(callsOf("chat.postMessage").map(() => ["false", "false"]));
+    expect(room.slack.calls.filter(({ outcome }) => outcome !== "ok")).toEqual([]);
+    expect(
+      said()
+        .map(({ body }) => body)
+        .join(""),
+    ).toContain("<&>é".repeat(100));
+    expect(said().some(({ previewsLinks }) => previewsLinks)).toBe(false);
+  });
+
+  test("a post whose answer got lost is found again, not made twice", async () => {
+    const reply = await toAna();
+    room.slack.fail("chat.postMessage", { status: 503, afterEffect: true });
+    await reply.show();
+    reply.write("done");
+    await reply.finish();
+    expect(said().map(({ text }) => text)).toEqual(["done"]);
+  });
+
+  test("a post that did not happen is made again", async () => {
+    const reply = await toAna();
+    room.slack.fail("chat.postMessage", { status: 503 });
+    await reply.show();
+    reply.write("done");
+    await reply.finish();
+    expect(said().map(({ text }) => text)).toEqual(["done"]);
+  });
+
+  test("a message somebody deleted is posted anew at the end", async () => {
+    const reply = await toAna();
+    await reply.show();
+    room.slack.fail("chat.update", { error: "message_not_found" });
+    room.slack.fail("chat.update", { error: "message_not_found" });
+    reply.write("still said");
+    await reply.finish();
+    expect(said().some(({ text }) => text === "still said")).toBe(true);
+  });
+
+  test("what a limit refuses is shown later, whole", async () => {
+    room.slack.limit("chat.update", 1000);
+    const reply = await toAna();
+    await reply.show();
+    room.slack.fail("chat.update", { error: "ratelimited" });
+    reply.write("some");
+    reply.write("some and more");
+    await reply.finish();
+    expect(said().map(({ text }) => text)).toEqual(["some and more"]);
+  });
+
+  test("many replies at once stay within the workspace's limit on edits", async () => {
+    const people = Array.from({ length: 12 }, (_, i) => room.slack.person(`P${i}`));
+    for (const person of people) person.sends({ channel: person.directMessages, text: "hello" });
+    await room.slack.waitFor("all events", () => room.receiver.events.length === people.length);
+    const replies = room.receiver.events.map(({ address }) => open(address));
+    await Promise.all(replies.map((reply) => reply.show()));
+    for (let step = 1; step <= 3; step += 1) {
+      for (const reply of replies) reply.write("word ".repeat(step));
+      const edits = callsOf("chat.update").length;
+      await room.slack.waitFor("some edits", () => step > 2 || callsOf("chat.update").length > edits);
+    }
+    await Promise.all(replies.map((reply) => reply.finish()));
+    expect(room.slack.calls.filter(({ outcome }) => outcome === "429")).toEqual([]);
+    for (const person of people) {
+      const texts = room.slack.transcriptOf(person.directMessages).map(({ text }) => text.trim());
+      expect(texts).toContain("word word word");
+    }
+  });
+});
+
+describe("places", () => {
+  test("a reply taken up by another process goes on in the same message", async () => {
+    const reply = await toAna();
+    await reply.show();
+    reply.abandon();
+    const again = open(saved ?? {});
+    await again.show();
+    again.write("after the restart");
+    await again.finish();
+    expect(said().map(({ text }) => text)).toEqual(["after the restart"]);
+  });
+
+  test("a place that Slack refuses for good is an error that names the permission", async () => {
+    const channel = room.slack.channel("ideas", [ana]);
+    ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
+    const reply = open(await nextAddress());
+    channel.removeBot();
+    const error = await reply.show().then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    expect(isParleyError(error, "platform-forbidden") && error.detail["permission"]).toMatch(/invitation/);
+  });
+
+  test("a command's reply becomes the root of the thread it opens, every time it is asked", async () => {
+    const channel = room.slack.channel("ideas", [ana]);
+    await ana.usesCommand("/chat", "hello", { channel: channel.id });
+    const address = await nextAddress();
+    await open(address).show();
+    const opened = await room.platform.openThread(address, { title: "hello" });
+    const again = await room.platform.openThread(address, { title: "hello" });
+    const root = channel.saidByBot()[0]?.ts;
+    expect(opened.conversationId).toBe(`slack:${room.slack.teamId}:${channel.id}:${root}`);
+    expect(again).toEqual(opened);
+    expect(channel.saidByBot()).toHaveLength(1);
+  });
+
+  test("a thread opened without a reply has a root of its own, once", async () => {
+    const channel = room.slack.channel("ideas", [ana]);
+    await ana.usesCommand("/chat", "hello", { channel: channel.id });
+    const address = await nextAddress();
+    const opened = await Promise.all(
+      [1, 2].map(() => room.platform.openThread(address, { title: "Of <foxes>" })),
+    );
+    expect(opened[0]).toEqual(opened[1]);
+    expect(channel.saidByBot().map(({ text }) => text)).toEqual(["**Of <foxes>**"]);
+  });
+
+  test("in direct messages the line below says that it thinks, and stops saying so", async () => {
+    const reply = await toAna();
+    await reply.show();
+    await room.slack.waitFor("a status", () => room.slack.statuses.length === 1);
+    await reply.finish();
+    await room.slack.waitFor("no status", () => room.slack.statuses.at(-1)?.status === "");
+  });
+
+  test("without the agent features everything else works", async () => {
+    room.slack.switchOff("assistant.threads.setStatus");
+    const reply = await toAna();
+    await reply.show();
+    reply.write("here");
+    await reply.finish();
+    expect(said().map(({ text }) => text)).toEqual(["here"]);
+  });
+});
+
+describe("files", () => {
+  test("come below the reply, in its thread, with their alt text", async () => {
+    const reply = await toAna();
+    await reply.show();
+    const file = {
+      name: "fox.png",
+      mediaType: "image/png",
+      bytes: new Uint8Array([1, 2, 3]),
+      altText: "a fox",
+    };
+    await Promise.all([reply.attach(file), reply.attach({ ...file, name: "hare.png", altText: "a hare" })]);
+    const shown = await room.slack.waitFor("files", () => said().find(({ files }) => files.length === 2));
+    expect(shown.thread).toBe(said()[0]?.thread);
+    expect(shown.files.map(({ altText }) => altText)).toEqual(["a fox", "a hare"]);
+    await reply.finish();
+  });
+
+  test("a missing files:write scope is said by name", async () => {
+    room.slack.revokeScope("files:write");
+    const reply = await toAna();
+    await reply.show();
+    const file = { name: "fox.png", mediaType: "image/png", bytes: new Uint8Array([1]), altText: "a fox" };
+    const error = await reply.attach(file).then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    expect(isParleyError(error, "platform-forbidden") && error.detail["permission"]).toBe(
+      "the scope files:write",
+    );
+  });
+});
+
+describe("the Retry button", () => {
+  test("asks for the turn again", async () => {
+    const reply = await toAna();
+    await reply.show();
+    await reply.fail({ text: "The gateway went away.", retryKey: "the-key" });
+    const [message] = said();
+    expect(message?.buttons).toMatchObject([{ label: "Retry" }]);
+    await ana.clicks(message!, "Retry", { channel: ana.directMessages });
+    expect(room.receiver.retried).toEqual(["the-key"]);
+  });
+
+  test("says so where there is nothing left to try", async () => {
+    const reply = await toAna();
+    await reply.show();
+    await reply.fail({ text: "The gateway went away.", retryKey: "the-key" });
+    room.receiver.retryOutcome = "gone";
+    await ana.clicks(said()[0]!, "Retry", { channel: ana.directMessages });
+    const told = await room.slack.waitFor("a word", () => said().find(({ onlyFor }) => onlyFor === "Ana"));
+    expect(told.text).toMatch(/no longer/);
+  });
+});
