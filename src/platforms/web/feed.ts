@@ -78,8 +78,9 @@ export class Feed {
   setText(id: string, text: string): void {
     const item = this.#items.get(id);
     if (item === undefined || item.text === text) return;
-    const grown = { ...item, state: "growing" as const, text };
-    if (item.state !== "growing" || !text.startsWith(item.text)) {
+    const { status, ...rest } = item;
+    const grown = { ...rest, state: "growing" as const, text };
+    if (status !== undefined || item.state !== "growing" || !text.startsWith(item.text)) {
       this.put(grown);
       return;
     }

@@ -46,7 +46,7 @@ export function createWebReply(options: {
   let hasText = false;
   let lastTold = 0;
   let timer: NodeJS.Timeout | undefined;
-  let isAbandoned = false;
+  let isOver = false;
 
   function item(): ItemView {
     return (
@@ -70,7 +70,8 @@ export function createWebReply(options: {
   }
 
   async function end(last: ItemView): Promise<void> {
-    if (isAbandoned) return;
+    if (isOver) return;
+    isOver = true;
     clearTimeout(timer);
     const { status: _status, ...rest } = last;
     feed.put(rest);
@@ -79,18 +80,18 @@ export function createWebReply(options: {
 
   return {
     async show() {
-      if (isAbandoned) return;
+      if (isOver) return;
       text = "";
       const { failure: _failure, retryKey: _retryKey, status: _status, ...rest } = item();
       feed.put({ ...rest, state: "waiting", text: "", files: [], notices: [] });
       await options.hooks.saveAddress({ ...address });
     },
     status(words) {
-      if (isAbandoned) return;
+      if (isOver) return;
       feed.put({ ...item(), status: words });
     },
     write(whole) {
-      if (isAbandoned) return;
+      if (isOver) return;
       text = whole.replace(heardLead, "");
       if (feed.get(id) === undefined) feed.put(item());
       if (!hasText) {
@@ -102,7 +103,7 @@ export function createWebReply(options: {
       timer ??= setTimeout(tell, Math.max(0, lastTold + minTellMs - Date.now()));
     },
     attach(file) {
-      if (isAbandoned) return Promise.resolve();
+      if (isOver) return Promise.resolve();
       const hash = createHash("sha256").update(file.bytes).digest("hex");
       feed.hold(hash, { bytes: file.bytes });
       const url = blobUrl(address.conversationId, hash, file.name);
@@ -129,8 +130,11 @@ export function createWebReply(options: {
       });
     },
     abandon() {
-      isAbandoned = true;
+      if (isOver) return;
+      isOver = true;
       clearTimeout(timer);
+      // Whoever goes on with it may be another process: the history will say how it ended, this feed will not.
+      feed.forget(id);
     },
   };
 }

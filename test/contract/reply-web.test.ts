@@ -1,0 +1,44 @@
+import { Feed } from "../../src/platforms/web/feed.ts";
+import { createWebReply, toWebAddress } from "../../src/platforms/web/reply.ts";
+import type { ItemView } from "../../src/platforms/web/views.ts";
+import { replyContract } from "./reply.ts";
+
+/** What a page shows that followed from the beginning: an item stays in its last form until it is told another. */
+function follow(feed: Feed) {
+  const items = new Map<string, ItemView>();
+  feed.listen(({ change }) => {
+    if (change.kind === "put") items.set(change.item.id, change.item);
+    if (change.kind === "drop") items.delete(change.id);
+    if (change.kind !== "text") return;
+    const item = items.get(change.id);
+    if (item !== undefined)
+      items.set(change.id, { ...item, text: item.text.slice(0, change.at) + change.text });
+  });
+  return () => [...items.values()];
+}
+
+replyContract("page", () => {
+  const feed = new Feed();
+  const shown = follow(feed);
+  return {
+    grows: true,
+    open: (hooks, saved) =>
+      createWebReply({
+        address: toWebAddress(saved ?? { conversationId: "web:c", replyId: "r" }),
+        feed,
+        hooks,
+        firstText: () => undefined,
+        ended: () => Promise.resolve(),
+      }),
+    seen: () => ({
+      text: shown()
+        .flatMap((item) => [item.text, item.status ?? "", item.failure ?? "", ...item.notices])
+        .join("\n"),
+      files: shown().flatMap(({ files }) =>
+        files.flatMap((file) => (file.kind === "image" ? [{ name: file.name, altText: file.altText }] : [])),
+      ),
+      retryKeys: shown().flatMap(({ retryKey }) => retryKey ?? []),
+    }),
+    close: () => Promise.resolve(),
+  };
+});
