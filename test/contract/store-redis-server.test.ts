@@ -147,12 +147,12 @@ describe.skipIf(!has("redis"))("the Redis server", () => {
     });
 
     it("keeps a conversation for longer than the lease while its holder lives", async () => {
-      const [one, two] = await Promise.all([open({ leaseMs: 300 }), open({ leaseMs: 300 })]);
+      const [one, two] = await Promise.all([open({ leaseMs: 800 }), open({ leaseMs: 800 })]);
       const id = freshId();
       const steps: string[] = [];
       const first = one.queue.run(id, async (signal) => {
         steps.push("begins");
-        await new Promise((resolve) => setTimeout(resolve, 1200));
+        await new Promise((resolve) => setTimeout(resolve, 2000));
         steps.push(signal.aborted ? "lost" : "ends");
       });
       await vi.waitUntil(() => steps.length === 1);
