@@ -12,7 +12,7 @@ import { type GatewayResponse, pageTitle, translateBreak } from "./transport.ts"
 import { restMs, type Watch } from "./watch.ts";
 
 /** What an answer came to, for the `finish` event. */
-export interface AnswerTotals {
+interface AnswerTotals {
   readonly reason: FinishReason;
   /** The model that says it answered. */
   readonly model: string | undefined;

@@ -18,7 +18,7 @@ export const usualRetryRules: RetryRules = { maxAttempts: 3, baseDelayMs: 500, m
 const repeatableImageFailures: ReadonlySet<RetryClass> = new Set(["unconnected", "busy"]);
 
 /** Whether another attempt at the same model makes sense. A timer that ran out has already taken all the patience there is. */
-export function isRepeatable(error: AttemptError, operation: Operation): boolean {
+function isRepeatable(error: AttemptError, operation: Operation): boolean {
   if (operation === "image") return repeatableImageFailures.has(error.retryClass);
   return error.retryClass !== "never" && error.retryClass !== "silent";
 }

@@ -107,7 +107,7 @@ export const transcriptionFieldsSchema = z.looseObject({
 // ---------------------------------------------------------------- answers
 
 /** Token counts of an answer; `cost` is in USD where a gateway sends it. */
-export const usageSchema = z.looseObject({
+const usageSchema = z.looseObject({
   prompt_tokens: leaf(count),
   completion_tokens: leaf(count),
   total_tokens: leaf(count),

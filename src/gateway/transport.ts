@@ -10,7 +10,7 @@ import type { Watch } from "./watch.ts";
 const maxErrorBytes = 64 * 1024;
 
 /** One request to the gateway. `body` is made anew for every attempt. */
-export interface GatewayRequest {
+interface GatewayRequest {
   readonly operation: Operation;
   readonly model: string | undefined;
   readonly method: "GET" | "POST";
@@ -157,7 +157,7 @@ async function readCapped(body: AsyncIterable<Uint8Array>, maxBytes: number): Pr
 }
 
 /** What the body of an error status says: JSON in any of the usual shapes, a proxy's page, or plain words. */
-export function readErrorText(text: string, status: number): ErrorInfo | undefined {
+function readErrorText(text: string, status: number): ErrorInfo | undefined {
   const trimmed = text.trim();
   if (trimmed === "") return undefined;
   // An event stream may begin with the error.

@@ -3,10 +3,10 @@ import type { ReportedUsage } from "./chat-pieces.ts";
 import { type Amounts, costOf, type FoundPrice } from "./prices.ts";
 
 /** Tokens that a picture is counted as where the gateway does not say. */
-export const tokensPerImage = 800;
+const tokensPerImage = 800;
 
 /** About how many tokens a text has: a quarter of its UTF-8 bytes, rounded up. */
-export function estimateTokens(text: string): number {
+function estimateTokens(text: string): number {
   return Math.ceil(Buffer.byteLength(text, "utf8") / 4);
 }
 

@@ -181,7 +181,7 @@ async function give(
 }
 
 /** Cuts a body where readers are known to stumble. Nothing is lost or added. */
-export function cutInto(body: Uint8Array, cut: Cut): Uint8Array[] {
+function cutInto(body: Uint8Array, cut: Cut): Uint8Array[] {
   const at: number[] = [];
   for (let index = 1; index < body.length; index++) {
     const byte = body[index] ?? 0;

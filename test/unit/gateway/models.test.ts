@@ -3,7 +3,7 @@ import { ParleyError } from "../../../src/assistant/errors.ts";
 import type { ModelCapabilities } from "../../../src/assistant/types.ts";
 import { readCapabilities } from "../../../src/gateway/capabilities.ts";
 import { createModelCatalogue } from "../../../src/gateway/model-catalogue.ts";
-import { costOf, describePrice, findPrice } from "../../../src/gateway/prices.ts";
+import { costOf, describePrice, findPrice, priceTiers } from "../../../src/gateway/prices.ts";
 import { suggestModel } from "../../../src/gateway/suggest.ts";
 import { toUsage } from "../../../src/gateway/usage.ts";
 import { startScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
@@ -235,6 +235,16 @@ describe("prices", () => {
       outputPerMillionUsd: 2.5,
     });
     expect(findPrice("toString", {}, undefined)).toBeUndefined();
+  });
+
+  it("carry the five tiers of the specification", () => {
+    expect(priceTiers).toEqual({
+      "lower-cost-chat": { inputPerMillionUsd: 0.1, outputPerMillionUsd: 0.4 },
+      "balanced-chat": { inputPerMillionUsd: 0.3, outputPerMillionUsd: 2.5 },
+      "fast-transcription": { perAudioMinuteUsd: 0.0015 },
+      "standard-transcription": { perAudioMinuteUsd: 0.003 },
+      "legacy-transcription": { perAudioMinuteUsd: 0.006 },
+    });
   });
 
   it("make a cost of what was used", () => {
