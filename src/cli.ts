@@ -9,6 +9,7 @@ import { openConfiguredStore } from "./compose-store.ts";
 import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
 import { parseConfig, type Config } from "./config.ts";
 import { createLog } from "./operations/log.ts";
+import { releaseYoungGeneration } from "./operations/young-generation.ts";
 
 const usage = `Usage: node src/main.ts [gateway | slack-manifest | backup <folder> | reencrypt | --check-config]
   (nothing)        the bot, with the local page when no platform is set
@@ -117,6 +118,7 @@ async function serveBot(config: Config, gatewayConfig: GatewayConfig | undefined
     await Promise.race([
       signal.received,
       parley.connected.then(() => {
+        releaseYoungGeneration();
         if (config.isDiscordOn || config.isSlackOn) writeOut("  Ready.\n");
         return signal.received;
       }),
@@ -125,6 +127,9 @@ async function serveBot(config: Config, gatewayConfig: GatewayConfig | undefined
   } finally {
     await parley.stop();
     signal.forget();
+    // What a library still waits for must not keep the process; the timer itself does not.
+    // eslint-disable-next-line unicorn/no-process-exit -- everything of ours has been let go of
+    setTimeout(() => process.exit(), 2000).unref();
   }
   return 0;
 }
@@ -142,6 +147,7 @@ async function serveGateway(
     gatewayConfig,
   );
   const { url } = await gateway.listen();
+  releaseYoungGeneration();
   writeOut(
     `Parley's embedded gateway\n  GATEWAY_BASE_URL=${url}\n  ${apiKeys.length === 0 ? "no key is asked for (set GATEWAY_API_KEY)" : "asks for GATEWAY_API_KEY"}\n`,
   );
