@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { createAssistant, type Assistant } from "./assistant/assistant.ts";
 import type { Command } from "./assistant/commands.ts";
 import { isParleyError } from "./assistant/errors.ts";
@@ -15,6 +16,13 @@ import { createMetrics } from "./operations/metrics.ts";
 /** How often turns that an outage left open are taken up again, in milliseconds. */
 const recoverEveryMs = 60_000;
 
+/** With several instances more often, so that the turns of one that died go on soon after its leases have ended. */
+function recoveryIntervalOf(config: Config): number {
+  return config.STORE_URL.startsWith("sqlite:")
+    ? recoverEveryMs
+    : Math.min(15_000, Math.ceil(config.STORE_LEASE_MS / 3));
+}
+
 /** A running Parley. */
 export interface Parley {
   /** Where page, health and metrics are served. */
@@ -29,6 +37,8 @@ export interface Parley {
 }
 
 export interface ComposeOptions {
+  /** Opens the store. Default: the one that the settings name. */
+  readonly openStore?: typeof openConfiguredStore;
   readonly commands: ReadonlyMap<string, Command>;
   readonly log: Log;
   /** Of the embedded gateway; without it, the sandbox alone. */
@@ -41,13 +51,13 @@ export interface ComposeOptions {
  */
 export async function startParley(
   config: Config,
-  { commands, log, gatewayConfig }: ComposeOptions,
+  { commands, log, gatewayConfig, openStore = openConfiguredStore }: ComposeOptions,
 ): Promise<Parley> {
   const held = createHeld(log);
   try {
     // Everything slow goes on side by side: the store's first fsync, the gateway's socket, the SDKs' modules.
     const [store, gateway, platforms] = await Promise.all([
-      held.keep("store", openConfiguredStore(config, log, {}), (opened) => opened.close()),
+      held.keep("store", openStore(config, log, {}), (opened) => opened.close()),
       held.keep("gateway", openGateway(config, log, gatewayConfig), (opened) => opened.close()),
       createPlatforms(config, commands, log),
     ]);
@@ -94,10 +104,14 @@ export async function startParley(
       for (const { platform } of platforms) {
         if (platform.health().state === "ready") void recover(assistant, platform, log);
       }
-    }, recoverEveryMs);
+    }, recoveryIntervalOf(config));
     timer.unref();
     // The list serves completion and capability questions; a slow gateway must not hold up the start.
-    void warmUp(gateway.client, log);
+    // It comes after the platforms' first requests, but does not wait for a platform that is down.
+    const linked = Promise.allSettled([connected]);
+    void Promise.race([linked, delay(5000, undefined, { ref: false })]).then(() =>
+      warmUp(gateway.client, log),
+    );
     return {
       url: server.url,
       lines: toLines(config, { store, gateway, server, platforms }),
@@ -199,13 +213,9 @@ async function notReady(store: Store, platforms: readonly ComposedPlatform[]): P
 
 async function recover(assistant: Assistant, platform: Platform, log: Log): Promise<void> {
   try {
-    const turns = await assistant.recover(platform.id);
-    if (turns > 0) log.info({ platform: platform.id, turns }, "took up turns that an earlier run left open");
+    await assistant.recover(platform.id);
   } catch (error) {
-    log.warn(
-      { platform: platform.id, err: error },
-      "open turns could not be listed; tried again in a minute",
-    );
+    log.warn({ platform: platform.id, err: error }, "open turns could not be listed; tried again soon");
   }
 }
 
