@@ -46,6 +46,12 @@ export const suggestedPrompts = [
 ];
 
 const maxCommandChars = 32;
+/** Commands of Slack itself. @see https://slack.com/help/articles/201259356-Slash-commands-in-Slack */
+const reserved = new Set(
+  "active apps archive away call collapse dm dnd expand feed feedback huddle invite join leave me msg mute open prefs remind remove rename search shortcuts shrug star status topic who".split(
+    " ",
+  ),
+);
 const maxShortcutChars = 24;
 
 /**
@@ -101,6 +107,9 @@ export function createManifest(
 
 function toSlashCommand({ name }: Command, prefix: string): string {
   const command = `/${prefix}${name}`;
+  if (reserved.has(prefix + name)) {
+    throw new ParleyError("config", `${command} is Slack's own: set SLACK_COMMAND_PREFIX, e.g. to parley-`);
+  }
   if (command.length <= maxCommandChars && /^\/[a-z0-9_-]+$/.test(command)) return command;
   throw new ParleyError(
     "config",

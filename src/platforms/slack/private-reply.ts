@@ -1,4 +1,4 @@
-import { isParleyError } from "../../assistant/errors.ts";
+import { isParleyError, ParleyError } from "../../assistant/errors.ts";
 import type { Log, Reply, ReplyHooks } from "../../assistant/types.ts";
 import { splitMarkdown } from "../split-markdown.ts";
 import type { MessageContent } from "../edit-target.ts";
@@ -26,6 +26,8 @@ export interface PrivateReplyOptions {
 export function createPrivateReply({ api, address, hooks, log }: PrivateReplyOptions): Reply {
   let text = "";
   let filesSent = false;
+  /** Pieces of the text that are shown: a failure after them does not show them again. */
+  let shown = 0;
   let isOver = false;
   const abandoned = new AbortController();
 
@@ -51,9 +53,11 @@ export function createPrivateReply({ api, address, hooks, log }: PrivateReplyOpt
     const pieces =
       text.trim() === "" ? [""] : splitMarkdown(text, { maxLength: maxPostLength, lengthOf: escapedBytes });
     for (const [index, piece] of pieces.entries()) {
+      if (index < shown) continue;
       const isLast = index === pieces.length - 1;
       const content = toSlackContent(isLast ? { ...last, text: piece } : { state: last.state, text: piece });
       await (index < maxPosts - 1 || (isLast && index < maxPosts) ? tell(content) : writeToPerson(content));
+      shown += 1;
     }
   }
 
@@ -64,7 +68,7 @@ export function createPrivateReply({ api, address, hooks, log }: PrivateReplyOpt
       await show(last);
     } catch (error) {
       // Whoever asked may still say that it failed.
-      isOver = false;
+      isOver = abandoned.signal.aborted;
       throw error;
     }
   }

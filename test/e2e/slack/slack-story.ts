@@ -32,6 +32,7 @@ export interface SlackStory {
   readonly slack: SlackSimulator;
   readonly gateway: ScriptedGateway;
   readonly parley: Parley;
+  readonly storeFile: string;
   /** Everything the log was told, as JSON lines. */
   readonly logged: string[];
   /** The messages of each chat request, in order, without the system message. */
@@ -127,6 +128,7 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
     slack,
     gateway,
     parley,
+    storeFile: join(folder, "parley.db"),
     logged,
     asked: () => gateway.requests.filter(({ path }) => path === "/v1/chat/completions").map(turnsOf),
     requestsTo: (path) => gateway.requests.filter((request) => request.path === path),

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { streamAnswer } from "../../../src/assistant/answer.ts";
-import type { ChatEvent, Gateway } from "../../../src/assistant/types.ts";
+import type { ChatEvent } from "../../../src/assistant/types.ts";
 
 async function answerWith(events: readonly ChatEvent[], write: () => void): Promise<boolean> {
   let isClosed = false;
@@ -14,7 +14,7 @@ async function answerWith(events: readonly ChatEvent[], write: () => void): Prom
   }
   const ending = streamAnswer(
     {
-      gateway: { chat } as unknown as Gateway,
+      gateway: { chat },
       request: { model: "m", messages: [] },
       reply: {
         show: () => Promise.resolve(),

@@ -41,6 +41,19 @@ test("without Socket Mode every part knows where to send", () => {
   expect(() => manifest({ socketMode: false })).toThrow(/request URL/);
 });
 
+test("refuses names that are Slack's own, unless there is a prefix", () => {
+  const topic = defineCommand({
+    name: "topic",
+    description: "Says what there is",
+    options: {},
+    visibility: "private",
+    run: () => Promise.resolve(),
+  });
+  const set = createCommandSet([topic]);
+  expect(() => createManifest(set, { socketMode: true })).toThrow(/SLACK_COMMAND_PREFIX/);
+  expect(() => createManifest(set, { socketMode: true, commandPrefix: "parley-" })).not.toThrow();
+});
+
 test("refuses names that Slack would refuse", () => {
   const long = defineCommand({
     name: "a".repeat(30),

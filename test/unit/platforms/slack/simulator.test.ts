@@ -1,0 +1,267 @@
+import { webApi } from "@slack/bolt";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { WebSocket } from "ws";
+import type { Person } from "../../../simulators/slack/person.ts";
+import {
+  createSlackSimulator,
+  type SimulatedChannel,
+  type SlackSimulator,
+} from "../../../simulators/slack/simulator.ts";
+
+let slack: SlackSimulator;
+let ana: Person;
+let channel: SimulatedChannel;
+let client: InstanceType<typeof webApi.WebClient>;
+
+beforeEach(async () => {
+  slack = await createSlackSimulator();
+  ana = slack.person("Ana");
+  channel = slack.channel("ideas", [ana]);
+  client = new webApi.WebClient(slack.botToken, {
+    slackApiUrl: slack.apiUrl,
+    retryConfig: { retries: 0 },
+    rejectRateLimitedCalls: true,
+    logger: {
+      debug() {},
+      info() {},
+      warn() {},
+      error() {},
+      setLevel() {},
+      setName() {},
+      getLevel: () => webApi.LogLevel.ERROR,
+    },
+  });
+});
+afterEach(() => slack.close());
+
+/** Slack's word for refusing, or `ok`. */
+async function call(method: string, args: Record<string, unknown>): Promise<string> {
+  try {
+    await client.apiCall(method, args);
+    return "ok";
+  } catch (error) {
+    const { data, retryAfter } = error as { data?: { error: string }; retryAfter?: number };
+    return data?.error ?? (retryAfter === undefined ? String(error) : `wait ${retryAfter}`);
+  }
+}
+
+/** Posts into the channel and answers the message's `ts`. */
+async function post(args: Record<string, unknown>): Promise<string> {
+  const answer: Record<string, unknown> = {
+    ...(await client.apiCall("chat.postMessage", { channel: channel.id, ...args })),
+  };
+  return String(answer["ts"]);
+}
+
+const section = (chars: number) => ({ type: "section", text: { type: "mrkdwn", text: "x".repeat(chars) } });
+const markdown = (chars: number) => ({ type: "markdown", text: "x".repeat(chars) });
+
+describe("what Slack refuses the simulator refuses", () => {
+  test.each([
+    ["an unknown method", "chat.sing", {}, "unknown_method"],
+    ["no text", "chat.postMessage", { text: "" }, "no_text"],
+    ["an unknown channel", "chat.postMessage", { channel: "C0", text: "x" }, "channel_not_found"],
+    ["a thread that is no ts", "chat.postMessage", { text: "x", thread_ts: "now" }, "invalid_thread_ts"],
+    [
+      "a thread that is not there",
+      "chat.postMessage",
+      { text: "x", thread_ts: "1700000000.000100" },
+      "thread_not_found",
+    ],
+    ["a long section", "chat.postMessage", { blocks: [section(3001)] }, "invalid_blocks"],
+    [
+      "51 blocks",
+      "chat.postMessage",
+      { blocks: Array.from({ length: 51 }, () => ({ type: "divider" })) },
+      "invalid_blocks",
+    ],
+    ["much Markdown", "chat.postMessage", { blocks: [markdown(6001), markdown(6000)] }, "invalid_blocks"],
+    ["blocks of another world", "chat.postMessage", { blocks: [{ type: "table_flip" }] }, "invalid_blocks"],
+    [
+      "Markdown text beside blocks",
+      "chat.postMessage",
+      { markdown_text: "x", text: "x" },
+      "markdown_text_conflict",
+    ],
+    ["an edit of nothing", "chat.update", { ts: "1700000000.000100", text: "x" }, "message_not_found"],
+    ["a scope it has not", "conversations.info", {}, "missing_scope"],
+    ["a trigger nobody pulled", "views.open", { trigger_id: "1.2.3", view: {} }, "invalid_trigger_id"],
+  ])("%s", async (_, method, args, expected) => {
+    expect(await call(method, { channel: channel.id, ...args })).toBe(expected);
+  });
+
+  test("an edit of more than 4,000 bytes after escaping", async () => {
+    const ts = await post({ text: "x" });
+    expect(await call("chat.update", { channel: channel.id, ts, text: "<".repeat(1000) })).toBe("ok");
+    expect(await call("chat.update", { channel: channel.id, ts, text: "<".repeat(1001) })).toBe(
+      "msg_too_long",
+    );
+    expect(await call("chat.update", { channel: channel.id, ts, text: "é".repeat(2001) })).toBe(
+      "msg_too_long",
+    );
+  });
+
+  test("an edit of somebody else's message", async () => {
+    const ts = ana.sends({ channel: channel.id, text: "mine" });
+    expect(await call("chat.update", { channel: channel.id, ts, text: "x" })).toBe("cant_update_message");
+  });
+
+  test("posts where the bot is not a member", async () => {
+    const open = slack.channel("open", [ana], { withBot: false });
+    const closed = slack.channel("closed", [ana], { withBot: false, isPrivate: true });
+    expect(await call("chat.postMessage", { channel: open.id, text: "x" })).toBe("not_in_channel");
+    expect(await call("chat.postMessage", { channel: closed.id, text: "x" })).toBe("channel_not_found");
+  });
+
+  test("a wrong token", async () => {
+    expect(await call("auth.test", { token: "xoxb-other" })).toBe("invalid_auth");
+  });
+
+  test("more than the tier allows, until the minute is over", async () => {
+    const ts = await post({ text: "x" });
+    for (let i = 0; i < 50; i += 1) await call("chat.update", { channel: channel.id, ts, text: `x${i}` });
+    expect(await call("chat.update", { channel: channel.id, ts, text: "y" })).toMatch(/^wait \d+$/);
+    slack.clock.advance(60_000);
+    expect(await call("chat.update", { channel: channel.id, ts, text: "y" })).toBe("ok");
+  });
+
+  test("streams without a recipient in channels, and after five minutes", async () => {
+    const root = ana.sends({ channel: channel.id, text: "x" });
+    const place = { channel: channel.id, thread_ts: root };
+    expect(await call("chat.startStream", place)).toBe("missing_recipient_user_id");
+    const { ts } = await client.chat.startStream({
+      ...place,
+      recipient_user_id: ana.id,
+      recipient_team_id: slack.teamId,
+    });
+    expect(await call("chat.appendStream", { channel: channel.id, ts, markdown_text: "a" })).toBe("ok");
+    slack.clock.advance(5 * 60_000 + 1);
+    expect(await call("chat.appendStream", { channel: channel.id, ts, markdown_text: "b" })).toBe(
+      "message_not_in_streaming_state",
+    );
+  });
+});
+
+describe("the socket", () => {
+  async function connect(): Promise<{ socket: WebSocket; next: () => Promise<Record<string, unknown>> }> {
+    const app = new webApi.WebClient(slack.appToken, { slackApiUrl: slack.apiUrl });
+    const { url } = await app.apps.connections.open({});
+    const socket = new WebSocket(String(url));
+    const waiting: Record<string, unknown>[] = [];
+    socket.on("message", (data) =>
+      waiting.push(JSON.parse((data as Buffer).toString()) as Record<string, unknown>),
+    );
+    const next = () => slack.waitFor("an envelope", () => waiting.shift());
+    expect((await next())["type"]).toBe("hello");
+    return { socket, next };
+  }
+
+  test("takes an acknowledgement within three seconds and no later", async () => {
+    const { socket, next } = await connect();
+    ana.sends({ channel: ana.directMessages, text: "hello" });
+    const first = await next();
+    slack.clock.advance(3000);
+    socket.send(JSON.stringify({ envelope_id: first["envelope_id"] }));
+    await slack.waitFor("the refusal", () => slack.badAcks.length === 1);
+    slack.clock.advance(500);
+    const second = await next();
+    expect(second).toMatchObject({ retry_attempt: 1, retry_reason: "timeout" });
+    expect((second["payload"] as { event_id: string }).event_id).toBe(
+      (first["payload"] as { event_id: string }).event_id,
+    );
+    socket.send(JSON.stringify({ envelope_id: second["envelope_id"] }));
+    await slack.waitFor("it", () => slack.deliveries[1]?.outcome === "acknowledged");
+    socket.send(JSON.stringify({ envelope_id: second["envelope_id"] }));
+    await slack.waitFor("the second refusal", () => slack.badAcks.length === 2);
+    socket.terminate();
+  });
+
+  test("delivers at once, after one minute and after five, and then no more", async () => {
+    const { socket } = await connect();
+    ana.sends({ channel: ana.directMessages, text: "hello" });
+    const attempts: number[] = [];
+    for (const wait of [500, 60_500, 300_500, 300_500]) {
+      attempts.push(slack.deliveries.length);
+      slack.clock.advance(3000);
+      slack.clock.advance(wait);
+    }
+    expect(attempts).toEqual([1, 2, 3, 4]);
+    expect(slack.lost).toHaveLength(1);
+    socket.terminate();
+  });
+
+  test("lets a ticket in once", async () => {
+    const app = new webApi.WebClient(slack.appToken, { slackApiUrl: slack.apiUrl });
+    const { url } = await app.apps.connections.open({});
+    const first = new WebSocket(String(url));
+    await new Promise((resolve) => first.once("open", resolve));
+    const second = new WebSocket(String(url));
+    const refusal = await new Promise<Error>((resolve) => second.once("error", resolve));
+    expect(refusal.message).toContain("403");
+    first.terminate();
+  });
+});
+
+describe("a response_url", () => {
+  test("takes five posts in half an hour, each with something in it", async () => {
+    const { socket, url } = await useCommand();
+    const post = async (body: object) => {
+      const response = await fetch(url, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(body),
+      });
+      return response.ok ? "ok" : ((await response.json()) as { error: string }).error;
+    };
+    expect(await post({ markdown_text: "only this" })).toBe("no_text");
+    for (let i = 0; i < 5; i += 1) expect(await post({ text: `post ${i}` })).toBe("ok");
+    expect(await post({ text: "one more" })).toBe("used_url");
+    slack.clock.advance(30 * 60_000 + 1);
+    expect(await post({ text: "late" })).toBe("expired_url");
+    expect(channel.transcript().every(({ onlyFor }) => onlyFor === "Ana")).toBe(true);
+    socket.terminate();
+  });
+
+  async function useCommand(): Promise<{ socket: WebSocket; url: string }> {
+    const app = new webApi.WebClient(slack.appToken, { slackApiUrl: slack.apiUrl });
+    const { url } = await app.apps.connections.open({});
+    const socket = new WebSocket(String(url));
+    await slack.waitFor("a connection", () => slack.connections === 1);
+    void ana.usesCommand("/ask", "hello", { channel: channel.id });
+    const delivery = await slack.waitFor("the command", () => slack.deliveries[0]);
+    return { socket, url: String(delivery.payload["response_url"]) };
+  }
+});
+
+test("what would notify people, or be previewed, is seen", async () => {
+  await post({ text: "<!here> https://a.example" });
+  await post({ text: "&lt;!here&gt;", unfurl_media: false });
+  await post({
+    text: "fallback",
+    blocks: [{ type: "markdown", text: `hi <@${ana.id}>` }],
+  });
+  expect(channel.transcript().map(({ pings }) => pings)).toEqual([["<!here>"], [], [`<@${ana.id}>`]]);
+  expect(channel.transcript().map(({ previewsLinks }) => previewsLinks)).toEqual([true, false, false]);
+});
+
+test("a picture's words come as alt_txt, not as the alt_text that the client's helper writes", async () => {
+  for (const name of ["alt_txt", "alt_text"]) {
+    const place: Record<string, unknown> = {
+      ...(await client.apiCall("files.getUploadURLExternal", {
+        filename: "a.png",
+        length: 3,
+        [name]: "a fox",
+      })),
+    };
+    await fetch(String(place["upload_url"]), { method: "POST", body: new Uint8Array([1, 2, 3]) });
+    await client.files.completeUploadExternal({
+      files: [{ id: String(place["file_id"]) }],
+      channel_id: channel.id,
+    });
+  }
+  const files = await slack.waitFor("both files", () => {
+    const seen = channel.transcript().flatMap((message) => message.files);
+    return seen.length === 2 ? seen : undefined;
+  });
+  expect(files.map(({ altText }) => altText)).toEqual(["a fox", undefined]);
+});
