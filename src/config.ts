@@ -17,6 +17,32 @@ const httpUrl = text.refine(
   "must be an http:// or https:// address without a user name",
 );
 
+const usd = z.number().min(0).optional();
+const prices = text
+  .transform((value, context): unknown => {
+    try {
+      return JSON.parse(value) as unknown;
+    } catch {
+      context.addIssue({
+        code: "custom",
+        message: 'must be JSON, such as {"my-model":{"inputPerMillionUsd":0.1}}',
+      });
+      return z.NEVER;
+    }
+  })
+  .pipe(
+    z.record(
+      z.string(),
+      z.strictObject({
+        inputPerMillionUsd: usd,
+        outputPerMillionUsd: usd,
+        perAudioMinuteUsd: usd,
+        perImageUsd: usd,
+      }),
+      "must be an object of models",
+    ),
+  );
+
 /**
  * Every setting: its variable, its check and its default. `.env.example` is compared with it by a test.
  * An empty variable counts as not set.
@@ -48,6 +74,7 @@ export const settings = {
   CHAT_FALLBACK_MODELS: list.default([]),
   IMAGE_FALLBACK_MODELS: list.default([]),
   TRANSCRIPTION_FALLBACK_MODELS: list.default([]),
+  MODEL_PRICES: prices.optional(),
   CHAT_MAX_TOKENS: z.coerce.number().int().min(1).max(1_000_000).default(1024),
   CHAT_TEMPERATURE: z.coerce.number().min(0).max(2).default(1),
   SYSTEM_PROMPT: text.optional(),
@@ -56,6 +83,7 @@ export const settings = {
     .regex(/^(?:sqlite:.+|rediss?:\/\/.+)$/, "must be sqlite:<file>, redis://… or rediss://…")
     .default("sqlite:data/parley.db"),
   STORE_ENCRYPTION_KEYS: list.default([]),
+  STORE_LEASE_MS: z.coerce.number().int().min(500).max(600_000).default(15_000),
   RETENTION_DAYS: z.coerce.number().min(0).max(36_500).default(0),
 
   HOST: text.default("127.0.0.1"),
@@ -128,6 +156,8 @@ function toWords(issue: z.core.$ZodIssue): string {
       return issue.origin === "string" ? issue.message : `must be at least ${issue.minimum}`;
     case "too_big":
       return `must be at most ${issue.maximum}`;
+    case "unrecognized_keys":
+      return `has the unknown field ${issue.keys.join(", ")}; there are inputPerMillionUsd, outputPerMillionUsd, perAudioMinuteUsd, perImageUsd`;
     case "invalid_value":
       return `must be one of ${issue.values.join(", ")}`;
     default:

@@ -58,6 +58,14 @@ describe("parseConfig", () => {
     expect(message).not.toContain("secret-value");
   });
 
+  it("reads prices, and says what is wrong with them", () => {
+    const prices = { "my-model": { inputPerMillionUsd: 0.1 }, "whisper*": { perAudioMinuteUsd: 0.003 } };
+    expect(parseConfig({ MODEL_PRICES: JSON.stringify(prices) }).MODEL_PRICES).toEqual(prices);
+    expect(problemsOf({ MODEL_PRICES: "{" })).toContain("MODEL_PRICES must be JSON");
+    expect(problemsOf({ MODEL_PRICES: '{"m":{"price":1}}' })).toContain("unknown field price");
+    expect(problemsOf({ MODEL_PRICES: '{"m":{"perImageUsd":-1}}' })).toContain("must be at least 0");
+  });
+
   it("asks for the second Slack token when one is given", () => {
     expect(problemsOf({ SLACK_BOT_TOKEN: "xoxb-1" })).toContain("SLACK_APP_TOKEN is needed");
     expect(problemsOf({ SLACK_APP_TOKEN: "xapp-1" })).toContain("SLACK_BOT_TOKEN is needed");
