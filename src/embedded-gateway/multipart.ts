@@ -13,7 +13,7 @@ export interface Part {
   remainder(): Remainder;
 }
 
-export interface Remainder {
+interface Remainder {
   /** How much of the request came before it. */
   readonly offsetBytes: number;
   readonly bytes: AsyncIterable<Buffer>;

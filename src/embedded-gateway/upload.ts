@@ -18,7 +18,7 @@ export interface Upload {
   passOn(): RestOfForm | undefined;
 }
 
-export interface RestOfForm {
+interface RestOfForm {
   readonly boundary: string;
   readonly lengthBytes: number;
   /** Begins with the file's first byte, ends with the closing boundary. */

@@ -283,6 +283,25 @@ describe("a body of 100 MB", () => {
   });
 });
 
+describe("a message that is hard to search", () => {
+  it.each(["1", "picture ", "a: ", "“", "write ", "\\n", "message 1 ago "])(
+    "is answered at once (%j)",
+    async (bit) => {
+      const content = `${bit.repeat(Math.ceil(2_000_000 / bit.length))}?`;
+      const startedAt = performance.now();
+      for (const model of ["sandbox/chat", "sandbox/image"]) {
+        const response = await post("/v1/chat/completions", {
+          model,
+          messages: [...messages, { role: "user", content }],
+        });
+        expect(response.status).toBe(200);
+        await response.text();
+      }
+      expect(performance.now() - startedAt).toBeLessThan(10_000);
+    },
+  );
+});
+
 describe("a client that misbehaves", () => {
   it("leaves in the middle of its request", async () => {
     const port = Number(new URL(url).port);

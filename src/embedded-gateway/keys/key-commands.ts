@@ -3,7 +3,7 @@ import { ParleyError } from "../../assistant/errors.ts";
 import type { KeyLimits, KeyRing, VirtualKey } from "./key-ring.ts";
 import type { Use } from "./spending.ts";
 
-export const keysUsage = `Keys of the embedded gateway:
+const keysUsage = `Keys of the embedded gateway:
   keys create <name> [--models <id,prefix/*,…>] [--day <USD>] [--month <USD>] [--rpm <requests a minute>]
   keys list
   keys revoke <id>

@@ -43,15 +43,20 @@ export async function answerChat(body: ChatBody, describeImage: DescribeImage): 
   return { text: `${label}\n\n${text}` };
 }
 
+/** What is searched for wishes: the beginning, since searching a megabyte could take minutes. */
+function wishOf(text: string): string {
+  return withoutAuthor(text.slice(0, 4000));
+}
+
 function answerText(body: ChatBody, said: readonly Said[]): string {
   const last = said.at(-1);
   if (last === undefined || last.role !== "user") {
     return `The conversation holds ${count(said.length, "message")} and none of them is a question to me.`;
   }
-  const mine = recallText(body, said) ?? longText(withoutAuthor(last.text));
+  const mine = recallText(body, said) ?? longText(wishOf(last.text));
   if (mine !== undefined) return mine;
 
-  const text = withoutAuthor(last.text).toLowerCase();
+  const text = wishOf(last.text).toLowerCase();
   if (
     /\b(who|what) are you\b|\bwhat can you do\b|^\/?help\b|\bare you (an?|real)\b|\bwhich model\b/.test(text)
   ) {
@@ -158,7 +163,7 @@ async function describePictures(body: ChatBody, describeImage: DescribeImage): P
   const messages = body.messages.map((message, index) => ({ message, images: imagesOf(message, index) }));
   const last = messages.findLast(({ message }) => message.role === "user");
   if (last === undefined) return undefined;
-  const text = withoutAuthor(textOf(last.message));
+  const text = wishOf(textOf(last.message));
   const isAsked = /\b(picture|image|photo|screenshot|drawing)s?\b.*\?|\bdescribe\b/is.test(text);
   const shown =
     last.images.length > 0

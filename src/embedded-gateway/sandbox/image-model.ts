@@ -14,7 +14,7 @@ const chatSizePx = { widthPx: 1024, heightPx: 1024 };
 export async function answerWithPicture(body: ChatBody, loadImage: LoadImage): Promise<SandboxAnswer> {
   const index = body.messages.findLastIndex((message) => message.role === "user");
   const message = body.messages[index];
-  const prompt = message === undefined ? "" : withoutAuthor(textOf(message));
+  const prompt = message === undefined ? "" : withoutAuthor(textOf(message).slice(0, 4000));
   const given = message === undefined ? [] : imagesOf(message, index);
   const earlier = body.messages.flatMap((one, at) => (at < index ? imagesOf(one, at) : []));
   const source = given.at(-1) ?? (asksForChange(prompt) ? earlier.at(-1) : undefined);

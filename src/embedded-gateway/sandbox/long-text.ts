@@ -1,5 +1,5 @@
 /** The most that a request for a long answer yields, in characters. */
-export const maxLongChars = 100_000;
+const maxLongChars = 100_000;
 
 const sentences: readonly string[] = [
   "A long answer shows how this place splits messages, and whether every piece arrives in order.",

@@ -1,5 +1,5 @@
 /** A stretch of time, in seconds. */
-export interface Stretch {
+interface Stretch {
   readonly from: number;
   readonly to: number;
 }

@@ -66,8 +66,8 @@ function parseQuestion(
   counts: { user: number; assistant: number },
   before: Recall | undefined,
 ): Recall | undefined {
+  if (text.length > 300) return undefined;
   const question = withoutAuthor(text).toLowerCase().replaceAll("’", "'");
-  if (question.length > 200) return undefined;
   if (/\bhow many (messages|turns|questions)\b/.test(question)) return { kind: "count" };
 
   const by: Said["role"] =

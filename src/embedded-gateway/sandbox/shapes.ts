@@ -1,7 +1,7 @@
 import { shade } from "./colours.ts";
 
 /** Where in a scene a thing belongs. */
-export type Place = "sky" | "horizon" | "ground" | "water" | "centre";
+type Place = "sky" | "horizon" | "ground" | "water" | "centre";
 
 /** A thing that can be drawn: SVG in a box of 100 by 100 around the origin, feet at y = 50. */
 export interface Shape {
