@@ -12,11 +12,11 @@ import type {
 } from "./types.ts";
 
 /** Largest upload that is read, in bytes: what transcription services commonly take. */
-export const maxAttachmentBytes = 25_000_000;
+const maxAttachmentBytes = 25_000_000;
 /** Longest text file that is quoted to the model, in characters. */
-export const maxQuotedChars = 100_000;
+const maxQuotedChars = 100_000;
 /** Most attachments of one message that are read, three at a time. */
-export const maxAttachments = 10;
+const maxAttachments = 10;
 const imageLimits = { maxEdgePx: 2048, maxBytes: 5_000_000 };
 
 export interface AttachmentReader {
@@ -150,7 +150,7 @@ async function readVoice(
 }
 
 /** Services choose their decoder by the name's ending, so it must be the sniffed container's. */
-export function withExtension(name: string, extension: string): string {
+function withExtension(name: string, extension: string): string {
   const stem = name.replace(/\.[^.]*$/, "").replace(/[^\w.-]+/g, "_") || "audio";
   return `${stem.slice(0, 60)}.${extension}`;
 }

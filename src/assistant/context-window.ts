@@ -5,7 +5,7 @@ import type { ChatMessage, ContentPart, MessagePart, StoredBlob, StoredMessage }
 /** Most pictures sent with one request, newest first: more are refused by common services. */
 export const maxImages = 8;
 /** Assumed where a gateway does not say how much its model reads, in tokens. */
-export const defaultContextLength = 32_000;
+const defaultContextLength = 32_000;
 
 export interface ContextOptions {
   /** Oldest first; the last one is the message to answer. */

@@ -129,7 +129,7 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
 }
 
 /** A size for people: `25 MB`, `900 KB`. */
-export function toSize(bytes: number): string {
+function toSize(bytes: number): string {
   if (bytes >= 1_000_000) return `${Math.round(bytes / 100_000) / 10} MB`;
   return `${Math.max(1, Math.round(bytes / 1000))} KB`;
 }

@@ -33,7 +33,7 @@ export function createLog(options: LogOptions): Log {
 }
 
 /** Replaces secrets, bearer headers and URL queries in a text. */
-export function createScrubber(secrets: readonly string[]): (text: string) => string {
+function createScrubber(secrets: readonly string[]): (text: string) => string {
   const known = secrets
     .filter((secret) => secret.length >= 4)
     .map((secret) => JSON.stringify(secret).slice(1, -1));
