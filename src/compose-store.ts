@@ -13,6 +13,7 @@ export async function openConfiguredStore(
     log: log.child({ part: "store" }),
     encryptionKeys: config.STORE_ENCRYPTION_KEYS,
     retentionDays: config.RETENTION_DAYS,
+    leaseMs: config.STORE_LEASE_MS,
     ...options,
   });
 }

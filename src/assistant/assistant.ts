@@ -4,9 +4,10 @@ import { createTokenFactors } from "./context-window.ts";
 import { isParleyError, ParleyError } from "./errors.ts";
 import { createModelChoice, suggestModels, type ModelSettings } from "./model-choice.ts";
 import { isWorthRetrying, toNotice } from "./notices.ts";
-import { createRecovery, type Waiting } from "./recovery.ts";
+import { createRecovery, isOutage, seal, type Waiting } from "./recovery.ts";
 import { estimatePartsTokens, messageIds, textOf, withoutRetriedAttempts } from "./stored-messages.ts";
-import { runTurn, type TurnOutcome, type TurnRoom } from "./turn.ts";
+import { createRunning, type Running } from "./running.ts";
+import { runTurn, throwIfLeft, type TurnOutcome, type TurnRoom } from "./turn.ts";
 import { toCallIfWritten } from "./written-command.ts";
 import type {
   Archive,
@@ -25,6 +26,9 @@ import type {
   ReplyAddress,
   TurnProgress,
 } from "./types.ts";
+
+/** How long turns that are broken off may take to let go, in milliseconds. */
+const lettingGoMs = 2000;
 
 export interface AssistantOptions {
   readonly gateway: Gateway;
@@ -73,7 +77,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
   };
   const platforms = new Map<string, Platform>();
   const waiting = new Map<string, Waiting[]>();
-  const running = new Map<string, AbortController>();
+  const running = new Map<string, Running>();
   const inHand = new Set<string>();
   let isStopping = false;
 
@@ -85,19 +89,27 @@ export function createAssistant(options: AssistantOptions): Assistant {
     return result;
   }
 
-  function enqueue(turn: Waiting): void {
+  /** `unlessTaken`: another process that is at the conversation may be at this turn too; the next round looks again. */
+  function enqueue(turn: Waiting, options: { readonly unlessTaken?: true } = {}): void {
     const home = homeOf(turn.event);
     inHand.add(turn.event.key);
     for (const other of turn.others) inHand.add(other.key);
     const line = waiting.get(home);
     if (line === undefined) waiting.set(home, [turn]);
     else line.push(turn);
-    queue
-      .run(home, (lease) => drain(home, lease))
-      .catch((error: unknown) => {
-        log.error({ conversation: home, err: error }, "a turn could not be run; it stays open");
+    const work = (lease: AbortSignal): Promise<void> => drain(home, lease);
+    const run = options.unlessTaken === true ? queue.runUnlessTaken(home, work) : queue.run(home, work);
+    run.then(
+      (isRun) => {
+        if (isRun === false) letGo(home, turn);
+      },
+      (error: unknown) => {
+        if (isParleyError(error, "stopping"))
+          log.info({ key: turn.event.key }, "a turn waits for the next start");
+        else log.error({ conversation: home, err: error }, "a turn could not be run; it stays open");
         letGo(home, turn);
-      });
+      },
+    );
   }
 
   /** Forgets a turn that could not begin (no lease, no store), so that the next round takes it up from the inbox. */
@@ -118,33 +130,31 @@ export function createAssistant(options: AssistantOptions): Assistant {
     const first = batch[0];
     if (first === undefined) return;
     const keys = batch.flatMap((turn) => [turn.event.key, ...turn.others.map((other) => other.key)]);
-    const controller = new AbortController();
+    const current = createRunning();
     // Another process may have taken the conversation over: whatever this one still shows would be in its way.
     const onLost = (): void => {
-      controller.abort(
-        new ParleyError("stopping", "the conversation was taken away", { cause: lease.reason }),
-      );
+      current.leave(new ParleyError("stopping", "the conversation was taken away", { cause: lease.reason }));
     };
     lease.addEventListener("abort", onLost);
-    running.set(home, controller);
+    running.set(home, current);
     try {
-      // Stopping has the rest wait for the next start; another process may have answered a recovered one.
-      if (isStopping || (first.progress !== undefined && !(await inbox.isOpen(first.event.key)))) return;
-      await runBatch(home, batch, keys, controller.signal);
+      // Stopping has the rest wait for the next start; another process may have answered what waited here.
+      const areOpen = await Promise.all(batch.map((turn) => inbox.isOpen(turn.event.key)));
+      const open = batch.filter((_, index) => areOpen[index]);
+      if (isStopping || open.length === 0) return;
+      if (first.isSealed === true) await seal(first, { inbox, platforms, log });
+      else await runBatch(home, open, current);
     } finally {
       lease.removeEventListener("abort", onLost);
-      if (running.get(home) === controller) running.delete(home);
+      if (running.get(home) === current) running.delete(home);
       for (const key of keys) inHand.delete(key);
     }
   }
 
-  async function runBatch(
-    home: string,
-    batch: readonly Waiting[],
-    keys: readonly string[],
-    signal: AbortSignal,
-  ): Promise<void> {
+  async function runBatch(home: string, batch: readonly Waiting[], current: Running): Promise<void> {
     const first = batch[0]!;
+    const keys = batch.flatMap((turn) => [turn.event.key, ...turn.others.map((other) => other.key)]);
+    const { signal } = current;
     const { event } = first;
     const platform = platforms.get(event.platform);
     if (platform === undefined) {
@@ -160,7 +170,10 @@ export function createAssistant(options: AssistantOptions): Assistant {
     const save = (grown: ReplyAddress) => inbox.saveTurn({ keys, address: grown, attempts: attempt });
     // A fresh single turn is recorded with its placeholder; what a crash must not forget is recorded before.
     if (first.progress !== undefined || keys.length > 1) await save(address);
+    if (attempt > 1)
+      log.info({ key: event.key, platform: event.platform, attempt }, "a turn is taken up again");
     const reply = platform.openReply(address, { saveAddress: save });
+    current.reply = reply;
     const startedAt = performance.now();
     let outcome: TurnOutcome | "shown" | "left-open";
     try {
@@ -183,18 +196,14 @@ export function createAssistant(options: AssistantOptions): Assistant {
                 .findLast(Boolean),
               signal,
             }));
+      throwIfLeft(signal);
       await inbox.close(keys);
     } catch (error) {
       outcome = "left-open";
+      reply.abandon();
       log.error({ key: event.key, platform: event.platform, err: error }, "a turn stays open");
-      if (
-        !isParleyError(error, "stopping") &&
-        !isParleyError(error, "platform-unreachable") &&
-        !isParleyError(error, "store-unavailable")
-      ) {
-        // The platform will not have it (no permission, channel gone): trying for ever helps nobody.
-        await inbox.close(keys);
-      }
+      // The platform will not have it (no permission, channel gone): trying for ever helps nobody.
+      if (!isOutage(error)) await inbox.close(keys);
     }
     meter.turn(
       { platform: event.platform, kind: event.kind, outcome },
@@ -209,13 +218,16 @@ export function createAssistant(options: AssistantOptions): Assistant {
     attempt: number,
     reply: Reply,
   ): Promise<"shown" | undefined> {
-    if (attempt === 1) return undefined;
-    const stored = await conversations.find(home, messageIds.assistant(event.key, attempt - 1));
-    if (stored?.outcome !== "complete") return undefined;
-    await reply.show();
-    reply.write(textOf(stored.parts));
-    await reply.finish({ notices: stored.notices ?? [] });
-    return "shown";
+    // Not only the last attempt: that one may have ended while it showed the answer of an earlier one.
+    for (let earlier = attempt - 1; earlier > 0; earlier--) {
+      const stored = await conversations.find(home, messageIds.assistant(event.key, earlier));
+      if (stored?.outcome !== "complete") continue;
+      await reply.show();
+      reply.write(textOf(stored.parts));
+      await reply.finish({ notices: stored.notices ?? [] });
+      return "shown";
+    }
+    return undefined;
   }
 
   async function runCall(
@@ -255,10 +267,11 @@ export function createAssistant(options: AssistantOptions): Assistant {
 
   async function concludeCallFailure(
     call: CommandCall,
-    run: { home: string; attempt: number; reply: Reply },
+    run: { home: string; attempt: number; reply: Reply; signal: AbortSignal },
     error: unknown,
   ): Promise<TurnOutcome> {
     if (isParleyError(error, "stopping")) throw error;
+    throwIfLeft(run.signal);
     log.warn({ key: call.key, command: call.name, err: error }, "a command did not end well");
     const text = toNotice(error);
     if (call.inConversation && !call.isPrivate && !isParleyError(error, "store-unavailable")) {
@@ -302,29 +315,35 @@ export function createAssistant(options: AssistantOptions): Assistant {
 
   async function stop({ deadlineMs }: { readonly deadlineMs: number }): Promise<number> {
     isStopping = true;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<"late">((resolve) => {
-      timer = setTimeout(resolve, deadlineMs, "late");
-    });
-    const first = await Promise.race([queue.idle(), late]);
-    clearTimeout(timer);
-    if (first !== "late") return 0;
+    queue.close();
+    if (await isIdleWithin(deadlineMs)) return 0;
     const broken = running.size;
-    for (const controller of running.values())
-      controller.abort(new ParleyError("stopping", "the process is stopping"));
-    await queue.idle();
+    for (const current of running.values())
+      current.leave(new ParleyError("stopping", "the process is stopping"));
+    if (!(await isIdleWithin(lettingGoMs)))
+      log.warn({ turns: running.size }, "turns did not let go; their next start takes them up all the same");
     return broken;
+  }
+
+  async function isIdleWithin(ms: number): Promise<boolean> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<boolean>((resolve) => {
+      timer = setTimeout(resolve, ms, false);
+    });
+    try {
+      return await Promise.race([queue.idle().then(() => true), late]);
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   return {
     receive,
     recover: createRecovery({
       inbox,
-      platforms,
-      log,
       now: options.now,
       isInHand: (key) => inHand.has(key),
-      enqueue,
+      enqueue: (turn) => enqueue(turn, { unlessTaken: true }),
     }),
     retry,
     stop,
@@ -334,9 +353,9 @@ export function createAssistant(options: AssistantOptions): Assistant {
     pending: () => inHand.size,
     knows: (conversationId) => conversations.exists(conversationId),
     cancel(conversationId) {
-      const controller = running.get(conversationId);
-      controller?.abort(new ParleyError("cancelled", "a person stopped it"));
-      return controller !== undefined;
+      const current = running.get(conversationId);
+      current?.cancel();
+      return current !== undefined;
     },
     suggestModels: (query) => suggestModels(options.gateway.knownModels(), query),
     async history(conversationId, { maxMessages }) {

@@ -1,4 +1,4 @@
-import { ParleyError } from "./errors.ts";
+import { isParleyError, ParleyError } from "./errors.ts";
 import { toNotice } from "./notices.ts";
 import type {
   Inbox,
@@ -21,12 +21,12 @@ export interface Waiting {
   readonly progress: TurnProgress | undefined;
   /** The other events answered by the same reply, on a recovered burst. */
   readonly others: readonly IncomingMessage[];
+  /** It is not to be answered by itself any more: its reply only ends, with a Retry. */
+  readonly isSealed?: true;
 }
 
 export interface RecoveryOptions {
-  readonly inbox: Inbox;
-  readonly platforms: ReadonlyMap<string, Platform>;
-  readonly log: Log;
+  readonly inbox: Pick<Inbox, "listOpen">;
   readonly now: () => number;
   /** Whether this process is already at it. */
   readonly isInHand: (key: string) => boolean;
@@ -38,9 +38,9 @@ export interface RecoveryOptions {
  * or, where it is too old or has ended its process too often, seals its reply with a Retry. Answers how many.
  */
 export function createRecovery(options: RecoveryOptions): (platformId: string) => Promise<number> {
-  const { inbox, platforms, log, now, isInHand, enqueue } = options;
+  const { inbox, now, isInHand, enqueue } = options;
 
-  async function takeUp(entry: InboxEntry, byKey: ReadonlyMap<string, InboxEntry>): Promise<void> {
+  function takeUp(entry: InboxEntry, byKey: ReadonlyMap<string, InboxEntry>): void {
     const { event, turn } = entry;
     const others = (turn?.keys.slice(1) ?? []).flatMap((key) => {
       const other = byKey.get(key)?.event;
@@ -48,27 +48,8 @@ export function createRecovery(options: RecoveryOptions): (platformId: string) =
     });
     const progress: TurnProgress = turn ?? { keys: [event.key], address: event.address, attempts: 0 };
     const isTooOld = now() - entry.acceptedAt > tooOldMs;
-    if (!isTooOld && progress.attempts < maxAttempts) {
-      enqueue({ event, progress, others });
-      return;
-    }
-    await seal(event, progress);
-  }
-
-  /** Ends a reply that will not be answered by itself any more, with a Retry button. */
-  async function seal(event: IncomingEvent, progress: TurnProgress): Promise<void> {
-    const platform = platforms.get(event.platform);
-    if (platform === undefined) return;
-    try {
-      const reply = platform.openReply(progress.address, {
-        saveAddress: (address) => inbox.saveTurn({ ...progress, address }),
-      });
-      await reply.show();
-      await reply.fail({ text: toNotice(new ParleyError("too-old", "sealed")), retryKey: event.key });
-    } catch (error) {
-      log.warn({ key: event.key, err: error }, "a reply that is too old could not be sealed");
-    }
-    await inbox.close(progress.keys);
+    const isSealed = isTooOld || progress.attempts >= maxAttempts;
+    enqueue({ event, progress, others, ...(isSealed ? { isSealed } : {}) });
   }
 
   return async function recover(platformId: string): Promise<number> {
@@ -81,8 +62,41 @@ export function createRecovery(options: RecoveryOptions): (platformId: string) =
     for (const entry of open) {
       if (joined.has(entry.event.key)) continue;
       taken++;
-      await takeUp(entry, byKey);
+      takeUp(entry, byKey);
     }
     return taken;
   };
+}
+
+/**
+ * Ends a reply that will not be answered by itself any more, with a Retry button. Where the platform or the store
+ * cannot be reached it stays open, to be sealed later.
+ */
+export async function seal(
+  turn: Waiting,
+  room: { readonly inbox: Inbox; readonly platforms: ReadonlyMap<string, Platform>; readonly log: Log },
+): Promise<void> {
+  const { event, progress } = turn;
+  const platform = room.platforms.get(event.platform);
+  if (platform === undefined || progress === undefined) return;
+  try {
+    const reply = platform.openReply(progress.address, {
+      saveAddress: (address) => room.inbox.saveTurn({ ...progress, address }),
+    });
+    await reply.show();
+    await reply.fail({ text: toNotice(new ParleyError("too-old", "sealed")), retryKey: event.key });
+  } catch (error) {
+    room.log.warn({ key: event.key, err: error }, "a reply that is too old could not be sealed");
+    if (isOutage(error)) return;
+  }
+  await room.inbox.close(progress.keys);
+}
+
+/** Whether trying the same later may work: nothing is wrong with the turn itself. */
+export function isOutage(error: unknown): boolean {
+  return (
+    isParleyError(error, "stopping") ||
+    isParleyError(error, "platform-unreachable") ||
+    isParleyError(error, "store-unavailable")
+  );
 }

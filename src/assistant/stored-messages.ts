@@ -35,21 +35,23 @@ export const messageIds = {
   assistant: (key: string, attempt: number): string => `${key}/assistant/${attempt}`,
 };
 
-const attemptSuffix = /\/assistant\/\d+$/;
+const attemptSuffix = /\/assistant\/(\d+)$/;
 
 /**
- * Keeps only the last answer of each turn: a retried turn leaves its earlier attempts in the log, and people and
- * models are shown the newest. The kept one stands where the first attempt stood.
+ * Keeps only the last attempt of each turn: a retried turn leaves its earlier ones in the log, and a process that
+ * was paused may have added its own after another has taken over. The kept one stands where the first stood.
  */
 export function withoutRetriedAttempts(messages: readonly StoredMessage[]): StoredMessage[] {
   const kept: StoredMessage[] = [];
   const placeOfTurn = new Map<string, number>();
+  const attemptOf = (message: StoredMessage | undefined) =>
+    Number(attemptSuffix.exec(message?.id ?? "")?.[1]);
   for (const message of messages) {
     if (message.role === "assistant" && attemptSuffix.test(message.id)) {
       const turn = message.id.replace(attemptSuffix, "");
       const place = placeOfTurn.get(turn);
       if (place !== undefined) {
-        kept[place] = message;
+        if (attemptOf(message) > attemptOf(kept[place])) kept[place] = message;
         continue;
       }
       placeOfTurn.set(turn, kept.length);

@@ -77,7 +77,10 @@ export async function runTurn(room: TurnRoom, turn: Turn): Promise<TurnOutcome> 
     }
     const end = await ask(room, turn, { said, soFar, shown, lead, startedAt });
     if (end.reason !== "stop") soFar.notices.push(endedEarlyNotice(end.reason));
+    throwIfLeft(turn.signal);
     await keepAnswer(room, turn, soFar, "complete", end);
+    // A process that was paused learns of it at the latest while it waits for the store.
+    throwIfLeft(turn.signal);
     await turn.reply.finish({ notices: soFar.notices });
     return "complete";
   } catch (error) {
@@ -243,6 +246,11 @@ function upToTurn(log: readonly StoredMessage[], own: readonly StoredMessage[]):
   return end === -1 ? [...log, ...own] : log.slice(0, end + 1);
 }
 
+/** Throws `stopping` where the turn is left to another process or the next start; a person's cancel passes. */
+export function throwIfLeft(signal: AbortSignal): void {
+  if (signal.aborted && isParleyError(signal.reason, "stopping")) throw signal.reason;
+}
+
 /** Keeps what was answered. */
 async function keepAnswer(
   room: TurnRoom,
@@ -283,6 +291,7 @@ interface Failure {
 async function concludeFailure(room: TurnRoom, turn: Turn, failure: Failure): Promise<TurnOutcome> {
   const { error, soFar } = failure;
   if (isParleyError(error, "stopping")) throw error;
+  throwIfLeft(turn.signal);
   const isCancelled = isParleyError(error, "cancelled");
   const outcome: TurnOutcome = isCancelled
     ? "cancelled"

@@ -353,6 +353,13 @@ export interface ConversationQueue {
    * conversation is lost (a lease that could not be renewed).
    */
   run<T>(conversationId: string, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
+  /**
+   * Like `run`, but waits for this process's own work only: false, and `work` is not run, where another process
+   * is at the conversation.
+   */
+  runUnlessTaken(conversationId: string, work: (signal: AbortSignal) => Promise<void>): Promise<boolean>;
+  /** What has not begun is refused with `stopping` from now on; what runs goes on. */
+  close(): void;
   /** Resolves when nothing runs or waits. */
   idle(): Promise<void>;
 }

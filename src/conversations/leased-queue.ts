@@ -31,12 +31,20 @@ export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueu
   const { leases, log, ttlMs = 15_000, retryMs = 100 } = options;
   const local = createKeyedQueue();
 
+  const closing = new AbortController();
+
+  const takeOnce = async (name: string): Promise<HeldLease | undefined> => {
+    closing.signal.throwIfAborted();
+    const holder = randomUUID();
+    // Counted from before the request: the server starts counting later, so it never runs out there first.
+    const takenAt = performance.now();
+    return (await leases.take(name, holder, ttlMs)) ? hold(name, holder, takenAt) : undefined;
+  };
+
   const take = async (name: string): Promise<HeldLease> => {
     for (;;) {
-      const holder = randomUUID();
-      // Counted from before the request: the server starts counting later, so it never runs out there first.
-      const takenAt = performance.now();
-      if (await leases.take(name, holder, ttlMs)) return hold(name, holder, takenAt);
+      const lease = await takeOnce(name);
+      if (lease !== undefined) return lease;
       await sleep(retryMs * (0.5 + Math.random()));
     }
   };
@@ -92,6 +100,21 @@ export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueu
           await lease.release();
         }
       });
+    },
+    async runUnlessTaken(conversationId, work) {
+      return local.run(conversationId, async () => {
+        const lease = await takeOnce(conversationId);
+        if (lease === undefined) return false;
+        try {
+          await work(lease.signal);
+        } finally {
+          await lease.release();
+        }
+        return true;
+      });
+    },
+    close() {
+      closing.abort(new ParleyError("stopping", "the process is stopping"));
     },
     async idle() {
       await local.idle();

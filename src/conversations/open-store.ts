@@ -159,9 +159,21 @@ async function compose({ store, blobs, queue, name, backup, encryption, options 
 
 function createLocalQueue(): ConversationQueue {
   const queue = createKeyedQueue();
+  const closing = new AbortController();
   return {
     // In one process nobody can take the conversation away.
-    run: (conversationId, work) => queue.run(conversationId, () => work(new AbortController().signal)),
+    run: (conversationId, work) =>
+      queue.run(conversationId, async () => {
+        closing.signal.throwIfAborted();
+        return work(new AbortController().signal);
+      }),
+    async runUnlessTaken(conversationId, work) {
+      await this.run(conversationId, work);
+      return true;
+    },
+    close() {
+      closing.abort(new ParleyError("stopping", "the process is stopping"));
+    },
     idle: () => queue.idle(),
   };
 }

@@ -318,7 +318,7 @@ describe("after a restart", () => {
     });
     lost.abort(new ParleyError("store-unavailable", "lease lost"));
     await settled();
-    expect(world.platform.replies[0]?.state).toBe("open");
+    expect(world.platform.replies[0]?.state).toBe("abandoned");
     expect(await world.store.inbox.listOpen()).toHaveLength(1);
   });
 
@@ -328,6 +328,7 @@ describe("after a restart", () => {
     world.clock.now += 2 * 60 * 60_000;
     const restarted = world.restart();
     await restarted.recover("fake");
+    await world.store.queue.idle();
     expect(world.platform.replies[0]).toMatchObject({ state: "failed", failure: { retryKey: event.key } });
     expect(world.gateway.requests).toEqual([]);
     expect(await world.store.inbox.listOpen()).toEqual([]);
@@ -347,7 +348,7 @@ describe("after a restart", () => {
       expect(world.platform.replies[0]?.text).toBe("so far");
     });
     expect(await world.assistant.stop({ deadlineMs: 10 })).toBe(1);
-    expect(world.platform.replies[0]?.state).toBe("open");
+    expect(world.platform.replies[0]?.state).toBe("abandoned");
     expect(await world.store.inbox.listOpen()).toHaveLength(1);
     await expect(world.assistant.receive(message("late"))).rejects.toMatchObject({ code: "stopping" });
   });

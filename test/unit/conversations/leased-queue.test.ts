@@ -123,4 +123,40 @@ describe("the queue across processes", () => {
     await expect(queue.run("c", work)).rejects.toMatchObject({ code: "store-unavailable" });
     expect(work).not.toHaveBeenCalled();
   });
+
+  it("answers at once where another process is at the conversation, and waits for its own work", async () => {
+    const { leases, held } = createFakeLeases();
+    const queue = createLeasedQueue({ leases, log, ttlMs });
+    const steps: string[] = [];
+    const first = queue.run("c", async () => {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      steps.push("own work");
+    });
+    const second = queue.runUnlessTaken("c", async () => void steps.push("after it"));
+    await vi.advanceTimersByTimeAsync(200);
+    await first;
+    expect(await second).toBe(true);
+    expect(steps).toEqual(["own work", "after it"]);
+    held.set("c", { holder: "another", until: Date.now() + 60_000 });
+    expect(await queue.runUnlessTaken("c", async () => void steps.push("never"))).toBe(false);
+    expect(steps).toHaveLength(2);
+  });
+
+  it("once closed, lets what runs go on and refuses what waits", async () => {
+    const { leases, held } = createFakeLeases();
+    const queue = createLeasedQueue({ leases, log, ttlMs });
+    held.set("taken", { holder: "another", until: Date.now() + 60_000 });
+    const running = queue.run("c", async () => {
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      return "ended well";
+    });
+    const waiting = queue.run("taken", () => Promise.resolve("never"));
+    const refused = expect(waiting).rejects.toMatchObject({ code: "stopping" });
+    await vi.advanceTimersByTimeAsync(10);
+    queue.close();
+    await vi.advanceTimersByTimeAsync(1000);
+    await refused;
+    expect(await running).toBe("ended well");
+    await queue.idle();
+  });
 });
