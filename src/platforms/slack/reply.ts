@@ -9,7 +9,7 @@ import type { Pace } from "./pace.ts";
 import type { MessageRef, SlackApi, SlackContent } from "./web-api.ts";
 
 /** `chat.update` takes 4,000 bytes of text; a little room is left. */
-export const maxMessageBytes = 3900;
+const maxMessageBytes = 3900;
 const maxMessages = 8;
 const minEditIntervalMs = 1000;
 
@@ -30,6 +30,8 @@ export interface MessageTargetOptions {
 /** Shows a reply in messages of a channel, thread or direct message. */
 export function createMessageTarget(options: MessageTargetOptions): EditTarget {
   const { api, address, edits, posts, onFirst } = options;
+  /** What each message is known to show, as JSON. */
+  const shown = new Map<string, string>();
   let isInvitationAsked = false;
   let posted = address.refs?.length ?? 0;
   let isUnsure = options.isResumed;
@@ -88,10 +90,12 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
     maxMessages,
     minEditIntervalMs,
     async post(content: MessageContent): Promise<Json> {
+      const drawn = toSlackContent(content);
       try {
-        const ref = await post(toSlackContent(content));
+        const ref = await post(drawn);
         posted += 1;
         onFirst(ref);
+        shown.set(ref.ts, JSON.stringify(drawn));
         if (address.thread !== undefined && content.state === "waiting") showStatus(options, "is thinking…");
         return { channel: ref.channel, ts: ref.ts };
       } catch (error) {
@@ -101,10 +105,18 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
     },
     async edit(ref: Json, content: MessageContent): Promise<void> {
       const isFinal = content.state === "finished" || content.state === "failed";
-      // Where there is much to edit, a growing reply is shown a little later; the next edit has more in it.
-      if (!isFinal && !edits.tryTake()) return;
-      if (isFinal) await edits.take();
-      await api.update(readRef(ref), toSlackContent(content));
+      const place = readRef(ref);
+      const drawn = toSlackContent(content);
+      const wanted = JSON.stringify(drawn);
+      // The last words of an answer and its end often look the same: that edit would only use up the limit.
+      if (shown.get(place.ts) !== wanted) {
+        // Where there is much to edit, a growing reply is shown a little later; the next edit has more in it.
+        if (!isFinal && !edits.tryTake()) return;
+        if (isFinal) await edits.take();
+        shown.delete(place.ts);
+        await api.update(place, drawn);
+        shown.set(place.ts, wanted);
+      }
       if (isFinal && address.thread !== undefined) showStatus(options, "");
     },
     upload: (files) => api.upload(address.channel, address.thread, files),

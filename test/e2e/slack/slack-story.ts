@@ -151,7 +151,7 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
 }
 
 /** A message that still grows ends with a status and an ellipsis. */
-export function isOver(message: SeenMessage): boolean {
+function isOver(message: SeenMessage): boolean {
   return !message.smallPrint.endsWith("…");
 }
 

@@ -39,7 +39,7 @@ export interface SeenButton {
 const livePing = /<(?:!(?:here|channel|everyone)(?:\|[^>]*)?|@[UW][A-Z0-9]+(?:\|[^>]*)?|!subteam\^[^>]+)>/g;
 
 /** Undoes Slack's three escapes, last of all the ampersand. */
-export function unescapeSlack(text: string): string {
+function unescapeSlack(text: string): string {
   return text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
 }
 

@@ -49,6 +49,15 @@ describe("slash commands", () => {
     expect(calls()[0]?.key).toMatch(/^slack:T\w+:cmd:/);
   });
 
+  test("answer to the prefix that settings put before them", async () => {
+    await room.close();
+    room = await openSlackRoom("parley-");
+    const { ana, channel } = setUp();
+    await ana.usesCommand("/parley-ask", "why?", { channel: channel.id });
+    expect(calls()[0]).toMatchObject({ name: "ask", options: { prompt: "why?" } });
+    await expect(ana.usesCommand("/ask", "why?", { channel: channel.id })).rejects.toThrow(/not a valid/);
+  });
+
   test("take curly quotes, as phones write them", async () => {
     const { ana, channel } = setUp();
     await ana.usesCommand("/ask", "why? model:“big one”", { channel: channel.id });

@@ -113,6 +113,15 @@ describe("posting", () => {
   });
 });
 
+test("an end that looks like what is shown costs no edit", async () => {
+  const reply = await toAna();
+  await reply.show();
+  reply.write("all of it");
+  await room.slack.waitFor("the text", () => said()[0]?.text === "all of it");
+  await reply.finish();
+  expect(callsOf("chat.update")).toHaveLength(1);
+});
+
 describe("places", () => {
   test("a reply taken up by another process goes on in the same message", async () => {
     const reply = await toAna();

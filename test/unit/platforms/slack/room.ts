@@ -20,14 +20,17 @@ export interface SlackRoom {
 }
 
 /** The platform on the real client, installed in the simulator from its own manifest, with nobody behind it. */
-export async function openSlackRoom(): Promise<SlackRoom> {
-  const slack = await createSlackSimulator({ manifest: createManifest(commands, { socketMode: true }) });
+export async function openSlackRoom(commandPrefix = ""): Promise<SlackRoom> {
+  const slack = await createSlackSimulator({
+    manifest: createManifest(commands, { socketMode: true, commandPrefix }),
+  });
   const receiver = createFakeReceiver();
   const platform = createSlackPlatform({
     botToken: slack.botToken,
     appToken: slack.appToken,
     apiUrl: slack.apiUrl,
     commands,
+    commandPrefix,
     log: createSilentLog(),
   });
   await platform.start(receiver);
