@@ -108,5 +108,9 @@ function fingerprint(
       ];
     }),
   }));
-  return JSON.stringify(plain.sort((a, b) => `${a.type} ${a.name}`.localeCompare(`${b.type} ${b.name}`)));
+  // Compared as text: a collation would load megabytes of language data for this alone.
+  return plain
+    .map((command) => JSON.stringify(command))
+    .sort()
+    .join("\n");
 }
