@@ -12,6 +12,8 @@ import type { MessageRef, SlackApi, SlackContent } from "./web-api.ts";
 const maxMessageBytes = 3900;
 const maxMessages = 8;
 const minEditIntervalMs = 1000;
+/** A command's time is this machine's, a message's is Slack's. */
+const clockSkewMs = 60_000;
 
 export interface MessageTargetOptions {
   readonly api: SlackApi;
@@ -64,7 +66,7 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
   }
 
   async function find(mark: string): Promise<MessageRef | undefined> {
-    const since = (address.since / 1000).toFixed(6);
+    const since = ((address.since - clockSkewMs) / 1000).toFixed(6);
     const recent = await api.messagesAfter(address.channel, address.thread, since);
     const message = recent.find(({ blocks }) => blocks?.some((block) => block["block_id"] === mark));
     return message === undefined ? undefined : { channel: address.channel, ts: message.ts };

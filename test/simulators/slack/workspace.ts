@@ -104,8 +104,7 @@ const grantedScopes = [
 ];
 
 export function createWorkspace(clock: Clock): Workspace {
-  let lastSeconds = 0;
-  let lastFraction = 0;
+  let lastMicros = 0;
   let counter = 0;
   const unique = () => randomBytes(4).toString("hex").toUpperCase();
   const bot: SlackUser = { id: `U${unique()}B`, name: "Parley", isBot: true };
@@ -123,10 +122,8 @@ export function createWorkspace(clock: Clock): Workspace {
     files: new Map(),
     id: (prefix) => `${prefix}${(counter += 1).toString(36).toUpperCase().padStart(3, "0")}${unique()}`,
     nextTs() {
-      const seconds = Math.floor(clock.now() / 1000);
-      lastFraction = seconds > lastSeconds ? 100 : lastFraction + 100;
-      lastSeconds = Math.max(lastSeconds, seconds);
-      return `${lastSeconds}.${String(lastFraction).padStart(6, "0")}`;
+      lastMicros = Math.max(lastMicros + 1, Math.floor(clock.now() * 1000));
+      return `${Math.floor(lastMicros / 1e6)}.${String(lastMicros % 1e6).padStart(6, "0")}`;
     },
     addUser(name) {
       const user: SlackUser = { id: workspace.id("U"), name, isBot: false };
