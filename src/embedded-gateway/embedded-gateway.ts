@@ -5,14 +5,13 @@ import type { Log } from "../assistant/types.ts";
 import { fullAccess, type Access } from "./access.ts";
 import { ApiError, clip } from "./api-error.ts";
 import { bearerToken, hashKey, isOneOf, unauthorized } from "./authorize.ts";
-import { defaultGatewayConfig, type GatewayConfig } from "./gateway-config.ts";
+import { defaultGatewayConfig, type GatewayConfig } from "./settings.ts";
 import { flushed } from "./event-stream.ts";
 import { createExchange, type Exchange } from "./exchange.ts";
-import { createKeyRing } from "./keys/key-ring.ts";
+import type { KeyRing } from "./keys/key-ring.ts";
 import type { KeyValue } from "./keys/key-value.ts";
-import { createOperations } from "./operations.ts";
+import { createOperations, type Operations } from "./operations.ts";
 import { createPictureShelf, picturePath, type ShelvedPicture } from "./picture-shelf.ts";
-import { createImageDownloader } from "./sandbox/load-image.ts";
 
 /** Settings of the gateway's server. */
 export interface EmbeddedGatewayOptions {
@@ -51,8 +50,6 @@ export interface EmbeddedGateway {
   close(): Promise<void>;
 }
 
-type Handler = (exchange: Exchange, access: Access) => Promise<void>;
-
 /**
  * Parley's own gateway: sandbox models that need nothing, and upstreams where settings name them. Every answer
  * carries `x-request-id`; every error the usual envelope. Nothing is loaded that is not used.
@@ -63,27 +60,19 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
   const maxUploadBytes = options.maxUploadBytes ?? 25 * 1024 * 1024;
   const times = { pingMs: options.pingMs ?? 10_000, stalledClientMs: options.stalledClientMs ?? 60_000 };
   const keyHashes = (options.apiKeys ?? []).filter((key) => key !== "").map((key) => hashKey(key));
-  const ring = options.keyStore === undefined ? undefined : createKeyRing({ store: options.keyStore, log });
   const shelf = createPictureShelf({ keepMs: 60 * 60 * 1000, maxBytes: 128 * 1024 * 1024 });
-  const downloader = createImageDownloader();
-  const operations = createOperations({
-    config: options.config ?? defaultGatewayConfig,
-    log,
-    shelf,
-    downloader,
-    maxJsonBytes,
-    maxUploadBytes,
-    pingMs: times.pingMs,
-    sandboxWordDelayMs: options.sandboxWordDelayMs ?? 10,
-  });
+  let operations: Operations | undefined;
+  let ring: KeyRing | undefined;
   const running = new Set<Promise<void>>();
   let isClosing = false;
 
-  const routes: Readonly<Record<string, { method: "GET" | "POST"; handle: Handler }>> = {
-    "/v1/models": { method: "GET", handle: operations.models },
-    "/v1/chat/completions": { method: "POST", handle: operations.chat },
-    "/v1/images/generations": { method: "POST", handle: operations.images },
-    "/v1/audio/transcriptions": { method: "POST", handle: operations.transcribe },
+  const routes: Readonly<
+    Record<string, { method: "GET" | "POST"; handle: keyof Omit<Operations, "close"> }>
+  > = {
+    "/v1/models": { method: "GET", handle: "models" },
+    "/v1/chat/completions": { method: "POST", handle: "chat" },
+    "/v1/images/generations": { method: "POST", handle: "images" },
+    "/v1/audio/transcriptions": { method: "POST", handle: "transcribe" },
   };
 
   const admit = async (request: IncomingMessage): Promise<Access> => {
@@ -110,7 +99,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
     const found = Object.hasOwn(routes, path) ? routes[path] : undefined;
     if (found === undefined) throw unknownPath(request);
     if (request.method !== found.method) throw wrongMethod(request, path, found.method);
-    await found.handle(exchange, access);
+    await operations?.[found.handle](exchange, access);
   };
 
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -151,6 +140,16 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
 
   return {
     listen: async () => {
+      ring = options.keyStore === undefined ? undefined : await openKeyRing(options.keyStore, log);
+      operations = await createOperations({
+        config: options.config ?? defaultGatewayConfig,
+        log,
+        shelf,
+        maxJsonBytes,
+        maxUploadBytes,
+        pingMs: times.pingMs,
+        sandboxWordDelayMs: options.sandboxWordDelayMs ?? 10,
+      });
       const hasKeys = keyHashes.length > 0 || (await ring?.hasKeys()) === true;
       if (!hasKeys && !isLoopbackName(options.host)) {
         throw new ParleyError("config", "A gateway on a public address needs a key: set GATEWAY_API_KEY.");
@@ -172,10 +171,15 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       // Also those that a client opened and never used, which do not count as idle.
       server.closeAllConnections();
       await closed;
-      await Promise.all([operations.close(), downloader.close()]);
+      await operations?.close();
       clearTimeout(deadline);
     },
   };
+}
+
+async function openKeyRing(store: KeyValue, log: Log): Promise<KeyRing> {
+  const { createKeyRing } = await import("./keys/key-ring.ts");
+  return createKeyRing({ store, log });
 }
 
 function sendPicture(exchange: Exchange, picture: ShelvedPicture | undefined): void {

@@ -1,10 +1,17 @@
 import { z } from "zod";
 import { ParleyError } from "../assistant/errors.ts";
 import { withoutComments } from "./json-comments.ts";
+import type { Capability, GatewayConfig, UpstreamConfig } from "./settings.ts";
 
-/** What a model is for. Without the list every operation is tried. */
-const capabilities = ["chat", "vision", "draws-in-chat", "images", "transcription"] as const;
-export type Capability = (typeof capabilities)[number];
+export type { GatewayConfig } from "./settings.ts";
+
+const capabilities = [
+  "chat",
+  "vision",
+  "draws-in-chat",
+  "images",
+  "transcription",
+] as const satisfies Capability[];
 
 const usd = z.number().nonnegative();
 
@@ -70,57 +77,6 @@ const fileSchema = z.strictObject({
 });
 
 type FileUpstream = z.infer<typeof upstreamSchema>;
-
-/** Prices in USD. */
-export type Prices = z.infer<typeof pricesSchema>;
-
-export interface ModelConfig {
-  /** As the upstream calls it. */
-  readonly id: string;
-  readonly capabilities?: readonly Capability[] | undefined;
-  /** In tokens. */
-  readonly contextLength?: number | undefined;
-  readonly prices?: Prices | undefined;
-}
-
-/** One OpenAI-compatible service. */
-export interface UpstreamConfig {
-  /** With its version segment, without a slash at the end. */
-  readonly baseUrl: string;
-  readonly apiKey?: string;
-  /** Sent with each request, e.g. for an organisation. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** What is offered; without it the upstream's own list. */
-  readonly models?: readonly ModelConfig[];
-  /** Whether pictures named by address are fetched here and sent as data URIs. */
-  readonly inlineImages: boolean;
-  /** Whether streams are asked for their usage. */
-  readonly streamUsage: boolean;
-  /** Further tries of one upstream, before the first byte of its answer. */
-  readonly retries: number;
-  /** Silence of the upstream after which it counts as failed, in milliseconds. */
-  readonly timeoutMs: number;
-}
-
-/** The settings of the embedded gateway, checked. */
-export interface GatewayConfig {
-  /** Whether the sandbox models are offered. */
-  readonly sandbox: boolean;
-  /** By the prefix of their models' public ids. */
-  readonly upstreams: Readonly<Record<string, UpstreamConfig>>;
-  /** Further public ids and what they stand for. */
-  readonly aliases: Readonly<Record<string, string>>;
-  /** What is asked next where a model fails before its first byte. */
-  readonly fallbacks: Readonly<Record<string, readonly string[]>>;
-}
-
-/** What holds without a file. */
-export const defaultGatewayConfig: GatewayConfig = {
-  sandbox: true,
-  upstreams: {},
-  aliases: {},
-  fallbacks: {},
-};
 
 /**
  * Reads the file that `GATEWAY_CONFIG` names: JSON, comments allowed (docs/gateway.example.jsonc). Keys come from the

@@ -1,3 +1,5 @@
+import type { GatewayConfig } from "./settings.ts";
+
 /** The operations of the gateway that name a model. */
 export type Operation = "chat" | "images" | "transcription";
 
@@ -11,6 +13,9 @@ export interface ModelRecord {
   readonly [field: string]: unknown;
 }
 
+/** Unix seconds; the day that the sandbox came with. */
+const releasedAt = 1_767_225_600;
+
 const free = { prompt: "0", completion: "0", image: "0", audio_minute: "0" };
 
 function sandboxModel(
@@ -22,7 +27,7 @@ function sandboxModel(
   return {
     id: `sandbox/${name}`,
     object: "model",
-    created: 1_767_225_600,
+    created: releasedAt,
     owned_by: "parley-sandbox",
     name: `Parley sandbox: ${name}`,
     description,
@@ -42,3 +47,13 @@ export const sandboxModels: readonly ModelRecord[] = [
   sandboxModel("image", "Draws scenes by rules and changes pictures.", ["text", "image"], ["text", "image"]),
   sandboxModel("transcribe", "Measures sound; recognises no words.", ["audio"], ["text"]),
 ];
+
+/** The whole list: aliases first, described like what they stand for. */
+export function mergeModels(config: GatewayConfig, upstreamModels: readonly ModelRecord[]): ModelRecord[] {
+  const records = [...(config.sandbox ? sandboxModels : []), ...upstreamModels];
+  const aliases = Object.entries(config.aliases).map(([alias, id]): ModelRecord => {
+    const target = records.find((record) => record.id === id);
+    return { created: releasedAt, owned_by: "alias", ...target, id: alias, object: "model" };
+  });
+  return [...aliases, ...records];
+}

@@ -1,28 +1,22 @@
 import type { Log } from "../assistant/types.ts";
 import type { Downloader } from "../media/guarded-download.ts";
 import type { Access } from "./access.ts";
-import type { GatewayConfig } from "./gateway-config.ts";
 import type { Exchange } from "./exchange.ts";
-import type { Operation } from "./models.ts";
+import { mergeModels, type Operation } from "./models.ts";
 import { picturePath, type PictureShelf } from "./picture-shelf.ts";
 import { readJson } from "./read-body.ts";
 import { parseChatBody, parseImageBody, parseTranscriptionFields } from "./requests.ts";
 import { createRouter, type Route } from "./router.ts";
-import { createImageLoader, type LoadImage } from "./sandbox/load-image.ts";
-import { createSandbox } from "./sandbox/sandbox.ts";
+import type { LoadImage } from "./sandbox/load-image.ts";
+import type { Sandbox } from "./sandbox/sandbox.ts";
+import type { GatewayConfig } from "./settings.ts";
 import { openUpload } from "./upload.ts";
-import { forwardChat } from "./upstreams/forward-chat.ts";
-import { forwardImages } from "./upstreams/forward-images.ts";
-import { forwardTranscription } from "./upstreams/forward-transcription.ts";
-import type { Forwarding } from "./upstreams/forward.ts";
-import { createModelLists } from "./upstreams/model-lists.ts";
-import { createUpstreamClient, type UpstreamClient } from "./upstreams/upstream-client.ts";
+import type { Forwarded, Forwarder } from "./upstreams/forwarder.ts";
 
 export interface OperationsOptions {
   readonly config: GatewayConfig;
   readonly log: Log;
   readonly shelf: PictureShelf;
-  readonly downloader: Downloader;
   readonly maxJsonBytes: number;
   readonly maxUploadBytes: number;
   readonly pingMs: number;
@@ -40,55 +34,58 @@ export interface Operations {
   close(): Promise<void>;
 }
 
-/** Sends each request to the sandbox or on to an upstream, by its model. */
-export function createOperations(options: OperationsOptions): Operations {
-  const { config, log, shelf, downloader, maxJsonBytes, maxUploadBytes } = options;
-  const clients = new Map<string, UpstreamClient>(
-    Object.entries(config.upstreams).map(([prefix, upstream]) => [
-      prefix,
-      createUpstreamClient(prefix, upstream),
-    ]),
-  );
-  const clientOf = (prefix: string): UpstreamClient => {
-    const client = clients.get(prefix);
-    if (client === undefined) throw new Error(`There is no upstream '${prefix}'.`);
-    return client;
-  };
-  const lists = createModelLists({ config, log, clientOf });
-  const router = createRouter(config, () => lists.knownIds());
+/**
+ * Sends each request to the sandbox or on to an upstream, by its model. The sandbox is loaded with its first request,
+ * the upstreams' side only where there are any: an idle bot pays for neither.
+ */
+export async function createOperations(options: OperationsOptions): Promise<Operations> {
+  const { config, shelf, maxJsonBytes, maxUploadBytes } = options;
+  const forwarder = Object.keys(config.upstreams).length > 0 ? await openForwarder(options) : undefined;
+  const ownIds = mergeModels(config, []).map(({ id }) => id);
+  const router = createRouter(config, () => forwarder?.knownIds() ?? ownIds);
 
   const findOwn = (exchange: Exchange, url: string): Buffer | undefined => {
     if (!url.startsWith(`${exchange.origin}${picturePath}`)) return undefined;
     return shelf.get(url.slice(exchange.origin.length))?.bytes;
   };
-  const imageLoaderFor = (exchange: Exchange): LoadImage =>
-    createImageLoader({ signal: exchange.signal, downloader, findOwn: (url) => findOwn(exchange, url) });
-  const sandbox = createSandbox({ wordDelayMs: options.sandboxWordDelayMs, shelf, imageLoaderFor });
+  let downloader: Downloader | undefined;
+  const loadImageFor =
+    (exchange: Exchange): LoadImage =>
+    async (image, use) => {
+      const { createImageDownloader, createImageLoader } = await import("./sandbox/load-image.ts");
+      downloader ??= createImageDownloader();
+      const { signal } = exchange;
+      const load = createImageLoader({ signal, downloader, findOwn: (url) => findOwn(exchange, url) });
+      return load(image, use);
+    };
+  let opened: Promise<Sandbox> | undefined;
+  const sandbox = (): Promise<Sandbox> => (opened ??= openSandbox(options, loadImageFor));
 
   const routeFor = (model: string, operation: Operation, access: Access): Route => {
     const route = router.route(model, operation);
     access.expectModel(model);
     return route;
   };
-  const toForwarding = (
+  const forward = (
     exchange: Exchange,
     access: Access,
     operation: Operation,
-    route: Route & { kind: "upstream" },
-  ): Forwarding => ({
-    exchange,
-    targets: route.targets,
-    log: log.child({ requestId: exchange.requestId }),
-    pingMs: options.pingMs,
-    clientOf: (target) => clientOf(target.prefix),
-    loadImage: imageLoaderFor(exchange),
-    isOwnPicture: (url) => findOwn(exchange, url) !== undefined,
-    onSpent: (target, spent) => access.onSpent(operation, target, spent),
-  });
+    { targets }: Route & { kind: "upstream" },
+    send: (forwarder: Forwarder, forwarded: Forwarded) => Promise<void>,
+  ): Promise<void> => {
+    if (forwarder === undefined) throw new Error("There is a target without upstreams.");
+    return send(forwarder, {
+      exchange,
+      targets,
+      loadImage: loadImageFor(exchange),
+      isOwnPicture: (url) => findOwn(exchange, url) !== undefined,
+      onSpent: (target, spent) => access.onSpent(operation, target, spent),
+    });
+  };
 
   return {
     models: async (exchange, access) => {
-      const all = await lists.all(exchange.requestId);
+      const all = (await forwarder?.models(exchange.requestId)) ?? mergeModels(config, []);
       exchange.sendJson(200, { object: "list", data: all.filter(({ id }) => access.sees(id)) });
     },
 
@@ -96,15 +93,16 @@ export function createOperations(options: OperationsOptions): Operations {
       const json = await readJson(exchange.request, maxJsonBytes);
       const body = parseChatBody(json, (url) => findOwn(exchange, url) !== undefined);
       const route = routeFor(body.model, "chat", access);
-      if (route.kind === "sandbox") return sandbox.chat(exchange, { ...body, model: route.model });
-      return forwardChat(toForwarding(exchange, access, "chat", route), body);
+      if (route.kind === "sandbox") return (await sandbox()).chat(exchange, { ...body, model: route.model });
+      return forward(exchange, access, "chat", route, (to, forwarded) => to.chat(forwarded, body));
     },
 
     images: async (exchange, access) => {
       const body = parseImageBody(await readJson(exchange.request, maxJsonBytes));
       const route = routeFor(body.model, "images", access);
-      if (route.kind === "sandbox") return sandbox.images(exchange, { ...body, model: route.model });
-      return forwardImages(toForwarding(exchange, access, "images", route), body, shelf);
+      if (route.kind === "sandbox")
+        return (await sandbox()).images(exchange, { ...body, model: route.model });
+      return forward(exchange, access, "images", route, (to, forwarded) => to.images(forwarded, body));
     },
 
     transcribe: async (exchange, access) => {
@@ -114,15 +112,30 @@ export function createOperations(options: OperationsOptions): Operations {
       const { model } = parseTranscriptionFields(upload.fields);
       const route = routeFor(model, "transcription", access);
       if (route.kind === "upstream") {
-        return forwardTranscription(toForwarding(exchange, access, "transcription", route), upload);
+        return forward(exchange, access, "transcription", route, (to, forwarded) =>
+          to.transcribe(forwarded, upload),
+        );
       }
       const bytes = await upload.readAll();
       const fields = parseTranscriptionFields(upload.fields);
-      return sandbox.transcribe(exchange, { ...fields, model: route.model }, bytes);
+      return (await sandbox()).transcribe(exchange, { ...fields, model: route.model }, bytes);
     },
 
     close: async () => {
-      await Promise.all([...clients.values()].map((client) => client.close()));
+      await Promise.all([forwarder?.close(), downloader?.close()]);
     },
   };
+}
+
+async function openForwarder({ config, log, shelf, pingMs }: OperationsOptions): Promise<Forwarder> {
+  const { createForwarder } = await import("./upstreams/forwarder.ts");
+  return createForwarder({ config, log, shelf, pingMs });
+}
+
+async function openSandbox(
+  { shelf, sandboxWordDelayMs: wordDelayMs }: OperationsOptions,
+  imageLoaderFor: (exchange: Exchange) => LoadImage,
+): Promise<Sandbox> {
+  const { createSandbox } = await import("./sandbox/sandbox.ts");
+  return createSandbox({ wordDelayMs, shelf, imageLoaderFor });
 }

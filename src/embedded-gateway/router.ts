@@ -1,5 +1,5 @@
 import { unknownModel, wrongKindOfModel } from "./api-error.ts";
-import type { Capability, GatewayConfig, ModelConfig, UpstreamConfig } from "./gateway-config.ts";
+import type { Capability, GatewayConfig, ModelConfig, UpstreamConfig } from "./settings.ts";
 import { sandboxModels, type Operation } from "./models.ts";
 
 /** A model at an upstream. */

@@ -1,7 +1,7 @@
 import type { Log } from "../../assistant/types.ts";
-import type { GatewayConfig, ModelConfig, UpstreamConfig } from "../gateway-config.ts";
+import type { GatewayConfig, ModelConfig, UpstreamConfig } from "../settings.ts";
 import { modelListSchema } from "../../gateway/schemas.ts";
-import { sandboxModels, type ModelRecord } from "../models.ts";
+import { mergeModels, type ModelRecord } from "../models.ts";
 import { readAnswerJson, type UpstreamClient } from "./upstream-client.ts";
 
 /** The merged model list. */
@@ -53,23 +53,11 @@ export function createModelLists({ config, log, clientOf }: ModelListsOptions): 
     return entry.running;
   };
 
-  const merged = (): ModelRecord[] => {
-    const records = [
-      ...(config.sandbox ? sandboxModels : []),
-      ...[...entries.values()].flatMap((entry) => entry.records),
-    ];
-    const aliases = Object.entries(config.aliases).map(([alias, id]): ModelRecord => {
-      const target = records.find((record) => record.id === id);
-      return {
-        created: startedAt,
-        ...target,
-        id: alias,
-        object: "model",
-        owned_by: target?.owned_by ?? "alias",
-      };
-    });
-    return [...aliases, ...records];
-  };
+  const merged = (): ModelRecord[] =>
+    mergeModels(
+      config,
+      [...entries.values()].flatMap((entry) => entry.records),
+    );
 
   return {
     all: async (requestId) => {

@@ -1,4 +1,4 @@
-import type { Prices } from "../gateway-config.ts";
+import type { Prices } from "../settings.ts";
 
 /** What a call used, as far as the upstream said. */
 export interface Spent {

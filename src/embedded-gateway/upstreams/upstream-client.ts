@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
 import type { Agent, Dispatcher } from "undici";
-import type { UpstreamConfig } from "../gateway-config.ts";
+import type { UpstreamConfig } from "../settings.ts";
 import { toBrokenFailure, toConnectionFailure, toStatusFailure } from "./upstream-failure.ts";
 
 /** An answer of status 200 to 299 whose body is still to be read. */

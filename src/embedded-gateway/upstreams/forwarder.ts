@@ -1,0 +1,65 @@
+import type { Log } from "../../assistant/types.ts";
+import type { ModelRecord } from "../models.ts";
+import type { PictureShelf } from "../picture-shelf.ts";
+import type { ChatBody, ImageBody } from "../requests.ts";
+import type { GatewayConfig } from "../settings.ts";
+import type { Upload } from "../upload.ts";
+import { forwardChat } from "./forward-chat.ts";
+import { forwardImages } from "./forward-images.ts";
+import { forwardTranscription } from "./forward-transcription.ts";
+import type { Forwarding } from "./forward.ts";
+import { createModelLists } from "./model-lists.ts";
+import { createUpstreamClient, type UpstreamClient } from "./upstream-client.ts";
+
+export interface ForwarderOptions {
+  readonly config: GatewayConfig;
+  readonly log: Log;
+  readonly shelf: PictureShelf;
+  readonly pingMs: number;
+}
+
+/** What one request brings along. */
+export type Forwarded = Omit<Forwarding, "log" | "pingMs" | "clientOf">;
+
+/** All upstreams of the settings, behind the specification's operations. Failures are ApiErrors. */
+export interface Forwarder {
+  models(requestId: string): Promise<readonly ModelRecord[]>;
+  /** As last seen, for suggestions. */
+  knownIds(): readonly string[];
+  chat(forwarded: Forwarded, body: ChatBody): Promise<void>;
+  images(forwarded: Forwarded, body: ImageBody): Promise<void>;
+  transcribe(forwarded: Forwarded, upload: Upload): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Loaded only where the settings name an upstream; opens nothing before the first request. */
+export function createForwarder({ config, log, shelf, pingMs }: ForwarderOptions): Forwarder {
+  const clients = new Map<string, UpstreamClient>(
+    Object.entries(config.upstreams).map(([prefix, upstream]) => [
+      prefix,
+      createUpstreamClient(prefix, upstream),
+    ]),
+  );
+  const clientOf = (prefix: string): UpstreamClient => {
+    const client = clients.get(prefix);
+    if (client === undefined) throw new Error(`There is no upstream '${prefix}'.`);
+    return client;
+  };
+  const lists = createModelLists({ config, log, clientOf });
+  const toForwarding = (forwarded: Forwarded): Forwarding => ({
+    ...forwarded,
+    log: log.child({ requestId: forwarded.exchange.requestId }),
+    pingMs,
+    clientOf: (target) => clientOf(target.prefix),
+  });
+  return {
+    models: (requestId) => lists.all(requestId),
+    knownIds: () => lists.knownIds(),
+    chat: (forwarded, body) => forwardChat(toForwarding(forwarded), body),
+    images: (forwarded, body) => forwardImages(toForwarding(forwarded), body, shelf),
+    transcribe: (forwarded, upload) => forwardTranscription(toForwarding(forwarded), upload),
+    close: async () => {
+      await Promise.all([...clients.values()].map((client) => client.close()));
+    },
+  };
+}
