@@ -39,6 +39,11 @@ export interface DiscordApi {
     body: RESTPatchAPIChannelMessageJSONBody,
   ): Promise<APIMessage>;
   getMessage(channelId: string, messageId: string): Promise<APIMessage>;
+  /** The first `limit` messages (1 to 100) after that id, the newest of them first. */
+  listMessages(
+    channelId: string,
+    options: { readonly after: string; readonly limit: number },
+  ): Promise<APIMessage[]>;
   getChannel(channelId: string): Promise<APIChannel>;
   startThread(channelId: string, messageId: string | undefined, name: string): Promise<APIThreadChannel>;
   openDirectChannel(userId: string): Promise<APIChannel>;
@@ -108,6 +113,13 @@ export function createDiscordApi(options: {
       ask("edit a message", rest.patch(Routes.channelMessage(channelId, messageId), { body })),
     getMessage: (channelId, messageId) =>
       ask("read a message", rest.get(Routes.channelMessage(channelId, messageId))),
+    listMessages: (channelId, { after, limit }) =>
+      ask(
+        "read messages",
+        rest.get(Routes.channelMessages(channelId), {
+          query: new URLSearchParams({ after, limit: `${limit}` }),
+        }),
+      ),
     getChannel: (channelId) => ask("read a channel", rest.get(Routes.channel(channelId))),
     startThread: (channelId, messageId, name) =>
       ask(

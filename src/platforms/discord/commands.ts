@@ -15,7 +15,7 @@ const contexts = [0, 1, 2];
 const integrationTypes = [0, 1];
 
 /** All commands as Discord's registration wants them: each as a slash command, some also on messages. */
-export function toRegistration(commands: Iterable<Command>): RESTPostAPIApplicationCommandsJSONBody[] {
+function toRegistration(commands: Iterable<Command>): RESTPostAPIApplicationCommandsJSONBody[] {
   return [...commands].flatMap((command) => {
     const slash: RESTPostAPIApplicationCommandsJSONBody = {
       type: ApplicationCommandType.ChatInput,

@@ -23,6 +23,8 @@ export interface Identity {
 }
 
 export interface ConnectionEvents {
+  /** A new session has begun: what was sent before it is not delivered. */
+  sessionBegan(): void;
   message(message: GatewayMessageCreateDispatchData): void;
   interaction(interaction: APIInteraction): void;
   /** A thread was changed or deleted. */
@@ -83,6 +85,7 @@ async function open(
   client.ws.on(GatewayDispatchEvents.Ready, (data: GatewayReadyDispatchData) => {
     ready = data;
     setReady();
+    events.sessionBegan();
   });
   client.ws.on(GatewayDispatchEvents.Resumed, setReady);
   client.ws.on(GatewayDispatchEvents.MessageCreate, (data: GatewayMessageCreateDispatchData) =>

@@ -9,7 +9,7 @@ import type { MessageContent } from "../edit-target.ts";
 import { closeFence, toDiscordMarkdown } from "./markdown.ts";
 
 /** Discord's limit of a message's text, in characters. */
-export const maxContentChars = 2000;
+const maxContentChars = 2000;
 /** Room kept below a piece of an answer for its small print. */
 const smallPrintChars = 300;
 /** Longest piece of an answer in one message. */

@@ -25,7 +25,7 @@ type ReadableMessage = Pick<APIMessage, "content"> &
   Partial<Pick<APIMessage, "mentions" | "mention_channels" | "sticker_items">>;
 
 /** A message as plain text: the bot's mention removed, other mentions and emoji by name. */
-export function toPlainText(message: ReadableMessage, names: Names): string {
+function toPlainText(message: ReadableMessage, names: Names): string {
   const userNames = new Map(
     (message.mentions ?? []).map((user) => [
       user.id,

@@ -162,11 +162,12 @@ export function createInteractionHandler(options: InteractionOptions) {
     } catch (error) {
       const code = discordCode(error);
       if (code !== codes.alreadyAcknowledged && code !== codes.unknownInteraction) throw error;
-      log.warn(
-        { interaction: interaction.id, err: error },
-        "a command came too late or was answered elsewhere",
-      );
-      return;
+      if (code === codes.unknownInteraction) {
+        log.warn({ interaction: interaction.id, err: error }, "a command came too late");
+        return;
+      }
+      // Another instance has deferred it, and may have died since: whoever accepts it first answers it.
+      log.debug({ interaction: interaction.id }, "a command was deferred elsewhere");
     }
     const call = toCall(interaction, command, given, isHidden, subject);
     if (call === undefined) return;

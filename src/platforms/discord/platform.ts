@@ -13,6 +13,7 @@ import { createHttpAgent } from "./http-agent.ts";
 import type { Names } from "./incoming.ts";
 import { createInteractionHandler } from "./interactions.ts";
 import { createMessageIntake, type MessageIntake } from "./messages.ts";
+import { createMissedMessages } from "./missed-messages.ts";
 import { createPlaces } from "./places.ts";
 import { createDiscordTarget } from "./reply.ts";
 import { createSubjects } from "./subjects.ts";
@@ -75,6 +76,14 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
 
   async function start(receiver: Receiver): Promise<void> {
     messages = createMessageIntake({ api, receiver, places, names, log });
+    const missed = createMissedMessages({
+      api,
+      receiver,
+      take: (message) => messages?.take(message),
+      now,
+      signal: stopping.signal,
+      log,
+    });
     const handle = createInteractionHandler({
       api,
       receiver,
@@ -100,7 +109,13 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         log,
         signal: stopping.signal,
         events: {
-          message: (message) => once(() => messages?.take(message)),
+          sessionBegan: () => once(() => missed.look()),
+          message: (message) =>
+            once(() => {
+              const pending = missed.pending(message.channel_id);
+              if (pending === undefined) messages?.take(message);
+              else void pending.then(() => messages?.take(message));
+            }),
           interaction: (interaction) => once(() => track(handle(interaction), interaction)),
           channelChanged: (channelId) => places.forget(channelId),
         },

@@ -55,7 +55,7 @@ export function renderMember(world: World): Record<string, unknown> {
 }
 
 /** A URL of the simulator's own CDN, valid for a day of the world's clock. */
-export function signedUrl(world: World, attachment: SimAttachment, expiresAt?: number): string {
+function signedUrl(world: World, attachment: SimAttachment, expiresAt?: number): string {
   const folder = attachment.isEphemeral ? "ephemeral-attachments" : "attachments";
   const path = `/${folder}/${attachment.channelId}/${attachment.id}/${encodeURIComponent(attachment.filename)}`;
   const expires = Math.floor((expiresAt ?? world.now() + signedForMs) / 1000).toString(16);
@@ -106,7 +106,7 @@ export function contentTypeOf(filename: string): string | undefined {
 }
 
 /** Ids of users mentioned in a text that exist. */
-export function mentionedUsers(world: World, content: string): SimUser[] {
+function mentionedUsers(world: World, content: string): SimUser[] {
   const ids = [...content.matchAll(/<@!?(\d{17,20})>/g)].map((match) => match[1] ?? "");
   return [...new Set(ids)].flatMap((id) => world.users.get(id) ?? []);
 }

@@ -15,7 +15,7 @@ import {
 } from "./world.ts";
 
 export const acknowledgeWithinMs = 3000;
-export const tokenLivesMs = 15 * 60 * 1000;
+const tokenLivesMs = 15 * 60 * 1000;
 
 /** Which answers each type of interaction takes. */
 const answersOf: Readonly<Record<number, readonly number[]>> = {
