@@ -24,6 +24,8 @@ export interface RunningParley {
 export interface RunOptions {
   readonly args?: readonly string[];
   readonly settings?: Readonly<Record<string, string>>;
+  /** Default: `src/main.ts`. */
+  readonly program?: string;
   /** A folder to run in again; by default a new one. */
   readonly folder?: string;
 }
@@ -31,7 +33,7 @@ export interface RunOptions {
 /** Starts `node src/main.ts`. */
 export async function runParley(options: RunOptions = {}): Promise<RunningParley> {
   const folder = options.folder ?? (await mkdtemp(join(tmpdir(), "parley-process-")));
-  const child = spawn(process.execPath, [main, ...(options.args ?? [])], {
+  const child = spawn(process.execPath, [options.program ?? main, ...(options.args ?? [])], {
     cwd: folder,
     env: { PATH: process.env["PATH"], PORT: "0", ...options.settings },
     stdio: ["ignore", "pipe", "pipe"],

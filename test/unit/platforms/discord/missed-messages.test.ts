@@ -1,0 +1,142 @@
+import type { APIMessage } from "discord.js";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ParleyError } from "../../../../src/assistant/errors.ts";
+import type { StoredMessage } from "../../../../src/assistant/types.ts";
+import { createMissedMessages } from "../../../../src/platforms/discord/missed-messages.ts";
+import { silentLog } from "../../assistant/fakes.ts";
+
+const now = Date.UTC(2026, 5, 1);
+const idAt = (msAgo: number, n = 0) => String((BigInt(now - msAgo - 1_420_070_400_000) << 22n) + BigInt(n));
+const minute = 60_000;
+
+/** A platform and a store in memory; each conversation has the ids that the store knows and those in the channel. */
+function setUp(conversations: Record<string, { known: readonly string[]; channel: readonly string[] }>) {
+  const taken: string[] = [];
+  const asked: string[] = [];
+  const state = { storeFails: 0, atOnce: 0, mostAtOnce: 0 };
+  const stopping = new AbortController();
+  const missed = createMissedMessages({
+    api: {
+      async listMessages(channelId, { after, limit }) {
+        asked.push(channelId);
+        state.mostAtOnce = Math.max(state.mostAtOnce, ++state.atOnce);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        state.atOnce -= 1;
+        const channel = conversations[`discord:${channelId}`]?.channel;
+        if (channel === undefined) throw new ParleyError("platform-rejected", "Unknown Channel");
+        return channel
+          .filter((id) => BigInt(id) > BigInt(after))
+          .slice(0, limit)
+          .toReversed()
+          .map((id) => ({ id, channel_id: channelId, author: { bot: id.endsWith("9") } }) as APIMessage);
+      },
+    },
+    receiver: {
+      async conversations() {
+        if (state.storeFails-- > 0) throw new ParleyError("store-unavailable", "away");
+        return Object.keys(conversations).map((conversationId) => ({
+          conversationId,
+          title: "",
+          updatedAt: 0,
+        }));
+      },
+      history: (id) =>
+        Promise.resolve((conversations[id]?.known ?? []).map((known) => ({ id: known }) as StoredMessage)),
+    },
+    take: (message) => void taken.push(message.id),
+    now: () => now,
+    signal: stopping.signal,
+    log: silentLog,
+  });
+  return { missed, taken, asked, state, stopping };
+}
+
+describe("messages missed on Discord", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  it("are those after the last one that is known, oldest first", async () => {
+    const thread = idAt(50 * minute);
+    const [before, known, one, two] = [40, 30, 20, 10].map((ago) => idAt(ago * minute)) as [
+      string,
+      string,
+      string,
+      string,
+    ];
+    const { missed, taken } = setUp({
+      // What was said in a thread of others before the bot was called into it was not for it.
+      [`discord:${thread}`]: {
+        known: [`discord:${known}/user`, `discord:${known}/assistant/1`],
+        channel: [before, known, one, two],
+      },
+    });
+    missed.look();
+    await vi.advanceTimersByTimeAsync(100);
+    expect(taken).toEqual([one, two]);
+  });
+
+  it("are not answered after more than an hour", async () => {
+    const [old, recent] = [idAt(61 * minute), idAt(59 * minute)];
+    const { missed, taken } = setUp({ "discord:1": { known: [], channel: [old, recent] } });
+    missed.look();
+    await vi.advanceTimersByTimeAsync(100);
+    expect(taken).toEqual([recent]);
+  });
+
+  it("are looked for in at most 100 conversations, three at a time, 50 messages each", async () => {
+    const channel = Array.from({ length: 80 }, (_, n) => `${BigInt(idAt(minute)) + BigInt(n) * 10n}`);
+    const { missed, taken, asked, state } = setUp(
+      Object.fromEntries(
+        Array.from({ length: 150 }, (_, n) => [
+          `discord:${n + 1}`,
+          { known: [], channel: n === 0 ? channel : [] },
+        ]),
+      ),
+    );
+    missed.look();
+    await vi.advanceTimersByTimeAsync(5000);
+    expect({ asked: asked.length, most: state.mostAtOnce, taken: taken.length }).toEqual({
+      asked: 100,
+      most: 3,
+      taken: 50,
+    });
+  });
+
+  it("come before what is said now in the same channel, and hold up no other", async () => {
+    const [one] = [idAt(minute)];
+    const { missed, taken } = setUp({ "discord:7": { known: [], channel: [one] } });
+    expect(missed.pending("7")).toBeUndefined();
+    missed.look();
+    const order: string[] = [];
+    void missed.pending("8")?.then(() => order.push(`other channel, ${taken.length} taken`));
+    void missed.pending("7")?.then(() => order.push(`same channel, ${taken.length} taken`));
+    await vi.advanceTimersByTimeAsync(100);
+    expect(order).toEqual(["other channel, 0 taken", "same channel, 1 taken"]);
+    expect(missed.pending("7")).toBeUndefined();
+  });
+
+  it("are looked for again when the store was away, until the bot stops", async () => {
+    const { missed, taken, state } = setUp({ "discord:7": { known: [], channel: [idAt(minute)] } });
+    state.storeFails = 3;
+    missed.look();
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(taken).toHaveLength(1);
+    const stopped = setUp({ "discord:7": { known: [], channel: [idAt(minute)] } });
+    stopped.state.storeFails = 1;
+    stopped.missed.look();
+    await vi.advanceTimersByTimeAsync(1000);
+    stopped.stopping.abort();
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(stopped.taken).toEqual([]);
+  });
+
+  it("are not looked for where there is no channel: a command's own conversation", async () => {
+    const { missed, taken } = setUp({
+      "discord:5": { known: [], channel: [idAt(minute)] },
+      "discord:command/6": { known: [], channel: [] },
+    });
+    missed.look();
+    await vi.advanceTimersByTimeAsync(100);
+    expect(taken).toHaveLength(1);
+  });
+});
