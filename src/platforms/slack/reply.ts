@@ -39,11 +39,11 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
   let isUnsure = options.isResumed;
 
   /**
-   * Slack takes no key against double posts, but keeps the ids of blocks: where an earlier post was not answered,
-   * by an earlier process perhaps, it is looked for first.
+   * Slack takes no key against double posts, but keeps metadata (block ids it does not: markdown blocks lose theirs).
+   * Where an earlier post was not answered, in an earlier process perhaps, it is looked for first.
    */
   async function post(content: SlackContent): Promise<MessageRef> {
-    const mark = `${address.key}/${posted}`.slice(-255);
+    const mark = `${address.key}/${posted}`;
     if (isUnsure) {
       const there = await find(mark);
       isUnsure = options.isResumed;
@@ -52,13 +52,9 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
         return there;
       }
     }
-    const [first = { type: "divider" }, ...rest] = content.blocks;
     await posts.take();
     try {
-      return await api.post(address.channel, address.thread, {
-        ...content,
-        blocks: [{ ...first, block_id: mark }, ...rest],
-      });
+      return await api.post(address.channel, address.thread, content, mark);
     } catch (error) {
       isUnsure ||= isParleyError(error, "platform-unreachable");
       throw error;
@@ -68,7 +64,7 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
   async function find(mark: string): Promise<MessageRef | undefined> {
     const since = ((address.since - clockSkewMs) / 1000).toFixed(6);
     const recent = await api.messagesAfter(address.channel, address.thread, since);
-    const message = recent.find(({ blocks }) => blocks?.some((block) => block["block_id"] === mark));
+    const message = recent.find(({ metadata }) => metadata?.event_payload?.mark === mark);
     return message === undefined ? undefined : { channel: address.channel, ts: message.ts };
   }
 

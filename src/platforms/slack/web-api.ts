@@ -34,7 +34,7 @@ export interface SlackMessageInfo {
   readonly bot_id?: string;
   readonly text?: string;
   readonly files?: readonly SlackFileInfo[];
-  readonly blocks?: readonly Fields[];
+  readonly metadata?: { readonly event_payload?: { readonly mark?: string } };
 }
 
 /** Where a message stands. */
@@ -53,7 +53,13 @@ export interface SlackContent {
 /** The part of Slack's Web API that is used. Every failure is a ParleyError; nothing is tried twice in here. */
 export interface SlackApi {
   identify(): Promise<Identity>;
-  post(channel: string, thread: string | undefined, content: SlackContent): Promise<MessageRef>;
+  /** `mark`: kept with the message, unseen, to know it again by. */
+  post(
+    channel: string,
+    thread: string | undefined,
+    content: SlackContent,
+    mark?: string,
+  ): Promise<MessageRef>;
   update(ref: MessageRef, content: SlackContent): Promise<void>;
   /** Posts through a command's `response_url`, seen by the person alone: five times at most, within 30 minutes. */
   respond(responseUrl: string, content: SlackContent): Promise<void>;
@@ -129,12 +135,13 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
         scopes: metadata?.scopes ?? [],
       };
     },
-    async post(channel, thread, { text, blocks }) {
+    async post(channel, thread, { text, blocks }, mark) {
       const answer = await call("chat.postMessage", {
         channel,
         text,
         blocks,
         ...(thread === undefined ? {} : { thread_ts: thread }),
+        ...(mark === undefined ? {} : { metadata: { event_type: "parley_reply", event_payload: { mark } } }),
         unfurl_links: false,
         unfurl_media: false,
       });
@@ -162,7 +169,8 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
       const found = await read(channel, thread, { oldest: ts, latest: ts, inclusive: true, limit: 5 });
       return found.find((message) => message.ts === ts);
     },
-    messagesAfter: (channel, thread, ts) => read(channel, thread, { oldest: ts, limit: 100 }),
+    messagesAfter: (channel, thread, ts) =>
+      read(channel, thread, { oldest: ts, limit: 100, include_all_metadata: true }),
     async userName(userId) {
       const { user } = (await call("users.info", { user: userId })) as {
         user?: { name?: string; real_name?: string; profile?: { display_name?: string; real_name?: string } };

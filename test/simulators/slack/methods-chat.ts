@@ -24,6 +24,22 @@ function escapedBytes(text: string): number {
   return Buffer.byteLength(escaped);
 }
 
+/** Ids of markdown blocks are not kept. @see https://docs.slack.dev/reference/block-kit/blocks/markdown-block */
+function withoutLostId(block: Fields): Fields {
+  if (block["type"] !== "markdown") return block;
+  const { block_id: _id, ...rest } = block;
+  return rest;
+}
+
+/** Metadata as Slack takes it: a type, and an object. */
+function readMetadata(args: Fields): unknown {
+  const metadata = json(args, "metadata") as Fields | undefined;
+  if (metadata === undefined) return undefined;
+  const isGood = typeof metadata["event_type"] === "string" && typeof metadata["event_payload"] === "object";
+  if (!isGood) throw new SlackApiError("invalid_metadata_format");
+  return metadata;
+}
+
 function readContent(args: Fields): { text: string; blocks: Fields[] } {
   const blocks = (json(args, "blocks") ?? []) as Fields[];
   const markdown = args["markdown_text"] === undefined ? undefined : toText(args["markdown_text"]);
@@ -35,7 +51,7 @@ function readContent(args: Fields): { text: string; blocks: Fields[] } {
   const text = toText(args["text"]);
   if (text === "" && blocks.length === 0) throw new SlackApiError("no_text");
   checkMessageBlocks(blocks);
-  return { text: text.slice(0, maxTextChars), blocks };
+  return { text: text.slice(0, maxTextChars), blocks: blocks.map(withoutLostId) };
 }
 
 /** Unfurling as Slack decides it: media by default, links only where asked for. */
@@ -98,7 +114,7 @@ const postMessage: Method = (args, context) => {
     threadTs,
     ...content,
     previewsLinks: previews(args),
-    metadata: json(args, "metadata"),
+    metadata: readMetadata(args),
   });
   announce(context, message);
   return { channel: channel.id, ts: message.ts, message: toMessageJson(context, message) };

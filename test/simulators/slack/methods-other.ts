@@ -35,7 +35,7 @@ const userInfo: Method = (args, { workspace }) => {
   };
 };
 
-function toHistoryJson(context: MethodContext, message: SlackMessage): Fields {
+function toHistoryJson(context: MethodContext, message: SlackMessage, args: Fields): Fields {
   const { workspace, origin } = context;
   const isBot = workspace.users.get(message.user)?.isBot === true;
   return {
@@ -46,6 +46,9 @@ function toHistoryJson(context: MethodContext, message: SlackMessage): Fields {
     ...(isBot ? { bot_id: workspace.botId } : {}),
     ...(message.threadTs === undefined ? {} : { thread_ts: message.threadTs }),
     ...(message.blocks.length === 0 ? {} : { blocks: message.blocks }),
+    ...(message.metadata !== undefined && args["include_all_metadata"] === "true"
+      ? { metadata: message.metadata }
+      : {}),
     ...(message.files.length === 0
       ? {}
       : { files: message.files.map((file) => toFileJson(workspace, file, origin())) }),
@@ -88,7 +91,7 @@ const history: Method = (args, context) => {
   const found = select(roots, args);
   const page = found.toReversed().slice(0, limitOf(args));
   return {
-    messages: page.map((message) => toHistoryJson(context, message)),
+    messages: page.map((message) => toHistoryJson(context, message, args)),
     has_more: page.length < found.length,
   };
 };
@@ -103,7 +106,7 @@ const replies: Method = (args, context) => {
   const found = [...thread.slice(0, 1), ...select(thread.slice(1), args)];
   const page = found.slice(0, limitOf(args));
   return {
-    messages: page.map((message) => toHistoryJson(context, message)),
+    messages: page.map((message) => toHistoryJson(context, message, args)),
     has_more: page.length < found.length,
   };
 };
