@@ -39,7 +39,7 @@ export interface Gateway {
   invalidateSession(resumable: boolean): void;
   /** New connections are accepted and told nothing, as by a gateway that is overloaded. */
   holdHello(): void;
-  /** Open sockets. */
+  /** Sockets that are open on both sides. */
   connections(): number;
   /** Closes with a gateway close code, e.g. 4004 after the token was reset. */
   closeWith(code: number): void;
@@ -61,6 +61,8 @@ export function createGateway(
   const sessions = new Map<string, Session>();
   let current: Session | undefined;
   let lastIntents = 0;
+  /** A client answers pings once its side is open too. */
+  const answering = new Set<WebSocket>();
   let isHeld = false;
   const counts = { identify: 0, resume: 0 };
 
@@ -81,6 +83,9 @@ export function createGateway(
 
   function serve(socket: WebSocket): void {
     let session: Session | undefined;
+    socket.ping();
+    socket.on("pong", () => answering.add(socket));
+    socket.on("close", () => answering.delete(socket));
     if (isHeld) return;
     send(socket, { op: 10, d: { heartbeat_interval: 41_250, _trace: ["[]"] } });
     socket.on("message", (raw: Buffer) => {
@@ -213,7 +218,7 @@ export function createGateway(
     holdHello() {
       isHeld = true;
     },
-    connections: () => sockets.clients.size,
+    connections: () => answering.size,
     closeWith(code) {
       current?.socket?.close(code);
     },
