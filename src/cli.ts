@@ -13,7 +13,7 @@ import { releaseYoungGeneration } from "./operations/young-generation.ts";
 
 const usage = `Usage: node src/main.ts [gateway | slack-manifest | backup <folder> | reencrypt | --check-config]
   (nothing)        the bot, with the local page when no platform is set
-  gateway          the embedded gateway alone
+  gateway          the embedded gateway alone; gateway keys … gives out keys for it
   slack-manifest   prints the Slack app manifest
   backup <folder>  copies the store into a new folder, also while the bot runs
   reencrypt        rewrites what is kept under the newest of STORE_ENCRYPTION_KEYS
@@ -36,7 +36,9 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
       case undefined:
         return await serveBot(config, gatewayConfig, log);
       case "gateway":
-        return await serveGateway(config, gatewayConfig, log);
+        return args[1] === "keys"
+          ? await manageKeys(config, args.slice(2), log)
+          : await serveGateway(config, gatewayConfig, log);
       case "slack-manifest": {
         const { createManifest } = await import("./platforms/slack/manifest.ts");
         const commands = await loadCommands();
@@ -141,8 +143,10 @@ async function serveGateway(
 ): Promise<number> {
   const { createConfiguredGateway } = await import("./compose-gateway.ts");
   const apiKeys = config.GATEWAY_API_KEY === undefined ? [] : [config.GATEWAY_API_KEY];
+  // Beside a bot on the same store: the gateway runs no turns.
+  const store = await openConfiguredStore(config, log, { exclusive: false });
   const gateway = await createConfiguredGateway(
-    { host: config.GATEWAY_HOST, port: config.GATEWAY_PORT, apiKeys },
+    { host: config.GATEWAY_HOST, port: config.GATEWAY_PORT, apiKeys, keyStore: store.records },
     log,
     gatewayConfig,
   );
@@ -154,7 +158,22 @@ async function serveGateway(
   const signal = waitForSignal();
   await signal.received;
   await gateway.close();
+  await store.close();
   signal.forget();
+  return 0;
+}
+
+async function manageKeys(config: Config, words: readonly string[], log: Log): Promise<number> {
+  const [{ createKeyRing }, { runKeysCommand }] = await Promise.all([
+    import("./embedded-gateway/keys/key-ring.ts"),
+    import("./embedded-gateway/keys/key-commands.ts"),
+  ]);
+  const store = await openConfiguredStore(config, log, { exclusive: false });
+  try {
+    writeOut(`${await runKeysCommand(words, createKeyRing({ store: store.records, log }))}\n`);
+  } finally {
+    await store.close();
+  }
   return 0;
 }
 

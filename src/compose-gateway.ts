@@ -4,6 +4,7 @@ import { ParleyError } from "./assistant/errors.ts";
 import type { ModelSettings } from "./assistant/model-choice.ts";
 import type { Gateway, Log } from "./assistant/types.ts";
 import type { Config } from "./config.ts";
+import type { Records } from "./conversations/open-store.ts";
 import type { EmbeddedGateway } from "./embedded-gateway/embedded-gateway.ts";
 import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
 import { createGatewayClient } from "./gateway/client.ts";
@@ -80,7 +81,13 @@ export async function openGateway(
 
 /** The embedded gateway on its own, for `npm run gateway`. */
 export async function createConfiguredGateway(
-  where: { readonly host: string; readonly port: number; readonly apiKeys: readonly string[] },
+  where: {
+    readonly host: string;
+    readonly port: number;
+    readonly apiKeys: readonly string[];
+    /** Where the keys that were given out are, and their use. */
+    readonly keyStore?: Records;
+  },
   log: Log,
   gatewayConfig: GatewayConfig | undefined,
 ): Promise<EmbeddedGateway> {

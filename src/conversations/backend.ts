@@ -3,9 +3,10 @@ import type { KeyvStorageAdapter } from "keyv";
 /**
  * The kinds of entries there are; each is a Keyv namespace of its own.
  * `head`: where a conversation ends. `slot`: its messages. `id`: which slot a message id has. `settings`.
- * `blob`: what is known of a blob. `inbox`: accepted events. `turn`: how far their turns are. `meta`: the store's own.
+ * `blob`: what is known of a blob. `inbox`: accepted events. `turn`: how far their turns are. `record`: small
+ * values of other rooms. `meta`: the store's own.
  */
-export const spaces = ["head", "slot", "id", "settings", "blob", "inbox", "turn", "meta"] as const;
+export const spaces = ["head", "slot", "id", "settings", "blob", "inbox", "turn", "record", "meta"] as const;
 export type Space = (typeof spaces)[number];
 
 export interface Place {

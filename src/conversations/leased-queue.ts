@@ -91,6 +91,7 @@ export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueu
   };
 
   return {
+    isShared: true,
     async run(conversationId, work) {
       return local.run(conversationId, async () => {
         const lease = await take(conversationId);

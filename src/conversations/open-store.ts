@@ -1,6 +1,6 @@
 import { dirname, join, resolve } from "node:path";
 import { ParleyError } from "../assistant/errors.ts";
-import type { ConversationQueue, Conversations, Inbox, Log } from "../assistant/types.ts";
+import type { ConversationQueue, Conversations, Inbox, Json, Log } from "../assistant/types.ts";
 import { backupFiles } from "./backup.ts";
 import { createBlobFiles } from "./blob-files.ts";
 import type { BlobStore } from "./blobs.ts";
@@ -31,12 +31,21 @@ export interface StoreOptions {
   readonly leaseMs?: number | undefined;
 }
 
+/** Small values of another room, by keys of its own. */
+export interface Records {
+  get(key: string): Promise<Json | undefined>;
+  /** `ttlMs`: how long it is kept; for ever without. Durable when it resolves. */
+  set(key: string, value: Json, ttlMs?: number): Promise<void>;
+  delete(key: string): Promise<void>;
+}
+
 /** What outlasts a crash. Every failure is a ParleyError `store-unavailable` or `store-corrupt`. */
 export interface Store {
   readonly conversations: Conversations;
   readonly inbox: Inbox;
   readonly queue: ConversationQueue;
   readonly forgetting: Forgetting;
+  readonly records: Records;
   /** A conversation as files: Markdown, JSON, pictures and voice notes. */
   exportConversation(conversationId: string): Promise<readonly ExportedFile[]>;
   /**
@@ -143,6 +152,11 @@ async function compose({ store, blobs, queue, name, backup, encryption, options 
     conversations: createConversationLog({ store, blobs, writers, retentionMs }),
     inbox: createInbox({ store, log }),
     queue,
+    records: {
+      get: (key) => store.get<Json>("record", key),
+      set: (key, value, ttlMs) => store.write([{ kind: "set", at: { space: "record", key }, value, ttlMs }]),
+      delete: (key) => store.write([{ kind: "delete", at: { space: "record", key } }]),
+    },
     forgetting: createForgetting({ store, blobs, writers, retentionMs }),
     exportConversation: (conversationId) => exportConversation(store, blobs, conversationId),
     backup,
@@ -161,6 +175,7 @@ function createLocalQueue(): ConversationQueue {
   const queue = createKeyedQueue();
   const closing = new AbortController();
   return {
+    isShared: false,
     // In one process nobody can take the conversation away.
     run: (conversationId, work) =>
       queue.run(conversationId, async () => {

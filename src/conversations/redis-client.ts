@@ -59,7 +59,7 @@ export async function connectRedis(url: string, options: RedisConnectionOptions)
     isAway = false;
     wasConnected = true;
   });
-  // Eight spaces listen for its errors.
+  // Nine spaces listen for its errors.
   client.setMaxListeners(50);
 
   // A connection that went mute would be waited on for many minutes by the system: better a new one, and yet

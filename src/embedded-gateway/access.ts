@@ -8,8 +8,8 @@ export interface Access {
   expectModel(model: string): void;
   /** Whether the model list shows it to the caller. */
   sees(model: string): boolean;
-  /** Contract: must not throw. */
-  onSpent(operation: Operation, target: Target, spent: Spent): void;
+  /** `target` is `undefined` for the sandbox, which costs nothing. Contract: must not throw. */
+  onSpent(operation: Operation, target: Target | undefined, spent: Spent): void;
 }
 
 /** Who holds one of the gateway's own keys, or comes where none are needed. */

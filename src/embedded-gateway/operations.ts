@@ -93,15 +93,20 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
       const json = await readJson(exchange.request, maxJsonBytes);
       const body = parseChatBody(json, (url) => findOwn(exchange, url) !== undefined);
       const route = routeFor(body.model, "chat", access);
-      if (route.kind === "sandbox") return (await sandbox()).chat(exchange, { ...body, model: route.model });
+      if (route.kind === "sandbox") {
+        await (await sandbox()).chat(exchange, { ...body, model: route.model });
+        return access.onSpent("chat", undefined, {});
+      }
       return forward(exchange, access, "chat", route, (to, forwarded) => to.chat(forwarded, body));
     },
 
     images: async (exchange, access) => {
       const body = parseImageBody(await readJson(exchange.request, maxJsonBytes));
       const route = routeFor(body.model, "images", access);
-      if (route.kind === "sandbox")
-        return (await sandbox()).images(exchange, { ...body, model: route.model });
+      if (route.kind === "sandbox") {
+        await (await sandbox()).images(exchange, { ...body, model: route.model });
+        return access.onSpent("images", undefined, { images: body.n });
+      }
       return forward(exchange, access, "images", route, (to, forwarded) => to.images(forwarded, body));
     },
 
@@ -118,7 +123,8 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
       }
       const bytes = await upload.readAll();
       const fields = parseTranscriptionFields(upload.fields);
-      return (await sandbox()).transcribe(exchange, { ...fields, model: route.model }, bytes);
+      await (await sandbox()).transcribe(exchange, { ...fields, model: route.model }, bytes);
+      access.onSpent("transcription", undefined, {});
     },
 
     close: async () => {

@@ -135,7 +135,7 @@ export function createKeyRing({ store, log, now = Date.now }: KeyRingOptions): K
         },
         sees: (model) => allows(key, model),
         onSpent: (operation, target, spent) => {
-          const costUsd = toCostUsd(spent, target.model?.prices);
+          const costUsd = toCostUsd(spent, target?.model?.prices);
           spending.add(key.id, spent, costUsd, new Date(now())).catch((error: unknown) => {
             log.error({ keyId: key.id, operation, costUsd, error }, "use of a key could not be written down");
           });

@@ -3,7 +3,7 @@ import { mkdir, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { runParley, type RunningParley, type RunOptions } from "./run-parley.ts";
 
 const started: RunningParley[] = [];
@@ -172,6 +172,41 @@ describe("the other commands", () => {
     });
     expect(await answer.json()).toMatchObject({ model: "local/sandbox/chat", object: "chat.completion" });
     expect(gateway.output() + upstream.output()).not.toContain("upstream-key-1");
+  });
+
+  it("gateway keys gives out a key that a running gateway takes, counts and, once revoked, refuses", async () => {
+    const gateway = await start({
+      args: ["gateway"],
+      settings: { GATEWAY_PORT: "0", GATEWAY_API_KEY: "master-key-1" },
+    });
+    const [, url] = await gateway.says(/GATEWAY_BASE_URL=(\S+)/);
+    const keys = async (...words: string[]): Promise<string> => {
+      const command = await start({ args: ["gateway", "keys", ...words], folder: gateway.folder });
+      expect(await command.ended).toBe(0);
+      return command.output();
+    };
+    const created = await keys("create", "ada", "--models", "sandbox/chat", "--day", "1");
+    const secret = created.trim().split("\n").at(-1)!;
+    const ask = (model: string) =>
+      fetch(`${url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${secret}` },
+        body: JSON.stringify({ model, messages: [{ role: "user", content: "hello" }] }),
+      });
+    expect((await ask("sandbox/chat")).status).toBe(200);
+    expect((await ask("sandbox/image")).status).toBe(403);
+    expect(await keys("list")).not.toContain(secret);
+    const [id] = /^\S+/.exec(await keys("usage")) ?? [];
+    await vi.waitFor(async () => {
+      expect(await keys("usage", id!)).toMatch(/ [1-9] requests?,/);
+    });
+    await keys("revoke", id!);
+    await vi.waitFor(
+      async () => {
+        expect((await ask("sandbox/chat")).status).toBe(401);
+      },
+      { timeout: 10_000, interval: 300 },
+    );
   });
 
   it("slack-manifest prints a manifest with every command", async () => {
