@@ -9,7 +9,7 @@ import { cpus, loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { botNames, createBot, type BotName } from "./bot/bots.ts";
 import { toTable, type Aim, type Figure } from "./bot/figures.ts";
-import { measureRun, measureStarts } from "./bot/measures.ts";
+import { measureRun, measureStarts, prime } from "./bot/measures.ts";
 
 const { values } = parseArgs({
   options: {
@@ -74,6 +74,7 @@ cached?.parley.push(...(figures.get("start: later")?.parley ?? []));
 
 const bots = await Promise.all(botNames.map((name) => createBot(name, { compileCache: name === "parley" })));
 try {
+  for (const bot of bots) await prime(bot);
   for (let round = 0; round < Number(values.runs); round += 1) {
     for (const name of inTurn(round)) {
       say(`run ${round + 1} of ${values.runs}: ${name}`);
