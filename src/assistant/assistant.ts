@@ -4,10 +4,11 @@ import { createTokenFactors } from "./context-window.ts";
 import { isParleyError, ParleyError } from "./errors.ts";
 import { createModelChoice, suggestModels, type ModelSettings } from "./model-choice.ts";
 import { isWorthRetrying, toNotice } from "./notices.ts";
-import { createRecovery, isOutage, seal, type Waiting } from "./recovery.ts";
+import { createRecovery, isOutage, seal, toOpenTurns } from "./recovery.ts";
 import { estimatePartsTokens, messageIds, textOf, withoutRetriedAttempts } from "./stored-messages.ts";
 import { createRunning, type Running } from "./running.ts";
 import { runTurn, throwIfLeft, type TurnOutcome, type TurnRoom } from "./turn.ts";
+import { homeOf, keysOf, reconcile, takeBatch, type Waiting } from "./waiting-line.ts";
 import { toCallIfWritten } from "./written-command.ts";
 import type {
   Archive,
@@ -90,15 +91,20 @@ export function createAssistant(options: AssistantOptions): Assistant {
   }
 
   /** `unlessTaken`: another process that is at the conversation may be at this turn too; the next round looks again. */
-  function enqueue(turn: Waiting, options: { readonly unlessTaken?: true } = {}): void {
+  function enqueue(turn: Waiting, how: { readonly unlessTaken?: true } = {}): void {
     const home = homeOf(turn.event);
-    inHand.add(turn.event.key);
-    for (const other of turn.others) inHand.add(other.key);
+    for (const key of keysOf(turn)) inHand.add(key);
     const line = waiting.get(home);
     if (line === undefined) waiting.set(home, [turn]);
     else line.push(turn);
+    schedule(turn, how.unlessTaken === true);
+  }
+
+  /** Has one turn of the line run, not necessarily this one. */
+  function schedule(turn: Waiting, unlessTaken: boolean): void {
+    const home = homeOf(turn.event);
     const work = (lease: AbortSignal): Promise<void> => drain(home, lease);
-    const run = options.unlessTaken === true ? queue.runUnlessTaken(home, work) : queue.run(home, work);
+    const run = unlessTaken ? queue.runUnlessTaken(home, work) : queue.run(home, work);
     run.then(
       (isRun) => {
         if (isRun === false) letGo(home, turn);
@@ -115,21 +121,39 @@ export function createAssistant(options: AssistantOptions): Assistant {
   /** Forgets a turn that could not begin (no lease, no store), so that the next round takes it up from the inbox. */
   function letGo(home: string, turn: Waiting): void {
     const line = waiting.get(home);
-    const place = line?.indexOf(turn) ?? -1;
+    const place = line?.findIndex(({ event }) => event.key === turn.event.key) ?? -1;
     if (line === undefined || place === -1) return;
-    line.splice(place, 1);
+    const [gone = turn] = line.splice(place, 1);
     if (line.length === 0) waiting.delete(home);
-    for (const key of [turn.event.key, ...turn.others.map((other) => other.key)]) inHand.delete(key);
+    for (const key of keysOf(gone)) inHand.delete(key);
+  }
+
+  /** Brings the line up to what other processes have accepted, begun and answered meanwhile. */
+  async function catchUp(home: string): Promise<void> {
+    const line = waiting.get(home);
+    if (line === undefined) return;
+    const before = [...line];
+    const open = (await inbox.listOpen()).filter(({ event }) => homeOf(event) === home);
+    const reconciled = reconcile(before, toOpenTurns(open, options.now()));
+    const listed = new Set(reconciled.flatMap(keysOf));
+    // What was accepted while the inbox was read is not in what was read.
+    const now = [...reconciled, ...line.filter((one) => !before.includes(one) && !listed.has(one.event.key))];
+    const known = new Set(line.map(({ event }) => event.key));
+    for (const key of line.flatMap(keysOf)) inHand.delete(key);
+    for (const key of now.flatMap(keysOf)) inHand.add(key);
+    line.splice(0, line.length, ...now);
+    for (const turn of now) if (!known.has(turn.event.key)) schedule(turn, false);
   }
 
   /** Runs the next turn of a conversation: one call, or all messages that have come together meanwhile. */
   async function drain(home: string, lease: AbortSignal): Promise<void> {
+    if (queue.isShared) await catchUp(home);
     const line = waiting.get(home) ?? [];
     const batch = takeBatch(line);
     if (line.length === 0) waiting.delete(home);
     const first = batch[0];
     if (first === undefined) return;
-    const keys = batch.flatMap((turn) => [turn.event.key, ...turn.others.map((other) => other.key)]);
+    const keys = batch.flatMap(keysOf);
     const current = createRunning();
     // Another process may have taken the conversation over: whatever this one still shows would be in its way.
     const onLost = (): void => {
@@ -153,7 +177,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
 
   async function runBatch(home: string, batch: readonly Waiting[], current: Running): Promise<void> {
     const first = batch[0]!;
-    const keys = batch.flatMap((turn) => [turn.event.key, ...turn.others.map((other) => other.key)]);
+    const keys = batch.flatMap(keysOf);
     const { signal } = current;
     const { event } = first;
     const platform = platforms.get(event.platform);
@@ -364,21 +388,6 @@ export function createAssistant(options: AssistantOptions): Assistant {
     conversations: (prefix) => conversations.list(prefix, { max: 200 }),
     readBlob: (conversationId, hash) => conversations.getBlob(conversationId, hash),
   };
-}
-
-/** The conversation an event is kept in: a private or lone call has one of its own, which nobody waits for. */
-function homeOf(event: IncomingEvent): string {
-  if (event.kind === "message") return event.conversationId;
-  return event.inConversation && !event.isPrivate ? event.conversationId : event.key;
-}
-
-/** Takes the next turn off the line: a call or recovered turn alone, else all fresh messages up to the next of those. */
-function takeBatch(line: Waiting[]): Waiting[] {
-  const isFresh = (turn: Waiting | undefined) =>
-    turn?.event.kind === "message" && turn.progress === undefined;
-  if (!isFresh(line[0])) return line.splice(0, 1);
-  const end = line.findIndex((turn) => !isFresh(turn));
-  return line.splice(0, end === -1 ? line.length : end);
 }
 
 /** A message command fills the options it can from the message it was used on. */

@@ -1,5 +1,6 @@
 import { isParleyError, ParleyError } from "./errors.ts";
 import { toNotice } from "./notices.ts";
+import type { Waiting } from "./waiting-line.ts";
 import type {
   Inbox,
   InboxEntry,
@@ -15,16 +16,6 @@ const tooOldMs = 60 * 60_000;
 /** A turn that ended its process this often is not started again by itself. */
 const maxAttempts = 4;
 
-/** A turn that waits: its event, and how far an earlier run had come. */
-export interface Waiting {
-  readonly event: IncomingEvent;
-  readonly progress: TurnProgress | undefined;
-  /** The other events answered by the same reply, on a recovered burst. */
-  readonly others: readonly IncomingMessage[];
-  /** It is not to be answered by itself any more: its reply only ends, with a Retry. */
-  readonly isSealed?: true;
-}
-
 export interface RecoveryOptions {
   readonly inbox: Pick<Inbox, "listOpen">;
   readonly now: () => number;
@@ -39,33 +30,28 @@ export interface RecoveryOptions {
  */
 export function createRecovery(options: RecoveryOptions): (platformId: string) => Promise<number> {
   const { inbox, now, isInHand, enqueue } = options;
+  return async function recover(platformId: string): Promise<number> {
+    const open = (await inbox.listOpen()).filter(({ event }) => event.platform === platformId);
+    const turns = toOpenTurns(open, now()).filter(({ event }) => !isInHand(event.key));
+    for (const turn of turns) enqueue(turn);
+    return turns.length;
+  };
+}
 
-  function takeUp(entry: InboxEntry, byKey: ReadonlyMap<string, InboxEntry>): void {
-    const { event, turn } = entry;
+/** The turns of open entries, in order; what belongs to another entry's turn is part of that. */
+export function toOpenTurns(open: readonly InboxEntry[], now: number): Waiting[] {
+  const byKey = new Map(open.map((entry) => [entry.event.key, entry]));
+  const joined = new Set(open.flatMap((entry) => entry.turn?.keys.slice(1) ?? []));
+  return open.flatMap(({ event, turn, acceptedAt }): Waiting[] => {
+    if (joined.has(event.key)) return [];
     const others = (turn?.keys.slice(1) ?? []).flatMap((key) => {
       const other = byKey.get(key)?.event;
       return other?.kind === "message" ? [other] : [];
     });
     const progress: TurnProgress = turn ?? { keys: [event.key], address: event.address, attempts: 0 };
-    const isTooOld = now() - entry.acceptedAt > tooOldMs;
-    const isSealed = isTooOld || progress.attempts >= maxAttempts;
-    enqueue({ event, progress, others, ...(isSealed ? { isSealed } : {}) });
-  }
-
-  return async function recover(platformId: string): Promise<number> {
-    const open = (await inbox.listOpen()).filter(
-      (entry) => entry.event.platform === platformId && !isInHand(entry.event.key),
-    );
-    const byKey = new Map(open.map((entry) => [entry.event.key, entry]));
-    const joined = new Set(open.flatMap((entry) => entry.turn?.keys.slice(1) ?? []));
-    let taken = 0;
-    for (const entry of open) {
-      if (joined.has(entry.event.key)) continue;
-      taken++;
-      takeUp(entry, byKey);
-    }
-    return taken;
-  };
+    const isSealed = now - acceptedAt > tooOldMs || progress.attempts >= maxAttempts;
+    return [{ event, progress, others, ...(isSealed ? { isSealed } : {}) }];
+  });
 }
 
 /**

@@ -348,6 +348,8 @@ export interface Inbox {
 
 /** One turn at a time in a conversation, in order, whichever process it runs in. */
 export interface ConversationQueue {
+  /** Whether other processes may be at the same conversations. */
+  readonly isShared: boolean;
   /**
    * Runs `work` when all earlier work of the conversation has ended. The signal aborts when the right to the
    * conversation is lost (a lease that could not be renewed).

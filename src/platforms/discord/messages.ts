@@ -39,20 +39,31 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
 
   async function handle(message: GatewayMessageCreateDispatchData): Promise<void> {
     const names = options.names(message.guild_id);
-    const turn = await toTurn(message, names);
-    if (turn === undefined) return;
     try {
+      const turn = await toTurn(message, names);
+      if (turn === undefined) return;
       await receiver.receive(turn);
       places.open(turn.conversationId);
     } catch (error) {
-      log.error({ key: turn.key, err: error }, "a message could not be taken in");
+      log.error({ message: message.id, err: error }, "a message could not be taken in");
       if (error instanceof ParleyError && error.code === "stopping") return;
-      // Discord does not deliver it again: the person must know that nothing will come.
+      if (!(await isSurelyForBot(message, names))) return;
+      // Discord does not deliver it again: the person must know that nothing will come. Of several instances that
+      // say so, the nonce has one be heard.
       await api.createMessage(message.channel_id, {
         ...toSentence(toNotice(error)),
         message_reference: { message_id: message.id, fail_if_not_exists: false },
+        nonce: message.id,
+        enforce_nonce: true,
       });
     }
+  }
+
+  /** Whether it is for the bot, as far as can be told without the store. */
+  async function isSurelyForBot(message: GatewayMessageCreateDispatchData, names: Names): Promise<boolean> {
+    if (!isSpokenByPerson(message)) return false;
+    if (mentionsBot(message, names) || places.isOpen(conversationIdOf(message.channel_id))) return true;
+    return isDirectType(await places.typeOf(message));
   }
 
   /** The turn a message asks for; `undefined`: it is not for the bot. */
@@ -60,9 +71,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     message: GatewayMessageCreateDispatchData,
     names: Names,
   ): Promise<IncomingMessage | undefined> {
-    const { author } = message;
-    if (author.bot === true || author.system === true || message.webhook_id !== undefined) return undefined;
-    if (!spoken.has(message.type)) return undefined;
+    if (!isSpokenByPerson(message)) return undefined;
     const channelType = await places.typeOf(message);
     const isCalled = isDirectType(channelType) || mentionsBot(message, names);
     const address = { channelId: message.channel_id, channelType, eventId: message.id };
@@ -151,6 +160,10 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       while (lines.size > 0) await Promise.all(lines.values());
     },
   };
+}
+
+function isSpokenByPerson({ author, type, webhook_id: webhookId }: APIMessage): boolean {
+  return author.bot !== true && author.system !== true && webhookId === undefined && spoken.has(type);
 }
 
 function readReplied(replied: APIMessage, names: Names) {

@@ -23,7 +23,7 @@ interface Session {
 
 /** The gateway half of the simulator. */
 export interface Gateway {
-  /** Sends an event to the session whose intents include one of `intent` (0: always). */
+  /** Sends an event to every session whose intents include one of `intent` (0: always). */
   dispatch(event: string, data: unknown, intent?: number): void;
   /** Whether a session is identified and connected. */
   isConnected(): boolean;
@@ -197,9 +197,10 @@ export function createGateway(
 
   return {
     dispatch(event, data, intent = 0) {
-      if (current === undefined) return;
-      if (intent !== 0 && (current.intents & intent) === 0) return;
-      emit(current, event, data);
+      // Several sessions of one bot on the same shard all hear everything.
+      for (const session of sessions.values()) {
+        if (intent === 0 || (session.intents & intent) !== 0) emit(session, event, data);
+      }
     },
     isConnected: () => current?.socket !== undefined,
     identifiedIntents: () => lastIntents,

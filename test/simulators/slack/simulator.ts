@@ -48,6 +48,8 @@ export interface SlackSimulator {
   directMessages(person: Person): SimulatedChannel;
   /** Everything in a channel or direct messages, oldest first. */
   transcriptOf(channelId: string): SeenMessage[];
+  /** Everything in every channel and direct message, oldest first within each. */
+  everything(): SeenMessage[];
   /** A message by another app's bot. Answers its `ts`. */
   otherBotSends(channel: SimulatedChannel, text: string, thread?: string): string;
   /** Hands out any event, e.g. an edit. */
@@ -168,6 +170,7 @@ export async function createSlackSimulator(
       const channel = workspace.channels.get(channelId);
       return channel === undefined ? [] : toTranscript(workspace, channel);
     },
+    everything: () => [...workspace.channels.values()].flatMap((channel) => toTranscript(workspace, channel)),
     otherBotSends(channel, text, thread) {
       const message = workspace.addMessage({
         channel: channel.id,

@@ -1,0 +1,170 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, describe, expect, it } from "vitest";
+import { answers, type SlowTurn } from "../../simulators/gateway/slow-gateway.ts";
+import { has } from "../../requirements.ts";
+import { runParley } from "../process/run-parley.ts";
+import { leaseMs, startInstances, type Instances } from "./instances.ts";
+
+let world: Instances | undefined;
+afterEach(async () => {
+  await world?.close();
+  world = undefined;
+});
+
+/** Pairs of turns of one conversation that were under way at the same time. */
+function overlaps(turns: readonly SlowTurn[], conversationOf: (label: string) => string): string[] {
+  const found: string[] = [];
+  for (const [index, one] of turns.entries()) {
+    for (const other of turns.slice(index + 1)) {
+      const [a = "", b = ""] = [one.labels.at(-1), other.labels.at(-1)];
+      if (conversationOf(a) !== conversationOf(b)) continue;
+      if (other.startedAt < (one.endedAt ?? Infinity) && one.startedAt < (other.endedAt ?? Infinity))
+        found.push(`${a} and ${b}`);
+    }
+  }
+  return found;
+}
+
+describe.skipIf(!has("redis"))("several instances on one Redis", () => {
+  it("answer every message once, a conversation's one after another, in order, whoever is given it", async () => {
+    world = await startInstances(3, { platforms: ["slack", "discord"], durationMs: 200 });
+    const { slack, discord, gateway } = world;
+    const people = ["Ana", "Ben", "Cem"].map((name) => slack.person(name));
+    const ada = discord.person("Ada");
+    const roots = people.map((person, n) =>
+      person.sends({ channel: person.directMessages, text: `first #s${n}x0` }),
+    );
+    ada.sends({ channel: discord.directMessages(ada), text: "first #d0x0" });
+    for (const n of [0, 1, 2]) await world.answered(`#s${n}x0`);
+    const labels = ["#d0x0", "#s0x0", "#s1x0", "#s2x0"];
+    for (let round = 1; round <= 4; round++) {
+      for (const [n, person] of people.entries()) {
+        const label = `#s${n}x${round}`;
+        person.sends({ channel: person.directMessages, thread: roots[n]!, text: `more ${label}` });
+        labels.push(label);
+      }
+      ada.sends({ channel: discord.directMessages(ada), text: `more #d0x${round}` });
+      labels.push(`#d0x${round}`);
+      await sleep(60);
+    }
+    for (const label of labels) {
+      const shown = await world.answered(label);
+      expect(shown.map(({ text }) => text)).toHaveLength(1);
+    }
+    expect(overlaps(gateway.turns, (label) => label.split("x")[0]!)).toEqual([]);
+    // Slack gave the events to different instances.
+    expect(new Set(gateway.turns.map(({ from }) => from)).size).toBeGreaterThan(1);
+    const last = gateway.turns.findLast(({ labels: all }) => all.at(-1)?.startsWith("#s0") === true);
+    const said = (last?.messages ?? []).flatMap((one) => /^user: .*(#s0x\d)/.exec(one)?.[1] ?? []);
+    expect(said).toEqual(["#s0x0", "#s0x1", "#s0x2", "#s0x3", "#s0x4"]);
+  });
+
+  it("take over from one that is killed, in the same message, within its lease and a round", async () => {
+    world = await startInstances(2);
+    const { slack, gateway } = world;
+    const ana = slack.person("Ana");
+    gateway.setHanging(true);
+    const root = ana.sends({ channel: ana.directMessages, text: "hello #a" });
+    const doomed = await world.whoAnswers("#a");
+    const [half] = world.shown();
+    doomed.process.kill("SIGKILL");
+    const killedAt = performance.now();
+    gateway.setHanging(false);
+    const shown = await world.answered("#a");
+    expect(performance.now() - killedAt).toBeLessThan(leaseMs + leaseMs / 3 + 4000);
+    expect(shown.map(({ id }) => id)).toEqual([half?.id]);
+    ana.sends({ channel: ana.directMessages, thread: root, text: "and #b" });
+    await world.answered("#b");
+    expect(gateway.turns.at(-1)?.messages).toHaveLength(3);
+  });
+
+  it("leave a paused one nothing to overwrite when it goes on", async () => {
+    world = await startInstances(2);
+    const { slack, gateway } = world;
+    const ana = slack.person("Ana");
+    gateway.setDuration(2500);
+    ana.sends({ channel: ana.directMessages, text: "hello #a" });
+    const paused = await world.whoAnswers("#a");
+    paused.process.kill("SIGSTOP");
+    gateway.setDuration(300);
+    const shown = await world.answered("#a");
+    const edits = () => slack.calls.filter(({ method }) => method === "chat.update").length;
+    const before = edits();
+    paused.process.kill("SIGCONT");
+    await paused.says(/lost the lease/);
+    await paused.says(/a turn stays open/);
+    // Longer than the pause that it makes before it would edit again.
+    await sleep(2500);
+    expect(edits()).toBe(before);
+    expect(world.shown()).toEqual(shown);
+    expect(shown).toHaveLength(1);
+    expect(gateway.turns).toHaveLength(2);
+  });
+
+  it("go on when Redis is restarted in the middle of an answer", async () => {
+    world = await startInstances(2);
+    const { slack, gateway, redis } = world;
+    const ana = slack.person("Ana");
+    gateway.setDuration(1500);
+    const root = ana.sends({ channel: ana.directMessages, text: "hello #a" });
+    await world.whoAnswers("#a");
+    await redis.kill();
+    await redis.start();
+    expect(await world.answered("#a")).toHaveLength(1);
+    ana.sends({ channel: ana.directMessages, thread: root, text: "and #b" });
+    expect(await world.answered("#b")).toHaveLength(1);
+    expect(gateway.turns.at(-1)?.messages).toHaveLength(3);
+  });
+
+  it("tell people while Redis is away for longer than the lease, lose nothing, and recover by themselves", async () => {
+    world = await startInstances(2, { platforms: ["slack", "discord"] });
+    const { slack, discord, redis } = world;
+    const ana = slack.person("Ana");
+    const ada = discord.person("Ada");
+    const root = ana.sends({ channel: ana.directMessages, text: "before #a" });
+    ada.sends({ channel: discord.directMessages(ada), text: "before #b" });
+    await world.answered("#a");
+    await world.answered("#b");
+    world.gateway.setDuration(leaseMs * 2);
+    ana.sends({ channel: ana.directMessages, thread: root, text: "running #c" });
+    await world.whoAnswers("#c");
+    await redis.kill();
+    ada.sends({ channel: discord.directMessages(ada), text: "meanwhile #d" });
+    const channel = discord.directMessages(ada);
+    // Discord delivers nothing again: the person is told. Slack delivers again what nobody acknowledged.
+    const told = () => channel.fromBot().filter(({ text }) => text.includes("cannot reach its store"));
+    await slack.waitFor("a word on the store", () => told().length > 0, 20_000);
+    ana.sends({ channel: ana.directMessages, thread: root, text: "meanwhile #e" });
+    await sleep(leaseMs * 2);
+    expect(world.shown().some(({ text }) => answers(text, "#c"))).toBe(false);
+    // Both instances heard it; one of them is heard.
+    expect(told()).toHaveLength(1);
+    await redis.start();
+    world.gateway.setDuration(200);
+    expect(await world.answered("#c")).toHaveLength(1);
+    await slack.waitFor("an answer to what was delivered again", () => {
+      // A minute after the second try, five after the third.
+      slack.clock.advance(20_000);
+      return world?.shown().some(({ text }) => answers(text, "#e"));
+    });
+    expect(await world.answered("#e")).toHaveLength(1);
+    ada.sends({ channel, text: "after #f" });
+    expect(await world.answered("#f")).toHaveLength(1);
+  });
+});
+
+describe("two processes on one SQLite file", () => {
+  it("are refused: the second says why, and the first goes on", async () => {
+    const first = await runParley();
+    try {
+      const [, url] = await first.says(/Page +on +(\S+)/);
+      const second = await runParley({ folder: first.folder });
+      expect(await second.ended).toBe(1);
+      expect(second.output()).toMatch(/another process|in use/i);
+      expect(second.output()).not.toContain("    at ");
+      expect((await fetch(`${url}/readyz`)).status).toBe(200);
+    } finally {
+      await first.remove();
+    }
+  });
+});

@@ -1,0 +1,122 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** One chat request, as the gateway saw it. */
+export interface SlowTurn {
+  /** Each message as `role: text`, without the system's. */
+  readonly messages: readonly string[];
+  /** `#<word>` labels of the user messages that nothing has answered yet, in order. */
+  readonly labels: readonly string[];
+  /** The key it came with: which of several clients it was. */
+  readonly from: string;
+  readonly startedAt: number;
+  /** Unix ms; `undefined` while it is being answered. */
+  endedAt: number | undefined;
+  /** Whether the whole answer was taken. */
+  isWhole: boolean;
+}
+
+export interface SlowGateway {
+  readonly baseUrl: string;
+  readonly turns: readonly SlowTurn[];
+  /** While on, answers stop after their first words. */
+  setHanging(isHanging: boolean): void;
+  /** Milliseconds from an answer's first to its last word, for answers that begin from now on. */
+  setDuration(ms: number): void;
+  close(): Promise<void>;
+}
+
+const pieces = 6;
+
+/**
+ * A gateway whose model takes its time: it answers `re <labels> .....` in six pieces, so that whoever looks can tell
+ * what has been answered, how often, and whether it is whole.
+ */
+export async function startSlowGateway(durationMs = 600): Promise<SlowGateway> {
+  const turns: SlowTurn[] = [];
+  const hanging = new Set<() => void>();
+  let isHanging = false;
+  let duration = durationMs;
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const piece of request) chunks.push(piece as Buffer);
+    if (request.url === "/v1/models") {
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(JSON.stringify({ object: "list", data: [{ id: "m", object: "model" }] }));
+      return;
+    }
+    const from = request.headers.authorization?.replace("Bearer ", "") ?? "";
+    const turn = toTurn(Buffer.concat(chunks).toString("utf8"), from);
+    turns.push(turn);
+    const pauseMs = duration / pieces;
+    response.once("close", () => {
+      turn.endedAt = Date.now();
+      turn.isWhole = response.writableFinished;
+    });
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.write(toChunk(`re ${turn.labels.join(" ")} `));
+    for (let piece = 0; piece < pieces; piece++) {
+      if (isHanging) await new Promise<void>((resolve) => hanging.add(resolve));
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      if (response.destroyed) return;
+      response.write(toChunk("."));
+    }
+    response.end(`${toChunk("", "stop")}data: [DONE]\n\n`);
+  }
+
+  const server = createServer((request, response) => {
+    serve(request, response).catch((error: unknown) => {
+      // A client that was killed in the middle of its request.
+      response.destroy(error instanceof Error ? error : undefined);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    turns,
+    setHanging(on) {
+      isHanging = on;
+      if (on) return;
+      for (const go of hanging) go();
+      hanging.clear();
+    },
+    setDuration(ms) {
+      duration = ms;
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** Whether a shown text is a whole answer to something that contains the label. */
+export function answers(text: string, label: string): boolean {
+  return new RegExp(`^re [^.]*${label}\\b[^.]* \\.{${pieces}}$`).test(text.trim());
+}
+
+function toTurn(body: string, from: string): SlowTurn {
+  const sent = JSON.parse(body) as { messages: { role: string; content: unknown }[] };
+  const said = sent.messages.filter(({ role }) => role !== "system");
+  const lastAnswer = said.findLastIndex(({ role }) => role === "assistant");
+  return {
+    messages: said.map(({ role, content }) => `${role}: ${wordsOf(content)}`),
+    labels: said.slice(lastAnswer + 1).flatMap(({ content }) => wordsOf(content).match(/#\w+/g) ?? []),
+    from,
+    startedAt: Date.now(),
+    endedAt: undefined,
+    isWhole: false,
+  };
+}
+
+function wordsOf(content: unknown): string {
+  return typeof content === "string"
+    ? content
+    : (content as { text?: string }[]).map(({ text }) => text ?? "").join("");
+}
+
+function toChunk(content: string, finish: string | null = null): string {
+  const choices = [{ index: 0, delta: { content }, finish_reason: finish }];
+  return `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", model: "m", choices })}\n\n`;
+}
