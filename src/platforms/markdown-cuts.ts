@@ -12,7 +12,8 @@ export interface Cut {
 /** A cut of a better kind is taken only where it leaves the message at least this full. */
 const leastFill = 0.4;
 
-const graphemes = new Intl.Segmenter("und", { granularity: "grapheme" });
+/** Made on first use: few answers need it, and it would cost every start some milliseconds. */
+let graphemes: Intl.Segmenter | undefined;
 
 /** What a line must not begin with by accident: it would become a list, heading, quote, table or code block. */
 const startsBlock = /^[ \t]*(?:[-+*][ \t]|\d{1,9}[.)][ \t]|#{1,6}[ \t]|>|\||`{3}|~{3}|[-=*_]{3})/;
@@ -177,6 +178,7 @@ function graphemeStart(text: string, at: number): number {
   let from = Math.max(0, at - 50);
   while (from > 0 && from < at && !/[\s!-~]/.test(text.charAt(from))) from += 1;
   if (from === at) from = Math.max(0, at - 50);
+  graphemes ??= new Intl.Segmenter("und", { granularity: "grapheme" });
   const segment = graphemes.segment(text.slice(from, at + 50)).containing(at - from);
   const start = from + (segment?.index ?? at - from);
   // A grapheme without end, such as a letter under hundreds of accents: any whole code point will do.
