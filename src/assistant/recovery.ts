@@ -1,15 +1,7 @@
 import { isParleyError, ParleyError } from "./errors.ts";
 import { toNotice } from "./notices.ts";
 import type { Waiting } from "./waiting-line.ts";
-import type {
-  Inbox,
-  InboxEntry,
-  IncomingEvent,
-  IncomingMessage,
-  Log,
-  Platform,
-  TurnProgress,
-} from "./types.ts";
+import type { Inbox, InboxEntry, Log, Platform, TurnProgress } from "./types.ts";
 
 /** An event this much older than the start that finds it is not answered late unasked, in milliseconds. */
 const tooOldMs = 60 * 60_000;

@@ -60,9 +60,9 @@ export async function startInstances(
   const explain = () =>
     JSON.stringify({ shown: shown(), turns: gateway.turns }, undefined, 1) +
     running.map((parley) => `\n--- ${parley.process.pid}\n${parley.output().slice(-2500)}`).join("");
-  const eventually = async <T>(what: string, look: () => T | undefined | false): Promise<T> => {
+  const eventually = async <T>(what: string, look: () => T | undefined | false) => {
     try {
-      return (await vi.waitUntil(look, { timeout: 40_000, interval: 25 })) as T;
+      return await vi.waitUntil(look, { timeout: 40_000, interval: 25 });
     } catch (error) {
       throw new Error(`${what} did not happen: ${explain()}`, { cause: error });
     }

@@ -1,0 +1,76 @@
+import type { StoredMessage } from "../../src/assistant/types.ts";
+import type { Store } from "../../src/conversations/open-store.ts";
+import { answers } from "../simulators/gateway/slow-gateway.ts";
+import type { People, Said } from "./people.ts";
+
+/** What has become of everything that was said. `doubled` and `lost` must be 0. */
+export interface Account {
+  readonly sent: number;
+  /** In the store, and so acknowledged or found later. */
+  readonly accepted: number;
+  /** Shown whole, in exactly one message. */
+  readonly answered: number;
+  /** Ended with a notice and a Retry, after too many processes had died over it. */
+  readonly sealed: number;
+  /** Not accepted, and the person knows: told by the bot, or never acknowledged to Slack. */
+  readonly refused: number;
+  readonly doubled: number;
+  readonly lost: number;
+  /** A message that is missing in or twice in its conversation's history, or a turn that is still open. */
+  readonly historyFaults: number;
+  /** A line for each thing that is wrong. */
+  readonly problems: readonly string[];
+}
+
+const maxAttempts = 4;
+
+/** Compares what was said with what is kept and what is shown. The bot must have stopped. */
+export async function drawUp(said: readonly Said[], people: People, store: Store): Promise<Account> {
+  const shown = people.shown();
+  const retries = shown.filter(({ hasRetry }) => hasRetry).length;
+  const givenUp = people.givenUp();
+  const problems: string[] = [];
+  const histories = new Map<string, readonly StoredMessage[]>();
+  const counts = { accepted: 0, answered: 0, sealed: 0, refused: 0, doubled: 0, lost: 0, historyFaults: 0 };
+  const stillOpen = new Set((await store.inbox.listOpen()).map(({ event }) => event.key));
+  for (const { label, key, conversation } of said) {
+    const mentions = shown.filter(({ text }) => new RegExp(`${label}\\b`).test(text));
+    const entry = await store.inbox.reopen(key);
+    if (mentions.length > 1) {
+      counts.doubled += 1;
+      problems.push(`doubled: ${label} in ${conversation}: ${mentions.map(({ text }) => text).join(" | ")}`);
+    }
+    if (entry === undefined) {
+      if (givenUp.has(key) || people.wasTold(key)) counts.refused += 1;
+      else {
+        counts.lost += 1;
+        problems.push(`lost: ${label} in ${conversation} was neither accepted nor refused`);
+      }
+      continue;
+    }
+    counts.accepted += 1;
+    const { conversationId } = entry.event;
+    const history =
+      histories.get(conversationId) ??
+      (await store.conversations.recent(conversationId, { maxMessages: 10_000 }));
+    histories.set(conversationId, history);
+    const kept = history.filter(({ role, parts }) => role === "user" && includes(parts, label)).length;
+    const isAnswered = mentions.some(({ text }) => answers(text, label));
+    const isSealed = !isAnswered && (entry.turn?.attempts ?? 0) >= maxAttempts && counts.sealed < retries;
+    if (isAnswered) counts.answered += 1;
+    else if (isSealed) counts.sealed += 1;
+    else {
+      counts.lost += 1;
+      problems.push(`lost: ${label} in ${conversation}, ${JSON.stringify({ mentions, turn: entry.turn })}`);
+    }
+    if (stillOpen.has(key) || kept > 1 || (isAnswered && kept !== 1)) {
+      counts.historyFaults += 1;
+      problems.push(`history: ${label} is kept ${kept} times${stillOpen.has(key) ? " and still open" : ""}`);
+    }
+  }
+  return { sent: said.length, ...counts, problems };
+}
+
+function includes(parts: StoredMessage["parts"], label: string): boolean {
+  return parts.some((part) => part.kind === "text" && new RegExp(`${label}\\b`).test(part.text));
+}

@@ -1,0 +1,27 @@
+/** Chances that come the same way for the same seed. */
+export interface Chances {
+  /** From 0 up to, not including, 1. */
+  next(): number;
+  /** A whole number from `from` to `to`, both included. */
+  between(from: number, to: number): number;
+  pick<T>(from: readonly T[]): T;
+}
+
+/** Mulberry32: small, and good enough to choose what breaks next. */
+export function createChances(seed: number): Chances {
+  let state = seed >>> 0;
+  const next = (): number => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+  return {
+    next,
+    between: (from, to) => from + Math.floor(next() * (to - from + 1)),
+    pick: (from) => {
+      if (from.length === 0) throw new RangeError("nothing to pick from");
+      return from[Math.floor(next() * from.length)]!;
+    },
+  };
+}
