@@ -1,4 +1,5 @@
 import { defineCommand } from "../src/assistant/commands.ts";
+import type { Forgotten } from "../src/assistant/types.ts";
 
 export default defineCommand({
   name: "forget",
@@ -11,28 +12,40 @@ export default defineCommand({
     },
     confirm: {
       kind: "boolean",
-      description: "Yes, remove it; without this you are told first what would go",
+      description: "Yes, remove it at once; without this you are told and asked first",
     },
   },
   visibility: "private",
-  run: async ({ options, services }) => {
+  run: async ({ options, services, isConfirmed }) => {
     const where = options.where === "everywhere" ? "everywhere" : "here";
     const place =
       where === "here" ? "in this conversation" : "in all conversations, on every platform you use";
-    if (options.confirm !== true) {
-      await services.tell(
-        `This removes for good what you said ${place}, with your pictures and voice notes. Where nobody else took part the whole conversation goes. What the chat platform itself keeps stays there.\n\nTo do it: \`/forget where:${where} confirm:yes\`. \`/export\` gives you a copy first.`,
+    if (options.confirm !== true && !isConfirmed) {
+      const found = await services.countForgettable(where);
+      if (found.messages === 0 && found.conversations === 0) {
+        await services.tell(`There is nothing of yours ${place}.`);
+        return;
+      }
+      await services.askFirst(
+        `This removes for good ${sumOf(found)} ${place}. Where nobody else took part the whole conversation goes, with the answers; elsewhere only what you said. What the chat platform itself keeps stays there. \`/export\` gives you a copy first.\n\nIf there is no button: \`/forget where:${where} confirm:yes\``,
+        `Remove ${count(found.messages, "message")}`,
       );
       return;
     }
-    const { messages, blobs, conversations } = await services.forget(where);
+    const removed = await services.forget(where);
     await services.tell(
-      messages === 0 && conversations === 0
+      removed.messages === 0 && removed.conversations === 0
         ? `There was nothing of yours ${place}.`
-        : `Removed ${place}: ${count(messages, "message")}, ${count(blobs, "file")}, ${count(conversations, "whole conversation")}.`,
+        : `Removed ${place}: ${sumOf(removed)}.`,
     );
   },
 });
+
+/** "12 messages and 3 files (1 whole conversation)" */
+function sumOf({ messages, blobs, conversations }: Forgotten): string {
+  const parts = [count(messages, "message"), ...(blobs === 0 ? [] : [count(blobs, "file")])].join(" and ");
+  return conversations === 0 ? parts : `${parts} (${count(conversations, "whole conversation")})`;
+}
 
 function count(number: number, what: string): string {
   return `${number} ${what}${number === 1 ? "" : "s"}`;

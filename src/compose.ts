@@ -66,9 +66,8 @@ export async function startParley(
       gateway: gateway.client,
       conversations: store.conversations,
       archive: {
+        ...store.forgetting,
         exportConversation: (id) => store.exportConversation(id),
-        forgetAuthor: (id, author) => store.forgetting.forgetAuthor(id, author),
-        deleteConversation: (id) => store.forgetting.deleteConversation(id),
       },
       inbox: store.inbox,
       queue: store.queue,

@@ -1,14 +1,25 @@
+import { createAgain } from "./again.ts";
 import { createCommandServices } from "./command-services.ts";
 import { parseOptions, type Command } from "./commands.ts";
 import { createTokenFactors } from "./context-window.ts";
 import { isParleyError, ParleyError } from "./errors.ts";
+import { createInHand } from "./in-hand.ts";
 import { createModelChoice, suggestModels, type ModelSettings } from "./model-choice.ts";
 import { isWorthRetrying, toNotice } from "./notices.ts";
 import { createRecovery, isOutage, seal, toOpenTurns } from "./recovery.ts";
 import { estimatePartsTokens, messageIds, textOf, withoutRetriedAttempts } from "./stored-messages.ts";
+import { createRemoval } from "./removal.ts";
 import { createRunning, type Running } from "./running.ts";
 import { runTurn, throwIfLeft, type TurnOutcome, type TurnRoom } from "./turn.ts";
-import { homeOf, keysOf, reconcile, takeBatch, type Waiting } from "./waiting-line.ts";
+import {
+  answeredAnew,
+  homeOf,
+  keysOf,
+  reconcile,
+  takeBatch,
+  withoutWithdrawn,
+  type Waiting,
+} from "./waiting-line.ts";
 import { toCallIfWritten } from "./written-command.ts";
 import type {
   Archive,
@@ -18,14 +29,12 @@ import type {
   Gateway,
   Inbox,
   IncomingEvent,
-  IncomingMessage,
   Log,
   Meter,
   Platform,
   Receiver,
   Reply,
   ReplyAddress,
-  TurnProgress,
 } from "./types.ts";
 
 /** How long turns that are broken off may take to let go, in milliseconds. */
@@ -79,7 +88,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
   const platforms = new Map<string, Platform>();
   const waiting = new Map<string, Waiting[]>();
   const running = new Map<string, Running>();
-  const inHand = new Set<string>();
+  const inHand = createInHand();
   let isStopping = false;
 
   async function receive(incoming: IncomingEvent): Promise<"accepted" | "duplicate"> {
@@ -154,7 +163,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     const first = batch[0];
     if (first === undefined) return;
     const keys = batch.flatMap(keysOf);
-    const current = createRunning();
+    const current = createRunning(keys);
     // Another process may have taken the conversation over: whatever this one still shows would be in its way.
     const onLost = (): void => {
       current.leave(new ParleyError("stopping", "the conversation was taken away", { cause: lease.reason }));
@@ -164,7 +173,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     try {
       // Stopping has the rest wait for the next start; another process may have answered what waited here.
       const areOpen = await Promise.all(batch.map((turn) => inbox.isOpen(turn.event.key)));
-      const open = batch.filter((_, index) => areOpen[index]);
+      const open = await withoutClosedOthers(batch.filter((_, index) => areOpen[index]));
       if (isStopping || open.length === 0) return;
       if (first.isSealed === true) await seal(first, { inbox, platforms, log });
       else await runBatch(home, open, current);
@@ -173,6 +182,16 @@ export function createAssistant(options: AssistantOptions): Assistant {
       if (running.get(home) === current) running.delete(home);
       for (const key of keys) inHand.delete(key);
     }
+  }
+
+  /** Of a burst that is gone on with, some messages may have been removed meanwhile. */
+  async function withoutClosedOthers(batch: readonly Waiting[]): Promise<Waiting[]> {
+    return Promise.all(
+      batch.map(async (turn) => {
+        const areOpen = await Promise.all(turn.others.map(({ key }) => inbox.isOpen(key)));
+        return { ...turn, others: turn.others.filter((_, index) => areOpen[index]) };
+      }),
+    );
   }
 
   async function runBatch(home: string, batch: readonly Waiting[], current: Running): Promise<void> {
@@ -191,7 +210,12 @@ export function createAssistant(options: AssistantOptions): Assistant {
     const attempt = (first.progress?.attempts ?? 0) + 1;
     const last = batch.at(-1)!.event;
     const address = first.progress?.address ?? last.address;
-    const save = (grown: ReplyAddress) => inbox.saveTurn({ keys, address: grown, attempts: attempt });
+    let shownAt = address;
+    const save = (grown: ReplyAddress) => {
+      shownAt = grown;
+      return inbox.saveTurn({ keys, address: grown, attempts: attempt });
+    };
+    const keysShown = () => platform.keysShown(shownAt);
     // A fresh single turn is recorded with its placeholder; what a crash must not forget is recorded before.
     if (first.progress !== undefined || keys.length > 1) await save(address);
     if (attempt > 1)
@@ -202,9 +226,17 @@ export function createAssistant(options: AssistantOptions): Assistant {
     let outcome: TurnOutcome | "shown" | "left-open";
     try {
       outcome =
-        (await showStoredAnswer(home, event, attempt, reply)) ??
+        (first.isConfirmed === true ? undefined : await showStoredAnswer(home, event, attempt, reply)) ??
         (event.kind === "call"
-          ? await runCall(event, { home, attempt, platform, reply, signal })
+          ? await runCall(event, {
+              home,
+              attempt,
+              platform,
+              reply,
+              signal,
+              isConfirmed: first.isConfirmed === true,
+              keysShown,
+            })
           : await runTurn(room, {
               key: event.key,
               attempt,
@@ -219,9 +251,12 @@ export function createAssistant(options: AssistantOptions): Assistant {
                 .map((turn) => (turn.event.kind === "message" ? turn.event.model : undefined))
                 .findLast(Boolean),
               signal,
+              keysShown,
             }));
       throwIfLeft(signal);
-      await inbox.close(keys);
+      const rest = outcome === "cancelled" ? withoutWithdrawn(batch, current) : undefined;
+      await inbox.close(keys.filter((key) => rest === undefined || !keysOf(rest).includes(key)));
+      if (rest !== undefined) enqueue(answeredAnew(rest, attempt));
     } catch (error) {
       outcome = "left-open";
       reply.abandon();
@@ -256,7 +291,15 @@ export function createAssistant(options: AssistantOptions): Assistant {
 
   async function runCall(
     call: CommandCall,
-    run: { home: string; attempt: number; platform: Platform; reply: Reply; signal: AbortSignal },
+    run: {
+      home: string;
+      attempt: number;
+      platform: Platform;
+      reply: Reply;
+      signal: AbortSignal;
+      isConfirmed: boolean;
+      keysShown: () => readonly string[];
+    },
   ): Promise<TurnOutcome> {
     let outcome: TurnOutcome = "complete";
     try {
@@ -277,12 +320,13 @@ export function createAssistant(options: AssistantOptions): Assistant {
         conversationId: run.home,
         reply: run.reply,
         signal: run.signal,
+        keysShown: run.keysShown,
         receive,
         ended: (ended) => {
           outcome = ended;
         },
       });
-      await command.run({ call, options: values, services });
+      await command.run({ call, options: values, services, isConfirmed: run.isConfirmed });
       return outcome;
     } catch (error) {
       return await concludeCallFailure(call, run, error);
@@ -318,25 +362,6 @@ export function createAssistant(options: AssistantOptions): Assistant {
     return "failed";
   }
 
-  async function retry(retryKey: string): Promise<"accepted" | "gone"> {
-    if (isStopping) throw new ParleyError("stopping", "the process is stopping");
-    if (inHand.has(retryKey)) return "accepted";
-    const entry = await inbox.reopen(retryKey);
-    if (entry === undefined) return "gone";
-    const progress: TurnProgress = entry.turn ?? {
-      keys: [retryKey],
-      address: entry.event.address,
-      attempts: 1,
-    };
-    const others: IncomingMessage[] = [];
-    for (const key of progress.keys.slice(1)) {
-      const other = (await inbox.reopen(key))?.event;
-      if (other?.kind === "message") others.push(other);
-    }
-    enqueue({ event: entry.event, progress, others });
-    return "accepted";
-  }
-
   async function stop({ deadlineMs }: { readonly deadlineMs: number }): Promise<number> {
     isStopping = true;
     queue.close();
@@ -362,6 +387,15 @@ export function createAssistant(options: AssistantOptions): Assistant {
   }
 
   return {
+    ...createAgain({ inbox, isStopping: () => isStopping, inHand, enqueue, log }),
+    ...createRemoval({
+      inbox,
+      conversations,
+      archive: options.archive,
+      queue,
+      runningIn: (conversationId) => running.get(conversationId),
+      log,
+    }),
     receive,
     recover: createRecovery({
       inbox,
@@ -369,7 +403,6 @@ export function createAssistant(options: AssistantOptions): Assistant {
       isInHand: (key) => inHand.has(key),
       enqueue: (turn) => enqueue(turn, { unlessTaken: true }),
     }),
-    retry,
     stop,
     addPlatform(platform) {
       platforms.set(platform.id, platform);

@@ -1,5 +1,5 @@
 import { estimatePartsTokens, messageIds } from "./stored-messages.ts";
-import type { TurnOutcome, TurnRoom } from "./turn.ts";
+import type { Turn, TurnOutcome, TurnRoom } from "./turn.ts";
 import type { CommandCall, MessagePart, Platform, Receiver, Reply, StoredMessage } from "./types.ts";
 
 /** One run of a command: its call, its place in the log and its reply. */
@@ -11,6 +11,7 @@ export interface CallRun {
   readonly conversationId: string;
   readonly reply: Reply;
   readonly signal: AbortSignal;
+  readonly keysShown: Turn["keysShown"];
   readonly receive: Receiver["receive"];
   /** Called with the outcome where a service has shown its own failure. */
   ended(outcome: TurnOutcome): void;
@@ -40,12 +41,14 @@ export async function keepResult(
   run: CallRun,
   result: Pick<StoredMessage, "parts"> & Partial<StoredMessage>,
 ): Promise<void> {
+  const shownAs = run.keysShown();
   await room.conversations.append(run.conversationId, {
     id: messageIds.assistant(run.call.key, run.attempt),
     role: "assistant",
     createdAt: room.now(),
     estimatedTokens: estimatePartsTokens(result.parts),
     outcome: "complete",
+    ...(shownAs.length === 0 ? {} : { shownAs }),
     ...result,
   });
 }

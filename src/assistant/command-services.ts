@@ -11,6 +11,7 @@ import type { CommandCall, IncomingMessage, MessagePart } from "./types.ts";
 /** The services of one call. @see {@link CommandServices} */
 export function createCommandServices(room: TurnRoom, run: CallRun): CommandServices {
   const { call, reply, signal } = run;
+  const within = call.within === undefined ? {} : { within: call.within };
 
   const turnFor = (message: IncomingMessage, model: string | undefined): Turn => ({
     key: call.key,
@@ -22,6 +23,7 @@ export function createCommandServices(room: TurnRoom, run: CallRun): CommandServ
     lead: leadFor(call, message.text),
     model,
     signal,
+    keysShown: run.keysShown,
   });
 
   return {
@@ -40,6 +42,7 @@ export function createCommandServices(room: TurnRoom, run: CallRun): CommandServ
         sentAt: call.sentAt,
         address: call.address,
         text: quoted + text,
+        ...within,
         attachments: [...(image === undefined ? [] : [image]), ...(subject?.attachments ?? [])],
       };
       run.ended(await runTurn(room, turnFor(message, model)));
@@ -122,6 +125,7 @@ export function createCommandServices(room: TurnRoom, run: CallRun): CommandServ
           address: thread.address,
           text: message,
           attachments: [],
+          ...within,
         });
       }
       return thread;
@@ -147,6 +151,12 @@ export function createCommandServices(room: TurnRoom, run: CallRun): CommandServ
         : await room.queue.run(target, forget);
     },
 
+    async countForgettable(where) {
+      await reply.show();
+      if (where === "here") assertInConversation(call);
+      return room.archive.countAuthor(where === "here" ? call.conversationId : undefined, call.author.id);
+    },
+
     async exportConversation() {
       await reply.show();
       assertInConversation(call);
@@ -169,6 +179,12 @@ export function createCommandServices(room: TurnRoom, run: CallRun): CommandServ
       await reply.show();
       reply.write(markdown);
       await reply.finish();
+    },
+
+    async askFirst(markdown, label) {
+      await reply.show();
+      reply.write(markdown);
+      await reply.finish({ confirm: { label, key: call.key } });
     },
 
     async say(markdown) {
@@ -235,7 +251,10 @@ function mediaTypeOf(name: string): string {
 function assertInConversation(call: CommandCall): void {
   if (call.inConversation) return;
   throw new ParleyError("invalid-option", "used outside a conversation", {
-    detail: { command: call.name, problem: "it works inside a thread or direct message" },
+    detail: {
+      command: call.name,
+      problem: `it works inside a thread or direct message. Where threads have no slash commands, mention me there and write /${call.name} after it`,
+    },
   });
 }
 

@@ -39,6 +39,8 @@ export interface CommandContext<Values> {
   readonly call: CommandCall;
   readonly options: Values;
   readonly services: CommandServices;
+  /** Whether the caller has pressed the button of {@link CommandServices.askFirst}. */
+  readonly isConfirmed: boolean;
 }
 
 /** One command, declared once for every platform. */

@@ -38,10 +38,14 @@ export interface CommandServices {
    * Neither this call nor its reply is kept.
    */
   forget(where: "here" | "everywhere"): Promise<Forgotten>;
+  /** What `forget` would remove. */
+  countForgettable(where: "here" | "everywhere"): Promise<Forgotten>;
   /** Shows the conversation as files, pictures and all. */
   exportConversation(): Promise<void>;
   /** A finished text that is not kept. */
   tell(markdown: string): Promise<void>;
+  /** Like `tell`, with a button that runs the call again, as confirmed; only the caller may press it. */
+  askFirst(markdown: string, label: string): Promise<void>;
   /** A finished text, Markdown. People see it again in the history; models are never sent it. */
   say(markdown: string): Promise<void>;
   /** The gateway's list, and the model taken for each operation when nobody names one (where one can do it). */

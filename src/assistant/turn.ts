@@ -9,6 +9,7 @@ import type {
   Archive,
   ConversationQueue,
   Conversations,
+  ConversationSettings,
   Gateway,
   IncomingMessage,
   Log,
@@ -51,6 +52,8 @@ export interface Turn {
   readonly lead: string;
   readonly model: string | undefined;
   readonly signal: AbortSignal;
+  /** Keys of the platform's messages that show the reply, as far as there are any yet. */
+  keysShown(): readonly string[];
 }
 
 /** How a turn ended. `failed` and `interrupted` have been shown to the person. */
@@ -82,6 +85,7 @@ export async function runTurn(room: TurnRoom, turn: Turn): Promise<TurnOutcome> 
     // A process that was paused learns of it at the latest while it waits for the store.
     throwIfLeft(turn.signal);
     await turn.reply.finish({ notices: soFar.notices });
+    await keepPlace(room, turn, end.settings);
     return "complete";
   } catch (error) {
     return await concludeFailure(room, turn, { error, soFar, lead, shown });
@@ -180,7 +184,12 @@ interface Asking {
   readonly startedAt: number;
 }
 
-async function ask(room: TurnRoom, turn: Turn, asking: Asking): Promise<AnswerEnd> {
+interface Asked extends AnswerEnd {
+  /** As they were when it was asked. */
+  readonly settings: ConversationSettings;
+}
+
+async function ask(room: TurnRoom, turn: Turn, asking: Asking): Promise<Asked> {
   const { conversations } = room;
   const [settings, log] = await Promise.all([
     conversations.settings(turn.conversationId),
@@ -227,10 +236,21 @@ async function ask(room: TurnRoom, turn: Turn, asking: Asking): Promise<AnswerEn
     return end;
   };
   try {
-    return await run(1);
+    return { ...(await run(1)), settings };
   } catch (error) {
     if (!isParleyError(error, "gateway-context-length") || asking.soFar.text !== "") throw error;
-    return await run(0.4);
+    return { ...(await run(0.4)), settings };
+  }
+}
+
+/** Once a conversation, after its first answer: nobody waits for it. */
+async function keepPlace(room: TurnRoom, turn: Turn, settings: ConversationSettings): Promise<void> {
+  const within = turn.messages[0]?.within;
+  if (within === undefined || settings.within !== undefined) return;
+  try {
+    await room.conversations.saveSettings(turn.conversationId, { within });
+  } catch (error) {
+    room.log.warn({ turn: turn.key, err: error }, "where a conversation lies is kept after its next answer");
   }
 }
 
@@ -263,6 +283,7 @@ async function keepAnswer(
     ...(soFar.text === "" ? [] : [{ kind: "text" as const, text: soFar.text }]),
     ...soFar.images,
   ];
+  const shownAs = turn.keysShown();
   await room.conversations.append(turn.conversationId, {
     id: messageIds.assistant(turn.key, turn.attempt),
     role: "assistant",
@@ -271,6 +292,7 @@ async function keepAnswer(
     estimatedTokens: estimatePartsTokens(parts),
     outcome,
     notices: soFar.notices,
+    ...(shownAs.length === 0 ? {} : { shownAs }),
     ...(end === undefined ? {} : { model: end.model, usage: end.usage }),
   });
 }

@@ -44,6 +44,8 @@ interface IncomingBase {
   readonly conversationId: string;
   readonly author: Author;
   readonly sentAt: number;
+  /** Larger places that the conversation lies in (server, channel): where one goes, the conversation goes with it. */
+  readonly within?: readonly string[];
   /** Where the answer goes; the platform can open a {@link Reply} from it at any time, also after a restart. */
   readonly address: ReplyAddress;
 }
@@ -98,6 +100,14 @@ export interface ReplyFile {
 export interface ReplyEnding {
   /** What was left out, cut or replaced; shown, never only logged. */
   readonly notices?: readonly string[];
+  /** Asks before something that cannot be undone: a button that calls {@link Receiver.confirm} with `key`. */
+  readonly confirm?: ConfirmButton;
+}
+
+/** A button in warning colours. `label`: what it does, at most 80 characters. */
+export interface ConfirmButton {
+  readonly label: string;
+  readonly key: string;
 }
 
 /** What a person may do about a failed reply. */
@@ -167,6 +177,11 @@ export interface Platform {
   /** A reply at an address of its own making, new or taken up again after a restart. */
   openReply(address: ReplyAddress, hooks: ReplyHooks): Reply;
   /**
+   * Keys that the messages of a reply have when people remove them, as far as it has been shown; none where people
+   * cannot.
+   */
+  keysShown(address: ReplyAddress): readonly string[];
+  /**
    * Opens a thread below the place `address` names; called a second time for the same address it answers the
    * same thread. Where threads make no sense (a direct message) it answers the place itself.
    * @throws ParleyError `platform-forbidden` with the missing permission in `detail.permission`
@@ -194,6 +209,22 @@ export interface Receiver {
   knows(conversationId: string): Promise<boolean>;
   /** Runs a failed or sealed turn again into the same reply. `gone`: there is nothing to retry. */
   retry(retryKey: string): Promise<"accepted" | "gone">;
+  /**
+   * Runs the call of a reply that asked first again, as confirmed, into the same reply. `refused`: only the one who
+   * asked may confirm. `gone`: there is nothing to confirm any more.
+   */
+  confirm(key: string, authorId: string): Promise<"accepted" | "refused" | "gone">;
+  /**
+   * People removed these messages on the platform (event keys; answers by the keys of {@link Platform.keysShown}).
+   * What is kept of them goes for good, what waits is not answered, what is being answered is stopped. Harmless for
+   * messages that nobody knows. May be called again.
+   * @throws ParleyError `store-unavailable`
+   */
+  removed(conversationId: string, keys: readonly string[]): Promise<void>;
+  /** The conversation is gone on the platform: everything of it goes for good. @throws ParleyError `store-unavailable` */
+  conversationRemoved(conversationId: string): Promise<void>;
+  /** A larger place is gone, and with it every conversation `within` it. @throws ParleyError `store-unavailable` */
+  placeRemoved(place: string): Promise<void>;
   /** Stops the running turn of a conversation, if there is one; what was said so far is kept. */
   cancel(conversationId: string): boolean;
   /** Up to 25 model ids for an option's autocomplete, best match first. Answers from memory, at once. */
@@ -247,6 +278,8 @@ export interface StoredMessage {
   readonly notices?: readonly string[];
   readonly model?: string;
   readonly usage?: Usage;
+  /** Assistant only: keys of the platform's messages that show it, as far as they were known when it was kept. */
+  readonly shownAs?: readonly string[];
   /** False where it is shown to people only (a list of models), never sent to the model. Default true. */
   readonly inContext?: boolean;
 }
@@ -263,6 +296,8 @@ export interface ConversationSettings {
   readonly model?: string;
   /** Id of the last message before `/reset`: models are sent only what comes after it. */
   readonly resetAfter?: string;
+  /** {@link IncomingEvent.within} */
+  readonly within?: readonly string[];
 }
 
 /**
@@ -297,6 +332,15 @@ export interface Forgotten {
   readonly conversations: number;
 }
 
+/** Which messages of a conversation are to go. */
+export interface RemovedMessages {
+  readonly ids: readonly string[];
+  /** Answers that one of these platform messages shows. */
+  readonly shownAs?: readonly string[];
+  /** Files that no message shows as well: only while no turn runs there. */
+  readonly withLooseFiles?: boolean;
+}
+
 /** A file to take along. */
 export interface ExportedFile {
   /** A plain file name, safe on every system. */
@@ -310,6 +354,10 @@ export interface Archive {
   exportConversation(conversationId: string): Promise<readonly ExportedFile[]>;
   /** What one author said, in one conversation or (`undefined`) in all; where nobody else spoke, the whole of it. */
   forgetAuthor(conversationId: string | undefined, authorId: string): Promise<Forgotten>;
+  /** What `forgetAuthor` would remove. */
+  countAuthor(conversationId: string | undefined, authorId: string): Promise<Forgotten>;
+  /** Single messages, with the files that no other message shows. Ids that come later are refused as `duplicate`. */
+  removeMessages(conversationId: string, removed: RemovedMessages): Promise<Forgotten>;
   /** Everything of a conversation, gone for good. */
   deleteConversation(conversationId: string): Promise<Forgotten>;
 }
@@ -340,6 +388,10 @@ export interface Inbox {
   close(keys: readonly string[]): Promise<void>;
   /** Opens a closed entry again (Retry). `undefined`: it is not known any more. */
   reopen(key: string): Promise<InboxEntry | undefined>;
+  /** The entries of these keys that are known, answered or not. */
+  lookUp(keys: readonly string[]): Promise<readonly InboxEntry[]>;
+  /** Takes back: closed, nothing left but the keys, which answer `duplicate` for a day. Keys may be unknown as yet. */
+  withdraw(keys: readonly string[]): Promise<void>;
   /** Whether the entry is still unanswered: another process may have answered it meanwhile. */
   isOpen(key: string): Promise<boolean>;
   /** Everything accepted and not closed, oldest first. */

@@ -8,6 +8,8 @@ export interface Waiting {
   readonly others: readonly IncomingMessage[];
   /** It is not to be answered by itself any more: its reply only ends, with a Retry. */
   readonly isSealed?: true;
+  /** The one who asked has confirmed it; a crash forgets that, and asks again. */
+  readonly isConfirmed?: true;
 }
 
 /** The conversation an event is kept in: a private or lone call has one of its own, which nobody waits for. */
@@ -46,4 +48,21 @@ export function reconcile(line: readonly Waiting[], open: readonly Waiting[]): W
     // A Retry that a person asked for is not sealed for its age.
     return begun > own.progress.attempts ? { ...own, progress: turn.progress } : own;
   });
+}
+
+/** What is left to answer of a turn that was stopped because messages of it were removed; `undefined`: nothing. */
+export function withoutWithdrawn(
+  batch: readonly Waiting[],
+  stopped: { isWithdrawn(key: string): boolean },
+): Waiting | undefined {
+  const events = batch.flatMap((turn) => [turn.event, ...turn.others]);
+  const [event, ...others] = events.filter(({ key }) => !stopped.isWithdrawn(key));
+  if (event === undefined || others.length === events.length - 1) return undefined;
+  return { event, progress: undefined, others: others.filter((other) => other.kind === "message") };
+}
+
+/** Has it answered in a reply of its own; its attempts go on, so that no answer takes an earlier one's place. */
+export function answeredAnew(turn: Waiting, attempts: number): Waiting {
+  const { address } = turn.others.at(-1) ?? turn.event;
+  return { ...turn, progress: { keys: keysOf(turn), address, attempts } };
 }

@@ -78,6 +78,23 @@ export function createInbox({ store, log }: { readonly store: KeyValueStore; rea
       ]);
       return toEntry({ event, acceptedAt }, turn);
     },
+    async lookUp(keys) {
+      const found = await read(keys);
+      return found.flatMap(({ record, turn }) =>
+        record === undefined || record.isForgotten === true ? [] : [toEntry(record, turn)],
+      );
+    },
+    async withdraw(keys) {
+      const found = await read(keys);
+      await store.write(
+        found.flatMap(({ key, record }): Change[] => [
+          { kind: "unrank", ranking: rankings.inbox, member: key },
+          { kind: "set", at: at(key), value: toForgotten(key, record), ttlMs: dayMs },
+          { kind: "delete", at: turnAt(key) },
+        ]),
+      );
+      await store.backend.scrub();
+    },
     async isOpen(key) {
       const record = await store.get<InboxRecord>("inbox", key);
       return record !== undefined && record.isClosed !== true;
@@ -117,24 +134,27 @@ export async function forgetEvents(
   for await (const key of store.backend.keys("inbox", "")) {
     const record = await store.get<InboxRecord>("inbox", key);
     if (record?.isClosed !== true || record.isForgotten === true || !isMeant(record.event)) continue;
-    const { acceptedAt, event } = record;
-    const bare: IncomingEvent = {
-      kind: "message",
-      key,
-      platform: event.platform,
-      conversationId: "",
-      author: { id: "", name: "" },
-      sentAt: event.sentAt,
-      address: {},
-      text: "",
-      attachments: [],
-    };
-    const left: InboxRecord = { event: bare, acceptedAt, isClosed: true, isForgotten: true };
     await store.write([
-      { kind: "set", at: { space: "inbox", key }, value: left, ttlMs: dayMs },
+      { kind: "set", at: { space: "inbox", key }, value: toForgotten(key, record), ttlMs: dayMs },
       { kind: "delete", at: { space: "turn", key } },
     ]);
   }
+}
+
+/** What is left of an event: its key, so that a late delivery is noticed. */
+function toForgotten(key: string, record: InboxRecord | undefined): InboxRecord {
+  const bare: IncomingEvent = {
+    kind: "message",
+    key,
+    platform: record?.event.platform ?? "",
+    conversationId: "",
+    author: { id: "", name: "" },
+    sentAt: record?.event.sentAt ?? 0,
+    address: {},
+    text: "",
+    attachments: [],
+  };
+  return { event: bare, acceptedAt: record?.acceptedAt ?? 0, isClosed: true, isForgotten: true };
 }
 
 function toEntry({ event, acceptedAt }: InboxRecord, turn: TurnProgress | undefined): InboxEntry {

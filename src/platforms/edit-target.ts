@@ -1,4 +1,4 @@
-import type { Json, ReplyFile } from "../assistant/types.ts";
+import type { ConfirmButton, Json, ReplyFile } from "../assistant/types.ts";
 
 /** What one message of a reply shows. */
 export interface MessageContent {
@@ -13,6 +13,8 @@ export interface MessageContent {
   readonly failure?: string;
   /** Draws a Retry button; on the last message of a `failed` reply only. */
   readonly retryKey?: string;
+  /** Draws a button in warning colours; on the last message of a `finished` reply only. */
+  readonly confirm?: ConfirmButton;
 }
 
 /**

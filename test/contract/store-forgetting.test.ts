@@ -180,6 +180,70 @@ describe.each([
       expect(await textsOf("test:2")).toEqual(["anew"]);
     });
 
+    it("takes single messages out, with the pictures nobody else shows, and knows their ids for good", async () => {
+      const [gone, stays] = [secretOf("gone"), secretOf("stays")];
+      const shared = Buffer.from("a picture in both");
+      const first = await say("test:5", ann, gone, shared);
+      const second = await say("test:5", bob, stays, shared);
+      await store.conversations.append("test:5", {
+        ...answerOf("a1", secretOf("answer")),
+        shownAs: ["shown:1", "shown:2"],
+      });
+      await store.conversations.saveSettings("test:5", { title: gone, model: "m", resetAfter: first.id });
+      const removed = { ids: [first.id], shownAs: ["shown:2"] };
+
+      expect(await store.forgetting.removeMessages("test:5", removed)).toEqual({
+        messages: 2,
+        blobs: 1,
+        conversations: 0,
+      });
+      await store.inbox.withdraw([first.id]);
+
+      expect(await textsOf("test:5")).toEqual([stays]);
+      expect(holds(await place.bytes(), gone)).toBe(false);
+      expect(holds(await place.bytes(), "answer-")).toBe(false);
+      expect(holds(await place.bytes(), "a picture in both")).toBe(true);
+      expect(await store.conversations.settings("test:5")).toEqual({ model: "m" });
+      expect(await store.conversations.append("test:5", messageOf(first.id))).toBe("duplicate");
+      expect(await store.inbox.accept(first.event)).toBe("duplicate");
+      expect(await store.inbox.reopen(first.id)).toBeUndefined();
+      // Again, as after a crash, and before the message has come at all.
+      expect(await store.forgetting.removeMessages("test:5", removed)).toMatchObject({
+        messages: 0,
+        blobs: 0,
+      });
+      await store.forgetting.removeMessages("test:5", { ids: ["late"] });
+      expect(await store.conversations.append("test:5", messageOf("late"))).toBe("duplicate");
+      expect(await store.conversations.find("test:5", "late")).toBeUndefined();
+      expect(await store.conversations.find("test:5", second.id)).toBeDefined();
+    });
+
+    it("takes files that no message shows only when told to", async () => {
+      await say("test:6", ann, secretOf("stays"));
+      const { hash } = await store.conversations.putBlob(
+        "test:6",
+        Buffer.from("a stopped turn's"),
+        "image/png",
+      );
+      await store.forgetting.removeMessages("test:6", { ids: ["x"] });
+      expect(await store.conversations.getBlob("test:6", hash)).toBeDefined();
+      await store.forgetting.removeMessages("test:6", { ids: ["x"], withLooseFiles: true });
+      expect(await store.conversations.getBlob("test:6", hash)).toBeUndefined();
+    });
+
+    it("counts what forgetting an author would remove, and removes nothing", async () => {
+      await say("test:7", ann, secretOf("one"));
+      await store.conversations.append("test:7", answerOf("a1", "answer"));
+      const alone = { messages: 2, blobs: 1, conversations: 1 };
+      expect(await store.forgetting.countAuthor("test:7", ann.id)).toEqual(alone);
+      await say("test:7", bob, secretOf("two"));
+      const shared = { messages: 1, blobs: 1, conversations: 0 };
+      expect(await store.forgetting.countAuthor("test:7", ann.id)).toEqual(shared);
+      expect(await store.forgetting.countAuthor(undefined, ann.id)).toEqual(shared);
+      expect(await store.forgetting.countAuthor(undefined, "test:nobody")).toMatchObject({ messages: 0 });
+      expect(await store.forgetting.forgetAuthor("test:7", ann.id)).toEqual(shared);
+    });
+
     it("leaves nothing in the files of what people wrote into the answered part of the inbox", async () => {
       const secret = secretOf("event");
       await say("test:3", ann, secret);

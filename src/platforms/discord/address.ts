@@ -56,6 +56,11 @@ export function isThreadable(type: number): boolean {
   return threadableTypes.has(type);
 }
 
+/** The event key of a message. */
+export function keyOfMessage(messageId: string): string {
+  return `discord:${messageId}`;
+}
+
 /** The id of the conversation that lives in a thread or direct message channel. */
 export function conversationIdOf(channelId: string): string {
   return `discord:${channelId}`;

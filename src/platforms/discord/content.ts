@@ -17,6 +17,8 @@ export const maxPieceChars = maxContentChars - smallPrintChars;
 
 /** How the custom id of a Retry button starts; the rest is the key. At most 100 characters in all. */
 export const retryPrefix = "retry:";
+/** The same of a button that confirms. */
+export const confirmPrefix = "confirm:";
 const maxCustomIdChars = 100;
 
 /** Length of a piece as Discord will count it. */
@@ -49,7 +51,10 @@ export function toDiscordContent(
   const base = {
     allowed_mentions: { parse: [] as [] },
     flags: MessageFlags.SuppressEmbeds,
-    components: retryButton(content.retryKey),
+    components: [
+      ...toButton(ButtonStyle.Secondary, "Retry", retryPrefix, content.retryKey),
+      ...toButton(ButtonStyle.Danger, content.confirm?.label ?? "", confirmPrefix, content.confirm?.key),
+    ],
   };
   const whole = [text, small].filter((part) => part !== "").join("\n");
   if (whole.length <= maxContentChars) return { ...base, content: whole === "" ? "-# …" : whole };
@@ -85,17 +90,22 @@ function oneLine(text: string): string {
   return text.replaceAll(/\s*\n\s*/g, " ");
 }
 
-function retryButton(key: string | undefined): DiscordContent["components"] {
-  if (key === undefined || retryPrefix.length + key.length > maxCustomIdChars) return [];
+function toButton(
+  style: ButtonStyle.Secondary | ButtonStyle.Danger,
+  label: string,
+  prefix: string,
+  key: string | undefined,
+): DiscordContent["components"] {
+  if (key === undefined || prefix.length + key.length > maxCustomIdChars) return [];
   return [
     {
       type: ComponentType.ActionRow,
       components: [
         {
           type: ComponentType.Button,
-          style: ButtonStyle.Secondary,
-          label: "Retry",
-          custom_id: `${retryPrefix}${key}`,
+          style,
+          label,
+          custom_id: `${prefix}${key}`,
         },
       ],
     },

@@ -25,7 +25,7 @@ import {
   type InteractionAddress,
 } from "./address.ts";
 import type { DiscordApi, InteractionToken } from "./api.ts";
-import { retryPrefix, toPrivateSentence } from "./content.ts";
+import { confirmPrefix, retryPrefix, toPrivateSentence } from "./content.ts";
 import { codes, discordCode } from "./errors.ts";
 import type { FreshTokens } from "./fresh-tokens.ts";
 import { readMessage, toAttachment, toAuthor, type Names } from "./incoming.ts";
@@ -227,16 +227,23 @@ export function createInteractionHandler(options: InteractionOptions) {
 
   async function click(interaction: APIMessageComponentInteraction): Promise<void> {
     const { custom_id: customId } = interaction.data;
-    if (!customId.startsWith(retryPrefix)) return;
+    const [prefix] = [retryPrefix, confirmPrefix].filter((one) => customId.startsWith(one));
+    const user = interaction.member?.user ?? interaction.user;
+    if (prefix === undefined || user === undefined) return;
+    const key = customId.slice(prefix.length);
     const token: InteractionToken = { applicationId: interaction.application_id, token: interaction.token };
     await api.respond(interaction.id, interaction.token, { type: ResponseType.DeferredMessageUpdate });
     options.freshTokens.add(interaction.message.id, token);
     let problem: string | undefined;
     try {
-      const result = await receiver.retry(customId.slice(retryPrefix.length));
-      if (result === "gone") problem = "This cannot be tried again any more. Ask once more, please.";
+      const result = await (prefix === retryPrefix
+        ? receiver.retry(key)
+        : receiver.confirm(key, toAuthor(user).id));
+      if (result === "gone")
+        problem = `This cannot be ${prefix === retryPrefix ? "tried again" : "confirmed"} any more. Ask once more, please.`;
+      if (result === "refused") problem = "Only the person who asked can confirm this.";
     } catch (error) {
-      log.error({ interaction: interaction.id, err: error }, "a turn could not be tried again");
+      log.error({ interaction: interaction.id, err: error }, "a button could not be followed");
       problem = toNotice(error);
     }
     if (problem === undefined) return;

@@ -15,7 +15,7 @@ import { createInteractionHandler } from "./interactions.ts";
 import { createMessageIntake, type MessageIntake } from "./messages.ts";
 import { createMissedMessages } from "./missed-messages.ts";
 import { createPlaces } from "./places.ts";
-import { createDiscordTarget } from "./reply.ts";
+import { createDiscordTarget, keyOfRef } from "./reply.ts";
 import { createSubjects } from "./subjects.ts";
 import { createThreads } from "./threads.ts";
 
@@ -145,6 +145,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         firstMessageIsShown: address.interaction !== undefined && (address.messages ?? []).length === 0,
       });
     },
+    keysShown: (address) => fromReplyAddress(address).messages?.map((ref) => keyOfRef(ref)) ?? [],
     openThread: (address, { title }) => threads.open(fromReplyAddress(address), title),
     download: (attachment, limits) => downloads.download(attachment, limits),
     health: () => connection?.health() ?? state,

@@ -2,7 +2,7 @@ import type { RawFile } from "discord.js";
 import { isParleyError, ParleyError } from "../../assistant/errors.ts";
 import type { Json, Log, ReplyFile } from "../../assistant/types.ts";
 import type { EditTarget, MessageContent } from "../edit-target.ts";
-import type { DiscordAddress, InteractionAddress } from "./address.ts";
+import { keyOfMessage, type DiscordAddress, type InteractionAddress } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 import {
   lengthOf,
@@ -26,6 +26,11 @@ interface MessageRef {
   readonly channelId: string;
   readonly messageId: string;
   readonly isOwn: boolean;
+}
+
+/** The key that the message of a saved reference has when it is removed. */
+export function keyOfRef(ref: Json): string {
+  return keyOfMessage((ref as unknown as MessageRef).messageId);
 }
 
 export interface TargetOptions {

@@ -158,6 +158,11 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
         log,
       });
     },
+    keysShown(address) {
+      const { key, refs = [] } = readAddress(address);
+      const team = key.split(":", 2).join(":");
+      return refs.map((ref) => [team, readRef(ref).channel, readRef(ref).ts].join(":"));
+    },
     async openThread(address, { title }): Promise<OpenedThread> {
       const place = readAddress(address);
       const { identity } = need();

@@ -161,6 +161,9 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
       });
     },
 
+    // The page removes whole conversations only.
+    keysShown: () => [],
+
     openThread(address, { title }) {
       const from = toWebAddress(address);
       // Made from the address, so that the same call opens the same conversation, also after a restart.

@@ -9,6 +9,7 @@ import type {
   ChatEvent,
   ChatRequest,
   CommandCall,
+  ConfirmButton,
   Gateway,
   IncomingMessage,
   Log,
@@ -48,6 +49,7 @@ export interface SeenReply {
   readonly statuses: string[];
   readonly files: ReplyFile[];
   notices: readonly string[];
+  confirm?: ConfirmButton | undefined;
   state: "open" | "finished" | "failed" | "abandoned";
   failure?: ReplyFailure;
 }
@@ -62,6 +64,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
     start: () => Promise.resolve(),
     stop: () => Promise.resolve(),
     health: () => ({ state: "ready" }),
+    keysShown: ({ message }) => (typeof message === "number" ? [`fake:reply:${message}`] : []),
     openThread: (address, { title }) =>
       Promise.resolve({
         conversationId: `fake:thread:${JSON.stringify(address["at"]).slice(1, -1)}`,
@@ -117,6 +120,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
         },
         finish: (ending) => {
           reply.notices = ending?.notices ?? [];
+          reply.confirm = ending?.confirm;
           reply.state = "finished";
           return Promise.resolve();
         },
@@ -240,9 +244,8 @@ export async function createWorld(
       gateway: gateway.gateway,
       conversations: store.conversations,
       archive: {
+        ...store.forgetting,
         exportConversation: (id) => store.exportConversation(id),
-        forgetAuthor: (id, author) => store.forgetting.forgetAuthor(id, author),
-        deleteConversation: (id) => store.forgetting.deleteConversation(id),
       },
       inbox: store.inbox,
       queue: store.queue,

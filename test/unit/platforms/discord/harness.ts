@@ -17,6 +17,11 @@ export interface FakeReceiver extends Receiver {
   /** The next events are refused with it. */
   refusal: Error | undefined;
   retryResult: "accepted" | "gone";
+  /** What was to be confirmed, and by whom. */
+  readonly confirmed: string[];
+  confirmResult: "accepted" | "refused" | "gone";
+  /** What people removed: messages of a conversation, a conversation, a place. */
+  readonly removals: string[];
   suggestions: readonly string[];
 }
 
@@ -28,6 +33,9 @@ export function createFakeReceiver(): FakeReceiver {
     known: new Set(),
     refusal: undefined,
     retryResult: "accepted",
+    confirmed: [],
+    confirmResult: "accepted",
+    removals: [],
     suggestions: [],
     async receive(event) {
       if (receiver.refusal !== undefined) throw receiver.refusal;
@@ -40,6 +48,19 @@ export function createFakeReceiver(): FakeReceiver {
     async retry(key) {
       receiver.retried.push(key);
       return receiver.retryResult;
+    },
+    async confirm(key, authorId) {
+      receiver.confirmed.push(`${key} by ${authorId}`);
+      return receiver.confirmResult;
+    },
+    async removed(conversationId, keys) {
+      receiver.removals.push(`${conversationId}: ${keys.join(" ")}`);
+    },
+    async conversationRemoved(conversationId) {
+      receiver.removals.push(conversationId);
+    },
+    async placeRemoved(place) {
+      receiver.removals.push(place);
     },
     cancel: () => false,
     suggestModels: (query) => receiver.suggestions.filter((id) => id.includes(query)),

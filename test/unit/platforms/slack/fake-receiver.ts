@@ -7,6 +7,10 @@ export interface FakeReceiver extends Receiver {
   readonly known: Set<string>;
   readonly retried: string[];
   readonly cancelled: string[];
+  readonly confirmed: string[];
+  confirmOutcome: "accepted" | "refused" | "gone";
+  /** What people removed: a conversation, or messages of one. */
+  readonly removals: string[];
   /** So many of the next events cannot be stored. */
   failures: number;
   retryOutcome: "accepted" | "gone";
@@ -20,6 +24,9 @@ export function createFakeReceiver(): FakeReceiver {
     known: new Set(),
     retried: [],
     cancelled: [],
+    confirmed: [],
+    confirmOutcome: "accepted",
+    removals: [],
     failures: 0,
     retryOutcome: "accepted",
     receive(event) {
@@ -37,6 +44,19 @@ export function createFakeReceiver(): FakeReceiver {
       receiver.retried.push(key);
       return Promise.resolve(receiver.retryOutcome);
     },
+    confirm(key, authorId) {
+      receiver.confirmed.push(`${key} by ${authorId}`);
+      return Promise.resolve(receiver.confirmOutcome);
+    },
+    removed(conversationId, keys) {
+      receiver.removals.push(`${conversationId}: ${keys.join(" ")}`);
+      return Promise.resolve();
+    },
+    conversationRemoved(conversationId) {
+      receiver.removals.push(conversationId);
+      return Promise.resolve();
+    },
+    placeRemoved: () => Promise.resolve(),
     cancel(conversationId) {
       receiver.cancelled.push(conversationId);
       return true;

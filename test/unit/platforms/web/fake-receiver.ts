@@ -11,6 +11,9 @@ import type {
 export interface FakeReceiver extends Receiver {
   readonly events: IncomingEvent[];
   readonly retried: string[];
+  readonly confirmed: string[];
+  /** Conversations that were removed. */
+  readonly gone: string[];
   readonly cancelled: string[];
   readonly stored: Map<string, StoredMessage[]>;
   readonly blobs: Map<string, StoredBlob>;
@@ -26,6 +29,8 @@ export function createFakeReceiver(): FakeReceiver {
   return {
     events: [],
     retried: [],
+    confirmed: [],
+    gone: [],
     cancelled: [],
     stored: new Map(),
     blobs: new Map(),
@@ -44,6 +49,16 @@ export function createFakeReceiver(): FakeReceiver {
       this.retried.push(retryKey);
       return "accepted";
     },
+    async confirm(key, authorId) {
+      this.confirmed.push(`${key} by ${authorId}`);
+      return "accepted";
+    },
+    async removed() {},
+    async conversationRemoved(conversationId) {
+      check(this);
+      this.gone.push(conversationId);
+    },
+    async placeRemoved() {},
     cancel(conversationId) {
       this.cancelled.push(conversationId);
       return true;
