@@ -139,7 +139,9 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
           .filter((message) => message.author === "Parley" && message.thread === thread)
           .filter((message) => message.files.length === 0);
         const message = said[index];
-        return message !== undefined && isOver(message) ? message : undefined;
+        // A message that grows may look finished between two edits; a turn that has ended has shown its last one.
+        const isOver = parley.assistant.pending() === 0;
+        return message !== undefined && isOver && hasEnded(message) ? message : undefined;
       }),
     async close() {
       await parley.stop();
@@ -151,7 +153,7 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
 }
 
 /** A message that still grows ends with a status and an ellipsis. */
-function isOver(message: SeenMessage): boolean {
+function hasEnded(message: SeenMessage): boolean {
   return !message.smallPrint.endsWith("…");
 }
 
