@@ -1,3 +1,4 @@
+import { hasOracle } from "./simulators/discord/openapi.ts";
 import { has, requirements } from "./requirements.ts";
 
 /** Says, once after every run, which stories this machine could not tell. */
@@ -6,6 +7,11 @@ export default function setup(): () => void {
   return () => {
     for (const [, { program, stories }] of missing) {
       console.log(`left out: ${stories} (needs ${program}: apt-get install ${program})`);
+    }
+    if (!hasOracle) {
+      console.log(
+        "left out: checks of Discord's shapes (needs Discord's OpenAPI file at ../shared/oracles/discord-openapi.json)",
+      );
     }
   };
 }
