@@ -56,6 +56,20 @@ export function isThreadable(type: number): boolean {
   return threadableTypes.has(type);
 }
 
+/** Names of the larger places that conversations lie in. */
+export const guildPlace = (guildId: string): string => `discord:guild:${guildId}`;
+export const channelPlace = (channelId: string): string => `discord:channel:${channelId}`;
+
+/** The places around a conversation, as far as they are known; none in direct messages. */
+export function placesAround(
+  guildId: string | undefined,
+  channelIds: readonly (string | null | undefined)[],
+): { readonly within?: readonly string[] } {
+  if (guildId === undefined) return {};
+  const channels = channelIds.flatMap((id) => (typeof id === "string" ? [channelPlace(id)] : []));
+  return { within: [guildPlace(guildId), ...channels] };
+}
+
 /** The event key of a message. */
 export function keyOfMessage(messageId: string): string {
   return `discord:${messageId}`;

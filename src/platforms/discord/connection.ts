@@ -4,7 +4,10 @@ import {
   GatewayIntentBits,
   Options,
   type APIInteraction,
+  type GatewayGuildDeleteDispatchData,
   type GatewayMessageCreateDispatchData,
+  type GatewayMessageDeleteBulkDispatchData,
+  type GatewayMessageDeleteDispatchData,
   type GatewayReadyDispatchData,
   type RESTOptions,
 } from "discord.js";
@@ -27,8 +30,13 @@ export interface ConnectionEvents {
   sessionBegan(): void;
   message(message: GatewayMessageCreateDispatchData): void;
   interaction(interaction: APIInteraction): void;
-  /** A thread was changed or deleted. */
+  /** A thread was changed. */
   channelChanged(channelId: string): void;
+  messagesRemoved(channelId: string, messageIds: readonly string[]): void;
+  /** A channel or thread was deleted. */
+  channelRemoved(channelId: string): void;
+  /** The bot is no longer in a guild. */
+  guildRemoved(guildId: string): void;
 }
 
 /** A connection to Discord's gateway. */
@@ -92,9 +100,8 @@ async function open(
     events.message(data),
   );
   client.ws.on(GatewayDispatchEvents.InteractionCreate, (data: APIInteraction) => events.interaction(data));
-  for (const event of [GatewayDispatchEvents.ThreadUpdate, GatewayDispatchEvents.ThreadDelete]) {
-    client.ws.on(event, ({ id }: { id: string }) => events.channelChanged(id));
-  }
+  client.ws.on(GatewayDispatchEvents.ThreadUpdate, ({ id }: { id: string }) => events.channelChanged(id));
+  listenToRemovals(client, events);
   client.on("shardReconnecting", () => {
     state = { state: "connecting", detail: "reconnecting to Discord" };
   });
@@ -128,6 +135,23 @@ async function open(
     health: () => state,
     close: () => client.destroy(),
   };
+}
+
+/** Raw events: the client tells of removed messages only where it has kept them. */
+function listenToRemovals(client: Client, events: ConnectionEvents): void {
+  client.ws.on(GatewayDispatchEvents.MessageDelete, (data: GatewayMessageDeleteDispatchData) =>
+    events.messagesRemoved(data.channel_id, [data.id]),
+  );
+  client.ws.on(GatewayDispatchEvents.MessageDeleteBulk, (data: GatewayMessageDeleteBulkDispatchData) =>
+    events.messagesRemoved(data.channel_id, data.ids),
+  );
+  for (const event of [GatewayDispatchEvents.ThreadDelete, GatewayDispatchEvents.ChannelDelete]) {
+    client.ws.on(event, ({ id }: { id: string }) => events.channelRemoved(id));
+  }
+  client.ws.on(GatewayDispatchEvents.GuildDelete, ({ id, unavailable }: GatewayGuildDeleteDispatchData) => {
+    // Otherwise it is an outage of Discord's.
+    if (unavailable !== true) events.guildRemoved(id);
+  });
 }
 
 /** The client keeps guilds, their channels and roles, and nothing else: messages are read as they come. */

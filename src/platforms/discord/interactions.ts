@@ -21,6 +21,7 @@ import {
   conversationIdOf,
   isDirectType,
   isThreadType,
+  placesAround,
   toReplyAddress,
   type InteractionAddress,
 } from "./address.ts";
@@ -217,6 +218,7 @@ export function createInteractionHandler(options: InteractionOptions) {
         eventId: interaction.id,
         interaction: address,
       }),
+      ...placesAround(interaction.guild_id, [channel.id, "parent_id" in channel ? channel.parent_id : null]),
       name: command.name,
       options: given,
       inConversation,

@@ -7,6 +7,8 @@ import {
   isDirectType,
   isThreadable,
   isThreadType,
+  keyOfMessage,
+  placesAround,
   toReplyAddress,
   type DiscordAddress,
 } from "./address.ts";
@@ -29,6 +31,8 @@ export interface MessageOptions {
 /** Takes in MESSAGE_CREATE events, those of one channel one after another. */
 export interface MessageIntake {
   take(message: GatewayMessageCreateDispatchData): void;
+  /** Resolves when what was taken in a channel so far is with the receiver. */
+  caughtUp(channelId: string): Promise<void>;
   /** Resolves when everything taken so far is with the receiver. */
   idle(): Promise<void>;
 }
@@ -78,7 +82,13 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     if (isDirectType(channelType) || isThreadType(channelType)) {
       const conversationId = conversationIdOf(message.channel_id);
       if (!isCalled && !(await isOurs(message.channel_id, conversationId))) return undefined;
-      return toMessage(message, names, conversationId, address, await receiver.knows(conversationId));
+      const isKnown = await receiver.knows(conversationId);
+      const parent =
+        isKnown || !isThreadType(channelType) ? undefined : await places.parentOf(message.channel_id);
+      return {
+        ...toMessage(message, names, conversationId, address, isKnown),
+        ...placesAround(message.guild_id, [message.channel_id, parent]),
+      };
     }
     if (!isCalled) return undefined;
     return toChannelTurn(message, names, address);
@@ -131,12 +141,13 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     const files = [...attachments, ...(quoted?.attachments ?? [])];
     return {
       kind: "message",
-      key: `discord:${message.id}`,
+      key: keyOfMessage(message.id),
       platform: "discord",
       conversationId,
       author: toAuthor(message.author, message.member),
       sentAt: Date.parse(message.timestamp),
       address: toReplyAddress(address),
+      ...placesAround(message.guild_id, [message.channel_id]),
       text: whole === "" && files.length === 0 ? `@${names.botName}` : whole,
       attachments: files,
     };
@@ -156,6 +167,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
         });
       lines.set(line, mine);
     },
+    caughtUp: (channelId) => lines.get(channelId) ?? Promise.resolve(),
     async idle() {
       while (lines.size > 0) await Promise.all(lines.values());
     },

@@ -1,4 +1,5 @@
 import type { APIChannel } from "discord.js";
+import { conversationIdOf } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 
 const mostRemembered = 1000;
@@ -9,6 +10,8 @@ export interface Places {
   typeOf(message: { readonly channel_id: string; readonly channel_type?: number }): Promise<number>;
   /** Who opened a thread. */
   ownerOf(channelId: string): Promise<string | undefined>;
+  /** The channel that a thread lies in, where it can be known. */
+  parentOf(channelId: string): Promise<string | undefined>;
   /** Remembers that a conversation is being held, before the store says so. */
   open(conversationId: string): void;
   isOpen(conversationId: string): boolean;
@@ -40,9 +43,18 @@ export function createPlaces(
       const channel = await read(channelId);
       return "owner_id" in channel && typeof channel.owner_id === "string" ? channel.owner_id : undefined;
     },
+    async parentOf(channelId) {
+      const [channel] = await Promise.allSettled([read(channelId)]);
+      const parent =
+        channel.status === "fulfilled" && "parent_id" in channel.value && channel.value.parent_id;
+      return typeof parent === "string" ? parent : undefined;
+    },
     open: (conversationId) => remember(conversations, conversationId, true),
     isOpen: (conversationId) => conversations.has(conversationId),
-    forget: (channelId) => void channels.delete(channelId),
+    forget(channelId) {
+      channels.delete(channelId);
+      conversations.delete(conversationIdOf(channelId));
+    },
   };
 }
 

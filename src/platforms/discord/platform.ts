@@ -15,6 +15,7 @@ import { createInteractionHandler } from "./interactions.ts";
 import { createMessageIntake, type MessageIntake } from "./messages.ts";
 import { createMissedMessages } from "./missed-messages.ts";
 import { createPlaces } from "./places.ts";
+import { createRemovals } from "./removals.ts";
 import { createDiscordTarget, keyOfRef } from "./reply.ts";
 import { createSubjects } from "./subjects.ts";
 import { createThreads } from "./threads.ts";
@@ -84,6 +85,17 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       signal: stopping.signal,
       log,
     });
+    const intake = messages;
+    const removals = createRemovals({
+      receiver,
+      places,
+      caughtUp: async (channelId) => {
+        await missed.pending(channelId);
+        await intake.caughtUp(channelId);
+      },
+      signal: stopping.signal,
+      log,
+    });
     const handle = createInteractionHandler({
       api,
       receiver,
@@ -118,6 +130,9 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
             }),
           interaction: (interaction) => once(() => track(handle(interaction), interaction)),
           channelChanged: (channelId) => places.forget(channelId),
+          messagesRemoved: (channelId, ids) => once(() => removals.messages(channelId, ids)),
+          channelRemoved: (channelId) => once(() => removals.channel(channelId)),
+          guildRemoved: (guildId) => once(() => removals.guild(guildId)),
         },
       });
     } catch (error) {

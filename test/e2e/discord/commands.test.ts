@@ -16,6 +16,8 @@ describe("commands on Discord", () => {
       new Set([
         "1 ask",
         "1 chat",
+        "1 export",
+        "1 forget",
         "1 imagine",
         "1 models",
         "1 reset",

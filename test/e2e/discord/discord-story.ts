@@ -6,10 +6,13 @@ import { startParley, type Parley } from "../../../src/compose.ts";
 import { parseConfig } from "../../../src/config.ts";
 import ask from "../../../commands/ask.ts";
 import chat from "../../../commands/chat.ts";
+import exportCommand from "../../../commands/export.ts";
+import forget from "../../../commands/forget.ts";
 import imagine from "../../../commands/imagine.ts";
 import models from "../../../commands/models.ts";
 import reset from "../../../commands/reset.ts";
 import transcribe from "../../../commands/transcribe.ts";
+import { bytesOfFolder, holds } from "../../contract/store-bytes.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
 import {
   startScriptedGateway,
@@ -43,6 +46,8 @@ export interface Story {
   said(index: number): string[];
   /** The bot's messages in a channel, once as many are there as asked for and none is still growing. */
   settled(channel: { fromBot(): SeenMessage[] }, count?: number): Promise<SeenMessage[]>;
+  /** Whether a text stands anywhere in the store's files. */
+  isKept(text: string): Promise<boolean>;
   /** Ends Parley and starts it again on the same store. */
   restart(): Promise<void>;
   readonly close: () => Promise<void>;
@@ -80,7 +85,7 @@ export async function startStory(
     { apiKey },
   );
   const { log, lines } = createListLog();
-  const commands = createCommandSet([ask, chat, imagine, models, reset, transcribe]);
+  const commands = createCommandSet([ask, chat, exportCommand, forget, imagine, models, reset, transcribe]);
   const config = parseConfig({
     DISCORD_TOKEN: discord.token,
     DISCORD_API_URL: discord.apiUrl,
@@ -135,6 +140,7 @@ export async function startStory(
         },
       );
     },
+    isKept: async (text) => holds(await bytesOfFolder(folder), text),
     async restart() {
       await parley.stop();
       parley = await start();

@@ -23,6 +23,7 @@ import {
   renderUser,
 } from "./render.ts";
 import type { DeclaredOption } from "./routes-application.ts";
+import { removeMessage } from "./removals.ts";
 import { dispatchMessage } from "./routes-channels.ts";
 import { acknowledgeWithinMs } from "./routes-interactions.ts";
 
@@ -60,6 +61,8 @@ export interface Person {
     /** Whether the reply notifies its author; the client's default. */
     readonly pingsReplied?: boolean;
   }): SimMessage;
+  /** Deletes a message of their own. */
+  deletes(message: { readonly id: string; readonly channelId: string }): void;
   usesCommand(
     name: string,
     options: Readonly<Record<string, string | number | boolean>>,
@@ -202,6 +205,11 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
       if (/@(everyone|here)\b/.test(content)) message.pings.push("everyone");
       dispatchMessage(world, gateway(), "MESSAGE_CREATE", message);
       return message;
+    },
+    deletes({ id, channelId }) {
+      const message = messageIn(channelOf(channelId), id);
+      if (message.author.id !== user.id) throw new Error("not your message");
+      removeMessage(world, gateway(), message);
     },
     usesCommand(name, options, { channel: { id }, attachments = {}, isUserInstallOnly = false }) {
       const channel = channelOf(id);

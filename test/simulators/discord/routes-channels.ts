@@ -3,6 +3,7 @@ import { intents, type Gateway } from "./gateway.ts";
 import type { Route } from "./http.ts";
 import { createBotMessage, editBotMessage, requireMessage } from "./message-form.ts";
 import { renderChannel, renderMember, renderMessage } from "./render.ts";
+import { removeMessage } from "./removals.ts";
 import {
   addChannel,
   addMessage,
@@ -101,7 +102,7 @@ export function channelRoutes(world: World, gateway: () => Gateway): Route[] {
         const channel = requireChannel(parameters["channel_id"] ?? "");
         const message = visible(channel.id, parameters["message_id"] ?? "");
         if (message.author !== world.bot) throw missingPermissions();
-        message.isDeleted = true;
+        removeMessage(world, gateway(), message);
         return { status: 204 };
       },
     },

@@ -3,6 +3,7 @@ import type { Gateway } from "./gateway.ts";
 import type { Answer, Route } from "./http.ts";
 import { createBotMessage, editBotMessage, requireMessage, type Form } from "./message-form.ts";
 import { renderMessage } from "./render.ts";
+import { removeMessage } from "./removals.ts";
 import { dispatchMessage } from "./routes-channels.ts";
 import {
   addMessage,
@@ -113,7 +114,8 @@ export function interactionRoutes(world: World, gateway: () => Gateway): Route[]
         const interaction = byToken(parameters);
         const asked = parameters["message_id"] ?? "";
         if (asked === "@original" || asked === interaction.originalId) interaction.isPlaceholderOpen = false;
-        messageOf(interaction, asked === "@original" ? originalOf(interaction) : asked).isDeleted = true;
+        const message = messageOf(interaction, asked === "@original" ? originalOf(interaction) : asked);
+        removeMessage(world, gateway(), message);
         return { status: 204 };
       },
     },

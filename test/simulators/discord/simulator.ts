@@ -4,6 +4,7 @@ import { createGateway, type Gateway } from "./gateway.ts";
 import { createApiServer, type Fault, type SeenRequest } from "./http.ts";
 import { createPerson, type Person } from "./people.ts";
 import { platformRateLimits, type RateLimitOptions } from "./rate-limits.ts";
+import { purge, removeChannel, removeGuild } from "./removals.ts";
 import { sign } from "./render.ts";
 import { applicationRoutes } from "./routes-application.ts";
 import { channelRoutes, directChannel, dispatchMessage } from "./routes-channels.ts";
@@ -32,6 +33,10 @@ export interface ChannelHandle {
   /** Takes permissions from the bot here. */
   deny(...permissions: Permission[]): void;
   archive(options?: { readonly locked?: boolean }): void;
+  /** Someone who may deletes it: a channel with its threads, or a thread. */
+  remove(): void;
+  /** A moderator deletes messages: one by one, or several at once. */
+  purge(...messageIds: string[]): void;
   /** How often the bot showed that it types. */
   typingCount(): number;
 }
@@ -54,6 +59,8 @@ export interface DiscordSimulator {
   otherBotSends(message: { channel: { id: string }; text: string; isWebhook?: boolean }): SimMessage;
   /** Sends MESSAGE_CREATE for a message once more, as a resumed session can. */
   redeliver(message: { readonly id: string; readonly channelId: string }): void;
+  /** The bot is removed from the server, or the server is away for a while. */
+  removeGuild(options?: { readonly isOutage?: boolean }): void;
   /** Moves the platform's clock. */
   advance(ms: number): void;
   fail(fault: Fault): void;
@@ -131,6 +138,8 @@ export async function createDiscordSimulator(
         channel.archived = true;
         channel.locked = locked;
       },
+      remove: () => removeChannel(world, gateway, channel),
+      purge: (...ids) => purge(world, gateway, channel, ids),
       typingCount: () => channel.typing.length,
     };
   };
@@ -176,6 +185,7 @@ export async function createDiscordSimulator(
       if (message === undefined) throw new Error(`no message ${id}`);
       dispatchMessage(world, gateway, "MESSAGE_CREATE", message);
     },
+    removeGuild: (how) => removeGuild(world, gateway, how),
     advance(ms) {
       offsetMs += ms;
     },
