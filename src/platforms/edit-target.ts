@@ -19,7 +19,8 @@ export interface MessageContent {
 
 /**
  * What a chat platform brings so that `createEditingReply` can show a reply in messages that are posted and
- * edited. Failures are ParleyErrors; `retryAfterMs` on one means: slow down.
+ * edited. Failures are ParleyErrors; `retryAfterMs` on one means: slow down. Once `signal` has aborted nothing more
+ * may be sent: somebody else goes on with the message.
  */
 export interface EditTarget {
   /** Longest text of a message, in the unit of `lengthOf`. */
@@ -30,8 +31,8 @@ export interface EditTarget {
   readonly maxMessages: number;
   readonly minEditIntervalMs: number;
   /** Posts a message; resolves to what `edit` needs to find it again, as JSON. */
-  post(content: MessageContent): Promise<Json>;
-  edit(ref: Json, content: MessageContent): Promise<void>;
+  post(content: MessageContent, signal: AbortSignal): Promise<Json>;
+  edit(ref: Json, content: MessageContent, signal: AbortSignal): Promise<void>;
   /** Posts files below the reply's messages. */
   upload(files: readonly ReplyFile[]): Promise<void>;
 }

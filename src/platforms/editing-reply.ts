@@ -135,12 +135,12 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     }
     // Until the platform has answered, it may show the one or the other.
     message.content = undefined;
-    await target.edit(message.ref, content);
+    await target.edit(message.ref, content, abandoned.signal);
     message.content = wanted;
   }
 
   async function post(index: number, content: MessageContent): Promise<void> {
-    const ref = await target.post(content);
+    const ref = await target.post(content, abandoned.signal);
     messages[index] = { ref, content: JSON.stringify(content) };
     try {
       await saveRefs();

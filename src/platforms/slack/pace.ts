@@ -1,7 +1,9 @@
+import { delay } from "../persistently.ts";
+
 /** Waits until one more call is within a limit. */
 export interface Pace {
-  /** Resolves when the call may be made. */
-  take(): Promise<void>;
+  /** Resolves when the call may be made; rejects with the reason of `signal` where that aborts first. */
+  take(signal?: AbortSignal): Promise<void>;
   /** Whether the call may be made now; leaves a part of the limit to {@link take}. */
   tryTake(): boolean;
 }
@@ -13,7 +15,8 @@ export interface PaceOptions {
   /** Of `max`, so many are kept for calls that must be made. */
   readonly reserved: number;
   readonly now?: () => number;
-  readonly sleep?: (ms: number) => Promise<void>;
+  /** Ends early when the signal aborts. */
+  readonly sleep?: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
 /**
@@ -32,8 +35,12 @@ export function createPace(options: PaceOptions): Pace {
   }
 
   return {
-    async take() {
-      while (recent().length >= max) await sleep((times[times.length - max] ?? now()) + windowMs - now() + 1);
+    async take(signal) {
+      signal?.throwIfAborted();
+      while (recent().length >= max) {
+        await sleep((times[times.length - max] ?? now()) + windowMs - now() + 1, signal);
+        signal?.throwIfAborted();
+      }
       times.push(now());
     },
     tryTake() {
@@ -42,8 +49,4 @@ export function createPace(options: PaceOptions): Pace {
       return true;
     },
   };
-}
-
-function delay(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -42,7 +42,7 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
    * Slack takes no key against double posts, but keeps metadata (block ids it does not: markdown blocks lose theirs).
    * Where an earlier post was not answered, in an earlier process perhaps, it is looked for first.
    */
-  async function post(content: SlackContent): Promise<MessageRef> {
+  async function post(content: SlackContent, signal: AbortSignal): Promise<MessageRef> {
     const mark = `${address.key}/${posted}`;
     if (isUnsure) {
       const there = await find(mark);
@@ -52,7 +52,7 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
         return there;
       }
     }
-    await posts.take();
+    await posts.take(signal);
     try {
       return await api.post(address.channel, address.thread, content, mark);
     } catch (error) {
@@ -87,10 +87,10 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
     lengthOf: escapedBytes,
     maxMessages,
     minEditIntervalMs,
-    async post(content: MessageContent): Promise<Json> {
+    async post(content: MessageContent, signal: AbortSignal): Promise<Json> {
       const drawn = toSlackContent(content);
       try {
-        const ref = await post(drawn);
+        const ref = await post(drawn, signal);
         posted += 1;
         onFirst(ref);
         shown.set(ref.ts, JSON.stringify(drawn));
@@ -101,7 +101,7 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
         throw error;
       }
     },
-    async edit(ref: Json, content: MessageContent): Promise<void> {
+    async edit(ref: Json, content: MessageContent, signal: AbortSignal): Promise<void> {
       const isFinal = content.state === "finished" || content.state === "failed";
       const place = readRef(ref);
       const drawn = toSlackContent(content);
@@ -110,7 +110,7 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
       if (shown.get(place.ts) !== wanted) {
         // Where there is much to edit, a growing reply is shown a little later; the next edit has more in it.
         if (!isFinal && !edits.tryTake()) return;
-        if (isFinal) await edits.take();
+        if (isFinal) await edits.take(signal);
         shown.delete(place.ts);
         await api.update(place, drawn);
         shown.set(place.ts, wanted);
