@@ -53,6 +53,11 @@ export function toConversationId(teamId: string, channel: string, root: string):
   return `slack:${teamId}:${channel}:${root}`;
 }
 
+/** The event key of a message. */
+export function toMessageKey(teamId: string, channel: string, ts: string): string {
+  return `slack:${teamId}:${channel}:${ts}`;
+}
+
 /** `1699999999.000100` as Unix milliseconds. */
 export function toUnixMs(ts: string): number {
   return Math.round(Number(ts) * 1000);

@@ -6,7 +6,7 @@ import type { CommandCall, Log, RawOption, Receiver } from "../../assistant/type
 import { toConversationId, toReplyAddress } from "./address.ts";
 import type { Incoming } from "./incoming.ts";
 import { escapeText } from "./markdown.ts";
-import { retryAction } from "./message-blocks.ts";
+import { confirmAction, retryAction } from "./message-blocks.ts";
 import { commandOfModal, modalCallbacks, readMemory, readModal, toModal, type ModalMemory } from "./modal.ts";
 import type { Names } from "./names.ts";
 import { toPlainText } from "./plain-text.ts";
@@ -24,6 +24,8 @@ export interface CommandOptions {
   readonly incoming: Incoming;
   readonly receiver: Receiver;
   readonly log: Log;
+  /** The reply to `key` has had its button pressed, and is reached by this way as well. */
+  readonly notePressed: (key: string, responseUrl: string) => void;
 }
 
 /** One use of a command, whichever way it came. */
@@ -119,6 +121,29 @@ export function registerCommands(app: App, options: CommandOptions): void {
     }
   });
 
+  app.action(confirmAction, async ({ action, body, ack }) => {
+    const responseUrl = "response_url" in body ? body.response_url : undefined;
+    try {
+      const key = action.type === "button" ? (action.value ?? "") : "";
+      const author = toAuthorId(body.user.id);
+      // Before it runs: the reply is shown where the button stands.
+      if (responseUrl !== undefined) options.notePressed(key, responseUrl);
+      const outcome = await receiver.confirm(key, author);
+      await ack();
+      if (outcome === "gone")
+        await tell(responseUrl, "This can no longer be confirmed. Please ask once more.");
+      if (outcome === "refused") await tell(responseUrl, "Only the person who asked can confirm this.");
+    } catch (error) {
+      note(error, confirmAction);
+      await ack();
+      await tell(responseUrl, words(error));
+    }
+  });
+
+  function toAuthorId(user: string): string {
+    return `slack:${identity.teamId}:${user}`;
+  }
+
   async function useOnMessage(command: Command, shortcut: MessageShortcut): Promise<void> {
     const { ts } = shortcut.message;
     const thread = readThread(shortcut.message);
@@ -157,7 +182,7 @@ export function registerCommands(app: App, options: CommandOptions): void {
       key: use.key,
       platform: "slack",
       conversationId,
-      author: { id: `slack:${identity.teamId}:${user}`, name: await names.nameOf(user) },
+      author: { id: toAuthorId(user), name: await names.nameOf(user) },
       sentAt: Date.now(),
       address: toReplyAddress({
         key: use.key,
@@ -188,7 +213,7 @@ export function registerCommands(app: App, options: CommandOptions): void {
     }
     const user = found.user ?? "";
     return {
-      author: { id: `slack:${identity.teamId}:${user}`, name: await names.nameOf(user) },
+      author: { id: toAuthorId(user), name: await names.nameOf(user) },
       ...(await incoming.read(found)),
     };
   }

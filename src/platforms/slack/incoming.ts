@@ -1,12 +1,13 @@
 import type { Attachment, IncomingMessage, Log, Receiver } from "../../assistant/types.ts";
-import { toConversationId, toReplyAddress, toUnixMs } from "./address.ts";
+import { toConversationId, toMessageKey, toReplyAddress, toUnixMs } from "./address.ts";
 import { isUnresolved, toAttachment } from "./files.ts";
 import type { Names } from "./names.ts";
 import { mentions, toPlainText } from "./plain-text.ts";
+import { passRemoval, type RemovalEvent } from "./removals.ts";
 import type { Identity, SlackApi, SlackFileInfo, SlackMessageInfo } from "./web-api.ts";
 
 /** A `message` or `app_mention` event, as far as it is looked at. */
-export interface MessageEvent extends SlackMessageInfo {
+export interface MessageEvent extends SlackMessageInfo, RemovalEvent {
   readonly channel: string;
   readonly channel_type?: string;
   readonly subtype?: string;
@@ -38,7 +39,7 @@ export function createIncoming({ api, identity, names, receiver, log }: Incoming
   const accepted = new Set<string>();
   const inOrder = createOrder();
 
-  const keyOf = (event: MessageEvent) => `slack:${identity.teamId}:${event.channel}:${event.ts}`;
+  const keyOf = (event: MessageEvent) => toMessageKey(identity.teamId, event.channel, event.ts);
   const conversationOf = (event: MessageEvent) =>
     toConversationId(identity.teamId, event.channel, event.thread_ts ?? event.ts);
 
@@ -119,6 +120,7 @@ export function createIncoming({ api, identity, names, receiver, log }: Incoming
   return {
     onMessage: (event) =>
       inOrder(event.channel, async () => {
+        if (await passRemoval(event, identity.teamId, receiver)) return;
         if (isByPerson(event) && (await isForBot(event))) await accept(event);
       }),
     async onMention(event, isRepeat) {

@@ -4,6 +4,8 @@ import type { SlackContent } from "./web-api.ts";
 
 /** The Retry button's `action_id`. */
 export const retryAction = "parley_retry";
+/** That of a button that confirms. */
+export const confirmAction = "parley_confirm";
 
 type Block = SlackContent["blocks"][number];
 
@@ -24,21 +26,26 @@ export function toSlackContent(content: MessageContent): SlackContent {
     blocks.push({ type: "section", text: plain(`:warning: ${content.failure}`) });
   if (content.notices !== undefined && content.notices.length > 0)
     blocks.push(small(content.notices.join("\n")));
-  if (content.retryKey !== undefined) blocks.push(retryButton(content.retryKey));
+  if (content.retryKey !== undefined) blocks.push(toButton(retryAction, "Retry", content.retryKey));
+  if (content.confirm !== undefined) {
+    const { label, key } = content.confirm;
+    blocks.push(toButton(confirmAction, cutText(label, 75), key, { style: "danger" }));
+  }
   if (blocks.length === 0) blocks.push(small("Done."));
   const fallback = content.failure ?? status ?? content.notices?.[0] ?? "Done.";
   return { text: markdown.trim() === "" ? escapeText(cutText(fallback, 500)) : markdown, blocks };
 }
 
-function retryButton(retryKey: string): Block {
+function toButton(action: string, label: string, value: string, look: Block = {}): Block {
   return {
     type: "actions",
     elements: [
       {
         type: "button",
-        action_id: retryAction,
-        text: { type: "plain_text", text: "Retry" },
-        value: retryKey,
+        action_id: action,
+        text: { type: "plain_text", text: label },
+        value,
+        ...look,
       },
     ],
   };

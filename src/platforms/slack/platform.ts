@@ -3,7 +3,7 @@ import type { Command } from "../../assistant/commands.ts";
 import { ParleyError } from "../../assistant/errors.ts";
 import type { Json, Log, OpenedThread, Platform, Receiver, ReplyAddress } from "../../assistant/types.ts";
 import { createEditingReply } from "../editing-reply.ts";
-import { readAddress, toConversationId, toReplyAddress, type SlackAddress } from "./address.ts";
+import { readAddress, toConversationId, toMessageKey, toReplyAddress, type SlackAddress } from "./address.ts";
 import { registerCommands } from "./commands.ts";
 import { createSocketConnection, type Connection } from "./connection.ts";
 import { createFiles } from "./files.ts";
@@ -14,6 +14,7 @@ import { createNames } from "./names.ts";
 import { createPace, type Pace } from "./pace.ts";
 import { createPrivateReply } from "./private-reply.ts";
 import { createMessageTarget, readRef } from "./reply.ts";
+import { removeChannel } from "./removals.ts";
 import { createThreadRoots } from "./thread-roots.ts";
 import type { Identity, SlackApi } from "./web-api.ts";
 
@@ -45,6 +46,8 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
   const edits = createPace(editLimit);
   const posts = new Map<string, Pace>();
   const roots = createThreadRoots();
+  /** The newest way to each private reply whose button was pressed: through it the reply is replaced. */
+  const pressed = new Map<string, string>();
   const startedAt = Date.now();
   let connection: Connection | undefined;
   let connected: { readonly api: SlackApi; readonly identity: Identity } | undefined;
@@ -85,6 +88,11 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
     app.event("app_mention", ({ event, context }) =>
       incoming.onMention(event as unknown as MessageEvent, (context.retryNum ?? 0) > 0),
     );
+    for (const name of ["channel_deleted", "group_deleted"]) {
+      app.event(name, async ({ event }) => {
+        await removeChannel((event as unknown as { channel: string }).channel, identity.teamId, receiver);
+      });
+    }
     app.event("app_home_opened", async ({ event }) => {
       if (event.tab === "messages") await optional(api.suggestPrompts(event.channel, suggestedPrompts));
     });
@@ -93,7 +101,23 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
       receiver.cancel(toConversationId(identity.teamId, channel, thread));
       await optional(api.setSessionStatus(channel, thread, "active"));
     });
-    registerCommands(app, { commands, commandPrefix, api, identity, names, incoming, receiver, log });
+    const notePressed = (key: string, responseUrl: string): void => {
+      pressed.delete(key);
+      pressed.set(key, responseUrl);
+      const oldest = pressed.keys().next();
+      if (pressed.size > keptChannels && oldest.done !== true) pressed.delete(oldest.value);
+    };
+    registerCommands(app, {
+      notePressed,
+      commands,
+      commandPrefix,
+      api,
+      identity,
+      names,
+      incoming,
+      receiver,
+      log,
+    });
     files = createFiles({ api, botToken, apiUrl });
     const missing =
       identity.scopes.length === 0 ? [] : botScopes.filter((one) => !identity.scopes.includes(one));
@@ -148,7 +172,8 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
     openReply(address, hooks) {
       const place = readAddress(address);
       const { api } = need();
-      if (place.isPrivate === true) return createPrivateReply({ api, address: place, hooks, log });
+      if (place.isPrivate === true)
+        return createPrivateReply({ api, address: place, replaceUrl: pressed.get(place.key), hooks, log });
       const first = place.refs?.[0];
       if (first !== undefined) roots.remember(place.key, readRef(first).ts);
       return createEditingReply({
@@ -160,8 +185,8 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
     },
     keysShown(address) {
       const { key, refs = [] } = readAddress(address);
-      const team = key.split(":", 2).join(":");
-      return refs.map((ref) => [team, readRef(ref).channel, readRef(ref).ts].join(":"));
+      const [, team = ""] = key.split(":", 2);
+      return refs.map((ref) => toMessageKey(team, readRef(ref).channel, readRef(ref).ts));
     },
     async openThread(address, { title }): Promise<OpenedThread> {
       const place = readAddress(address);

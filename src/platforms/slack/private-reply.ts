@@ -15,6 +15,8 @@ const maxPosts = 4;
 export interface PrivateReplyOptions {
   readonly api: SlackApi;
   readonly address: SlackAddress;
+  /** Where its button was pressed: the first thing that is shown takes the place of what stands there. */
+  readonly replaceUrl: string | undefined;
   readonly hooks: ReplyHooks;
   readonly log: Log;
 }
@@ -23,7 +25,9 @@ export interface PrivateReplyOptions {
  * A reply that only the caller of a command sees. Such messages cannot be edited, so it is shown when it is whole;
  * what goes beyond the five posts, or comes later than 30 minutes, and all files, go to the person's direct messages.
  */
-export function createPrivateReply({ api, address, hooks, log }: PrivateReplyOptions): Reply {
+export function createPrivateReply(options: PrivateReplyOptions): Reply {
+  const { api, address, hooks, log } = options;
+  let { replaceUrl } = options;
   let text = "";
   let filesSent = false;
   /** Pieces of the text that are shown: a failure after them does not show them again. */
@@ -34,6 +38,11 @@ export function createPrivateReply({ api, address, hooks, log }: PrivateReplyOpt
   async function tell(content: SlackContent): Promise<void> {
     abandoned.signal.throwIfAborted();
     try {
+      if (replaceUrl !== undefined) {
+        const url = replaceUrl;
+        replaceUrl = undefined;
+        return await api.respond(url, content, { isReplacing: true });
+      }
       if (address.responseUrl === undefined) return await writeToPerson(content);
       await api.respond(address.responseUrl, content);
     } catch (error) {
@@ -101,7 +110,7 @@ export function createPrivateReply({ api, address, hooks, log }: PrivateReplyOpt
       await api.upload(channel, ts, [file]);
       filesSent = true;
     },
-    finish: (ending) => end({ state: "finished", notices: notices(ending?.notices) }),
+    finish: (ending) => end({ state: "finished", ...ending, notices: notices(ending?.notices) }),
     fail: (failure) =>
       end({
         state: "failed",

@@ -61,8 +61,11 @@ export interface SlackApi {
     mark?: string,
   ): Promise<MessageRef>;
   update(ref: MessageRef, content: SlackContent): Promise<void>;
-  /** Posts through a command's `response_url`, seen by the person alone: five times at most, within 30 minutes. */
-  respond(responseUrl: string, content: SlackContent): Promise<void>;
+  /**
+   * Posts through a command's or button's `response_url`, seen by the person alone: five times at most, within 30
+   * minutes. `isReplacing`: in place of the message that the button stands on.
+   */
+  respond(responseUrl: string, content: SlackContent, how?: { readonly isReplacing: true }): Promise<void>;
   /** The one message of that `ts`; `undefined`: there is none. */
   message(channel: string, thread: string | undefined, ts: string): Promise<SlackMessageInfo | undefined>;
   /** Up to 100 messages of a channel or thread that came after `ts`, in no particular order. */
@@ -150,12 +153,12 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
     async update(ref, { text, blocks }) {
       await call("chat.update", { channel: ref.channel, ts: ref.ts, text, blocks });
     },
-    async respond(responseUrl, { text, blocks }) {
+    async respond(responseUrl, { text, blocks }, how) {
       await send("response_url", responseUrl, {
         headers: { "content-type": "application/json" },
         body: JSON.stringify({
           response_type: "ephemeral",
-          replace_original: false,
+          replace_original: how?.isReplacing === true,
           text,
           blocks,
           unfurl_links: false,

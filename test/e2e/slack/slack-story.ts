@@ -4,14 +4,18 @@ import { join } from "node:path";
 import { inspect } from "node:util";
 import ask from "../../../commands/ask.ts";
 import chat from "../../../commands/chat.ts";
+import exportCommand from "../../../commands/export.ts";
+import forget from "../../../commands/forget.ts";
 import imagine from "../../../commands/imagine.ts";
 import models from "../../../commands/models.ts";
+import reset from "../../../commands/reset.ts";
 import transcribe from "../../../commands/transcribe.ts";
 import { createCommandSet } from "../../../src/assistant/commands.ts";
 import type { Log } from "../../../src/assistant/types.ts";
 import { startParley, type Parley } from "../../../src/compose.ts";
 import { parseConfig } from "../../../src/config.ts";
 import { createManifest } from "../../../src/platforms/slack/manifest.ts";
+import { bytesOfFolder, holds } from "../../contract/store-bytes.ts";
 import {
   startScriptedGateway,
   type ScriptedAnswer,
@@ -33,6 +37,8 @@ export interface SlackStory {
   readonly gateway: ScriptedGateway;
   readonly parley: Parley;
   readonly storeFile: string;
+  /** Whether a text stands anywhere in the store's files. */
+  isKept(text: string): Promise<boolean>;
   /** Everything the log was told, as JSON lines. */
   readonly logged: string[];
   /** The messages of each chat request, in order, without the system message. */
@@ -51,7 +57,16 @@ export interface StoryOptions {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-export const commands = createCommandSet([ask, chat, imagine, models, transcribe]);
+export const commands = createCommandSet([
+  ask,
+  chat,
+  exportCommand,
+  forget,
+  imagine,
+  models,
+  reset,
+  transcribe,
+]);
 
 const modelList = JSON.stringify({
   object: "list",
@@ -129,6 +144,7 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
     gateway,
     parley,
     storeFile: join(folder, "parley.db"),
+    isKept: async (text) => holds(await bytesOfFolder(folder), text),
     logged,
     asked: () => gateway.requests.filter(({ path }) => path === "/v1/chat/completions").map(turnsOf),
     requestsTo: (path) => gateway.requests.filter((request) => request.path === path),

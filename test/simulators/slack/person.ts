@@ -105,9 +105,10 @@ export function createPerson(name: string, { context, installation, responseUrls
     return id;
   }
 
-  function makeResponseUrl(channel: string): string {
+  /** @param original the message that a button stands on, which can be replaced */
+  function makeResponseUrl(channel: string, original?: string): string {
     const id = randomUUID();
-    responseUrls.set(id, { channel, user: user.id, at: clock.now(), posts: 0 });
+    responseUrls.set(id, { channel, user: user.id, at: clock.now(), posts: 0, original });
     return `${origin()}/commands/${id}`;
   }
 
@@ -239,6 +240,8 @@ export function createPerson(name: string, { context, installation, responseUrls
       const channel = channelOf(where.channel);
       const button = message.buttons.find((candidate) => candidate.label === label);
       if (button === undefined) throw new Error(`no button "${label}"`);
+      if (message.onlyFor !== undefined && message.onlyFor !== name)
+        throw new Error("only someone else sees this message");
       return interact("interactive", {
         ...common(),
         type: "block_actions",
@@ -251,7 +254,7 @@ export function createPerson(name: string, { context, installation, responseUrls
         channel: { id: channel.id, name: channel.name },
         message: { type: "message", ts: message.ts, text: message.text, user: workspace.botUserId },
         trigger_id: makeTrigger(),
-        response_url: makeResponseUrl(channel.id),
+        response_url: makeResponseUrl(channel.id, message.ts),
         actions: [
           {
             type: "button",

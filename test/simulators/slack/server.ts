@@ -30,6 +30,8 @@ export interface ResponseUrl {
   readonly user: string;
   readonly at: number;
   posts: number;
+  /** `ts` of the message that a button was pressed on. */
+  readonly original: string | undefined;
 }
 
 export interface ServerOptions {
@@ -150,6 +152,16 @@ export function createSlackServer(options: ServerOptions): Server {
     }
     target.posts += 1;
     calls.push({ method: "response_url", args, outcome: "ok" });
+    const original =
+      args["replace_original"] === true
+        ? workspace.channels.get(target.channel)?.messages.find(({ ts }) => ts === target.original)
+        : undefined;
+    if (original !== undefined) {
+      Object.assign(original, { text, blocks, edits: original.edits + 1 });
+      response.writeHead(200, { "content-type": "text/plain" });
+      response.end("ok");
+      return;
+    }
     workspace.addMessage({
       channel: target.channel,
       user: workspace.botUserId,

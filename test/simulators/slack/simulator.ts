@@ -4,6 +4,7 @@ import { createInstallation } from "./installation.ts";
 import type { MethodContext } from "./methods.ts";
 import { createPerson, type Person } from "./person.ts";
 import { createRateLimits } from "./rate-limits.ts";
+import { deleteChannel, deleteMessage } from "./removals.ts";
 import { createSlackServer, type ApiCall, type Fault } from "./server.ts";
 import { createSocketHub, type Delivery } from "./socket.ts";
 import { toTranscript, type SeenMessage } from "./transcript.ts";
@@ -17,6 +18,10 @@ export interface SimulatedChannel {
   /** What the bot said in it, maybe in one thread only. */
   saidByBot(thread?: string): SeenMessage[];
   inviteBot(): void;
+  /** Its author or an admin deletes a message. */
+  deleteMessage(ts: string): void;
+  /** An admin deletes the channel. */
+  delete(): void;
   removeBot(): void;
 }
 
@@ -117,6 +122,8 @@ export async function createSlackSimulator(
         toTranscript(workspace, channel).filter(
           (message) => message.author === "Parley" && (thread === undefined || message.thread === thread),
         ),
+      deleteMessage: (ts) => deleteMessage(context, installation, channel, ts),
+      delete: () => deleteChannel(context, installation, channel),
       inviteBot: () => void channel.members.add(workspace.botUserId),
       removeBot: () => void channel.members.delete(workspace.botUserId),
     };

@@ -84,7 +84,7 @@ describe("what Slack refuses the simulator refuses", () => {
       "markdown_text_conflict",
     ],
     ["an edit of nothing", "chat.update", { ts: "1700000000.000100", text: "x" }, "message_not_found"],
-    ["a scope it has not", "conversations.info", {}, "missing_scope"],
+    ["a scope it has not", "conversations.open", {}, "missing_scope"],
     ["a trigger nobody pulled", "views.open", { trigger_id: "1.2.3", view: {} }, "invalid_trigger_id"],
   ])("%s", async (_, method, args, expected) => {
     expect(await call(method, { channel: channel.id, ...args })).toBe(expected);
