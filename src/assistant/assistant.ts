@@ -211,16 +211,20 @@ export function createAssistant(options: AssistantOptions): Assistant {
     const last = batch.at(-1)!.event;
     const address = first.progress?.address ?? last.address;
     let shownAt = address;
-    const save = (grown: ReplyAddress) => {
+    const save = async (grown: ReplyAddress): Promise<void> => {
+      throwIfLeft(signal);
       shownAt = grown;
-      return inbox.saveTurn({ keys, address: grown, attempts: attempt });
+      await inbox.saveTurn({ keys, address: grown, attempts: attempt });
     };
     const keysShown = () => platform.keysShown(shownAt);
     // A fresh single turn is recorded with its placeholder; what a crash must not forget is recorded before.
     if (first.progress !== undefined || keys.length > 1) await save(address);
     if (attempt > 1)
       log.info({ key: event.key, platform: event.platform, attempt }, "a turn is taken up again");
-    const reply = platform.openReply(address, { saveAddress: save });
+    const reply = platform.openReply(address, {
+      saveAddress: save,
+      isResumed: first.progress !== undefined,
+    });
     current.reply = reply;
     const startedAt = performance.now();
     let outcome: TurnOutcome | "shown" | "left-open";

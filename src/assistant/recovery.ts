@@ -33,7 +33,10 @@ export function createRecovery(options: RecoveryOptions): (platformId: string) =
 /** The turns of open entries, in order; what belongs to another entry's turn is part of that. */
 export function toOpenTurns(open: readonly InboxEntry[], now: number): Waiting[] {
   const byKey = new Map(open.map((entry) => [entry.event.key, entry]));
-  const joined = new Set(open.flatMap((entry) => entry.turn?.keys.slice(1) ?? []));
+  const joined = new Set<string>();
+  // Two processes may each have begun with both of two messages: the first turn has them.
+  for (const { event, turn } of open)
+    if (!joined.has(event.key)) for (const key of turn?.keys.slice(1) ?? []) joined.add(key);
   return open.flatMap(({ event, turn, acceptedAt }): Waiting[] => {
     if (joined.has(event.key)) return [];
     const others = (turn?.keys.slice(1) ?? []).flatMap((key) => {

@@ -145,6 +145,8 @@ export interface Reply {
 }
 
 export interface ReplyHooks {
+  /** An earlier run, here or in another process, may have posted for it and not have said where. Default false. */
+  readonly isResumed?: boolean;
   /** Called with the grown address after each message the reply posts, so that a restart can take it up. */
   saveAddress(address: ReplyAddress): Promise<void>;
 }

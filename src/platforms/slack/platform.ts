@@ -67,11 +67,11 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
     return pace;
   }
 
-  function targetAt(address: SlackAddress) {
+  function targetAt(address: SlackAddress, isResumed = false) {
     return createMessageTarget({
       api: need().api,
       address,
-      isResumed: address.since < startedAt,
+      isResumed: isResumed || address.since < startedAt,
       edits,
       posts: postsIn(address.channel),
       onFirst: (ref) => {
@@ -177,7 +177,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
       const first = place.refs?.[0];
       if (first !== undefined) roots.remember(place.key, readRef(first).ts);
       return createEditingReply({
-        target: targetAt(place),
+        target: targetAt(place, hooks.isResumed),
         ...(place.refs === undefined ? {} : { savedRefs: place.refs }),
         saveRefs: (refs: readonly Json[]) => hooks.saveAddress(toReplyAddress({ ...place, refs })),
         log,

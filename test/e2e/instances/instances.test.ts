@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { answers, type SlowTurn } from "../../simulators/gateway/slow-gateway.ts";
@@ -76,6 +77,20 @@ describe.skipIf(!has("redis"))("several instances on one Redis", () => {
     ana.sends({ channel: ana.directMessages, thread: root, text: "and #b" });
     await world.answered("#b");
     expect(gateway.turns.at(-1)?.messages).toHaveLength(3);
+  });
+
+  it("post nothing again where one was killed between its post and noting where", async () => {
+    world = await startInstances(1, { durationMs: 100 });
+    const { slack } = world;
+    const program = join(import.meta.dirname, "..", "crash", "parley-that-dies.ts");
+    const doomed = await world.start({ DIE_AT: "address before 1" }, program);
+    const people = ["Ana", "Ben", "Cem", "Dan"].map((name) => slack.person(name));
+    for (const [n, person] of people.entries()) {
+      person.sends({ channel: person.directMessages, text: `hello #p${n}` });
+    }
+    await doomed.ended;
+    for (const n of people.keys()) expect(await world.answered(`#p${n}`)).toHaveLength(1);
+    expect(world.shown()).toHaveLength(people.length);
   });
 
   it("leave a paused one nothing to overwrite when it goes on", async () => {

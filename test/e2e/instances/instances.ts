@@ -22,7 +22,7 @@ export interface Instances {
   readonly redis: RedisServer;
   readonly running: RunningParley[];
   /** Starts one more; resolves when it is connected. */
-  start(settings?: Readonly<Record<string, string>>): Promise<RunningParley>;
+  start(settings?: Readonly<Record<string, string>>, program?: string): Promise<RunningParley>;
   /** The one whose turn with that label is under way. */
   whoAnswers(label: string): Promise<RunningParley>;
   /** Everything the bot shows anywhere: id and words of each message. */
@@ -73,9 +73,10 @@ export async function startInstances(
     gateway,
     redis,
     running,
-    async start(settings = {}) {
+    async start(settings = {}, program) {
       const parley = await runParley({
         folder,
+        ...(program === undefined ? {} : { program }),
         settings: {
           STORE_URL: redis.url,
           STORE_LEASE_MS: `${leaseMs}`,

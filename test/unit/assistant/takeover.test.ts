@@ -82,6 +82,22 @@ describe("a turn that several processes may run", () => {
     expect(kept.map(({ role }) => role)).toEqual(["user"]);
   });
 
+  it("is taken up once where two processes had each begun to answer the same two messages together", async () => {
+    const [one, two] = [message("one"), message("two")];
+    for (const event of [one, two]) await world.store.inbox.accept(event);
+    const address = { at: "c1", message: 7 };
+    await world.store.inbox.saveTurn({ keys: [one.key, two.key], address, attempts: 1 });
+    await world.store.inbox.saveTurn({
+      keys: [two.key, one.key],
+      address: { at: "c1", message: 8 },
+      attempts: 1,
+    });
+    expect(await world.assistant.recover("fake")).toBe(1);
+    await world.store.queue.idle();
+    expect(world.platform.replies).toMatchObject([{ address, state: "finished" }]);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
   it("shows the last attempt, also where an earlier one was kept after it", () => {
     const messages = [answer("k", 2, "second"), answer("k", 1, "first, late")];
     expect(withoutRetriedAttempts(messages)).toEqual([messages[0]]);
