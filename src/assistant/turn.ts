@@ -347,5 +347,7 @@ async function concludeFailure(room: TurnRoom, turn: Turn, failure: Failure): Pr
     notices: keepNotices,
     ...(isWorthRetrying(error) ? { retryKey: turn.key } : {}),
   });
+  // Said, and tried again by itself once there is a store: it may be back before this turn could be closed.
+  if (isParleyError(error, "store-unavailable")) throw error;
   return outcome;
 }

@@ -4,8 +4,9 @@ import type { DiscordApi } from "./api.ts";
 
 /** Older messages are not answered late, in milliseconds. */
 const windowMs = 60 * 60_000;
-/** At most so many messages of each conversation, the oldest first. */
-const maxMessages = 50;
+/** At most so many messages of each conversation are looked through, the bot's own and known ones included. */
+const maxMessages = 300;
+const pageSize = 100;
 /** Conversations that are looked at, the last spoken in first. */
 const maxConversations = 100;
 /** Requests at the same time: people who write now come first. */
@@ -58,11 +59,16 @@ export function createMissedMessages(options: {
   async function fetchFrom({ channelId, after }: { channelId: string; after: bigint }): Promise<void> {
     if (signal.aborted) return;
     try {
-      const found = await api.listMessages(channelId, { after: after.toString(), limit: maxMessages });
-      const people = found.filter(({ author }) => author.bot !== true);
-      if (people.length > 0)
-        log.info({ channel: channelId, messages: people.length }, "read what was missed");
-      for (const message of people.toReversed()) take(message);
+      let last = after.toString();
+      for (let read = 0; read < maxMessages && !signal.aborted; read += pageSize) {
+        const page = await api.listMessages(channelId, { after: last, limit: pageSize });
+        const people = page.filter(({ author }) => author.bot !== true);
+        if (people.length > 0)
+          log.info({ channel: channelId, messages: people.length }, "read what was missed");
+        for (const message of people.toReversed()) take(message);
+        if (page.length < pageSize) return;
+        last = page[0]?.id ?? last;
+      }
     } catch (error) {
       // A command's own conversation, a channel that is gone or closed to the bot: there is nothing to answer.
       log.debug({ channel: channelId, err: error }, "a conversation could not be looked through");

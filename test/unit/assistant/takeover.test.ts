@@ -104,6 +104,23 @@ describe("a turn that several processes may run", () => {
   });
 });
 
+describe("a turn that met a missing store", () => {
+  it("is told of, stays open though the store is back, and is answered in the same reply", async () => {
+    vi.spyOn(world.store.conversations, "append").mockRejectedValueOnce(
+      new ParleyError("store-unavailable", "away for a moment"),
+    );
+    await world.assistant.receive(message("hello"));
+    await world.store.queue.idle();
+    expect(world.platform.replies[0]?.failure?.text).toContain("cannot reach its store");
+    expect(await world.store.inbox.listOpen()).toHaveLength(1);
+    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    await world.assistant.recover("fake");
+    await world.store.queue.idle();
+    expect(world.platform.replies).toMatchObject([{ text: "you said: hello", state: "finished" }]);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+});
+
 describe("stopping", () => {
   it("does not wait for turns that wait for another process's conversation", async () => {
     await world.assistant.receive(message("one"));

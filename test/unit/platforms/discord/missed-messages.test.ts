@@ -83,8 +83,8 @@ describe("messages missed on Discord", () => {
     expect(taken).toEqual([recent]);
   });
 
-  it("are looked for in at most 100 conversations, three at a time, 50 messages each", async () => {
-    const channel = Array.from({ length: 80 }, (_, n) => `${BigInt(idAt(minute)) + BigInt(n) * 10n}`);
+  it("are looked for in at most 100 conversations, three at a time, 300 messages each", async () => {
+    const channel = Array.from({ length: 400 }, (_, n) => `${BigInt(idAt(minute)) + BigInt(n) * 10n}`);
     const { missed, taken, asked, state } = setUp(
       Object.fromEntries(
         Array.from({ length: 150 }, (_, n) => [
@@ -96,9 +96,9 @@ describe("messages missed on Discord", () => {
     missed.look();
     await vi.advanceTimersByTimeAsync(5000);
     expect({ asked: asked.length, most: state.mostAtOnce, taken: taken.length }).toEqual({
-      asked: 100,
+      asked: 102,
       most: 3,
-      taken: 50,
+      taken: 300,
     });
   });
 
