@@ -11,12 +11,13 @@ import { parseConfig, type Config } from "./config.ts";
 import { createLog } from "./operations/log.ts";
 import { releaseYoungGeneration } from "./operations/young-generation.ts";
 
-const usage = `Usage: node src/main.ts [gateway | slack-manifest | backup <folder> | reencrypt | --check-config]
+const usage = `Usage: node src/main.ts [gateway | slack-manifest | backup <folder> | reencrypt | warm-up | --check-config]
   (nothing)        the bot, with the local page when no platform is set
   gateway          the embedded gateway alone; gateway keys … gives out keys for it
   slack-manifest   prints the Slack app manifest
   backup <folder>  copies the store into a new folder, also while the bot runs
   reencrypt        rewrites what is kept under the newest of STORE_ENCRYPTION_KEYS
+  warm-up          loads everything once, so that the first start finds it compiled (npm does it after an install)
   --check-config   checks the settings and commands, starts nothing
 `;
 
@@ -26,6 +27,11 @@ const usage = `Usage: node src/main.ts [gateway | slack-manifest | backup <folde
  */
 export async function run(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
   try {
+    // Before the settings: an install must not fail for a line in .env.
+    if (args[0] === "warm-up") {
+      await warmUp();
+      return 0;
+    }
     // Variables that are set already win over the file.
     if (existsSync(".env")) loadEnvFile(".env");
     const config = parseConfig(environment);
@@ -109,6 +115,21 @@ async function loadCommands(): Promise<ReadonlyMap<string, Command>> {
     }),
   );
   return createCommandSet(commands);
+}
+
+/** Fills the compile cache: what is loaded here need not be stripped of types and compiled at the first start. */
+async function warmUp(): Promise<void> {
+  await Promise.all([
+    import("./compose.ts"),
+    import("./platforms/discord/platform.ts"),
+    import("./platforms/slack/platform.ts"),
+    import("./platforms/web/platform.ts"),
+    import("./conversations/open-store.ts"),
+    import("./embedded-gateway/embedded-gateway.ts"),
+    import("discord.js"),
+    import("@slack/bolt"),
+    loadCommands(),
+  ]);
 }
 
 async function serveBot(config: Config, gatewayConfig: GatewayConfig | undefined, log: Log): Promise<number> {

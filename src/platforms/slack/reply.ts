@@ -12,6 +12,8 @@ import type { MessageRef, SlackApi, SlackContent } from "./web-api.ts";
 const maxMessageBytes = 3900;
 const maxMessages = 8;
 const minEditIntervalMs = 1000;
+/** The placeholder says the same; the status line is for answers that let people wait. */
+const statusAfterMs = 1500;
 /** A command's time is this machine's, a message's is Slack's. */
 const clockSkewMs = 60_000;
 
@@ -32,6 +34,7 @@ export interface MessageTargetOptions {
 /** Shows a reply in messages of a channel, thread or direct message. */
 export function createMessageTarget(options: MessageTargetOptions): EditTarget {
   const { api, address, edits, posts, onFirst } = options;
+  const status = createStatusLine(options);
   /** What each message is known to show, as JSON. */
   const shown = new Map<string, string>();
   let isInvitationAsked = false;
@@ -94,7 +97,7 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
         posted += 1;
         onFirst(ref);
         shown.set(ref.ts, JSON.stringify(drawn));
-        if (address.thread !== undefined && content.state === "waiting") showStatus(options, "is thinking…");
+        if (content.state === "waiting") status.showSoon();
         return { channel: ref.channel, ts: ref.ts };
       } catch (error) {
         await askForInvitation(error);
@@ -105,6 +108,7 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
       const isFinal = content.state === "finished" || content.state === "failed";
       const place = readRef(ref);
       const drawn = toSlackContent(content);
+      if (content.text !== "") status.clear();
       const wanted = JSON.stringify(drawn);
       // The last words of an answer and its end often look the same: that edit would only use up the limit.
       if (shown.get(place.ts) !== wanted) {
@@ -115,18 +119,37 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
         await api.update(place, drawn);
         shown.set(place.ts, wanted);
       }
-      if (isFinal && address.thread !== undefined) showStatus(options, "");
+      if (isFinal) status.clear();
     },
     upload: (files) => api.upload(address.channel, address.thread, files),
   };
 }
 
-/** The line "Parley is thinking…" below a direct message's thread. It is a nicety: whether it works does not matter. */
-function showStatus({ api, address, log }: MessageTargetOptions, status: string): void {
-  if (address.thread === undefined || !address.channel.startsWith("D")) return;
-  api.setStatus(address.channel, address.thread, status).catch((error: unknown) => {
-    log.debug({ err: error }, "the status line was not set");
-  });
+/**
+ * The line "Parley is thinking…" below a direct message's thread, where the model takes its time: two calls that a
+ * quick answer does without. It is a nicety; whether it works does not matter.
+ */
+function createStatusLine({ api, address, log }: MessageTargetOptions): { showSoon(): void; clear(): void } {
+  const { channel, thread } = address;
+  let timer: NodeJS.Timeout | undefined;
+  let isShown = false;
+  const show = (text: string): void => {
+    if (thread === undefined) return;
+    isShown = text !== "";
+    api.setStatus(channel, thread, text).catch((error: unknown) => {
+      log.debug({ err: error }, "the status line was not set");
+    });
+  };
+  return {
+    showSoon() {
+      if (thread === undefined || !channel.startsWith("D")) return;
+      timer ??= setTimeout(show, statusAfterMs, "is thinking…").unref();
+    },
+    clear() {
+      clearTimeout(timer);
+      if (isShown) show("");
+    },
+  };
 }
 
 /** A saved reference of {@link createMessageTarget}. */

@@ -107,6 +107,12 @@ describe("the other commands", () => {
     expect(parley.output()).toBe("The settings are right; 8 commands.\n");
   });
 
+  it("warm-up looks at no setting, so that an install cannot fail for one", async () => {
+    const parley = await start({ args: ["warm-up"], settings: { PORT: "x" } });
+    expect(await parley.ended).toBe(0);
+    expect(parley.output()).toBe("");
+  });
+
   it("backup copies the store while the bot runs, and the copy is a store", async () => {
     const parley = await start();
     await parley.says(/Health/);

@@ -170,7 +170,15 @@ describe("places", () => {
     expect(channel.saidByBot().map(({ text }) => text)).toEqual(["**Of <foxes>**"]);
   });
 
-  test("in direct messages the line below says that it thinks, and stops saying so", async () => {
+  test("a quick answer does without the line that says that it thinks", async () => {
+    const reply = await toAna();
+    await reply.show();
+    reply.write("here");
+    await reply.finish();
+    expect(room.slack.statuses).toEqual([]);
+  });
+
+  test("in direct messages the line below says that a slow answer is thought about, and stops saying so", async () => {
     const reply = await toAna();
     await reply.show();
     await room.slack.waitFor("a status", () => room.slack.statuses.length === 1);
