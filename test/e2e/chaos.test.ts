@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { it } from "vitest";
 import { runChaos } from "../chaos/run-chaos.ts";
 import { has } from "../requirements.ts";
 
@@ -6,8 +6,8 @@ import { has } from "../requirements.ts";
 for (const store of ["redis", "sqlite"] as const) {
   it.skipIf(store === "redis" && !has("redis"))(
     `nothing is lost or answered twice while processes die: ${store}`,
-    { timeout: 120_000 },
-    async () => {
+    { timeout: 120_000, concurrent: true },
+    async ({ expect }) => {
       const result = await runChaos({ store, seed: 4711, events: 30, seconds: 8, instances: 3 });
       const { doubled, lost, historyFaults, problems, output } = result;
       expect({ doubled, lost, historyFaults }, `${problems.join("\n")}\n${output}`).toEqual({
