@@ -1,6 +1,7 @@
 import type { ReplyAddress } from "../../src/assistant/types.ts";
-import { retryPrefix } from "../../src/platforms/discord/content.ts";
+import { confirmPrefix, retryPrefix } from "../../src/platforms/discord/content.ts";
 import type { ChannelHandle, DiscordSimulator } from "../simulators/discord/simulator.ts";
+import type { SeenMessage } from "../simulators/discord/transcript.ts";
 import { until } from "../simulators/discord/until.ts";
 import { startHarness } from "../unit/platforms/discord/harness.ts";
 import { replyContract } from "./reply.ts";
@@ -60,12 +61,19 @@ for (const [name, begin] of Object.entries(places)) {
           files: messages.flatMap((message) =>
             message.files.map((file) => ({ name: file.name, altText: file.altText ?? "" })),
           ),
-          retryKeys: messages.flatMap((message) =>
-            message.buttons.map((button) => button.customId.slice(retryPrefix.length)),
-          ),
+          retryKeys: buttonsOf(messages, retryPrefix).map(({ key }) => key),
+          confirms: buttonsOf(messages, confirmPrefix),
         };
       },
       close,
     };
   });
+}
+
+/** The buttons of one kind. */
+function buttonsOf(messages: readonly SeenMessage[], prefix: string): { label: string; key: string }[] {
+  return messages
+    .flatMap(({ buttons }) => buttons)
+    .filter(({ customId }) => customId.startsWith(prefix))
+    .map(({ label, customId }) => ({ label, key: customId.slice(prefix.length) }));
 }

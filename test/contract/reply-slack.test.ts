@@ -1,4 +1,5 @@
 import type { ReplyAddress } from "../../src/assistant/types.ts";
+import { confirmAction, retryAction } from "../../src/platforms/slack/message-blocks.ts";
 import type { SeenMessage } from "../simulators/slack/transcript.ts";
 import { openSlackRoom, type SlackRoom } from "../unit/platforms/slack/room.ts";
 import { replyContract } from "./reply.ts";
@@ -67,7 +68,8 @@ for (const [name, begin] of Object.entries(places)) {
           files: said().flatMap(({ files }) =>
             files.map((file) => ({ name: file.name, altText: file.altText ?? "" })),
           ),
-          retryKeys: said().flatMap(({ buttons }) => buttons.map(({ value }) => value)),
+          retryKeys: buttonsOf(said(), retryAction).map(({ key }) => key),
+          confirms: buttonsOf(said(), confirmAction),
         };
       },
       close: () => room.close(),
@@ -77,4 +79,12 @@ for (const [name, begin] of Object.entries(places)) {
 
 function messagesIn({ slack }: SlackRoom, { channels }: Place): SeenMessage[] {
   return channels.flatMap((id) => slack.transcriptOf(id).filter(({ author }) => author === "Parley"));
+}
+
+/** The buttons of one kind. */
+function buttonsOf(messages: readonly SeenMessage[], action: string): { label: string; key: string }[] {
+  return messages
+    .flatMap(({ buttons }) => buttons)
+    .filter(({ actionId }) => actionId === action)
+    .map(({ label, value }) => ({ label, key: value }));
 }

@@ -38,6 +38,7 @@ replyContract("page", () => {
         files.flatMap((file) => (file.kind === "image" ? [{ name: file.name, altText: file.altText }] : [])),
       ),
       retryKeys: shown().flatMap(({ retryKey }) => retryKey ?? []),
+      confirms: shown().flatMap(({ confirm }) => confirm ?? []),
     }),
     close: () => Promise.resolve(),
   };

@@ -8,6 +8,8 @@ interface SeenReply {
   readonly files: readonly { readonly name: string; readonly altText: string }[];
   /** The key of each Retry button. */
   readonly retryKeys: readonly string[];
+  /** Label and key of each button that confirms. */
+  readonly confirms: readonly { readonly label: string; readonly key: string }[];
 }
 
 /** A place of a platform where one reply can be shown; made anew for each test. */
@@ -123,6 +125,25 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       await reply.show();
       await reply.fail({ text: "This cannot be helped." });
       expect((await subject.seen()).retryKeys).toEqual([]);
+    });
+
+    it("asks with a button, which is gone when the same reply has gone on", async () => {
+      const before = open();
+      await before.show();
+      before.write("This would go for good.");
+      await before.finish({ confirm: { label: "Remove 3 messages", key: "confirm-key-1" } });
+      const asked = await subject.seen();
+      expect(asked.text).toContain("This would go for good.");
+      expect(asked.confirms).toEqual([{ label: "Remove 3 messages", key: "confirm-key-1" }]);
+      expect(asked.retryKeys).toEqual([]);
+      if (!subject.grows) return;
+      const after = open(saved);
+      await after.show();
+      after.write("It is gone.");
+      await after.finish();
+      const done = await subject.seen();
+      expect(done.text).toContain("It is gone.");
+      expect(done.confirms).toEqual([]);
     });
 
     it("shows an answer of 9,000 characters whole and in order", async () => {

@@ -7,7 +7,7 @@ import { sendEvents } from "./events.ts";
 import type { Feeds } from "./feed.ts";
 import { sendUntrustedFile } from "./files.ts";
 import { readJson, sendJson, sendProblem } from "./http.ts";
-import { toCommandView, toEvent } from "./messages.ts";
+import { localAuthor, toCommandView, toEvent } from "./messages.ts";
 import { keyOf } from "./reply.ts";
 import { toAttachment, type Upload, type Uploads } from "./uploads.ts";
 import type { FileView, StateView } from "./views.ts";
@@ -48,6 +48,8 @@ const routes: readonly { readonly method: string; readonly path: RegExp; readonl
   { method: "POST", path: /^\/api\/conversations\/([a-z0-9]{16,40})\/messages$/, run: receiveMessage },
   { method: "POST", path: /^\/api\/conversations\/([a-z0-9]{16,40})\/cancel$/, run: cancel },
   { method: "POST", path: /^\/api\/conversations\/([a-z0-9]{16,40})\/retry$/, run: retry },
+  { method: "POST", path: /^\/api\/conversations\/([a-z0-9]{16,40})\/confirm$/, run: confirm },
+  { method: "DELETE", path: /^\/api\/conversations\/([a-z0-9]{16,40})$/, run: removeConversation },
   { method: "POST", path: /^\/api\/uploads$/, run: receiveUpload },
   { method: "GET", path: /^\/api\/uploads\/([0-9a-f]{32})$/, run: sendUpload },
   { method: "DELETE", path: /^\/api\/uploads\/([0-9a-f]{32})$/, run: removeUpload },
@@ -154,7 +156,7 @@ async function receiveMessage(room: ApiRoom, exchange: Exchange, id: string): Pr
     attachments: uploads.map((upload) => toAttachment(upload)),
     sentAt,
   });
-  for (const uploadId of uploadIds) await room.uploads.touch(uploadId);
+  for (const upload of uploads) await room.uploads.assign(upload, address.conversationId);
   const feed = room.feeds.of(address.conversationId);
   const itemId = `${keyOf(address)}/user`;
   const isNew = feed.get(itemId) === undefined;
@@ -203,6 +205,25 @@ async function retry(room: ApiRoom, { request, response }: Exchange, id: string)
     ? await room.receiver.retry(retryKey)
     : "gone";
   sendJson(response, outcome === "gone" ? 410 : 202, { outcome });
+}
+
+async function confirm(room: ApiRoom, { request, response }: Exchange, id: string): Promise<void> {
+  const { key } = await readJson(request);
+  if (typeof key !== "string" || key.length > 400) throw badField("key");
+  const conversationId = `web:${id}`;
+  const shown = (await room.views.readHistory(conversationId, defaultMessages))().items;
+  const outcome = shown.some((item) => item.confirm?.key === key)
+    ? await room.receiver.confirm(key, localAuthor.id)
+    : "gone";
+  sendJson(response, outcome === "accepted" ? 202 : 410, { outcome });
+}
+
+async function removeConversation(room: ApiRoom, { response }: Exchange, id: string): Promise<void> {
+  const conversationId = `web:${id}`;
+  await room.receiver.conversationRemoved(conversationId);
+  await room.uploads.removeFrom(conversationId);
+  room.feeds.of(conversationId).clear();
+  sendJson(response, 200, {});
 }
 
 async function receiveUpload(room: ApiRoom, { request, response, url }: Exchange): Promise<void> {

@@ -141,6 +141,13 @@ export class Feed {
     this.#items.delete(id);
   }
 
+  /** The conversation was deleted: nothing of it is held any more, and pages that show it are told. */
+  clear(): void {
+    for (const held of [this.#items, this.#files, this.#storedIds, this.#told]) held.clear();
+    this.#changes.length = 0;
+    this.#tell({ kind: "gone" });
+  }
+
   opened(change: Extract<Change, { kind: "opened" }>): void {
     this.#tell(change);
   }

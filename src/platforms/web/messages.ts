@@ -4,7 +4,8 @@ import type { Attachment, IncomingEvent, RawOption } from "../../assistant/types
 import { keyOf, type WebAddress } from "./reply.ts";
 import type { CommandView, OptionView } from "./views.ts";
 
-const author = { id: "web:local", name: "You" };
+/** Whoever sits in front of the page. */
+export const localAuthor = { id: "web:local", name: "You" };
 const commandStart = /^\/([a-z0-9_-]{1,32})(?=\s|$)/i;
 
 /**
@@ -20,7 +21,7 @@ export function toEvent(
     key: keyOf(sent.address),
     platform: "web",
     conversationId: sent.address.conversationId,
-    author,
+    author: localAuthor,
     sentAt: sent.sentAt,
     address: { ...sent.address },
   };

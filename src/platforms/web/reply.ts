@@ -82,7 +82,7 @@ export function createWebReply(options: {
     async show() {
       if (isOver) return;
       text = "";
-      const { failure: _failure, retryKey: _retryKey, status: _status, ...rest } = item();
+      const { failure: _failure, retryKey: _retryKey, confirm: _confirm, status: _status, ...rest } = item();
       feed.put({ ...rest, state: "waiting", text: "", files: [], notices: [] });
       await options.hooks.saveAddress({ ...address });
     },
@@ -117,7 +117,14 @@ export function createWebReply(options: {
       return Promise.resolve();
     },
     async finish(ending = {}) {
-      await end({ ...item(), state: "finished", text, notices: ending.notices ?? [] });
+      const { notices = [], confirm } = ending;
+      await end({
+        ...item(),
+        state: "finished",
+        text,
+        notices,
+        ...(confirm === undefined ? {} : { confirm }),
+      });
     },
     async fail(failure) {
       await end({

@@ -17,6 +17,8 @@ interface UploadMeta {
   readonly mediaType: string;
   readonly sizeBytes: number;
   readonly durationMs?: number;
+  /** The conversation that it was sent in. */
+  readonly conversationId?: string;
 }
 
 /** A file put on the server before its message is sent. */
@@ -110,7 +112,20 @@ export function createUploads(directory: string, limits: { maxBytes: number; max
       return await readFile(pathOf(id));
     },
 
-    /** Starts the day of keeping anew: its message was sent or read. */
+    /** Notes where a file was sent, which starts the day of keeping anew. */
+    async assign({ id, ...meta }: Upload, conversationId: string): Promise<void> {
+      await writeFile(`${pathOf(id)}.json`, JSON.stringify({ ...meta, conversationId }), { mode: 0o600 });
+    },
+
+    /** Removes the files that were sent in a conversation. */
+    async removeFrom(conversationId: string): Promise<void> {
+      const files = await readdir(directory).catch(() => []);
+      for (const id of files.filter((file) => idPattern.test(file))) {
+        if ((await find(id))?.conversationId === conversationId) await this.remove(id);
+      }
+    },
+
+    /** Starts the day of keeping anew: it was read. */
     async touch(id: string): Promise<void> {
       const now = new Date();
       await utimes(`${pathOf(id)}.json`, now, now);

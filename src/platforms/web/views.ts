@@ -1,4 +1,4 @@
-import type { MessagePart, StoredMessage } from "../../assistant/types.ts";
+import type { ConfirmButton, MessagePart, StoredMessage } from "../../assistant/types.ts";
 
 /** A file of a message as the page shows it. `url` is an address of this server. */
 export type FileView =
@@ -22,6 +22,8 @@ export interface ItemView {
   readonly notices: readonly string[];
   readonly failure?: string;
   readonly retryKey?: string;
+  /** A button that does what the answer asks about. */
+  readonly confirm?: ConfirmButton;
   readonly model?: string;
   /** True where the person stopped the answer or it broke off. */
   readonly isInterrupted?: boolean;
@@ -34,6 +36,8 @@ export type Change =
   /** `text` follows after the first `at` characters of what is there. */
   | { readonly kind: "text"; readonly id: string; readonly at: number; readonly text: string }
   | { readonly kind: "drop"; readonly id: string }
+  /** The conversation was deleted. */
+  | { readonly kind: "gone" }
   | {
       readonly kind: "opened";
       readonly replyId: string;

@@ -81,6 +81,16 @@ export async function retryAnswer(conversationId, retryKey) {
   await call("POST", `/api/conversations/${conversationId}/retry`, { retryKey });
 }
 
+/** Does what an answer asks about. @param {string} conversationId @param {string} key */
+export async function confirmAnswer(conversationId, key) {
+  await call("POST", `/api/conversations/${conversationId}/confirm`, { key });
+}
+
+/** @param {string} conversationId */
+export async function deleteConversation(conversationId) {
+  await call("DELETE", `/api/conversations/${conversationId}`);
+}
+
 /** @param {string} uploadId */
 export async function removeUpload(uploadId) {
   await call("DELETE", `/api/uploads/${uploadId}`);

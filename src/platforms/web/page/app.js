@@ -1,5 +1,14 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { loadConversations, loadState, logOut, retryAnswer, sendMessage, stopAnswer } from "./api.js";
+import {
+  confirmAnswer,
+  deleteConversation,
+  loadConversations,
+  loadState,
+  logOut,
+  retryAnswer,
+  sendMessage,
+  stopAnswer,
+} from "./api.js";
 import { Composer } from "./composer.js";
 import { html, makeId } from "./dom.js";
 import { Icon } from "./icons.js";
@@ -39,6 +48,8 @@ export function App({ initial }) {
   );
   const isDrawer = useMediaQuery("(max-width: 760px)");
   const ownMessages = useRef(new Set());
+  /** Answers whose button was pressed. */
+  const confirmed = useRef(new Set());
   const menuButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const hasClosedDrawer = useRef(false);
 
@@ -68,6 +79,8 @@ export function App({ initial }) {
     setCurrentId(makeId());
     history.pushState(null, "", "/");
   };
+  const latestStartNew = useRef(startNew);
+  latestStartNew.current = startNew;
 
   useEffect(() => {
     refreshList();
@@ -103,6 +116,11 @@ export function App({ initial }) {
             if (ownMessages.current.has(change.replyId)) latestOpen.current(change.conversationId);
             return true;
           }
+          if (change.kind === "gone") {
+            refreshList();
+            latestStartNew.current();
+            return true;
+          }
           const before = latestThread.current;
           const next = applyChange(before, change);
           if (next === undefined) return false;
@@ -112,6 +130,9 @@ export function App({ initial }) {
             const words = announcementOf(change.item, old);
             if (words !== undefined) setAnnouncement(words);
             if (words !== undefined && !isRunning(change.item)) refreshList();
+            // What was confirmed may have taken messages away: the history says what is left.
+            if (old !== undefined && change.item.state === "finished" && confirmed.current.delete(old.id))
+              return false;
           }
           return true;
         },
@@ -163,6 +184,10 @@ export function App({ initial }) {
       }}
       onNew=${startNew}
       onOpen=${open}
+      onDelete=${async (/** @type {string} */ id) => {
+        await deleteConversation(id);
+        refreshList();
+      }}
       onLogOut=${state.hasPassword ? () => void logOut().then(() => location.reload()) : undefined}
     />
     <main class="main" inert=${isDrawer && isDrawerOpen}>
@@ -202,6 +227,10 @@ export function App({ initial }) {
         onEnlarge=${setEnlarged}
         onRetry=${(/** @type {import("./thread-state.js").Item} */ item) =>
           retryAnswer(currentId, item.retryKey ?? "")}
+        onConfirm=${(/** @type {import("./thread-state.js").Item} */ item) => {
+          confirmed.current.add(item.id);
+          return confirmAnswer(currentId, item.confirm?.key ?? "");
+        }}
       />
       <${Composer}
         key=${`composer ${currentId}`}

@@ -15,14 +15,15 @@ import { isRunning } from "./thread-state.js";
  * @param {Item} props.item
  * @param {(image: Image) => void} props.onEnlarge
  * @param {(item: Item) => Promise<void>} props.onRetry
+ * @param {(item: Item) => Promise<void>} props.onConfirm
  */
-export function Message({ item, onEnlarge, onRetry }) {
+export function Message({ item, onEnlarge, onRetry, onConfirm }) {
   const isUser = item.role === "user";
   return html`<article class=${classes("message", isUser ? "from-user" : "from-parley", `is-${item.state}`)}>
     <h2 class="sr-only">${isUser ? "You" : "Parley"}</h2>
     ${isUser && html`<${Files} files=${item.files} onEnlarge=${onEnlarge} />`}
     ${isUser && item.text !== "" && html`<div class="bubble">${item.text}</div>`}
-    ${!isUser && html`<${Answer} item=${item} onEnlarge=${onEnlarge} onRetry=${onRetry} />`}
+    ${!isUser && html`<${Answer} item=${item} onEnlarge=${onEnlarge} onRetry=${onRetry} onConfirm=${onConfirm} />`}
   </article>`;
 }
 
@@ -31,8 +32,9 @@ export function Message({ item, onEnlarge, onRetry }) {
  * @param {Item} props.item
  * @param {(image: Image) => void} props.onEnlarge
  * @param {(item: Item) => Promise<void>} props.onRetry
+ * @param {(item: Item) => Promise<void>} props.onConfirm
  */
-function Answer({ item, onEnlarge, onRetry }) {
+function Answer({ item, onEnlarge, onRetry, onConfirm }) {
   const isGrowing = isRunning(item);
   return html`
     ${item.text !== "" && html`<${Markdown} text=${item.text} />`}
@@ -45,6 +47,7 @@ function Answer({ item, onEnlarge, onRetry }) {
       </p>`
     }
     ${item.failure !== undefined && html`<${Failure} item=${item} words=${item.failure} onRetry=${onRetry} />`}
+    ${item.confirm !== undefined && html`<${Confirm} item=${item} label=${item.confirm.label} onConfirm=${onConfirm} />`}
     ${
       item.notices.length > 0 &&
       html`<ul class="notices">
@@ -71,6 +74,22 @@ function Failure({ item, words, onRetry }) {
       item.retryKey !== undefined &&
       html`<button type="button" onClick=${retry} disabled=${isBusy}><${Icon} name="retry" />Retry</button>`
     }
+  </div>`;
+}
+
+/** @param {{ item: Item, label: string, onConfirm: (item: Item) => Promise<void> }} props */
+function Confirm({ item, label, onConfirm }) {
+  const [problem, setProblem] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const confirm = () => {
+    setBusy(true);
+    onConfirm(item)
+      .catch((/** @type {Error} */ error) => setProblem(error.message))
+      .finally(() => setBusy(false));
+  };
+  return html`<div class="confirm">
+    <button type="button" class="danger" onClick=${confirm} disabled=${isBusy}>${label}</button>
+    ${problem !== "" && html`<span role="alert">${problem}</span>`}
   </div>`;
 }
 

@@ -1,4 +1,4 @@
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { classes, html } from "./dom.js";
 import { Icon } from "./icons.js";
 
@@ -11,9 +11,12 @@ import { Icon } from "./icons.js";
  * @param {() => void} props.onClose
  * @param {() => void} props.onNew
  * @param {(id: string) => void} props.onOpen
+ * @param {(id: string) => Promise<void>} props.onDelete
  * @param {(() => void) | undefined} props.onLogOut
  */
-export function Sidebar({ conversations, currentId, isOpen, isDrawer, onClose, onNew, onOpen, onLogOut }) {
+export function Sidebar(props) {
+  const { conversations, currentId, isOpen, isDrawer, onClose, onNew, onOpen, onDelete, onLogOut } = props;
+  const newButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const isHidden = isDrawer && !isOpen;
   const closeButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
   useLayoutEffect(() => {
@@ -47,23 +50,23 @@ export function Sidebar({ conversations, currentId, isOpen, isDrawer, onClose, o
           </button>`
         }
       </div>
-      <button type="button" class="new-chat" onClick=${onNew}><${Icon} name="plus" />New chat</button>
+      <button type="button" class="new-chat" ref=${newButton} onClick=${onNew}>
+        <${Icon} name="plus" />New chat
+      </button>
       <ul class="conversations">
         ${conversations.map(
           (conversation) =>
-            html`<li key=${conversation.id}>
-              <a
-                href=${`/c/${conversation.id}`}
-                aria-current=${conversation.id === currentId ? "page" : undefined}
-                title=${conversation.title}
-                onClick=${(/** @type {MouseEvent} */ event) => {
-                  if (event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;
-                  event.preventDefault();
-                  onOpen(conversation.id);
-                }}
-                >${conversation.title}</a
-              >
-            </li>`,
+            html`<${Entry}
+              key=${conversation.id}
+              conversation=${conversation}
+              isCurrent=${conversation.id === currentId}
+              onOpen=${onOpen}
+              onDelete=${async (/** @type {string} */ id) => {
+                await onDelete(id);
+                // The button that was pressed is gone with its entry.
+                newButton.current?.focus();
+              }}
+            />`,
         )}
       </ul>
       ${conversations.length === 0 && html`<p class="sidebar-empty">Your conversations will be listed here.</p>`}
@@ -73,4 +76,72 @@ export function Sidebar({ conversations, currentId, isOpen, isDrawer, onClose, o
       }
     </nav>
   `;
+}
+
+/**
+ * One conversation, and its deletion in two steps.
+ * @param {object} props
+ * @param {import("./api.js").Conversation} props.conversation
+ * @param {boolean} props.isCurrent
+ * @param {(id: string) => void} props.onOpen
+ * @param {(id: string) => Promise<void>} props.onDelete
+ */
+function Entry({ conversation, isCurrent, onOpen, onDelete }) {
+  const [step, setStep] = useState(/** @type {"shown" | "asked" | "deleting"} */ ("shown"));
+  const [problem, setProblem] = useState("");
+  const keepButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
+  const deleteButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
+  const wasAsked = useRef(false);
+  // The focus follows the buttons: to the harmless one, and back to where it was.
+  useLayoutEffect(() => {
+    if (step === "asked") keepButton.current?.focus();
+    if (step === "shown" && wasAsked.current) deleteButton.current?.focus();
+    wasAsked.current = step !== "shown";
+  }, [step]);
+
+  const remove = () => {
+    setStep("deleting");
+    onDelete(conversation.id).catch((/** @type {Error} */ error) => {
+      setProblem(error.message);
+      setStep("shown");
+    });
+  };
+  /** @param {KeyboardEvent} event */
+  const onKey = (event) => {
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    setStep("shown");
+  };
+
+  const { id, title } = conversation;
+  if (step !== "shown") {
+    return html`<li class="deletion" role="group" aria-label=${`Delete ${title}?`} onKeyDown=${onKey}>
+      <span>Delete for good?</span>
+      <button type="button" class="danger" disabled=${step === "deleting"} onClick=${remove}>Delete</button>
+      <button type="button" ref=${keepButton} onClick=${() => setStep("shown")}>Keep</button>
+    </li>`;
+  }
+  return html`<li>
+    <a
+      href=${`/c/${id}`}
+      aria-current=${isCurrent ? "page" : undefined}
+      title=${title}
+      onClick=${(/** @type {MouseEvent} */ event) => {
+        if (event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;
+        event.preventDefault();
+        onOpen(id);
+      }}
+      >${title}</a
+    >
+    <button
+      type="button"
+      class="quiet delete"
+      ref=${deleteButton}
+      aria-label=${`Delete ${title}`}
+      onClick=${() => setStep("asked")}
+    >
+      <${Icon} name="trash" />
+    </button>
+    ${problem !== "" && html`<span class="deletion-problem" role="alert">${problem}</span>`}
+  </li>`;
 }

@@ -15,8 +15,9 @@ const nearPx = 60;
  * @param {() => void} props.onEarlier
  * @param {(image: import("./message.js").Image) => void} props.onEnlarge
  * @param {(item: import("./thread-state.js").Item) => Promise<void>} props.onRetry
+ * @param {(item: import("./thread-state.js").Item) => Promise<void>} props.onConfirm
  */
-export function ThreadView({ thread, empty, onEarlier, onEnlarge, onRetry }) {
+export function ThreadView({ thread, empty, onEarlier, onEnlarge, onRetry, onConfirm }) {
   const scroller = useRef(/** @type {HTMLDivElement | null} */ (null));
   const isAtEnd = useRef(true);
   const lastTop = useRef(0);
@@ -85,7 +86,7 @@ export function ThreadView({ thread, empty, onEarlier, onEnlarge, onRetry }) {
             ${thread.items.map(
               (item) =>
                 html`<li key=${item.id}>
-                  <${Message} item=${item} onEnlarge=${onEnlarge} onRetry=${onRetry} />
+                  <${Message} item=${item} onEnlarge=${onEnlarge} onRetry=${onRetry} onConfirm=${onConfirm} />
                 </li>`,
             )}
           </ol>`

@@ -1,0 +1,96 @@
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { bytesOfFolder, holds } from "../../contract/store-bytes.ts";
+import { has } from "../../requirements.ts";
+import { answerAfter, fixturePath, say, startPageStory, type PageStory } from "./page-story.ts";
+
+describe.skipIf(!has("chromium"))("deleting on the page", () => {
+  let story: PageStory;
+  beforeAll(async () => {
+    story = await startPageStory();
+  });
+  afterAll(async () => {
+    await story?.close();
+  });
+
+  const isKept = async (text: string) =>
+    holds(await bytesOfFolder(join(story.parley().folder, "data")), text);
+
+  it("takes a conversation away by keyboard, after asking, and its files from the disk", async () => {
+    const { page, problems } = await story.open();
+    const list = page.getByRole("navigation");
+    await say(page, "The vault code is 7319.");
+    await page.getByTestId("picker").setInputFiles(fixturePath("picture.png"));
+    await say(page, "And this is the plan.");
+    await page.getByRole("button", { name: "New chat" }).click();
+    await say(page, "This one stays.");
+    expect(await isKept("vault code is 7319")).toBe(true);
+    await list.getByRole("link", { name: "The vault code is 7319." }).click();
+    await answerAfter(page, 1);
+
+    const remove = list.getByRole("button", { name: "Delete The vault code is 7319." });
+    await remove.focus();
+    await page.keyboard.press("Enter");
+    const asked = list.getByRole("group", { name: "Delete The vault code is 7319.?" });
+    await asked.getByText("Delete for good?").waitFor();
+    // The harmless one has the focus.
+    await page.keyboard.press("Enter");
+    await asked.waitFor({ state: "detached" });
+    expect(await page.evaluate("document.activeElement.getAttribute('aria-label')")).toContain("Delete");
+    await page.keyboard.press("Enter");
+    await asked.waitFor();
+    await page.keyboard.press("Escape");
+    await asked.waitFor({ state: "detached" });
+    expect(await isKept("vault code is 7319")).toBe(true);
+
+    await page.keyboard.press("Enter");
+    await asked.waitFor();
+    await page.keyboard.press("Shift+Tab");
+    await page.keyboard.press("Enter");
+    await list.getByRole("link", { name: "The vault code is 7319." }).waitFor({ state: "detached" });
+    await list.getByRole("link", { name: "This one stays." }).waitFor();
+    // It was the open one: a new one has taken its place.
+    await expect.poll(() => page.locator(".messages").count()).toBe(0);
+    expect(new URL(page.url()).pathname).toBe("/");
+    expect(await isKept("vault code is 7319")).toBe(false);
+    expect(await isKept("picture.png")).toBe(false);
+    expect(await readdir(join(story.parley().folder, "data", "uploads"))).toEqual([]);
+    expect(await isKept("This one stays.")).toBe(true);
+    expect(problems).toEqual([]);
+    await page.context().close();
+  });
+
+  it("tells the other windows", async () => {
+    const { page: one } = await story.open();
+    await say(one, "A talk in two windows.");
+    const { page: two, problems } = await story.open();
+    await two.goto(one.url());
+    await answerAfter(two, 0);
+    const list = two.getByRole("navigation");
+    await list.getByRole("button", { name: "Delete A talk in two windows." }).click();
+    await list.getByRole("button", { name: "Delete", exact: true }).click();
+    for (const page of [one, two]) {
+      await page.getByRole("link", { name: "A talk in two windows." }).waitFor({ state: "detached" });
+      await expect.poll(() => page.locator(".messages").count()).toBe(0);
+    }
+    await expect.poll(() => isKept("A talk in two windows.")).toBe(false);
+    expect(problems).toEqual([]);
+    await one.context().close();
+    await two.context().close();
+  });
+
+  it("/forget asks with a button, and what it took is no longer shown", async () => {
+    const { page, problems } = await story.open();
+    await say(page, "A secret of mine.");
+    expect(await say(page, "/forget")).toContain("2 messages (1 whole conversation) in this conversation");
+    expect(await isKept("A secret of mine.")).toBe(true);
+    await page.getByRole("button", { name: "Remove 2 messages" }).click();
+    await page.locator(".messages").getByText("Removed in this conversation: 2 messages").waitFor();
+    await expect.poll(() => page.locator(".messages").getByText("A secret of mine.").count()).toBe(0);
+    expect(await page.getByRole("button", { name: "Remove 2 messages" }).count()).toBe(0);
+    expect(await isKept("A secret of mine.")).toBe(false);
+    expect(problems).toEqual([]);
+    await page.context().close();
+  });
+});
