@@ -84,6 +84,23 @@ describe.skipIf(!has("chromium"))("the page when things go wrong", () => {
     await page.context().close();
   });
 
+  it("ends the request to the gateway when the conversation is deleted", async () => {
+    answers = [() => ({ ...sse(chunk({ content: "It goes on and" })), after: "hang" })];
+    const { page, problems } = await story.open();
+    const list = page.getByRole("navigation");
+    await field(page).fill("Talk on for ever");
+    await field(page).press("Enter");
+    await page.getByText("It goes on").waitFor();
+    await list.getByRole("button", { name: "Delete Talk on for ever" }).click();
+    await list.getByRole("button", { name: "Delete", exact: true }).click();
+    await list.getByRole("link", { name: "Talk on for ever" }).waitFor({ state: "detached" });
+    await expect.poll(() => page.locator(".messages").count()).toBe(0);
+    answers = [() => sse(chunk({ content: "A new one." }, "stop"), done)];
+    expect(await say(page, "And now?")).toContain("A new one.");
+    expect(problems).toEqual([]);
+    await page.context().close();
+  });
+
   it("grows while the gateway streams, and stops when told to", async () => {
     answers = [
       () => ({ ...sse(chunk({ content: "First paragraph.\n\nSecond par" })), after: "hang" }),
