@@ -46,7 +46,10 @@ describe.skipIf(!has("redis"))("several instances on one Redis", () => {
       }
       ada.sends({ channel: discord.directMessages(ada), text: `more #d0x${round}` });
       labels.push(`#d0x${round}`);
-      await sleep(60);
+      // The order is that of acceptance: what two instances take in at the same moment may be accepted either way.
+      await slack.waitFor("all to be acknowledged", () =>
+        slack.deliveries.every(({ outcome }) => outcome !== "waiting"),
+      );
     }
     for (const label of labels) {
       const shown = await world.answered(label);
