@@ -91,9 +91,12 @@ export async function startSlowGateway(durationMs = 600): Promise<SlowGateway> {
   };
 }
 
-/** Whether a shown text is a whole answer to something that contains the label. */
+/** What may stand below a whole answer in a long conversation. */
+const cutNotice = String.raw`(?:\n(?:-# )?Only the last \d+ messages were sent to the model; earlier ones were left out\.)?`;
+
+/** Whether a shown text is a whole answer to something that contains the label; not where a failure is said below. */
 export function answers(text: string, label: string): boolean {
-  return new RegExp(`^re [^.]*${label}\\b[^.]* \\.{${pieces}}$`).test(text.trim());
+  return new RegExp(`^re [^.]*${label}\\b[^.]* \\.{${pieces}}${cutNotice}$`).test(text.trim());
 }
 
 function toTurn(body: string, from: string): SlowTurn {
