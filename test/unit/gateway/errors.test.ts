@@ -95,7 +95,7 @@ describe("error bodies", () => {
     ["a body that stalls", { status: 429, body: "{", after: "hang" }, { code: "gateway-rate-limited" }],
   ])("a status is told with %s behind it", async (_, answer, expected) => {
     const failure = await failWith(answer, {
-      timeouts: { connectMs: 500, firstEventMs: 200, idleMs: 200, totalMs: 1000 },
+      timeouts: { connectMs: 2000, firstEventMs: 2000, idleMs: 500, totalMs: 6000 },
     });
     expect(failure).toBeInstanceOf(ParleyError);
     expect(failure).toMatchObject(expected);
