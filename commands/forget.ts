@@ -18,8 +18,8 @@ export default defineCommand({
   visibility: "private",
   run: async ({ options, services, isConfirmed }) => {
     const where = options.where === "everywhere" ? "everywhere" : "here";
-    const place =
-      where === "here" ? "in this conversation" : "in all conversations, on every platform you use";
+    // Who somebody is on another platform is not known.
+    const place = where === "here" ? "in this conversation" : "in all your conversations on this platform";
     if (options.confirm !== true && !isConfirmed) {
       const found = await services.countForgettable(where);
       if (found.messages === 0 && found.conversations === 0) {
