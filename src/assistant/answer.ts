@@ -51,6 +51,8 @@ export async function streamAnswer(
   const events = options.gateway.chat(options.request, signal)[Symbol.asyncIterator]();
   // The request starts before the placeholder is up: the two waits run side by side.
   const firstEvent = events.next();
+  // It may fail while the placeholder is still waited for: awaited below, it is nobody's unhandled rejection meanwhile.
+  void Promise.allSettled([firstEvent]);
   try {
     await options.shown;
   } catch (error) {

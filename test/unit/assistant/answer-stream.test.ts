@@ -2,7 +2,11 @@ import { expect, test } from "vitest";
 import { streamAnswer } from "../../../src/assistant/answer.ts";
 import type { ChatEvent } from "../../../src/assistant/types.ts";
 
-async function answerWith(events: readonly ChatEvent[], write: () => void): Promise<boolean> {
+async function answerWith(
+  events: Iterable<ChatEvent>,
+  write: () => void,
+  shown: Promise<void> = Promise.resolve(),
+): Promise<boolean> {
   let isClosed = false;
   async function* chat(): AsyncGenerator<ChatEvent> {
     try {
@@ -25,7 +29,7 @@ async function answerWith(events: readonly ChatEvent[], write: () => void): Prom
         fail: () => Promise.resolve(),
         abandon() {},
       },
-      shown: Promise.resolve(),
+      shown,
       lead: "",
       conversations: { putBlob: () => Promise.reject(new Error("unused")) },
       conversationId: "c",
@@ -51,4 +55,25 @@ test("a stream that cannot be shown is closed too", async () => {
     throw new Error("no place to show it");
   };
   expect(await answerWith([text, finish], broken)).toBe(true);
+});
+
+test("a request that fails before the placeholder is up is nobody's unhandled rejection", async () => {
+  const unhandled: unknown[] = [];
+  const note = (error: unknown): void => {
+    unhandled.push(error);
+  };
+  process.on("unhandledRejection", note);
+  // eslint-disable-next-line require-yield -- it fails before it has anything
+  function* failing(): Generator<ChatEvent> {
+    throw new Error("refused");
+  }
+  const { promise: shown, resolve } = Promise.withResolvers<undefined>();
+  const answering = answerWith(failing(), () => {}, shown);
+  // Node tells of unhandled rejections once the microtasks are done.
+  await new Promise((done) => setImmediate(done));
+  await new Promise((done) => setImmediate(done));
+  resolve(undefined);
+  await answering;
+  process.off("unhandledRejection", note);
+  expect(unhandled).toEqual([]);
 });
