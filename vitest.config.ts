@@ -5,6 +5,8 @@ export default defineConfig({
     globals: false,
     testTimeout: 20_000,
     hookTimeout: 30_000,
+    // Most of the time is spent waiting for processes, sockets and browsers; more at once starve each other.
+    maxWorkers: 2,
     globalSetup: ["test/left-out.ts"],
     projects: [
       { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"] } },

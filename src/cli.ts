@@ -134,6 +134,10 @@ async function warmUp(): Promise<void> {
 
 async function serveBot(config: Config, gatewayConfig: GatewayConfig | undefined, log: Log): Promise<number> {
   const [{ startParley }, commands] = await Promise.all([import("./compose.ts"), loadCommands()]);
+  // One forgotten promise must not end everybody's answers; what it was is in the log.
+  process.on("unhandledRejection", (error: unknown) => {
+    log.error({ err: error }, "a promise was rejected and nobody looked");
+  });
   const parley = await startParley(config, { commands, log, gatewayConfig });
   writeOut(`Parley\n${parley.lines.map((line) => `  ${line}\n`).join("")}`);
   const signal = waitForSignal();
