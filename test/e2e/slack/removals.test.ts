@@ -105,7 +105,7 @@ test("/forget everywhere, by slash command, asks the caller alone and is replace
   expect(asked).toMatchObject({ onlyFor: "Ada", buttons: [{ label: "Remove 2 messages" }] });
   await ada.clicks(asked, "Remove 2 messages", { channel: channel.id });
   const done = await story.slack.waitFor("the end", () =>
-    channel.transcript().find(({ text }) => text.startsWith("Removed in all conversations")),
+    channel.transcript().find(({ text }) => text.startsWith("Removed in all your conversations")),
   );
   expect(done).toMatchObject({ ts: asked.ts, onlyFor: "Ada", buttons: [] });
   expect(done.text).toContain("2 messages (1 whole conversation)");
