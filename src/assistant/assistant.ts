@@ -1,14 +1,13 @@
 import { createAgain } from "./again.ts";
-import { createCommandServices } from "./command-services.ts";
-import { parseOptions, type Command } from "./commands.ts";
+import type { Command } from "./commands.ts";
 import { createTokenFactors } from "./context-window.ts";
 import { isParleyError, ParleyError } from "./errors.ts";
 import { createInHand } from "./in-hand.ts";
 import { createModelChoice, suggestModels, type ModelSettings } from "./model-choice.ts";
-import { isWorthRetrying, toNotice } from "./notices.ts";
 import { createRecovery, isOutage, seal, toOpenTurns } from "./recovery.ts";
-import { estimatePartsTokens, messageIds, textOf, withoutRetriedAttempts } from "./stored-messages.ts";
+import { messageIds, textOf, withoutRetriedAttempts } from "./stored-messages.ts";
 import { createRemoval } from "./removal.ts";
+import { runCall } from "./run-call.ts";
 import { createRunning, type Running } from "./running.ts";
 import { runTurn, throwIfLeft, type TurnOutcome, type TurnRoom } from "./turn.ts";
 import {
@@ -23,7 +22,6 @@ import {
 import { toCallIfWritten } from "./written-command.ts";
 import type {
   Archive,
-  CommandCall,
   ConversationQueue,
   Conversations,
   Gateway,
@@ -232,14 +230,16 @@ export function createAssistant(options: AssistantOptions): Assistant {
       outcome =
         (first.isConfirmed === true ? undefined : await showStoredAnswer(home, event, attempt, reply)) ??
         (event.kind === "call"
-          ? await runCall(event, {
-              home,
+          ? await runCall(room, options.commands, {
+              call: event,
               attempt,
               platform,
+              conversationId: home,
               reply,
               signal,
               isConfirmed: first.isConfirmed === true,
               keysShown,
+              receive,
             })
           : await runTurn(room, {
               key: event.key,
@@ -291,79 +291,6 @@ export function createAssistant(options: AssistantOptions): Assistant {
       return "shown";
     }
     return undefined;
-  }
-
-  async function runCall(
-    call: CommandCall,
-    run: {
-      home: string;
-      attempt: number;
-      platform: Platform;
-      reply: Reply;
-      signal: AbortSignal;
-      isConfirmed: boolean;
-      keysShown: () => readonly string[];
-    },
-  ): Promise<TurnOutcome> {
-    let outcome: TurnOutcome = "complete";
-    try {
-      const command = options.commands.get(call.name);
-      if (command === undefined) {
-        throw new ParleyError("unknown-command", "no such command", {
-          detail: {
-            command: call.name,
-            commands: [...options.commands.keys()].map((name) => `/${name}`).join(", "),
-          },
-        });
-      }
-      const values = parseOptions(command, withSubject(command, call));
-      const services = createCommandServices(room, {
-        call,
-        attempt: run.attempt,
-        platform: run.platform,
-        conversationId: run.home,
-        reply: run.reply,
-        signal: run.signal,
-        keysShown: run.keysShown,
-        receive,
-        ended: (ended) => {
-          outcome = ended;
-        },
-      });
-      await command.run({ call, options: values, services, isConfirmed: run.isConfirmed });
-      return outcome;
-    } catch (error) {
-      return await concludeCallFailure(call, run, error);
-    }
-  }
-
-  async function concludeCallFailure(
-    call: CommandCall,
-    run: { home: string; attempt: number; reply: Reply; signal: AbortSignal },
-    error: unknown,
-  ): Promise<TurnOutcome> {
-    if (isParleyError(error, "stopping")) throw error;
-    throwIfLeft(run.signal);
-    log.warn({ key: call.key, command: call.name, err: error }, "a command did not end well");
-    const text = toNotice(error);
-    if (call.inConversation && !call.isPrivate && !isParleyError(error, "store-unavailable")) {
-      await conversations.append(run.home, {
-        id: messageIds.assistant(call.key, run.attempt),
-        role: "assistant",
-        parts: [],
-        createdAt: options.now(),
-        estimatedTokens: estimatePartsTokens([]),
-        outcome: "failed",
-        notices: [text],
-      });
-    }
-    await run.reply.show();
-    if (isParleyError(error, "cancelled")) {
-      await run.reply.finish({ notices: [text] });
-      return "cancelled";
-    }
-    await run.reply.fail({ text, ...(isWorthRetrying(error) ? { retryKey: call.key } : {}) });
-    return "failed";
   }
 
   async function stop({ deadlineMs }: { readonly deadlineMs: number }): Promise<number> {
@@ -425,16 +352,4 @@ export function createAssistant(options: AssistantOptions): Assistant {
     conversations: (prefix) => conversations.list(prefix, { max: 200 }),
     readBlob: (conversationId, hash) => conversations.getBlob(conversationId, hash),
   };
-}
-
-/** A message command fills the options it can from the message it was used on. */
-function withSubject(command: Command, call: CommandCall): CommandCall["options"] {
-  if (call.subject === undefined || command.messageCommand?.takes !== "file") return call.options;
-  const file = Object.entries(command.options).find(([, option]) => option.kind === "attachment");
-  const name = file?.[0];
-  const first = call.subject.attachments[0];
-  if (name === undefined || call.options[name] !== undefined || first === undefined) return call.options;
-  const accepts = file?.[1].kind === "attachment" ? file[1].accepts : undefined;
-  const fitting = call.subject.attachments.find((one) => one.mediaType?.startsWith(`${accepts}/`)) ?? first;
-  return { ...call.options, [name]: fitting };
 }

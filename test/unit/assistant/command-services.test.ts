@@ -155,6 +155,14 @@ describe("a command", () => {
     );
   });
 
+  it("that is wrong is kept as it was written, with what was wrong, for people only", async () => {
+    await world.assistant.receive(message("/imagine a fox count:9"));
+    await settled();
+    const [asked, failed] = await world.assistant.history("fake:c1", { maxMessages: 10 });
+    expect(asked).toMatchObject({ parts: [{ text: "/imagine count:9 prompt:a fox" }], inContext: false });
+    expect(failed).toMatchObject({ outcome: "failed" });
+  });
+
   it.each([
     ["imagine", { prompt: "x", size: "big" }, "size"],
     ["imagine", { prompt: "x", count: 9 }, "a whole number from 1 to 4"],
