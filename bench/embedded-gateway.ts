@@ -13,7 +13,7 @@ import { fileURLToPath } from "node:url";
 import { Agent } from "undici";
 import { createEmbeddedGateway } from "../src/embedded-gateway/embedded-gateway.ts";
 import { defaultGatewayConfig } from "../src/embedded-gateway/settings.ts";
-import type { Log } from "../src/assistant/types.ts";
+import type { Log } from "../src/core/telemetry.ts";
 
 const rounds = 3000;
 const warmUps = 500;

@@ -13,7 +13,7 @@ import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import OpenAI from "openai";
-import type { Log } from "../src/assistant/types.ts";
+import type { Log } from "../src/core/telemetry.ts";
 import { createGatewayClient } from "../src/gateway/client.ts";
 import { fileSource } from "../src/gateway/multipart.ts";
 

@@ -9,11 +9,11 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
 import { createClient } from "redis";
-import type { Conversations, StoredMessage } from "../src/assistant/types.ts";
+import type { Conversations, StoredMessage } from "../src/core/storage.ts";
 import { openStore } from "../src/conversations/open-store.ts";
-import { startRedis } from "../test/contract/redis-server.ts";
-import { silentLog } from "../test/contract/silent-log.ts";
-import { has } from "../test/requirements.ts";
+import { startRedis } from "../test/support/redis-server.ts";
+import { silentLog } from "../test/support/silent-log.ts";
+import { has } from "../test/support/requirements.ts";
 
 interface Log {
   append(message: StoredMessage): Promise<unknown>;

@@ -1,4 +1,4 @@
-import { defineCommand } from "../src/assistant/commands.ts";
+import { defineCommand } from "../src/core/command.ts";
 
 export default defineCommand({
   name: "export",

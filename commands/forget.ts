@@ -1,5 +1,5 @@
-import { defineCommand } from "../src/assistant/commands.ts";
-import type { Forgotten } from "../src/assistant/types.ts";
+import { defineCommand } from "../src/core/command.ts";
+import type { Forgotten } from "../src/core/storage.ts";
 
 export default defineCommand({
   name: "forget",

@@ -1,5 +1,5 @@
-import { defineCommand } from "../src/assistant/commands.ts";
-import { ParleyError } from "../src/assistant/errors.ts";
+import { defineCommand } from "../src/core/command.ts";
+import { ParleyError } from "../src/core/errors.ts";
 
 const sizePattern = /^([1-9]\d{1,3})x([1-9]\d{1,3})$/;
 

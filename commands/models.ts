@@ -1,5 +1,5 @@
-import { defineCommand } from "../src/assistant/commands.ts";
-import type { Model } from "../src/assistant/types.ts";
+import { defineCommand } from "../src/core/command.ts";
+import type { Model } from "../src/core/gateway.ts";
 
 const maxShown = 40;
 

@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { ParleyError } from "./assistant/errors.ts";
-import type { ModelSettings } from "./assistant/model-choice.ts";
-import type { Gateway, Log } from "./assistant/types.ts";
+import { ParleyError } from "./core/errors.ts";
+import type { ModelSettings } from "./assistant/turn/model-choice.ts";
+import type { Gateway } from "./core/gateway.ts";
+import type { Log } from "./core/telemetry.ts";
 import type { Config } from "./config.ts";
 import type { Records } from "./conversations/open-store.ts";
 import type { EmbeddedGateway } from "./embedded-gateway/embedded-gateway.ts";

@@ -1,4 +1,4 @@
-import type { Log } from "./assistant/types.ts";
+import type { Log } from "./core/telemetry.ts";
 import type { Config } from "./config.ts";
 import type { Store } from "./conversations/open-store.ts";
 

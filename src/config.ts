@@ -1,6 +1,6 @@
 import path from "node:path";
 import { z } from "zod";
-import { ParleyError } from "./assistant/errors.ts";
+import { ParleyError } from "./core/errors.ts";
 
 const text = z.string().trim();
 const port = z.coerce.number().int().min(0).max(65_535);

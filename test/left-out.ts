@@ -1,5 +1,5 @@
 import { hasOracle } from "./simulators/discord/openapi.ts";
-import { has, requirements } from "./requirements.ts";
+import { has, requirements } from "./support/requirements.ts";
 
 /** Says, once after every run, which stories this machine could not tell. */
 export default function setup(): () => void {

@@ -1,15 +1,15 @@
-import { createAgain } from "./again.ts";
-import type { Command } from "./commands.ts";
-import { createTokenFactors } from "./context-window.ts";
-import { isParleyError, ParleyError } from "./errors.ts";
-import { createInHand } from "./in-hand.ts";
-import { createModelChoice, suggestModels, type ModelSettings } from "./model-choice.ts";
-import { createRecovery, isOutage, seal, toOpenTurns } from "./recovery.ts";
-import { messageIds, textOf, withoutRetriedAttempts } from "./stored-messages.ts";
-import { createRemoval } from "./removal.ts";
-import { runCall } from "./run-call.ts";
-import { createRunning, type Running } from "./running.ts";
-import { runTurn, throwIfLeft, type TurnOutcome, type TurnRoom } from "./turn.ts";
+import { createAgain } from "./scheduling/rerun-turn.ts";
+import type { Command } from "../core/command.ts";
+import { createTokenFactors } from "./turn/context-window.ts";
+import { isParleyError, ParleyError } from "../core/errors.ts";
+import { createInHand } from "./scheduling/in-flight-events.ts";
+import { createModelChoice, suggestModels, type ModelSettings } from "./turn/model-choice.ts";
+import { createRecovery, isOutage, seal, toOpenTurns } from "./scheduling/recovery.ts";
+import { messageIds, textOf, withoutRetriedAttempts } from "./turn/stored-messages.ts";
+import { createRemoval } from "./scheduling/deletion-events.ts";
+import { runCall } from "./commands/run-command.ts";
+import { createRunning, type Running } from "./scheduling/active-turn.ts";
+import { runTurn, throwIfLeft, type TurnOutcome, type TurnRoom } from "./turn/run-turn.ts";
 import {
   answeredAnew,
   homeOf,
@@ -18,22 +18,13 @@ import {
   takeBatch,
   withoutWithdrawn,
   type Waiting,
-} from "./waiting-line.ts";
-import { toCallIfWritten } from "./written-command.ts";
-import type {
-  Archive,
-  ConversationQueue,
-  Conversations,
-  Gateway,
-  Inbox,
-  IncomingEvent,
-  Log,
-  Meter,
-  Platform,
-  Receiver,
-  Reply,
-  ReplyAddress,
-} from "./types.ts";
+} from "./scheduling/pending-turns.ts";
+import { toCallIfWritten } from "./commands/written-command.ts";
+import type { Archive, ConversationQueue, Conversations, Inbox } from "../core/storage.ts";
+import type { Gateway } from "../core/gateway.ts";
+import type { IncomingEvent, ReplyAddress } from "../core/events.ts";
+import type { Log, Meter } from "../core/telemetry.ts";
+import type { Platform, Receiver, Reply } from "../core/platform.ts";
 
 /** How long turns that are broken off may take to let go, in milliseconds. */
 const lettingGoMs = 2000;

@@ -1,8 +1,8 @@
 import { constants } from "node:fs";
 import { copyFile, mkdir, readdir } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { ParleyError } from "../assistant/errors.ts";
-import type { SqliteBackend } from "./sqlite-backend.ts";
+import { ParleyError } from "../core/errors.ts";
+import type { SqliteBackend } from "./sqlite/sqlite-backend.ts";
 
 /**
  * Copies database and blobs into a folder that must not hold a backup yet. The database first: every blob it

@@ -1,6 +1,6 @@
 import { type BlobStore, isBlobHash } from "./blobs.ts";
 import type { KeyValueStore } from "./key-value.ts";
-import { places } from "./places.ts";
+import { places } from "./store-keys.ts";
 
 interface BlobEntry {
   readonly mediaType: string;

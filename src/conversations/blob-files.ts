@@ -1,12 +1,12 @@
 import { createHash, randomUUID } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rmdir, stat, unlink, utimes } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { ParleyError } from "../assistant/errors.ts";
-import type { Log } from "../assistant/types.ts";
+import { ParleyError } from "../core/errors.ts";
+import type { Log } from "../core/telemetry.ts";
 import { type BlobStore, isBlobHash } from "./blobs.ts";
 import type { Encryption } from "./encryption.ts";
 import type { KeyValueStore } from "./key-value.ts";
-import { folderOf, places } from "./places.ts";
+import { folderOf, places } from "./store-keys.ts";
 
 export interface BlobFilesOptions {
   readonly store: KeyValueStore;

@@ -1,4 +1,4 @@
-import type { StoredBlob } from "../assistant/types.ts";
+import type { StoredBlob } from "../core/storage.ts";
 
 /** Bytes kept beside a conversation under their SHA-256 in lower-case hex. Failures are ParleyErrors. */
 export interface BlobStore {

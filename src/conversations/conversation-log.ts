@@ -4,12 +4,12 @@ import type {
   ConversationSettings,
   ConversationSummary,
   StoredMessage,
-} from "../assistant/types.ts";
-import { ParleyError } from "../assistant/errors.ts";
+} from "../core/storage.ts";
+import { ParleyError } from "../core/errors.ts";
 import type { BlobStore } from "./blobs.ts";
-import type { KeyedQueue } from "./keyed-queue.ts";
+import type { KeyedQueue } from "../support/keyed-queue.ts";
 import type { Change, KeyValueStore } from "./key-value.ts";
-import { places, platformOf, rankings } from "./places.ts";
+import { places, platformOf, rankings } from "./store-keys.ts";
 import { outliving, platforms } from "./retention.ts";
 import { createSlots } from "./slots.ts";
 import { toTitle } from "./title.ts";

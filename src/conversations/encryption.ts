@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import type { KeyvEncryptionAdapter } from "keyv";
-import { ParleyError } from "../assistant/errors.ts";
+import { ParleyError } from "../core/errors.ts";
 
 /** Encryption at rest: AES-256-GCM, a new nonce for everything written, the key named by its fingerprint. */
 export interface Encryption {

@@ -1,7 +1,7 @@
-import type { ConversationSettings, MessagePart, StoredMessage } from "../assistant/types.ts";
+import type { ConversationSettings, MessagePart, StoredMessage } from "../core/storage.ts";
 import type { BlobStore } from "./blobs.ts";
 import type { KeyValueStore } from "./key-value.ts";
-import { places } from "./places.ts";
+import { places } from "./store-keys.ts";
 import { createSlots } from "./slots.ts";
 
 export interface ExportedFile {

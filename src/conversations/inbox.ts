@@ -1,6 +1,8 @@
-import type { Inbox, InboxEntry, IncomingEvent, Log, TurnProgress } from "../assistant/types.ts";
+import type { Inbox, InboxEntry, TurnProgress } from "../core/storage.ts";
+import type { IncomingEvent } from "../core/events.ts";
+import type { Log } from "../core/telemetry.ts";
 import type { Change, KeyValueStore } from "./key-value.ts";
-import { rankings } from "./places.ts";
+import { rankings } from "./store-keys.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
 

@@ -1,4 +1,4 @@
-import { ParleyError } from "../assistant/errors.ts";
+import { ParleyError } from "../core/errors.ts";
 import { spaces } from "./backend.ts";
 import type { BlobStore } from "./blobs.ts";
 import type { Encryption } from "./encryption.ts";

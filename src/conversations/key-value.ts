@@ -1,5 +1,5 @@
 import { Keyv, type KeyvEncryptionAdapter, type KeyvSerializationAdapter } from "keyv";
-import type { Json } from "../assistant/types.ts";
+import type { Json } from "../core/events.ts";
 import { type Backend, type BackendChange, type Place, spaces, type Space } from "./backend.ts";
 
 /** One step of an atomic write, before Keyv has encoded its value. `ttlMs` undefined: kept for ever. */

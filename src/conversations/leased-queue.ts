@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ConversationQueue, Log } from "../assistant/types.ts";
-import { ParleyError } from "../assistant/errors.ts";
-import { createKeyedQueue } from "./keyed-queue.ts";
+import type { ConversationQueue } from "../core/storage.ts";
+import type { Log } from "../core/telemetry.ts";
+import { ParleyError } from "../core/errors.ts";
+import { createKeyedQueue } from "../support/keyed-queue.ts";
 
 /** Names that one holder at a time has, for a time. Failures are ParleyErrors. */
 export interface Leases {

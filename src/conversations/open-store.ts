@@ -1,19 +1,21 @@
 import { dirname, join, resolve } from "node:path";
-import { ParleyError } from "../assistant/errors.ts";
-import type { ConversationQueue, Conversations, Inbox, Json, Log } from "../assistant/types.ts";
+import { ParleyError } from "../core/errors.ts";
+import type { ConversationQueue, Conversations, Inbox } from "../core/storage.ts";
+import type { Json } from "../core/events.ts";
+import type { Log } from "../core/telemetry.ts";
 import { backupFiles } from "./backup.ts";
 import { createBlobFiles } from "./blob-files.ts";
 import type { BlobStore } from "./blobs.ts";
 import { createConversationLog } from "./conversation-log.ts";
 import { createEncryption, type Encryption } from "./encryption.ts";
 import { type ExportedFile, exportConversation } from "./export.ts";
-import { createForgetting, type Forgetting } from "./forgetting.ts";
+import { createForgetting, type Forgetting } from "./erasure.ts";
 import { createInbox } from "./inbox.ts";
 import { checkKeys, reencrypt } from "./key-change.ts";
 import { createKeyValueStore, type KeyValueStore } from "./key-value.ts";
-import { createKeyedQueue } from "./keyed-queue.ts";
+import { createKeyedQueue } from "../support/keyed-queue.ts";
 import { sweep } from "./retention.ts";
-import { openSqliteBackend } from "./sqlite-backend.ts";
+import { openSqliteBackend } from "./sqlite/sqlite-backend.ts";
 
 export interface StoreOptions {
   readonly log: Log;
@@ -101,7 +103,7 @@ async function openSqliteStore(path: string, encryption: Encryption, options: St
 /** Its modules are loaded on use: most bots never need them. */
 async function openRedisStore(url: string, encryption: Encryption, options: StoreOptions): Promise<Store> {
   const [{ openRedisBackend }, { createBlobEntries }, { createLeasedQueue }] = await Promise.all([
-    import("./redis-backend.ts"),
+    import("./redis/redis-backend.ts"),
     import("./blob-entries.ts"),
     import("./leased-queue.ts"),
   ]);

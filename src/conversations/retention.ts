@@ -1,6 +1,6 @@
 import type { BlobStore } from "./blobs.ts";
 import type { KeyValueStore } from "./key-value.ts";
-import { places, platformOf, rankings } from "./places.ts";
+import { places, platformOf, rankings } from "./store-keys.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
 

@@ -1,6 +1,6 @@
-import type { StoredMessage } from "../assistant/types.ts";
+import type { StoredMessage } from "../core/storage.ts";
 import type { KeyValueStore } from "./key-value.ts";
-import { places } from "./places.ts";
+import { places } from "./store-keys.ts";
 
 /** What is left of a message that was forgotten: its place stays taken, so that nothing moves up. */
 export interface Tombstone {

@@ -1,4 +1,4 @@
-import type { StoredMessage } from "../assistant/types.ts";
+import type { StoredMessage } from "../core/storage.ts";
 
 const maxChars = 60;
 /** Made on first use: it costs 10 ms and 3 MB, which a start and an idle bot need not bear. */

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { isParleyError, ParleyError } from "../assistant/errors.ts";
-import type { Log } from "../assistant/types.ts";
+import { isParleyError, ParleyError } from "../core/errors.ts";
+import type { Log } from "../core/telemetry.ts";
 import { fullAccess, type Access } from "./access.ts";
 import { ApiError, clip } from "./api-error.ts";
 import { bearerToken, hashKey, isOneOf, unauthorized } from "./authorize.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { ParleyError } from "../assistant/errors.ts";
+import { ParleyError } from "../core/errors.ts";
 import { withoutComments } from "./json-comments.ts";
 import type { Capability, GatewayConfig, UpstreamConfig } from "./settings.ts";
 

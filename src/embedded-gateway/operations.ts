@@ -1,4 +1,4 @@
-import type { Log } from "../assistant/types.ts";
+import type { Log } from "../core/telemetry.ts";
 import type { Downloader } from "../media/guarded-download.ts";
 import type { Access } from "./access.ts";
 import type { Exchange } from "./exchange.ts";

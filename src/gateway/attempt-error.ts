@@ -1,4 +1,4 @@
-import type { ParleyError } from "../assistant/errors.ts";
+import type { ParleyError } from "../core/errors.ts";
 import type { ErrorInfo } from "./error-body.ts";
 
 /**

@@ -1,12 +1,12 @@
-import { ParleyError } from "../assistant/errors.ts";
-import type { Log } from "../assistant/types.ts";
+import { ParleyError } from "../core/errors.ts";
+import type { Log } from "../core/telemetry.ts";
 import { AttemptError } from "./attempt-error.ts";
 import type { Operation } from "./failures.ts";
 import type { ModelCatalogue } from "./model-catalogue.ts";
 import { isWorthAnotherModel, type RetryRules, withRetries } from "./retry.ts";
 import type { Scrub } from "./scrub.ts";
 import type { Transport } from "./transport.ts";
-import { createWatch, type Watch } from "./watch.ts";
+import { createWatch, type Watch } from "./attempt-timeouts.ts";
 
 /** How long the client waits for what, in milliseconds. */
 export interface GatewayTimeouts {

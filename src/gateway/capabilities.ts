@@ -1,4 +1,4 @@
-import type { ModelCapabilities } from "../assistant/types.ts";
+import type { ModelCapabilities } from "../core/gateway.ts";
 import { isFields } from "./error-body.ts";
 
 type Mutable = { -readonly [K in keyof ModelCapabilities]?: boolean };

@@ -1,15 +1,15 @@
-import { ParleyError } from "../assistant/errors.ts";
-import type { ChatEvent, FinishReason } from "../assistant/types.ts";
+import { ParleyError } from "../core/errors.ts";
+import type { ChatEvent, FinishReason } from "../core/gateway.ts";
 import { AttemptError } from "./attempt-error.ts";
-import { type Ending, type Piece, readPiece, type ReportedUsage } from "./chat-pieces.ts";
+import { type Ending, type Piece, readPiece, type ReportedUsage } from "./completion-chunk.ts";
 import { createChunkReader } from "./chunk-reader.ts";
 import { toAttemptError } from "./failures.ts";
-import { createFrameReader, type Frame } from "./frames.ts";
+import { createFrameReader, type Frame } from "./stream-frames.ts";
 import { type ImageLoader, imageNotice } from "./images.ts";
 import { createInlineImages, type InlinePiece } from "./inline-images.ts";
 import type { Scrub } from "./scrub.ts";
 import { type GatewayResponse, pageTitle, translateBreak } from "./transport.ts";
-import { restMs, type Watch } from "./watch.ts";
+import { restMs, type Watch } from "./attempt-timeouts.ts";
 
 /** What an answer came to, for the `finish` event. */
 interface AnswerTotals {

@@ -1,11 +1,11 @@
-import { ParleyError } from "../assistant/errors.ts";
-import type { ChatEvent, ChatMessage, ChatRequest } from "../assistant/types.ts";
+import { ParleyError } from "../core/errors.ts";
+import type { ChatEvent, ChatMessage, ChatRequest } from "../core/gateway.ts";
 import { AttemptError } from "./attempt-error.ts";
 import { type GatewayContext, runCall } from "./call.ts";
 import { type ChatAnswer, createChatAnswer } from "./chat-answer.ts";
 import { createImageLoader, type ImageLoaderOptions } from "./images.ts";
 import { estimatePromptTokens, toUsage } from "./usage.ts";
-import type { Watch } from "./watch.ts";
+import type { Watch } from "./attempt-timeouts.ts";
 
 /** What chat needs beside the common. */
 export interface ChatContext extends GatewayContext {

@@ -1,9 +1,10 @@
-import { ParleyError } from "../assistant/errors.ts";
-import type { Gateway, Log, TranscriptionAnswer, TranscriptionRequest } from "../assistant/types.ts";
+import { ParleyError } from "../core/errors.ts";
+import type { Gateway, TranscriptionAnswer, TranscriptionRequest } from "../core/gateway.ts";
+import type { Log } from "../core/telemetry.ts";
 import { AttemptError } from "./attempt-error.ts";
 import type { GatewayContext, GatewayTimeouts } from "./call.ts";
 import { createChat } from "./chat.ts";
-import { badAnswer, readDocument } from "./document.ts";
+import { badAnswer, readDocument } from "./read-json-body.ts";
 import { createImageGeneration } from "./image-generation.ts";
 import { isFields } from "./error-body.ts";
 import { createModelCatalogue } from "./model-catalogue.ts";
@@ -12,7 +13,7 @@ import { type RetryRules, usualRetryRules, withRetries } from "./retry.ts";
 import { createScrub, type Scrub } from "./scrub.ts";
 import { createTranscription, type StreamedTranscriptionRequest } from "./transcription.ts";
 import { createTransport, type Transport } from "./transport.ts";
-import { createWatch } from "./watch.ts";
+import { createWatch } from "./attempt-timeouts.ts";
 
 export interface GatewayClientOptions {
   /** The specification's {base_url}; a trailing slash or `/v1` is tolerated. */

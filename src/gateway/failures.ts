@@ -1,4 +1,4 @@
-import { type ErrorCode, ParleyError } from "../assistant/errors.ts";
+import { type ErrorCode, ParleyError } from "../core/errors.ts";
 import { AttemptError, type RetryClass } from "./attempt-error.ts";
 import type { ErrorInfo } from "./error-body.ts";
 import type { Scrub } from "./scrub.ts";

@@ -1,14 +1,14 @@
-import { ParleyError } from "../assistant/errors.ts";
-import type { GeneratedImage, ImageAnswer, ImageRequest } from "../assistant/types.ts";
+import { ParleyError } from "../core/errors.ts";
+import type { GeneratedImage, ImageAnswer, ImageRequest } from "../core/gateway.ts";
 import { AttemptError } from "./attempt-error.ts";
 import { type GatewayContext, runCall } from "./call.ts";
-import { readUsage } from "./chat-pieces.ts";
-import { badAnswer, readDocument } from "./document.ts";
+import { readUsage } from "./completion-chunk.ts";
+import { badAnswer, readDocument } from "./read-json-body.ts";
 import { isFields } from "./error-body.ts";
 import { createImageLoader, imageNotice, type ImageLoaderOptions } from "./images.ts";
 import { imageAnswerSchema } from "./schemas.ts";
 import { toUsage } from "./usage.ts";
-import type { Watch } from "./watch.ts";
+import type { Watch } from "./attempt-timeouts.ts";
 
 /** What image generation needs beside the common. */
 export interface ImageContext extends GatewayContext {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { ParleyError } from "../assistant/errors.ts";
-import type { GeneratedImage } from "../assistant/types.ts";
+import { ParleyError } from "../core/errors.ts";
+import type { GeneratedImage } from "../core/gateway.ts";
 import { sniff } from "../media/sniff.ts";
 
 /** Turns what a gateway calls an image into bytes. */

@@ -1,5 +1,6 @@
-import type { Log, Model, ModelCapabilities } from "../assistant/types.ts";
-import { isParleyError } from "../assistant/errors.ts";
+import type { Log } from "../core/telemetry.ts";
+import type { Model, ModelCapabilities } from "../core/gateway.ts";
+import { isParleyError } from "../core/errors.ts";
 import { readCapabilities } from "./capabilities.ts";
 import { describePrice, findPrice, type FoundPrice, type ModelPrice, type PriceTable } from "./prices.ts";
 import { modelRecordSchema } from "./schemas.ts";

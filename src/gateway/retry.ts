@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ParleyError } from "../assistant/errors.ts";
+import type { ParleyError } from "../core/errors.ts";
 import { AttemptError, type RetryClass } from "./attempt-error.ts";
 import type { Operation } from "./failures.ts";
 

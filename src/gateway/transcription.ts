@@ -1,14 +1,14 @@
-import { ParleyError } from "../assistant/errors.ts";
-import type { TranscriptionAnswer, TranscriptionRequest } from "../assistant/types.ts";
+import { ParleyError } from "../core/errors.ts";
+import type { TranscriptionAnswer, TranscriptionRequest } from "../core/gateway.ts";
 import { AttemptError } from "./attempt-error.ts";
 import { type GatewayContext, runCall } from "./call.ts";
-import { readUsage } from "./chat-pieces.ts";
-import { badAnswer, readDocument } from "./document.ts";
+import { readUsage } from "./completion-chunk.ts";
+import { badAnswer, readDocument } from "./read-json-body.ts";
 import { isFields } from "./error-body.ts";
 import { type ByteSource, bytesSource, createMultipartBody } from "./multipart.ts";
 import { transcriptionSchema } from "./schemas.ts";
 import { toUsage } from "./usage.ts";
-import type { Watch } from "./watch.ts";
+import type { Watch } from "./attempt-timeouts.ts";
 
 /** A transcription whose audio is read while it is sent, so that it is never held in memory whole. */
 export type StreamedTranscriptionRequest = Omit<TranscriptionRequest, "bytes"> & {

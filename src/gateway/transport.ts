@@ -1,10 +1,10 @@
 import { Agent, type Dispatcher } from "undici";
-import { isParleyError, ParleyError } from "../assistant/errors.ts";
+import { isParleyError, ParleyError } from "../core/errors.ts";
 import { AttemptError } from "./attempt-error.ts";
 import { type ErrorInfo, readError } from "./error-body.ts";
 import { type Headers, type Operation, toAttemptError, toConnectionError } from "./failures.ts";
 import type { Scrub } from "./scrub.ts";
-import type { Watch } from "./watch.ts";
+import type { Watch } from "./attempt-timeouts.ts";
 
 /** Most of an error body that is read. */
 const maxErrorBytes = 64 * 1024;

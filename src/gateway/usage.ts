@@ -1,5 +1,5 @@
-import type { ChatMessage, Usage } from "../assistant/types.ts";
-import type { ReportedUsage } from "./chat-pieces.ts";
+import type { ChatMessage, Usage } from "../core/gateway.ts";
+import type { ReportedUsage } from "./completion-chunk.ts";
 import { type Amounts, costOf, type FoundPrice } from "./prices.ts";
 
 /** Tokens that a picture is counted as where the gateway does not say. */

@@ -1,6 +1,6 @@
 import { lookup as systemLookup, type LookupAddress } from "node:dns";
 import { isIP, type LookupFunction } from "node:net";
-import { ParleyError } from "../assistant/errors.ts";
+import { ParleyError } from "../core/errors.ts";
 import { isPublicAddress } from "./public-address.ts";
 import type { buildConnector } from "undici";
 

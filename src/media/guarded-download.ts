@@ -1,4 +1,4 @@
-import { isParleyError, ParleyError } from "../assistant/errors.ts";
+import { isParleyError, ParleyError } from "../core/errors.ts";
 import {
   createGuardedConnect,
   createGuardedLookup,

@@ -1,4 +1,4 @@
-import { ParleyError } from "../assistant/errors.ts";
+import { ParleyError } from "../core/errors.ts";
 import { carriesPlace } from "./exif.ts";
 import { sniff, type SniffedFile } from "./sniff.ts";
 import type { Metadata, Sharp, SharpOptions } from "sharp";

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { ParleyError } from "../assistant/errors.ts";
-import type { Log } from "../assistant/types.ts";
+import { ParleyError } from "../core/errors.ts";
+import type { Log } from "../core/telemetry.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** Answers a request and says `true`, or leaves it alone and says `false`. */

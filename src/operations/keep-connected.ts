@@ -1,5 +1,6 @@
-import { isParleyError } from "../assistant/errors.ts";
-import type { Log, Platform, Receiver } from "../assistant/types.ts";
+import { isParleyError } from "../core/errors.ts";
+import type { Log } from "../core/telemetry.ts";
+import type { Platform, Receiver } from "../core/platform.ts";
 
 /** Longest pause between two tries to connect, in milliseconds. */
 const maxPauseMs = 60_000;

@@ -1,6 +1,6 @@
 import { pino, stdSerializers, type Level } from "pino";
-import { ParleyError } from "../assistant/errors.ts";
-import type { Log } from "../assistant/types.ts";
+import { ParleyError } from "../core/errors.ts";
+import type { Log } from "../core/telemetry.ts";
 
 export interface LogOptions {
   readonly level: Level | "silent";

@@ -1,5 +1,5 @@
 import type { Counter, Histogram, Registry } from "prom-client";
-import type { Meter } from "../assistant/types.ts";
+import type { Meter } from "../core/telemetry.ts";
 
 /** A {@link Meter} that can be read in the Prometheus text format. */
 export interface Metrics extends Meter {

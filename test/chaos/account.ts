@@ -1,4 +1,4 @@
-import type { StoredMessage } from "../../src/assistant/types.ts";
+import type { StoredMessage } from "../../src/core/storage.ts";
 import type { Store } from "../../src/conversations/open-store.ts";
 import { answers } from "../simulators/gateway/slow-gateway.ts";
 import type { People, Said } from "./people.ts";

@@ -1,4 +1,4 @@
-import type { RedisServer } from "../contract/redis-server.ts";
+import type { RedisServer } from "../support/redis-server.ts";
 import type { Bot } from "./bots.ts";
 import type { Chances } from "./random.ts";
 

@@ -1,5 +1,5 @@
 import ask from "../../commands/ask.ts";
-import { createCommandSet } from "../../src/assistant/commands.ts";
+import { createCommandSet } from "../../src/core/command.ts";
 import { createManifest } from "../../src/platforms/slack/manifest.ts";
 import { createDiscordSimulator } from "../simulators/discord/simulator.ts";
 import { createSlackSimulator } from "../simulators/slack/simulator.ts";

@@ -8,7 +8,7 @@ import { text } from "node:stream/consumers";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createEmbeddedGateway, type EmbeddedGateway } from "../../src/embedded-gateway/embedded-gateway.ts";
 import { fixture } from "../fixtures/fixtures.ts";
-import { createQuietLog } from "../unit/embedded-gateway/quiet-log.ts";
+import { createQuietLog } from "../support/quiet-log.ts";
 
 const key = "test-key";
 const log = createQuietLog();

@@ -13,7 +13,7 @@ import {
   type ScriptedAnswer,
   type SeenRequest,
 } from "../simulators/gateway/scripted-gateway.ts";
-import { createQuietLog } from "../unit/embedded-gateway/quiet-log.ts";
+import { createQuietLog } from "../support/quiet-log.ts";
 
 /** Gateways in front of upstreams for the tests of this folder; what was started is closed after each test. */
 export const key = "test-key";

@@ -1,12 +1,12 @@
 import { OpenAI } from "openai";
 import { describe, expect, it, vi } from "vitest";
-import { ParleyError } from "../../src/assistant/errors.ts";
-import type { Json } from "../../src/assistant/types.ts";
+import { ParleyError } from "../../src/core/errors.ts";
+import type { Json } from "../../src/core/events.ts";
 import { createEmbeddedGateway } from "../../src/embedded-gateway/embedded-gateway.ts";
 import { runKeysCommand } from "../../src/embedded-gateway/keys/key-commands.ts";
 import { createKeyRing, type KeyLimits } from "../../src/embedded-gateway/keys/key-ring.ts";
 import type { KeyValue } from "../../src/embedded-gateway/keys/key-value.ts";
-import { createQuietLog } from "../unit/embedded-gateway/quiet-log.ts";
+import { createQuietLog } from "../support/quiet-log.ts";
 import {
   messages,
   startGateway,

@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import { describe, expect, it, vi } from "vitest";
 import { createEmbeddedGateway } from "../../src/embedded-gateway/embedded-gateway.ts";
 import { parseGatewayConfig } from "../../src/embedded-gateway/gateway-config.ts";
-import { createQuietLog } from "../unit/embedded-gateway/quiet-log.ts";
+import { createQuietLog } from "../support/quiet-log.ts";
 import {
   bodyOf,
   key,

@@ -3,7 +3,7 @@ import sharp from "sharp";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createEmbeddedGateway, type EmbeddedGateway } from "../../src/embedded-gateway/embedded-gateway.ts";
 import { fixture } from "../fixtures/fixtures.ts";
-import { createQuietLog } from "../unit/embedded-gateway/quiet-log.ts";
+import { createQuietLog } from "../support/quiet-log.ts";
 
 /** The sandbox through the official client: what works here works with every client of the convention. */
 const key = "test-key";

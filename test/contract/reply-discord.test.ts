@@ -1,4 +1,4 @@
-import type { ReplyAddress } from "../../src/assistant/types.ts";
+import type { ReplyAddress } from "../../src/core/events.ts";
 import { confirmPrefix, retryPrefix } from "../../src/platforms/discord/content.ts";
 import type { ChannelHandle, DiscordSimulator } from "../simulators/discord/simulator.ts";
 import type { SeenMessage } from "../simulators/discord/transcript.ts";

@@ -1,8 +1,8 @@
-import type { Json } from "../../src/assistant/types.ts";
-import { createEditingReply } from "../../src/platforms/editing-reply.ts";
-import { createFakeTarget } from "../unit/platforms/fake-target.ts";
+import type { Json } from "../../src/core/events.ts";
+import { createEditingReply } from "../../src/platforms/delivery/editing-reply.ts";
+import { createFakeTarget } from "../unit/platforms/delivery/fake-target.ts";
 import { replyContract } from "./reply.ts";
-import { silentLog } from "./silent-log.ts";
+import { silentLog } from "../support/silent-log.ts";
 
 for (const firstMessageIsShown of [false, true]) {
   replyContract(`editing reply${firstMessageIsShown ? ", deferred" : ""}`, () => {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Reply, ReplyAddress, ReplyFile, ReplyHooks } from "../../src/assistant/types.ts";
+import type { Reply, ReplyFile, ReplyHooks } from "../../src/core/platform.ts";
+import type { ReplyAddress } from "../../src/core/events.ts";
 
 /** What a person sees of one reply. */
 interface SeenReply {

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { createClient } from "redis";
 import { openStore, type Store, type StoreOptions } from "../../src/conversations/open-store.ts";
-import { has } from "../requirements.ts";
-import { type RedisServer, startRedis } from "./redis-server.ts";
+import { has } from "../support/requirements.ts";
+import { type RedisServer, startRedis } from "../support/redis-server.ts";
 import { bytesOfFolder, bytesOfRedis, holds } from "./store-bytes.ts";
-import { silentLog } from "./silent-log.ts";
+import { silentLog } from "../support/silent-log.ts";
 import { eventOf, messageOf } from "./store.ts";
 
 const newKey = () => randomBytes(32).toString("base64");

@@ -1,7 +1,7 @@
 /** What a process of a store test does: `append <url> <conversation> <writer> <from> <to>`, `open <url>`, `hold <url>`, `lease <url> <conversation> <lease ms>`. */
-import { isParleyError } from "../../src/assistant/errors.ts";
+import { isParleyError } from "../../src/core/errors.ts";
 import { openStore } from "../../src/conversations/open-store.ts";
-import { silentLog } from "./silent-log.ts";
+import { silentLog } from "../support/silent-log.ts";
 
 const [task, url = "", conversationId = "", writer = "", from = "0", to = "0"] = process.argv.slice(2);
 

@@ -6,9 +6,9 @@ import { inspect } from "node:util";
 import { createClient } from "redis";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { openStore, type Store, type StoreOptions } from "../../src/conversations/open-store.ts";
-import { has } from "../requirements.ts";
-import { type RedisServer, startRedis } from "./redis-server.ts";
-import { silentLog } from "./silent-log.ts";
+import { has } from "../support/requirements.ts";
+import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { silentLog } from "../support/silent-log.ts";
 import { eventOf, freshId, messageOf } from "./store.ts";
 
 const password = "sesame-4711";

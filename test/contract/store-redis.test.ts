@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe } from "vitest";
 import { openStore } from "../../src/conversations/open-store.ts";
-import { has } from "../requirements.ts";
-import { type RedisServer, startRedis } from "./redis-server.ts";
-import { silentLog } from "./silent-log.ts";
+import { has } from "../support/requirements.ts";
+import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { silentLog } from "../support/silent-log.ts";
 import { storeContract } from "./store.ts";
 
 describe.skipIf(!has("redis"))("with redis-server", () => {

@@ -7,7 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
-import { silentLog } from "./silent-log.ts";
+import { silentLog } from "../support/silent-log.ts";
 import { messageOf } from "./store.ts";
 
 let folder: string;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll } from "vitest";
 import { openStore } from "../../src/conversations/open-store.ts";
-import { silentLog } from "./silent-log.ts";
+import { silentLog } from "../support/silent-log.ts";
 import { storeContract } from "./store.ts";
 
 let folder: string;

@@ -1,7 +1,8 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { isParleyError } from "../../src/assistant/errors.ts";
-import type { IncomingMessage, StoredMessage } from "../../src/assistant/types.ts";
+import { isParleyError } from "../../src/core/errors.ts";
+import type { IncomingMessage } from "../../src/core/events.ts";
+import type { StoredMessage } from "../../src/core/storage.ts";
 import { writeFromProcesses } from "./store-processes.ts";
 import type { Store } from "../../src/conversations/open-store.ts";
 

@@ -1,6 +1,6 @@
 import { it } from "vitest";
 import { runChaos } from "../chaos/run-chaos.ts";
-import { has } from "../requirements.ts";
+import { has } from "../support/requirements.ts";
 
 /** The short form of `npm run chaos`. */
 for (const store of ["redis", "sqlite"] as const) {

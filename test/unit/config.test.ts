@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { isParleyError } from "../../src/assistant/errors.ts";
+import { isParleyError } from "../../src/core/errors.ts";
 import { parseConfig, settings } from "../../src/config.ts";
 
 function problemsOf(environment: Record<string, string>): string {

@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
-import { ParleyError } from "../../assistant/errors.ts";
+import { ParleyError } from "../../core/errors.ts";
 import type { KeyLimits, KeyRing, VirtualKey } from "./key-ring.ts";
-import type { Use } from "./spending.ts";
+import type { Use } from "./key-usage.ts";
 
 const keysUsage = `Keys of the embedded gateway:
   keys create <name> [--models <id,prefix/*,…>] [--day <USD>] [--month <USD>] [--rpm <requests a minute>]

@@ -1,13 +1,14 @@
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
-import type { Json, Log } from "../../assistant/types.ts";
+import type { Json } from "../../core/events.ts";
+import type { Log } from "../../core/telemetry.ts";
 import type { Access } from "../access.ts";
 import { ApiError, clip } from "../api-error.ts";
 import { hashKey } from "../authorize.ts";
 import { toCostUsd } from "../upstreams/spent.ts";
 import type { KeyValue } from "./key-value.ts";
 import { createRateLimiter } from "./rate-limiter.ts";
-import { createSpending, endOf, type Period, type Use } from "./spending.ts";
+import { createSpending, endOf, type Period, type Use } from "./key-usage.ts";
 
 const keySchema = z.object({
   id: z.string(),

@@ -1,4 +1,4 @@
-import type { Json } from "../../assistant/types.ts";
+import type { Json } from "../../core/events.ts";
 
 /** What the gateway keeps of keys and their use; a few small values. A failing store throws, it never answers empty. */
 export interface KeyValue {

@@ -1,4 +1,4 @@
-import { isParleyError } from "../../assistant/errors.ts";
+import { isParleyError } from "../../core/errors.ts";
 import { createDownloader, type Downloader } from "../../media/guarded-download.ts";
 import { sniff } from "../../media/sniff.ts";
 import { invalidRequest, type ApiError } from "../api-error.ts";

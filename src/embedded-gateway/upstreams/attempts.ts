@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Log } from "../../assistant/types.ts";
+import type { Log } from "../../core/telemetry.ts";
 import type { Target } from "../router.ts";
 import { UpstreamFailure } from "./upstream-failure.ts";
 

@@ -1,4 +1,4 @@
-import type { Log } from "../../assistant/types.ts";
+import type { Log } from "../../core/telemetry.ts";
 import type { Exchange } from "../exchange.ts";
 import type { Target } from "../router.ts";
 import type { LoadImage } from "../sandbox/load-image.ts";

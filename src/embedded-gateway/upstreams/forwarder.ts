@@ -1,4 +1,4 @@
-import type { Log } from "../../assistant/types.ts";
+import type { Log } from "../../core/telemetry.ts";
 import type { ModelRecord } from "../models.ts";
 import type { PictureShelf } from "../picture-shelf.ts";
 import type { ChatBody, ImageBody } from "../requests.ts";

@@ -1,4 +1,4 @@
-import type { Log } from "../../assistant/types.ts";
+import type { Log } from "../../core/telemetry.ts";
 import type { GatewayConfig, ModelConfig, UpstreamConfig } from "../settings.ts";
 import { modelListSchema } from "../../gateway/schemas.ts";
 import { mergeModels, type ModelRecord } from "../models.ts";

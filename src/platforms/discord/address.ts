@@ -1,4 +1,4 @@
-import type { Json, ReplyAddress } from "../../assistant/types.ts";
+import type { Json, ReplyAddress } from "../../core/events.ts";
 
 /** The interaction a reply answers. Its token works for 15 minutes, in milliseconds until `expiresAt`. */
 export interface InteractionAddress {

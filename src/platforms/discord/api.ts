@@ -12,7 +12,7 @@ import {
   type RESTOptions,
   type RESTPutAPIApplicationCommandsJSONBody,
 } from "discord.js";
-import { isParleyError } from "../../assistant/errors.ts";
+import { isParleyError } from "../../core/errors.ts";
 import { codes, discordCode, toParleyError } from "./errors.ts";
 
 export const publicApiUrl = "https://discord.com/api";

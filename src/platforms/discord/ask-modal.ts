@@ -4,7 +4,7 @@ import {
   type APIModalInteractionResponseCallbackData,
   type APIModalSubmitInteraction,
 } from "discord.js";
-import { freeTextOption, type Command } from "../../assistant/commands.ts";
+import { freeTextOption, type Command } from "../../core/command.ts";
 
 const prefix = "ask:";
 const maxLabelChars = 45;

@@ -5,8 +5,8 @@ import {
   type APIApplicationCommandBasicOption,
   type RESTPostAPIApplicationCommandsJSONBody,
 } from "discord.js";
-import type { Command, Option } from "../../assistant/commands.ts";
-import type { Log } from "../../assistant/types.ts";
+import type { Command, Option } from "../../core/command.ts";
+import type { Log } from "../../core/telemetry.ts";
 import type { DiscordApi } from "./api.ts";
 
 /** Guilds, direct messages with the bot, and other private channels. */

@@ -11,8 +11,9 @@ import {
   type GatewayReadyDispatchData,
   type RESTOptions,
 } from "discord.js";
-import { ParleyError } from "../../assistant/errors.ts";
-import type { Log, PlatformHealth } from "../../assistant/types.ts";
+import { ParleyError } from "../../core/errors.ts";
+import type { Log } from "../../core/telemetry.ts";
+import type { PlatformHealth } from "../../core/platform.ts";
 import { publicApiUrl } from "./api.ts";
 import { unauthorized } from "./errors.ts";
 

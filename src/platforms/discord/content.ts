@@ -5,7 +5,7 @@ import {
   type APIActionRowComponent,
   type APIComponentInMessageActionRow,
 } from "discord.js";
-import type { MessageContent } from "../edit-target.ts";
+import type { MessageContent } from "../delivery/edit-target.ts";
 import { closeFence, toDiscordMarkdown } from "./markdown.ts";
 
 /** Discord's limit of a message's text, in characters. */

@@ -1,5 +1,6 @@
-import { isParleyError } from "../../assistant/errors.ts";
-import type { Attachment, DownloadOptions } from "../../assistant/types.ts";
+import { isParleyError } from "../../core/errors.ts";
+import type { Attachment } from "../../core/events.ts";
+import type { DownloadOptions } from "../../core/platform.ts";
 import { createDownloader, type Downloader } from "../../media/guarded-download.ts";
 import type { DiscordApi } from "./api.ts";
 import type { AttachmentSource } from "./incoming.ts";

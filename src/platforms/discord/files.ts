@@ -1,6 +1,6 @@
 import type { RawFile } from "discord.js";
-import { ParleyError } from "../../assistant/errors.ts";
-import type { ReplyFile } from "../../assistant/types.ts";
+import { ParleyError } from "../../core/errors.ts";
+import type { ReplyFile } from "../../core/platform.ts";
 import { cut } from "./content.ts";
 
 const maxFiles = 10;

@@ -1,5 +1,5 @@
 import type { APIAttachment, APIMessage, APIUser } from "discord.js";
-import type { Attachment, Author, Json } from "../../assistant/types.ts";
+import type { Attachment, Author, Json } from "../../core/events.ts";
 
 /** Names that a message's marks stand for. */
 export interface Names {

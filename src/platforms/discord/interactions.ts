@@ -13,10 +13,12 @@ import {
   type APIMessageComponentInteraction,
   type APIModalSubmitInteraction,
 } from "discord.js";
-import { isPrivate, parseOptions, type Command } from "../../assistant/commands.ts";
-import { ParleyError } from "../../assistant/errors.ts";
-import { toNotice } from "../../assistant/notices.ts";
-import type { CommandCall, Log, RawOption, Receiver } from "../../assistant/types.ts";
+import { isPrivate, parseOptions, type Command } from "../../core/command.ts";
+import { ParleyError } from "../../core/errors.ts";
+import { toNotice } from "../../core/error-messages.ts";
+import type { CommandCall, RawOption } from "../../core/events.ts";
+import type { Log } from "../../core/telemetry.ts";
+import type { Receiver } from "../../core/platform.ts";
 import {
   conversationIdOf,
   isDirectType,
@@ -31,7 +33,7 @@ import { codes, discordCode } from "./errors.ts";
 import type { FreshTokens } from "./fresh-tokens.ts";
 import { readMessage, toAttachment, toAuthor, type Names } from "./incoming.ts";
 import { askModal, isAskModal, readAskModal } from "./ask-modal.ts";
-import type { Subjects } from "./subjects.ts";
+import type { Subjects } from "./modal-target-cache.ts";
 
 /** A token works for 15 minutes; the last half minute is left alone. */
 const tokenUsableMs = 14.5 * 60 * 1000;

@@ -1,7 +1,9 @@
 import type { APIMessage, GatewayMessageCreateDispatchData } from "discord.js";
-import { ParleyError } from "../../assistant/errors.ts";
-import { toNotice } from "../../assistant/notices.ts";
-import type { IncomingMessage, Log, Receiver } from "../../assistant/types.ts";
+import { ParleyError } from "../../core/errors.ts";
+import { toNotice } from "../../core/error-messages.ts";
+import type { IncomingMessage } from "../../core/events.ts";
+import type { Log } from "../../core/telemetry.ts";
+import type { Receiver } from "../../core/platform.ts";
 import {
   conversationIdOf,
   isDirectType,
@@ -15,7 +17,7 @@ import {
 import type { DiscordApi } from "./api.ts";
 import { toSentence } from "./content.ts";
 import { mentionsBot, quote, readMessage, toAuthor, type Names } from "./incoming.ts";
-import type { Places } from "./places.ts";
+import type { Places } from "./channel-cache.ts";
 
 /** Ordinary messages and replies; everything else is the platform talking about itself. */
 const spoken: ReadonlySet<number> = new Set([0, 19]);

@@ -1,5 +1,6 @@
 import type { APIMessage } from "discord.js";
-import type { Log, Receiver } from "../../assistant/types.ts";
+import type { Log } from "../../core/telemetry.ts";
+import type { Receiver } from "../../core/platform.ts";
 import type { DiscordApi } from "./api.ts";
 
 /** Older messages are not answered late, in milliseconds. */

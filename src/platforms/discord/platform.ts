@@ -1,8 +1,9 @@
 import type { APIInteraction } from "discord.js";
-import type { Command } from "../../assistant/commands.ts";
-import { ParleyError } from "../../assistant/errors.ts";
-import type { Log, Platform, PlatformHealth, Receiver } from "../../assistant/types.ts";
-import { createEditingReply } from "../editing-reply.ts";
+import type { Command } from "../../core/command.ts";
+import { ParleyError } from "../../core/errors.ts";
+import type { Log } from "../../core/telemetry.ts";
+import type { Platform, PlatformHealth, Receiver } from "../../core/platform.ts";
+import { createEditingReply } from "../delivery/editing-reply.ts";
 import { fromReplyAddress, toReplyAddress } from "./address.ts";
 import { createDiscordApi, publicApiUrl } from "./api.ts";
 import { registerCommands } from "./commands.ts";
@@ -14,10 +15,10 @@ import type { Names } from "./incoming.ts";
 import { createInteractionHandler } from "./interactions.ts";
 import { createMessageIntake, type MessageIntake } from "./messages.ts";
 import { createMissedMessages } from "./missed-messages.ts";
-import { createPlaces } from "./places.ts";
-import { createRemovals } from "./removals.ts";
+import { createPlaces } from "./channel-cache.ts";
+import { createRemovals } from "./deletion-events.ts";
 import { createDiscordTarget, keyOfRef } from "./reply.ts";
-import { createSubjects } from "./subjects.ts";
+import { createSubjects } from "./modal-target-cache.ts";
 import { createThreads } from "./threads.ts";
 
 export interface DiscordOptions {

@@ -1,7 +1,9 @@
 import type { RawFile } from "discord.js";
-import { isParleyError, ParleyError } from "../../assistant/errors.ts";
-import type { Json, Log, ReplyFile } from "../../assistant/types.ts";
-import type { EditTarget, MessageContent } from "../edit-target.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
+import type { Json } from "../../core/events.ts";
+import type { Log } from "../../core/telemetry.ts";
+import type { ReplyFile } from "../../core/platform.ts";
+import type { EditTarget, MessageContent } from "../delivery/edit-target.ts";
 import { keyOfMessage, type DiscordAddress, type InteractionAddress } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 import {

@@ -1,6 +1,7 @@
 import { MessageFlags } from "discord.js";
-import { ParleyError } from "../../assistant/errors.ts";
-import type { Log, OpenedThread } from "../../assistant/types.ts";
+import { ParleyError } from "../../core/errors.ts";
+import type { Log } from "../../core/telemetry.ts";
+import type { OpenedThread } from "../../core/platform.ts";
 import {
   conversationIdOf,
   isDirectType,

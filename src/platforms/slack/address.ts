@@ -1,4 +1,4 @@
-import type { Json, ReplyAddress } from "../../assistant/types.ts";
+import type { Json, ReplyAddress } from "../../core/events.ts";
 
 /** Where a reply on Slack stands or will stand. */
 export interface SlackAddress {

@@ -1,8 +1,10 @@
 import type { App, MessageShortcut } from "@slack/bolt";
-import { isPrivate, parseCommandText, parseOptions, type Command } from "../../assistant/commands.ts";
-import { isParleyError, ParleyError } from "../../assistant/errors.ts";
-import { toNotice } from "../../assistant/notices.ts";
-import type { CommandCall, Log, RawOption, Receiver } from "../../assistant/types.ts";
+import { isPrivate, parseCommandText, parseOptions, type Command } from "../../core/command.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
+import { toNotice } from "../../core/error-messages.ts";
+import type { CommandCall, RawOption } from "../../core/events.ts";
+import type { Log } from "../../core/telemetry.ts";
+import type { Receiver } from "../../core/platform.ts";
 import { toConversationId, toReplyAddress } from "./address.ts";
 import type { Incoming } from "./incoming.ts";
 import { escapeText } from "./markdown.ts";

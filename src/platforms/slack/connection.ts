@@ -1,6 +1,7 @@
 import type { App, Logger, LogLevel, ReceiverEvent } from "@slack/bolt";
-import { isParleyError, ParleyError } from "../../assistant/errors.ts";
-import type { Log, PlatformHealth } from "../../assistant/types.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
+import type { Log } from "../../core/telemetry.ts";
+import type { PlatformHealth } from "../../core/platform.ts";
 import { toParleyError } from "./errors.ts";
 import { createSlackApi, type Identity, type SlackApi } from "./web-api.ts";
 

@@ -1,4 +1,4 @@
-import { ParleyError, type ErrorCode } from "../../assistant/errors.ts";
+import { ParleyError, type ErrorCode } from "../../core/errors.ts";
 
 const unauthorized = new Set([
   "account_inactive",

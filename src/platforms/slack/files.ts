@@ -1,5 +1,6 @@
-import { isParleyError, ParleyError } from "../../assistant/errors.ts";
-import type { Attachment, DownloadOptions, Json } from "../../assistant/types.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
+import type { Attachment, Json } from "../../core/events.ts";
+import type { DownloadOptions } from "../../core/platform.ts";
 import { createDownloader, type Downloader } from "../../media/guarded-download.ts";
 import type { TrustedHost } from "../../media/trusted-hosts.ts";
 import type { SlackApi, SlackFileInfo } from "./web-api.ts";

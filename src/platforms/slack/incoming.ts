@@ -1,9 +1,11 @@
-import type { Attachment, IncomingMessage, Log, Receiver } from "../../assistant/types.ts";
+import type { Attachment, IncomingMessage } from "../../core/events.ts";
+import type { Log } from "../../core/telemetry.ts";
+import type { Receiver } from "../../core/platform.ts";
 import { toConversationId, toMessageKey, toReplyAddress, toUnixMs } from "./address.ts";
 import { isUnresolved, toAttachment } from "./files.ts";
 import type { Names } from "./names.ts";
 import { mentions, toPlainText } from "./plain-text.ts";
-import { passRemoval, type RemovalEvent } from "./removals.ts";
+import { passRemoval, type RemovalEvent } from "./deletion-events.ts";
 import type { Identity, SlackApi, SlackFileInfo, SlackMessageInfo } from "./web-api.ts";
 
 /** A `message` or `app_mention` event, as far as it is looked at. */

@@ -1,5 +1,5 @@
-import { usageOf, type Command } from "../../assistant/commands.ts";
-import { ParleyError } from "../../assistant/errors.ts";
+import { usageOf, type Command } from "../../core/command.ts";
+import { ParleyError } from "../../core/errors.ts";
 import { shortcutPrefix } from "./commands.ts";
 import { cutText } from "./markdown.ts";
 

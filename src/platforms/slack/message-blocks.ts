@@ -1,4 +1,4 @@
-import type { MessageContent } from "../edit-target.ts";
+import type { MessageContent } from "../delivery/edit-target.ts";
 import { cutText, escapeMarkdown, escapeText } from "./markdown.ts";
 import type { SlackContent } from "./web-api.ts";
 

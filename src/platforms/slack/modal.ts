@@ -1,6 +1,6 @@
-import type { Command, Option } from "../../assistant/commands.ts";
-import { freeTextOption } from "../../assistant/commands.ts";
-import type { RawOption } from "../../assistant/types.ts";
+import type { Command, Option } from "../../core/command.ts";
+import { freeTextOption } from "../../core/command.ts";
+import type { RawOption } from "../../core/events.ts";
 import { toAttachment } from "./files.ts";
 import { cutText } from "./markdown.ts";
 import type { SlackFileInfo } from "./web-api.ts";

@@ -1,4 +1,4 @@
-import type { Log } from "../../assistant/types.ts";
+import type { Log } from "../../core/telemetry.ts";
 
 export interface NamesOptions {
   readonly lookUp: (userId: string) => Promise<string>;

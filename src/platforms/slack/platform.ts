@@ -1,8 +1,10 @@
 import type { App } from "@slack/bolt";
-import type { Command } from "../../assistant/commands.ts";
-import { ParleyError } from "../../assistant/errors.ts";
-import type { Json, Log, OpenedThread, Platform, Receiver, ReplyAddress } from "../../assistant/types.ts";
-import { createEditingReply } from "../editing-reply.ts";
+import type { Command } from "../../core/command.ts";
+import { ParleyError } from "../../core/errors.ts";
+import type { Json, ReplyAddress } from "../../core/events.ts";
+import type { Log } from "../../core/telemetry.ts";
+import type { OpenedThread, Platform, Receiver } from "../../core/platform.ts";
+import { createEditingReply } from "../delivery/editing-reply.ts";
 import { readAddress, toConversationId, toMessageKey, toReplyAddress, type SlackAddress } from "./address.ts";
 import { registerCommands } from "./commands.ts";
 import { createSocketConnection, type Connection } from "./connection.ts";
@@ -11,10 +13,13 @@ import { createIncoming, type MessageEvent } from "./incoming.ts";
 import { botScopes, suggestedPrompts } from "./manifest.ts";
 import { cutText } from "./markdown.ts";
 import { createNames } from "./names.ts";
-import { createPace, type Pace } from "./pace.ts";
+import {
+  createSlidingWindowLimiter,
+  type SlidingWindowLimiter,
+} from "../../support/sliding-window-limiter.ts";
 import { createPrivateReply } from "./private-reply.ts";
 import { createMessageTarget, readRef } from "./reply.ts";
-import { removeChannel } from "./removals.ts";
+import { removeChannel } from "./deletion-events.ts";
 import { createThreadRoots } from "./thread-roots.ts";
 import type { Identity, SlackApi } from "./web-api.ts";
 
@@ -43,8 +48,8 @@ const keptChannels = 500;
 export function createSlackPlatform(options: SlackPlatformOptions): Platform {
   const { botToken, appToken, commands, commandPrefix = "", log } = options;
   const apiUrl = options.apiUrl ?? "https://slack.com/api/";
-  const edits = createPace(editLimit);
-  const posts = new Map<string, Pace>();
+  const edits = createSlidingWindowLimiter(editLimit);
+  const posts = new Map<string, SlidingWindowLimiter>();
   const roots = createThreadRoots();
   /** The newest way to each private reply whose button was pressed: through it the reply is replaced. */
   const pressed = new Map<string, string>();
@@ -58,8 +63,8 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
     return connected;
   }
 
-  function postsIn(channel: string): Pace {
-    const pace = posts.get(channel) ?? createPace(postLimit);
+  function postsIn(channel: string): SlidingWindowLimiter {
+    const pace = posts.get(channel) ?? createSlidingWindowLimiter(postLimit);
     posts.delete(channel);
     posts.set(channel, pace);
     const oldest = posts.keys().next();

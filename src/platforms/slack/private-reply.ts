@@ -1,7 +1,8 @@
-import { isParleyError, ParleyError } from "../../assistant/errors.ts";
-import type { Log, Reply, ReplyHooks } from "../../assistant/types.ts";
-import { splitMarkdown } from "../split-markdown.ts";
-import type { MessageContent } from "../edit-target.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
+import type { Log } from "../../core/telemetry.ts";
+import type { Reply, ReplyHooks } from "../../core/platform.ts";
+import { splitMarkdown } from "../delivery/split-markdown.ts";
+import type { MessageContent } from "../delivery/edit-target.ts";
 import { toReplyAddress, type SlackAddress } from "./address.ts";
 import { escapedBytes } from "./markdown.ts";
 import { toSlackContent } from "./message-blocks.ts";

@@ -1,11 +1,12 @@
-import { isParleyError } from "../../assistant/errors.ts";
-import type { Json, Log } from "../../assistant/types.ts";
-import type { EditTarget, MessageContent } from "../edit-target.ts";
+import { isParleyError } from "../../core/errors.ts";
+import type { Json } from "../../core/events.ts";
+import type { Log } from "../../core/telemetry.ts";
+import type { EditTarget, MessageContent } from "../delivery/edit-target.ts";
 import type { SlackAddress } from "./address.ts";
 import { slackErrorOf } from "./errors.ts";
 import { escapedBytes } from "./markdown.ts";
 import { toSlackContent } from "./message-blocks.ts";
-import type { Pace } from "./pace.ts";
+import type { SlidingWindowLimiter } from "../../support/sliding-window-limiter.ts";
 import type { MessageRef, SlackApi, SlackContent } from "./web-api.ts";
 
 /** `chat.update` takes 4,000 bytes of text; a little room is left. */
@@ -23,9 +24,9 @@ export interface MessageTargetOptions {
   /** Whether an earlier process may have posted for it already. */
   readonly isResumed: boolean;
   /** The workspace's limit on edits. */
-  readonly edits: Pace;
+  readonly edits: SlidingWindowLimiter;
   /** The channel's limit on posts. */
-  readonly posts: Pace;
+  readonly posts: SlidingWindowLimiter;
   /** Called with the first message, new or taken up again: it can become a thread's root. */
   readonly onFirst: (ref: MessageRef) => void;
   readonly log: Log;

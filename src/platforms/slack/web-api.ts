@@ -1,5 +1,5 @@
 import type { WebClient } from "@slack/web-api";
-import type { Log } from "../../assistant/types.ts";
+import type { Log } from "../../core/telemetry.ts";
 import { toParleyError } from "./errors.ts";
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { usageOf, type Command } from "../../assistant/commands.ts";
-import { ParleyError } from "../../assistant/errors.ts";
-import type { Receiver } from "../../assistant/types.ts";
+import { usageOf, type Command } from "../../core/command.ts";
+import { ParleyError } from "../../core/errors.ts";
+import type { Receiver } from "../../core/platform.ts";
 import type { createConversationViews } from "./conversations.ts";
 import { sendEvents } from "./events.ts";
 import type { Feeds } from "./feed.ts";

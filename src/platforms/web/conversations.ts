@@ -1,4 +1,5 @@
-import type { Log, Receiver } from "../../assistant/types.ts";
+import type { Log } from "../../core/telemetry.ts";
+import type { Receiver } from "../../core/platform.ts";
 import { isRunning, mergeItems, type Feed, type Feeds } from "./feed.ts";
 import { toItem, type ItemView, type SnapshotView } from "./views.ts";
 

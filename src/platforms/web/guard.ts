@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { hostname } from "node:os";
-import { ParleyError } from "../../assistant/errors.ts";
+import { ParleyError } from "../../core/errors.ts";
 
 /** The header that every change must carry: a form or an image of another site cannot set it. */
 export const pageHeader = "x-parley";

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { isParleyError, ParleyError, type ErrorCode } from "../../assistant/errors.ts";
+import { isParleyError, ParleyError, type ErrorCode } from "../../core/errors.ts";
 
 /** Headers of every answer: nothing is guessed, framed, cached or told to other sites. */
 export const commonHeaders: Readonly<Record<string, string>> = {

@@ -1,6 +1,6 @@
-import { freeTextOption, parseCommandText, parseOptions, type Command } from "../../assistant/commands.ts";
-import { ParleyError } from "../../assistant/errors.ts";
-import type { Attachment, IncomingEvent, RawOption } from "../../assistant/types.ts";
+import { freeTextOption, parseCommandText, parseOptions, type Command } from "../../core/command.ts";
+import { ParleyError } from "../../core/errors.ts";
+import type { Attachment, IncomingEvent, RawOption } from "../../core/events.ts";
 import { keyOf, type WebAddress } from "./reply.ts";
 import type { CommandView, OptionView } from "./views.ts";
 

@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
-import type { Command } from "../../assistant/commands.ts";
-import { isParleyError } from "../../assistant/errors.ts";
-import { toNotice } from "../../assistant/notices.ts";
-import type { Log, Platform, Receiver } from "../../assistant/types.ts";
+import type { Command } from "../../core/command.ts";
+import { isParleyError } from "../../core/errors.ts";
+import { toNotice } from "../../core/error-messages.ts";
+import type { Log } from "../../core/telemetry.ts";
+import type { Platform, Receiver } from "../../core/platform.ts";
 import { answerApi, messageLimits, type ApiRoom } from "./api.ts";
 import { createConversationViews } from "./conversations.ts";
 import { createFeeds } from "./feed.ts";

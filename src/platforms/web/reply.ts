@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import type { Reply, ReplyAddress, ReplyHooks } from "../../assistant/types.ts";
+import type { Reply, ReplyHooks } from "../../core/platform.ts";
+import type { ReplyAddress } from "../../core/events.ts";
 import type { Feed } from "./feed.ts";
 import { blobUrl, type FileView, type ItemView } from "./views.ts";
 

@@ -5,8 +5,9 @@ import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { isParleyError, ParleyError } from "../../assistant/errors.ts";
-import type { Attachment, DownloadOptions } from "../../assistant/types.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
+import type { Attachment } from "../../core/events.ts";
+import type { DownloadOptions } from "../../core/platform.ts";
 
 const idPattern = /^[0-9a-f]{32}$/;
 /** An unsent file waits this long for its message; a sent one stays this long for a Retry. */

@@ -1,4 +1,5 @@
-import type { ConfirmButton, MessagePart, StoredMessage } from "../../assistant/types.ts";
+import type { ConfirmButton } from "../../core/platform.ts";
+import type { MessagePart, StoredMessage } from "../../core/storage.ts";
 
 /** A file of a message as the page shows it. `url` is an address of this server. */
 export type FileView =

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { vi } from "vitest";
 import { startScriptedGateway, type ScriptedAnswer } from "../../simulators/gateway/scripted-gateway.ts";
 import { runParley, type RunningParley } from "../process/run-parley.ts";
-import type { Place, SeenAnswer } from "./places.ts";
+import type { Place, SeenAnswer } from "./crash-platforms.ts";
 
 const json = { "content-type": "application/json" };
 const program = join(import.meta.dirname, "parley-that-dies.ts");

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { startCrashStory, type CrashStory } from "./crash-story.ts";
-import { createDiscordPlace, createPagePlace, createSlackPlace, type Place } from "./places.ts";
+import { createDiscordPlace, createPagePlace, createSlackPlace, type Place } from "./crash-platforms.ts";
 
 let story: CrashStory | undefined;
 afterEach(async () => {

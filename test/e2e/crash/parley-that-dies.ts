@@ -3,7 +3,7 @@
  * operation, as DIE_AT says: `<operation> <before|after> <n>`.
  */
 import ask from "../../../commands/ask.ts";
-import { createCommandSet } from "../../../src/assistant/commands.ts";
+import { createCommandSet } from "../../../src/core/command.ts";
 import type { Store } from "../../../src/conversations/open-store.ts";
 import { startParley } from "../../../src/compose.ts";
 import { openConfiguredStore } from "../../../src/compose-store.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { startSlowGateway, answers, type SlowGateway } from "../../simulators/gateway/slow-gateway.ts";
 import { runParley, type RunningParley } from "../process/run-parley.ts";
-import { createDiscordPlace, createPagePlace, createSlackPlace, type Place } from "./places.ts";
+import { createDiscordPlace, createPagePlace, createSlackPlace, type Place } from "./crash-platforms.ts";
 
 const places: Readonly<Record<string, () => Place | Promise<Place>>> = {
   Discord: () => createDiscordPlace("direct"),

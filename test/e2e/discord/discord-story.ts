@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createCommandSet } from "../../../src/assistant/commands.ts";
+import { createCommandSet } from "../../../src/core/command.ts";
 import { startParley, type Parley } from "../../../src/compose.ts";
 import { parseConfig } from "../../../src/config.ts";
 import ask from "../../../commands/ask.ts";

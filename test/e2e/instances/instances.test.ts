@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { answers, type SlowTurn } from "../../simulators/gateway/slow-gateway.ts";
-import { has } from "../../requirements.ts";
+import { has } from "../../support/requirements.ts";
 import { runParley } from "../process/run-parley.ts";
 import { leaseMs, startInstances, type Instances } from "./instances.ts";
 

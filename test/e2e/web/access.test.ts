@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Page } from "playwright-core";
-import { has } from "../../requirements.ts";
+import { has } from "../../support/requirements.ts";
 import { answerAfter, field, fixturePath, say, startPageStory, type PageStory } from "./page-story.ts";
 
 const axe = await readFile(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");

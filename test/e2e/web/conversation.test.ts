@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { has } from "../../requirements.ts";
+import { has } from "../../support/requirements.ts";
 import { answerAfter, field, fixturePath, say, startPageStory, type PageStory } from "./page-story.ts";
 
 describe.skipIf(!has("chromium"))("the local page, with nothing set", () => {

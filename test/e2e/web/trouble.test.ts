@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, afterAll, describe, expect, it } from "vitest";
-import { has } from "../../requirements.ts";
+import { has } from "../../support/requirements.ts";
 import { chunk, done, sse } from "../../simulators/gateway/corpus-row.ts";
 import {
   startScriptedGateway,

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ParleyError } from "../../../src/assistant/errors.ts";
+import { ParleyError } from "../../../src/core/errors.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
-import { createWorld, message, said, type World } from "./fakes.ts";
+import { createWorld, message, said, type World } from "../../support/fakes.ts";
 
 let world: World;
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ParleyError } from "../../../src/assistant/errors.ts";
-import type { Log } from "../../../src/assistant/types.ts";
+import { ParleyError } from "../../../src/core/errors.ts";
+import type { Log } from "../../../src/core/telemetry.ts";
 import { createLeasedQueue, type Leases } from "../../../src/conversations/leased-queue.ts";
 
 const log: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ParleyError, type ErrorCode } from "../../../src/assistant/errors.ts";
+import { ParleyError, type ErrorCode } from "../../../src/core/errors.ts";
 import { createImageLoader } from "../../../src/embedded-gateway/sandbox/load-image.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
 

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
-import { isParleyError } from "../../../src/assistant/errors.ts";
-import type { ChatEvent, ChatRequest, Log } from "../../../src/assistant/types.ts";
+import { isParleyError } from "../../../src/core/errors.ts";
+import type { ChatEvent, ChatRequest } from "../../../src/core/gateway.ts";
+import type { Log } from "../../../src/core/telemetry.ts";
 import {
   createGatewayClient,
   type GatewayClient,

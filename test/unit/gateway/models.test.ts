@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { ParleyError } from "../../../src/assistant/errors.ts";
-import type { ModelCapabilities } from "../../../src/assistant/types.ts";
+import { ParleyError } from "../../../src/core/errors.ts";
+import type { ModelCapabilities } from "../../../src/core/gateway.ts";
 import { readCapabilities } from "../../../src/gateway/capabilities.ts";
 import { createModelCatalogue } from "../../../src/gateway/model-catalogue.ts";
 import { costOf, describePrice, findPrice, priceTiers } from "../../../src/gateway/prices.ts";

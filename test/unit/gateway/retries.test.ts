@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { ParleyError } from "../../../src/assistant/errors.ts";
+import { ParleyError } from "../../../src/core/errors.ts";
 import { AttemptError } from "../../../src/gateway/attempt-error.ts";
 import { readRetryAfter } from "../../../src/gateway/failures.ts";
 import { withRetries } from "../../../src/gateway/retry.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { connect as connectSocket, type AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { ParleyError } from "../../../src/assistant/errors.ts";
+import { ParleyError } from "../../../src/core/errors.ts";
 import type { Connect, LookupAll } from "../../../src/media/guarded-connect.ts";
 import {
   createDownloader,

@@ -1,7 +1,7 @@
 import { crc32, deflateSync } from "node:zlib";
 import sharp, { type Sharp } from "sharp";
 import { describe, expect, it } from "vitest";
-import { ParleyError } from "../../../src/assistant/errors.ts";
+import { ParleyError } from "../../../src/core/errors.ts";
 import { toModelImage } from "../../../src/media/image.ts";
 import { sniff } from "../../../src/media/sniff.ts";
 import { fixture } from "../../fixtures/fixtures.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ParleyError } from "../../../src/assistant/errors.ts";
+import { ParleyError } from "../../../src/core/errors.ts";
 import { createLog } from "../../../src/operations/log.ts";
 
 function capture(level: "debug" | "info" = "info") {

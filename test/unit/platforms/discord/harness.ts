@@ -1,5 +1,7 @@
-import { createCommandSet, type Command } from "../../../../src/assistant/commands.ts";
-import type { IncomingEvent, Log, Platform, Receiver } from "../../../../src/assistant/types.ts";
+import { createCommandSet, type Command } from "../../../../src/core/command.ts";
+import type { IncomingEvent } from "../../../../src/core/events.ts";
+import type { Log } from "../../../../src/core/telemetry.ts";
+import type { Platform, Receiver } from "../../../../src/core/platform.ts";
 import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
 import { until } from "../../../simulators/discord/until.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ParleyError } from "../../../../src/assistant/errors.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { until } from "../../../simulators/discord/until.ts";
 import { startHarness, type Harness } from "./harness.ts";

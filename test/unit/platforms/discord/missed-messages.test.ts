@@ -1,9 +1,9 @@
 import type { APIMessage } from "discord.js";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ParleyError } from "../../../../src/assistant/errors.ts";
-import type { StoredMessage } from "../../../../src/assistant/types.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import type { StoredMessage } from "../../../../src/core/storage.ts";
 import { createMissedMessages } from "../../../../src/platforms/discord/missed-messages.ts";
-import { silentLog } from "../../assistant/fakes.ts";
+import { silentLog } from "../../../support/fakes.ts";
 
 const now = Date.UTC(2026, 5, 1);
 const idAt = (msAgo: number, n = 0) => String((BigInt(now - msAgo - 1_420_070_400_000) << 22n) + BigInt(n));

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { CommandCall } from "../../../../src/assistant/types.ts";
+import type { CommandCall } from "../../../../src/core/events.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { openSlackRoom, type SlackRoom } from "./room.ts";
+import { openSlackRoom, type SlackRoom } from "./workspace.ts";
 
 let room: SlackRoom;
 beforeEach(async () => {

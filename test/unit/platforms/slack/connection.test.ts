@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { isParleyError } from "../../../../src/assistant/errors.ts";
-import type { Platform } from "../../../../src/assistant/types.ts";
+import { isParleyError } from "../../../../src/core/errors.ts";
+import type { Platform } from "../../../../src/core/platform.ts";
 import { createSlackPlatform } from "../../../../src/platforms/slack/platform.ts";
 import { createSlackSimulator, type SlackSimulator } from "../../../simulators/slack/simulator.ts";
 import { createFakeReceiver, createSilentLog } from "./fake-receiver.ts";
-import { commands } from "./room.ts";
+import { commands } from "./workspace.ts";
 
 let slack: SlackSimulator;
 let platforms: Platform[];

@@ -1,5 +1,7 @@
-import { ParleyError } from "../../../../src/assistant/errors.ts";
-import type { IncomingEvent, Log, Receiver } from "../../../../src/assistant/types.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import type { IncomingEvent } from "../../../../src/core/events.ts";
+import type { Log } from "../../../../src/core/telemetry.ts";
+import type { Receiver } from "../../../../src/core/platform.ts";
 
 export interface FakeReceiver extends Receiver {
   /** What was accepted, each key once. */

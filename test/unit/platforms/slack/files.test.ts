@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { isParleyError } from "../../../../src/assistant/errors.ts";
-import type { Attachment } from "../../../../src/assistant/types.ts";
+import { isParleyError } from "../../../../src/core/errors.ts";
+import type { Attachment } from "../../../../src/core/events.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import type { SentFile } from "../../../simulators/slack/person.ts";
-import { openSlackRoom, type SlackRoom } from "./room.ts";
+import { openSlackRoom, type SlackRoom } from "./workspace.ts";
 
 let room: SlackRoom;
 beforeEach(async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { createCommandSet, defineCommand } from "../../../../src/assistant/commands.ts";
+import { createCommandSet, defineCommand } from "../../../../src/core/command.ts";
 import { createManifest } from "../../../../src/platforms/slack/manifest.ts";
-import { commands } from "./room.ts";
+import { commands } from "./workspace.ts";
 
 interface Manifest {
   features: { slash_commands: Record<string, unknown>[]; shortcuts: Record<string, string>[] };

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { isParleyError } from "../../../../src/assistant/errors.ts";
-import type { Reply, ReplyAddress } from "../../../../src/assistant/types.ts";
+import { isParleyError } from "../../../../src/core/errors.ts";
+import type { Reply } from "../../../../src/core/platform.ts";
+import type { ReplyAddress } from "../../../../src/core/events.ts";
 import type { Person } from "../../../simulators/slack/person.ts";
-import { openSlackRoom, type SlackRoom } from "./room.ts";
+import { openSlackRoom, type SlackRoom } from "./workspace.ts";
 
 let room: SlackRoom;
 let ana: Person;

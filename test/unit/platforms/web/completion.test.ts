@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { usageOf } from "../../../../src/assistant/commands.ts";
+import { usageOf } from "../../../../src/core/command.ts";
 import { toCommandView } from "../../../../src/platforms/web/messages.ts";
 import type { CommandView } from "../../../../src/platforms/web/views.ts";
 import { loadPageModule } from "./page-module.ts";

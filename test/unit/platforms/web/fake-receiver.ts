@@ -1,11 +1,7 @@
-import { ParleyError } from "../../../../src/assistant/errors.ts";
-import type {
-  ConversationSummary,
-  IncomingEvent,
-  Receiver,
-  StoredBlob,
-  StoredMessage,
-} from "../../../../src/assistant/types.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import type { ConversationSummary, StoredBlob, StoredMessage } from "../../../../src/core/storage.ts";
+import type { IncomingEvent } from "../../../../src/core/events.ts";
+import type { Receiver } from "../../../../src/core/platform.ts";
 
 /** A receiver that keeps what it is given and answers from what a test puts in. */
 export interface FakeReceiver extends Receiver {

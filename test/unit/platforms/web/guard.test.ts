@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { isParleyError } from "../../../../src/assistant/errors.ts";
+import { isParleyError } from "../../../../src/core/errors.ts";
 import { checkBind } from "../../../../src/platforms/web/guard.ts";
 import { startPageServer, type PageServer } from "./page-server.ts";
 

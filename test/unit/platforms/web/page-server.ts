@@ -4,8 +4,8 @@ import { createServer, request as sendRequest, type IncomingHttpHeaders } from "
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createCommandSet, defineCommand } from "../../../../src/assistant/commands.ts";
-import type { Log } from "../../../../src/assistant/types.ts";
+import { createCommandSet, defineCommand } from "../../../../src/core/command.ts";
+import type { Log } from "../../../../src/core/telemetry.ts";
 import { createWebPlatform, type WebPlatform } from "../../../../src/platforms/web/platform.ts";
 import { createFakeReceiver, type FakeReceiver } from "./fake-receiver.ts";
 

@@ -1,0 +1,176 @@
+import { toModelImage } from "../../media/image.ts";
+import { sniff, type Sniffed } from "../../media/sniff.ts";
+import { isParleyError } from "../../core/errors.ts";
+import { toNotice } from "../../core/error-messages.ts";
+import type { Attachment } from "../../core/events.ts";
+import type { Conversations, MessagePart } from "../../core/storage.ts";
+import type { DownloadOptions } from "../../core/platform.ts";
+import type { TranscriptionAnswer, TranscriptionRequest } from "../../core/gateway.ts";
+
+/** Largest upload that is read, in bytes: what transcription services commonly take. */
+const maxAttachmentBytes = 25_000_000;
+/** Longest text file that is quoted to the model, in characters. */
+const maxQuotedChars = 100_000;
+/** Most attachments of one message that are read, three at a time. */
+const maxAttachments = 10;
+const imageLimits = { maxEdgePx: 2048, maxBytes: 5_000_000 };
+
+export interface AttachmentReader {
+  download(attachment: Attachment, options: DownloadOptions): Promise<Uint8Array>;
+  transcribe(request: Omit<TranscriptionRequest, "model">, signal: AbortSignal): Promise<TranscriptionAnswer>;
+  readonly conversations: Pick<Conversations, "putBlob">;
+  readonly conversationId: string;
+  /** Called with a few words before something slow. */
+  status(text: string): void;
+}
+
+/** What became of a message's files. */
+export interface ReadAttachments {
+  readonly parts: readonly MessagePart[];
+  readonly notices: readonly string[];
+  /** Usage-bearing answers of the transcriptions made. */
+  readonly transcriptions: readonly TranscriptionAnswer[];
+}
+
+/**
+ * Reads a message's files: images become parts scaled to what models take, voice becomes words, text is quoted,
+ * anything else is an `unread` part whose reason is shown. The order stays.
+ * @throws ParleyError only of the store and of the gateway (a voice note is never silently left out)
+ */
+export async function readAttachments(
+  attachments: readonly Attachment[],
+  reader: AttachmentReader,
+  signal: AbortSignal,
+): Promise<ReadAttachments> {
+  const results: ReadAttachments[] = [];
+  const queue = attachments.slice(0, maxAttachments).entries();
+  const worker = async (): Promise<void> => {
+    for (const [index, attachment] of queue) results[index] = await readOne(attachment, reader, signal);
+  };
+  await Promise.all([worker(), worker(), worker()]);
+  const tooMany = attachments.slice(maxAttachments).map(({ name }): MessagePart => ({
+    kind: "unread",
+    name,
+    reason: `only ${maxAttachments} files are read at once`,
+  }));
+  return {
+    parts: [...results.flatMap((result) => result.parts), ...tooMany],
+    notices: results.flatMap((result) => result.notices),
+    transcriptions: results.flatMap((result) => result.transcriptions),
+  };
+}
+
+async function readOne(
+  attachment: Attachment,
+  reader: AttachmentReader,
+  signal: AbortSignal,
+): Promise<ReadAttachments> {
+  if (attachment.linkUrl !== undefined) {
+    return { parts: [{ kind: "image-link", url: attachment.linkUrl }], notices: [], transcriptions: [] };
+  }
+  const { name } = attachment;
+  try {
+    const bytes = await reader.download(attachment, { maxBytes: maxAttachmentBytes, signal });
+    const sniffed = sniff(bytes);
+    switch (sniffed.kind) {
+      case "image":
+        return await readImage(name, bytes, reader);
+      case "audio":
+        return await readVoice(attachment, bytes, sniffed, reader, signal);
+      case "text":
+        return readText(name, bytes);
+      case "empty":
+        return unread(name, "the file is empty");
+      case "other":
+        return unread(
+          name,
+          `${sniffed.mediaType} is not something Parley reads; send pictures, audio or text`,
+        );
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    if (isParleyError(error) && error.code.startsWith("attachment-")) return unread(name, toReason(error));
+    if (isParleyError(error, "platform-forbidden")) return unread(name, toReason(error));
+    if (isParleyError(error, "gateway-unsupported"))
+      return unread(name, "no model of the gateway can transcribe");
+    throw error;
+  }
+}
+
+function toReason(error: unknown): string {
+  return toNotice(error).replace(/\.$/, "");
+}
+
+function unread(name: string, reason: string): ReadAttachments {
+  return { parts: [{ kind: "unread", name, reason }], notices: [], transcriptions: [] };
+}
+
+async function readImage(
+  name: string,
+  bytes: Uint8Array,
+  reader: AttachmentReader,
+): Promise<ReadAttachments> {
+  const image = await toModelImage(bytes, imageLimits);
+  const blob = await reader.conversations.putBlob(reader.conversationId, image.bytes, image.mediaType);
+  return {
+    parts: [{ kind: "image", blob, name }],
+    notices: image.notice === undefined ? [] : [`${name}: ${image.notice}.`],
+    transcriptions: [],
+  };
+}
+
+async function readVoice(
+  attachment: Attachment,
+  bytes: Uint8Array,
+  sniffed: Extract<Sniffed, { extension: string }>,
+  reader: AttachmentReader,
+  signal: AbortSignal,
+): Promise<ReadAttachments> {
+  const { name } = attachment;
+  const blob = await reader.conversations.putBlob(reader.conversationId, bytes, sniffed.mediaType);
+  reader.status(`Listening to ${name}`);
+  const answer = await reader.transcribe(
+    {
+      bytes,
+      fileName: withExtension(name, sniffed.extension),
+      mediaType: sniffed.mediaType,
+      ...(attachment.durationMs === undefined ? {} : { durationMs: attachment.durationMs }),
+    },
+    signal,
+  );
+  return {
+    parts: [{ kind: "voice", blob, name, text: answer.text }],
+    notices: answer.notices,
+    transcriptions: [answer],
+  };
+}
+
+/** Services choose their decoder by the name's ending, so it must be the sniffed container's. */
+function withExtension(name: string, extension: string): string {
+  const stem = name.replace(/\.[^.]*$/, "").replace(/[^\w.-]+/g, "_") || "audio";
+  return `${stem.slice(0, 60)}.${extension}`;
+}
+
+function readText(name: string, bytes: Uint8Array): ReadAttachments {
+  const encoding =
+    bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : bytes[0] === 0xfe ? "utf-16be" : "utf-8";
+  const whole = new TextDecoder(encoding).decode(bytes);
+  const isCut = whole.length > maxQuotedChars;
+  const text = isCut ? whole.slice(0, maxQuotedChars) : whole;
+  return {
+    parts: [{ kind: "file", name, text }],
+    notices: isCut ? [`Only the first ${maxQuotedChars} characters of ${name} were read.`] : [],
+    transcriptions: [],
+  };
+}
+
+/** Of a message's files those that may be voice, going by what is claimed; all of them where nothing is claimed. */
+export function attachmentsToHear(attachments: readonly Attachment[]): readonly Attachment[] {
+  const claimed = attachments.filter(
+    ({ mediaType, name, durationMs }) =>
+      durationMs !== undefined ||
+      /^(audio|video)\//.test(mediaType ?? "") ||
+      /\.(ogg|oga|opus|m4a|mp4|mp3|wav|webm|flac|aac|amr)$/i.test(name),
+  );
+  return claimed.length > 0 ? claimed : attachments;
+}

@@ -1,0 +1,173 @@
+import { contextCutNotice, imagesLeftOutNotice } from "../../core/error-messages.ts";
+import { estimateTokens, tokensPerImage } from "./stored-messages.ts";
+import type { ChatMessage, ContentPart } from "../../core/gateway.ts";
+import type { MessagePart, StoredBlob, StoredMessage } from "../../core/storage.ts";
+
+/** Most pictures sent with one request, newest first: more are refused by common services. */
+export const maxImages = 8;
+/** Assumed where a gateway does not say how much its model reads, in tokens. */
+const defaultContextLength = 32_000;
+
+export interface ContextOptions {
+  /** Oldest first; the last one is the message to answer. */
+  readonly history: readonly StoredMessage[];
+  /** Whether the conversation has messages older than `history`. */
+  readonly hasOlder: boolean;
+  readonly systemPrompt: string;
+  /** Tokens the messages may take, the answer's own not counted. */
+  readonly budgetTokens: number;
+  /** `false`: pictures are left out and this is said. */
+  readonly seesImages: boolean | undefined;
+  getBlob(hash: string): Promise<StoredBlob | undefined>;
+}
+
+export interface BuiltContext {
+  readonly messages: readonly ChatMessage[];
+  readonly notices: readonly string[];
+  /** What the messages were estimated at, to learn the model's factor from its own count. */
+  readonly estimatedTokens: number;
+}
+
+/**
+ * Builds the prompt: system text, then as many of the newest messages as fit; the last one always. What is left
+ * out is said in `notices`. When several people take part each user message begins with its author's name.
+ */
+export async function buildContext(options: ContextOptions): Promise<BuiltContext> {
+  const usable = options.history.filter(
+    (message) => message.inContext !== false && message.outcome !== "failed" && message.parts.length > 0,
+  );
+  let estimatedTokens = estimateTokens(options.systemPrompt);
+  let first = usable.length;
+  while (first > 0) {
+    const tokens = usable[first - 1]?.estimatedTokens ?? 0;
+    if (first < usable.length && estimatedTokens + tokens > options.budgetTokens) break;
+    estimatedTokens += tokens;
+    first--;
+  }
+  // A conversation that starts with an answer to something unseen confuses models, and some services refuse it.
+  while (first < usable.length - 1 && usable[first]?.role === "assistant") first++;
+  const chosen = usable.slice(first);
+  const notices: string[] = [];
+  const cut = first;
+  if (cut > 0 || options.hasOlder) {
+    notices.push(contextCutNotice(chosen.length, options.hasOlder ? "more" : cut));
+  }
+  const images = await loadImages(chosen, options, notices);
+  const isShared = new Set(usable.flatMap((message) => message.author?.id ?? [])).size > 1;
+  const messages = toChatMessages(chosen, images, isShared);
+  return {
+    messages:
+      options.systemPrompt === ""
+        ? messages
+        : [{ role: "system", content: options.systemPrompt }, ...messages],
+    notices,
+    estimatedTokens,
+  };
+}
+
+/** Data URIs or addresses of the newest pictures, by their part. */
+async function loadImages(
+  messages: readonly StoredMessage[],
+  options: ContextOptions,
+  notices: string[],
+): Promise<ReadonlyMap<MessagePart, string>> {
+  const all = messages
+    .flatMap((message) => message.parts)
+    .filter((part) => part.kind === "image" || part.kind === "image-link");
+  const urls = new Map<MessagePart, string>();
+  if (all.length === 0) return urls;
+  if (options.seesImages === false) {
+    notices.push(imagesLeftOutNotice(all.length, "this model reads only text"));
+    return urls;
+  }
+  const newest = all.slice(-maxImages);
+  if (newest.length < all.length) {
+    notices.push(imagesLeftOutNotice(all.length - newest.length, `only the newest ${maxImages} are`));
+  }
+  let missing = 0;
+  for (const part of newest) {
+    if (part.kind === "image-link") {
+      urls.set(part, part.url);
+      continue;
+    }
+    const blob = await options.getBlob(part.blob.hash);
+    if (blob === undefined) missing++;
+    else urls.set(part, `data:${blob.mediaType};base64,${Buffer.from(blob.bytes).toString("base64")}`);
+  }
+  if (missing > 0) notices.push(imagesLeftOutNotice(missing, "it is no longer kept"));
+  return urls;
+}
+
+function toChatMessages(
+  messages: readonly StoredMessage[],
+  images: ReadonlyMap<MessagePart, string>,
+  isShared: boolean,
+): ChatMessage[] {
+  const result: ChatMessage[] = [];
+  // Services refuse pictures in assistant messages, so what the model drew travels with the next user message.
+  let drawn: ContentPart[] = [];
+  for (const message of messages) {
+    const name = isShared && message.role === "user" ? message.author?.name : undefined;
+    const text = toText(message, name);
+    const pictures = message.parts.flatMap((part): ContentPart[] => {
+      const url = images.get(part);
+      return url === undefined ? [] : [{ kind: "image", url }];
+    });
+    if (message.role === "assistant") {
+      drawn = [...drawn, ...pictures];
+      result.push({ role: "assistant", content: text });
+      continue;
+    }
+    const parts = [...drawn, ...pictures];
+    drawn = [];
+    result.push({ role: "user", content: parts.length === 0 ? text : [{ kind: "text", text }, ...parts] });
+  }
+  return result;
+}
+
+function toText(message: StoredMessage, name: string | undefined): string {
+  const pieces = message.parts.map((part) => toPiece(part, message.role));
+  const text = pieces.filter((piece) => piece !== "").join("\n\n");
+  return name === undefined ? text : `${name}: ${text}`;
+}
+
+function toPiece(part: MessagePart, role: StoredMessage["role"]): string {
+  switch (part.kind) {
+    case "text":
+      return part.text;
+    case "voice":
+      return `[voice note ${part.name}, transcribed] ${part.text}`;
+    case "file":
+      return `[file ${part.name}]\n${part.text}\n[end of ${part.name}]`;
+    case "image":
+      return role === "assistant" ? `[picture: ${part.altText ?? part.name}]` : `[picture ${part.name}]`;
+    case "image-link":
+      return "[picture at an address]";
+    case "unread":
+      return `[file ${part.name}, not read: ${part.reason}]`;
+  }
+}
+
+/** The tokens left for messages once the answer has its room; never less than 1,000. */
+export function budgetFor(contextLength: number | undefined, maxTokens: number, factor: number): number {
+  const room = (contextLength ?? defaultContextLength) * 0.9 - maxTokens;
+  return Math.max(1000, Math.floor(room / factor));
+}
+
+/** How many real tokens one estimated token stands for, learned per model from the gateway's own counts. */
+export function createTokenFactors(): {
+  of(model: string): number;
+  learn(model: string, estimated: number, counted: number | undefined): void;
+} {
+  const factors = new Map<string, number>();
+  return {
+    of: (model) => factors.get(model) ?? 1,
+    learn(model, estimated, counted) {
+      // A handful of tokens says nothing, and pictures are counted very differently.
+      if (counted === undefined || estimated < 200 || counted < 50 || estimated % tokensPerImage === 0)
+        return;
+      const seen = Math.min(4, Math.max(0.25, counted / estimated));
+      factors.set(model, (factors.get(model) ?? seen) * 0.7 + seen * 0.3);
+    },
+  };
+}

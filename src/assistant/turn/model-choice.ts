@@ -1,0 +1,105 @@
+import { ParleyError } from "../../core/errors.ts";
+import { nearestName } from "../../support/nearest-name.ts";
+import type { Gateway, Model, ModelCapabilities } from "../../core/gateway.ts";
+
+export type Operation = "chat" | "image" | "image-edit" | "transcription";
+
+/** The models an admin set; where one is missing the first of the gateway's list that can do it is taken. */
+export interface ModelSettings {
+  readonly chat: string | undefined;
+  readonly image: string | undefined;
+  readonly transcription: string | undefined;
+}
+
+export interface ModelChoice {
+  /**
+   * The model for an operation: the one asked for, else the one set, else the first listed that can do it.
+   * @throws ParleyError `gateway-unknown-model` (with a suggestion), `gateway-unsupported` when none can do it
+   */
+  choose(operation: Operation, asked: string | undefined, signal: AbortSignal): Promise<string>;
+  /** What is known of a model; `undefined` when it is not listed. */
+  find(id: string): Model | undefined;
+}
+
+const capabilityOf: Record<Operation, keyof ModelCapabilities> = {
+  chat: "chats",
+  image: "generatesImages",
+  "image-edit": "drawsInChat",
+  transcription: "transcribes",
+};
+
+const problemOf: Record<Operation, string> = {
+  chat: "No model of the gateway can chat",
+  image: "No model of the gateway can draw",
+  "image-edit": "No model of the gateway can change pictures",
+  transcription: "No model of the gateway can transcribe",
+};
+
+/** @see {@link ModelChoice} */
+export function createModelChoice(gateway: Gateway, settings: ModelSettings): ModelChoice {
+  const find = (id: string): Model | undefined => gateway.knownModels().find((model) => model.id === id);
+
+  async function choose(
+    operation: Operation,
+    asked: string | undefined,
+    signal: AbortSignal,
+  ): Promise<string> {
+    if (asked !== undefined) {
+      checkListed(asked, await gateway.listModels(signal));
+      return asked;
+    }
+    const set = settings[operation === "image-edit" ? "image" : operation];
+    const capability = capabilityOf[operation];
+    if (set !== undefined && (operation !== "image-edit" || find(set)?.capabilities[capability] !== false))
+      return set;
+    const models = await gateway.listModels(signal);
+    const able =
+      models.find((model) => model.capabilities[capability] === true) ?? fallback(operation, models);
+    if (able === undefined) {
+      throw new ParleyError("gateway-unsupported", `no listed model for ${operation}`, {
+        detail: { problem: problemOf[operation] },
+      });
+    }
+    return able.id;
+  }
+
+  return { choose, find };
+}
+
+/**
+ * A list without any metadata still serves chat: the first model that is not known to be something else. A model
+ * listed with words and pictures as output is an image-capable one, which image generation takes as well.
+ */
+function fallback(operation: Operation, models: readonly Model[]): Model | undefined {
+  if (operation === "image") {
+    return models.find(
+      ({ capabilities }) => capabilities.drawsInChat === true && capabilities.generatesImages !== false,
+    );
+  }
+  if (operation !== "chat") return undefined;
+  return models.find(
+    ({ capabilities }) => capabilities.chats === undefined && capabilities.transcribes !== true,
+  );
+}
+
+function checkListed(id: string, models: readonly Model[]): void {
+  if (models.length === 0 || models.some((model) => model.id === id)) return;
+  const suggestion = nearestName(
+    id,
+    models.map((model) => model.id),
+  );
+  throw new ParleyError("gateway-unknown-model", "the asked model is not in the gateway's list", {
+    detail: { model: id.slice(0, 100), ...(suggestion === undefined ? {} : { suggestion }) },
+  });
+}
+
+/** Ids for an autocomplete: those that start with the query, then those that contain it; at most 25. */
+export function suggestModels(models: readonly Model[], query: string): string[] {
+  const wanted = query.trim().toLowerCase();
+  const ids = models.map((model) => model.id);
+  const starting = ids.filter((id) => id.toLowerCase().startsWith(wanted));
+  const containing = ids.filter(
+    (id) => !id.toLowerCase().startsWith(wanted) && id.toLowerCase().includes(wanted),
+  );
+  return [...starting, ...containing].slice(0, 25);
+}

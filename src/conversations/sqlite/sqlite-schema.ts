@@ -1,0 +1,68 @@
+import type { DatabaseSync } from "node:sqlite";
+import { ParleyError } from "../../core/errors.ts";
+
+/**
+ * One step each from version n to n + 1; the file keeps its version in `user_version`. Never edit a released
+ * step, add one.
+ */
+export const migrations: readonly ((database: DatabaseSync) => void)[] = [
+  (database) => {
+    database.exec(`
+      CREATE TABLE entries (
+        namespace TEXT NOT NULL,
+        key TEXT NOT NULL,
+        value TEXT NOT NULL,
+        expires INTEGER,
+        PRIMARY KEY (namespace, key)
+      ) STRICT;
+      CREATE INDEX entries_by_expiry ON entries (expires) WHERE expires IS NOT NULL;
+      CREATE TABLE rankings (
+        ranking TEXT NOT NULL,
+        member TEXT NOT NULL,
+        score INTEGER NOT NULL,
+        PRIMARY KEY (ranking, member)
+      ) STRICT, WITHOUT ROWID;
+      CREATE INDEX rankings_by_score ON rankings (ranking, score);
+    `);
+  },
+];
+
+/**
+ * Brings an open file to the newest version, all steps or none.
+ * @throws ParleyError `store-newer` when a later Parley wrote it; `store-corrupt` when its tables are not ours
+ */
+export function migrate(database: DatabaseSync, file: string, steps = migrations): void {
+  database.exec("BEGIN IMMEDIATE");
+  try {
+    const version = userVersion(database);
+    if (version > steps.length) {
+      throw new ParleyError(
+        "store-newer",
+        `the store ${file} was written by a newer Parley (its version is ${version}, this one knows ${steps.length}): update Parley, or restore an older backup`,
+        { detail: { file, version, known: steps.length } },
+      );
+    }
+    if (version === 0 && hasTables(database)) {
+      throw new ParleyError(
+        "store-corrupt",
+        `the file ${file} is an SQLite file of another program: set STORE_URL to a file of its own`,
+        { detail: { file } },
+      );
+    }
+    for (const step of steps.slice(version)) step(database);
+    // Written even when nothing changed: a file that cannot be written is found out now, not at the first message.
+    database.exec(`PRAGMA user_version = ${steps.length}`);
+    database.exec("COMMIT");
+  } catch (error) {
+    if (database.isTransaction) database.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+function userVersion(database: DatabaseSync): number {
+  return Number(database.prepare("PRAGMA user_version").get()?.["user_version"] ?? 0);
+}
+
+function hasTables(database: DatabaseSync): boolean {
+  return database.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() !== undefined;
+}

@@ -1,0 +1,122 @@
+/** The port of the model gateway. */
+
+/** A piece of a message to a model. An image's `url` is an https address or a `data:<type>;base64,` URI. */
+export type ContentPart =
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "image"; readonly url: string };
+
+export interface ChatMessage {
+  readonly role: "system" | "user" | "assistant";
+  readonly content: string | readonly ContentPart[];
+}
+
+export interface ChatRequest {
+  readonly model: string;
+  readonly messages: readonly ChatMessage[];
+  /** Longest answer, in tokens. Default 1024. */
+  readonly maxTokens?: number;
+  /** 0 to 2. Default 1. */
+  readonly temperature?: number;
+  /** Default true. */
+  readonly stream?: boolean;
+}
+
+/** Tokens and money of one call. `isEstimated`: the gateway did not say, so it was computed here. */
+export interface Usage {
+  readonly promptTokens?: number;
+  readonly completionTokens?: number;
+  readonly audioSeconds?: number;
+  readonly images?: number;
+  readonly costUsd?: number;
+  readonly isEstimated: boolean;
+}
+
+export interface GeneratedImage {
+  readonly bytes: Uint8Array;
+  /** Sniffed from the bytes. */
+  readonly mediaType: string;
+  /** What the model says it drew, where it says so. */
+  readonly revisedPrompt?: string;
+}
+
+/** Why an answer ended: said all, ran into `maxTokens`, or was withheld by the provider. */
+export type FinishReason = "stop" | "length" | "filtered" | "other";
+
+/** What an answer is made of, as it arrives. `finish` is always the last; an answer without it throws. */
+export type ChatEvent =
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "reasoning"; readonly text: string }
+  | { readonly kind: "image"; readonly image: GeneratedImage }
+  | { readonly kind: "notice"; readonly text: string }
+  | { readonly kind: "finish"; readonly reason: FinishReason; readonly model: string; readonly usage: Usage };
+
+export interface ImageRequest {
+  readonly model: string;
+  readonly prompt: string;
+  /** Number of images. */
+  readonly count?: number;
+  /** `<width>x<height>` in pixels. */
+  readonly size?: string;
+}
+
+export interface ImageAnswer {
+  readonly images: readonly GeneratedImage[];
+  readonly model: string;
+  readonly usage: Usage;
+  readonly notices: readonly string[];
+}
+
+export interface TranscriptionRequest {
+  readonly model: string;
+  readonly bytes: Uint8Array;
+  /** With the extension that the sniffed container has: services choose their decoder by it. */
+  readonly fileName: string;
+  readonly mediaType: string;
+  /** ISO 639-1 code of the spoken language. */
+  readonly language?: string;
+  /** Names and terms that guide the recognition. */
+  readonly hint?: string;
+  readonly durationMs?: number;
+}
+
+export interface TranscriptionAnswer {
+  readonly text: string;
+  readonly model: string;
+  readonly language?: string;
+  readonly usage: Usage;
+  readonly notices: readonly string[];
+}
+
+/** What a model can do; `undefined` where nobody has said so and no call has shown it. */
+export interface ModelCapabilities {
+  readonly chats?: boolean;
+  readonly seesImages?: boolean;
+  readonly drawsInChat?: boolean;
+  readonly generatesImages?: boolean;
+  readonly transcribes?: boolean;
+}
+
+export interface Model {
+  readonly id: string;
+  readonly ownedBy?: string;
+  readonly createdAt?: number;
+  /** In tokens. */
+  readonly contextLength?: number;
+  readonly capabilities: ModelCapabilities;
+  /** One line for people, where known: "$0.10 in, $0.40 out per million tokens". */
+  readonly price?: string;
+}
+
+/**
+ * The model gateway's four operations. Every failure is a ParleyError with a `gateway-…` code; an abort of
+ * `signal` ends the request at the server at once and throws the signal's reason.
+ */
+export interface Gateway {
+  chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ChatEvent>;
+  generateImages(request: ImageRequest, signal: AbortSignal): Promise<ImageAnswer>;
+  transcribe(request: TranscriptionRequest, signal: AbortSignal): Promise<TranscriptionAnswer>;
+  /** From the cache where it is fresh. */
+  listModels(signal: AbortSignal): Promise<readonly Model[]>;
+  /** The cached list, maybe empty; never waits. */
+  knownModels(): readonly Model[];
+}

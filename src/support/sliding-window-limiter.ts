@@ -1,0 +1,52 @@
+import { sleep as sleepFor } from "./sleep.ts";
+
+/** Waits until one more call is within a limit. */
+export interface SlidingWindowLimiter {
+  /** Resolves when the call may be made; rejects with the reason of `signal` where that aborts first. */
+  take(signal?: AbortSignal): Promise<void>;
+  /** Whether the call may be made now; leaves a part of the limit to {@link take}. */
+  tryTake(): boolean;
+}
+
+export interface SlidingWindowOptions {
+  /** Calls that are let through in any `windowMs`. */
+  readonly max: number;
+  readonly windowMs: number;
+  /** Of `max`, so many are kept for calls that must be made. */
+  readonly reserved: number;
+  readonly now?: () => number;
+  /** Ends early when the signal aborts. */
+  readonly sleep?: (ms: number, signal?: AbortSignal) => Promise<void>;
+}
+
+/**
+ * One limit for everyone who shares it, first come first served among equals. All replies of a workspace edit under
+ * one of these: a 429 would hold up every call of the client, so it is better not to meet it.
+ */
+export function createSlidingWindowLimiter(options: SlidingWindowOptions): SlidingWindowLimiter {
+  const { max, windowMs, reserved, now = Date.now, sleep = sleepFor } = options;
+  const times: number[] = [];
+
+  /** Calls within the window that ends now. */
+  function recent(): number[] {
+    const start = now() - windowMs;
+    while (times.length > 0 && (times[0] ?? 0) <= start) times.shift();
+    return times;
+  }
+
+  return {
+    async take(signal) {
+      signal?.throwIfAborted();
+      while (recent().length >= max) {
+        await sleep((times[times.length - max] ?? now()) + windowMs - now() + 1, signal);
+        signal?.throwIfAborted();
+      }
+      times.push(now());
+    },
+    tryTake() {
+      if (recent().length >= max - reserved) return false;
+      times.push(now());
+      return true;
+    },
+  };
+}

@@ -1,0 +1,125 @@
+import ask from "../../../commands/ask.ts";
+import { createCommandSet } from "../../../src/core/command.ts";
+import { createManifest } from "../../../src/platforms/slack/manifest.ts";
+import { createDiscordSimulator } from "../../simulators/discord/simulator.ts";
+import { createSlackSimulator } from "../../simulators/slack/simulator.ts";
+import { firstEvent } from "../../unit/platforms/web/page-server.ts";
+import type { RunningParley } from "../process/run-parley.ts";
+
+/** One of the bot's messages as a person sees it. */
+export interface SeenAnswer {
+  readonly id: string;
+  readonly text: string;
+  readonly buttons: readonly string[];
+}
+
+/** A place where one person talks with the bot, on a platform that outlives the bot's processes. */
+export interface Place {
+  readonly settings: Readonly<Record<string, string>>;
+  /** Called with each process that is started. */
+  meet(parley: RunningParley): Promise<void>;
+  /** Resolves when it is said, whether or not anybody heard it. */
+  say(text: string): Promise<void>;
+  /** What the bot has said so far. */
+  seen(): Promise<readonly SeenAnswer[]>;
+  /** Lets the platform's own retries come. */
+  passTime(): void;
+  close(): Promise<void>;
+}
+
+/** Direct messages on Discord, or a thread that a mention has opened. */
+export async function createDiscordPlace(kind: "direct" | "thread"): Promise<Place> {
+  const discord = await createDiscordSimulator();
+  const ada = discord.person("Ada");
+  const general = discord.channel("general");
+  const place = () => (kind === "direct" ? discord.directMessages(ada) : general.threads()[0]);
+  return {
+    settings: { DISCORD_TOKEN: discord.token, DISCORD_API_URL: discord.apiUrl },
+    async meet(parley) {
+      await parley.says(/Ready\./);
+    },
+    async say(text) {
+      const channel = place();
+      ada.sends(channel === undefined ? { channel: general, text, mentionBot: true } : { channel, text });
+    },
+    async seen() {
+      const channels = kind === "direct" ? [discord.directMessages(ada)] : [general, ...general.threads()];
+      return channels
+        .flatMap((channel) => channel.fromBot())
+        .map(({ id, text, buttons }) => ({ id, text, buttons: buttons.map(({ label }) => label) }));
+    },
+    passTime() {},
+    close: () => discord.close(),
+  };
+}
+
+/** A thread in direct messages on Slack. */
+export async function createSlackPlace(): Promise<Place> {
+  const slack = await createSlackSimulator({
+    manifest: createManifest(createCommandSet([ask]), { socketMode: true }),
+  });
+  const ana = slack.person("Ana");
+  let root: string | undefined;
+  return {
+    settings: {
+      SLACK_BOT_TOKEN: slack.botToken,
+      SLACK_APP_TOKEN: slack.appToken,
+      SLACK_API_URL: slack.apiUrl,
+    },
+    async meet(parley) {
+      await parley.says(/Ready\./);
+    },
+    async say(text) {
+      const thread = root === undefined ? {} : { thread: root };
+      const ts = ana.sends({ channel: ana.directMessages, text, ...thread });
+      root ??= ts;
+    },
+    async seen() {
+      return slack
+        .directMessages(ana)
+        .saidByBot()
+        .map(({ ts, body, smallPrint, buttons }) => ({
+          id: ts,
+          text: [body, smallPrint].filter((words) => words !== "").join("\n"),
+          buttons: buttons.map(({ label }) => label),
+        }));
+    },
+    // What a dead process did not acknowledge comes again after a minute.
+    passTime: () => slack.clock.advance(61_000),
+    close: () => slack.close(),
+  };
+}
+
+/** A conversation on the page; what is not acknowledged is sent again, as the page does. */
+export function createPagePlace(): Place {
+  const conversation = "crashcrashcrashcrash";
+  let url = "";
+  let said = 0;
+  return {
+    settings: { PAGE: "on" },
+    async meet(parley) {
+      [, url = ""] = await parley.says(/Page +on +(\S+)/);
+      await parley.says(/Ready\.|Health/);
+    },
+    async say(text) {
+      const id = `message${String(++said).padStart(16, "0")}`;
+      await fetch(`${url}/api/conversations/${conversation}/messages`, {
+        method: "POST",
+        headers: { "content-type": "application/json", "x-parley": "1", origin: url },
+        body: JSON.stringify({ id, text }),
+      }).catch((error: unknown) => {
+        // The process died before it could answer.
+        if (!(error instanceof TypeError)) throw error;
+      });
+    },
+    async seen() {
+      const { data } = await firstEvent(new URL(url).host, `/api/conversations/${conversation}/events`);
+      const items = data.items as { id: string; role: string; text: string; retryKey?: string }[];
+      return items
+        .filter(({ role }) => role === "assistant")
+        .map(({ id, text, retryKey }) => ({ id, text, buttons: retryKey === undefined ? [] : ["Retry"] }));
+    },
+    passTime() {},
+    close: () => Promise.resolve(),
+  };
+}

@@ -1,0 +1,310 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createAssistant, type Assistant } from "../../src/assistant/assistant.ts";
+import { createCommandSet } from "../../src/core/command.ts";
+import { ParleyError } from "../../src/core/errors.ts";
+import type { Attachment, CommandCall, IncomingMessage, ReplyAddress } from "../../src/core/events.ts";
+import type { ChatEvent, ChatRequest, Gateway, Model } from "../../src/core/gateway.ts";
+import type { ConfirmButton, Platform, Reply, ReplyFailure, ReplyFile } from "../../src/core/platform.ts";
+import type { Log, Meter } from "../../src/core/telemetry.ts";
+import { openStore, type Store } from "../../src/conversations/open-store.ts";
+import ask from "../../commands/ask.ts";
+import chat from "../../commands/chat.ts";
+import exportCommand from "../../commands/export.ts";
+import forget from "../../commands/forget.ts";
+import imagine from "../../commands/imagine.ts";
+import models from "../../commands/models.ts";
+import reset from "../../commands/reset.ts";
+import transcribe from "../../commands/transcribe.ts";
+
+export const silentLog: Log = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+  child: () => silentLog,
+};
+
+const silentMeter: Meter = { turn: () => undefined, firstText: () => undefined, call: () => undefined };
+
+/** What a person saw of one reply. */
+export interface SeenReply {
+  readonly address: ReplyAddress;
+  shown: number;
+  text: string;
+  readonly statuses: string[];
+  readonly files: ReplyFile[];
+  notices: readonly string[];
+  confirm?: ConfirmButton | undefined;
+  state: "open" | "finished" | "failed" | "abandoned";
+  failure?: ReplyFailure;
+}
+
+/** A platform that only remembers what it was asked to show. */
+export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> = {}) {
+  const replies: SeenReply[] = [];
+  let posted = 0;
+  let showError: unknown;
+  const platform: Platform = {
+    id: "fake",
+    start: () => Promise.resolve(),
+    stop: () => Promise.resolve(),
+    health: () => ({ state: "ready" }),
+    keysShown: ({ message }) => (typeof message === "number" ? [`fake:reply:${message}`] : []),
+    openThread: (address, { title }) =>
+      Promise.resolve({
+        conversationId: `fake:thread:${JSON.stringify(address["at"]).slice(1, -1)}`,
+        address: { at: `thread ${title}` },
+      }),
+    download(attachment: Attachment, { maxBytes }) {
+      const bytes = files[attachment.id];
+      if (bytes === undefined) {
+        return Promise.reject(
+          new ParleyError("attachment-gone", "no such file", { detail: { name: attachment.name } }),
+        );
+      }
+      if (bytes.byteLength > maxBytes) {
+        return Promise.reject(
+          new ParleyError("attachment-too-large", "too large", {
+            detail: { name: attachment.name, maxBytes },
+          }),
+        );
+      }
+      return Promise.resolve(bytes);
+    },
+    openReply(address, hooks): Reply {
+      const posted_ = address["message"];
+      let seen = replies.find((reply) => posted_ !== undefined && reply.address["message"] === posted_);
+      if (seen === undefined) {
+        seen = {
+          address: posted_ === undefined ? { ...address, message: ++posted } : address,
+          shown: 0,
+          text: "",
+          statuses: [],
+          files: [],
+          notices: [],
+          state: "open",
+        };
+        replies.push(seen);
+      }
+      const reply = seen;
+      return {
+        async show() {
+          if (showError !== undefined) throw showError;
+          reply.shown++;
+          await hooks.saveAddress(reply.address);
+        },
+        status: (text) => {
+          reply.statuses.push(text);
+        },
+        write: (text) => {
+          reply.text = text;
+        },
+        attach: (file) => {
+          reply.files.push(file);
+          return Promise.resolve();
+        },
+        finish: (ending) => {
+          reply.notices = ending?.notices ?? [];
+          reply.confirm = ending?.confirm;
+          reply.state = "finished";
+          return Promise.resolve();
+        },
+        fail: (failure) => {
+          reply.failure = failure;
+          reply.notices = failure.notices ?? [];
+          reply.state = "failed";
+          return Promise.resolve();
+        },
+        abandon: () => {
+          reply.state = "abandoned";
+        },
+      };
+    },
+  };
+  return {
+    platform,
+    replies,
+    failToShow: (error: unknown) => {
+      showError = error;
+    },
+  };
+}
+
+type Script = (request: ChatRequest, signal: AbortSignal) => AsyncIterable<ChatEvent>;
+
+/** A gateway whose chat answers a test scripts; without a script it repeats the last message. */
+export function createFakeGateway(options: { readonly models?: readonly Model[] } = {}) {
+  const requests: ChatRequest[] = [];
+  const listed = options.models ?? [
+    {
+      id: "chatty",
+      capabilities: { chats: true, seesImages: true, drawsInChat: true, generatesImages: true },
+    },
+    { id: "listener", capabilities: { transcribes: true } },
+  ];
+  let script: Script = async function* echo(request) {
+    const last = request.messages.at(-1)?.content ?? "";
+    yield { kind: "text", text: "you said: " };
+    yield {
+      kind: "text",
+      text: typeof last === "string" ? last : JSON.stringify(last.map((part) => part.kind)),
+    };
+    yield {
+      kind: "finish",
+      reason: "stop",
+      model: request.model,
+      usage: { promptTokens: 5, isEstimated: false },
+    };
+  };
+  const gateway: Gateway = {
+    async *chat(request, signal) {
+      requests.push(request);
+      yield* script(request, signal);
+    },
+    generateImages: (request) =>
+      Promise.resolve({
+        images: Array.from({ length: request.count ?? 1 }, (_, index) => ({
+          bytes: new Uint8Array([0x89, 0x50, index]),
+          mediaType: "image/png",
+        })),
+        model: request.model,
+        usage: { images: request.count ?? 1, isEstimated: true },
+        notices: [],
+      }),
+    transcribe: (request) =>
+      Promise.resolve({
+        text: `heard ${request.fileName}`,
+        model: request.model,
+        usage: { isEstimated: true },
+        notices: [],
+      }),
+    listModels: () => Promise.resolve(listed),
+    knownModels: () => listed,
+  };
+  return {
+    gateway,
+    requests,
+    answerWith: (next: Script) => {
+      script = next;
+    },
+  };
+}
+
+export interface World {
+  readonly assistant: Assistant;
+  readonly store: Store;
+  readonly gateway: ReturnType<typeof createFakeGateway>;
+  readonly platform: ReturnType<typeof createFakePlatform>;
+  readonly clock: { now: number };
+  /** A second assistant on the same store, as after a restart. */
+  restart(): Assistant;
+  close(): Promise<void>;
+}
+
+export const commandSet = createCommandSet([
+  ask,
+  chat,
+  exportCommand,
+  forget,
+  imagine,
+  models,
+  reset,
+  transcribe,
+]);
+
+/** The real assistant on a real store, between a fake platform and a fake gateway. */
+export async function createWorld(
+  options: {
+    readonly files?: Readonly<Record<string, Uint8Array>>;
+    readonly models?: readonly Model[];
+  } = {},
+): Promise<World> {
+  const folder = await mkdtemp(join(tmpdir(), "parley-assistant-"));
+  const store = await openStore(`sqlite:${join(folder, "parley.db")}`, { log: silentLog });
+  const gateway = createFakeGateway(options.models === undefined ? {} : { models: options.models });
+  const platform = createFakePlatform(options.files);
+  const clock = { now: Date.now() };
+  const create = (): Assistant => {
+    const assistant = createAssistant({
+      gateway: gateway.gateway,
+      conversations: store.conversations,
+      archive: {
+        ...store.forgetting,
+        exportConversation: (id) => store.exportConversation(id),
+      },
+      inbox: store.inbox,
+      queue: store.queue,
+      commands: commandSet,
+      models: { chat: undefined, image: undefined, transcription: undefined },
+      chat: { maxTokens: 1024, temperature: 1, systemPrompt: "Be brief." },
+      log: silentLog,
+      meter: silentMeter,
+      now: () => clock.now,
+    });
+    assistant.addPlatform(platform.platform);
+    return assistant;
+  };
+  return {
+    assistant: create(),
+    store,
+    gateway,
+    platform,
+    clock,
+    restart: create,
+    async close() {
+      await store.queue.idle();
+      await store.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+let count = 0;
+
+export function message(text: string, more: Partial<IncomingMessage> = {}): IncomingMessage {
+  count++;
+  return {
+    kind: "message",
+    key: `fake:${count}`,
+    platform: "fake",
+    conversationId: "fake:c1",
+    author: { id: "fake:ada", name: "Ada" },
+    text,
+    attachments: [],
+    sentAt: 1_700_000_000_000 + count,
+    address: { at: "c1" },
+    ...more,
+  };
+}
+
+export function call(
+  name: string,
+  options: CommandCall["options"],
+  more: Partial<CommandCall> = {},
+): CommandCall {
+  count++;
+  return {
+    kind: "call",
+    key: `fake:call:${count}`,
+    platform: "fake",
+    conversationId: "fake:c1",
+    author: { id: "fake:ada", name: "Ada" },
+    sentAt: 1_700_000_000_000 + count,
+    address: { at: `call ${count}` },
+    name,
+    options,
+    inConversation: false,
+    isPrivate: false,
+    ...more,
+  };
+}
+
+/** A request as lines, for reading. */
+export function said(request: ChatRequest | undefined): string[] {
+  return (request?.messages ?? []).map(
+    ({ role, content }) =>
+      `${role}: ${typeof content === "string" ? content : content.map((part) => (part.kind === "text" ? part.text : `<${part.url.slice(0, 15)}>`)).join(" ")}`,
+  );
+}

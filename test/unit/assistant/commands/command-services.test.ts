@@ -1,0 +1,178 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { fixture } from "../../../fixtures/fixtures.ts";
+import { call, createWorld, message, said, type World } from "../../../support/fakes.ts";
+
+let world: World;
+
+beforeEach(async () => {
+  world = await createWorld({
+    files: { png: await fixture("picture.png"), voice: await fixture("voice.ogg") },
+  });
+});
+
+afterEach(async () => {
+  await world.close();
+});
+
+async function settled(): Promise<void> {
+  await vi.waitFor(() => {
+    expect(world.assistant.pending()).toBe(0);
+  });
+  await world.store.queue.idle();
+}
+
+describe("a command", () => {
+  it("/ask answers alone and begins with the question", async () => {
+    await world.assistant.receive(call("ask", { prompt: "why?" }));
+    await settled();
+    expect(world.platform.replies[0]).toMatchObject({ text: "> why?\n\nyou said: why?", state: "finished" });
+    expect(said(world.gateway.requests[0])).toEqual(["system: Be brief.", "user: why?"]);
+  });
+
+  it("/ask in a conversation is one of its turns", async () => {
+    await world.assistant.receive(message("hello"));
+    await settled();
+    await world.assistant.receive(call("ask", { prompt: "and?" }, { inConversation: true }));
+    await settled();
+    expect(said(world.gateway.requests.at(-1))).toEqual([
+      "system: Be brief.",
+      "user: hello",
+      "assistant: you said: hello",
+      "user: and?",
+    ]);
+  });
+
+  it("/ask private in a conversation stays out of it", async () => {
+    await world.assistant.receive(
+      call("ask", { prompt: "secret?", private: true }, { inConversation: true, isPrivate: true }),
+    );
+    await settled();
+    expect(await world.assistant.history("fake:c1", { maxMessages: 10 })).toEqual([]);
+  });
+
+  it("/imagine shows as many pictures as asked, with alt text", async () => {
+    await world.assistant.receive(call("imagine", { prompt: "a red fox", count: 2, size: "64x64" }));
+    await settled();
+    expect(world.platform.replies[0]?.files.map(({ name, altText }) => [name, altText])).toEqual([
+      ["picture-1.png", "a red fox"],
+      ["picture-2.png", "a red fox"],
+    ]);
+  });
+
+  it("/imagine with a picture changes it through a chat model", async () => {
+    world.gateway.answerWith(async function* edit(request) {
+      yield { kind: "text", text: "greyed" };
+      yield { kind: "image", image: { bytes: await fixture("picture.png"), mediaType: "image/png" } };
+      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    });
+    const image = { id: "png", name: "cat.png", source: null };
+    await world.assistant.receive(call("imagine", { prompt: "make it grey", image }));
+    await settled();
+    expect(world.gateway.requests[0]).toMatchObject({ stream: false });
+    expect(said(world.gateway.requests[0])).toEqual(["user: make it grey <data:image/png;>"]);
+    expect(world.platform.replies[0]?.files).toHaveLength(1);
+  });
+
+  it("/transcribe shows the words", async () => {
+    await world.assistant.receive(call("transcribe", { file: { id: "voice", name: "v.ogg", source: null } }));
+    await settled();
+    expect(world.platform.replies[0]).toMatchObject({ text: "heard v.ogg", state: "finished" });
+  });
+
+  it("/chat opens a thread and begins it", async () => {
+    await world.assistant.receive(call("chat", { message: "let us talk" }, { address: { at: "here" } }));
+    await settled();
+    await settled();
+    expect(await world.assistant.knows("fake:thread:here")).toBe(true);
+    expect(world.platform.replies.map(({ text }) => text)).toContain("you said: let us talk");
+    await world.assistant.receive(message("go on", { conversationId: "fake:thread:here" }));
+    await settled();
+    expect(said(world.gateway.requests.at(-1))).toContain("user: let us talk");
+  });
+
+  it("/reset hides what was said from the model, not from people", async () => {
+    await world.assistant.receive(message("my name is Ada"));
+    await settled();
+    await world.assistant.receive(message("/reset"));
+    await settled();
+    await world.assistant.receive(message("who am I?"));
+    await settled();
+    expect(said(world.gateway.requests.at(-1))).toEqual(["system: Be brief.", "user: who am I?"]);
+    expect(world.platform.replies.at(-1)?.notices).toEqual([]);
+    expect(await world.assistant.history("fake:c1", { maxMessages: 20 })).toHaveLength(6);
+  });
+
+  it("/reset outside a conversation says where it works", async () => {
+    await world.assistant.receive(call("reset", {}));
+    await settled();
+    expect(world.platform.replies[0]?.failure?.text).toContain("inside a thread or direct message");
+  });
+
+  it("/forget asks first, then removes what the caller said and says what that was", async () => {
+    world.gateway.answerWith(async function* nod(request) {
+      yield { kind: "text", text: "noted" };
+      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    });
+    await world.assistant.receive(message("a secret of Ada's"));
+    await settled();
+    await world.assistant.receive(message("and of Bo's", { author: { id: "fake:bo", name: "Bo" } }));
+    await settled();
+    const here = { inConversation: true, isPrivate: true };
+    await world.assistant.receive(call("forget", {}, here));
+    await settled();
+    expect(world.platform.replies.at(-1)?.text).toContain("/forget where:here confirm:yes");
+    expect(await world.assistant.history("fake:c1", { maxMessages: 10 })).toHaveLength(4);
+
+    await world.assistant.receive(call("forget", { confirm: true }, here));
+    await settled();
+    expect(world.platform.replies.at(-1)?.text).toContain("1 message");
+    const left = JSON.stringify(await world.assistant.history("fake:c1", { maxMessages: 10 }));
+    expect(left).not.toContain("secret of Ada");
+    expect(left).toContain("and of Bo");
+  });
+
+  it("/export shows the conversation as files", async () => {
+    await world.assistant.receive(
+      message("look", { attachments: [{ id: "png", name: "cat.png", source: null }] }),
+    );
+    await settled();
+    await world.assistant.receive(call("export", {}, { inConversation: true, isPrivate: true }));
+    await settled();
+    const files = world.platform.replies.at(-1)?.files ?? [];
+    expect(files.map(({ mediaType }) => mediaType)).toEqual([
+      "text/markdown",
+      "application/json",
+      "image/png",
+    ]);
+    expect(Buffer.from(files[0]!.bytes).toString()).toContain("look");
+  });
+
+  it("/models lists and searches", async () => {
+    await world.assistant.receive(call("models", { search: "LIST" }));
+    await settled();
+    expect(world.platform.replies[0]?.text).toBe(
+      "1 of 2 models match:\n- `listener`: transcribes **(usual for transcription)**",
+    );
+  });
+
+  it("that is wrong is kept as it was written, with what was wrong, for people only", async () => {
+    await world.assistant.receive(message("/imagine a fox count:9"));
+    await settled();
+    const [asked, failed] = await world.assistant.history("fake:c1", { maxMessages: 10 });
+    expect(asked).toMatchObject({ parts: [{ text: "/imagine count:9 prompt:a fox" }], inContext: false });
+    expect(failed).toMatchObject({ outcome: "failed" });
+  });
+
+  it.each([
+    ["imagine", { prompt: "x", size: "big" }, "size"],
+    ["imagine", { prompt: "x", count: 9 }, "a whole number from 1 to 4"],
+    ["ask", {}, "prompt"],
+    ["ask", { prompt: "x", model: "chaty" }, "Did you mean chatty?"],
+    ["nonsense", {}, "There is no command /nonsense"],
+  ])("/%s with %o is told what is wrong", async (name, options, words) => {
+    await world.assistant.receive(call(name, options));
+    await settled();
+    expect(world.platform.replies[0]?.state).toBe("failed");
+    expect(world.platform.replies[0]?.failure?.text).toContain(words);
+  });
+});

@@ -1,0 +1,232 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { ChatRequest } from "../../../../src/core/gateway.ts";
+import { fixture } from "../../../fixtures/fixtures.ts";
+import { call, createWorld, message, said, type World } from "../../../support/fakes.ts";
+
+let world: World;
+beforeEach(async () => {
+  world = await createWorld({ files: { png: await fixture("picture.png") } });
+});
+afterEach(async () => {
+  await world.close();
+});
+
+async function settled(): Promise<void> {
+  await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+  await world.store.queue.idle();
+}
+
+async function ask(text: string, more: Parameters<typeof message>[1] = {}) {
+  const event = message(text, more);
+  await world.assistant.receive(event);
+  await settled();
+  return event;
+}
+
+/** The gateway says a word and then nothing until the request is ended; the next requests are answered. */
+function hangOnce(): void {
+  let isFirst = true;
+  world.gateway.answerWith(async function* hang(request: ChatRequest, signal: AbortSignal) {
+    yield { kind: "text", text: isFirst ? "half" : "whole" };
+    if (isFirst) {
+      isFirst = false;
+      await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    }
+    yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+  });
+}
+
+const kept = async () => JSON.stringify(await world.assistant.history("fake:c1", { maxMessages: 50 }));
+
+describe("messages that people removed", () => {
+  it("are not sent to the model any more, and a late delivery is a duplicate", async () => {
+    const first = await ask("the secret is 42");
+    // Its answer stays in the log, but no request begins with an answer to nothing.
+    await ask("and the weather?");
+    await world.assistant.removed("fake:c1", [first.key]);
+    await ask("what now?");
+    expect(said(world.gateway.requests.at(-1))).toEqual([
+      "system: Be brief.",
+      "user: and the weather?",
+      "assistant: you said: and the weather?",
+      "user: what now?",
+    ]);
+    expect(await world.assistant.receive(first)).toBe("duplicate");
+    await settled();
+    expect(world.platform.replies).toHaveLength(3);
+    expect(await world.assistant.retry(first.key)).toBe("gone");
+  });
+
+  it("take their pictures along, unless another message shows the same", async () => {
+    const picture = { attachments: [{ id: "png", name: "a.png", source: null }] };
+    const first = await ask("one", picture);
+    const second = await ask("two", picture);
+    const [stored] = await world.assistant.history("fake:c1", { maxMessages: 9 });
+    const hash = stored?.parts.flatMap((part) => (part.kind === "image" ? [part.blob.hash] : []))[0] ?? "";
+    await world.assistant.removed("fake:c1", [first.key]);
+    expect(await world.assistant.readBlob("fake:c1", hash)).toBeDefined();
+    await world.assistant.removed("fake:c1", [second.key]);
+    expect(await world.assistant.readBlob("fake:c1", hash)).toBeUndefined();
+  });
+
+  it("are not answered where they still wait, and the others are", async () => {
+    hangOnce();
+    await world.assistant.receive(message("running"));
+    await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
+    const [gone, stays] = [message("never mind"), message("but this")];
+    await world.assistant.receive(gone);
+    await world.assistant.receive(stays);
+    await world.assistant.removed("fake:c1", [gone.key]);
+    world.assistant.cancel("fake:c1");
+    await settled();
+    expect(world.platform.replies).toHaveLength(2);
+    expect(said(world.gateway.requests.at(-1)).join()).not.toContain("never mind");
+    expect(await kept()).not.toContain("never mind");
+    expect(said(world.gateway.requests.at(-1)).at(-1)).toBe("user: but this");
+  });
+
+  it("are not answered where an earlier process accepted them", async () => {
+    const event = message("before the crash", { conversationId: "fake:new" });
+    await world.store.inbox.accept(event);
+    const restarted = world.restart();
+    await restarted.removed("fake:new", [event.key]);
+    expect(await restarted.recover("fake")).toBe(0);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
+  it("stop their running answer, which says so", async () => {
+    hangOnce();
+    const event = message("hold on");
+    await world.assistant.receive(event);
+    await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
+    await world.assistant.removed("fake:c1", [event.key]);
+    await settled();
+    expect(world.platform.replies).toMatchObject([
+      { text: "half", state: "finished", notices: ["Stopped: the message was removed."] },
+    ]);
+    expect(await kept()).not.toContain("hold on");
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
+  it("do not take the other messages of a burst along: those are answered anew", async () => {
+    hangOnce();
+    await world.assistant.receive(message("first"));
+    await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
+    const [one, two] = [message("burst one"), message("burst two")];
+    await world.assistant.receive(one);
+    await world.assistant.receive(two);
+    hangOnce();
+    world.assistant.cancel("fake:c1");
+    await vi.waitFor(() => expect(world.platform.replies[1]?.text).toBe("half"));
+    await world.assistant.removed("fake:c1", [two.key]);
+    await settled();
+    expect(world.platform.replies.at(-1)).toMatchObject({ text: "whole", state: "finished" });
+    expect(said(world.gateway.requests.at(-1)).at(-1)).toBe("user: burst one");
+    const answers = await world.assistant.history("fake:c1", { maxMessages: 50 });
+    expect(answers.at(-1)).toMatchObject({ parts: [{ kind: "text", text: "whole" }], outcome: "complete" });
+    expect(await kept()).not.toContain("burst two");
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
+  it("may be the bot's own answer", async () => {
+    await ask("hello");
+    const shown = world.platform.replies[0]?.address["message"];
+    await world.assistant.removed("fake:c1", [`fake:reply:${JSON.stringify(shown)}`]);
+    expect(await kept()).not.toContain("you said");
+    expect(await kept()).toContain("hello");
+  });
+
+  it("leave a reset where it was", async () => {
+    const old = await ask("before the reset");
+    await ask("last before the reset");
+    const last = world.platform.replies[1]?.address["message"];
+    await world.assistant.receive(call("reset", {}, { inConversation: true }));
+    await settled();
+    await world.assistant.removed("fake:c1", [`fake:reply:${JSON.stringify(last)}`]);
+    await ask("anew");
+    expect(said(world.gateway.requests.at(-1))).toEqual(["system: Be brief.", "user: anew"]);
+    expect(await kept()).toContain(old.text);
+  });
+
+  it("of nobody's conversation change nothing", async () => {
+    await world.assistant.removed("fake:unknown", ["fake:nothing"]);
+    expect(await world.assistant.knows("fake:unknown")).toBe(false);
+    expect(await world.assistant.receive(message("hi", { key: "fake:nothing" }))).toBe("accepted");
+    await settled();
+  });
+});
+
+describe("a conversation that is gone", () => {
+  it("goes as a whole, with what runs and waits in it", async () => {
+    await ask("old");
+    await ask("elsewhere", { conversationId: "fake:c2" });
+    hangOnce();
+    await world.assistant.receive(message("running"));
+    await vi.waitFor(() => expect(world.platform.replies[2]?.text).toBe("half"));
+    await world.assistant.receive(message("waiting"));
+    await world.assistant.conversationRemoved("fake:c1");
+    await settled();
+    expect(await world.assistant.knows("fake:c1")).toBe(false);
+    expect(await world.assistant.knows("fake:c2")).toBe(true);
+    expect(world.platform.replies).toHaveLength(3);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
+  it("goes with the larger place that it lies in", async () => {
+    const within = ["fake:server:1", "fake:channel:1"];
+    await ask("here", { within });
+    await ask("there", { conversationId: "fake:c2", within: ["fake:server:1", "fake:channel:2"] });
+    await world.assistant.placeRemoved("fake:channel:1");
+    expect(await world.assistant.knows("fake:c1")).toBe(false);
+    expect(await world.assistant.knows("fake:c2")).toBe(true);
+    await world.assistant.placeRemoved("fake:server:1");
+    expect(await world.assistant.knows("fake:c2")).toBe(false);
+  });
+});
+
+describe("a command that asks first", () => {
+  const here = { inConversation: true };
+
+  it("does nothing until the one who asked has confirmed it, and then says what it did in the same reply", async () => {
+    await ask("a secret", { attachments: [{ id: "png", name: "a.png", source: null }] });
+    const event = call("forget", {}, here);
+    await world.assistant.receive(event);
+    await settled();
+    const reply = world.platform.replies.at(-1);
+    expect(reply?.text).toContain("2 messages and 1 file (1 whole conversation) in this conversation");
+    expect(reply?.confirm).toEqual({ label: "Remove 2 messages", key: event.key });
+
+    expect(await world.assistant.confirm(event.key, "fake:bo")).toBe("refused");
+    await settled();
+    expect(await kept()).toContain("a secret");
+
+    expect(await world.assistant.confirm(event.key, "fake:ada")).toBe("accepted");
+    await settled();
+    expect(world.platform.replies).toHaveLength(2);
+    expect(reply?.text).toContain("Removed in this conversation: 2 messages and 1 file");
+    expect(reply?.confirm).toBeUndefined();
+    expect(await kept()).toBe("[]");
+  });
+
+  it("asks again after a crash between the press and the removal", async () => {
+    await ask("a secret");
+    const event = call("forget", {}, here);
+    await world.assistant.receive(event);
+    await settled();
+    await world.store.inbox.reopen(event.key);
+    const restarted = world.restart();
+    expect(await restarted.recover("fake")).toBe(1);
+    await vi.waitFor(() => expect(restarted.pending()).toBe(0));
+    await world.store.queue.idle();
+    expect(world.platform.replies.at(-1)?.confirm?.key).toBe(event.key);
+    expect(await kept()).toContain("a secret");
+  });
+
+  it("cannot be confirmed where nothing asked", async () => {
+    const event = await ask("a message, no command");
+    expect(await world.assistant.confirm(event.key, "fake:ada")).toBe("gone");
+    expect(await world.assistant.confirm("fake:never", "fake:ada")).toBe("gone");
+    await settled();
+    expect(world.gateway.requests).toHaveLength(1);
+  });
+});

@@ -1,0 +1,134 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import { messageIds, withoutRetriedAttempts } from "../../../../src/assistant/turn/stored-messages.ts";
+import type { StoredMessage } from "../../../../src/core/storage.ts";
+import { createWorld, message, type World } from "../../../support/fakes.ts";
+
+let world: World;
+beforeEach(async () => {
+  world = await createWorld();
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await world.close();
+});
+
+const answer = (key: string, attempt: number, text: string): StoredMessage => ({
+  id: messageIds.assistant(key, attempt),
+  role: "assistant",
+  parts: [{ kind: "text", text }],
+  createdAt: 1,
+  estimatedTokens: 1,
+  outcome: "complete",
+});
+
+describe("a turn that several processes may run", () => {
+  it("is not run by one that waited for the conversation while another has answered it", async () => {
+    const event = message("hello");
+    const realRun = world.store.queue.run.bind(world.store.queue);
+    vi.spyOn(world.store.queue, "run").mockImplementationOnce(async (id, work) => {
+      await world.store.inbox.close([event.key]);
+      return await realRun(id, work);
+    });
+    await world.assistant.receive(event);
+    await world.store.queue.idle();
+    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    expect(world.gateway.requests).toEqual([]);
+    expect(world.platform.replies).toEqual([]);
+  });
+
+  it("is left alone by the recovery while another process is at its conversation, and does not pile up", async () => {
+    await world.store.inbox.accept(message("held elsewhere"));
+    const taken = vi.spyOn(world.store.queue, "runUnlessTaken").mockResolvedValue(false);
+    for (let round = 0; round < 3; round++) {
+      expect(await world.assistant.recover("fake")).toBe(1);
+      await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    }
+    expect(world.platform.replies).toEqual([]);
+    taken.mockRestore();
+    await world.assistant.recover("fake");
+    await world.store.queue.idle();
+    expect(world.platform.replies).toMatchObject([{ state: "finished" }]);
+  });
+
+  it("shows the answer that is kept however many processes died while showing it", async () => {
+    const event = message("asked");
+    await world.store.inbox.accept(event);
+    await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 3 });
+    await world.store.conversations.append("fake:c1", answer(event.key, 1, "the first and only answer"));
+    await world.assistant.recover("fake");
+    await world.store.queue.idle();
+    expect(world.gateway.requests).toEqual([]);
+    expect(world.platform.replies).toMatchObject([{ text: "the first and only answer", state: "finished" }]);
+  });
+
+  it("is neither kept nor ended by a process that lost the conversation while it had the whole answer", async () => {
+    const lost = new AbortController();
+    const realRun = world.store.queue.run.bind(world.store.queue);
+    vi.spyOn(world.store.queue, "run").mockImplementationOnce((id, work) =>
+      realRun(id, () => work(lost.signal)),
+    );
+    world.gateway.answerWith(async function* answers(request) {
+      yield { kind: "text", text: "whole" };
+      lost.abort(new ParleyError("store-unavailable", "lease lost"));
+      await Promise.resolve();
+      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    });
+    await world.assistant.receive(message("talk"));
+    await world.store.queue.idle();
+    expect(world.platform.replies[0]?.state).toBe("abandoned");
+    expect(await world.store.inbox.listOpen()).toHaveLength(1);
+    const kept = await world.store.conversations.recent("fake:c1", { maxMessages: 10 });
+    expect(kept.map(({ role }) => role)).toEqual(["user"]);
+  });
+
+  it("is taken up once where two processes had each begun to answer the same two messages together", async () => {
+    const [one, two] = [message("one"), message("two")];
+    for (const event of [one, two]) await world.store.inbox.accept(event);
+    const address = { at: "c1", message: 7 };
+    await world.store.inbox.saveTurn({ keys: [one.key, two.key], address, attempts: 1 });
+    await world.store.inbox.saveTurn({
+      keys: [two.key, one.key],
+      address: { at: "c1", message: 8 },
+      attempts: 1,
+    });
+    expect(await world.assistant.recover("fake")).toBe(1);
+    await world.store.queue.idle();
+    expect(world.platform.replies).toMatchObject([{ address, state: "finished" }]);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
+  it("shows the last attempt, also where an earlier one was kept after it", () => {
+    const messages = [answer("k", 2, "second"), answer("k", 1, "first, late")];
+    expect(withoutRetriedAttempts(messages)).toEqual([messages[0]]);
+  });
+});
+
+describe("a turn that met a missing store", () => {
+  it("is told of, stays open though the store is back, and is answered in the same reply", async () => {
+    vi.spyOn(world.store.conversations, "append").mockRejectedValueOnce(
+      new ParleyError("store-unavailable", "away for a moment"),
+    );
+    await world.assistant.receive(message("hello"));
+    await world.store.queue.idle();
+    expect(world.platform.replies[0]?.failure?.text).toContain("cannot reach its store");
+    expect(await world.store.inbox.listOpen()).toHaveLength(1);
+    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    await world.assistant.recover("fake");
+    await world.store.queue.idle();
+    expect(world.platform.replies).toMatchObject([{ text: "you said: hello", state: "finished" }]);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+});
+
+describe("stopping", () => {
+  it("does not wait for turns that wait for another process's conversation", async () => {
+    await world.assistant.receive(message("one"));
+    const second = message("two");
+    expect(await world.assistant.stop({ deadlineMs: 5000 })).toBe(0);
+    await expect(world.store.queue.run("fake:c1", () => Promise.resolve())).rejects.toMatchObject({
+      code: "stopping",
+    });
+    await expect(world.assistant.receive(second)).rejects.toMatchObject({ code: "stopping" });
+  });
+});

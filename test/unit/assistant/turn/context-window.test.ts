@@ -1,0 +1,164 @@
+import { describe, expect, it } from "vitest";
+import {
+  buildContext,
+  budgetFor,
+  createTokenFactors,
+  maxImages,
+} from "../../../../src/assistant/turn/context-window.ts";
+import {
+  estimatePartsTokens,
+  toTitle,
+  withoutRetriedAttempts,
+} from "../../../../src/assistant/turn/stored-messages.ts";
+import type { MessagePart, StoredMessage } from "../../../../src/core/storage.ts";
+
+function stored(
+  id: string,
+  role: StoredMessage["role"],
+  parts: readonly MessagePart[] | string,
+): StoredMessage {
+  const list: readonly MessagePart[] = typeof parts === "string" ? [{ kind: "text", text: parts }] : parts;
+  return { id, role, parts: list, createdAt: 0, estimatedTokens: estimatePartsTokens(list) };
+}
+
+const picture = (name: string): MessagePart => ({
+  kind: "image",
+  name,
+  blob: { hash: name, mediaType: "image/png", sizeBytes: 1 },
+});
+
+const defaults = {
+  hasOlder: false,
+  systemPrompt: "",
+  budgetTokens: 100_000,
+  seesImages: undefined,
+  getBlob: (hash: string) => Promise.resolve({ bytes: Buffer.from(hash), mediaType: "image/png" }),
+};
+
+describe("buildContext", () => {
+  it("keeps the newest messages that fit and says how many were left out", async () => {
+    const history = Array.from({ length: 10 }, (_, index) =>
+      stored(`m${index}`, index % 2 === 0 ? "user" : "assistant", `${index}`.repeat(400)),
+    );
+    const { messages, notices } = await buildContext({
+      ...defaults,
+      history: history.slice(0, 9),
+      budgetTokens: 350,
+    });
+    expect(messages.map(({ content }) => (typeof content === "string" ? content[0] : ""))).toEqual([
+      "6",
+      "7",
+      "8",
+    ]);
+    expect(notices).toEqual([
+      "Only the last 3 messages were sent to the model; 6 earlier ones were left out.",
+    ]);
+  });
+
+  it("always sends the last message, whatever its size", async () => {
+    const { messages } = await buildContext({
+      ...defaults,
+      history: [stored("a", "user", "x".repeat(10_000))],
+      budgetTokens: 10,
+    });
+    expect(messages).toHaveLength(1);
+  });
+
+  it("says that older messages exist than were looked at", async () => {
+    const { notices } = await buildContext({
+      ...defaults,
+      history: [stored("a", "user", "x")],
+      hasOlder: true,
+    });
+    expect(notices).toEqual(["Only the last message was sent to the model; earlier ones were left out."]);
+  });
+
+  it("leaves failed answers and what is only for people out", async () => {
+    const history: StoredMessage[] = [
+      stored("a", "user", "one"),
+      { ...stored("b", "assistant", "broken"), outcome: "failed" },
+      { ...stored("c", "assistant", "a list"), inContext: false },
+      stored("d", "user", "two"),
+    ];
+    const { messages, notices } = await buildContext({ ...defaults, history });
+    expect(messages.map(({ content }) => content)).toEqual(["one", "two"]);
+    expect(notices).toEqual([]);
+  });
+
+  it("sends a drawn picture with the next user message, where services accept it", async () => {
+    const history = [
+      stored("a", "user", "draw"),
+      stored("b", "assistant", [picture("fox.png")]),
+      stored("c", "user", "make it blue"),
+    ];
+    const { messages } = await buildContext({ ...defaults, history });
+    expect(messages[1]).toEqual({ role: "assistant", content: "[picture: fox.png]" });
+    expect(messages[2]?.content).toMatchObject([{ text: "make it blue" }, { kind: "image" }]);
+  });
+
+  it("says which pictures it left out: too many, or a model that sees none", async () => {
+    const history = [
+      stored(
+        "a",
+        "user",
+        Array.from({ length: maxImages + 2 }, (_, index) => picture(`p${index}`)),
+      ),
+    ];
+    const many = await buildContext({ ...defaults, history });
+    expect(many.notices).toEqual([
+      `2 pictures were not sent to the model: only the newest ${maxImages} are.`,
+    ]);
+    const blind = await buildContext({ ...defaults, history, seesImages: false });
+    expect(blind.notices).toEqual([
+      `${maxImages + 2} pictures were not sent to the model: this model reads only text.`,
+    ]);
+    expect(typeof blind.messages[0]?.content).toBe("string");
+  });
+
+  it("says when a picture is no longer kept", async () => {
+    const { notices } = await buildContext({
+      ...defaults,
+      history: [stored("a", "user", [picture("x")])],
+      getBlob: () => Promise.resolve(undefined),
+    });
+    expect(notices).toEqual(["1 picture was not sent to the model: it is no longer kept."]);
+  });
+});
+
+describe("the budget", () => {
+  it("leaves room for the answer and shrinks with the learned factor", () => {
+    expect(budgetFor(10_000, 1000, 1)).toBe(8000);
+    expect(budgetFor(10_000, 1000, 2)).toBe(4000);
+    expect(budgetFor(1000, 1000, 1)).toBe(1000);
+  });
+
+  it("learns how many real tokens an estimated one stands for", () => {
+    const factors = createTokenFactors();
+    expect(factors.of("m")).toBe(1);
+    factors.learn("m", 1001, 2002);
+    expect(factors.of("m")).toBeCloseTo(2);
+    factors.learn("m", 1001, undefined);
+    expect(factors.of("m")).toBeCloseTo(2);
+  });
+});
+
+describe("a retried turn", () => {
+  it("is shown by its last attempt, where the first one stood", () => {
+    const log = [
+      stored("k1/user", "user", "q"),
+      stored("k1/assistant/1", "assistant", "broken"),
+      stored("k2/user", "user", "next"),
+      stored("k1/assistant/2", "assistant", "whole"),
+    ];
+    expect(withoutRetriedAttempts(log).map(({ id }) => id)).toEqual(["k1/user", "k1/assistant/2", "k2/user"]);
+  });
+});
+
+describe("toTitle", () => {
+  it("is one line of at most 60 characters, cut at a word", () => {
+    expect(toTitle("  How\ndo I   cook rice? ")).toBe("How do I cook rice?");
+    expect(toTitle("")).toBe("New conversation");
+    const long = toTitle("a fairly long first message that goes on and on about nothing in particular");
+    expect(long).toBe("a fairly long first message that goes on and on about…");
+  });
+});

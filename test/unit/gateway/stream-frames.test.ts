@@ -1,0 +1,87 @@
+import { isDeepStrictEqual } from "node:util";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { createFrameReader, type Frame } from "../../../src/gateway/stream-frames.ts";
+import { corpus } from "../../simulators/gateway/corpus.ts";
+
+function readAll(packets: readonly Uint8Array[], maxChars = 10_000_000): Frame[] {
+  const reader = createFrameReader(maxChars);
+  return [...packets.flatMap((packet) => reader.push(packet)), ...reader.end()];
+}
+
+const bodies = corpus.map(({ answer }) => Buffer.from(answer.body ?? ""));
+
+describe("a body in frames", () => {
+  it("is the same at every place that one cut can be made", () => {
+    for (const body of bodies) {
+      const expected = readAll([body]);
+      for (let at = 1; at < body.length; at++) {
+        const actual = readAll([body.subarray(0, at), body.subarray(at)]);
+        // The runner's own comparison takes a hundred times as long.
+        if (!isDeepStrictEqual(actual, expected)) expect(actual).toEqual(expected);
+      }
+    }
+    expect(bodies.length).toBeGreaterThan(100);
+  });
+
+  it("is the same however it is cut", () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...bodies),
+        fc.array(fc.integer({ min: 1, max: 9 }), { maxLength: 60 }),
+        (body, sizes) => {
+          const packets: Uint8Array[] = [];
+          let at = 0;
+          for (const size of sizes) {
+            packets.push(body.subarray(at, at + size));
+            at += size;
+          }
+          packets.push(body.subarray(at));
+          expect(readAll(packets)).toEqual(readAll([body]));
+        },
+      ),
+    );
+  });
+
+  it("never throws, whatever the bytes", () => {
+    fc.assert(
+      fc.property(fc.array(fc.uint8Array({ maxLength: 50 }), { maxLength: 10 }), (packets) => {
+        readAll(packets);
+      }),
+    );
+  });
+
+  it.each(["data: ", "{", '{"a":"'])(
+    "ends at the limit when one frame that begins %j never does",
+    (start) => {
+      const packets = [Buffer.from(start), ...Array.from({ length: 100 }, () => Buffer.alloc(1000, "x"))];
+      expect(readAll(packets, 10_000)).toEqual([{ kind: "too-large" }]);
+    },
+  );
+
+  it("takes time in proportion to its length, also where one event comes in many packets", () => {
+    const time = (packets: number) => {
+      const body = [
+        Buffer.from('data: {"x":"'),
+        ...Array.from({ length: packets }, () => Buffer.alloc(64, "A")),
+        Buffer.from('"}\n\n'),
+      ];
+      const startedAt = performance.now();
+      expect(readAll(body, 1e9)).toHaveLength(1);
+      return performance.now() - startedAt;
+    };
+    time(2000);
+    const small = Math.min(time(8000), time(8000), time(8000));
+    const large = Math.min(time(64_000), time(64_000));
+    expect(large / small).toBeLessThan(24);
+  });
+
+  it("tells a large frame on its way from pings", () => {
+    const reader = createFrameReader(1e6);
+    reader.push(Buffer.from(": keep-alive\n\n"));
+    expect(reader.hasGrown()).toBe(false);
+    reader.push(Buffer.from(`data: "${"A".repeat(2000)}`));
+    expect(reader.hasGrown()).toBe(true);
+    expect(reader.hasGrown()).toBe(false);
+  });
+});

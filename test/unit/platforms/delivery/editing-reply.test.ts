@@ -1,0 +1,421 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import type { Json } from "../../../../src/core/events.ts";
+import type { Log } from "../../../../src/core/telemetry.ts";
+import type { ReplyFile } from "../../../../src/core/platform.ts";
+import {
+  createEditingReply,
+  type EditingReplyOptions,
+} from "../../../../src/platforms/delivery/editing-reply.ts";
+import { createFakeTarget, type FakeTarget } from "./fake-target.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+const words = (count: number) => Array.from({ length: count }, (_, index) => `word${index}`).join(" ");
+const tooFast = (retryAfterMs: number) => new ParleyError("platform-rejected", "too fast", { retryAfterMs });
+const unreachable = () => new ParleyError("platform-unreachable", "no answer");
+const picture: ReplyFile = { name: "a.png", mediaType: "image/png", bytes: new Uint8Array(3), altText: "a" };
+
+function createLog(): Log & { readonly warnings: string[] } {
+  const warnings: string[] = [];
+  const log = {
+    warnings,
+    debug() {},
+    info() {},
+    warn: (_: unknown, message: string) => void warnings.push(message),
+    error: (_: unknown, message: string) => void warnings.push(message),
+    child: () => log,
+  };
+  return log;
+}
+
+function setUp(options: Partial<EditingReplyOptions> & { target?: FakeTarget } = {}) {
+  const target = options.target ?? createFakeTarget();
+  const saved: (readonly Json[])[] = [];
+  const log = createLog();
+  const reply = createEditingReply({
+    saveRefs: (refs) => {
+      saved.push(refs);
+      return Promise.resolve();
+    },
+    log,
+    ...options,
+    target,
+  });
+  return { target, saved, log, reply };
+}
+
+/** Lets everything happen that needs no time. */
+const settle = () => vi.advanceTimersByTimeAsync(0);
+const textsOf = (target: FakeTarget) => target.messages.map((message) => message.text);
+
+describe("createEditingReply", () => {
+  it("shows a placeholder and saves where it is", async () => {
+    const { reply, target, saved } = setUp({ placeholder: "Thinking" });
+    await reply.show();
+    expect(target.messages).toEqual([{ text: "", state: "waiting", status: "Thinking" }]);
+    expect(saved).toEqual([[{ id: 0 }]]);
+  });
+
+  it("shows the first text within the call that writes it", async () => {
+    const { reply, target } = setUp();
+    await reply.show();
+    await settle();
+    reply.write("Hello");
+    expect(target.calls.at(-1)?.content).toEqual({ text: "Hello", state: "growing" });
+  });
+
+  it("shows the first text at once though a status was just shown", async () => {
+    const { reply, target } = setUp();
+    await reply.show();
+    await vi.advanceTimersByTimeAsync(5000);
+    reply.status("Transcribing note.ogg");
+    await settle();
+    expect(target.messages[0]).toEqual({ text: "", state: "waiting", status: "Transcribing note.ogg" });
+    reply.write("Hello");
+    expect(target.calls.at(-1)?.content?.text).toBe("Hello");
+  });
+
+  it("holds text back until the placeholder is there and saved", async () => {
+    let release = () => {};
+    const target = createFakeTarget();
+    target.gate = new Promise((resolve) => (release = resolve));
+    const { reply } = setUp({ target });
+    const shown = reply.show();
+    reply.write("Hello");
+    expect(target.calls).toHaveLength(1);
+    release();
+    await shown;
+    await settle();
+    expect(textsOf(target)).toEqual(["Hello"]);
+    expect(target.mostAtOnce()).toBe(1);
+  });
+
+  it("shows the latest text once an interval, and nothing twice", async () => {
+    const { reply, target } = setUp();
+    await reply.show();
+    for (let index = 1; index <= 300; index += 1) {
+      reply.write(`text ${index}`);
+      await vi.advanceTimersByTimeAsync(10);
+    }
+    await vi.advanceTimersByTimeAsync(10_000);
+    const edits = target.calls.filter(({ kind }) => kind === "edit");
+    expect(edits.map(({ content }) => content?.text)).toEqual(["text 1", "text 100", "text 200", "text 300"]);
+    for (const [index, edit] of edits.entries()) {
+      const before = edits[index - 1];
+      if (before !== undefined) expect(edit.at - before.at).toBeGreaterThanOrEqual(1000);
+    }
+    reply.write("text 300");
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(target.calls).toHaveLength(edits.length + 1);
+  });
+
+  it("never has two edits under way, however slow they are", async () => {
+    const { reply, target } = setUp();
+    await reply.show();
+    target.gate = new Promise((resolve) => setTimeout(resolve, 7000));
+    reply.write("a");
+    await vi.advanceTimersByTimeAsync(3000);
+    reply.write("b");
+    await vi.advanceTimersByTimeAsync(3000);
+    const finished = reply.finish();
+    await vi.advanceTimersByTimeAsync(5000);
+    await finished;
+    expect(target.mostAtOnce()).toBe(1);
+    expect(target.messages).toEqual([{ text: "b", state: "finished", notices: [] }]);
+  });
+
+  it("goes on in further messages and leaves earlier ones alone", async () => {
+    const { reply, target, saved } = setUp();
+    await reply.show();
+    for (let count = 1; count <= 40; count += 1) {
+      reply.write(words(count));
+      await vi.advanceTimersByTimeAsync(1000);
+    }
+    const before = target.calls.length;
+    expect(target.messages.map(({ state }) => state)).toEqual(["finished", "finished", "growing"]);
+    expect(textsOf(target).join(" ")).toBe(words(40));
+    await reply.finish({ notices: ["The end."] });
+    expect(target.calls.length - before).toBe(1);
+    expect(target.messages.at(-1)).toMatchObject({ state: "finished", notices: ["The end."] });
+    expect(saved.at(-1)).toEqual([{ id: 0 }, { id: 1 }, { id: 2 }]);
+  });
+
+  it("shows an unfinished code block as a whole one and waits for rows to be whole", async () => {
+    const { reply, target } = setUp();
+    await reply.show();
+    reply.write("See:\n\n```js\nlet a");
+    expect(target.calls.at(-1)?.content?.text).toBe("See:\n\n```js\nlet a\n```");
+    await vi.advanceTimersByTimeAsync(1000);
+    reply.write("| a | b |\n|---|---|\n| 1");
+    await settle();
+    expect(textsOf(target)).toEqual(["| a | b |\n|---|---|"]);
+    await reply.finish();
+    expect(textsOf(target)).toEqual(["| a | b |\n|---|---|\n| 1"]);
+  });
+
+  it("slows down when the platform asks for it", async () => {
+    const { reply, target } = setUp();
+    await reply.show();
+    target.failures.push(tooFast(3000));
+    reply.write("a");
+    await settle();
+    reply.write("b");
+    await vi.advanceTimersByTimeAsync(2999);
+    expect(target.calls).toHaveLength(2);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(textsOf(target)).toEqual(["b"]);
+    reply.write("c");
+    await vi.advanceTimersByTimeAsync(1999);
+    expect(textsOf(target)).toEqual(["b"]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(textsOf(target)).toEqual(["c"]);
+  });
+
+  it("never waits longer than ten seconds between edits", async () => {
+    const { reply, target } = setUp();
+    await reply.show();
+    for (let round = 0; round < 8; round += 1) {
+      target.failures.push(tooFast(1));
+      reply.write(`round ${round}`);
+      await vi.advanceTimersByTimeAsync(20_000);
+      expect(textsOf(target)).toEqual([`round ${round}`]);
+    }
+    reply.write("before");
+    await settle();
+    reply.write("after");
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(textsOf(target)).toEqual(["after"]);
+  });
+
+  it("leaves growing off after three failures and shows the end all the same", async () => {
+    const { reply, target } = setUp();
+    await reply.show();
+    target.failures.push(unreachable(), unreachable(), unreachable());
+    reply.write("a");
+    await vi.advanceTimersByTimeAsync(60_000);
+    reply.write("all of it");
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(target.calls).toHaveLength(4);
+    await reply.finish();
+    expect(target.messages).toEqual([{ text: "all of it", state: "finished", notices: [] }]);
+  });
+
+  it("tries the end again, as late as it is asked to", async () => {
+    const { reply, target } = setUp();
+    await reply.show();
+    reply.write("a");
+    await settle();
+    target.failures.push(unreachable(), tooFast(20_000), unreachable());
+    const finished = reply.finish();
+    await vi.advanceTimersByTimeAsync(60_000);
+    await finished;
+    expect(target.messages).toEqual([{ text: "a", state: "finished", notices: [] }]);
+    const [, , first, second, third] = target.calls;
+    expect((second?.at ?? 0) - (first?.at ?? 0)).toBeGreaterThanOrEqual(500);
+    expect((third?.at ?? 0) - (second?.at ?? 0)).toBeGreaterThanOrEqual(20_000);
+  });
+
+  it("does not end before the time that a growing edit was told to wait for", async () => {
+    const { reply, target } = setUp();
+    await reply.show();
+    target.failures.push(tooFast(5000));
+    reply.write("a");
+    await settle();
+    const failedAt = target.calls.at(-1)?.at ?? 0;
+    const finished = reply.finish();
+    await vi.advanceTimersByTimeAsync(60_000);
+    await finished;
+    expect(target.calls).toHaveLength(3);
+    expect((target.calls.at(-1)?.at ?? 0) - failedAt).toBeGreaterThanOrEqual(5000);
+  });
+
+  it("throws when the end cannot be shown within two minutes, and then still takes a failure", async () => {
+    const { reply, target } = setUp();
+    await reply.show();
+    target.failures.push(...Array.from({ length: 40 }, unreachable));
+    const finished = reply.finish();
+    const outcome = expect(finished).rejects.toMatchObject({ code: "platform-unreachable" });
+    const before = performance.now();
+    await vi.advanceTimersByTimeAsync(300_000);
+    await outcome;
+    expect((target.calls.at(-1)?.at ?? 0) - before).toBeLessThanOrEqual(120_000);
+    target.failures.length = 0;
+    await reply.fail({ text: "It could not be shown." });
+    expect(target.messages[0]).toMatchObject({ state: "failed", failure: "It could not be shown." });
+  });
+
+  it("throws at once what trying again does not mend", async () => {
+    const { reply, target } = setUp();
+    await reply.show();
+    target.failures.push(new ParleyError("platform-forbidden", "not allowed"));
+    await expect(reply.finish()).rejects.toMatchObject({ code: "platform-forbidden" });
+  });
+
+  it("posts anew what cannot be edited any more", async () => {
+    const { reply, target, saved } = setUp();
+    await reply.show();
+    reply.write("a");
+    await settle();
+    target.failures.push(new ParleyError("platform-rejected", "no such message"));
+    await reply.finish();
+    expect(target.messages.at(-1)).toEqual({ text: "a", state: "finished", notices: [] });
+    expect(saved.at(-1)).toEqual([{ id: 1 }]);
+  });
+
+  it("puts notices and failures on the last message", async () => {
+    const { reply, target } = setUp();
+    await reply.show();
+    reply.write(words(25));
+    await reply.fail({ text: "The gateway went away.", notices: ["Cut."], retryKey: "key" });
+    expect(target.messages).toHaveLength(2);
+    expect(target.messages[0]).toEqual({ text: expect.stringContaining("word0"), state: "finished" });
+    expect(target.messages[1]).toMatchObject({
+      state: "failed",
+      failure: "The gateway went away.",
+      notices: ["Cut."],
+      retryKey: "key",
+    });
+    expect(textsOf(target).join(" ")).toBe(words(25));
+  });
+
+  it("puts the whole of a very long answer into a file and says so", async () => {
+    const { reply, target } = setUp();
+    await reply.show();
+    reply.write(words(200));
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(target.messages).toHaveLength(3);
+    expect(target.messages[2]?.status).toContain("goes on");
+    await reply.finish({ notices: ["First."] });
+    expect(target.messages).toHaveLength(3);
+    expect(target.messages[2]?.notices).toEqual(["First.", expect.stringContaining("answer.md")]);
+    expect(target.files.map(({ name }) => name)).toEqual(["answer.md"]);
+    expect(Buffer.from(target.files[0]?.bytes ?? []).toString()).toBe(words(200));
+  });
+
+  it("shows a very long answer in messages where the file is refused", async () => {
+    const target = createFakeTarget({
+      upload: () => Promise.reject(new ParleyError("platform-forbidden", "no files")),
+    });
+    const { reply } = setUp({ target });
+    await reply.show();
+    reply.write(words(200));
+    await reply.finish();
+    expect(textsOf(target).join(" ")).toBe(words(200));
+    expect(target.messages.at(-1)).toMatchObject({ state: "finished", notices: [] });
+  });
+
+  it("takes up what an earlier process posted", async () => {
+    const target = createFakeTarget();
+    target.messages.push(
+      { text: "old", state: "growing" },
+      { text: "older", state: "growing" },
+      { text: "oldest", state: "growing" },
+    );
+    const { reply, saved } = setUp({ target, savedRefs: [{ id: 0 }, { id: 1 }, { id: 2 }] });
+    await reply.show();
+    expect(target.messages[0]).toEqual({ text: "", state: "waiting" });
+    reply.write(words(25));
+    await reply.finish();
+    expect(target.messages).toHaveLength(3);
+    expect(target.messages[0]?.text.startsWith("word0")).toBe(true);
+    expect(target.messages[1]).toMatchObject({ state: "finished", notices: [] });
+    expect(target.messages[2]).toEqual({ text: "…", state: "finished" });
+    expect(saved).toEqual([]);
+  });
+
+  it("posts no placeholder where the platform shows its own, but saves the address", async () => {
+    const { reply, target, saved } = setUp({ firstMessageIsShown: true });
+    await reply.show();
+    expect(target.calls).toEqual([]);
+    expect(saved).toEqual([[]]);
+    await settle();
+    reply.write("Hello");
+    expect(target.calls.at(-1)).toMatchObject({ kind: "post", content: { text: "Hello", state: "growing" } });
+    await reply.finish();
+    expect(target.messages).toEqual([{ text: "Hello", state: "finished", notices: [] }]);
+  });
+
+  it("shows nothing beside files where there is nothing to say", async () => {
+    const { reply, target } = setUp({ firstMessageIsShown: true });
+    await reply.show();
+    await reply.attach(picture);
+    await reply.finish();
+    expect(target.messages).toEqual([]);
+    expect(target.files).toEqual([picture]);
+  });
+
+  it("uploads files in order, those together that come together, before the end", async () => {
+    const { reply, target } = setUp();
+    await reply.show();
+    const names = ["a.png", "b.png", "c.png"];
+    const attached = Promise.all(names.map((name) => reply.attach({ ...picture, name })));
+    await reply.finish();
+    await attached;
+    expect(target.files.map(({ name }) => name)).toEqual(names);
+    expect(target.calls.map(({ kind }) => kind)).toEqual(["post", "upload", "edit"]);
+  });
+
+  it("rejects an attach that the platform refuses, and goes on", async () => {
+    const { reply, target } = setUp();
+    await reply.show();
+    target.failures.push(new ParleyError("platform-rejected", "too large"));
+    await expect(reply.attach(picture)).rejects.toMatchObject({ code: "platform-rejected" });
+    await reply.attach(picture);
+    expect(target.files).toHaveLength(1);
+  });
+
+  it("ends once", async () => {
+    const { reply, target, log } = setUp();
+    await reply.show();
+    reply.write("a");
+    await Promise.all([reply.finish(), reply.fail({ text: "too late" })]);
+    await reply.finish({ notices: ["too late"] });
+    reply.write("too late");
+    reply.status("too late");
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(target.messages).toEqual([{ text: "a", state: "finished", notices: [] }]);
+    expect(log.warnings).toHaveLength(2);
+  });
+
+  it("never throws out of write or status", async () => {
+    const broken = () => {
+      throw new Error("broken");
+    };
+    const { reply, log } = setUp({
+      target: createFakeTarget({ edit: broken, post: broken, lengthOf: broken }),
+    });
+    expect(() => reply.write("a")).not.toThrow();
+    expect(() => reply.status("b")).not.toThrow();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(log.warnings.length).toBeGreaterThan(0);
+  });
+
+  it("fails to show where the address cannot be saved", async () => {
+    const saveRefs = () => Promise.reject(new ParleyError("store-unavailable", "disk full"));
+    const { reply } = setUp({ saveRefs });
+    await expect(reply.show()).rejects.toMatchObject({ code: "store-unavailable" });
+  });
+
+  it("shows the end though the address of its last message cannot be saved", async () => {
+    let isBroken = false;
+    const saveRefs = () =>
+      isBroken ? Promise.reject(new ParleyError("store-unavailable", "disk full")) : Promise.resolve();
+    const { reply, target } = setUp({ saveRefs });
+    await reply.show();
+    isBroken = true;
+    reply.write(words(30));
+    await reply.finish();
+    expect(textsOf(target).join(" ")).toBe(words(30));
+  });
+
+  it("leaves no timer behind", async () => {
+    const { reply } = setUp();
+    await reply.show();
+    reply.write("a");
+    reply.write("b");
+    await reply.finish();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
