@@ -15,7 +15,7 @@ export default defineCommand({
     private: { kind: "boolean", description: "Only you see the answer" },
   },
   visibility: "public",
-  messageCommand: { label: "Ask about this", takes: "prompt" },
+  messageCommand: { label: "Ask about this", asks: ["prompt", "model", "private"] },
   run: ({ options, services }) =>
     services.answer({ text: options.prompt, image: options.image, model: options.model }),
 });

@@ -15,6 +15,6 @@ export default defineCommand({
     },
   },
   visibility: "public",
-  messageCommand: { label: "Transcribe", takes: "file" },
+  messageCommand: { label: "Transcribe", fills: { file: "file" } },
   run: ({ options, services }) => services.transcribe(options),
 });

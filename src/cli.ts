@@ -1,9 +1,7 @@
 import { existsSync } from "node:fs";
-import { readdir } from "node:fs/promises";
-import { join } from "node:path";
 import { loadEnvFile } from "node:process";
-import { createCommandSet, type Command } from "./core/command.ts";
-import { isParleyError, ParleyError } from "./core/errors.ts";
+import { loadCommands } from "./load-commands.ts";
+import { isParleyError } from "./core/errors.ts";
 import type { Log } from "./core/telemetry.ts";
 import { openConfiguredStore } from "./compose-store.ts";
 import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
@@ -89,32 +87,6 @@ async function loadGatewayConfig(
   if (config.GATEWAY_CONFIG === undefined) return undefined;
   const { readGatewayConfig } = await import("./compose-gateway.ts");
   return await readGatewayConfig(config.GATEWAY_CONFIG, environment);
-}
-
-/** Every file of `commands/`, each with a command as its default export. */
-async function loadCommands(): Promise<ReadonlyMap<string, Command>> {
-  const folder = join(import.meta.dirname, "..", "commands");
-  const files = (await readdir(folder)).filter((file) => file.endsWith(".ts")).sort();
-  const commands = await Promise.all(
-    files.map(async (file): Promise<Command> => {
-      const module = (await import(join(folder, file))) as { default?: Partial<Command> };
-      const command = module.default;
-      if (typeof command?.name !== "string" || typeof command.run !== "function") {
-        throw new ParleyError(
-          "config",
-          `commands/${file}: its default export is not a command (use defineCommand)`,
-        );
-      }
-      if (`${command.name}.ts` !== file) {
-        throw new ParleyError(
-          "config",
-          `commands/${file}: declares /${command.name}; the file must have its name`,
-        );
-      }
-      return command as Command;
-    }),
-  );
-  return createCommandSet(commands);
 }
 
 /** Fills the compile cache: what is loaded here need not be stripped of types and compiled at the first start. */

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { createAssistant, type Assistant } from "./assistant/assistant.ts";
+import { createConversationHistory } from "./assistant/conversation-history.ts";
 import type { Command } from "./core/command.ts";
 import { isParleyError } from "./core/errors.ts";
 import type { Gateway } from "./core/gateway.ts";
@@ -84,6 +85,7 @@ export async function startParley(
       meter: metrics,
       now: () => Date.now(),
     });
+    const history = createConversationHistory(store.conversations);
     for (const { platform } of platforms) assistant.addPlatform(platform);
     const server = await held.keep(
       "server",
@@ -98,7 +100,12 @@ export async function startParley(
       (opened) => opened.close(),
     );
     const links = platforms.map(({ platform }) =>
-      keepConnected(platform, { assistant, log, onConnected: () => recover(assistant, platform, log) }),
+      keepConnected(platform, {
+        assistant,
+        history,
+        log,
+        onConnected: () => recover(assistant, platform, log),
+      }),
     );
     const connected = Promise.all(links.map((link) => link.connected)).then(() => undefined);
     const timer = setInterval(() => {

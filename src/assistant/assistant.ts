@@ -5,7 +5,7 @@ import { isParleyError, ParleyError } from "../core/errors.ts";
 import { createInHand } from "./scheduling/in-flight-events.ts";
 import { createModelChoice, suggestModels, type ModelSettings } from "./turn/model-choice.ts";
 import { createRecovery, isOutage, seal, toOpenTurns } from "./scheduling/recovery.ts";
-import { messageIds, textOf, withoutRetriedAttempts } from "./turn/stored-messages.ts";
+import { messageIds, textOf } from "./turn/stored-messages.ts";
 import { createRemoval } from "./scheduling/deletion-events.ts";
 import { runCall } from "./commands/run-command.ts";
 import { createRunning, type Running } from "./scheduling/active-turn.ts";
@@ -82,7 +82,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
 
   async function receive(incoming: IncomingEvent): Promise<"accepted" | "duplicate"> {
     if (isStopping) throw new ParleyError("stopping", "the process is stopping");
-    const event = toCallIfWritten(incoming, options.commands);
+    const event = toCallIfWritten(incoming, options.commands, platforms.get(incoming.platform));
     const result = await inbox.accept(event);
     if (result === "accepted") enqueue({ event, progress: undefined, others: [] });
     return result;
@@ -205,7 +205,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
       shownAt = grown;
       await inbox.saveTurn({ keys, address: grown, attempts: attempt });
     };
-    const keysShown = () => platform.keysShown(shownAt);
+    const shownMessageKeys = () => platform.shownMessageKeys(shownAt);
     // A fresh single turn is recorded with its placeholder; what a crash must not forget is recorded before.
     if (first.progress !== undefined || keys.length > 1) await save(address);
     if (attempt > 1)
@@ -229,7 +229,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
               reply,
               signal,
               isConfirmed: first.isConfirmed === true,
-              keysShown,
+              shownMessageKeys,
               receive,
             })
           : await runTurn(room, {
@@ -246,7 +246,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
                 .map((turn) => (turn.event.kind === "message" ? turn.event.model : undefined))
                 .findLast(Boolean),
               signal,
-              keysShown,
+              shownMessageKeys,
             }));
       throwIfLeft(signal);
       const rest = outcome === "cancelled" ? withoutWithdrawn(batch, current) : undefined;
@@ -277,7 +277,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
       const stored = await conversations.find(home, messageIds.assistant(event.key, earlier));
       if (stored?.outcome !== "complete") continue;
       await reply.show();
-      reply.write(textOf(stored.parts));
+      reply.write({ text: textOf(stored.parts) });
       await reply.finish({ notices: stored.notices ?? [] });
       return "shown";
     }
@@ -337,10 +337,5 @@ export function createAssistant(options: AssistantOptions): Assistant {
       return current !== undefined;
     },
     suggestModels: (query) => suggestModels(options.gateway.knownModels(), query),
-    async history(conversationId, { maxMessages }) {
-      return withoutRetriedAttempts(await conversations.recent(conversationId, { maxMessages }));
-    },
-    conversations: (prefix) => conversations.list(prefix, { max: 200 }),
-    readBlob: (conversationId, hash) => conversations.getBlob(conversationId, hash),
   };
 }

@@ -1,6 +1,6 @@
-import { ParleyError } from "./errors.ts";
 import type { CommandServices } from "./command-services.ts";
-import type { Attachment, CommandCall, RawOption } from "./events.ts";
+import { ParleyError } from "./errors.ts";
+import type { Attachment, CommandCall } from "./events.ts";
 
 interface OptionBase {
   /** Shown beside the option on every platform; 1 to 100 characters. */
@@ -8,7 +8,7 @@ interface OptionBase {
   readonly required?: boolean;
 }
 
-/** A command option. What a platform cannot check (or checks by file extension only) `parseOptions` checks again. */
+/** A command option. `parseOptions` checks every value again: platforms check less, and files by their extension only. */
 export type Option =
   | (OptionBase & {
       readonly kind: "string";
@@ -39,8 +39,18 @@ export interface CommandContext<Values> {
   readonly call: CommandCall;
   readonly options: Values;
   readonly services: CommandServices;
-  /** Whether the caller has pressed the button of {@link CommandServices.askFirst}. */
+  /** Whether the caller has pressed the confirm button of {@link CommandServices.say}. */
   readonly isConfirmed: boolean;
+}
+
+/** A command that is also offered in a message's menu. */
+export interface MessageCommand {
+  /** The menu entry: 1 to 24 characters on Slack, 32 on Discord. */
+  readonly label: string;
+  /** Options taken from the message: `text` its words, `file` its first file of the accepted kind. */
+  readonly fills?: Readonly<Record<string, "text" | "file">>;
+  /** Options asked for in a form before it runs: at most 5, no attachments. None: it runs at once. */
+  readonly asks?: readonly string[];
 }
 
 /** One command, declared once for every platform. */
@@ -53,25 +63,21 @@ export interface Command<O extends Readonly<Record<string, Option>> = Readonly<R
   readonly options: O;
   /** `private`: only the caller sees the reply. A `private` boolean option overrides it call by call. */
   readonly visibility: "public" | "private";
-  /** Also offered on a message: the label of that menu entry, and what of the message is used. */
-  readonly messageCommand?: {
-    readonly label: string;
-    /** `file`: runs at once with the message's first fitting file. `prompt`: asks for the prompt first. */
-    readonly takes: "file" | "prompt";
-  };
+  readonly messageCommand?: MessageCommand;
   readonly run: (context: CommandContext<OptionValues<O>>) => Promise<void>;
 }
 
 const namePattern = /^[a-z0-9_-]{1,32}$/;
+const maxAskedOptions = 5;
 
 /**
  * Declares a command. `run`'s option types follow from the declaration.
- * @throws ParleyError `config` when the declaration breaks a limit that Discord or Slack would refuse it for.
+ * @throws ParleyError `config` when the declaration breaks a limit that Discord or Slack would refuse it for
  */
 export function defineCommand<const O extends Readonly<Record<string, Option>>>(
   command: Command<O>,
 ): Command {
-  const problem = problemOf(command);
+  const problem = problemOf(command) ?? problemOfMessageCommand(command);
   if (problem !== undefined) throw new ParleyError("config", `command /${command.name}: ${problem}`);
   return command as unknown as Command;
 }
@@ -95,122 +101,45 @@ function problemOf(command: Omit<Command, "run">): string | undefined {
   return undefined;
 }
 
+function problemOfMessageCommand({ options, messageCommand }: Omit<Command, "run">): string | undefined {
+  if (messageCommand === undefined) return undefined;
+  const { label, fills = {}, asks = [] } = messageCommand;
+  if (label.length < 1 || label.length > 32) return "a message command's label is 1 to 32 characters";
+  if (asks.length > maxAskedOptions) return `a message command asks for at most ${maxAskedOptions} options`;
+  for (const [name, from] of Object.entries(fills)) {
+    const kind = options[name]?.kind;
+    if (kind !== (from === "file" ? "attachment" : "string"))
+      return `message command: option ${name} cannot be filled with the message's ${from}`;
+  }
+  for (const name of asks) {
+    const kind = options[name]?.kind;
+    if (kind === undefined || kind === "attachment")
+      return `message command: option ${name} cannot be asked for`;
+  }
+  const missing = Object.entries(options).find(
+    ([name, option]) => option.required === true && fills[name] === undefined && !asks.includes(name),
+  );
+  return missing === undefined
+    ? undefined
+    : `message command: the required option ${missing[0]} is neither filled nor asked for`;
+}
+
+const commandLine = /^\/([a-z0-9_-]{1,32})(?:\s+([\s\S]*))?$/i;
+
+/** Reads a message that begins with `/name`; the name is in lower case. `undefined`: it is no command line. */
+export function parseCommandLine(
+  message: string,
+): { readonly name: string; readonly text: string } | undefined {
+  const [, name, text = ""] = commandLine.exec(message.trim()) ?? [];
+  return name === undefined ? undefined : { name: name.toLowerCase(), text };
+}
+
 /** The option that free text goes to: the first required string, else the first option where that is a string. */
 export function freeTextOption(command: Command): string | undefined {
   const options = Object.entries(command.options);
   const required = options.find(([, option]) => option.kind === "string" && option.required === true);
   if (required !== undefined) return required[0];
   return options[0]?.[1].kind === "string" ? options[0][0] : undefined;
-}
-
-/** Whether only the caller may see the reply to this call. */
-export function isPrivate(command: Command, options: Readonly<Record<string, unknown>>): boolean {
-  const asked = command.options["private"] === undefined ? undefined : options["private"];
-  if (typeof asked === "boolean") return asked;
-  return command.visibility === "private";
-}
-
-const assignment = /(?:^|\s)([a-z0-9_-]{1,32}):("[^"]*"|\S+)/gi;
-
-/**
- * Reads options out of a line of text: `name:value` or `name:"several words"` anywhere, for the names the command
- * has; the rest is its free text. `image:https://…` becomes a link attachment. Values stay unchecked.
- */
-export function parseCommandText(command: Command, text: string): Record<string, RawOption> {
-  const options: Record<string, RawOption> = {};
-  const rest = text.replace(assignment, (whole: string, rawName: string, rawValue: string) => {
-    const name = rawName.toLowerCase();
-    const option = command.options[name];
-    // What must be said in words may itself contain "prompt: …"; an optional one can only be meant by its name.
-    if (option === undefined || (name === freeTextOption(command) && option.required === true)) return whole;
-    const value = rawValue.startsWith('"') ? rawValue.slice(1, -1) : rawValue;
-    options[name] = option.kind === "attachment" ? linkAttachment(value) : value;
-    return "";
-  });
-  const free = freeTextOption(command);
-  const freeText = rest.trim();
-  if (freeText === "") return options;
-  if (free === undefined) {
-    throw new ParleyError("invalid-option", `command ${command.name} takes no free text`, {
-      detail: { command: command.name, problem: "it takes no text of its own", usage: usageOf(command) },
-    });
-  }
-  const named = options[free];
-  options[free] = typeof named === "string" ? `${named} ${freeText}` : freeText;
-  return options;
-}
-
-function linkAttachment(url: string): Attachment {
-  return { id: url, name: url.split(/[?#]/)[0]?.split("/").at(-1) ?? "link", source: { url }, linkUrl: url };
-}
-
-/**
- * Checks raw values against the declaration and gives them their types.
- * @throws ParleyError `invalid-option`; `detail.option` and `detail.problem` say which and how to mend it
- */
-export function parseOptions(
-  command: Command,
-  raw: Readonly<Record<string, RawOption>>,
-): OptionValues<Readonly<Record<string, Option>>> {
-  const values: Record<string, string | number | boolean | Attachment> = {};
-  for (const name of Object.keys(raw)) {
-    if (command.options[name] === undefined) throw invalid(command, name, "there is no such option");
-  }
-  for (const [name, option] of Object.entries(command.options)) {
-    const given = raw[name];
-    if (given === undefined || given === "") {
-      if (option.required === true) throw invalid(command, name, "it is needed");
-      continue;
-    }
-    values[name] = parseOption(command, name, option, given);
-  }
-  return values as OptionValues<Readonly<Record<string, Option>>>;
-}
-
-function parseOption(command: Command, name: string, option: Option, given: RawOption) {
-  switch (option.kind) {
-    case "string": {
-      if (typeof given !== "string") throw invalid(command, name, "it must be text");
-      const maxChars = option.maxChars ?? 6000;
-      if (given.length > maxChars) throw invalid(command, name, `at most ${maxChars} characters`);
-      if (option.choices !== undefined && !option.choices.includes(given))
-        throw invalid(command, name, `one of ${option.choices.join(", ")}`);
-      return given;
-    }
-    case "integer": {
-      const number = typeof given === "string" ? Number(given) : given;
-      if (
-        typeof number !== "number" ||
-        !Number.isInteger(number) ||
-        number < option.min ||
-        number > option.max
-      )
-        throw invalid(command, name, `a whole number from ${option.min} to ${option.max}`);
-      return number;
-    }
-    case "boolean": {
-      if (typeof given === "boolean") return given;
-      if (given === "true" || given === "yes" || given === "on") return true;
-      if (given === "false" || given === "no" || given === "off") return false;
-      throw invalid(command, name, "yes or no");
-    }
-    case "attachment": {
-      if (typeof given !== "object") throw invalid(command, name, "it must be a file");
-      if (given.linkUrl !== undefined && !isPublicHttps(given.linkUrl))
-        throw invalid(command, name, "an address must start with https://");
-      return given;
-    }
-  }
-}
-
-function isPublicHttps(url: string): boolean {
-  return URL.canParse(url) && new URL(url).protocol === "https:" && new URL(url).username === "";
-}
-
-function invalid(command: Command, option: string, problem: string): ParleyError {
-  return new ParleyError("invalid-option", `command ${command.name}, option ${option}: ${problem}`, {
-    detail: { command: command.name, option, problem, usage: usageOf(command) },
-  });
 }
 
 /** One line that shows how a command is written: `/imagine <prompt> [size:…] [count:1-4]`. */

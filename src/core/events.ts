@@ -64,13 +64,19 @@ export interface CommandCall extends IncomingBase {
   readonly kind: "call";
   /** A command's `name`, without slash or prefix. */
   readonly name: string;
+  /** As `resolveInput` returns them. */
   readonly options: Readonly<Record<string, RawOption>>;
   /** True inside a thread, direct message or page chat: what is said becomes part of it. */
   readonly inConversation: boolean;
-  /** True when only the author sees the reply. Decided by the platform with `isPrivate(command, options)`. */
+  /** True when only the author sees the reply. */
   readonly isPrivate: boolean;
   /** True where people see what was asked beside the reply anyway (the page). Otherwise the reply quotes it. */
   readonly isInputVisible?: boolean;
+  /** Cannot be run; its reply says why. `written`: the command as typed. `detail`: of an `invalid-option` error. */
+  readonly problem?: {
+    readonly written: string;
+    readonly detail: Readonly<Record<string, string | number>>;
+  };
   /** The message that a message command ("Transcribe", "Ask about this") was used on. */
   readonly subject?: {
     readonly author: Author;

@@ -26,6 +26,17 @@ export interface ConfirmButton {
   readonly key: string;
 }
 
+/** What a reply says, in Markdown. */
+export interface ReplyContent {
+  /**
+   * Quotes what the answer refers to (the words of a voice note, the prompt of a command). A platform that shows
+   * those elsewhere leaves it out.
+   */
+  readonly lead?: string;
+  /** The answer itself. */
+  readonly text: string;
+}
+
 /** What a person may do about a failed reply. */
 export interface ReplyFailure {
   /** One or two plain sentences: what went wrong and what to do. */
@@ -45,8 +56,8 @@ export interface Reply {
   show(): Promise<void>;
   /** A few words on what is being done ("Transcribing note.ogg"), while there is no text yet. Contract: must not throw. */
   status(text: string): void;
-  /** The whole text so far, not a delta; the latest wins. The first call is shown at once. Contract: must not throw. */
-  write(text: string): void;
+  /** The whole content so far, not a delta; the latest wins. The first call is shown at once. Contract: must not throw. */
+  write(content: ReplyContent): void;
   /** Shows a file. Resolves when the platform has it. */
   attach(file: ReplyFile): Promise<void>;
   /** Shows the last written text whole, in as many messages as it takes. Resolves when it is all visible. */
@@ -91,14 +102,19 @@ export interface Platform {
    * Connects and begins to deliver. Resolves when connected.
    * @throws ParleyError `platform-unauthorized` (bad token), `platform-unreachable`
    */
-  start(receiver: Receiver): Promise<void>;
+  start(receiver: Receiver, history: ConversationHistory): Promise<void>;
   /** A reply at an address of its own making, new or taken up again after a restart. */
   openReply(address: ReplyAddress, hooks: ReplyHooks): Reply;
   /**
    * Keys that the messages of a reply have when people remove them, as far as it has been shown; none where people
    * cannot.
    */
-  keysShown(address: ReplyAddress): readonly string[];
+  shownMessageKeys(address: ReplyAddress): readonly string[];
+  /**
+   * Where only the author of the event with this address sees the reply; `undefined` where the platform has no such
+   * place for it (Discord answers privately only to slash commands).
+   */
+  toPrivateAddress(address: ReplyAddress): ReplyAddress | undefined;
   /**
    * Opens a thread below the place `address` names; called a second time for the same address it answers the
    * same thread. Where threads make no sense (a direct message) it answers the place itself.
@@ -133,21 +149,25 @@ export interface Receiver {
    */
   confirm(key: string, authorId: string): Promise<"accepted" | "refused" | "gone">;
   /**
-   * People removed these messages on the platform (event keys; answers by the keys of {@link Platform.keysShown}).
+   * People removed these messages on the platform (event keys; answers by the keys of {@link Platform.shownMessageKeys}).
    * What is kept of them goes for good, what waits is not answered, what is being answered is stopped. Harmless for
    * messages that nobody knows. May be called again.
    * @throws ParleyError `store-unavailable`
    */
-  removed(conversationId: string, keys: readonly string[]): Promise<void>;
+  messagesDeleted(conversationId: string, keys: readonly string[]): Promise<void>;
   /** The conversation is gone on the platform: everything of it goes for good. @throws ParleyError `store-unavailable` */
-  conversationRemoved(conversationId: string): Promise<void>;
+  conversationDeleted(conversationId: string): Promise<void>;
   /** A larger place is gone, and with it every conversation `within` it. @throws ParleyError `store-unavailable` */
-  placeRemoved(place: string): Promise<void>;
+  placeDeleted(place: string): Promise<void>;
   /** Stops the running turn of a conversation, if there is one; what was said so far is kept. */
   cancel(conversationId: string): boolean;
   /** Up to 25 model ids for an option's autocomplete, best match first. Answers from memory, at once. */
   suggestModels(query: string): readonly string[];
-  /** What was said, oldest first, for a platform that shows its own history. */
+}
+
+/** What was said, for a platform that shows its own history (the page). Failures throw `store-unavailable`. */
+export interface ConversationHistory {
+  /** The last messages, oldest first. */
   history(
     conversationId: string,
     options: { readonly maxMessages: number },

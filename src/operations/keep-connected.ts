@@ -1,6 +1,6 @@
 import { isParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
-import type { Platform, Receiver } from "../core/platform.ts";
+import type { ConversationHistory, Platform, Receiver } from "../core/platform.ts";
 
 /** Longest pause between two tries to connect, in milliseconds. */
 const maxPauseMs = 60_000;
@@ -20,6 +20,7 @@ export function keepConnected(
   platform: Platform,
   options: {
     readonly assistant: Receiver;
+    readonly history: ConversationHistory;
     readonly log: Log;
     onConnected(): Promise<void>;
   },
@@ -28,7 +29,7 @@ export function keepConnected(
   const connect = async (): Promise<void> => {
     for (let pauseMs = 1000; ; pauseMs = Math.min(maxPauseMs, pauseMs * 2)) {
       try {
-        await platform.start(options.assistant);
+        await platform.start(options.assistant, options.history);
         await options.onConnected();
         return;
       } catch (error) {

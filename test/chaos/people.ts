@@ -1,5 +1,4 @@
-import ask from "../../commands/ask.ts";
-import { createCommandSet } from "../../src/core/command.ts";
+import { allCommands } from "../support/commands.ts";
 import { createManifest } from "../../src/platforms/slack/manifest.ts";
 import { createDiscordSimulator } from "../simulators/discord/simulator.ts";
 import { createSlackSimulator } from "../simulators/slack/simulator.ts";
@@ -35,7 +34,7 @@ export interface People {
 
 export async function createPeople(conversationsEach: number): Promise<People> {
   const [slack, discord] = await Promise.all([
-    createSlackSimulator({ manifest: createManifest(createCommandSet([ask]), { socketMode: true }) }),
+    createSlackSimulator({ manifest: createManifest(allCommands, { socketMode: true }) }),
     createDiscordSimulator(),
   ]);
   const names = Array.from({ length: conversationsEach }, (_, n) => `Person${n}`);

@@ -71,10 +71,10 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       if (!subject.grows) return;
       const reply = open();
       await reply.show();
-      reply.write("The meeting");
+      reply.write({ text: "The meeting" });
       await eventually(async () => expect(await textSeen()).toContain("The meeting"));
-      reply.write("The meeting moves");
-      reply.write("The meeting moves to Thursday");
+      reply.write({ text: "The meeting moves" });
+      reply.write({ text: "The meeting moves to Thursday" });
       await eventually(async () => expect(await textSeen()).toContain("The meeting moves to Thursday"));
       await reply.finish();
     });
@@ -85,7 +85,7 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       await reply.show();
       reply.status("Transcribing note.ogg");
       await eventually(async () => expect(await textSeen()).toContain("Transcribing note.ogg"));
-      reply.write("It says hello");
+      reply.write({ text: "It says hello" });
       await reply.finish();
       expect(await textSeen()).not.toContain("Transcribing");
     });
@@ -93,8 +93,8 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
     it("shows the last text and the notices when it is finished", async () => {
       const reply = open();
       await reply.show();
-      reply.write("half");
-      reply.write("half and whole");
+      reply.write({ text: "half" });
+      reply.write({ text: "half and whole" });
       await reply.finish({ notices: ["Two messages were left out."] });
       const text = await textSeen();
       expect(text).toContain("half and whole");
@@ -112,7 +112,7 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
     it("keeps the text of a failed reply, says why, and offers a retry", async () => {
       const reply = open();
       await reply.show();
-      reply.write("As far as it came");
+      reply.write({ text: "As far as it came" });
       await reply.fail({ text: "The gateway went away.", notices: ["It was cut."], retryKey: "retry-key-1" });
       const { text, retryKeys } = await subject.seen();
       for (const words of ["As far as it came", "The gateway went away.", "It was cut."]) {
@@ -131,7 +131,7 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
     it("asks with a button, which is gone when the same reply has gone on", async () => {
       const before = open();
       await before.show();
-      before.write("This would go for good.");
+      before.write({ text: "This would go for good." });
       await before.finish({ confirm: { label: "Remove 3 messages", key: "confirm-key-1" } });
       const asked = await subject.seen();
       expect(asked.text).toContain("This would go for good.");
@@ -140,7 +140,7 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       if (!subject.grows) return;
       const after = open(saved);
       await after.show();
-      after.write("It is gone.");
+      after.write({ text: "It is gone." });
       await after.finish();
       const done = await subject.seen();
       expect(done.text).toContain("It is gone.");
@@ -153,8 +153,8 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       const whole = `${prose}\n\n\`\`\`\n${code.join("\n")}\n\`\`\`\n\nThat was all.`;
       const reply = open();
       await reply.show();
-      reply.write(whole.slice(0, 5000));
-      reply.write(whole);
+      reply.write({ text: whole.slice(0, 5000) });
+      reply.write({ text: whole });
       await reply.finish();
       const text = await textSeen();
       let at = -1;
@@ -169,7 +169,7 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       const reply = open();
       await reply.show();
       await reply.attach(file);
-      reply.write("Here it is");
+      reply.write({ text: "Here it is" });
       await reply.finish();
       const { files, text } = await subject.seen();
       expect(files).toEqual([{ name: "picture.png", altText: "one black pixel" }]);
@@ -179,13 +179,13 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
     it("is taken up again in the same place", async () => {
       const before = open();
       await before.show();
-      before.write("words of the first try");
+      before.write({ text: "words of the first try" });
       if (subject.grows) {
         await eventually(async () => expect(await textSeen()).toContain("words of the first try"));
       }
       const after = open(saved);
       await after.show();
-      after.write("words of the second try");
+      after.write({ text: "words of the second try" });
       await after.finish();
       const text = await textSeen();
       expect(text).toContain("words of the second try");
@@ -195,13 +195,13 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
     it("shows nothing more once it is abandoned, and is taken up again in the same place", async () => {
       const before = open();
       await before.show();
-      before.write("words of the first try");
+      before.write({ text: "words of the first try" });
       if (subject.grows) {
         await eventually(async () => expect(await textSeen()).toContain("words of the first try"));
       }
       before.abandon();
       const seen = await subject.seen();
-      before.write("words that nobody may see");
+      before.write({ text: "words that nobody may see" });
       before.status("words that nobody may see");
       await Promise.allSettled([
         before.finish({ notices: ["words that nobody may see"] }),
@@ -210,7 +210,7 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       expect(await subject.seen()).toEqual(seen);
       const after = open(saved);
       await after.show();
-      after.write("words of the second try");
+      after.write({ text: "words of the second try" });
       await after.finish();
       const text = await textSeen();
       expect(text).toContain("words of the second try");
@@ -221,10 +221,10 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
     it("ends once and ignores what comes after", async () => {
       const reply = open();
       await reply.show();
-      reply.write("The end");
+      reply.write({ text: "The end" });
       await reply.finish();
       const seen = await subject.seen();
-      reply.write("too late");
+      reply.write({ text: "too late" });
       reply.status("too late");
       await reply.finish({ notices: ["too late"] });
       await reply.fail({ text: "too late" });

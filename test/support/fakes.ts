@@ -1,22 +1,22 @@
+import { allCommands } from "./commands.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createConversationHistory } from "../../src/assistant/conversation-history.ts";
 import { createAssistant, type Assistant } from "../../src/assistant/assistant.ts";
-import { createCommandSet } from "../../src/core/command.ts";
 import { ParleyError } from "../../src/core/errors.ts";
 import type { Attachment, CommandCall, IncomingMessage, ReplyAddress } from "../../src/core/events.ts";
 import type { ChatEvent, ChatRequest, Gateway, Model } from "../../src/core/gateway.ts";
-import type { ConfirmButton, Platform, Reply, ReplyFailure, ReplyFile } from "../../src/core/platform.ts";
+import type {
+  ConversationHistory,
+  ConfirmButton,
+  Platform,
+  Reply,
+  ReplyFailure,
+  ReplyFile,
+} from "../../src/core/platform.ts";
 import type { Log, Meter } from "../../src/core/telemetry.ts";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
-import ask from "../../commands/ask.ts";
-import chat from "../../commands/chat.ts";
-import exportCommand from "../../commands/export.ts";
-import forget from "../../commands/forget.ts";
-import imagine from "../../commands/imagine.ts";
-import models from "../../commands/models.ts";
-import reset from "../../commands/reset.ts";
-import transcribe from "../../commands/transcribe.ts";
 
 export const silentLog: Log = {
   debug: () => undefined,
@@ -51,7 +51,8 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
     start: () => Promise.resolve(),
     stop: () => Promise.resolve(),
     health: () => ({ state: "ready" }),
-    keysShown: ({ message }) => (typeof message === "number" ? [`fake:reply:${message}`] : []),
+    toPrivateAddress: (address) => address,
+    shownMessageKeys: ({ message }) => (typeof message === "number" ? [`fake:reply:${message}`] : []),
     openThread: (address, { title }) =>
       Promise.resolve({
         conversationId: `fake:thread:${JSON.stringify(address["at"]).slice(1, -1)}`,
@@ -98,8 +99,8 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
         status: (text) => {
           reply.statuses.push(text);
         },
-        write: (text) => {
-          reply.text = text;
+        write: ({ lead = "", text }) => {
+          reply.text = lead === "" ? text : `${lead}\n\n${text}`;
         },
         attach: (file) => {
           reply.files.push(file);
@@ -195,6 +196,7 @@ export function createFakeGateway(options: { readonly models?: readonly Model[] 
 export interface World {
   readonly assistant: Assistant;
   readonly store: Store;
+  readonly history: ConversationHistory;
   readonly gateway: ReturnType<typeof createFakeGateway>;
   readonly platform: ReturnType<typeof createFakePlatform>;
   readonly clock: { now: number };
@@ -202,17 +204,6 @@ export interface World {
   restart(): Assistant;
   close(): Promise<void>;
 }
-
-export const commandSet = createCommandSet([
-  ask,
-  chat,
-  exportCommand,
-  forget,
-  imagine,
-  models,
-  reset,
-  transcribe,
-]);
 
 /** The real assistant on a real store, between a fake platform and a fake gateway. */
 export async function createWorld(
@@ -236,7 +227,7 @@ export async function createWorld(
       },
       inbox: store.inbox,
       queue: store.queue,
-      commands: commandSet,
+      commands: allCommands,
       models: { chat: undefined, image: undefined, transcription: undefined },
       chat: { maxTokens: 1024, temperature: 1, systemPrompt: "Be brief." },
       log: silentLog,
@@ -249,6 +240,7 @@ export async function createWorld(
   return {
     assistant: create(),
     store,
+    history: createConversationHistory(store.conversations),
     gateway,
     platform,
     clock,

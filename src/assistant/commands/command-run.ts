@@ -13,7 +13,7 @@ export interface CallRun {
   readonly conversationId: string;
   readonly reply: Reply;
   readonly signal: AbortSignal;
-  readonly keysShown: Turn["keysShown"];
+  readonly shownMessageKeys: Turn["shownMessageKeys"];
   readonly receive: Receiver["receive"];
   /** Called with the outcome where a service has shown its own failure. */
   ended(outcome: TurnOutcome): void;
@@ -43,7 +43,7 @@ export async function keepResult(
   run: CallRun,
   result: Pick<StoredMessage, "parts"> & Partial<StoredMessage>,
 ): Promise<void> {
-  const shownAs = run.keysShown();
+  const shownAs = run.shownMessageKeys();
   await room.conversations.append(run.conversationId, {
     id: messageIds.assistant(run.call.key, run.attempt),
     role: "assistant",

@@ -24,7 +24,7 @@ export function createCommandServices(room: TurnRoom, run: CallRun): CommandServ
     lead: leadFor(call, message.text),
     model,
     signal,
-    keysShown: run.keysShown,
+    shownMessageKeys: run.shownMessageKeys,
   });
 
   return {
@@ -102,7 +102,7 @@ export function createCommandServices(room: TurnRoom, run: CallRun): CommandServ
       const text = words.join("\n\n") || "(no words)";
       await keepQuestion(room, run, read.parts);
       await keepResult(room, run, { parts: [{ kind: "text", text }], notices });
-      reply.write(leadFor(call, "") + text);
+      reply.write({ text });
       await reply.finish({ notices });
     },
 
@@ -167,7 +167,7 @@ export function createCommandServices(room: TurnRoom, run: CallRun): CommandServ
       for (const { name, bytes } of shown) {
         await reply.attach({ name, bytes, mediaType: mediaTypeOf(name), altText: name });
       }
-      reply.write("Everything that is kept of this conversation:");
+      reply.write({ text: "Everything that is kept of this conversation:" });
       const left = files.length - shown.length;
       await reply.finish(
         left === 0
@@ -178,13 +178,13 @@ export function createCommandServices(room: TurnRoom, run: CallRun): CommandServ
 
     async tell(markdown) {
       await reply.show();
-      reply.write(markdown);
+      reply.write({ text: markdown });
       await reply.finish();
     },
 
     async askFirst(markdown, label) {
       await reply.show();
-      reply.write(markdown);
+      reply.write({ text: markdown });
       await reply.finish({ confirm: { label, key: call.key } });
     },
 
@@ -198,7 +198,7 @@ export function createCommandServices(room: TurnRoom, run: CallRun): CommandServ
           inContext: false,
         });
       }
-      reply.write(markdown);
+      reply.write({ text: markdown });
       await reply.finish();
     },
 
@@ -262,7 +262,7 @@ function assertInConversation(call: CommandCall): void {
 /** Platforms show who used a command but not what was asked; the reply begins with it, except where it is seen. */
 function leadFor(call: CommandCall, text: string): string {
   if (call.isInputVisible === true || text === "") return "";
-  return `${quote(text)}\n\n`;
+  return quote(text);
 }
 
 function nameOf(part: MessagePart): string {

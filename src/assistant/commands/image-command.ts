@@ -25,7 +25,7 @@ export async function draw(room: TurnRoom, run: CallRun, request: DrawRequest, l
       ? await generate(room, request, signal)
       : await edit(room, run, { ...request, source });
   const parts: MessagePart[] = drawn.text === "" ? [] : [{ kind: "text", text: drawn.text }];
-  reply.write(lead + drawn.text);
+  reply.write({ lead, text: drawn.text });
   for (const [index, image] of drawn.images.entries()) {
     const name = imageFileName(index + 1, image.mediaType);
     const altText = (image.revisedPrompt ?? request.prompt).slice(0, 1000);

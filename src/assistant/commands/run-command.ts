@@ -1,6 +1,7 @@
 import { keepQuestion, keepResult, type CallRun } from "./command-run.ts";
 import { createCommandServices } from "./command-services.ts";
-import { parseOptions, type Command } from "../../core/command.ts";
+import type { Command } from "../../core/command.ts";
+import { parseOptions } from "../../core/command-options.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import { isWorthRetrying, toNotice } from "../../core/error-messages.ts";
 import { throwIfLeft, type TurnOutcome, type TurnRoom } from "../turn/run-turn.ts";
@@ -26,7 +27,11 @@ export async function runCall(
         detail: { command: call.name, commands: [...commands.keys()].map((name) => `/${name}`).join(", ") },
       });
     }
-    const options = parseOptions(command, withSubject(command, call));
+    if (call.problem !== undefined)
+      throw new ParleyError("invalid-option", "the command was written wrongly", {
+        detail: call.problem.detail,
+      });
+    const options = parseOptions(command, call.options);
     const ended = (how: TurnOutcome): void => {
       outcome = how;
     };
@@ -61,20 +66,9 @@ async function concludeFailure(room: TurnRoom, run: CallRun, error: unknown): Pr
 
 /** The call as a person would write it; files by their names. */
 function asWritten(call: CommandCall): string {
+  if (call.problem !== undefined) return call.problem.written;
   const options = Object.entries(call.options).map(
     ([name, value]) => `${name}:${typeof value === "object" ? value.name : value}`,
   );
   return [`/${call.name}`, ...options].join(" ");
-}
-
-/** A message command fills the options it can from the message it was used on. */
-function withSubject(command: Command, call: CommandCall): CommandCall["options"] {
-  if (call.subject === undefined || command.messageCommand?.takes !== "file") return call.options;
-  const file = Object.entries(command.options).find(([, option]) => option.kind === "attachment");
-  const name = file?.[0];
-  const first = call.subject.attachments[0];
-  if (name === undefined || call.options[name] !== undefined || first === undefined) return call.options;
-  const accepts = file?.[1].kind === "attachment" ? file[1].accepts : undefined;
-  const fitting = call.subject.attachments.find((one) => one.mediaType?.startsWith(`${accepts}/`)) ?? first;
-  return { ...call.options, [name]: fitting };
 }

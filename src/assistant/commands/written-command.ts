@@ -1,49 +1,63 @@
-import { parseCommandText, type Command } from "../../core/command.ts";
+import { resolveInput, type ResolvedInput } from "../../core/command-input.ts";
+import { parseCommandLine, usageOf, type Command } from "../../core/command.ts";
 import { isParleyError } from "../../core/errors.ts";
-import type { Attachment, IncomingEvent, RawOption } from "../../core/events.ts";
-
-const commandLine = /^\/([a-z0-9_-]{1,32})(?:\s+([\s\S]*))?$/;
+import type { CommandCall, IncomingEvent, IncomingMessage } from "../../core/events.ts";
+import type { Platform } from "../../core/platform.ts";
 
 /**
  * A message that is written as a command (`/imagine a red fox`) becomes that command's call in its conversation:
- * Slack takes no slash commands inside threads, and people type them after a mention anywhere. The message's
- * files fill the command's file options. Everything else stays what it is.
+ * Slack takes no slash commands inside threads, and people type them after a mention anywhere. A call that cannot be
+ * run says so in its reply. Everything else stays what it is.
  */
-export function toCallIfWritten(event: IncomingEvent, commands: ReadonlyMap<string, Command>): IncomingEvent {
+export function toCallIfWritten(
+  event: IncomingEvent,
+  commands: ReadonlyMap<string, Command>,
+  platform: Pick<Platform, "toPrivateAddress"> | undefined,
+): IncomingEvent {
   if (event.kind !== "message") return event;
-  const [, name, text] = commandLine.exec(event.text.trim()) ?? [];
-  const command = name === undefined ? undefined : commands.get(name);
-  if (command === undefined) return event;
+  const line = parseCommandLine(event.text);
+  const command = line === undefined ? undefined : commands.get(line.name);
+  if (line === undefined || command === undefined) return event;
   const { kind: _kind, text: _text, attachments, model: _model, ...base } = event;
-  return {
+  const call = {
     ...base,
     kind: "call",
     name: command.name,
-    options: { ...filesFor(command, attachments), ...optionsOf(command, text ?? "") },
+    options: {},
     inConversation: true,
     isPrivate: false,
     isInputVisible: true,
-  };
-}
-
-function optionsOf(command: Command, text: string): Record<string, RawOption> {
+  } as const satisfies CommandCall;
+  let resolved: ResolvedInput;
   try {
-    return parseCommandText(command, text);
+    resolved = resolveInput(command, { text: line.text, files: attachments });
   } catch (error) {
     if (!isParleyError(error, "invalid-option")) throw error;
-    // Named like no option, so that the check of the options refuses it and says how the command is written.
-    return { text };
+    return { ...call, problem: { written: event.text, detail: error.detail } };
   }
+  if (!resolved.isPrivate) return { ...call, options: resolved.options };
+  return toPrivateCall(event, { ...call, options: resolved.options, isPrivate: true }, command, platform);
 }
 
-function filesFor(command: Command, attachments: readonly Attachment[]): Record<string, RawOption> {
-  const options: Record<string, RawOption> = {};
-  const left = [...attachments];
-  for (const [name, option] of Object.entries(command.options)) {
-    if (option.kind !== "attachment") continue;
-    const fitting = left.findIndex((one) => one.mediaType?.startsWith(`${option.accepts}/`) === true);
-    const [file] = left.splice(Math.max(0, fitting), 1);
-    if (file !== undefined) options[name] = file;
-  }
-  return options;
+function toPrivateCall(
+  event: IncomingMessage,
+  call: CommandCall,
+  command: Command,
+  platform: Pick<Platform, "toPrivateAddress"> | undefined,
+): CommandCall {
+  const address = platform?.toPrivateAddress(event.address);
+  if (address !== undefined) return { ...call, address };
+  return {
+    ...call,
+    isPrivate: false,
+    options: {},
+    problem: {
+      written: event.text,
+      detail: {
+        command: command.name,
+        problem: "only you may see its answer: use it as a slash command",
+        usage: usageOf(command),
+      },
+    },
+  };
 }

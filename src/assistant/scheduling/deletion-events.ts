@@ -21,7 +21,7 @@ export interface RemovalOptions {
  */
 export function createRemoval(
   options: RemovalOptions,
-): Pick<Receiver, "removed" | "conversationRemoved" | "placeRemoved"> {
+): Pick<Receiver, "messagesDeleted" | "conversationDeleted" | "placeDeleted"> {
   const { inbox, conversations, archive, queue, runningIn, log } = options;
 
   /** The conversations that the messages belong to: the platform's guess where it is known, and what the inbox says. */
@@ -54,7 +54,7 @@ export function createRemoval(
       );
   }
 
-  async function conversationRemoved(conversationId: string): Promise<void> {
+  async function conversationDeleted(conversationId: string): Promise<void> {
     const [open, isKnown] = await Promise.all([inbox.listOpen(), conversations.exists(conversationId)]);
     const keys = open.flatMap(({ event }) => (event.conversationId === conversationId ? [event.key] : []));
     if (!isKnown && keys.length === 0) return;
@@ -68,18 +68,18 @@ export function createRemoval(
   }
 
   return {
-    async removed(conversationId, keys) {
+    async messagesDeleted(conversationId, keys) {
       const places = await whereabouts(conversationId, keys);
       if (places.size === 0) return;
       await inbox.withdraw([...new Set([...places.values()].flat())]);
       for (const [id, theirs] of places) await removeFrom(id, theirs);
     },
-    conversationRemoved,
-    async placeRemoved(place) {
+    conversationDeleted,
+    async placeDeleted(place) {
       const platform = place.slice(0, place.indexOf(":") + 1);
       for (const { conversationId } of await conversations.list(platform, { max: Infinity })) {
         const { within } = await conversations.settings(conversationId);
-        if (within?.includes(place) === true) await conversationRemoved(conversationId);
+        if (within?.includes(place) === true) await conversationDeleted(conversationId);
       }
     },
   };

@@ -50,7 +50,7 @@ export interface Turn {
   readonly model: string | undefined;
   readonly signal: AbortSignal;
   /** Keys of the platform's messages that show the reply, as far as there are any yet. */
-  keysShown(): readonly string[];
+  shownMessageKeys(): readonly string[];
 }
 
 /** How a turn ended. `failed` and `interrupted` have been shown to the person. */
@@ -69,7 +69,7 @@ export async function runTurn(room: TurnRoom, turn: Turn): Promise<TurnOutcome> 
   let lead = turn.lead;
   try {
     const said = await listen(room, turn);
-    lead += toLead(said.parts);
+    lead = [turn.lead, toLead(said.parts)].filter((part) => part !== "").join("\n\n");
     soFar.notices.push(...said.notices);
     if (!isAnswerable(said.parts)) {
       await shown;
@@ -159,10 +159,7 @@ function isAnswerable(parts: readonly MessagePart[]): boolean {
 
 /** Voice is shown as words before the answer, so that a mishearing is seen. */
 function toLead(parts: readonly MessagePart[]): string {
-  return parts
-    .flatMap((part) => (part.kind === "voice" ? [quote(`🎙️ ${part.text}`)] : []))
-    .map((line) => `${line}\n\n`)
-    .join("");
+  return parts.flatMap((part) => (part.kind === "voice" ? [quote(`🎙️ ${part.text}`)] : [])).join("\n\n");
 }
 
 /** Markdown block quote of a text. */
@@ -280,7 +277,7 @@ async function keepAnswer(
     ...(soFar.text === "" ? [] : [{ kind: "text" as const, text: soFar.text }]),
     ...soFar.images,
   ];
-  const shownAs = turn.keysShown();
+  const shownAs = turn.shownMessageKeys();
   await room.conversations.append(turn.conversationId, {
     id: messageIds.assistant(turn.key, turn.attempt),
     role: "assistant",
@@ -334,7 +331,7 @@ async function concludeFailure(room: TurnRoom, turn: Turn, failure: Failure): Pr
     keepNotices = [...soFar.notices, toNotice(storeError)];
   }
   await failure.shown;
-  if (soFar.text !== "") turn.reply.write(failure.lead + soFar.text);
+  if (soFar.text !== "") turn.reply.write({ lead: failure.lead, text: soFar.text });
   if (isCancelled) {
     await turn.reply.finish({ notices: [...keepNotices, text] });
     return outcome;

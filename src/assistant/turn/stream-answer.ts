@@ -59,7 +59,7 @@ export async function streamAnswer(
         case "text":
           if (soFar.text === "") options.onFirstText();
           soFar.text += event.text;
-          reply.write(lead + soFar.text);
+          reply.write({ lead, text: soFar.text });
           break;
         case "reasoning":
           if (soFar.text === "") reply.status("Thinking it through");

@@ -1,6 +1,7 @@
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Json } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { toMarkdown } from "./reply-markdown.ts";
 import type { Reply } from "../../core/platform.ts";
 import type { EditTarget, MessageContent } from "./edit-target.ts";
 import { createFileQueue } from "./file-queue.ts";
@@ -245,9 +246,9 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       isChanged = true;
       grow();
     },
-    write(whole) {
+    write(content) {
       if (state !== "open") return;
-      text = whole;
+      text = toMarkdown(content);
       status = undefined;
       isChanged = true;
       grow();

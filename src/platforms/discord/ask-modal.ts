@@ -4,7 +4,7 @@ import {
   type APIModalInteractionResponseCallbackData,
   type APIModalSubmitInteraction,
 } from "discord.js";
-import { freeTextOption, type Command } from "../../core/command.ts";
+import type { Command } from "../../core/command.ts";
 
 const prefix = "ask:";
 const maxLabelChars = 45;
@@ -21,7 +21,7 @@ export function askModal(
   command: Command,
   { channelId, messageId }: AskedMessage,
 ): APIModalInteractionResponseCallbackData {
-  const option = freeTextOption(command) ?? "prompt";
+  const option = command.messageCommand?.asks?.[0] ?? "";
   const declared = command.options[option];
   return {
     custom_id: `${prefix}${command.name}:${channelId}:${messageId}`,

@@ -50,23 +50,23 @@ export function createRemovals(options: {
   return {
     messages(channelId, messageIds) {
       void persist(channelId, async () => {
-        await receiver.removed(
+        await receiver.messagesDeleted(
           conversationIdOf(channelId),
           messageIds.map((id) => keyOfMessage(id)),
         );
         // A mention in a channel is the first message of the thread that has its id.
-        for (const id of messageIds) await receiver.removed(conversationIdOf(id), [keyOfMessage(id)]);
+        for (const id of messageIds) await receiver.messagesDeleted(conversationIdOf(id), [keyOfMessage(id)]);
       });
     },
     channel(channelId) {
       places.forget(channelId);
       void persist(channelId, async () => {
-        await receiver.conversationRemoved(conversationIdOf(channelId));
-        await receiver.placeRemoved(channelPlace(channelId));
+        await receiver.conversationDeleted(conversationIdOf(channelId));
+        await receiver.placeDeleted(channelPlace(channelId));
       });
     },
     guild(guildId) {
-      void persist(guildId, () => receiver.placeRemoved(guildPlace(guildId)));
+      void persist(guildId, () => receiver.placeDeleted(guildPlace(guildId)));
     },
   };
 }

@@ -13,7 +13,8 @@ import {
   type APIMessageComponentInteraction,
   type APIModalSubmitInteraction,
 } from "discord.js";
-import { isPrivate, parseOptions, type Command } from "../../core/command.ts";
+import type { Command } from "../../core/command.ts";
+import { resolveInput, type CommandInput, type ResolvedInput } from "../../core/command-input.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import type { CommandCall, RawOption } from "../../core/events.ts";
@@ -102,12 +103,7 @@ export function createInteractionHandler(options: InteractionOptions) {
       });
       return refuse(interaction, problem);
     }
-    try {
-      parseOptions(command, given);
-    } catch (error) {
-      return refuse(interaction, error);
-    }
-    await run(interaction, command, given);
+    await run(interaction, command, { options: given });
   }
 
   async function messageCommand(interaction: APIMessageApplicationCommandInteraction): Promise<void> {
@@ -124,7 +120,7 @@ export function createInteractionHandler(options: InteractionOptions) {
       author: toAuthor(target.author),
       ...readMessage(target, options.names(interaction.guild_id)),
     };
-    if (command.messageCommand?.takes === "prompt") {
+    if ((command.messageCommand?.asks ?? []).length > 0) {
       subjects.keep(targetId, subject);
       await api.respond(interaction.id, interaction.token, {
         type: ResponseType.Modal,
@@ -132,7 +128,7 @@ export function createInteractionHandler(options: InteractionOptions) {
       });
       return;
     }
-    await run(interaction, command, {}, subject);
+    await run(interaction, command, { subject });
   }
 
   async function submit(interaction: APIModalSubmitInteraction): Promise<void> {
@@ -146,21 +142,21 @@ export function createInteractionHandler(options: InteractionOptions) {
         interaction,
         new ParleyError("attachment-gone", "the message is gone", { detail: { name: "The message" } }),
       );
-    await run(interaction, command, { [asked.option]: asked.text }, subject);
+    await run(interaction, command, { options: { [asked.option]: asked.text }, subject });
   }
 
   /** Defers, takes the call in, and tells the person where that fails. */
-  async function run(
-    interaction: Call,
-    command: Command,
-    given: Readonly<Record<string, RawOption>>,
-    subject?: CommandCall["subject"],
-  ): Promise<void> {
-    const isHidden = isPrivate(command, given);
+  async function run(interaction: Call, command: Command, input: CommandInput): Promise<void> {
+    let resolved: ResolvedInput;
+    try {
+      resolved = resolveInput(command, input);
+    } catch (error) {
+      return refuse(interaction, error);
+    }
     try {
       await api.respond(interaction.id, interaction.token, {
         type: ResponseType.DeferredChannelMessageWithSource,
-        ...(isHidden ? { data: { flags: MessageFlags.Ephemeral } } : {}),
+        ...(resolved.isPrivate ? { data: { flags: MessageFlags.Ephemeral } } : {}),
       });
     } catch (error) {
       const code = discordCode(error);
@@ -172,7 +168,7 @@ export function createInteractionHandler(options: InteractionOptions) {
       // Another instance has deferred it, and may have died since: whoever accepts it first answers it.
       log.debug({ interaction: interaction.id }, "a command was deferred elsewhere");
     }
-    const call = toCall(interaction, command, given, isHidden, subject);
+    const call = toCall(interaction, command, resolved, input.subject);
     if (call === undefined) return;
     try {
       await receiver.receive(call);
@@ -185,8 +181,7 @@ export function createInteractionHandler(options: InteractionOptions) {
   function toCall(
     interaction: Call,
     command: Command,
-    given: Readonly<Record<string, RawOption>>,
-    isHidden: boolean,
+    { options: given, isPrivate }: ResolvedInput,
     subject: CommandCall["subject"],
   ): CommandCall | undefined {
     const user = interaction.member?.user ?? interaction.user;
@@ -202,7 +197,7 @@ export function createInteractionHandler(options: InteractionOptions) {
       applicationId: interaction.application_id,
       token: interaction.token,
       expiresAt: options.now() + tokenUsableMs,
-      isPrivate: isHidden,
+      isPrivate,
       userId: user.id,
       isGuest,
       maxFileBytes: interaction.attachment_size_limit,
@@ -224,7 +219,7 @@ export function createInteractionHandler(options: InteractionOptions) {
       name: command.name,
       options: given,
       inConversation,
-      isPrivate: isHidden,
+      isPrivate,
       ...(subject === undefined ? {} : { subject }),
     };
   }

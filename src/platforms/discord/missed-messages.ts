@@ -1,6 +1,6 @@
 import type { APIMessage } from "discord.js";
 import type { Log } from "../../core/telemetry.ts";
-import type { Receiver } from "../../core/platform.ts";
+import type { ConversationHistory } from "../../core/platform.ts";
 import type { DiscordApi } from "./api.ts";
 
 /** Older messages are not answered late, in milliseconds. */
@@ -29,13 +29,13 @@ export interface MissedMessages {
  */
 export function createMissedMessages(options: {
   readonly api: Pick<DiscordApi, "listMessages">;
-  readonly receiver: Pick<Receiver, "conversations" | "history">;
+  readonly history: Pick<ConversationHistory, "conversations" | "history">;
   readonly take: (message: APIMessage) => void;
   readonly now: () => number;
   readonly signal: AbortSignal;
   readonly log: Log;
 }): MissedMessages {
-  const { api, receiver, take, now, signal, log } = options;
+  const { api, history, take, now, signal, log } = options;
   let looking: Promise<ReadonlyMap<string, Promise<void>>> | undefined;
   let retry: NodeJS.Timeout | undefined;
   signal.addEventListener("abort", () => clearTimeout(retry), { once: true });
@@ -44,12 +44,12 @@ export function createMissedMessages(options: {
   async function readPlaces(): Promise<{ channelId: string; after: bigint }[]> {
     const earliest = snowflakeAt(now() - windowMs);
     const places: { channelId: string; after: bigint }[] = [];
-    for (const { conversationId } of (await receiver.conversations("discord:")).slice(0, maxConversations)) {
+    for (const { conversationId } of (await history.conversations("discord:")).slice(0, maxConversations)) {
       const channelId = /^discord:(\d+)$/.exec(conversationId)?.[1];
       if (channelId === undefined) continue;
-      const history = await receiver.history(conversationId, { maxMessages: 20 });
+      const messages = await history.history(conversationId, { maxMessages: 20 });
       // A thread of others is known from the first call on; what they said before was not for the bot.
-      const lastSeen = history
+      const lastSeen = messages
         .map(({ id }) => BigInt(/^discord:(\d+)\/user$/.exec(id)?.[1] ?? 0))
         .reduce((last, id) => (id > last ? id : last), BigInt(channelId));
       places.push({ channelId, after: lastSeen > earliest ? lastSeen : earliest });

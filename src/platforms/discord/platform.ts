@@ -2,7 +2,7 @@ import type { APIInteraction } from "discord.js";
 import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
-import type { Platform, PlatformHealth, Receiver } from "../../core/platform.ts";
+import type { ConversationHistory, Platform, PlatformHealth, Receiver } from "../../core/platform.ts";
 import { createEditingReply } from "../delivery/editing-reply.ts";
 import { fromReplyAddress, toReplyAddress } from "./address.ts";
 import { createDiscordApi, publicApiUrl } from "./api.ts";
@@ -76,11 +76,11 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     handling.add(tracked);
   }
 
-  async function start(receiver: Receiver): Promise<void> {
+  async function start(receiver: Receiver, history: ConversationHistory): Promise<void> {
     messages = createMessageIntake({ api, receiver, places, names, log });
     const missed = createMissedMessages({
       api,
-      receiver,
+      history,
       take: (message) => messages?.take(message),
       now,
       signal: stopping.signal,
@@ -161,7 +161,8 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         firstMessageIsShown: address.interaction !== undefined && (address.messages ?? []).length === 0,
       });
     },
-    keysShown: (address) => fromReplyAddress(address).messages?.map((ref) => keyOfRef(ref)) ?? [],
+    shownMessageKeys: (address) => fromReplyAddress(address).messages?.map((ref) => keyOfRef(ref)) ?? [],
+    toPrivateAddress: () => undefined,
     openThread: (address, { title }) => threads.open(fromReplyAddress(address), title),
     download: (attachment, limits) => downloads.download(attachment, limits),
     health: () => connection?.health() ?? state,

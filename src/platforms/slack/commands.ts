@@ -1,5 +1,6 @@
 import type { App, MessageShortcut } from "@slack/bolt";
-import { isPrivate, parseCommandText, parseOptions, type Command } from "../../core/command.ts";
+import type { Command } from "../../core/command.ts";
+import { collectOptions, missingOptions, resolveInput } from "../../core/command-input.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import type { CommandCall, RawOption } from "../../core/events.ts";
@@ -52,8 +53,8 @@ export function registerCommands(app: App, options: CommandOptions): void {
     app.command(`/${commandPrefix}${command.name}`, async ({ body, ack }) => {
       const memory = { channel: body.channel_id, responseUrl: body.response_url };
       try {
-        const given = parseCommandText(command, await readText(body.text));
-        if (isIncomplete(command, given)) {
+        const given = collectOptions(command, { text: await readText(body.text) });
+        if (missingOptions(command, given).length > 0) {
           await api.openModal(body.trigger_id, toModal(command, memory, given));
           return await ack();
         }
@@ -154,7 +155,7 @@ export function registerCommands(app: App, options: CommandOptions): void {
       responseUrl: shortcut.response_url,
       subject: { ts, ...(thread === undefined ? {} : { thread }) },
     };
-    if (command.messageCommand?.takes === "prompt") {
+    if ((command.messageCommand?.asks ?? []).length > 0) {
       return await api.openModal(shortcut.trigger_id, toModal(command, memory));
     }
     const use = {
@@ -172,12 +173,12 @@ export function registerCommands(app: App, options: CommandOptions): void {
   async function toCall(use: Use, message?: Parameters<Incoming["read"]>[0]): Promise<CommandCall> {
     const { command, memory, user } = use;
     const subject = await readSubject(memory, message);
-    // A command used on a message takes its file from there; that one is looked for later.
-    const isWhole = subject === undefined || command.messageCommand?.takes === "prompt";
-    const checked = isWhole ? parseOptions(command, use.options) : use.options;
+    const resolved = resolveInput(command, {
+      options: use.options,
+      ...(subject === undefined ? {} : { subject }),
+    });
     const root = memory.subject?.thread ?? memory.subject?.ts;
     const conversationId = toConversationId(identity.teamId, memory.channel, root ?? use.key);
-    const forCallerOnly = isPrivate(command, checked);
     return {
       kind: "call",
       name: command.name,
@@ -192,14 +193,14 @@ export function registerCommands(app: App, options: CommandOptions): void {
         user,
         ...(root === undefined ? {} : { thread: root }),
         ...(memory.responseUrl === undefined ? {} : { responseUrl: memory.responseUrl }),
-        isPrivate: forCallerOnly,
+        isPrivate: resolved.isPrivate,
         isAnnounced: use.isAnnounced,
         since: Date.now(),
       }),
-      options: use.options,
+      options: resolved.options,
       // A command used on a message of a thread that nobody talks with the bot in does not begin a conversation there.
       inConversation: root !== undefined && (await receiver.knows(conversationId)),
-      isPrivate: forCallerOnly,
+      isPrivate: resolved.isPrivate,
       ...(subject === undefined ? {} : { subject }),
     };
   }
@@ -248,12 +249,6 @@ function words(error: unknown): string {
   // Unlike a message, a command is not kept by Slack until the bot is back.
   if (isParleyError(error, "stopping")) return "Parley is restarting. Please try again in a moment.";
   return escapeText(toNotice(error));
-}
-
-function isIncomplete(command: Command, given: Readonly<Record<string, RawOption>>): boolean {
-  return Object.entries(command.options).some(
-    ([name, option]) => option.required === true && given[name] === undefined,
-  );
 }
 
 function readThread(message: MessageShortcut["message"]): string | undefined {

@@ -1,4 +1,4 @@
-import type { Receiver } from "../../core/platform.ts";
+import type { ConversationHistory, Receiver } from "../../core/platform.ts";
 import { toConversationId, toMessageKey } from "./address.ts";
 
 interface MessagePlace {
@@ -27,23 +27,28 @@ export async function passRemoval(event: RemovalEvent, teamId: string, receiver:
   const gone = isTombstone ? event.message : event.previous_message;
   const ts = isTombstone ? gone?.ts : (event.deleted_ts ?? gone?.ts);
   if (ts === undefined) return true;
-  await receiver.removed(toConversationId(teamId, event.channel, gone?.thread_ts ?? ts), [
+  await receiver.messagesDeleted(toConversationId(teamId, event.channel, gone?.thread_ts ?? ts), [
     toMessageKey(teamId, event.channel, ts),
   ]);
   return true;
 }
 
 /** A channel was deleted: each thread in it was a conversation. */
-export async function removeChannel(channel: string, teamId: string, receiver: Receiver): Promise<void> {
+export async function removeChannel(
+  channel: string,
+  teamId: string,
+  receiver: Receiver,
+  history: ConversationHistory,
+): Promise<void> {
   const done = new Set<string>();
   for (;;) {
     // A list has an end, and there may be more behind it.
-    const found = await receiver.conversations(toConversationId(teamId, channel, ""));
+    const found = await history.conversations(toConversationId(teamId, channel, ""));
     const left = found.filter(({ conversationId }) => !done.has(conversationId));
     if (left.length === 0) return;
     for (const { conversationId } of left) {
       done.add(conversationId);
-      await receiver.conversationRemoved(conversationId);
+      await receiver.conversationDeleted(conversationId);
     }
   }
 }

@@ -28,10 +28,8 @@ export function toModal(
   memory: ModalMemory,
   initial: Readonly<Record<string, RawOption>> = {},
 ): Fields {
-  const takesFile = memory.subject !== undefined;
-  const options = Object.entries(command.options).filter(
-    ([, option]) => !(takesFile && option.kind === "attachment"),
-  );
+  const asks = memory.subject === undefined ? undefined : command.messageCommand?.asks;
+  const options = Object.entries(command.options).filter(([name]) => asks?.includes(name) !== false);
   return {
     type: "modal",
     callback_id: callbackPrefix + command.name,

@@ -3,7 +3,7 @@ import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Json, ReplyAddress } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
-import type { OpenedThread, Platform, Receiver } from "../../core/platform.ts";
+import type { ConversationHistory, OpenedThread, Platform, Receiver } from "../../core/platform.ts";
 import { createEditingReply } from "../delivery/editing-reply.ts";
 import { readAddress, toConversationId, toMessageKey, toReplyAddress, type SlackAddress } from "./address.ts";
 import { registerCommands } from "./commands.ts";
@@ -86,7 +86,13 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
     });
   }
 
-  function register(receiver: Receiver, app: App, api: SlackApi, identity: Identity): void {
+  function register(
+    receiver: Receiver,
+    history: ConversationHistory,
+    app: App,
+    api: SlackApi,
+    identity: Identity,
+  ): void {
     const names = createNames({ lookUp: (id) => api.userName(id), log });
     const incoming = createIncoming({ api, identity, names, receiver, log });
     app.event("message", ({ event }) => incoming.onMessage(event as MessageEvent));
@@ -95,7 +101,12 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
     );
     for (const name of ["channel_deleted", "group_deleted"]) {
       app.event(name, async ({ event }) => {
-        await removeChannel((event as unknown as { channel: string }).channel, identity.teamId, receiver);
+        await removeChannel(
+          (event as unknown as { channel: string }).channel,
+          identity.teamId,
+          receiver,
+          history,
+        );
       });
     }
     app.event("app_home_opened", async ({ event }) => {
@@ -145,7 +156,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
 
   return {
     id: "slack",
-    async start(receiver) {
+    async start(receiver, history) {
       if (appToken === undefined) {
         throw new ParleyError(
           "config",
@@ -162,7 +173,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
         log,
         register: (app, api, identity) => {
           connected = { api, identity };
-          register(receiver, app, api, identity);
+          register(receiver, history, app, api, identity);
         },
       });
       connection = made;
@@ -188,10 +199,16 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
         log,
       });
     },
-    keysShown(address) {
+    shownMessageKeys(address) {
       const { key, refs = [] } = readAddress(address);
       const [, team = ""] = key.split(":", 2);
       return refs.map((ref) => toMessageKey(team, readRef(ref).channel, readRef(ref).ts));
+    },
+    toPrivateAddress(address) {
+      const place = readAddress(address);
+      const { thread: _thread, refs: _refs, ...rest } = place;
+      // Without a response URL it goes to the direct messages, where nothing has to say that work goes on.
+      return toReplyAddress({ ...rest, isPrivate: true, isAnnounced: true });
     },
     async openThread(address, { title }): Promise<OpenedThread> {
       const place = readAddress(address);

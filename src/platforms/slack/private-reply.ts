@@ -1,5 +1,6 @@
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { toMarkdown } from "../delivery/reply-markdown.ts";
 import type { Reply, ReplyHooks } from "../../core/platform.ts";
 import { splitMarkdown } from "../delivery/split-markdown.ts";
 import type { MessageContent } from "../delivery/edit-target.ts";
@@ -98,8 +99,8 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
       await hooks.saveAddress(toReplyAddress(address));
     },
     status() {},
-    write(whole) {
-      if (!isOver) text = whole;
+    write(content) {
+      if (!isOver) text = toMarkdown(content);
     },
     async attach(file) {
       if (isOver) return;

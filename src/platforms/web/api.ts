@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { usageOf, type Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { Receiver } from "../../core/platform.ts";
+import type { ConversationHistory, Receiver } from "../../core/platform.ts";
 import type { createConversationViews } from "./conversations.ts";
 import { sendEvents } from "./events.ts";
 import type { Feeds } from "./feed.ts";
@@ -20,6 +20,7 @@ const maxMessages = 2000;
 /** What the routes work with. */
 export interface ApiRoom {
   readonly receiver: Receiver;
+  readonly history: ConversationHistory;
   readonly commands: ReadonlyMap<string, Command>;
   readonly feeds: Feeds;
   readonly views: ReturnType<typeof createConversationViews>;
@@ -97,7 +98,7 @@ function sendModels(room: ApiRoom, { response, url }: Exchange): void {
 }
 
 async function sendConversations(room: ApiRoom, { response }: Exchange): Promise<void> {
-  const all = await room.receiver.conversations("web:");
+  const all = await room.history.conversations("web:");
   sendJson(response, 200, {
     conversations: all.map(({ conversationId, title, updatedAt }) => ({
       id: conversationId.slice("web:".length),
@@ -126,7 +127,7 @@ async function sendBlob(room: ApiRoom, exchange: Exchange, id: string, hash: str
   const conversationId = `web:${id}`;
   const bytes =
     room.feeds.of(conversationId).held(hash)?.bytes ??
-    (await room.receiver.readBlob(conversationId, hash))?.bytes;
+    (await room.history.readBlob(conversationId, hash))?.bytes;
   if (bytes === undefined) {
     sendProblem(response, 404, "not-found", "This file is not kept any more.");
     return;
@@ -220,7 +221,7 @@ async function confirm(room: ApiRoom, { request, response }: Exchange, id: strin
 
 async function removeConversation(room: ApiRoom, { response }: Exchange, id: string): Promise<void> {
   const conversationId = `web:${id}`;
-  await room.receiver.conversationRemoved(conversationId);
+  await room.receiver.conversationDeleted(conversationId);
   await room.uploads.removeFrom(conversationId);
   room.feeds.of(conversationId).clear();
   sendJson(response, 200, {});

@@ -1,5 +1,5 @@
 import type { Log } from "../../core/telemetry.ts";
-import type { Receiver } from "../../core/platform.ts";
+import type { ConversationHistory } from "../../core/platform.ts";
 import { isRunning, mergeItems, type Feed, type Feeds } from "./feed.ts";
 import { toItem, type ItemView, type SnapshotView } from "./views.ts";
 
@@ -9,14 +9,14 @@ const recentMessages = 30;
 const leftOut = 10;
 
 /** Joins what is kept with what is under way. */
-export function createConversationViews(receiver: Receiver, feeds: Feeds, log: Log) {
+export function createConversationViews(history: ConversationHistory, feeds: Feeds, log: Log) {
   return {
     /**
      * Reads the history; the answer joins it with what is live, at once.
      * @throws ParleyError `store-unavailable`
      */
     async readHistory(conversationId: string, maxMessages: number): Promise<() => SnapshotView> {
-      const messages = await receiver.history(conversationId, { maxMessages });
+      const messages = await history.history(conversationId, { maxMessages });
       const stored = messages.map((message) => toItem(conversationId, message));
       return () => ({
         items: mergeItems(stored, feeds.of(conversationId)),
@@ -30,7 +30,7 @@ export function createConversationViews(receiver: Receiver, feeds: Feeds, log: L
      */
     async settle(conversationId: string): Promise<void> {
       try {
-        const messages = await receiver.history(conversationId, { maxMessages: recentMessages });
+        const messages = await history.history(conversationId, { maxMessages: recentMessages });
         const stored = messages.map((message) => toItem(conversationId, message));
         settleItems(feeds.of(conversationId), stored);
       } catch (error) {

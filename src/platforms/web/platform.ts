@@ -5,7 +5,7 @@ import type { Command } from "../../core/command.ts";
 import { isParleyError } from "../../core/errors.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import type { Log } from "../../core/telemetry.ts";
-import type { Platform, Receiver } from "../../core/platform.ts";
+import type { Platform } from "../../core/platform.ts";
 import { answerApi, messageLimits, type ApiRoom } from "./api.ts";
 import { createConversationViews } from "./conversations.ts";
 import { createFeeds } from "./feed.ts";
@@ -122,12 +122,13 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
   return {
     id: "web",
 
-    async start(receiver: Receiver) {
+    async start(receiver, history) {
       room = {
         receiver,
+        history,
         commands: options.commands,
         feeds,
-        views: createConversationViews(receiver, feeds, log),
+        views: createConversationViews(history, feeds, log),
         uploads,
         maxFileBytes,
         hasPassword: options.password !== undefined,
@@ -163,7 +164,9 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     },
 
     // The page removes whole conversations only.
-    keysShown: () => [],
+    shownMessageKeys: () => [],
+
+    toPrivateAddress: (address) => address,
 
     openThread(address, { title }) {
       const from = toWebAddress(address);

@@ -7,9 +7,6 @@ import { blobUrl, type FileView, type ItemView } from "./views.ts";
 /** Pages are told of new text at most this often; more only costs them renders. */
 const minTellMs = 30;
 
-/** What was heard stands before an answer; here it stands with the recording itself, so it is not said twice. */
-const heardLead = /^(?:> 🎙️ .*\n(?:> .*\n)*\n)+/u;
-
 /** Where a reply stands: its conversation and the id of the message it answers. */
 export interface WebAddress {
   readonly conversationId: string;
@@ -91,9 +88,10 @@ export function createWebReply(options: {
       if (isOver) return;
       feed.put({ ...item(), status: words });
     },
-    write(whole) {
+    write(content) {
       if (isOver) return;
-      text = whole.replace(heardLead, "");
+      // The lead quotes what the page shows with the message itself.
+      text = content.text;
       if (feed.get(id) === undefined) feed.put(item());
       if (!hasText) {
         hasText = true;

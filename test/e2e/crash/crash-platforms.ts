@@ -1,5 +1,4 @@
-import ask from "../../../commands/ask.ts";
-import { createCommandSet } from "../../../src/core/command.ts";
+import { allCommands } from "../../support/commands.ts";
 import { createManifest } from "../../../src/platforms/slack/manifest.ts";
 import { createDiscordSimulator } from "../../simulators/discord/simulator.ts";
 import { createSlackSimulator } from "../../simulators/slack/simulator.ts";
@@ -56,7 +55,7 @@ export async function createDiscordPlace(kind: "direct" | "thread"): Promise<Pla
 /** A thread in direct messages on Slack. */
 export async function createSlackPlace(): Promise<Place> {
   const slack = await createSlackSimulator({
-    manifest: createManifest(createCommandSet([ask]), { socketMode: true }),
+    manifest: createManifest(allCommands, { socketMode: true }),
   });
   const ana = slack.person("Ana");
   let root: string | undefined;

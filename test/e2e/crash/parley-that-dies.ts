@@ -1,9 +1,8 @@
+import { allCommands } from "../../support/commands.ts";
 /**
  * The bot as `node src/main.ts` starts it, except that it kills itself before or after the n-th call of one store
  * operation, as DIE_AT says: `<operation> <before|after> <n>`.
  */
-import ask from "../../../commands/ask.ts";
-import { createCommandSet } from "../../../src/core/command.ts";
 import type { Store } from "../../../src/conversations/open-store.ts";
 import { startParley } from "../../../src/compose.ts";
 import { openConfiguredStore } from "../../../src/compose-store.ts";
@@ -45,7 +44,7 @@ const log = createLog({
   write: (text) => void process.stderr.write(text),
 });
 const parley = await startParley(config, {
-  commands: createCommandSet([ask]),
+  commands: allCommands,
   log,
   openStore: async (...options) => mortal(await openConfiguredStore(...options)),
 });

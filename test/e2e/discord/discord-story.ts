@@ -1,17 +1,9 @@
+import { allCommands } from "../../support/commands.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createCommandSet } from "../../../src/core/command.ts";
 import { startParley, type Parley } from "../../../src/compose.ts";
 import { parseConfig } from "../../../src/config.ts";
-import ask from "../../../commands/ask.ts";
-import chat from "../../../commands/chat.ts";
-import exportCommand from "../../../commands/export.ts";
-import forget from "../../../commands/forget.ts";
-import imagine from "../../../commands/imagine.ts";
-import models from "../../../commands/models.ts";
-import reset from "../../../commands/reset.ts";
-import transcribe from "../../../commands/transcribe.ts";
 import { bytesOfFolder, holds } from "../../contract/store-bytes.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
 import {
@@ -85,7 +77,7 @@ export async function startStory(
     { apiKey },
   );
   const { log, lines } = createListLog();
-  const commands = createCommandSet([ask, chat, exportCommand, forget, imagine, models, reset, transcribe]);
+  const commands = allCommands;
   const config = parseConfig({
     DISCORD_TOKEN: discord.token,
     DISCORD_API_URL: discord.apiUrl,

@@ -1,9 +1,8 @@
+import { allCommands } from "../../support/commands.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { vi } from "vitest";
-import ask from "../../../commands/ask.ts";
-import { createCommandSet } from "../../../src/core/command.ts";
 import { createManifest } from "../../../src/platforms/slack/manifest.ts";
 import { startRedis, type RedisServer } from "../../support/redis-server.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../simulators/discord/simulator.ts";
@@ -39,7 +38,7 @@ export async function startInstances(
   const { platforms = ["slack"], durationMs = 600 } = options;
   const folder = await mkdtemp(join(tmpdir(), "parley-instances-"));
   const [slack, discord, gateway, redis] = await Promise.all([
-    createSlackSimulator({ manifest: createManifest(createCommandSet([ask]), { socketMode: true }) }),
+    createSlackSimulator({ manifest: createManifest(allCommands, { socketMode: true }) }),
     createDiscordSimulator(),
     startSlowGateway(durationMs),
     startRedis(),

@@ -1,16 +1,8 @@
+import { allCommands } from "../../support/commands.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
-import ask from "../../../commands/ask.ts";
-import chat from "../../../commands/chat.ts";
-import exportCommand from "../../../commands/export.ts";
-import forget from "../../../commands/forget.ts";
-import imagine from "../../../commands/imagine.ts";
-import models from "../../../commands/models.ts";
-import reset from "../../../commands/reset.ts";
-import transcribe from "../../../commands/transcribe.ts";
-import { createCommandSet } from "../../../src/core/command.ts";
 import type { Log } from "../../../src/core/telemetry.ts";
 import { startParley, type Parley } from "../../../src/compose.ts";
 import { parseConfig } from "../../../src/config.ts";
@@ -57,16 +49,7 @@ export interface StoryOptions {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-export const commands = createCommandSet([
-  ask,
-  chat,
-  exportCommand,
-  forget,
-  imagine,
-  models,
-  reset,
-  transcribe,
-]);
+export const commands = allCommands;
 
 const modelList = JSON.stringify({
   object: "list",

@@ -40,7 +40,7 @@ describe("a message", () => {
     await world.assistant.receive(message("hello"));
     await settled();
     expect(world.platform.replies).toMatchObject([{ text: "you said: hello", state: "finished", shown: 1 }]);
-    const log = await world.assistant.history("fake:c1", { maxMessages: 10 });
+    const log = await world.history.history("fake:c1", { maxMessages: 10 });
     expect(log.map(({ role, parts }) => [role, parts])).toEqual([
       ["user", [{ kind: "text", text: "hello" }]],
       ["assistant", [{ kind: "text", text: "you said: hello" }]],
@@ -176,7 +176,7 @@ describe("an answer that goes wrong", () => {
     await settled();
     expect(world.platform.replies).toHaveLength(1);
     expect(reply).toMatchObject({ state: "finished", text: "yes" });
-    const log = await world.assistant.history("fake:c1", { maxMessages: 10 });
+    const log = await world.history.history("fake:c1", { maxMessages: 10 });
     expect(log.map(({ role, outcome }) => [role, outcome])).toEqual([
       ["user", undefined],
       ["assistant", "complete"],
@@ -191,7 +191,7 @@ describe("an answer that goes wrong", () => {
     await world.assistant.receive(message("tell me"));
     await settled();
     expect(world.platform.replies[0]).toMatchObject({ state: "failed", text: "half of it" });
-    const log = await world.assistant.history("fake:c1", { maxMessages: 10 });
+    const log = await world.history.history("fake:c1", { maxMessages: 10 });
     expect(log.at(-1)).toMatchObject({
       outcome: "interrupted",
       parts: [{ kind: "text", text: "half of it" }],

@@ -1,13 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  createCommandSet,
-  defineCommand,
-  isPrivate,
-  parseCommandText,
-  parseOptions,
-  usageOf,
-} from "../../../src/core/command.ts";
+import { createCommandSet, defineCommand, parseCommandLine, usageOf } from "../../../src/core/command.ts";
+import { parseCommandText, parseOptions } from "../../../src/core/command-options.ts";
 import ask from "../../../commands/ask.ts";
 import imagine from "../../../commands/imagine.ts";
 import transcribe from "../../../commands/transcribe.ts";
@@ -108,9 +102,49 @@ describe("a declaration", () => {
   it("tells how it is written", () => {
     expect(usageOf(imagine)).toBe("/imagine <prompt> [image:…] [model:…] [size:…] [count:1-4]");
   });
+});
 
-  it("says whether a call is private", () => {
-    expect(isPrivate(ask, {})).toBe(false);
-    expect(isPrivate(ask, { private: true })).toBe(true);
+describe("parseCommandLine", () => {
+  it("reads name and text, whatever the case of the name", () => {
+    expect(parseCommandLine(" /ASK  What is this?\nAnd that? ")).toEqual({
+      name: "ask",
+      text: "What is this?\nAnd that?",
+    });
+    expect(parseCommandLine("/models")).toEqual({ name: "models", text: "" });
+  });
+
+  it.each(["hello", "what does /imagine do?", "/ imagine x", "//imagine x", "/"])(
+    "%j is no command",
+    (text) => {
+      expect(parseCommandLine(text)).toBeUndefined();
+    },
+  );
+});
+
+describe("a message command", () => {
+  const declare = (messageCommand: Parameters<typeof defineCommand>[0]["messageCommand"]) => () =>
+    defineCommand({
+      name: "translate",
+      description: "Translate",
+      options: {
+        text: { kind: "string", description: "What", required: true },
+        language: { kind: "string", description: "Into", required: true },
+      },
+      visibility: "private",
+      ...(messageCommand === undefined ? {} : { messageCommand }),
+      run: () => Promise.resolve(),
+    });
+
+  it("fills options from the message and asks for others", () => {
+    expect(declare({ label: "Translate this", fills: { text: "text" }, asks: ["language"] })).not.toThrow();
+  });
+
+  it.each([
+    [{ label: "T", fills: { text: "text" } }, "the required option language is neither filled nor asked for"],
+    [{ label: "T", fills: { text: "file" } }, "option text cannot be filled with the message's file"],
+    [{ label: "T", asks: ["text", "language", "tone"] }, "option tone cannot be asked for"],
+    [{ label: "", asks: ["text", "language"] }, "label is 1 to 32 characters"],
+  ] as const)("is refused where its declaration is wrong: %j", (messageCommand, problem) => {
+    expect(declare(messageCommand)).toThrow(problem);
   });
 });

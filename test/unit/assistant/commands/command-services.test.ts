@@ -47,7 +47,7 @@ describe("a command", () => {
       call("ask", { prompt: "secret?", private: true }, { inConversation: true, isPrivate: true }),
     );
     await settled();
-    expect(await world.assistant.history("fake:c1", { maxMessages: 10 })).toEqual([]);
+    expect(await world.history.history("fake:c1", { maxMessages: 10 })).toEqual([]);
   });
 
   it("/imagine shows as many pictures as asked, with alt text", async () => {
@@ -99,7 +99,7 @@ describe("a command", () => {
     await settled();
     expect(said(world.gateway.requests.at(-1))).toEqual(["system: Be brief.", "user: who am I?"]);
     expect(world.platform.replies.at(-1)?.notices).toEqual([]);
-    expect(await world.assistant.history("fake:c1", { maxMessages: 20 })).toHaveLength(6);
+    expect(await world.history.history("fake:c1", { maxMessages: 20 })).toHaveLength(6);
   });
 
   it("/reset outside a conversation says where it works", async () => {
@@ -121,12 +121,12 @@ describe("a command", () => {
     await world.assistant.receive(call("forget", {}, here));
     await settled();
     expect(world.platform.replies.at(-1)?.text).toContain("/forget where:here confirm:yes");
-    expect(await world.assistant.history("fake:c1", { maxMessages: 10 })).toHaveLength(4);
+    expect(await world.history.history("fake:c1", { maxMessages: 10 })).toHaveLength(4);
 
     await world.assistant.receive(call("forget", { confirm: true }, here));
     await settled();
     expect(world.platform.replies.at(-1)?.text).toContain("1 message");
-    const left = JSON.stringify(await world.assistant.history("fake:c1", { maxMessages: 10 }));
+    const left = JSON.stringify(await world.history.history("fake:c1", { maxMessages: 10 }));
     expect(left).not.toContain("secret of Ada");
     expect(left).toContain("and of Bo");
   });
@@ -158,8 +158,8 @@ describe("a command", () => {
   it("that is wrong is kept as it was written, with what was wrong, for people only", async () => {
     await world.assistant.receive(message("/imagine a fox count:9"));
     await settled();
-    const [asked, failed] = await world.assistant.history("fake:c1", { maxMessages: 10 });
-    expect(asked).toMatchObject({ parts: [{ text: "/imagine count:9 prompt:a fox" }], inContext: false });
+    const [asked, failed] = await world.history.history("fake:c1", { maxMessages: 10 });
+    expect(asked).toMatchObject({ parts: [{ text: "/imagine a fox count:9" }], inContext: false });
     expect(failed).toMatchObject({ outcome: "failed" });
   });
 

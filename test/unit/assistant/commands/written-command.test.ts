@@ -1,13 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { toCallIfWritten } from "../../../../src/assistant/commands/written-command.ts";
-import { commandSet, message } from "../../../support/fakes.ts";
+import { allCommands } from "../../../support/commands.ts";
+import { message } from "../../../support/fakes.ts";
 
+const platform = { toPrivateAddress: () => undefined };
 const voice = { id: "v", name: "v.ogg", mediaType: "audio/ogg", source: null };
 
 describe("toCallIfWritten", () => {
   it("makes a call of a message that is written as a command", () => {
     const event = message("/imagine a red fox count:2");
-    expect(toCallIfWritten(event, commandSet)).toEqual({
+    expect(toCallIfWritten(event, allCommands, platform)).toEqual({
       kind: "call",
       key: event.key,
       platform: "fake",
@@ -24,7 +26,11 @@ describe("toCallIfWritten", () => {
   });
 
   it("fills file options from the message's files", () => {
-    const call = toCallIfWritten(message("/transcribe language:en", { attachments: [voice] }), commandSet);
+    const call = toCallIfWritten(
+      message("/transcribe language:en", { attachments: [voice] }),
+      allCommands,
+      platform,
+    );
     expect(call).toMatchObject({ name: "transcribe", options: { file: voice, language: "en" } });
   });
 
@@ -32,7 +38,34 @@ describe("toCallIfWritten", () => {
     "leaves %j a message",
     (text) => {
       const event = message(text);
-      expect(toCallIfWritten(event, commandSet)).toBe(event);
+      expect(toCallIfWritten(event, allCommands, platform)).toBe(event);
     },
   );
+
+  it("answers privately what only the author may see", () => {
+    const address = { only: "ada" };
+    const call = toCallIfWritten(message("/export"), allCommands, { toPrivateAddress: () => address });
+    expect(call).toMatchObject({ name: "export", isPrivate: true, address });
+  });
+
+  it("says how to use a private command where the platform cannot answer privately", () => {
+    expect(toCallIfWritten(message("/export"), allCommands, platform)).toMatchObject({
+      isPrivate: false,
+      problem: { detail: { problem: "only you may see its answer: use it as a slash command" } },
+    });
+  });
+
+  it("says what is wrong with a command that cannot be run", () => {
+    expect(toCallIfWritten(message("/imagine"), allCommands, platform)).toMatchObject({
+      name: "imagine",
+      problem: { written: "/imagine", detail: { option: "prompt", problem: "it is needed" } },
+    });
+    expect(
+      toCallIfWritten(message("/imagine a fox", { attachments: [voice] }), allCommands, platform),
+    ).toMatchObject({ problem: { detail: { option: "v.ogg" } } });
+  });
+
+  it("knows a command in capitals", () => {
+    expect(toCallIfWritten(message("/ASK why?"), allCommands, platform)).toMatchObject({ name: "ask" });
+  });
 });

@@ -36,14 +36,14 @@ function hangOnce(): void {
   });
 }
 
-const kept = async () => JSON.stringify(await world.assistant.history("fake:c1", { maxMessages: 50 }));
+const kept = async () => JSON.stringify(await world.history.history("fake:c1", { maxMessages: 50 }));
 
 describe("messages that people removed", () => {
   it("are not sent to the model any more, and a late delivery is a duplicate", async () => {
     const first = await ask("the secret is 42");
     // Its answer stays in the log, but no request begins with an answer to nothing.
     await ask("and the weather?");
-    await world.assistant.removed("fake:c1", [first.key]);
+    await world.assistant.messagesDeleted("fake:c1", [first.key]);
     await ask("what now?");
     expect(said(world.gateway.requests.at(-1))).toEqual([
       "system: Be brief.",
@@ -61,12 +61,12 @@ describe("messages that people removed", () => {
     const picture = { attachments: [{ id: "png", name: "a.png", source: null }] };
     const first = await ask("one", picture);
     const second = await ask("two", picture);
-    const [stored] = await world.assistant.history("fake:c1", { maxMessages: 9 });
+    const [stored] = await world.history.history("fake:c1", { maxMessages: 9 });
     const hash = stored?.parts.flatMap((part) => (part.kind === "image" ? [part.blob.hash] : []))[0] ?? "";
-    await world.assistant.removed("fake:c1", [first.key]);
-    expect(await world.assistant.readBlob("fake:c1", hash)).toBeDefined();
-    await world.assistant.removed("fake:c1", [second.key]);
-    expect(await world.assistant.readBlob("fake:c1", hash)).toBeUndefined();
+    await world.assistant.messagesDeleted("fake:c1", [first.key]);
+    expect(await world.history.readBlob("fake:c1", hash)).toBeDefined();
+    await world.assistant.messagesDeleted("fake:c1", [second.key]);
+    expect(await world.history.readBlob("fake:c1", hash)).toBeUndefined();
   });
 
   it("are not answered where they still wait, and the others are", async () => {
@@ -76,7 +76,7 @@ describe("messages that people removed", () => {
     const [gone, stays] = [message("never mind"), message("but this")];
     await world.assistant.receive(gone);
     await world.assistant.receive(stays);
-    await world.assistant.removed("fake:c1", [gone.key]);
+    await world.assistant.messagesDeleted("fake:c1", [gone.key]);
     world.assistant.cancel("fake:c1");
     await settled();
     expect(world.platform.replies).toHaveLength(2);
@@ -89,7 +89,7 @@ describe("messages that people removed", () => {
     const event = message("before the crash", { conversationId: "fake:new" });
     await world.store.inbox.accept(event);
     const restarted = world.restart();
-    await restarted.removed("fake:new", [event.key]);
+    await restarted.messagesDeleted("fake:new", [event.key]);
     expect(await restarted.recover("fake")).toBe(0);
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
@@ -99,7 +99,7 @@ describe("messages that people removed", () => {
     const event = message("hold on");
     await world.assistant.receive(event);
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
-    await world.assistant.removed("fake:c1", [event.key]);
+    await world.assistant.messagesDeleted("fake:c1", [event.key]);
     await settled();
     expect(world.platform.replies).toMatchObject([
       { text: "half", state: "finished", notices: ["Stopped: the message was removed."] },
@@ -118,11 +118,11 @@ describe("messages that people removed", () => {
     hangOnce();
     world.assistant.cancel("fake:c1");
     await vi.waitFor(() => expect(world.platform.replies[1]?.text).toBe("half"));
-    await world.assistant.removed("fake:c1", [two.key]);
+    await world.assistant.messagesDeleted("fake:c1", [two.key]);
     await settled();
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "whole", state: "finished" });
     expect(said(world.gateway.requests.at(-1)).at(-1)).toBe("user: burst one");
-    const answers = await world.assistant.history("fake:c1", { maxMessages: 50 });
+    const answers = await world.history.history("fake:c1", { maxMessages: 50 });
     expect(answers.at(-1)).toMatchObject({ parts: [{ kind: "text", text: "whole" }], outcome: "complete" });
     expect(await kept()).not.toContain("burst two");
     expect(await world.store.inbox.listOpen()).toEqual([]);
@@ -131,7 +131,7 @@ describe("messages that people removed", () => {
   it("may be the bot's own answer", async () => {
     await ask("hello");
     const shown = world.platform.replies[0]?.address["message"];
-    await world.assistant.removed("fake:c1", [`fake:reply:${JSON.stringify(shown)}`]);
+    await world.assistant.messagesDeleted("fake:c1", [`fake:reply:${JSON.stringify(shown)}`]);
     expect(await kept()).not.toContain("you said");
     expect(await kept()).toContain("hello");
   });
@@ -142,14 +142,14 @@ describe("messages that people removed", () => {
     const last = world.platform.replies[1]?.address["message"];
     await world.assistant.receive(call("reset", {}, { inConversation: true }));
     await settled();
-    await world.assistant.removed("fake:c1", [`fake:reply:${JSON.stringify(last)}`]);
+    await world.assistant.messagesDeleted("fake:c1", [`fake:reply:${JSON.stringify(last)}`]);
     await ask("anew");
     expect(said(world.gateway.requests.at(-1))).toEqual(["system: Be brief.", "user: anew"]);
     expect(await kept()).toContain(old.text);
   });
 
   it("of nobody's conversation change nothing", async () => {
-    await world.assistant.removed("fake:unknown", ["fake:nothing"]);
+    await world.assistant.messagesDeleted("fake:unknown", ["fake:nothing"]);
     expect(await world.assistant.knows("fake:unknown")).toBe(false);
     expect(await world.assistant.receive(message("hi", { key: "fake:nothing" }))).toBe("accepted");
     await settled();
@@ -164,7 +164,7 @@ describe("a conversation that is gone", () => {
     await world.assistant.receive(message("running"));
     await vi.waitFor(() => expect(world.platform.replies[2]?.text).toBe("half"));
     await world.assistant.receive(message("waiting"));
-    await world.assistant.conversationRemoved("fake:c1");
+    await world.assistant.conversationDeleted("fake:c1");
     await settled();
     expect(await world.assistant.knows("fake:c1")).toBe(false);
     expect(await world.assistant.knows("fake:c2")).toBe(true);
@@ -176,10 +176,10 @@ describe("a conversation that is gone", () => {
     const within = ["fake:server:1", "fake:channel:1"];
     await ask("here", { within });
     await ask("there", { conversationId: "fake:c2", within: ["fake:server:1", "fake:channel:2"] });
-    await world.assistant.placeRemoved("fake:channel:1");
+    await world.assistant.placeDeleted("fake:channel:1");
     expect(await world.assistant.knows("fake:c1")).toBe(false);
     expect(await world.assistant.knows("fake:c2")).toBe(true);
-    await world.assistant.placeRemoved("fake:server:1");
+    await world.assistant.placeDeleted("fake:server:1");
     expect(await world.assistant.knows("fake:c2")).toBe(false);
   });
 });

@@ -25,12 +25,12 @@ describe("a reply that another process may go on with", () => {
     for (const isAbandoned of [false, true]) {
       const { reply, target } = setUp();
       await reply.show();
-      reply.write("Hello");
+      reply.write({ text: "Hello" });
       await vi.advanceTimersByTimeAsync(3000);
       const callsBefore = target.calls.length;
       const unpaused = performance.now.bind(performance);
       const clock = vi.spyOn(performance, "now").mockImplementation(() => unpaused() + 20_000);
-      reply.write("Hello there");
+      reply.write({ text: "Hello there" });
       await vi.advanceTimersByTimeAsync(900);
       expect(target.calls.length).toBe(callsBefore);
       if (isAbandoned) reply.abandon();
@@ -43,7 +43,7 @@ describe("a reply that another process may go on with", () => {
   it("gives up an ending that is still being tried when it is abandoned", async () => {
     const { reply, target } = setUp();
     await reply.show();
-    reply.write("Hello");
+    reply.write({ text: "Hello" });
     await vi.advanceTimersByTimeAsync(0);
     target.failures.push(...Array.from({ length: 50 }, unreachable));
     const ending = reply.finish();

@@ -62,7 +62,7 @@ describe("createEditingReply", () => {
     const { reply, target } = setUp();
     await reply.show();
     await settle();
-    reply.write("Hello");
+    reply.write({ text: "Hello" });
     expect(target.calls.at(-1)?.content).toEqual({ text: "Hello", state: "growing" });
   });
 
@@ -73,7 +73,7 @@ describe("createEditingReply", () => {
     reply.status("Transcribing note.ogg");
     await settle();
     expect(target.messages[0]).toEqual({ text: "", state: "waiting", status: "Transcribing note.ogg" });
-    reply.write("Hello");
+    reply.write({ text: "Hello" });
     expect(target.calls.at(-1)?.content?.text).toBe("Hello");
   });
 
@@ -83,7 +83,7 @@ describe("createEditingReply", () => {
     target.gate = new Promise((resolve) => (release = resolve));
     const { reply } = setUp({ target });
     const shown = reply.show();
-    reply.write("Hello");
+    reply.write({ text: "Hello" });
     expect(target.calls).toHaveLength(1);
     release();
     await shown;
@@ -96,7 +96,7 @@ describe("createEditingReply", () => {
     const { reply, target } = setUp();
     await reply.show();
     for (let index = 1; index <= 300; index += 1) {
-      reply.write(`text ${index}`);
+      reply.write({ text: `text ${index}` });
       await vi.advanceTimersByTimeAsync(10);
     }
     await vi.advanceTimersByTimeAsync(10_000);
@@ -106,7 +106,7 @@ describe("createEditingReply", () => {
       const before = edits[index - 1];
       if (before !== undefined) expect(edit.at - before.at).toBeGreaterThanOrEqual(1000);
     }
-    reply.write("text 300");
+    reply.write({ text: "text 300" });
     await vi.advanceTimersByTimeAsync(10_000);
     expect(target.calls).toHaveLength(edits.length + 1);
   });
@@ -115,9 +115,9 @@ describe("createEditingReply", () => {
     const { reply, target } = setUp();
     await reply.show();
     target.gate = new Promise((resolve) => setTimeout(resolve, 7000));
-    reply.write("a");
+    reply.write({ text: "a" });
     await vi.advanceTimersByTimeAsync(3000);
-    reply.write("b");
+    reply.write({ text: "b" });
     await vi.advanceTimersByTimeAsync(3000);
     const finished = reply.finish();
     await vi.advanceTimersByTimeAsync(5000);
@@ -130,7 +130,7 @@ describe("createEditingReply", () => {
     const { reply, target, saved } = setUp();
     await reply.show();
     for (let count = 1; count <= 40; count += 1) {
-      reply.write(words(count));
+      reply.write({ text: words(count) });
       await vi.advanceTimersByTimeAsync(1000);
     }
     const before = target.calls.length;
@@ -145,10 +145,10 @@ describe("createEditingReply", () => {
   it("shows an unfinished code block as a whole one and waits for rows to be whole", async () => {
     const { reply, target } = setUp();
     await reply.show();
-    reply.write("See:\n\n```js\nlet a");
+    reply.write({ text: "See:\n\n```js\nlet a" });
     expect(target.calls.at(-1)?.content?.text).toBe("See:\n\n```js\nlet a\n```");
     await vi.advanceTimersByTimeAsync(1000);
-    reply.write("| a | b |\n|---|---|\n| 1");
+    reply.write({ text: "| a | b |\n|---|---|\n| 1" });
     await settle();
     expect(textsOf(target)).toEqual(["| a | b |\n|---|---|"]);
     await reply.finish();
@@ -159,14 +159,14 @@ describe("createEditingReply", () => {
     const { reply, target } = setUp();
     await reply.show();
     target.failures.push(tooFast(3000));
-    reply.write("a");
+    reply.write({ text: "a" });
     await settle();
-    reply.write("b");
+    reply.write({ text: "b" });
     await vi.advanceTimersByTimeAsync(2999);
     expect(target.calls).toHaveLength(2);
     await vi.advanceTimersByTimeAsync(1);
     expect(textsOf(target)).toEqual(["b"]);
-    reply.write("c");
+    reply.write({ text: "c" });
     await vi.advanceTimersByTimeAsync(1999);
     expect(textsOf(target)).toEqual(["b"]);
     await vi.advanceTimersByTimeAsync(1);
@@ -178,13 +178,13 @@ describe("createEditingReply", () => {
     await reply.show();
     for (let round = 0; round < 8; round += 1) {
       target.failures.push(tooFast(1));
-      reply.write(`round ${round}`);
+      reply.write({ text: `round ${round}` });
       await vi.advanceTimersByTimeAsync(20_000);
       expect(textsOf(target)).toEqual([`round ${round}`]);
     }
-    reply.write("before");
+    reply.write({ text: "before" });
     await settle();
-    reply.write("after");
+    reply.write({ text: "after" });
     await vi.advanceTimersByTimeAsync(10_000);
     expect(textsOf(target)).toEqual(["after"]);
   });
@@ -193,9 +193,9 @@ describe("createEditingReply", () => {
     const { reply, target } = setUp();
     await reply.show();
     target.failures.push(unreachable(), unreachable(), unreachable());
-    reply.write("a");
+    reply.write({ text: "a" });
     await vi.advanceTimersByTimeAsync(60_000);
-    reply.write("all of it");
+    reply.write({ text: "all of it" });
     await vi.advanceTimersByTimeAsync(60_000);
     expect(target.calls).toHaveLength(4);
     await reply.finish();
@@ -205,7 +205,7 @@ describe("createEditingReply", () => {
   it("tries the end again, as late as it is asked to", async () => {
     const { reply, target } = setUp();
     await reply.show();
-    reply.write("a");
+    reply.write({ text: "a" });
     await settle();
     target.failures.push(unreachable(), tooFast(20_000), unreachable());
     const finished = reply.finish();
@@ -221,7 +221,7 @@ describe("createEditingReply", () => {
     const { reply, target } = setUp();
     await reply.show();
     target.failures.push(tooFast(5000));
-    reply.write("a");
+    reply.write({ text: "a" });
     await settle();
     const failedAt = target.calls.at(-1)?.at ?? 0;
     const finished = reply.finish();
@@ -256,7 +256,7 @@ describe("createEditingReply", () => {
   it("posts anew what cannot be edited any more", async () => {
     const { reply, target, saved } = setUp();
     await reply.show();
-    reply.write("a");
+    reply.write({ text: "a" });
     await settle();
     target.failures.push(new ParleyError("platform-rejected", "no such message"));
     await reply.finish();
@@ -267,7 +267,7 @@ describe("createEditingReply", () => {
   it("puts notices and failures on the last message", async () => {
     const { reply, target } = setUp();
     await reply.show();
-    reply.write(words(25));
+    reply.write({ text: words(25) });
     await reply.fail({ text: "The gateway went away.", notices: ["Cut."], retryKey: "key" });
     expect(target.messages).toHaveLength(2);
     expect(target.messages[0]).toEqual({ text: expect.stringContaining("word0"), state: "finished" });
@@ -283,7 +283,7 @@ describe("createEditingReply", () => {
   it("puts the whole of a very long answer into a file and says so", async () => {
     const { reply, target } = setUp();
     await reply.show();
-    reply.write(words(200));
+    reply.write({ text: words(200) });
     await vi.advanceTimersByTimeAsync(10_000);
     expect(target.messages).toHaveLength(3);
     expect(target.messages[2]?.status).toContain("goes on");
@@ -300,7 +300,7 @@ describe("createEditingReply", () => {
     });
     const { reply } = setUp({ target });
     await reply.show();
-    reply.write(words(200));
+    reply.write({ text: words(200) });
     await reply.finish();
     expect(textsOf(target).join(" ")).toBe(words(200));
     expect(target.messages.at(-1)).toMatchObject({ state: "finished", notices: [] });
@@ -316,7 +316,7 @@ describe("createEditingReply", () => {
     const { reply, saved } = setUp({ target, savedRefs: [{ id: 0 }, { id: 1 }, { id: 2 }] });
     await reply.show();
     expect(target.messages[0]).toEqual({ text: "", state: "waiting" });
-    reply.write(words(25));
+    reply.write({ text: words(25) });
     await reply.finish();
     expect(target.messages).toHaveLength(3);
     expect(target.messages[0]?.text.startsWith("word0")).toBe(true);
@@ -331,7 +331,7 @@ describe("createEditingReply", () => {
     expect(target.calls).toEqual([]);
     expect(saved).toEqual([[]]);
     await settle();
-    reply.write("Hello");
+    reply.write({ text: "Hello" });
     expect(target.calls.at(-1)).toMatchObject({ kind: "post", content: { text: "Hello", state: "growing" } });
     await reply.finish();
     expect(target.messages).toEqual([{ text: "Hello", state: "finished", notices: [] }]);
@@ -369,10 +369,10 @@ describe("createEditingReply", () => {
   it("ends once", async () => {
     const { reply, target, log } = setUp();
     await reply.show();
-    reply.write("a");
+    reply.write({ text: "a" });
     await Promise.all([reply.finish(), reply.fail({ text: "too late" })]);
     await reply.finish({ notices: ["too late"] });
-    reply.write("too late");
+    reply.write({ text: "too late" });
     reply.status("too late");
     await vi.advanceTimersByTimeAsync(10_000);
     expect(target.messages).toEqual([{ text: "a", state: "finished", notices: [] }]);
@@ -386,7 +386,7 @@ describe("createEditingReply", () => {
     const { reply, log } = setUp({
       target: createFakeTarget({ edit: broken, post: broken, lengthOf: broken }),
     });
-    expect(() => reply.write("a")).not.toThrow();
+    expect(() => reply.write({ text: "a" })).not.toThrow();
     expect(() => reply.status("b")).not.toThrow();
     await vi.advanceTimersByTimeAsync(60_000);
     expect(log.warnings.length).toBeGreaterThan(0);
@@ -405,7 +405,7 @@ describe("createEditingReply", () => {
     const { reply, target } = setUp({ saveRefs });
     await reply.show();
     isBroken = true;
-    reply.write(words(30));
+    reply.write({ text: words(30) });
     await reply.finish();
     expect(textsOf(target).join(" ")).toBe(words(30));
   });
@@ -413,8 +413,8 @@ describe("createEditingReply", () => {
   it("leaves no timer behind", async () => {
     const { reply } = setUp();
     await reply.show();
-    reply.write("a");
-    reply.write("b");
+    reply.write({ text: "a" });
+    reply.write({ text: "b" });
     await reply.finish();
     expect(vi.getTimerCount()).toBe(0);
   });

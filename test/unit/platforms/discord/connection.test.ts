@@ -10,7 +10,7 @@ describe("connecting", () => {
     const { log, lines } = createListLog();
     const token = "wrong.token.value";
     const platform = createDiscordPlatform({ token, apiUrl: simulator.apiUrl, commands: allCommands, log });
-    const failed = platform.start(createFakeReceiver());
+    const failed = platform.start(createFakeReceiver(), createFakeReceiver());
     await expect(failed).rejects.toMatchObject({ code: "platform-unauthorized" });
     await expect(failed).rejects.toThrow("DISCORD_TOKEN");
     expect(platform.health()).toMatchObject({ state: "failed" });
@@ -25,7 +25,7 @@ describe("connecting", () => {
     await simulator.close();
     const { log } = createListLog();
     const platform = createDiscordPlatform({ token, apiUrl, commands: allCommands, log });
-    await expect(platform.start(createFakeReceiver())).rejects.toMatchObject({
+    await expect(platform.start(createFakeReceiver(), createFakeReceiver())).rejects.toMatchObject({
       code: "platform-unreachable",
     });
     await platform.stop();
@@ -42,8 +42,8 @@ describe("connecting", () => {
       log,
     });
     const receiver = createFakeReceiver();
-    await expect(platform.start(receiver)).rejects.toMatchObject({ code: "platform-unreachable" });
-    await platform.start(receiver);
+    await expect(platform.start(receiver, receiver)).rejects.toMatchObject({ code: "platform-unreachable" });
+    await platform.start(receiver, receiver);
     expect(platform.health()).toEqual({ state: "ready" });
     await platform.stop();
     await simulator.close();
@@ -111,7 +111,9 @@ describe("connecting", () => {
       commands: allCommands,
       log,
     });
-    const starting = platform.start(createFakeReceiver()).catch((error: unknown) => error);
+    const starting = platform
+      .start(createFakeReceiver(), createFakeReceiver())
+      .catch((error: unknown) => error);
     await until(() => simulator.gateway.connections() === 1);
     await platform.stop();
     await until(() => simulator.gateway.connections() === 0);
@@ -136,15 +138,12 @@ describe("registering commands", () => {
     const { simulator, platform } = await startHarness();
     const puts = () => simulator.requests.filter((request) => request.method === "PUT").length;
     expect(puts()).toBe(1);
-    expect(simulator.world.commands.map((command) => `${command.type} ${command.name}`)).toEqual([
-      "1 ask",
-      "3 Ask about this",
-      "1 chat",
-      "1 imagine",
-      "1 models",
-      "1 transcribe",
-      "3 Transcribe",
-    ]);
+    expect(simulator.world.commands.map((command) => `${command.type} ${command.name}`)).toEqual(
+      [...allCommands.values()].flatMap(({ name, messageCommand }) => [
+        `1 ${name}`,
+        ...(messageCommand === undefined ? [] : [`3 ${messageCommand.label}`]),
+      ]),
+    );
     await platform.stop();
     const restart = async (commands: typeof allCommands) => {
       const { log, lines } = createListLog();
@@ -154,7 +153,7 @@ describe("registering commands", () => {
         commands,
         log,
       });
-      await again.start(createFakeReceiver());
+      await again.start(createFakeReceiver(), createFakeReceiver());
       await until(() => lines.some((line) => line.message.startsWith("commands")));
       await again.stop();
     };
@@ -186,7 +185,7 @@ describe("registering commands", () => {
       commands: allCommands,
       log,
     });
-    await platform.start(receiver);
+    await platform.start(receiver, receiver);
     await until(() => lines.some((line) => line.message === "the commands could not be registered"));
     const ada = simulator.person("Ada");
     ada.sends({ channel: simulator.directMessages(ada), text: "hello" });

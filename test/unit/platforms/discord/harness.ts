@@ -1,18 +1,13 @@
-import { createCommandSet, type Command } from "../../../../src/core/command.ts";
+import { allCommands } from "../../../support/commands.ts";
 import type { IncomingEvent } from "../../../../src/core/events.ts";
 import type { Log } from "../../../../src/core/telemetry.ts";
-import type { Platform, Receiver } from "../../../../src/core/platform.ts";
+import type { Platform, ConversationHistory, Receiver } from "../../../../src/core/platform.ts";
 import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
 import { until } from "../../../simulators/discord/until.ts";
-import ask from "../../../../commands/ask.ts";
-import chat from "../../../../commands/chat.ts";
-import imagine from "../../../../commands/imagine.ts";
-import models from "../../../../commands/models.ts";
-import transcribe from "../../../../commands/transcribe.ts";
 
 /** A receiver that writes down what it is given, in the assistant's place. */
-export interface FakeReceiver extends Receiver {
+export interface FakeReceiver extends Receiver, ConversationHistory {
   readonly events: IncomingEvent[];
   readonly retried: string[];
   readonly known: Set<string>;
@@ -55,13 +50,13 @@ export function createFakeReceiver(): FakeReceiver {
       receiver.confirmed.push(`${key} by ${authorId}`);
       return receiver.confirmResult;
     },
-    async removed(conversationId, keys) {
+    async messagesDeleted(conversationId, keys) {
       receiver.removals.push(`${conversationId}: ${keys.join(" ")}`);
     },
-    async conversationRemoved(conversationId) {
+    async conversationDeleted(conversationId) {
       receiver.removals.push(conversationId);
     },
-    async placeRemoved(place) {
+    async placeDeleted(place) {
       receiver.removals.push(place);
     },
     cancel: () => false,
@@ -94,13 +89,7 @@ export function createListLog(): { readonly log: Log; readonly lines: LogLine[] 
   return { log, lines };
 }
 
-export const allCommands: ReadonlyMap<string, Command> = createCommandSet([
-  ask,
-  chat,
-  imagine,
-  models,
-  transcribe,
-]);
+export { allCommands };
 
 export interface Harness {
   readonly simulator: DiscordSimulator;
@@ -128,7 +117,7 @@ export async function startHarness(
     now: simulator.world.now,
   });
   const receiver = createFakeReceiver();
-  await platform.start(receiver);
+  await platform.start(receiver, receiver);
   await until(() => simulator.world.commands.length > 0);
   return {
     simulator,

@@ -31,7 +31,7 @@ function setUp(conversations: Record<string, { known: readonly string[]; channel
           .map((id) => ({ id, channel_id: channelId, author: { bot: id.endsWith("9") } }) as APIMessage);
       },
     },
-    receiver: {
+    history: {
       async conversations() {
         if (state.storeFails-- > 0) throw new ParleyError("store-unavailable", "away");
         return Object.keys(conversations).map((conversationId) => ({

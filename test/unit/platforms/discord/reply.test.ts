@@ -43,7 +43,7 @@ describe("replies", () => {
     await reply.show();
     expect(direct.fromBot()).toHaveLength(1);
     expect(saved.at(-1)).toMatchObject({ messages: [{ channelId: direct.id, isOwn: true }] });
-    reply.write("Good morning.");
+    reply.write({ text: "Good morning." });
     await reply.finish({ notices: ["Only the last 3 messages were used."] });
     expect(direct.fromBot()).toMatchObject([
       { text: "Good morning.\n-# Only the last 3 messages were used.", previews: [], pings: [] },
@@ -57,7 +57,7 @@ describe("replies", () => {
     const asked = ada.sends({ channel: general, text: "what is a monad?", mentionBot: true });
     const { reply } = open((await nextEvent()).address);
     await reply.show();
-    reply.write("A burrito.");
+    reply.write({ text: "A burrito." });
     await reply.finish();
     expect(general.fromBot()).toEqual([]);
     const [thread] = general.threads();
@@ -75,7 +75,7 @@ describe("replies", () => {
     expect(await platform.openThread(address, { title: "what?" })).toEqual(first);
     const { reply } = open(address);
     await reply.show();
-    reply.write("That.");
+    reply.write({ text: "That." });
     await reply.finish();
     expect(general.threads()).toHaveLength(1);
     expect(general.threads()[0]?.fromBot()).toMatchObject([{ text: "That." }]);
@@ -91,7 +91,7 @@ describe("replies", () => {
       const event = await nextEvent();
       const { reply } = open(event.address);
       await reply.show();
-      reply.write("That.");
+      reply.write({ text: "That." });
       await reply.finish();
       const [shown] = general.fromBot();
       expect(shown?.replyTo).toBe(asked.id);
@@ -110,9 +110,11 @@ describe("replies", () => {
     ada.usesCommand("ask", { prompt: "why?" }, { channel: general });
     const { reply } = open((await nextEvent()).address);
     await reply.show();
-    reply.write(
-      Array.from({ length: 60 }, (_, index) => `Paragraph ${index}. ${"word ".repeat(10)}`).join("\n\n"),
-    );
+    reply.write({
+      text: Array.from({ length: 60 }, (_, index) => `Paragraph ${index}. ${"word ".repeat(10)}`).join(
+        "\n\n",
+      ),
+    });
     await reply.finish();
     const shown = general.fromBot();
     expect(shown.length).toBeGreaterThan(1);
@@ -128,10 +130,10 @@ describe("replies", () => {
     ada.usesCommand("ask", { prompt: "why?" }, { channel: general });
     const { reply } = open((await nextEvent()).address);
     await reply.show();
-    reply.write("Because");
+    reply.write({ text: "Because" });
     await until(() => general.fromBot()[0]?.text.startsWith("Because"));
     simulator.advance(16 * 60 * 1000);
-    reply.write("Because it is so.");
+    reply.write({ text: "Because it is so." });
     await reply.attach(await picture());
     await reply.finish();
     const shown = general.fromBot();
@@ -148,7 +150,7 @@ describe("replies", () => {
     simulator.advance(16 * 60 * 1000);
     const { reply } = open(address);
     await reply.show();
-    reply.write("A secret.");
+    reply.write({ text: "A secret." });
     await reply.finish();
     expect(general.fromBot().map((message) => message.text)).not.toContain("A secret.");
     expect(simulator.directMessages(ada).fromBot()).toMatchObject([{ text: "A secret." }]);
@@ -161,10 +163,10 @@ describe("replies", () => {
     ada.usesCommand("ask", { prompt: "why?", private: true }, { channel: general });
     const { reply } = open((await nextEvent()).address);
     await reply.show();
-    reply.write("Half a");
+    reply.write({ text: "Half a" });
     await until(() => general.fromBot()[0]?.text.startsWith("Half a"));
     simulator.advance(16 * 60 * 1000);
-    reply.write("Half a secret and the rest.");
+    reply.write({ text: "Half a secret and the rest." });
     await reply.finish();
     expect(simulator.directMessages(ada).fromBot()).toMatchObject([{ text: "Half a secret and the rest." }]);
     expect(general.fromBot().filter((message) => !message.isEphemeral)).toEqual([]);
@@ -198,11 +200,11 @@ describe("replies", () => {
     ada.sends({ channel: direct, text: "hello" });
     const before = open((await nextEvent()).address);
     await before.reply.show();
-    before.reply.write("Half of");
+    before.reply.write({ text: "Half of" });
     await until(() => direct.fromBot()[0]?.text.startsWith("Half of"));
     const after = open(before.saved.at(-1)!);
     await after.reply.show();
-    after.reply.write("The whole.");
+    after.reply.write({ text: "The whole." });
     await after.reply.finish();
     expect(direct.fromBot()).toMatchObject([{ text: "The whole." }]);
   });
@@ -216,7 +218,7 @@ describe("replies", () => {
     await open(address).reply.show();
     const again = open(address);
     await again.reply.show();
-    again.reply.write("Once.");
+    again.reply.write({ text: "Once." });
     await again.reply.finish();
     expect(direct.fromBot()).toMatchObject([{ text: "Once." }]);
   });
@@ -228,7 +230,7 @@ describe("replies", () => {
     ada.sends({ channel: direct, text: "hello" });
     const { reply } = open((await nextEvent()).address);
     await reply.show();
-    reply.write(`@everyone @here <@${ada.id}> see https://example.com/?q=1`);
+    reply.write({ text: `@everyone @here <@${ada.id}> see https://example.com/?q=1` });
     await reply.finish();
     expect(direct.fromBot()).toMatchObject([{ pings: [], previews: [] }]);
   });
@@ -253,7 +255,7 @@ describe("replies", () => {
     expect(receiver.retried).toEqual([key]);
     const again = open(saved.at(-1) ?? address);
     await again.reply.show();
-    again.reply.write("Now it works.");
+    again.reply.write({ text: "Now it works." });
     await again.reply.finish();
     expect(general.fromBot()).toMatchObject([{ text: "Now it works.", buttons: [], isEphemeral: true }]);
   });
@@ -282,7 +284,7 @@ describe("replies", () => {
     const { reply } = open((await nextEvent()).address);
     await reply.show();
     simulator.world.channels.get(direct.id)!.messages.at(-1)!.isDeleted = true;
-    reply.write("Too late.");
+    reply.write({ text: "Too late." });
     await reply.finish();
     expect(direct.fromBot()).toEqual([]);
   });
@@ -295,8 +297,8 @@ describe("replies", () => {
     const { reply } = open((await nextEvent()).address);
     await reply.show();
     simulator.fail({ method: "PATCH", route: "messages", status: 429, retryAfterMs: 300, times: 2 });
-    reply.write("one");
-    reply.write("one two");
+    reply.write({ text: "one" });
+    reply.write({ text: "one two" });
     await reply.finish();
     expect(direct.fromBot()).toMatchObject([{ text: "one two" }]);
   });
@@ -315,7 +317,7 @@ describe("replies", () => {
     });
     const { reply } = open((await nextEvent()).address);
     await reply.show();
-    reply.write("Once.");
+    reply.write({ text: "Once." });
     await reply.finish();
     expect(direct.fromBot()).toMatchObject([{ text: "Once." }]);
   });

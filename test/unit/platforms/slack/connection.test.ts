@@ -39,7 +39,7 @@ function make(options: { botToken?: string; appToken?: string; apiUrl?: string }
 }
 
 const failure = (platform: Platform) =>
-  platform.start(createFakeReceiver()).then(
+  platform.start(createFakeReceiver(), createFakeReceiver()).then(
     () => undefined,
     (error: unknown) => (isParleyError(error) ? error : undefined),
   );
@@ -82,7 +82,7 @@ test("a Slack that cannot be reached can be tried again", async () => {
   const platform = make();
   expect((await failure(platform))?.code).toBe("platform-unreachable");
   expect(platform.health().state).toBe("connecting");
-  await platform.start(createFakeReceiver());
+  await platform.start(createFakeReceiver(), createFakeReceiver());
   expect(platform.health().state).toBe("ready");
   expect(slack.connections).toBe(1);
 });
@@ -94,7 +94,7 @@ test("nobody listening at the address is unreachable, not a crash", async () => 
 
 test("a stop waits until the socket is closed", async () => {
   const platform = make();
-  await platform.start(createFakeReceiver());
+  await platform.start(createFakeReceiver(), createFakeReceiver());
   expect(slack.connections).toBe(1);
   await platform.stop();
   await slack.waitFor("no connection", () => slack.connections === 0, 500);
@@ -113,6 +113,6 @@ test("a stop in the middle of the start leaves no connection behind", async () =
 test("a start with fewer scopes than the manifest asks for still connects", async () => {
   slack.revokeScope("assistant:write");
   const platform = make();
-  await platform.start(createFakeReceiver());
+  await platform.start(createFakeReceiver(), createFakeReceiver());
   expect(platform.health().state).toBe("ready");
 });

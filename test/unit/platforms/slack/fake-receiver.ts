@@ -1,9 +1,9 @@
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { IncomingEvent } from "../../../../src/core/events.ts";
 import type { Log } from "../../../../src/core/telemetry.ts";
-import type { Receiver } from "../../../../src/core/platform.ts";
+import type { ConversationHistory, Receiver } from "../../../../src/core/platform.ts";
 
-export interface FakeReceiver extends Receiver {
+export interface FakeReceiver extends Receiver, ConversationHistory {
   /** What was accepted, each key once. */
   readonly events: IncomingEvent[];
   readonly known: Set<string>;
@@ -50,15 +50,15 @@ export function createFakeReceiver(): FakeReceiver {
       receiver.confirmed.push(`${key} by ${authorId}`);
       return Promise.resolve(receiver.confirmOutcome);
     },
-    removed(conversationId, keys) {
+    messagesDeleted(conversationId, keys) {
       receiver.removals.push(`${conversationId}: ${keys.join(" ")}`);
       return Promise.resolve();
     },
-    conversationRemoved(conversationId) {
+    conversationDeleted(conversationId) {
       receiver.removals.push(conversationId);
       return Promise.resolve();
     },
-    placeRemoved: () => Promise.resolve(),
+    placeDeleted: () => Promise.resolve(),
     cancel(conversationId) {
       receiver.cancelled.push(conversationId);
       return true;

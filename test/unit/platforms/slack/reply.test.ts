@@ -41,7 +41,7 @@ describe("posting", () => {
   test("asks for no previews and stays below the limits that Slack sets", async () => {
     const reply = await toAna();
     await reply.show();
-    reply.write(`${"<&>é".repeat(1200)}\n\nhttps://evil.example`);
+    reply.write({ text: `${"<&>é".repeat(1200)}\n\nhttps://evil.example` });
     await reply.finish();
     expect(
       callsOf("chat.postMessage").map(({ args }) => [args["unfurl_links"], args["unfurl_media"]]),
@@ -59,7 +59,7 @@ describe("posting", () => {
     const reply = await toAna();
     room.slack.fail("chat.postMessage", { status: 503, afterEffect: true });
     await reply.show();
-    reply.write("done");
+    reply.write({ text: "done" });
     await reply.finish();
     expect(said().map(({ text }) => text)).toEqual(["done"]);
   });
@@ -68,7 +68,7 @@ describe("posting", () => {
     const reply = await toAna();
     room.slack.fail("chat.postMessage", { status: 503 });
     await reply.show();
-    reply.write("done");
+    reply.write({ text: "done" });
     await reply.finish();
     expect(said().map(({ text }) => text)).toEqual(["done"]);
   });
@@ -78,7 +78,7 @@ describe("posting", () => {
     await reply.show();
     room.slack.fail("chat.update", { error: "message_not_found" });
     room.slack.fail("chat.update", { error: "message_not_found" });
-    reply.write("still said");
+    reply.write({ text: "still said" });
     await reply.finish();
     expect(said().some(({ text }) => text === "still said")).toBe(true);
   });
@@ -88,8 +88,8 @@ describe("posting", () => {
     const reply = await toAna();
     await reply.show();
     room.slack.fail("chat.update", { error: "ratelimited" });
-    reply.write("some");
-    reply.write("some and more");
+    reply.write({ text: "some" });
+    reply.write({ text: "some and more" });
     await reply.finish();
     expect(said().map(({ text }) => text)).toEqual(["some and more"]);
   });
@@ -101,7 +101,7 @@ describe("posting", () => {
     const replies = room.receiver.events.map(({ address }) => open(address));
     await Promise.all(replies.map((reply) => reply.show()));
     for (let step = 1; step <= 3; step += 1) {
-      for (const reply of replies) reply.write("word ".repeat(step));
+      for (const reply of replies) reply.write({ text: "word ".repeat(step) });
       const edits = callsOf("chat.update").length;
       await room.slack.waitFor("some edits", () => step > 2 || callsOf("chat.update").length > edits);
     }
@@ -117,7 +117,7 @@ describe("posting", () => {
 test("an end that looks like what is shown costs no edit", async () => {
   const reply = await toAna();
   await reply.show();
-  reply.write("all of it");
+  reply.write({ text: "all of it" });
   await room.slack.waitFor("the text", () => said()[0]?.text === "all of it");
   await reply.finish();
   expect(callsOf("chat.update")).toHaveLength(1);
@@ -130,7 +130,7 @@ describe("places", () => {
     reply.abandon();
     const again = open(saved ?? {});
     await again.show();
-    again.write("after the restart");
+    again.write({ text: "after the restart" });
     await again.finish();
     expect(said().map(({ text }) => text)).toEqual(["after the restart"]);
   });
@@ -174,7 +174,7 @@ describe("places", () => {
   test("a quick answer does without the line that says that it thinks", async () => {
     const reply = await toAna();
     await reply.show();
-    reply.write("here");
+    reply.write({ text: "here" });
     await reply.finish();
     expect(room.slack.statuses).toEqual([]);
   });
@@ -191,7 +191,7 @@ describe("places", () => {
     room.slack.switchOff("assistant.threads.setStatus");
     const reply = await toAna();
     await reply.show();
-    reply.write("here");
+    reply.write({ text: "here" });
     await reply.finish();
     expect(said().map(({ text }) => text)).toEqual(["here"]);
   });

@@ -1,16 +1,11 @@
-import { createCommandSet } from "../../../../src/core/command.ts";
+import { allCommands } from "../../../support/commands.ts";
 import type { Platform } from "../../../../src/core/platform.ts";
-import ask from "../../../../commands/ask.ts";
-import chat from "../../../../commands/chat.ts";
-import imagine from "../../../../commands/imagine.ts";
-import models from "../../../../commands/models.ts";
-import transcribe from "../../../../commands/transcribe.ts";
 import { createManifest } from "../../../../src/platforms/slack/manifest.ts";
 import { createSlackPlatform } from "../../../../src/platforms/slack/platform.ts";
 import { createSlackSimulator, type SlackSimulator } from "../../../simulators/slack/simulator.ts";
 import { createFakeReceiver, createSilentLog, type FakeReceiver } from "./fake-receiver.ts";
 
-export const commands = createCommandSet([ask, chat, imagine, models, transcribe]);
+export const commands = allCommands;
 
 export interface SlackRoom {
   readonly slack: SlackSimulator;
@@ -33,7 +28,7 @@ export async function openSlackRoom(commandPrefix = ""): Promise<SlackRoom> {
     commandPrefix,
     log: createSilentLog(),
   });
-  await platform.start(receiver);
+  await platform.start(receiver, receiver);
   return {
     slack,
     platform,

@@ -1,10 +1,10 @@
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ConversationSummary, StoredBlob, StoredMessage } from "../../../../src/core/storage.ts";
 import type { IncomingEvent } from "../../../../src/core/events.ts";
-import type { Receiver } from "../../../../src/core/platform.ts";
+import type { ConversationHistory, Receiver } from "../../../../src/core/platform.ts";
 
 /** A receiver that keeps what it is given and answers from what a test puts in. */
-export interface FakeReceiver extends Receiver {
+export interface FakeReceiver extends Receiver, ConversationHistory {
   readonly events: IncomingEvent[];
   readonly retried: string[];
   readonly confirmed: string[];
@@ -49,12 +49,12 @@ export function createFakeReceiver(): FakeReceiver {
       this.confirmed.push(`${key} by ${authorId}`);
       return "accepted";
     },
-    async removed() {},
-    async conversationRemoved(conversationId) {
+    async messagesDeleted() {},
+    async conversationDeleted(conversationId) {
       check(this);
       this.gone.push(conversationId);
     },
-    async placeRemoved() {},
+    async placeDeleted() {},
     cancel(conversationId) {
       this.cancelled.push(conversationId);
       return true;

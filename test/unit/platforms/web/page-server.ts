@@ -78,7 +78,7 @@ export async function startPageServer(
     banner: () => ({ gateway: "test", isSandbox: true }),
     ...options,
   });
-  await platform.start(receiver);
+  await platform.start(receiver, receiver);
   const server = createServer((request, response) => {
     void platform.handle(request, response).then((isOwn) => {
       if (!isOwn) response.writeHead(418).end();

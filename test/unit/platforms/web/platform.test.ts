@@ -219,8 +219,8 @@ describe("a reply", () => {
     const isEnough = (all: readonly PageEvent[]) => all.at(-1)?.data.item?.model === "m";
     await reply.show();
     reply.status("Reading cat.png");
-    reply.write("> 🎙️ what was heard\n\nHel");
-    reply.write("> 🎙️ what was heard\n\nHello there");
+    reply.write({ lead: "> 🎙️ what was heard", text: "Hel" });
+    reply.write({ lead: "> 🎙️ what was heard", text: "Hello there" });
     server.receiver.stored.set(conversationId, [
       storedMessage(`${key}/user`, "user", "hello"),
       storedMessage(`${key}/assistant/1`, "assistant", "Hello there", { model: "m" }),
@@ -280,7 +280,7 @@ describe("a reply", () => {
   it("of a burst takes the place of the one that was shown under another message", async () => {
     const reply = server.platform.openReply({ conversationId, replyId }, hooks);
     await reply.show();
-    reply.write("For both");
+    reply.write({ text: "For both" });
     const following = await followEvents(server.host, `${path}/events`);
     const isEnough = (all: readonly PageEvent[]) => all.some(({ data }) => data.replaces !== undefined);
     server.receiver.stored.set(conversationId, [
@@ -301,7 +301,7 @@ describe("a reply", () => {
   it("survives a store that cannot be read", async () => {
     const reply = server.platform.openReply({ conversationId, replyId }, hooks);
     await reply.show();
-    reply.write("Said anyway");
+    reply.write({ text: "Said anyway" });
     server.receiver.isBroken = true;
     await reply.finish();
     expect((await server.ask(`${path}/events`)).status).toBe(503);

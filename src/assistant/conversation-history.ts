@@ -1,0 +1,17 @@
+import type { ConversationHistory } from "../core/platform.ts";
+import type { Conversations } from "../core/storage.ts";
+import { withoutRetriedAttempts } from "./turn/stored-messages.ts";
+
+/** Most conversations that are listed at once. */
+const maxListed = 200;
+
+/** The history as people see it: of a retried turn only the last attempt. @see {@link ConversationHistory} */
+export function createConversationHistory(conversations: Conversations): ConversationHistory {
+  return {
+    async history(conversationId, { maxMessages }) {
+      return withoutRetriedAttempts(await conversations.recent(conversationId, { maxMessages }));
+    },
+    conversations: (prefix) => conversations.list(prefix, { max: maxListed }),
+    readBlob: (conversationId, hash) => conversations.getBlob(conversationId, hash),
+  };
+}

@@ -1,0 +1,33 @@
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { createCommandSet, type Command } from "./core/command.ts";
+import { ParleyError } from "./core/errors.ts";
+
+/**
+ * The commands of `commands/`: every file there has one as its default export and bears its name.
+ * @throws ParleyError `config` naming the file that is malformed or a duplicate
+ */
+export async function loadCommands(): Promise<ReadonlyMap<string, Command>> {
+  const folder = join(import.meta.dirname, "..", "commands");
+  const files = (await readdir(folder)).filter((file) => file.endsWith(".ts")).sort();
+  const commands = await Promise.all(
+    files.map(async (file): Promise<Command> => {
+      const module = (await import(join(folder, file))) as { default?: Partial<Command> };
+      const command = module.default;
+      if (typeof command?.name !== "string" || typeof command.run !== "function") {
+        throw new ParleyError(
+          "config",
+          `commands/${file}: its default export is not a command (use defineCommand)`,
+        );
+      }
+      if (`${command.name}.ts` !== file) {
+        throw new ParleyError(
+          "config",
+          `commands/${file}: declares /${command.name}; the file must have its name`,
+        );
+      }
+      return command as Command;
+    }),
+  );
+  return createCommandSet(commands);
+}
