@@ -23,20 +23,21 @@ export default defineCommand({
     if (options.confirm !== true && !isConfirmed) {
       const found = await services.countForgettable(where);
       if (found.messages === 0 && found.conversations === 0) {
-        await services.tell(`There is nothing of yours ${place}.`);
+        await services.say(`There is nothing of yours ${place}.`, { isStored: false });
         return;
       }
-      await services.askFirst(
+      await services.say(
         `This removes for good ${sumOf(found)} ${place}. Where nobody else took part the whole conversation goes, with the answers; elsewhere only what you said. What the chat platform itself keeps stays there. \`/export\` gives you a copy first.\n\nIf there is no button: \`/forget where:${where} confirm:yes\``,
-        `Remove ${count(found.messages, "message")}`,
+        { confirm: `Remove ${count(found.messages, "message")}` },
       );
       return;
     }
     const removed = await services.forget(where);
-    await services.tell(
+    await services.say(
       removed.messages === 0 && removed.conversations === 0
         ? `There was nothing of yours ${place}.`
         : `Removed ${place}: ${sumOf(removed)}.`,
+      { isStored: false },
     );
   },
 });

@@ -1,19 +1,31 @@
 import type { Attachment } from "./events.ts";
-import type { Forgotten } from "./storage.ts";
 import type { Model } from "./gateway.ts";
 import type { OpenedThread } from "./platform.ts";
+import type { Forgotten } from "./storage.ts";
 
 /**
- * What a command may use of the assistant, bound to its call, reply and abort signal. Each of the first five
- * shows and, in a conversation, keeps its result. Failures are ParleyErrors; whoever called `run` shows them.
+ * What a command may use of the assistant, bound to its call, reply and abort signal. `answer`, `draw`, `transcribe`,
+ * `exportConversation` and `say` end the reply. Failures are ParleyErrors; the caller of `run` shows them.
  */
 export interface CommandServices {
-  /** A turn: message, answer. In a conversation it is one of its turns, elsewhere it stands alone. */
+  /**
+   * Runs a turn: asks the model with the conversation as context, and shows and stores question and answer. The message
+   * that a message command was used on is quoted. Outside a conversation the turn stands alone.
+   */
   answer(request: {
     readonly text: string;
     readonly image?: Attachment | undefined;
     readonly model?: string | undefined;
   }): Promise<void>;
+  /**
+   * Asks the chat model once, without the conversation. Resolves to its text; nothing is shown or stored.
+   * `instructions`: the system message. `model`: default the usual chat model.
+   */
+  complete(request: {
+    readonly instructions: string;
+    readonly text: string;
+    readonly model?: string | undefined;
+  }): Promise<string>;
   /** Draws `count` pictures or, with an image, changes that one. `size` is `<width>x<height>` in pixels. */
   draw(request: {
     readonly prompt: string;
@@ -22,36 +34,36 @@ export interface CommandServices {
     readonly size?: string | undefined;
     readonly count?: number | undefined;
   }): Promise<void>;
-  /** The words of a voice note or recording. Without a file: the first fitting one of the call's subject. */
+  /** Transcribes a voice note or recording. `language`: ISO 639-1. `hint`: names and terms that occur in it. */
   transcribe(request: {
-    readonly file?: Attachment | undefined;
+    readonly file: Attachment;
     readonly language?: string | undefined;
     readonly hint?: string | undefined;
     readonly model?: string | undefined;
   }): Promise<void>;
-  /** Opens a thread for a new conversation and, with a message, begins it in the caller's name. */
+  /** Opens a thread for a new conversation and, with a message, starts it in the caller's name. */
   openConversation(request: {
     readonly message?: string | undefined;
     readonly model?: string | undefined;
   }): Promise<OpenedThread>;
-  /** From here on models are sent nothing of what was said before; people still see it. False: nothing was. */
+  /** Models are no longer sent what was said before; people still see it. False: nothing was said. */
   reset(): Promise<boolean>;
   /**
-   * Removes what the caller said, here or everywhere, for good; where nobody else spoke, the whole conversation.
-   * Neither this call nor its reply is kept.
+   * Erases what the caller said, here or everywhere; where nobody else spoke, the whole conversation. Neither this call
+   * nor its reply is stored.
    */
   forget(where: "here" | "everywhere"): Promise<Forgotten>;
-  /** What `forget` would remove. */
+  /** What `forget` would erase. */
   countForgettable(where: "here" | "everywhere"): Promise<Forgotten>;
-  /** Shows the conversation as files, pictures and all. */
+  /** Shows the conversation as files, pictures included. */
   exportConversation(): Promise<void>;
-  /** A finished text that is not kept. */
-  tell(markdown: string): Promise<void>;
-  /** Like `tell`, with a button that runs the call again, as confirmed; only the caller may press it. */
-  askFirst(markdown: string, label: string): Promise<void>;
-  /** A finished text, Markdown. People see it again in the history; models are never sent it. */
-  say(markdown: string): Promise<void>;
-  /** The gateway's list, and the model taken for each operation when nobody names one (where one can do it). */
+  /**
+   * Shows a text, Markdown. In a conversation it is stored for people and never sent to models; `isStored` false:
+   * it is not stored. `confirm`: label of a button that runs the call again as confirmed, for the caller only; such
+   * a text is not stored.
+   */
+  say(markdown: string, options?: { readonly isStored?: boolean; readonly confirm?: string }): Promise<void>;
+  /** The gateway's models, and the default for each operation that a model is available for. */
   models(): Promise<{
     readonly all: readonly Model[];
     readonly defaults: { readonly chat?: string; readonly image?: string; readonly transcription?: string };

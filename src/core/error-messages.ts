@@ -122,7 +122,7 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
     case "platform-rejected":
       return "The chat platform did not take the answer. Ask your admin to look at the log.";
     case "cancelled":
-      return detail["because"] === "removed" ? "Stopped: the message was removed." : "Stopped.";
+      return detail["because"] === "deleted" ? "Stopped: the message was removed." : "Stopped.";
     case "too-old":
       return "Parley was away when this came in, and did not answer late without asking.";
   }

@@ -1,15 +1,16 @@
-import { estimatePartsTokens, messageIds } from "../turn/stored-messages.ts";
-import type { Turn, TurnOutcome, TurnRoom } from "../turn/run-turn.ts";
 import type { CommandCall } from "../../core/events.ts";
-import type { MessagePart, StoredMessage } from "../../core/storage.ts";
 import type { Platform, Receiver, Reply } from "../../core/platform.ts";
+import type { MessagePart, StoredMessage } from "../../core/storage.ts";
+import { estimatePartsTokens, messageIds } from "../turn/stored-messages.ts";
+import type { Turn, TurnDependencies, TurnOutcome } from "../turn/turn.ts";
 
-/** One run of a command: its call, its place in the log and its reply. */
-export interface CallRun {
+/** One run of a command: its call, where it is stored, and its reply. */
+export interface CommandRun {
   readonly call: CommandCall;
+  /** 1 for the first run. */
   readonly attempt: number;
   readonly platform: Platform;
-  /** Where what is said is kept: the conversation, or the call's own. */
+  /** Where it is stored: the conversation, or one of the call's own. */
   readonly conversationId: string;
   readonly reply: Reply;
   readonly signal: AbortSignal;
@@ -19,14 +20,14 @@ export interface CallRun {
   ended(outcome: TurnOutcome): void;
 }
 
-/** Keeps what was asked, as the caller's message. */
-export async function keepQuestion(
-  room: TurnRoom,
-  run: CallRun,
+/** Stores what was asked, as the caller's message. `inContext` false: models are never sent it. */
+export async function storeQuestion(
+  dependencies: TurnDependencies,
+  run: CommandRun,
   parts: readonly MessagePart[],
   inContext = true,
 ): Promise<void> {
-  await room.conversations.append(run.conversationId, {
+  await dependencies.conversations.append(run.conversationId, {
     id: messageIds.user(run.call.key),
     role: "user",
     author: run.call.author,
@@ -37,17 +38,17 @@ export async function keepQuestion(
   });
 }
 
-/** Keeps what came of the call. */
-export async function keepResult(
-  room: TurnRoom,
-  run: CallRun,
+/** Stores the command's result, as the assistant's message. */
+export async function storeResult(
+  dependencies: TurnDependencies,
+  run: CommandRun,
   result: Pick<StoredMessage, "parts"> & Partial<StoredMessage>,
 ): Promise<void> {
   const shownAs = run.shownMessageKeys();
-  await room.conversations.append(run.conversationId, {
+  await dependencies.conversations.append(run.conversationId, {
     id: messageIds.assistant(run.call.key, run.attempt),
     role: "assistant",
-    createdAt: room.now(),
+    createdAt: dependencies.now(),
     estimatedTokens: estimatePartsTokens(result.parts),
     outcome: "complete",
     ...(shownAs.length === 0 ? {} : { shownAs }),

@@ -1,59 +1,69 @@
-import { keepQuestion, keepResult, type CallRun } from "./command-run.ts";
-import { createCommandServices } from "./command-services.ts";
-import type { Command } from "../../core/command.ts";
 import { parseOptions } from "../../core/command-options.ts";
-import { isParleyError, ParleyError } from "../../core/errors.ts";
+import type { Command } from "../../core/command.ts";
 import { isWorthRetrying, toNotice } from "../../core/error-messages.ts";
-import { throwIfLeft, type TurnOutcome, type TurnRoom } from "../turn/run-turn.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { CommandCall } from "../../core/events.ts";
+import { throwIfAbandoned } from "../turn/abandoned.ts";
+import type { TurnDependencies, TurnOutcome } from "../turn/turn.ts";
+import { createCommandServices } from "./command-services.ts";
+import { storeQuestion, storeResult, type CommandRun } from "./command-run.ts";
 
-type Run = Omit<CallRun, "ended"> & { readonly isConfirmed: boolean };
+type NewRun = Omit<CommandRun, "ended"> & { readonly isConfirmed: boolean };
 
 /**
- * Runs one call of a command to its shown end. What goes wrong is shown in the reply and, in a conversation, kept;
- * only `stopping` is thrown, so that the call stays open for the next start.
+ * Runs one call of a command until its reply has ended. Failures are shown in the reply and, in a conversation, stored.
+ * @throws ParleyError `stopping`, so that the call stays open for the next start
  */
-export async function runCall(
-  room: TurnRoom,
+export async function runCommand(
+  dependencies: TurnDependencies,
   commands: ReadonlyMap<string, Command>,
-  run: Run,
+  run: NewRun,
 ): Promise<TurnOutcome> {
   const { call } = run;
   let outcome: TurnOutcome = "complete";
   try {
-    const command = commands.get(call.name);
-    if (command === undefined) {
-      throw new ParleyError("unknown-command", "no such command", {
-        detail: { command: call.name, commands: [...commands.keys()].map((name) => `/${name}`).join(", ") },
-      });
-    }
-    if (call.problem !== undefined)
-      throw new ParleyError("invalid-option", "the command was written wrongly", {
-        detail: call.problem.detail,
-      });
+    const command = findCommand(commands, call);
     const options = parseOptions(command, call.options);
     const ended = (how: TurnOutcome): void => {
       outcome = how;
     };
-    const services = createCommandServices(room, { ...run, ended });
+    const services = createCommandServices(dependencies, { ...run, ended });
     await command.run({ call, options, services, isConfirmed: run.isConfirmed });
     return outcome;
   } catch (error) {
-    return await concludeFailure(room, { ...run, ended: () => {} }, error);
+    return await concludeFailure(dependencies, { ...run, ended: () => {} }, error);
   }
 }
 
-async function concludeFailure(room: TurnRoom, run: CallRun, error: unknown): Promise<TurnOutcome> {
+function findCommand(commands: ReadonlyMap<string, Command>, call: CommandCall): Command {
+  const command = commands.get(call.name);
+  if (command === undefined) {
+    throw new ParleyError("unknown-command", "no such command", {
+      detail: { command: call.name, commands: [...commands.keys()].map((name) => `/${name}`).join(", ") },
+    });
+  }
+  if (call.problem !== undefined)
+    throw new ParleyError("invalid-option", "the command as written cannot be run", {
+      detail: call.problem.detail,
+    });
+  return command;
+}
+
+async function concludeFailure(
+  dependencies: TurnDependencies,
+  run: CommandRun,
+  error: unknown,
+): Promise<TurnOutcome> {
   const { call, reply } = run;
   if (isParleyError(error, "stopping")) throw error;
-  throwIfLeft(run.signal);
-  room.log.warn({ key: call.key, command: call.name, err: error }, "a command did not end well");
+  throwIfAbandoned(run.signal);
+  dependencies.log.warn({ key: call.key, command: call.name, err: error }, "command failed");
   const text = toNotice(error);
   if (call.inConversation && !call.isPrivate && !isParleyError(error, "store-unavailable")) {
-    // Where the command came as far as keeping its question itself, this changes nothing; a Retry keeps it better.
+    // Changes nothing where the command has stored its question already. A Retry stores it in its better form.
     if (!isWorthRetrying(error))
-      await keepQuestion(room, run, [{ kind: "text", text: asWritten(call) }], false);
-    await keepResult(room, run, { parts: [], outcome: "failed", notices: [text] });
+      await storeQuestion(dependencies, run, [{ kind: "text", text: toCommandLine(call) }], false);
+    await storeResult(dependencies, run, { parts: [], outcome: "failed", notices: [text] });
   }
   await reply.show();
   if (isParleyError(error, "cancelled")) {
@@ -64,8 +74,8 @@ async function concludeFailure(room: TurnRoom, run: CallRun, error: unknown): Pr
   return "failed";
 }
 
-/** The call as a person would write it; files by their names. */
-function asWritten(call: CommandCall): string {
+/** The call as a person would type it; files by their names. */
+function toCommandLine(call: CommandCall): string {
   if (call.problem !== undefined) return call.problem.written;
   const options = Object.entries(call.options).map(
     ([name, value]) => `${name}:${typeof value === "object" ? value.name : value}`,

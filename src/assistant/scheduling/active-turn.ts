@@ -1,41 +1,42 @@
 import { ParleyError } from "../../core/errors.ts";
 import type { Reply } from "../../core/platform.ts";
 
-/** A turn under way. */
-export interface Running {
+/** A turn that is running. */
+export interface ActiveTurn {
   readonly signal: AbortSignal;
+  /** Set once the reply is open. */
   reply: Reply | undefined;
-  /** A person stopped it: what there is is shown as its end. */
+  /** A person stopped it: partial text is shown as final. */
   cancel(): void;
-  /** People removed these messages: where it answers one of them it is stopped. Answers whether it does. */
-  withdraw(keys: readonly string[]): boolean;
-  /** Whether a message that it answers was removed since it began. */
-  isWithdrawn(key: string): boolean;
-  /** It goes on in another process or at the next start: nothing more is shown, from this moment on. */
-  leave(reason: ParleyError): void;
+  /** These messages were deleted: the turn is cancelled where it answers one of them. Returns whether it does. */
+  deleteMessages(keys: readonly string[]): boolean;
+  /** Whether a message that the turn answers was deleted while it ran. */
+  isDeleted(key: string): boolean;
+  /** Another process, or this one after a restart, resumes it: nothing more is shown from now on. */
+  abandon(reason: ParleyError): void;
 }
 
-/** A {@link Running} whose reply is set once it is open. `keys`: of the events that it answers. */
-export function createRunning(keys: readonly string[]): Running {
+/** @param keys of the events that the turn answers */
+export function createActiveTurn(keys: readonly string[]): ActiveTurn {
   const controller = new AbortController();
-  const withdrawn = new Set<string>();
+  const deleted = new Set<string>();
   return {
     signal: controller.signal,
     reply: undefined,
     cancel() {
-      controller.abort(new ParleyError("cancelled", "a person stopped it"));
+      controller.abort(new ParleyError("cancelled", "cancelled by a person"));
     },
-    withdraw(removed) {
-      const own = removed.filter((key) => keys.includes(key));
-      for (const key of own) withdrawn.add(key);
+    deleteMessages(given) {
+      const own = given.filter((key) => keys.includes(key));
+      for (const key of own) deleted.add(key);
       if (own.length === 0) return false;
       controller.abort(
-        new ParleyError("cancelled", "its message was removed", { detail: { because: "removed" } }),
+        new ParleyError("cancelled", "its message was deleted", { detail: { because: "deleted" } }),
       );
       return true;
     },
-    isWithdrawn: (key) => withdrawn.has(key),
-    leave(reason) {
+    isDeleted: (key) => deleted.has(key),
+    abandon(reason) {
       this.reply?.abandon();
       controller.abort(reason);
     },

@@ -1,36 +1,34 @@
-import { messageIds } from "../turn/stored-messages.ts";
-import type { Running } from "./active-turn.ts";
+import type { Receiver } from "../../core/platform.ts";
 import type { Archive, ConversationQueue, Conversations, Inbox } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
-import type { Receiver } from "../../core/platform.ts";
+import { messageIds } from "../turn/stored-messages.ts";
+import type { TurnScheduler } from "./turn-scheduler.ts";
 
-export interface RemovalOptions {
+export interface DeletionOptions {
   readonly inbox: Inbox;
   readonly conversations: Conversations;
   readonly archive: Archive;
   readonly queue: ConversationQueue;
-  /** The turn that runs in a conversation. */
-  readonly runningIn: (conversationId: string) => Running | undefined;
+  readonly scheduler: Pick<TurnScheduler, "activeIn">;
   readonly log: Log;
 }
 
 /**
- * What people remove on a platform is removed here too. First the event is taken back, so that nothing is answered
- * from then on, then what is kept goes; both can be repeated, so a removal that breaks off is finished when the
- * platform tells of it again.
+ * Deletes here what people delete on a platform. The event is withdrawn first, so that nothing is answered from then
+ * on, then what is stored is erased. Both are idempotent: an interrupted deletion is finished when it is delivered again.
  */
-export function createRemoval(
-  options: RemovalOptions,
+export function createDeletionEvents(
+  options: DeletionOptions,
 ): Pick<Receiver, "messagesDeleted" | "conversationDeleted" | "placeDeleted"> {
-  const { inbox, conversations, archive, queue, runningIn, log } = options;
+  const { inbox, conversations, archive, queue, scheduler, log } = options;
 
-  /** The conversations that the messages belong to: the platform's guess where it is known, and what the inbox says. */
-  async function whereabouts(
-    guess: string,
+  /** Keys by conversation: the one the platform names, where it exists, and those the inbox knows. */
+  async function findConversations(
+    named: string,
     keys: readonly string[],
   ): Promise<Map<string, readonly string[]>> {
-    const [entries, isKnown] = await Promise.all([inbox.lookUp(keys), conversations.exists(guess)]);
-    const found = new Map<string, readonly string[]>(isKnown ? [[guess, keys]] : []);
+    const [entries, exists] = await Promise.all([inbox.lookUp(keys), conversations.exists(named)]);
+    const found = new Map<string, readonly string[]>(exists ? [[named, keys]] : []);
     for (const { event } of entries) {
       const others = found.get(event.conversationId) ?? [];
       if (!others.includes(event.key)) found.set(event.conversationId, [...others, event.key]);
@@ -38,41 +36,41 @@ export function createRemoval(
     return found;
   }
 
-  async function removeFrom(conversationId: string, keys: readonly string[]): Promise<void> {
+  async function deleteFrom(conversationId: string, keys: readonly string[]): Promise<void> {
     const ids = keys.map((key) => messageIds.user(key));
-    const isStopped = runningIn(conversationId)?.withdraw(keys) === true;
+    const isCancelled = scheduler.activeIn(conversationId)?.deleteMessages(keys) === true;
     await archive.removeMessages(conversationId, { ids, shownAs: keys });
-    if (!isStopped) return;
-    // The turn may have been about to keep a file or the reply's address: what it leaves goes when it has ended.
+    if (!isCancelled) return;
+    // The cancelled turn may still store a file or the reply's address: they are erased when it has ended.
     queue
       .run(conversationId, async () => {
         await inbox.withdraw(keys);
         await archive.removeMessages(conversationId, { ids, withLooseFiles: true });
       })
       .catch((error: unknown) =>
-        log.error({ conversation: conversationId, err: error }, "what a stopped turn left was not removed"),
+        log.error({ conversation: conversationId, err: error }, "leftovers of a cancelled turn not erased"),
       );
   }
 
   async function conversationDeleted(conversationId: string): Promise<void> {
-    const [open, isKnown] = await Promise.all([inbox.listOpen(), conversations.exists(conversationId)]);
+    const [open, exists] = await Promise.all([inbox.listOpen(), conversations.exists(conversationId)]);
     const keys = open.flatMap(({ event }) => (event.conversationId === conversationId ? [event.key] : []));
-    if (!isKnown && keys.length === 0) return;
+    if (!exists && keys.length === 0) return;
     if (keys.length > 0) await inbox.withdraw(keys);
-    runningIn(conversationId)?.withdraw(keys);
+    scheduler.activeIn(conversationId)?.deleteMessages(keys);
     await queue.run(conversationId, async () => {
       if (keys.length > 0) await inbox.withdraw(keys);
       const { messages } = await archive.deleteConversation(conversationId);
-      log.info({ conversation: conversationId, messages }, "a conversation was removed");
+      log.info({ conversation: conversationId, messages }, "conversation deleted");
     });
   }
 
   return {
     async messagesDeleted(conversationId, keys) {
-      const places = await whereabouts(conversationId, keys);
-      if (places.size === 0) return;
-      await inbox.withdraw([...new Set([...places.values()].flat())]);
-      for (const [id, theirs] of places) await removeFrom(id, theirs);
+      const found = await findConversations(conversationId, keys);
+      if (found.size === 0) return;
+      await inbox.withdraw([...new Set([...found.values()].flat())]);
+      for (const [id, theirs] of found) await deleteFrom(id, theirs);
     },
     conversationDeleted,
     async placeDeleted(place) {

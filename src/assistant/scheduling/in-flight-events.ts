@@ -1,34 +1,34 @@
-/** Keys of the events that this process is at, from acceptance to the closed entry. */
-export interface InHand {
+/** Keys of the events that this process has accepted or resumed and not yet closed. */
+export interface InFlightEvents {
   has(key: string): boolean;
   add(key: string): void;
   delete(key: string): void;
   readonly size: number;
-  /** Resolves when the key is let go of; at once where it is not held. */
-  untilFree(key: string): Promise<void>;
+  /** Resolves when the key is no longer in flight; at once where it is not. */
+  whenDone(key: string): Promise<void>;
 }
 
-/** @see {@link InHand} */
-export function createInHand(): InHand {
-  const held = new Set<string>();
+/** @see {@link InFlightEvents} */
+export function createInFlightEvents(): InFlightEvents {
+  const keys = new Set<string>();
   const waiting = new Map<string, (() => void)[]>();
   return {
-    has: (key) => held.has(key),
+    has: (key) => keys.has(key),
     add(key) {
-      held.add(key);
+      keys.add(key);
     },
     delete(key) {
-      held.delete(key);
+      keys.delete(key);
       const resolves = waiting.get(key) ?? [];
       waiting.delete(key);
       for (const resolve of resolves) resolve();
     },
     get size() {
-      return held.size;
+      return keys.size;
     },
-    async untilFree(key) {
-      // A key may be taken up again in the same breath; whoever waits looks once more.
-      while (held.has(key)) {
+    async whenDone(key) {
+      // The key may be added again before this continues, so it is checked again.
+      while (keys.has(key)) {
         await new Promise<void>((resolve) => {
           waiting.set(key, [...(waiting.get(key) ?? []), resolve]);
         });

@@ -1,81 +1,79 @@
-import { isParleyError, ParleyError } from "../../core/errors.ts";
 import { toNotice } from "../../core/error-messages.ts";
-import type { Waiting } from "./pending-turns.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
+import type { Platform } from "../../core/platform.ts";
 import type { Inbox, InboxEntry, TurnProgress } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
-import type { Platform } from "../../core/platform.ts";
+import type { PendingTurn } from "./pending-turn.ts";
+import type { TurnScheduler } from "./turn-scheduler.ts";
 
-/** An event this much older than the start that finds it is not answered late unasked, in milliseconds. */
-const tooOldMs = 60 * 60_000;
-/** A turn that ended its process this often is not started again by itself. */
+/** Older events are not answered unasked after a restart, in milliseconds. */
+const maxAgeMs = 60 * 60_000;
+/** Runs that may end the process before a turn is no longer resumed by itself. */
 const maxAttempts = 4;
 
 export interface RecoveryOptions {
   readonly inbox: Pick<Inbox, "listOpen">;
   readonly now: () => number;
-  /** Whether this process is already at it. */
-  readonly isInHand: (key: string) => boolean;
-  readonly enqueue: (turn: Waiting) => void;
+  readonly scheduler: Pick<TurnScheduler, "inFlight" | "schedule">;
 }
 
 /**
- * Takes up what was accepted and not answered, by this process's earlier run or by another one: runs it again,
- * or, where it is too old or has ended its process too often, seals its reply with a Retry. Answers how many.
+ * Returns a function that resumes a platform's open turns, of an earlier run or of another process. Those that are too
+ * old or failed too often are sealed. It resolves to how many it scheduled.
  */
 export function createRecovery(options: RecoveryOptions): (platformId: string) => Promise<number> {
-  const { inbox, now, isInHand, enqueue } = options;
-  return async function recover(platformId: string): Promise<number> {
+  const { inbox, now, scheduler } = options;
+  return async function recover(platformId) {
     const open = (await inbox.listOpen()).filter(({ event }) => event.platform === platformId);
-    const turns = toOpenTurns(open, now()).filter(({ event }) => !isInHand(event.key));
-    for (const turn of turns) enqueue(turn);
+    const turns = toOpenTurns(open, now()).filter(({ event }) => !scheduler.inFlight.has(event.key));
+    for (const turn of turns) scheduler.schedule(turn, { unlessLeased: true });
     return turns.length;
   };
 }
 
-/** The turns of open entries, in order; what belongs to another entry's turn is part of that. */
-export function toOpenTurns(open: readonly InboxEntry[], now: number): Waiting[] {
+/** The turns of open entries, in order of acceptance. Entries that share a reply become one turn. */
+export function toOpenTurns(open: readonly InboxEntry[], now: number): PendingTurn[] {
   const byKey = new Map(open.map((entry) => [entry.event.key, entry]));
   const joined = new Set<string>();
-  // Two processes may each have begun with both of two messages: the first turn has them.
+  // Two processes may each have started with both of two messages: they belong to the first turn.
   for (const { event, turn } of open)
     if (!joined.has(event.key)) for (const key of turn?.keys.slice(1) ?? []) joined.add(key);
-  return open.flatMap(({ event, turn, acceptedAt }): Waiting[] => {
+  return open.flatMap(({ event, turn, acceptedAt }): PendingTurn[] => {
     if (joined.has(event.key)) return [];
     const others = (turn?.keys.slice(1) ?? []).flatMap((key) => {
       const other = byKey.get(key)?.event;
       return other?.kind === "message" ? [other] : [];
     });
     const progress: TurnProgress = turn ?? { keys: [event.key], address: event.address, attempts: 0 };
-    const isSealed = now - acceptedAt > tooOldMs || progress.attempts >= maxAttempts;
+    const isSealed = now - acceptedAt > maxAgeMs || progress.attempts >= maxAttempts;
     return [{ event, progress, others, ...(isSealed ? { isSealed } : {}) }];
   });
 }
 
 /**
- * Ends a reply that will not be answered by itself any more, with a Retry button. Where the platform or the store
- * cannot be reached it stays open, to be sealed later.
+ * Ends the reply of a turn that is not resumed, with a Retry button, and closes the turn. During an outage the turn
+ * stays open, to be sealed later.
  */
-export async function seal(
-  turn: Waiting,
-  room: { readonly inbox: Inbox; readonly platforms: ReadonlyMap<string, Platform>; readonly log: Log },
+export async function sealReply(
+  { event, progress }: PendingTurn,
+  dependencies: { readonly inbox: Inbox; readonly platform: Platform; readonly log: Log },
 ): Promise<void> {
-  const { event, progress } = turn;
-  const platform = room.platforms.get(event.platform);
-  if (platform === undefined || progress === undefined) return;
+  const { inbox, platform, log } = dependencies;
+  if (progress === undefined) return;
   try {
     const reply = platform.openReply(progress.address, {
-      saveAddress: (address) => room.inbox.saveTurn({ ...progress, address }),
+      saveAddress: (address) => inbox.saveTurn({ ...progress, address }),
     });
     await reply.show();
     await reply.fail({ text: toNotice(new ParleyError("too-old", "sealed")), retryKey: event.key });
   } catch (error) {
-    room.log.warn({ key: event.key, err: error }, "a reply that is too old could not be sealed");
+    log.warn({ key: event.key, err: error }, "reply not sealed");
     if (isOutage(error)) return;
   }
-  await room.inbox.close(progress.keys);
+  await inbox.close(progress.keys);
 }
 
-/** Whether trying the same later may work: nothing is wrong with the turn itself. */
+/** Whether the same turn may succeed later: the store, the platform or this process was unavailable. */
 export function isOutage(error: unknown): boolean {
   return (
     isParleyError(error, "stopping") ||

@@ -1,30 +1,27 @@
 import { ParleyError } from "../../core/errors.ts";
-import type { InHand } from "./in-flight-events.ts";
-import type { Inbox, TurnProgress } from "../../core/storage.ts";
 import type { IncomingMessage } from "../../core/events.ts";
-import type { Log } from "../../core/telemetry.ts";
 import type { Receiver } from "../../core/platform.ts";
-import type { Waiting } from "./pending-turns.ts";
+import type { Inbox, TurnProgress } from "../../core/storage.ts";
+import type { Log } from "../../core/telemetry.ts";
+import type { TurnScheduler } from "./turn-scheduler.ts";
 
-export interface AgainOptions {
+export interface RerunOptions {
   readonly inbox: Pick<Inbox, "lookUp" | "reopen">;
-  readonly isStopping: () => boolean;
-  readonly inHand: Pick<InHand, "has" | "untilFree">;
+  readonly scheduler: Pick<TurnScheduler, "inFlight" | "isStopping" | "schedule">;
   readonly log: Log;
-  readonly enqueue: (turn: Waiting) => void;
 }
 
-/** Runs turns that have ended once more, into the same reply: because they failed, or because they asked first. */
-export function createAgain(options: AgainOptions): Pick<Receiver, "retry" | "confirm"> {
-  const { inbox, isStopping, inHand, enqueue, log } = options;
+/** Runs an ended turn again into the same reply: Retry after a failure, or a command that asked for confirmation. */
+export function createRerunTurn(options: RerunOptions): Pick<Receiver, "retry" | "confirm"> {
+  const { inbox, scheduler, log } = options;
 
-  async function run(key: string, how: { readonly isConfirmed?: true }): Promise<"accepted" | "gone"> {
-    if (isStopping()) throw new ParleyError("stopping", "the process is stopping");
-    if (inHand.has(key)) {
-      // The button is up before the turn is closed, and people are quick. Nobody is kept waiting for that.
-      const again = inHand.untilFree(key).then(() => run(key, how));
-      again.catch((error: unknown) => {
-        log.warn({ key, err: error }, "a turn could not be run again");
+  async function rerun(key: string, how: { readonly isConfirmed?: true }): Promise<"accepted" | "gone"> {
+    if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
+    if (scheduler.inFlight.has(key)) {
+      // The button is visible before the turn is closed. The click is acknowledged now and runs then.
+      const later = scheduler.inFlight.whenDone(key).then(() => rerun(key, how));
+      later.catch((error: unknown) => {
+        log.warn({ key, err: error }, "turn not run again");
       });
       return "accepted";
     }
@@ -36,17 +33,17 @@ export function createAgain(options: AgainOptions): Pick<Receiver, "retry" | "co
       const other = (await inbox.reopen(otherKey))?.event;
       if (other?.kind === "message") others.push(other);
     }
-    enqueue({ event: entry.event, progress, others, ...how });
+    scheduler.schedule({ event: entry.event, progress, others, ...how });
     return "accepted";
   }
 
   return {
-    retry: (key) => run(key, {}),
+    retry: (key) => rerun(key, {}),
     async confirm(key, authorId) {
       const [entry] = await inbox.lookUp([key]);
       if (entry?.event.kind !== "call") return "gone";
       if (entry.event.author.id !== authorId) return "refused";
-      return run(key, { isConfirmed: true });
+      return rerun(key, { isConfirmed: true });
     },
   };
 }

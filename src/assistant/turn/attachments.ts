@@ -20,22 +20,22 @@ export interface AttachmentReader {
   transcribe(request: Omit<TranscriptionRequest, "model">, signal: AbortSignal): Promise<TranscriptionAnswer>;
   readonly conversations: Pick<Conversations, "putBlob">;
   readonly conversationId: string;
-  /** Called with a few words before something slow. */
+  /** Called with a few words before a slow step. */
   status(text: string): void;
 }
 
-/** What became of a message's files. */
+/** A message's files as parts. */
 export interface ReadAttachments {
   readonly parts: readonly MessagePart[];
   readonly notices: readonly string[];
-  /** Usage-bearing answers of the transcriptions made. */
+  /** Answers of the transcriptions made, with their usage. */
   readonly transcriptions: readonly TranscriptionAnswer[];
 }
 
 /**
- * Reads a message's files: images become parts scaled to what models take, voice becomes words, text is quoted,
- * anything else is an `unread` part whose reason is shown. The order stays.
- * @throws ParleyError only of the store and of the gateway (a voice note is never silently left out)
+ * Reads a message's files: images are scaled to what models take, voice is transcribed, text is quoted, anything else
+ * becomes an `unread` part with its reason. The order is kept.
+ * @throws ParleyError `store-unavailable`, `gateway-…` (a voice note that could not be transcribed)
  */
 export async function readAttachments(
   attachments: readonly Attachment[],
@@ -162,15 +162,4 @@ function readText(name: string, bytes: Uint8Array): ReadAttachments {
     notices: isCut ? [`Only the first ${maxQuotedChars} characters of ${name} were read.`] : [],
     transcriptions: [],
   };
-}
-
-/** Of a message's files those that may be voice, going by what is claimed; all of them where nothing is claimed. */
-export function attachmentsToHear(attachments: readonly Attachment[]): readonly Attachment[] {
-  const claimed = attachments.filter(
-    ({ mediaType, name, durationMs }) =>
-      durationMs !== undefined ||
-      /^(audio|video)\//.test(mediaType ?? "") ||
-      /\.(ogg|oga|opus|m4a|mp4|mp3|wav|webm|flac|aac|amr)$/i.test(name),
-  );
-  return claimed.length > 0 ? claimed : attachments;
 }

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import { contextCutNotice, imagesLeftOutNotice } from "../../core/error-messages.ts";
 import { estimateTokens, tokensPerImage } from "./stored-messages.ts";
 import type { ChatMessage, ContentPart } from "../../core/gateway.ts";
@@ -5,7 +6,7 @@ import type { MessagePart, StoredBlob, StoredMessage } from "../../core/storage.
 
 /** Most pictures sent with one request, newest first: more are refused by common services. */
 export const maxImages = 8;
-/** Assumed where a gateway does not say how much its model reads, in tokens. */
+/** In tokens, where the gateway does not list the model's context length. */
 const defaultContextLength = 32_000;
 
 export interface ContextOptions {
@@ -16,7 +17,7 @@ export interface ContextOptions {
   readonly systemPrompt: string;
   /** Tokens the messages may take, the answer's own not counted. */
   readonly budgetTokens: number;
-  /** `false`: pictures are left out and this is said. */
+  /** `false`: pictures are left out, with a notice. */
   readonly seesImages: boolean | undefined;
   getBlob(hash: string): Promise<StoredBlob | undefined>;
 }
@@ -29,8 +30,8 @@ export interface BuiltContext {
 }
 
 /**
- * Builds the prompt: system text, then as many of the newest messages as fit; the last one always. What is left
- * out is said in `notices`. When several people take part each user message begins with its author's name.
+ * Builds the prompt: system text, then as many of the newest messages as fit, always including the last. What is left
+ * out is listed in `notices`. When several people take part each user message begins with its author's name.
  */
 export async function buildContext(options: ContextOptions): Promise<BuiltContext> {
   const usable = options.history.filter(
@@ -104,8 +105,8 @@ function toChatMessages(
   isShared: boolean,
 ): ChatMessage[] {
   const result: ChatMessage[] = [];
-  // Services refuse pictures in assistant messages, so what the model drew travels with the next user message.
-  let drawn: ContentPart[] = [];
+  // Services refuse pictures in assistant messages, so generated pictures go into the next user message.
+  let generated: ContentPart[] = [];
   for (const message of messages) {
     const name = isShared && message.role === "user" ? message.author?.name : undefined;
     const text = toText(message, name);
@@ -114,12 +115,12 @@ function toChatMessages(
       return url === undefined ? [] : [{ kind: "image", url }];
     });
     if (message.role === "assistant") {
-      drawn = [...drawn, ...pictures];
+      generated = [...generated, ...pictures];
       result.push({ role: "assistant", content: text });
       continue;
     }
-    const parts = [...drawn, ...pictures];
-    drawn = [];
+    const parts = [...generated, ...pictures];
+    generated = [];
     result.push({ role: "user", content: parts.length === 0 ? text : [{ kind: "text", text }, ...parts] });
   }
   return result;
@@ -148,22 +149,28 @@ function toPiece(part: MessagePart, role: StoredMessage["role"]): string {
   }
 }
 
-/** The tokens left for messages once the answer has its room; never less than 1,000. */
+/** The tokens left for messages beside the answer; never less than 1,000. */
 export function budgetFor(contextLength: number | undefined, maxTokens: number, factor: number): number {
-  const room = (contextLength ?? defaultContextLength) * 0.9 - maxTokens;
-  return Math.max(1000, Math.floor(room / factor));
+  const available = (contextLength ?? defaultContextLength) * 0.9 - maxTokens;
+  return Math.max(1000, Math.floor(available / factor));
 }
 
 /** How many real tokens one estimated token stands for, learned per model from the gateway's own counts. */
-export function createTokenFactors(): {
+export interface TokenFactors {
   of(model: string): number;
   learn(model: string, estimated: number, counted: number | undefined): void;
-} {
-  const factors = new Map<string, number>();
+}
+
+/** Most models whose factor is remembered. */
+const maxModels = 500;
+
+/** @see {@link TokenFactors} */
+export function createTokenFactors(): TokenFactors {
+  const factors = new LRUCache<string, number>({ max: maxModels });
   return {
     of: (model) => factors.get(model) ?? 1,
     learn(model, estimated, counted) {
-      // A handful of tokens says nothing, and pictures are counted very differently.
+      // Few tokens say little, and pictures are counted differently.
       if (counted === undefined || estimated < 200 || counted < 50 || estimated % tokensPerImage === 0)
         return;
       const seen = Math.min(4, Math.max(0.25, counted / estimated));

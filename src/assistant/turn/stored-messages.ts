@@ -1,6 +1,6 @@
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
 
-/** What a picture counts in the context window, in tokens: the upper middle of what vision models charge. */
+/** Estimated tokens of a picture: the upper middle of what vision models charge. */
 export const tokensPerImage = 1000;
 
 const encoder = new TextEncoder();
@@ -29,7 +29,7 @@ function estimatePartTokens(part: MessagePart): number {
   }
 }
 
-/** Ids of a turn's messages, made from the event's key so that writing one twice is noticed. */
+/** Ids of a turn's messages, made from the event's key so that storing one twice is detected. */
 export const messageIds = {
   user: (key: string): string => `${key}/user`,
   assistant: (key: string, attempt: number): string => `${key}/assistant/${attempt}`,
@@ -38,23 +38,23 @@ export const messageIds = {
 const attemptSuffix = /\/assistant\/(\d+)$/;
 
 /**
- * Keeps only the last attempt of each turn: a retried turn leaves its earlier ones in the log, and a process that
- * was paused may have added its own after another has taken over. The kept one stands where the first stood.
+ * Keeps only the last attempt of each turn: earlier attempts stay in the log, and a process that was paused may add its own
+ * after another has resumed the turn. The last attempt takes the position of the first.
  */
 export function withoutRetriedAttempts(messages: readonly StoredMessage[]): StoredMessage[] {
   const kept: StoredMessage[] = [];
-  const placeOfTurn = new Map<string, number>();
+  const indexOfTurn = new Map<string, number>();
   const attemptOf = (message: StoredMessage | undefined) =>
     Number(attemptSuffix.exec(message?.id ?? "")?.[1]);
   for (const message of messages) {
     if (message.role === "assistant" && attemptSuffix.test(message.id)) {
       const turn = message.id.replace(attemptSuffix, "");
-      const place = placeOfTurn.get(turn);
-      if (place !== undefined) {
-        if (attemptOf(message) > attemptOf(kept[place])) kept[place] = message;
+      const index = indexOfTurn.get(turn);
+      if (index !== undefined) {
+        if (attemptOf(message) > attemptOf(kept[index])) kept[index] = message;
         continue;
       }
-      placeOfTurn.set(turn, kept.length);
+      indexOfTurn.set(turn, kept.length);
     }
     kept.push(message);
   }
@@ -67,14 +67,4 @@ export function textOf(parts: readonly MessagePart[]): string {
     .flatMap((part) => (part.kind === "text" || part.kind === "voice" ? [part.text] : []))
     .join("\n")
     .trim();
-}
-
-/** A short title out of what was said first: one line, at most 60 characters, whole words where possible. */
-export function toTitle(text: string): string {
-  const line = text.replace(/\s+/g, " ").trim();
-  const characters = Array.from(line);
-  if (characters.length <= 60) return line === "" ? "New conversation" : line;
-  const cut = characters.slice(0, 59).join("");
-  const space = cut.lastIndexOf(" ");
-  return `${space > 30 ? cut.slice(0, space) : cut}…`;
 }

@@ -1,50 +1,54 @@
-import { imageFileName } from "./image-file-name.ts";
 import type { ChatEvent, ChatRequest, FinishReason, Gateway, Usage } from "../../core/gateway.ts";
-import type { Conversations, MessagePart } from "../../core/storage.ts";
 import type { Reply } from "../../core/platform.ts";
+import type { Conversations, MessagePart } from "../../core/storage.ts";
+import { imageFileName } from "./image-file-name.ts";
 
-/** What an answer has come to, complete or not: the caller keeps it also when the stream breaks off. */
-export interface AnswerSoFar {
+/** Longest alternative text of a picture, in characters. */
+const maxAltTextChars = 1000;
+
+/** An answer as far as it has arrived. The caller stores it also when the stream breaks off. */
+export interface PartialAnswer {
   text: string;
   readonly images: Extract<MessagePart, { kind: "image" }>[];
   readonly notices: string[];
 }
 
+/** How the model ended its answer. */
 export interface AnswerEnd {
   readonly reason: FinishReason;
   readonly model: string;
   readonly usage: Usage;
 }
 
-export interface AnswerOptions {
+export interface StreamOptions {
   readonly gateway: Pick<Gateway, "chat">;
   readonly request: ChatRequest;
   readonly reply: Reply;
-  /** Resolves when the placeholder is visible; the request is under way meanwhile. */
+  /** Resolves when the placeholder is visible. The request is sent meanwhile. */
   readonly shown: Promise<void>;
-  /** Stands before the model's words in the reply: what was heard, what was asked. */
+  /** Markdown before the answer. Empty: none. */
   readonly lead: string;
   readonly conversations: Pick<Conversations, "putBlob">;
   readonly conversationId: string;
-  /** Says what a picture of this answer shows, for people who do not see it. */
+  /** Alternative text for pictures of this answer. */
   readonly altText: string;
   onFirstText(): void;
 }
 
 /**
- * Streams one chat answer into the reply and into `soFar`.
- * @throws ParleyError `gateway-…`, `store-unavailable`, a platform's, or the signal's reason; `soFar` then holds what came
+ * Streams one chat answer into the reply and into `answer`, which holds what arrived also when this throws.
+ * @throws ParleyError `gateway-…`, `store-unavailable`, a platform's, or the signal's reason
  */
 export async function streamAnswer(
-  options: AnswerOptions,
-  soFar: AnswerSoFar,
+  options: StreamOptions,
+  answer: PartialAnswer,
   signal: AbortSignal,
 ): Promise<AnswerEnd> {
   const { reply, lead } = options;
   const events = options.gateway.chat(options.request, signal)[Symbol.asyncIterator]();
-  // The request starts before the placeholder is up: the two waits run side by side.
+  // The request is sent before the placeholder is visible: the two waits overlap.
   const firstEvent = events.next();
-  // It may fail while the placeholder is still waited for: awaited below, it is nobody's unhandled rejection meanwhile.
+  // Awaited below; until then a rejection must not count as unhandled.
   void Promise.allSettled([firstEvent]);
   try {
     await options.shown;
@@ -57,32 +61,32 @@ export async function streamAnswer(
       const event: ChatEvent = step.value;
       switch (event.kind) {
         case "text":
-          if (soFar.text === "") options.onFirstText();
-          soFar.text += event.text;
-          reply.write({ lead, text: soFar.text });
+          if (answer.text === "") options.onFirstText();
+          answer.text += event.text;
+          reply.write({ lead, text: answer.text });
           break;
         case "reasoning":
-          if (soFar.text === "") reply.status("Thinking it through");
+          if (answer.text === "") reply.status("Thinking it through");
           break;
         case "notice":
-          soFar.notices.push(event.text);
+          answer.notices.push(event.text);
           break;
         case "image": {
           const { bytes, mediaType } = event.image;
-          const name = imageFileName(soFar.images.length + 1, mediaType);
-          const altText = options.altText.slice(0, 1000);
+          const name = imageFileName(answer.images.length + 1, mediaType);
+          const altText = options.altText.slice(0, maxAltTextChars);
           const blob = await options.conversations.putBlob(options.conversationId, bytes, mediaType);
           await reply.attach({ name, mediaType, bytes, altText });
-          soFar.images.push({ kind: "image", blob, name, altText });
+          answer.images.push({ kind: "image", blob, name, altText });
           break;
         }
         case "finish":
           return event;
       }
     }
-    throw new Error("the gateway port ended an answer without finish");
+    throw new Error("the gateway port ended an answer without a finish event");
   } finally {
-    // Left before its end, the stream would keep its connection and timers.
+    // An unfinished stream would keep its connection and timers.
     await events.return?.();
   }
 }

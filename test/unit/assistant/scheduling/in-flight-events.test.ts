@@ -1,23 +1,23 @@
 import { describe, expect, it } from "vitest";
-import { createInHand } from "../../../../src/assistant/scheduling/in-flight-events.ts";
+import { createInFlightEvents } from "../../../../src/assistant/scheduling/in-flight-events.ts";
 
-describe("createInHand", () => {
-  it("says when a key is let go of, at once where it is not held", async () => {
-    const inHand = createInHand();
-    await inHand.untilFree("a");
-    inHand.add("a");
-    let isFree = false;
-    const waiting = inHand.untilFree("a").then(() => {
-      isFree = true;
+describe("createInFlightEvents", () => {
+  it("tells when a key is done, at once where it is not in flight", async () => {
+    const inFlight = createInFlightEvents();
+    await inFlight.whenDone("a");
+    inFlight.add("a");
+    let isDone = false;
+    const waiting = inFlight.whenDone("a").then(() => {
+      isDone = true;
     });
-    // Let go of and taken up again in the same breath is not free.
-    inHand.delete("a");
-    inHand.add("a");
+    // Deleted and added again before anything else runs: still in flight.
+    inFlight.delete("a");
+    inFlight.add("a");
     await Promise.resolve();
     await Promise.resolve();
-    expect(isFree).toBe(false);
-    inHand.delete("a");
+    expect(isDone).toBe(false);
+    inFlight.delete("a");
     await waiting;
-    expect(inHand.size).toBe(0);
+    expect(inFlight.size).toBe(0);
   });
 });

@@ -7,7 +7,6 @@ import {
 } from "../../../../src/assistant/turn/context-window.ts";
 import {
   estimatePartsTokens,
-  toTitle,
   withoutRetriedAttempts,
 } from "../../../../src/assistant/turn/stored-messages.ts";
 import type { MessagePart, StoredMessage } from "../../../../src/core/storage.ts";
@@ -151,14 +150,5 @@ describe("a retried turn", () => {
       stored("k1/assistant/2", "assistant", "whole"),
     ];
     expect(withoutRetriedAttempts(log).map(({ id }) => id)).toEqual(["k1/user", "k1/assistant/2", "k2/user"]);
-  });
-});
-
-describe("toTitle", () => {
-  it("is one line of at most 60 characters, cut at a word", () => {
-    expect(toTitle("  How\ndo I   cook rice? ")).toBe("How do I cook rice?");
-    expect(toTitle("")).toBe("New conversation");
-    const long = toTitle("a fairly long first message that goes on and on about nothing in particular");
-    expect(long).toBe("a fairly long first message that goes on and on about…");
   });
 });

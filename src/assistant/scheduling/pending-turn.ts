@@ -1,0 +1,69 @@
+import type { IncomingEvent, IncomingMessage } from "../../core/events.ts";
+import type { TurnProgress } from "../../core/storage.ts";
+
+/** A turn that is waiting to run: its event, and how far an earlier run came. */
+export interface PendingTurn {
+  readonly event: IncomingEvent;
+  readonly progress: TurnProgress | undefined;
+  /** The other events answered by the same reply, in a resumed batch. */
+  readonly others: readonly IncomingMessage[];
+  /** It is too old or failed too often to run by itself: its reply only ends, with a Retry button. */
+  readonly isSealed?: true;
+  /** The caller has confirmed the command. Not stored: after a crash the command asks again. */
+  readonly isConfirmed?: true;
+}
+
+/** The conversation in which an event is stored. A private or standalone command has its own, named by its key. */
+export function storedIn(event: IncomingEvent): string {
+  if (event.kind === "message") return event.conversationId;
+  return event.inConversation && !event.isPrivate ? event.conversationId : event.key;
+}
+
+/** Keys of all events that a turn answers. */
+export function keysOf(turn: PendingTurn): string[] {
+  return [turn.event.key, ...turn.others.map(({ key }) => key)];
+}
+
+/** Removes the next batch from the front: a command or resumed turn alone, else all new messages up to the next of those. */
+export function takeBatch(turns: PendingTurn[]): PendingTurn[] {
+  const isNewMessage = (turn: PendingTurn | undefined) =>
+    turn?.event.kind === "message" && turn.progress === undefined;
+  if (!isNewMessage(turns[0])) return turns.splice(0, 1);
+  const end = turns.findIndex((turn) => !isNewMessage(turn));
+  return turns.splice(0, end === -1 ? turns.length : end);
+}
+
+/**
+ * Merges the pending turns of a conversation with its open turns in the inbox, which other processes share: what they
+ * accepted earlier comes first, what they started is resumed, what they answered is dropped.
+ * @param open the conversation's open turns, in order of acceptance
+ */
+export function reconcile(pending: readonly PendingTurn[], open: readonly PendingTurn[]): PendingTurn[] {
+  const ours = new Set(pending.flatMap(keysOf));
+  const last = open.findLastIndex((turn) => keysOf(turn).some((key) => ours.has(key)));
+  return open.slice(0, last + 1).map((turn) => {
+    const own = pending.find(({ event }) => event.key === turn.event.key);
+    if (own === undefined) return turn;
+    const attempts = turn.progress?.attempts ?? 0;
+    if (own.progress === undefined) return attempts === 0 ? own : turn;
+    // A Retry that a person asked for is not sealed for its age.
+    return attempts > own.progress.attempts ? { ...own, progress: turn.progress } : own;
+  });
+}
+
+/** What is left to answer of a cancelled batch after some of its messages were deleted; `undefined`: nothing. */
+export function withoutDeleted(
+  batch: readonly PendingTurn[],
+  isDeleted: (key: string) => boolean,
+): PendingTurn | undefined {
+  const events = batch.flatMap((turn) => [turn.event, ...turn.others]);
+  const [event, ...others] = events.filter(({ key }) => !isDeleted(key));
+  if (event === undefined || others.length === events.length - 1) return undefined;
+  return { event, progress: undefined, others: others.filter((other) => other.kind === "message") };
+}
+
+/** The same turn with a new reply. Its attempts go on counting, so that no answer replaces an earlier one. */
+export function withNewReply(turn: PendingTurn, attempts: number): PendingTurn {
+  const { address } = turn.others.at(-1) ?? turn.event;
+  return { ...turn, progress: { keys: keysOf(turn), address, attempts } };
+}

@@ -1,0 +1,154 @@
+import type { Command } from "../../core/command.ts";
+import type { IncomingEvent, ReplyAddress } from "../../core/events.ts";
+import type { Platform, Receiver, Reply } from "../../core/platform.ts";
+import type { Inbox } from "../../core/storage.ts";
+import { runCommand } from "../commands/run-command.ts";
+import { throwIfAbandoned } from "../turn/abandoned.ts";
+import { runTurn } from "../turn/run-turn.ts";
+import { messageIds, textOf } from "../turn/stored-messages.ts";
+import type { TurnDependencies, TurnOutcome } from "../turn/turn.ts";
+import type { ActiveTurn } from "./active-turn.ts";
+import { keysOf, storedIn, withNewReply, withoutDeleted, type PendingTurn } from "./pending-turn.ts";
+import { isOutage, sealReply } from "./recovery.ts";
+
+export interface BatchRunnerOptions {
+  readonly dependencies: TurnDependencies;
+  readonly inbox: Inbox;
+  readonly platforms: ReadonlyMap<string, Platform>;
+  readonly commands: ReadonlyMap<string, Command>;
+  readonly receive: Receiver["receive"];
+  readonly schedule: (turn: PendingTurn) => void;
+}
+
+/** One run of a batch. */
+interface BatchRun {
+  readonly conversationId: string;
+  readonly batch: readonly PendingTurn[];
+  readonly active: ActiveTurn;
+  readonly platform: Platform;
+  /** 1 for the first run. */
+  readonly attempt: number;
+  readonly reply: Reply;
+  readonly shownMessageKeys: () => readonly string[];
+}
+
+/**
+ * Returns a function that runs a batch: opens its reply, runs the turn or command, and closes its inbox entries. A
+ * batch that failed without anything shown or stored stays open.
+ */
+export function createBatchRunner(options: BatchRunnerOptions) {
+  const { dependencies, inbox, platforms } = options;
+  const { log, meter } = dependencies;
+
+  return async function runBatch(batch: readonly PendingTurn[], active: ActiveTurn): Promise<void> {
+    const [first] = batch;
+    if (first === undefined) return;
+    const { event } = first;
+    const platform = platforms.get(event.platform);
+    if (platform === undefined) {
+      log.warn({ key: event.key, platform: event.platform }, "platform of an open turn is off");
+      return;
+    }
+    if (first.isSealed === true) {
+      await sealReply(first, { inbox, platform, log });
+      return;
+    }
+    const run = await openRun(batch, active, platform);
+    const startedAt = performance.now();
+    let outcome: TurnOutcome | "shown" | "left-open";
+    try {
+      outcome = await answer(run);
+      throwIfAbandoned(active.signal);
+      await closeEvents(run, outcome);
+    } catch (error) {
+      outcome = "left-open";
+      run.reply.abandon();
+      log.error({ key: event.key, platform: event.platform, err: error }, "turn left open");
+      // A permanent failure (missing permission, deleted channel) would fail again on every recovery.
+      if (!isOutage(error)) await inbox.close(batch.flatMap(keysOf));
+    }
+    const seconds = (performance.now() - startedAt) / 1000;
+    meter.turn({ platform: event.platform, kind: event.kind, outcome }, seconds);
+  };
+
+  async function openRun(
+    batch: readonly PendingTurn[],
+    active: ActiveTurn,
+    platform: Platform,
+  ): Promise<BatchRun> {
+    const first = batch[0]!;
+    const keys = batch.flatMap(keysOf);
+    const attempt = (first.progress?.attempts ?? 0) + 1;
+    const address = first.progress?.address ?? batch.at(-1)!.event.address;
+    let shownAt = address;
+    const saveAddress = async (grown: ReplyAddress): Promise<void> => {
+      throwIfAbandoned(active.signal);
+      shownAt = grown;
+      await inbox.saveTurn({ keys, address: grown, attempts: attempt });
+    };
+    // A first attempt at one event is recorded with its placeholder; batches and retries must be known before.
+    if (first.progress !== undefined || keys.length > 1) await saveAddress(address);
+    if (attempt > 1) log.info({ key: first.event.key, platform: platform.id, attempt }, "turn resumed");
+    const reply = platform.openReply(address, { saveAddress, isResumed: first.progress !== undefined });
+    active.reply = reply;
+    return {
+      conversationId: storedIn(first.event),
+      batch,
+      active,
+      platform,
+      attempt,
+      reply,
+      shownMessageKeys: () => platform.shownMessageKeys(shownAt),
+    };
+  }
+
+  async function answer(run: BatchRun): Promise<TurnOutcome | "shown"> {
+    const { event, isConfirmed = false } = run.batch[0]!;
+    if (!isConfirmed && (await showStoredAnswer(run, event))) return "shown";
+    const common = {
+      attempt: run.attempt,
+      platform: run.platform,
+      conversationId: run.conversationId,
+      reply: run.reply,
+      signal: run.active.signal,
+      shownMessageKeys: run.shownMessageKeys,
+    };
+    if (event.kind === "call") {
+      const { commands, receive } = options;
+      return await runCommand(dependencies, commands, { ...common, call: event, isConfirmed, receive });
+    }
+    const events = run.batch.flatMap((turn): IncomingEvent[] => [turn.event, ...turn.others]);
+    const messages = events.filter((one) => one.kind === "message");
+    return await runTurn(dependencies, {
+      ...common,
+      key: event.key,
+      messages,
+      lead: "",
+      model: messages.findLast(({ model }) => model !== undefined)?.model,
+    });
+  }
+
+  /** After a crash between storing the answer and closing the turn, the stored answer is shown; nothing is asked again. */
+  async function showStoredAnswer(run: BatchRun, event: IncomingEvent): Promise<boolean> {
+    // Any earlier attempt: the last one may have ended while it showed the answer of the one before.
+    for (let earlier = run.attempt - 1; earlier > 0; earlier--) {
+      const id = messageIds.assistant(event.key, earlier);
+      const stored = await dependencies.conversations.find(run.conversationId, id);
+      if (stored?.outcome !== "complete") continue;
+      await run.reply.show();
+      run.reply.write({ text: textOf(stored.parts) });
+      await run.reply.finish({ notices: stored.notices ?? [] });
+      return true;
+    }
+    return false;
+  }
+
+  /** Closes what was answered. Messages of a batch that was cancelled because others were deleted run again. */
+  async function closeEvents(run: BatchRun, outcome: TurnOutcome | "shown"): Promise<void> {
+    const rest =
+      outcome === "cancelled" ? withoutDeleted(run.batch, (key) => run.active.isDeleted(key)) : undefined;
+    const left = rest === undefined ? [] : keysOf(rest);
+    await inbox.close(run.batch.flatMap(keysOf).filter((key) => !left.includes(key)));
+    if (rest !== undefined) options.schedule(withNewReply(rest, run.attempt));
+  }
+}

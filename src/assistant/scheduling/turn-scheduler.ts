@@ -1,0 +1,164 @@
+import { isParleyError, ParleyError } from "../../core/errors.ts";
+import type { ConversationQueue, Inbox } from "../../core/storage.ts";
+import type { Log } from "../../core/telemetry.ts";
+import { createActiveTurn, type ActiveTurn } from "./active-turn.ts";
+import { createInFlightEvents, type InFlightEvents } from "./in-flight-events.ts";
+import { keysOf, reconcile, storedIn, takeBatch, type PendingTurn } from "./pending-turn.ts";
+import { toOpenTurns } from "./recovery.ts";
+
+/** How long abandoned turns may take to end, in milliseconds. */
+const abortGraceMs = 2000;
+
+/** Runs turns: one at a time in a conversation, in the order of acceptance, many conversations side by side. */
+export interface TurnScheduler {
+  /**
+   * Queues a turn. `unlessLeased`: skipped where another process holds the conversation, which may be running this
+   * very turn; the next recovery looks again.
+   */
+  schedule(turn: PendingTurn, options?: { readonly unlessLeased?: boolean }): void;
+  /** The turn that runs in a conversation. */
+  activeIn(conversationId: string): ActiveTurn | undefined;
+  readonly inFlight: Pick<InFlightEvents, "has" | "size" | "whenDone">;
+  isStopping(): boolean;
+  /** Starts no more turns, waits for active ones until the deadline, then abandons them. Resolves to how many it abandoned. */
+  stop(options: { readonly deadlineMs: number }): Promise<number>;
+}
+
+export interface TurnSchedulerOptions {
+  readonly inbox: Pick<Inbox, "isOpen" | "listOpen">;
+  readonly queue: ConversationQueue;
+  readonly log: Log;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  /** Runs one batch to its end. Contract: rejects only when the batch stays open. */
+  runBatch(batch: readonly PendingTurn[], active: ActiveTurn): Promise<void>;
+}
+
+/** @see {@link TurnScheduler} */
+export function createTurnScheduler(options: TurnSchedulerOptions): TurnScheduler {
+  const { inbox, queue, log } = options;
+  const pending = new Map<string, PendingTurn[]>();
+  const active = new Map<string, ActiveTurn>();
+  const inFlight = createInFlightEvents();
+  let isStopping = false;
+
+  function schedule(turn: PendingTurn, { unlessLeased = false } = {}): void {
+    const conversationId = storedIn(turn.event);
+    for (const key of keysOf(turn)) inFlight.add(key);
+    const turns = pending.get(conversationId);
+    if (turns === undefined) pending.set(conversationId, [turn]);
+    else turns.push(turn);
+    enqueue(turn, unlessLeased);
+  }
+
+  /** Queues one run of the conversation; it takes whichever turn is first by then. */
+  function enqueue(turn: PendingTurn, unlessLeased: boolean): void {
+    const conversationId = storedIn(turn.event);
+    const work = (lease: AbortSignal): Promise<void> => runNext(conversationId, lease);
+    const run = unlessLeased ? queue.runUnlessTaken(conversationId, work) : queue.run(conversationId, work);
+    run.then(
+      (hasRun) => {
+        if (hasRun === false) drop(conversationId, turn);
+      },
+      (error: unknown) => {
+        if (isParleyError(error, "stopping"))
+          log.info({ key: turn.event.key }, "turn left for the next start");
+        else log.error({ conversation: conversationId, err: error }, "turn not started; it stays open");
+        drop(conversationId, turn);
+      },
+    );
+  }
+
+  /** Forgets a turn that could not start (no lease, no store): recovery finds it in the inbox again. */
+  function drop(conversationId: string, turn: PendingTurn): void {
+    const turns = pending.get(conversationId);
+    const index = turns?.findIndex(({ event }) => event.key === turn.event.key) ?? -1;
+    if (turns === undefined || index === -1) return;
+    const [dropped = turn] = turns.splice(index, 1);
+    if (turns.length === 0) pending.delete(conversationId);
+    for (const key of keysOf(dropped)) inFlight.delete(key);
+  }
+
+  /** Updates the pending turns with what other processes have accepted, started and answered. */
+  async function reconcileWithInbox(conversationId: string): Promise<void> {
+    const turns = pending.get(conversationId);
+    if (turns === undefined) return;
+    const before = [...turns];
+    const open = (await inbox.listOpen()).filter(({ event }) => storedIn(event) === conversationId);
+    const merged = reconcile(before, toOpenTurns(open, options.now()));
+    const mergedKeys = new Set(merged.flatMap(keysOf));
+    // Turns scheduled while the inbox was read may be missing from what was read.
+    const isNew = (turn: PendingTurn) => !before.includes(turn) && !mergedKeys.has(turn.event.key);
+    const now = [...merged, ...turns.filter(isNew)];
+    const known = new Set(turns.map(({ event }) => event.key));
+    for (const key of turns.flatMap(keysOf)) inFlight.delete(key);
+    for (const key of now.flatMap(keysOf)) inFlight.add(key);
+    turns.splice(0, turns.length, ...now);
+    for (const turn of now) if (!known.has(turn.event.key)) enqueue(turn, false);
+  }
+
+  async function runNext(conversationId: string, lease: AbortSignal): Promise<void> {
+    if (queue.isShared) await reconcileWithInbox(conversationId);
+    const turns = pending.get(conversationId) ?? [];
+    const batch = takeBatch(turns);
+    if (turns.length === 0) pending.delete(conversationId);
+    if (batch.length === 0) return;
+    const keys = batch.flatMap(keysOf);
+    const current = createActiveTurn(keys);
+    const onLeaseLost = (): void => {
+      current.abandon(new ParleyError("stopping", "lease lost", { cause: lease.reason }));
+    };
+    lease.addEventListener("abort", onLeaseLost);
+    active.set(conversationId, current);
+    try {
+      const open = await withoutClosed(batch);
+      if (!isStopping && open.length > 0) await options.runBatch(open, current);
+    } finally {
+      lease.removeEventListener("abort", onLeaseLost);
+      if (active.get(conversationId) === current) active.delete(conversationId);
+      for (const key of keys) inFlight.delete(key);
+    }
+  }
+
+  /** Drops what another process has answered, and what was deleted, since it was scheduled. */
+  async function withoutClosed(batch: readonly PendingTurn[]): Promise<PendingTurn[]> {
+    const isOpen = await Promise.all(batch.map(({ event }) => inbox.isOpen(event.key)));
+    const open = batch.filter((_, index) => isOpen[index]);
+    return Promise.all(
+      open.map(async (turn) => {
+        const areOpen = await Promise.all(turn.others.map(({ key }) => inbox.isOpen(key)));
+        return { ...turn, others: turn.others.filter((_, index) => areOpen[index]) };
+      }),
+    );
+  }
+
+  async function isIdleWithin(ms: number): Promise<boolean> {
+    let timer: NodeJS.Timeout | undefined;
+    const timeout = new Promise<boolean>((resolve) => {
+      timer = setTimeout(resolve, ms, false);
+    });
+    try {
+      return await Promise.race([queue.idle().then(() => true), timeout]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  return {
+    schedule,
+    activeIn: (conversationId) => active.get(conversationId),
+    inFlight,
+    isStopping: () => isStopping,
+    async stop({ deadlineMs }) {
+      isStopping = true;
+      queue.close();
+      if (await isIdleWithin(deadlineMs)) return 0;
+      const abandoned = active.size;
+      for (const turn of active.values())
+        turn.abandon(new ParleyError("stopping", "the process is stopping"));
+      if (!(await isIdleWithin(abortGraceMs)))
+        log.warn({ turns: active.size }, "turns did not end after the abort; the next start resumes them");
+      return abandoned;
+    },
+  };
+}

@@ -1,0 +1,72 @@
+import { unreadNotice } from "../../core/error-messages.ts";
+import type { IncomingMessage } from "../../core/events.ts";
+import type { MessagePart, StoredMessage } from "../../core/storage.ts";
+import { readFiles } from "./attachment-reader.ts";
+import { quote } from "./quote.ts";
+import { estimatePartsTokens, messageIds } from "./stored-messages.ts";
+import type { Turn, TurnDependencies } from "./turn.ts";
+
+/** The messages of a turn, with their files read. */
+export interface ReadMessages {
+  /** As they are stored now. */
+  readonly stored: readonly StoredMessage[];
+  /** The parts of all of them, in order. */
+  readonly parts: readonly MessagePart[];
+  readonly notices: readonly string[];
+}
+
+/**
+ * Reads the files of a turn's messages and stores the messages. What an earlier attempt stored is taken from there.
+ * @throws ParleyError `store-unavailable`, `gateway-…` (a voice note that could not be transcribed)
+ */
+export async function readMessages(dependencies: TurnDependencies, turn: Turn): Promise<ReadMessages> {
+  const { conversations } = dependencies;
+  const stored: StoredMessage[] = [];
+  const notices: string[] = [];
+  for (const message of turn.messages) {
+    const id = messageIds.user(message.key);
+    const known = turn.attempt > 1 ? await conversations.find(turn.conversationId, id) : undefined;
+    if (known !== undefined) {
+      stored.push(known);
+      continue;
+    }
+    const read = await readMessage(dependencies, turn, message);
+    await conversations.append(turn.conversationId, read.message);
+    stored.push(read.message);
+    notices.push(...read.notices);
+  }
+  const parts = stored.flatMap((message) => message.parts);
+  for (const part of parts) if (part.kind === "unread") notices.push(unreadNotice(part.name, part.reason));
+  return { stored, parts, notices };
+}
+
+async function readMessage(
+  dependencies: TurnDependencies,
+  turn: Turn,
+  message: IncomingMessage,
+): Promise<{ readonly message: StoredMessage; readonly notices: readonly string[] }> {
+  const read = await readFiles(dependencies, turn, message.attachments);
+  const text: MessagePart[] = message.text === "" ? [] : [{ kind: "text", text: message.text }];
+  const parts = [...text, ...read.parts];
+  return {
+    message: {
+      id: messageIds.user(message.key),
+      role: "user",
+      author: message.author,
+      parts,
+      createdAt: message.sentAt,
+      estimatedTokens: estimatePartsTokens(parts),
+    },
+    notices: read.notices,
+  };
+}
+
+/** Whether there is anything to answer: not only files that could not be read. */
+export function isAnswerable(parts: readonly MessagePart[]): boolean {
+  return parts.some((part) => part.kind !== "unread");
+}
+
+/** Transcripts as block quotes, shown before the answer so that people see what was misheard. */
+export function quoteTranscripts(parts: readonly MessagePart[]): string {
+  return parts.flatMap((part) => (part.kind === "voice" ? [quote(`🎙️ ${part.text}`)] : [])).join("\n\n");
+}

@@ -1,0 +1,53 @@
+import type { IncomingMessage } from "../../core/events.ts";
+import type { Gateway } from "../../core/gateway.ts";
+import type { Platform, Reply } from "../../core/platform.ts";
+import type { Archive, ConversationQueue, Conversations } from "../../core/storage.ts";
+import type { Log, Meter } from "../../core/telemetry.ts";
+import type { TokenFactors } from "./context-window.ts";
+import type { ModelChoice } from "./model-choice.ts";
+
+/** What turns and commands are run with. */
+export interface TurnDependencies {
+  readonly gateway: Gateway;
+  readonly conversations: Conversations;
+  readonly archive: Archive;
+  readonly queue: ConversationQueue;
+  readonly models: ModelChoice;
+  readonly factors: TokenFactors;
+  readonly meter: Meter;
+  readonly log: Log;
+  readonly chat: ChatSettings;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+}
+
+/** How the chat model is asked. */
+export interface ChatSettings {
+  /** Longest answer, in tokens. */
+  readonly maxTokens: number;
+  /** 0 to 2. */
+  readonly temperature: number;
+  readonly systemPrompt: string;
+}
+
+/** One turn: the messages to answer, where, and in which attempt. */
+export interface Turn {
+  /** Key of its first event. */
+  readonly key: string;
+  /** 1 for the first run; each retry or restart counts one more. */
+  readonly attempt: number;
+  readonly platform: Platform;
+  readonly conversationId: string;
+  readonly messages: readonly IncomingMessage[];
+  readonly reply: Reply;
+  /** Markdown before the answer: the question, where people do not see it otherwise. Empty: none. */
+  readonly lead: string;
+  /** The model asked for in these messages. */
+  readonly model: string | undefined;
+  readonly signal: AbortSignal;
+  /** Keys of the platform's messages that show the reply so far. */
+  readonly shownMessageKeys: () => readonly string[];
+}
+
+/** How a turn ended. `failed` and `interrupted` have been shown to the person. */
+export type TurnOutcome = "complete" | "interrupted" | "failed" | "cancelled";
