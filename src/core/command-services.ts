@@ -1,5 +1,5 @@
 import type { Attachment } from "./events.ts";
-import type { Forgotten } from "./storage.ts";
+import type { ErasureReport } from "./storage.ts";
 import type { Model } from "./gateway.ts";
 import type { OpenedThread } from "./platform.ts";
 
@@ -40,9 +40,9 @@ export interface CommandServices {
    * Removes what the caller said, here or everywhere, for good; where nobody else spoke, the whole conversation.
    * Neither this call nor its reply is kept.
    */
-  forget(where: "here" | "everywhere"): Promise<Forgotten>;
+  forget(where: "here" | "everywhere"): Promise<ErasureReport>;
   /** What `forget` would remove. */
-  countForgettable(where: "here" | "everywhere"): Promise<Forgotten>;
+  countForgettable(where: "here" | "everywhere"): Promise<ErasureReport>;
   /** Shows the conversation as files, pictures and all. */
   exportConversation(): Promise<void>;
   /** A finished text that is not kept. */

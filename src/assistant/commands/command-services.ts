@@ -164,8 +164,8 @@ export function createCommandServices(room: TurnRoom, run: CallRun): CommandServ
       reply.status("Collecting the conversation");
       const files = await room.archive.exportConversation(call.conversationId);
       const shown = files.slice(0, maxExportedFiles);
-      for (const { name, bytes } of shown) {
-        await reply.attach({ name, bytes, mediaType: mediaTypeOf(name), altText: name });
+      for (const { name, mediaType, bytes } of shown) {
+        await reply.attach({ name, bytes, mediaType, altText: name });
       }
       reply.write("Everything that is kept of this conversation:");
       const left = files.length - shown.length;
@@ -229,25 +229,6 @@ export function createCommandServices(room: TurnRoom, run: CallRun): CommandServ
 
 /** Most files that `/export` shows: platforms take only so many. */
 const maxExportedFiles = 20;
-
-function mediaTypeOf(name: string): string {
-  const extension = name.slice(name.lastIndexOf(".") + 1);
-  switch (extension) {
-    case "md":
-      return "text/markdown";
-    case "json":
-      return "application/json";
-    case "png":
-    case "jpeg":
-    case "webp":
-    case "gif":
-      return `image/${extension}`;
-    case "jpg":
-      return "image/jpeg";
-    default:
-      return "application/octet-stream";
-  }
-}
 
 function assertInConversation(call: CommandCall): void {
   if (call.inConversation) return;
