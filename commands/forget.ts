@@ -1,5 +1,5 @@
 import { defineCommand } from "../src/core/command.ts";
-import type { Forgotten } from "../src/core/storage.ts";
+import type { ErasureReport } from "../src/core/storage.ts";
 
 export default defineCommand({
   name: "forget",
@@ -43,7 +43,7 @@ export default defineCommand({
 });
 
 /** "12 messages and 3 files (1 whole conversation)" */
-function sumOf({ messages, blobs, conversations }: Forgotten): string {
+function sumOf({ messages, blobs, conversations }: ErasureReport): string {
   const parts = [count(messages, "message"), ...(blobs === 0 ? [] : [count(blobs, "file")])].join(" and ");
   return conversations === 0 ? parts : `${parts} (${count(conversations, "whole conversation")})`;
 }

@@ -20,10 +20,8 @@ import { createMetrics } from "./operations/metrics.ts";
 const recoverEveryMs = 60_000;
 
 /** With several instances more often, so that the turns of one that died go on soon after its leases have ended. */
-function recoveryIntervalOf(config: Config): number {
-  return config.STORE_URL.startsWith("sqlite:")
-    ? recoverEveryMs
-    : Math.min(15_000, Math.ceil(config.STORE_LEASE_MS / 3));
+function recoveryIntervalOf(store: Store, config: Config): number {
+  return store.queue.isShared ? Math.min(15_000, Math.ceil(config.STORE_LEASE_MS / 3)) : recoverEveryMs;
 }
 
 /** A running Parley. */
@@ -69,7 +67,7 @@ export async function startParley(
       gateway: gateway.client,
       conversations: store.conversations,
       archive: {
-        ...store.forgetting,
+        ...store.erasure,
         exportConversation: (id) => store.exportConversation(id),
       },
       inbox: store.inbox,
@@ -108,11 +106,14 @@ export async function startParley(
       }),
     );
     const connected = Promise.all(links.map((link) => link.connected)).then(() => undefined);
-    const timer = setInterval(() => {
-      for (const { platform } of platforms) {
-        if (platform.health().state === "ready") void recover(assistant, platform, log);
-      }
-    }, recoveryIntervalOf(config));
+    const timer = setInterval(
+      () => {
+        for (const { platform } of platforms) {
+          if (platform.health().state === "ready") void recover(assistant, platform, log);
+        }
+      },
+      recoveryIntervalOf(store, config),
+    );
     timer.unref();
     // The list serves completion and capability questions; a slow gateway must not hold up the start.
     // It comes after the platforms' first requests, but does not wait for a platform that is down.

@@ -1,5 +1,6 @@
 import path from "node:path";
 import { z } from "zod";
+import { dataFolderOf, defaultStoreUrl, storeUrlProblem } from "./conversations/backends.ts";
 import { ParleyError } from "./core/errors.ts";
 
 const text = z.string().trim();
@@ -80,8 +81,11 @@ export const settings = {
   SYSTEM_PROMPT: text.optional(),
 
   STORE_URL: text
-    .regex(/^(?:sqlite:.+|rediss?:\/\/.+)$/, "must be sqlite:<file>, redis://… or rediss://…")
-    .default("sqlite:data/parley.db"),
+    .superRefine((value, context) => {
+      const message = storeUrlProblem(value);
+      if (message !== undefined) context.addIssue({ code: "custom", message });
+    })
+    .default(defaultStoreUrl),
   STORE_ENCRYPTION_KEYS: list.default([]),
   STORE_LEASE_MS: z.coerce.number().int().min(500).max(600_000).default(15_000),
   RETENTION_DAYS: z.coerce.number().min(0).max(36_500).default(0),
@@ -136,11 +140,7 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
   const isSlackOn = config.SLACK_BOT_TOKEN !== undefined;
   return Object.freeze({
     ...config,
-    dataDir: path.resolve(
-      config.STORE_URL.startsWith("sqlite:")
-        ? path.dirname(config.STORE_URL.slice("sqlite:".length))
-        : "data",
-    ),
+    dataDir: path.resolve(dataFolderOf(config.STORE_URL)),
     isDiscordOn,
     isSlackOn,
     isPageOn: config.PAGE === "on" || (config.PAGE === "auto" && !isDiscordOn && !isSlackOn),

@@ -1,65 +1,87 @@
-import type { KeyvStorageAdapter } from "keyv";
-
 /**
- * The kinds of entries there are; each is a Keyv namespace of its own.
- * `head`: where a conversation ends. `slot`: its messages. `id`: which slot a message id has. `settings`.
- * `blob`: what is known of a blob. `inbox`: accepted events. `turn`: how far their turns are. `record`: small
- * values of other rooms. `meta`: the store's own.
+ * The spaces of the store; each is a Keyv namespace of its own.
+ * `head`: where a conversation ends. `slot`: its messages. `id`: the slot of a message id. `settings`.
+ * `blob`: media type and size, or the bytes, of a blob. `inbox`: accepted events. `turn`: progress of their turns.
+ * `record`: small values of other rooms. `meta`: the store's own.
  */
 export const spaces = ["head", "slot", "id", "settings", "blob", "inbox", "turn", "record", "meta"] as const;
 export type Space = (typeof spaces)[number];
 
-export interface Place {
+/** Where an entry is. `key` may hold any Unicode, NUL included, and is case-sensitive. */
+export interface EntryAddress {
   readonly space: Space;
   readonly key: string;
 }
 
 /** One step of an atomic write. Values are encoded already; times are Unix ms. */
 export type BackendChange =
-  | { readonly kind: "set"; readonly at: Place; readonly value: string; readonly expires: number | undefined }
-  | { readonly kind: "delete"; readonly at: Place }
-  /** Moves the expiry of an entry, where there is one. */
-  | { readonly kind: "keep"; readonly at: Place; readonly expires: number | undefined }
-  /** Puts a member into a ranking, or moves it. A lower score never replaces a higher one. */
-  | { readonly kind: "rank"; readonly ranking: string; readonly member: string; readonly score: number }
-  | { readonly kind: "unrank"; readonly ranking: string; readonly member: string };
+  | {
+      readonly kind: "set";
+      readonly at: EntryAddress;
+      readonly value: string;
+      readonly expires: number | undefined;
+    }
+  | { readonly kind: "delete"; readonly at: EntryAddress }
+  /** Moves the expiry of an entry, if it exists. */
+  | { readonly kind: "keep"; readonly at: EntryAddress; readonly expires: number | undefined }
+  | IndexChange;
 
-interface Ranked {
+/** A change of a sorted index. Names and members may hold any Unicode, NUL included; scores are safe integers. */
+export type IndexChange =
+  /** Adds a member or raises its score. A lower score never replaces a higher one. */
+  | { readonly kind: "add-member"; readonly index: string; readonly member: string; readonly score: number }
+  | { readonly kind: "remove-member"; readonly index: string; readonly member: string }
+  /** Removes every member with that score or a lower one. */
+  | { readonly kind: "trim-index"; readonly index: string; readonly maxScore: number };
+
+/** A member of a sorted index. */
+export interface IndexMember {
   readonly member: string;
   readonly score: number;
 }
 
-interface RankingPage {
+/** A part of a sorted index. */
+export interface IndexPage {
   readonly order: "highest-first" | "lowest-first";
   readonly offset: number;
   readonly max: number;
 }
 
+/** Reads of one space, as Keyv calls them. Expired entries are absent. Failures are the service's own errors. */
+export interface EntryReader {
+  get(key: string): Promise<string | undefined>;
+  /** In the order of the keys. */
+  getMany(keys: string[]): Promise<(string | undefined)[]>;
+  hasMany(keys: string[]): Promise<boolean[]>;
+}
+
 /**
- * A key-value service underneath Keyv, with what Keyv has no words for: set-if-absent, writes of several entries
- * that happen together or not at all, and rankings (members sorted by a number).
- * Every failure is a ParleyError `store-unavailable` or `store-corrupt`.
+ * A key-value service underneath Keyv, with what Keyv lacks: set-if-absent, atomic writes of several entries, and
+ * sorted indexes (members sorted by a number; nothing in them expires). Keys, index names and members may hold any
+ * Unicode, NUL included. Except in {@link EntryReader}, every failure is a ParleyError `store-unavailable` or
+ * `store-corrupt`.
  */
 export interface Backend {
-  /** The Keyv storage adapter of one space. */
-  adapter(space: Space): KeyvStorageAdapter;
+  reader(space: Space): EntryReader;
   /**
-   * Applies all changes, or none where one of `ifAbsent` exists. Durable when it resolves.
-   * Resolves to the position in `ifAbsent` of the first entry that exists, or -1 when everything was written.
+   * Applies all changes, or none if one of `ifAbsent` exists. Durable when it resolves, and one durable write
+   * however many changes there are. Resolves to the position in `ifAbsent` of the first entry that exists, or -1
+   * when everything was written.
    */
-  apply(ifAbsent: readonly Place[], changes: readonly BackendChange[]): Promise<number>;
-  /** Writes a value where it is still `old`, and keeps its expiry; false: it was changed or is gone. */
-  replace(at: Place, old: string, value: string): Promise<boolean>;
-  ranking(name: string, page: RankingPage): Promise<readonly Ranked[]>;
-  /** Keys that begin with `prefix`, in any order. Slow on a server (it walks everything): for maintenance only. */
-  keys(space: Space, prefix: string): AsyncIterable<string>;
-  /** Removes what has expired; resolves to how many entries that were, where the service does not do it itself. */
+  apply(ifAbsent: readonly EntryAddress[], changes: readonly BackendChange[]): Promise<number>;
+  /** Writes a value if it is still `old`, and keeps its expiry; false: it was changed or removed. */
+  replace(at: EntryAddress, old: string, value: string): Promise<boolean>;
+  /** Members in the order of their scores. Members with equal scores come in a stable order. */
+  readIndex(name: string, page: IndexPage): Promise<readonly IndexMember[]>;
+  /** All keys of a space, in any order, each once. May scan the whole service: for maintenance only. */
+  keys(space: Space): AsyncIterable<string>;
+  /** Removes expired entries; resolves to their number, 0 when the service removes them by itself. */
   sweep(now: number): Promise<number>;
-  /** Takes what was deleted out of the files too, as far as the service can. */
+  /** Removes deleted data from the service's files too, as far as the service can. */
   scrub(): Promise<void>;
   /**
-   * Runs work that uses the service (through Keyv), for as long as an answer can be waited for. Failures become
-   * ParleyErrors; ParleyErrors pass through.
+   * Runs work that uses the service (through Keyv) within its deadline. Failures become ParleyErrors; ParleyErrors
+   * pass through.
    */
   readonly attempt: <T>(work: () => Promise<T>) => Promise<T>;
   ping(): Promise<void>;

@@ -1,6 +1,6 @@
 import { type BlobStore, isBlobHash } from "./blobs.ts";
 import type { KeyValueStore } from "./key-value.ts";
-import { places } from "./store-keys.ts";
+import { entryAt } from "./store-keys.ts";
 
 interface BlobEntry {
   readonly mediaType: string;
@@ -11,17 +11,17 @@ interface BlobEntry {
 export function createBlobEntries(store: KeyValueStore): BlobStore {
   return {
     async put(conversationId, hash, { bytes, mediaType }, ttlMs) {
-      const at = places.blob(conversationId, hash);
+      const at = entryAt.blob(conversationId, hash);
       await store.write([{ kind: "set", at, value: { mediaType, base64: toBase64(bytes) }, ttlMs }]);
     },
     async get(conversationId, hash) {
       if (!isBlobHash(hash)) return undefined;
-      const { space, key } = places.blob(conversationId, hash);
+      const { space, key } = entryAt.blob(conversationId, hash);
       const entry = await store.get<BlobEntry>(space, key);
       return entry && { bytes: Buffer.from(entry.base64, "base64"), mediaType: entry.mediaType };
     },
     async delete(conversationId, hashes) {
-      await store.write(hashes.map((hash) => ({ kind: "delete", at: places.blob(conversationId, hash) })));
+      await store.write(hashes.map((hash) => ({ kind: "delete", at: entryAt.blob(conversationId, hash) })));
     },
     async sweep() {
       // They expire by themselves.

@@ -6,7 +6,7 @@ import type { Log } from "../core/telemetry.ts";
 import { type BlobStore, isBlobHash } from "./blobs.ts";
 import type { Encryption } from "./encryption.ts";
 import type { KeyValueStore } from "./key-value.ts";
-import { folderOf, places } from "./store-keys.ts";
+import { entryAt, folderOf } from "./store-keys.ts";
 
 export interface BlobFilesOptions {
   readonly store: KeyValueStore;
@@ -53,13 +53,13 @@ export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOpt
     async put(conversationId, hash, { bytes, mediaType }, ttlMs) {
       const entry: BlobEntry = { mediaType, sizeBytes: bytes.byteLength };
       await guard(() => ensure(conversationId, hash, bytes));
-      await store.write([{ kind: "set", at: places.blob(conversationId, hash), value: entry, ttlMs }]);
+      await store.write([{ kind: "set", at: entryAt.blob(conversationId, hash), value: entry, ttlMs }]);
       // A sweep may have been about to remove an old file of these bytes; it cannot any more.
       await guard(() => ensure(conversationId, hash, bytes));
     },
     async get(conversationId, hash) {
       if (!isBlobHash(hash)) return undefined;
-      const at = places.blob(conversationId, hash);
+      const at = entryAt.blob(conversationId, hash);
       const entry = await store.get<BlobEntry>(at.space, at.key);
       if (entry === undefined) return undefined;
       const bytes = await guard(() => read(conversationId, hash));
@@ -81,7 +81,7 @@ export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOpt
         }
         await removeIfEmpty(join(folder, folderOf(conversationId)));
       });
-      await store.write(hashes.map((hash) => ({ kind: "delete", at: places.blob(conversationId, hash) })));
+      await store.write(hashes.map((hash) => ({ kind: "delete", at: entryAt.blob(conversationId, hash) })));
     },
     async sweep(now) {
       for (const name of await guard(() => namesIn(folder))) {

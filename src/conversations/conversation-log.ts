@@ -9,7 +9,7 @@ import { ParleyError } from "../core/errors.ts";
 import type { BlobStore } from "./blobs.ts";
 import type { KeyedQueue } from "../support/keyed-queue.ts";
 import type { Change, KeyValueStore } from "./key-value.ts";
-import { places, platformOf, rankings } from "./store-keys.ts";
+import { entryAt, indexes, platformOf } from "./store-keys.ts";
 import { outliving, platforms } from "./retention.ts";
 import { createSlots } from "./slots.ts";
 import { toTitle } from "./title.ts";
@@ -39,27 +39,32 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
 
   const touch = (conversationId: string): Change[] => {
     const platform = platformOf(conversationId);
-    const ranking = rankings.conversations(platform);
-    const changes: Change[] = [{ kind: "rank", ranking, member: conversationId, score: Date.now() }];
+    const index = indexes.conversations(platform);
+    const changes: Change[] = [{ kind: "add-member", index, member: conversationId, score: Date.now() }];
     if (!announced.has(platform))
-      changes.push({ kind: "rank", ranking: rankings.platforms, member: platform, score: 0 });
+      changes.push({ kind: "add-member", index: indexes.platforms, member: platform, score: 0 });
     return changes;
   };
 
   const append = async (conversationId: string, message: StoredMessage) => {
-    const id = places.messageId(conversationId, message.id);
+    const id = entryAt.messageId(conversationId, message.id);
     let position = await slots.hintedEnd(conversationId);
     for (let conflict = 0; conflict < maxConflicts; conflict++) {
-      const slot = places.slot(conversationId, position);
+      const slot = entryAt.slot(conversationId, position);
       const taken = await store.writeIfAbsent(
         [id, slot],
         [
           { kind: "set", at: slot, value: message, ttlMs: retentionMs },
           { kind: "set", at: id, value: position, ttlMs: retentionMs },
-          { kind: "set", at: places.head(conversationId), value: { next: position + 1 }, ttlMs: outlivingMs },
+          {
+            kind: "set",
+            at: entryAt.head(conversationId),
+            value: { next: position + 1 },
+            ttlMs: outlivingMs,
+          },
           ...(outlivingMs === undefined
             ? []
-            : [{ kind: "keep", at: places.settings(conversationId), ttlMs: outlivingMs } as const]),
+            : [{ kind: "keep", at: entryAt.settings(conversationId), ttlMs: outlivingMs } as const]),
           ...touch(conversationId),
         ],
       );
@@ -74,14 +79,14 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
   };
 
   const readSettings = async (conversationId: string) => {
-    const { space, key } = places.settings(conversationId);
+    const { space, key } = entryAt.settings(conversationId);
     return store.get<ConversationSettings>(space, key);
   };
 
   const exists = async (conversationId: string) => {
     const [settings, [hasHead]] = await Promise.all([
       readSettings(conversationId),
-      store.hasMany("head", [places.head(conversationId).key]),
+      store.hasMany("head", [entryAt.head(conversationId).key]),
     ]);
     return settings !== undefined || hasHead === true;
   };
@@ -94,7 +99,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
       return slots.last(conversationId, maxMessages);
     },
     async find(conversationId, messageId) {
-      const id = places.messageId(conversationId, messageId);
+      const id = entryAt.messageId(conversationId, messageId);
       const position = await store.get<number>(id.space, id.key);
       return position === undefined ? undefined : slots.at(conversationId, position);
     },
@@ -107,7 +112,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
         const isNew = !(await exists(conversationId));
         const merged = { ...(await readSettings(conversationId)), ...settings };
         await store.write([
-          { kind: "set", at: places.settings(conversationId), value: merged, ttlMs: outlivingMs },
+          { kind: "set", at: entryAt.settings(conversationId), value: merged, ttlMs: outlivingMs },
           ...(isNew ? touch(conversationId) : []),
         ]);
       });
@@ -119,7 +124,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     async putBlob(conversationId, bytes, mediaType) {
       const hash = createHash("sha256").update(bytes).digest("hex");
       await store.write([
-        { kind: "rank", ranking: rankings.blobs(conversationId), member: hash, score: Date.now() },
+        { kind: "add-member", index: indexes.blobs(conversationId), member: hash, score: Date.now() },
       ]);
       await blobs.put(conversationId, hash, { bytes, mediaType }, outlivingMs);
       return { hash, mediaType, sizeBytes: bytes.byteLength };
@@ -138,8 +143,8 @@ async function newest(store: KeyValueStore, prefix: string, max: number): Promis
   for (const platform of searched) {
     let taken = 0;
     for (let offset = 0; taken < max; offset += 200) {
-      const ranking = rankings.conversations(platform);
-      const page = await store.backend.ranking(ranking, { order: "highest-first", offset, max: 200 });
+      const index = indexes.conversations(platform);
+      const page = await store.backend.readIndex(index, { order: "highest-first", offset, max: 200 });
       if (page.length === 0) break;
       for (const { member, score } of page) {
         if (taken === max || !member.startsWith(prefix)) continue;
@@ -157,15 +162,15 @@ async function summarize(store: KeyValueStore, found: readonly Found[]): Promise
   const [settings, heads, firsts] = await Promise.all([
     store.getMany<ConversationSettings>(
       "settings",
-      ids.map((id) => places.settings(id).key),
+      ids.map((id) => entryAt.settings(id).key),
     ),
     store.hasMany(
       "head",
-      ids.map((id) => places.head(id).key),
+      ids.map((id) => entryAt.head(id).key),
     ),
     store.getMany<StoredMessage>(
       "slot",
-      ids.map((id) => places.slot(id, 0).key),
+      ids.map((id) => entryAt.slot(id, 0).key),
     ),
   ]);
   return found.flatMap((summary, index) => {

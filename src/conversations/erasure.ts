@@ -1,9 +1,9 @@
-import type { ConversationSettings, Forgotten, RemovedMessages, StoredMessage } from "../core/storage.ts";
+import type { ConversationSettings, ErasureReport, RemovedMessages, StoredMessage } from "../core/storage.ts";
 import type { BlobStore } from "./blobs.ts";
 import { forgetEvents } from "./inbox.ts";
 import type { Change, KeyValueStore } from "./key-value.ts";
 import type { KeyedQueue } from "../support/keyed-queue.ts";
-import { places, platformOf, rankings } from "./store-keys.ts";
+import { entryAt, indexes, platformOf } from "./store-keys.ts";
 import { blobHashes, outliving, platforms } from "./retention.ts";
 import { createSlots, type Tombstone } from "./slots.ts";
 
@@ -11,24 +11,24 @@ import { createSlots, type Tombstone } from "./slots.ts";
  * Removes what people want removed, for good: from the SQLite file and its log as well. Each can be run again
  * after a crash and finishes then. Turns that are still running may write anew; let them end first.
  */
-export interface Forgetting {
+export interface Erasure {
   /** Everything of a conversation: messages, settings, blobs, answered events. */
-  deleteConversation(conversationId: string): Promise<Forgotten>;
+  deleteConversation(conversationId: string): Promise<ErasureReport>;
   /**
    * What one author said, in one conversation or (`undefined`) in all: with the blobs that nobody else's messages
    * show. Answers to others stay; a conversation in which nobody else spoke goes as a whole.
    */
-  forgetAuthor(conversationId: string | undefined, authorId: string): Promise<Forgotten>;
-  /** What {@link Forgetting.forgetAuthor} would remove. */
-  countAuthor(conversationId: string | undefined, authorId: string): Promise<Forgotten>;
+  forgetAuthor(conversationId: string | undefined, authorId: string): Promise<ErasureReport>;
+  /** What {@link Erasure.forgetAuthor} would remove. */
+  countAuthor(conversationId: string | undefined, authorId: string): Promise<ErasureReport>;
   /**
    * Single messages, with the blobs that no other message shows. Ids that are not there yet are refused by `append`
    * from now on. Answers to them stay.
    */
-  removeMessages(conversationId: string, removed: RemovedMessages): Promise<Forgotten>;
+  removeMessages(conversationId: string, removed: RemovedMessages): Promise<ErasureReport>;
 }
 
-export interface ForgettingOptions {
+export interface ErasureOptions {
   readonly store: KeyValueStore;
   readonly blobs: BlobStore;
   /** The queue of the log's writers, by conversation. */
@@ -37,7 +37,7 @@ export interface ForgettingOptions {
 }
 
 const batchSize = 200;
-const nothing: Forgotten = { messages: 0, blobs: 0, conversations: 0 };
+const nothing: ErasureReport = { messages: 0, blobs: 0, conversations: 0 };
 /** The position of a message that was removed before it came. */
 const nowhere = -1;
 /** How long after its removal a message may still be delivered. */
@@ -60,7 +60,7 @@ interface Look {
   readonly isOpeningMeant: boolean;
 }
 
-export function createForgetting({ store, blobs, writers, retentionMs }: ForgettingOptions): Forgetting {
+export function createErasure({ store, blobs, writers, retentionMs }: ErasureOptions): Erasure {
   const slots = createSlots(store);
 
   const writeAll = async (changes: readonly Change[]) => {
@@ -69,17 +69,17 @@ export function createForgetting({ store, blobs, writers, retentionMs }: Forgett
   };
   const removeBlobs = async (conversationId: string, hashes: readonly string[]) => {
     await blobs.delete(conversationId, hashes);
-    const ranking = rankings.blobs(conversationId);
-    await writeAll(hashes.map((member) => ({ kind: "unrank", ranking, member })));
+    const index = indexes.blobs(conversationId);
+    await writeAll(hashes.map((member) => ({ kind: "remove-member", index, member })));
   };
 
-  const deleteWhole = async (conversationId: string): Promise<Forgotten> => {
+  const deleteWhole = async (conversationId: string): Promise<ErasureReport> => {
     const changes: Change[] = [];
     let messages = 0;
     for await (const { position, message, id } of slots.all(conversationId)) {
       if (message !== undefined) messages++;
-      if (id !== undefined) changes.push({ kind: "delete", at: places.messageId(conversationId, id) });
-      changes.push({ kind: "delete", at: places.slot(conversationId, position) });
+      if (id !== undefined) changes.push({ kind: "delete", at: entryAt.messageId(conversationId, id) });
+      changes.push({ kind: "delete", at: entryAt.slot(conversationId, position) });
     }
     const hashes = await blobHashes(store, conversationId);
     await removeBlobs(conversationId, hashes);
@@ -87,11 +87,11 @@ export function createForgetting({ store, blobs, writers, retentionMs }: Forgett
     await forgetEvents(store, (event) => event.conversationId === conversationId);
     // Last: as long as these are there, a deletion that broke off can be found and finished.
     await store.write([
-      { kind: "delete", at: places.head(conversationId) },
-      { kind: "delete", at: places.settings(conversationId) },
+      { kind: "delete", at: entryAt.head(conversationId) },
+      { kind: "delete", at: entryAt.settings(conversationId) },
       {
-        kind: "unrank",
-        ranking: rankings.conversations(platformOf(conversationId)),
+        kind: "remove-member",
+        index: indexes.conversations(platformOf(conversationId)),
         member: conversationId,
       },
     ]);
@@ -135,14 +135,14 @@ export function createForgetting({ store, blobs, writers, retentionMs }: Forgett
   const remove = async (
     conversationId: string,
     { meant, hashes, isOpeningMeant }: Look,
-  ): Promise<Forgotten> => {
+  ): Promise<ErasureReport> => {
     await removeBlobs(conversationId, hashes);
     // Before the messages: a removal that broke off is done again only as long as there is something to remove.
     await mendSettings(conversationId, meant, isOpeningMeant);
     await writeAll(
       meant.map(({ position, message }) => ({
         kind: "set",
-        at: places.slot(conversationId, position),
+        at: entryAt.slot(conversationId, position),
         value: { forgotten: true, id: message.id } satisfies Tombstone,
         ttlMs: retentionMs,
       })),
@@ -150,13 +150,13 @@ export function createForgetting({ store, blobs, writers, retentionMs }: Forgett
     return { messages: meant.length, blobs: hashes.length, conversations: 0 };
   };
 
-  const forgetIn = async (conversationId: string, authorId: string): Promise<Forgotten> => {
+  const forgetIn = async (conversationId: string, authorId: string): Promise<ErasureReport> => {
     const found = await look(conversationId, ({ author }) => author?.id === authorId);
     if (found.meant.length === 0) return nothing;
     return found.othersSpoke ? remove(conversationId, found) : deleteWhole(conversationId);
   };
 
-  const countIn = async (conversationId: string, authorId: string): Promise<Forgotten> => {
+  const countIn = async (conversationId: string, authorId: string): Promise<ErasureReport> => {
     const { meant, hashes, othersSpoke, messages } = await look(
       conversationId,
       ({ author }) => author?.id === authorId,
@@ -166,7 +166,7 @@ export function createForgetting({ store, blobs, writers, retentionMs }: Forgett
     return { messages, blobs: (await blobHashes(store, conversationId)).length, conversations: 1 };
   };
 
-  const removeIn = async (conversationId: string, removed: RemovedMessages): Promise<Forgotten> => {
+  const removeIn = async (conversationId: string, removed: RemovedMessages): Promise<ErasureReport> => {
     const { ids, shownAs = [], withLooseFiles = false } = removed;
     const [all, shown] = [new Set(ids), new Set(shownAs)];
     const found = await look(
@@ -175,13 +175,13 @@ export function createForgetting({ store, blobs, writers, retentionMs }: Forgett
     );
     const known = await store.hasMany(
       "id",
-      ids.map((id) => places.messageId(conversationId, id).key),
+      ids.map((id) => entryAt.messageId(conversationId, id).key),
     );
     await writeAll(
       ids.flatMap((id, index): Change[] =>
         known[index] === true
           ? []
-          : [{ kind: "set", at: places.messageId(conversationId, id), value: nowhere, ttlMs: lateMs }],
+          : [{ kind: "set", at: entryAt.messageId(conversationId, id), value: nowhere, ttlMs: lateMs }],
       ),
     );
     const loose = withLooseFiles
@@ -198,7 +198,7 @@ export function createForgetting({ store, blobs, writers, retentionMs }: Forgett
     meant: Look["meant"],
     isOpeningMeant: boolean,
   ): Promise<void> => {
-    const at = places.settings(conversationId);
+    const at = entryAt.settings(conversationId);
     const settings = await store.get<ConversationSettings>(at.space, at.key);
     if (settings === undefined) return;
     const { title, resetAfter, ...others } = settings;
@@ -216,8 +216,8 @@ export function createForgetting({ store, blobs, writers, retentionMs }: Forgett
 
   const overAll = async (
     conversationId: string | undefined,
-    work: (id: string) => Promise<Forgotten>,
-  ): Promise<Forgotten> => {
+    work: (id: string) => Promise<ErasureReport>,
+  ): Promise<ErasureReport> => {
     const ids = conversationId === undefined ? await allConversations(store) : [conversationId];
     let sum = nothing;
     for (const id of ids) sum = add(sum, await work(id));
@@ -250,7 +250,7 @@ export function createForgetting({ store, blobs, writers, retentionMs }: Forgett
   };
 }
 
-function add(one: Forgotten, other: Forgotten): Forgotten {
+function add(one: ErasureReport, other: ErasureReport): ErasureReport {
   return {
     messages: one.messages + other.messages,
     blobs: one.blobs + other.blobs,
@@ -267,7 +267,7 @@ async function allConversations(store: KeyValueStore): Promise<readonly string[]
   for (const platform of await platforms(store)) {
     for (let offset = 0; ; offset += batchSize) {
       const page = { order: "lowest-first", offset, max: batchSize } as const;
-      const rows = await store.backend.ranking(rankings.conversations(platform), page);
+      const rows = await store.backend.readIndex(indexes.conversations(platform), page);
       if (rows.length === 0) break;
       ids.push(...rows.map(({ member }) => member));
     }

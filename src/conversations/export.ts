@@ -1,14 +1,8 @@
-import type { ConversationSettings, MessagePart, StoredMessage } from "../core/storage.ts";
+import type { ConversationSettings, ExportedFile, MessagePart, StoredMessage } from "../core/storage.ts";
 import type { BlobStore } from "./blobs.ts";
 import type { KeyValueStore } from "./key-value.ts";
-import { places } from "./store-keys.ts";
+import { entryAt } from "./store-keys.ts";
 import { createSlots } from "./slots.ts";
-
-export interface ExportedFile {
-  /** A plain file name, safe on every system. */
-  readonly name: string;
-  readonly bytes: Uint8Array;
-}
 
 /**
  * A conversation to take along: `conversation.md` to read, `conversation.json` with everything as it is kept,
@@ -19,7 +13,7 @@ export async function exportConversation(
   blobs: BlobStore,
   conversationId: string,
 ): Promise<readonly ExportedFile[]> {
-  const { space, key } = places.settings(conversationId);
+  const { space, key } = entryAt.settings(conversationId);
   const settings = (await store.get<ConversationSettings>(space, key)) ?? {};
   const messages: StoredMessage[] = [];
   const names = new Map<string, string>();
@@ -33,14 +27,18 @@ export async function exportConversation(
       if (blob === undefined) continue;
       const name = `${part.kind}-${part.blob.hash.slice(0, 12)}.${extensionOf(part.blob.mediaType)}`;
       names.set(part.blob.hash, name);
-      files.push({ name, bytes: blob.bytes });
+      files.push({ name, mediaType: blob.mediaType, bytes: blob.bytes });
     }
   }
   const whole = { conversationId, settings, messages, files: Object.fromEntries(names) };
-  const text = (name: string, content: string): ExportedFile => ({ name, bytes: Buffer.from(content) });
+  const text = (name: string, mediaType: string, content: string): ExportedFile => ({
+    name,
+    mediaType,
+    bytes: Buffer.from(content),
+  });
   return [
-    text("conversation.md", toMarkdown(settings.title ?? "Conversation", messages, names)),
-    text("conversation.json", `${JSON.stringify(whole, undefined, 2)}\n`),
+    text("conversation.md", "text/markdown", toMarkdown(settings.title ?? "Conversation", messages, names)),
+    text("conversation.json", "application/json", `${JSON.stringify(whole, undefined, 2)}\n`),
     ...files,
   ];
 }

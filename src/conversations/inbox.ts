@@ -2,7 +2,7 @@ import type { Inbox, InboxEntry, TurnProgress } from "../core/storage.ts";
 import type { IncomingEvent } from "../core/events.ts";
 import type { Log } from "../core/telemetry.ts";
 import type { Change, KeyValueStore } from "./key-value.ts";
-import { rankings } from "./store-keys.ts";
+import { indexes } from "./store-keys.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
 
@@ -46,7 +46,7 @@ export function createInbox({ store, log }: { readonly store: KeyValueStore; rea
         [at(event.key)],
         [
           { kind: "set", at: at(event.key), value: record },
-          { kind: "rank", ranking: rankings.inbox, member: event.key, score: ticket },
+          { kind: "add-member", index: indexes.inbox, member: event.key, score: ticket },
         ],
       );
       return taken === undefined ? "accepted" : "duplicate";
@@ -59,7 +59,7 @@ export function createInbox({ store, log }: { readonly store: KeyValueStore; rea
     async close(keys) {
       const changes: Change[] = [];
       for (const { key, record, turn } of await read(keys)) {
-        changes.push({ kind: "unrank", ranking: rankings.inbox, member: key });
+        changes.push({ kind: "remove-member", index: indexes.inbox, member: key });
         if (record !== undefined)
           changes.push({ kind: "set", at: at(key), value: { ...record, isClosed: true }, ttlMs: dayMs });
         if (turn !== undefined) changes.push({ kind: "set", at: turnAt(key), value: turn, ttlMs: dayMs });
@@ -73,7 +73,7 @@ export function createInbox({ store, log }: { readonly store: KeyValueStore; rea
       const turn = found.turn;
       await store.write([
         { kind: "set", at: at(key), value: { event, acceptedAt } satisfies InboxRecord },
-        { kind: "rank", ranking: rankings.inbox, member: key, score: acceptedAt * 1000 },
+        { kind: "add-member", index: indexes.inbox, member: key, score: acceptedAt * 1000 },
         ...(turn === undefined
           ? []
           : [{ kind: "set", at: turnAt(key), value: turn, ttlMs: turnTtlMs } as const]),
@@ -90,7 +90,7 @@ export function createInbox({ store, log }: { readonly store: KeyValueStore; rea
       const found = await read(keys);
       await store.write(
         found.flatMap(({ key, record }): Change[] => [
-          { kind: "unrank", ranking: rankings.inbox, member: key },
+          { kind: "remove-member", index: indexes.inbox, member: key },
           { kind: "set", at: at(key), value: toForgotten(key, record), ttlMs: dayMs },
           { kind: "delete", at: turnAt(key) },
         ]),
@@ -106,11 +106,12 @@ export function createInbox({ store, log }: { readonly store: KeyValueStore; rea
       const lost: Change[] = [];
       for (let offset = 0; ; offset += 500) {
         const page = { order: "lowest-first", offset, max: 500 } as const;
-        const keys = (await store.backend.ranking(rankings.inbox, page)).map(({ member }) => member);
+        const keys = (await store.backend.readIndex(indexes.inbox, page)).map(({ member }) => member);
         if (keys.length === 0) break;
         for (const { key, record, turn } of await read(keys)) {
           if (record !== undefined && record.isClosed !== true) entries.push(toEntry(record, turn));
-          else if (record === undefined) lost.push({ kind: "unrank", ranking: rankings.inbox, member: key });
+          else if (record === undefined)
+            lost.push({ kind: "remove-member", index: indexes.inbox, member: key });
         }
       }
       if (lost.length > 0) {
@@ -133,7 +134,7 @@ export async function forgetEvents(
   store: KeyValueStore,
   isMeant: (event: IncomingEvent) => boolean,
 ): Promise<void> {
-  for await (const key of store.backend.keys("inbox", "")) {
+  for await (const key of store.backend.keys("inbox")) {
     const record = await store.get<InboxRecord>("inbox", key);
     if (record?.isClosed !== true || record.isForgotten === true || !isMeant(record.event)) continue;
     await store.write([

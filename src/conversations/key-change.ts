@@ -30,7 +30,7 @@ export async function reencrypt(
     throw new ParleyError("config", "STORE_ENCRYPTION_KEYS is empty: there is no key to encrypt with");
   let changed = await blobs.reencrypt();
   for (const space of spaces) {
-    for await (const key of store.backend.keys(space, "")) {
+    for await (const key of store.backend.keys(space)) {
       // Lost to somebody who wrote meanwhile: then it is under the newest key already.
       const old = await rawValue(store, space, key);
       if (old === undefined || encryption.isCurrent(old)) continue;
@@ -45,5 +45,5 @@ export async function reencrypt(
 /** As it lies in the service, before Keyv has decoded it. */
 async function rawValue(store: KeyValueStore, space: (typeof spaces)[number], key: string) {
   const { backend } = store;
-  return backend.attempt(async () => (await backend.adapter(space).get(key)) as string | undefined);
+  return backend.attempt(() => backend.reader(space).get(key));
 }

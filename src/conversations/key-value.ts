@@ -1,35 +1,57 @@
-import { Keyv, type KeyvEncryptionAdapter, type KeyvSerializationAdapter } from "keyv";
+import {
+  Keyv,
+  type KeyvEncryptionAdapter,
+  type KeyvSerializationAdapter,
+  type KeyvStorageAdapter,
+} from "keyv";
 import type { Json } from "../core/events.ts";
-import { type Backend, type BackendChange, type Place, spaces, type Space } from "./backend.ts";
+import {
+  type Backend,
+  type BackendChange,
+  type EntryAddress,
+  type EntryReader,
+  type IndexChange,
+  spaces,
+  type Space,
+} from "./backend.ts";
 
-/** One step of an atomic write, before Keyv has encoded its value. `ttlMs` undefined: kept for ever. */
+/** One step of an atomic write, before Keyv has encoded its value. `ttlMs` undefined: no expiry. */
 export type Change =
-  | { readonly kind: "set"; readonly at: Place; readonly value: unknown; readonly ttlMs?: number | undefined }
-  | { readonly kind: "keep"; readonly at: Place; readonly ttlMs: number | undefined }
-  | Extract<BackendChange, { kind: "delete" | "rank" | "unrank" }>;
+  | {
+      readonly kind: "set";
+      readonly at: EntryAddress;
+      readonly value: unknown;
+      readonly ttlMs?: number | undefined;
+    }
+  | { readonly kind: "keep"; readonly at: EntryAddress; readonly ttlMs: number | undefined }
+  | { readonly kind: "delete"; readonly at: EntryAddress }
+  | IndexChange;
 
 /**
- * Keyv over a {@link Backend}: what the rooms of the store read and write with. Values are JSON; they pass
- * through Keyv's pipeline (serialize, encrypt). No failure looks like an absent value: each is a ParleyError
- * `store-unavailable` or `store-corrupt`.
+ * Keyv over a {@link Backend}. Values are JSON; they pass through Keyv's pipeline (serialize, encrypt). A failure
+ * never looks like an absent value: each is a ParleyError `store-unavailable` or `store-corrupt`.
  */
 export interface KeyValueStore {
   get<T>(space: Space, key: string): Promise<T | undefined>;
-  /** One round trip; the answers in the order of the keys. */
+  /** One round trip; the values in the order of the keys. */
   getMany<T>(space: Space, keys: readonly string[]): Promise<readonly (T | undefined)[]>;
   hasMany(space: Space, keys: readonly string[]): Promise<readonly boolean[]>;
   /** All or nothing, durable when it resolves. */
   write(changes: readonly Change[]): Promise<void>;
-  /** Like `write`, but changes nothing where one of `places` exists; resolves to the first such, else `undefined`. */
-  writeIfAbsent(places: readonly Place[], changes: readonly Change[]): Promise<Place | undefined>;
+  /** Like `write`, but changes nothing if one of `ifAbsent` exists; resolves to the first of those. */
+  writeIfAbsent(
+    ifAbsent: readonly EntryAddress[],
+    changes: readonly Change[],
+  ): Promise<EntryAddress | undefined>;
   readonly backend: Backend;
 }
 
+/** @see {@link KeyValueStore} */
 export function createKeyValueStore(
   backend: Backend,
   options: { readonly encryption?: KeyvEncryptionAdapter | undefined } = {},
 ): KeyValueStore {
-  const keyvs = new Map(spaces.map((space) => [space, openKeyv(backend, space, options.encryption)]));
+  const keyvs = new Map(spaces.map((space) => [space, openKeyv(backend.reader(space), options.encryption)]));
   const keyv = (space: Space) => keyvs.get(space) as Keyv;
 
   const encode = async (change: Change): Promise<BackendChange> => {
@@ -44,13 +66,14 @@ export function createKeyValueStore(
       case "keep":
         return { kind: "keep", at: change.at, expires: toExpires(change.ttlMs) };
       case "delete":
-      case "rank":
-      case "unrank":
+      case "add-member":
+      case "remove-member":
+      case "trim-index":
         return change;
     }
   };
-  const apply = async (places: readonly Place[], changes: readonly Change[]) =>
-    backend.attempt(async () => backend.apply(places, await Promise.all(changes.map(encode))));
+  const apply = async (ifAbsent: readonly EntryAddress[], changes: readonly Change[]) =>
+    backend.attempt(async () => backend.apply(ifAbsent, await Promise.all(changes.map(encode))));
 
   return {
     backend,
@@ -68,38 +91,42 @@ export function createKeyValueStore(
     async write(changes) {
       await apply([], changes);
     },
-    async writeIfAbsent(places, changes) {
-      const taken = await apply(places, changes);
-      return taken === -1 ? undefined : places[taken];
+    async writeIfAbsent(ifAbsent, changes) {
+      const taken = await apply(ifAbsent, changes);
+      return taken === -1 ? undefined : ifAbsent[taken];
     },
   };
 }
 
 /**
- * Keyv hides failures from whoever listens to its `error` event (a read answers `undefined`, a write `false`),
- * and throws them where nobody does: so nobody must. The adapter's own errors (a lost connection) are the
- * backend's to log, not Keyv's to throw out of an event.
+ * Keyv swallows failures while its `error` event has a listener (a read returns `undefined`), and throws them when
+ * it has none: so it must have none.
  */
-function openKeyv(backend: Backend, space: Space, encryption: KeyvEncryptionAdapter | undefined): Keyv {
-  const adapter = backend.adapter(space);
-  const namespace = adapter.namespace;
-  const keyv = new Keyv({
-    store: adapter,
+function openKeyv(reader: EntryReader, encryption: KeyvEncryptionAdapter | undefined): Keyv {
+  return new Keyv({
+    store: toKeyvStorage(reader),
     serialization: plainJson,
     // The backends enforce expiry themselves, and `keep` moves it without rewriting the value.
     checkExpired: false,
-    ...(namespace === undefined ? {} : { namespace }),
     ...(encryption === undefined ? {} : { encryption }),
   });
-  adapter.removeAllListeners("error");
-  adapter.on("error", () => {});
-  return keyv;
 }
 
-/** Keyv's own also carries bytes and bigints, which there are none of, and takes four times as long to read. */
+/** Keyv only reads here: every write goes through `Backend.apply`. `expires` has Keyv take the reader as it is. */
+function toKeyvStorage(reader: EntryReader): KeyvStorageAdapter {
+  const storage = {
+    capabilities: { expires: true },
+    get: (key: string) => reader.get(key),
+    getMany: (keys: string[]) => reader.getMany(keys),
+    hasMany: (keys: string[]) => reader.hasMany(keys),
+  };
+  return storage as unknown as KeyvStorageAdapter;
+}
+
+/** Keyv's own also carries bytes and bigints, which the store never holds, and takes four times as long to read. */
 const plainJson: KeyvSerializationAdapter = {
   stringify: (value) => JSON.stringify(value),
-  // `never` stands for whatever type the reader asked for.
+  // `never` stands for the type that the reader asked for.
   parse: (text) => JSON.parse(text) as never,
 };
 

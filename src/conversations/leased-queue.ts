@@ -1,94 +1,55 @@
 import { randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { ConversationQueue } from "../core/storage.ts";
 import type { Log } from "../core/telemetry.ts";
 import { ParleyError } from "../core/errors.ts";
 import { createKeyedQueue } from "../support/keyed-queue.ts";
+import { sleep } from "../support/sleep.ts";
 
-/** Names that one holder at a time has, for a time. Failures are ParleyErrors. */
+/** Leases by name: each has one holder at a time, until it expires. Failures are ParleyErrors. */
 export interface Leases {
+  /** False: another holder has it. */
   take(name: string, holder: string, ttlMs: number): Promise<boolean>;
-  /** False: it ran out, or somebody else has it. */
+  /** False: it has expired, or another holder has it. */
   renew(name: string, holder: string, ttlMs: number): Promise<boolean>;
-  /** Does nothing where somebody else has it. */
+  /** Does nothing when another holder has it. */
   release(name: string, holder: string): Promise<void>;
 }
 
+/** What a leased queue works with. */
 export interface LeasedQueueOptions {
   readonly leases: Leases;
   readonly log: Log;
-  /** After this long without renewal others take over. Default 15 s. */
+  /** A lease expires after this long without renewal, in milliseconds. Default 15 s. */
   readonly ttlMs?: number | undefined;
-  /** How often a taken conversation is asked for. Default 100 ms. */
+  /** Average interval of attempts to take a lease that another holder has, in milliseconds. Default 100. */
   readonly retryMs?: number | undefined;
 }
 
 /**
- * One turn at a time in a conversation across processes. A lease is politeness, not safety: a paused process may
- * still write after it has lost its lease, and the slots of the log sort that out. When Redis cannot be reached,
- * `run` throws `store-unavailable` before the work begins.
+ * One turn at a time in a conversation across processes. The lease is an optimization, not a guarantee: a paused
+ * process may still write after its lease has expired, and the slots of the log resolve that conflict. When the
+ * lease service cannot be reached, `run` throws `store-unavailable` before the work begins.
  */
 export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueue {
   const { leases, log, ttlMs = 15_000, retryMs = 100 } = options;
   const local = createKeyedQueue();
-
   const closing = new AbortController();
 
-  const takeOnce = async (name: string): Promise<HeldLease | undefined> => {
+  const tryTake = async (name: string): Promise<HeldLease | undefined> => {
     closing.signal.throwIfAborted();
     const holder = randomUUID();
-    // Counted from before the request: the server starts counting later, so it never runs out there first.
+    // Measured from before the request: the server starts counting later, so the lease never expires there first.
     const takenAt = performance.now();
-    return (await leases.take(name, holder, ttlMs)) ? hold(name, holder, takenAt) : undefined;
+    if (!(await leases.take(name, holder, ttlMs))) return undefined;
+    return keepRenewed({ leases, log, ttlMs, name, holder, takenAt });
   };
 
   const take = async (name: string): Promise<HeldLease> => {
     for (;;) {
-      const lease = await takeOnce(name);
+      const lease = await tryTake(name);
       if (lease !== undefined) return lease;
-      await sleep(retryMs * (0.5 + Math.random()));
+      await sleep(retryMs * (0.5 + Math.random()), closing.signal);
     }
-  };
-
-  const hold = (name: string, holder: string, takenAt: number): HeldLease => {
-    const lost = new AbortController();
-    let validUntil = takenAt + ttlMs;
-    let isRenewing = false;
-    const lose = (why: string) => {
-      clearInterval(timer);
-      if (lost.signal.aborted) return;
-      log.warn({ why }, "lost the lease of a conversation");
-      lost.abort(new ParleyError("store-unavailable", `the lease of the conversation was lost: ${why}`));
-    };
-    const renew = async () => {
-      const askedAt = performance.now();
-      try {
-        if (await leases.renew(name, holder, ttlMs)) validUntil = askedAt + ttlMs;
-        else lose("another process may have it");
-      } catch (error) {
-        // Tried again until it has run out.
-        log.debug({ error }, "could not renew the lease of a conversation");
-      }
-    };
-    const timer = setInterval(() => {
-      // Also what a process finds that was paused for long.
-      if (performance.now() >= validUntil) return lose("it could not be renewed in time");
-      if (isRenewing) return;
-      isRenewing = true;
-      void renew().finally(() => {
-        isRenewing = false;
-      });
-    }, ttlMs / 5);
-    return {
-      signal: lost.signal,
-      async release() {
-        clearInterval(timer);
-        if (lost.signal.aborted) return;
-        await leases.release(name, holder).catch((error: unknown) => {
-          log.debug({ error }, "could not give a lease back; it runs out by itself");
-        });
-      },
-    };
   };
 
   return {
@@ -105,7 +66,7 @@ export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueu
     },
     async runUnlessTaken(conversationId, work) {
       return local.run(conversationId, async () => {
-        const lease = await takeOnce(conversationId);
+        const lease = await tryTake(conversationId);
         if (lease === undefined) return false;
         try {
           await work(lease.signal);
@@ -125,6 +86,59 @@ export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueu
 }
 
 interface HeldLease {
+  /** Aborts when the lease is lost. */
   readonly signal: AbortSignal;
   release(): Promise<void>;
+}
+
+interface TakenLease {
+  readonly leases: Leases;
+  readonly log: Log;
+  readonly ttlMs: number;
+  readonly name: string;
+  readonly holder: string;
+  /** On the clock of `performance.now`. */
+  readonly takenAt: number;
+}
+
+/** Renews a lease every fifth of its time until it is released or lost. */
+function keepRenewed({ leases, log, ttlMs, name, holder, takenAt }: TakenLease): HeldLease {
+  const lost = new AbortController();
+  let validUntil = takenAt + ttlMs;
+  let isRenewing = false;
+  const lose = (reason: string) => {
+    clearInterval(timer);
+    if (lost.signal.aborted) return;
+    log.warn({ reason }, "lease lost");
+    lost.abort(new ParleyError("store-unavailable", `the lease of the conversation was lost: ${reason}`));
+  };
+  const renew = async () => {
+    const requestedAt = performance.now();
+    try {
+      if (await leases.renew(name, holder, ttlMs)) validUntil = requestedAt + ttlMs;
+      else lose("it expired or another process has it");
+    } catch (error) {
+      // Retried until the lease expires.
+      log.debug({ error }, "lease renewal failed");
+    }
+  };
+  const timer = setInterval(() => {
+    // Also how a process that was paused for long finds out.
+    if (performance.now() >= validUntil) return lose("it could not be renewed in time");
+    if (isRenewing) return;
+    isRenewing = true;
+    void renew().finally(() => {
+      isRenewing = false;
+    });
+  }, ttlMs / 5);
+  return {
+    signal: lost.signal,
+    async release() {
+      clearInterval(timer);
+      if (lost.signal.aborted) return;
+      await leases.release(name, holder).catch((error: unknown) => {
+        log.debug({ error }, "lease release failed; it expires by itself");
+      });
+    },
+  };
 }

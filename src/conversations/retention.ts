@@ -1,6 +1,6 @@
 import type { BlobStore } from "./blobs.ts";
 import type { KeyValueStore } from "./key-value.ts";
-import { places, platformOf, rankings } from "./store-keys.ts";
+import { entryAt, indexes, platformOf } from "./store-keys.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
 
@@ -26,18 +26,18 @@ export async function sweep(store: KeyValueStore, blobs: BlobStore, now: number)
 /** Conversations of which nothing is left; the oldest come first, so it stops at the first that is alive. */
 async function unlistExpired(store: KeyValueStore): Promise<void> {
   for (const platform of await platforms(store)) {
-    const ranking = rankings.conversations(platform);
+    const index = indexes.conversations(platform);
     for (;;) {
-      const page = await store.backend.ranking(ranking, { order: "lowest-first", offset: 0, max: 200 });
+      const page = await store.backend.readIndex(index, { order: "lowest-first", offset: 0, max: 200 });
       const ids = page.map(({ member }) => member);
       const [heads, settings] = await Promise.all([
         store.hasMany(
           "head",
-          ids.map((id) => places.head(id).key),
+          ids.map((id) => entryAt.head(id).key),
         ),
         store.hasMany(
           "settings",
-          ids.map((id) => places.settings(id).key),
+          ids.map((id) => entryAt.settings(id).key),
         ),
       ]);
       const firstAlive = ids.findIndex((_, index) => heads[index] === true || settings[index] === true);
@@ -51,7 +51,7 @@ async function unlistExpired(store: KeyValueStore): Promise<void> {
 /** Every platform that has ever had a conversation. */
 export async function platforms(store: KeyValueStore): Promise<readonly string[]> {
   const page = { order: "lowest-first", offset: 0, max: 1000 } as const;
-  return (await store.backend.ranking(rankings.platforms, page)).map(({ member }) => member);
+  return (await store.backend.readIndex(indexes.platforms, page)).map(({ member }) => member);
 }
 
 /** The names of a conversation's blobs. */
@@ -59,7 +59,7 @@ export async function blobHashes(store: KeyValueStore, conversationId: string): 
   const hashes: string[] = [];
   for (;;) {
     const page = { order: "lowest-first", offset: hashes.length, max: 1000 } as const;
-    const rows = await store.backend.ranking(rankings.blobs(conversationId), page);
+    const rows = await store.backend.readIndex(indexes.blobs(conversationId), page);
     if (rows.length === 0) return hashes;
     hashes.push(...rows.map(({ member }) => member));
   }
@@ -69,11 +69,11 @@ async function unlist(store: KeyValueStore, conversationId: string): Promise<voi
   const hashes = await blobHashes(store, conversationId);
   await store.write([
     ...hashes.map(
-      (hash) => ({ kind: "unrank", ranking: rankings.blobs(conversationId), member: hash }) as const,
+      (hash) => ({ kind: "remove-member", index: indexes.blobs(conversationId), member: hash }) as const,
     ),
     {
-      kind: "unrank",
-      ranking: rankings.conversations(platformOf(conversationId)),
+      kind: "remove-member",
+      index: indexes.conversations(platformOf(conversationId)),
       member: conversationId,
     },
   ]);

@@ -1,6 +1,6 @@
 import type { StoredMessage } from "../core/storage.ts";
 import type { KeyValueStore } from "./key-value.ts";
-import { places } from "./store-keys.ts";
+import { entryAt } from "./store-keys.ts";
 
 /** What is left of a message that was forgotten: its place stays taken, so that nothing moves up. */
 export interface Tombstone {
@@ -37,7 +37,7 @@ export function createSlots(store: KeyValueStore): Slots {
     store.getMany<Slot>("slot", keysOf(conversationId, from, to));
 
   const hintedEnd = async (conversationId: string) => {
-    const { space, key } = places.head(conversationId);
+    const { space, key } = entryAt.head(conversationId);
     return (await store.get<{ next: number }>(space, key))?.next ?? 0;
   };
 
@@ -68,7 +68,7 @@ export function createSlots(store: KeyValueStore): Slots {
       return maxMessages <= 0 ? [] : found.slice(-maxMessages);
     },
     async at(conversationId, position) {
-      const { space, key } = places.slot(conversationId, position);
+      const { space, key } = entryAt.slot(conversationId, position);
       const slot = await store.get<Slot>(space, key);
       return isMessage(slot) ? slot : undefined;
     },
@@ -86,7 +86,7 @@ export function createSlots(store: KeyValueStore): Slots {
 function keysOf(conversationId: string, from: number, to: number): string[] {
   return Array.from(
     { length: Math.max(0, to - from) },
-    (_, index) => places.slot(conversationId, from + index).key,
+    (_, index) => entryAt.slot(conversationId, from + index).key,
   );
 }
 

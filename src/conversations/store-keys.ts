@@ -1,26 +1,26 @@
 import { createHash } from "node:crypto";
-import type { Place } from "./backend.ts";
+import type { EntryAddress } from "./backend.ts";
 
 /** Where the entries of a conversation lie. Ids hold anything, so `/` and `%` in them are escaped. */
-export const places = {
-  head: (conversationId: string): Place => ({ space: "head", key: escapeId(conversationId) }),
-  settings: (conversationId: string): Place => ({ space: "settings", key: escapeId(conversationId) }),
-  slot: (conversationId: string, position: number): Place => ({
+export const entryAt = {
+  head: (conversationId: string): EntryAddress => ({ space: "head", key: escapeId(conversationId) }),
+  settings: (conversationId: string): EntryAddress => ({ space: "settings", key: escapeId(conversationId) }),
+  slot: (conversationId: string, position: number): EntryAddress => ({
     space: "slot",
     // Padded so that a sorted walk goes through them in order.
     key: `${escapeId(conversationId)}/${String(position).padStart(10, "0")}`,
   }),
-  messageId: (conversationId: string, messageId: string): Place => ({
+  messageId: (conversationId: string, messageId: string): EntryAddress => ({
     space: "id",
     key: `${escapeId(conversationId)}/${messageId}`,
   }),
-  blob: (conversationId: string, hash: string): Place => ({
+  blob: (conversationId: string, hash: string): EntryAddress => ({
     space: "blob",
     key: `${folderOf(conversationId)}/${hash}`,
   }),
 } as const;
 
-export const rankings = {
+export const indexes = {
   /** Platforms that have conversations. */
   platforms: "platforms",
   /** A platform's conversations by the time they were last spoken in. */

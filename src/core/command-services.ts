@@ -1,7 +1,7 @@
 import type { Attachment } from "./events.ts";
 import type { Model } from "./gateway.ts";
 import type { OpenedThread } from "./platform.ts";
-import type { Forgotten } from "./storage.ts";
+import type { ErasureReport } from "./storage.ts";
 
 /**
  * What a command may use of the assistant, bound to its call, reply and abort signal. `answer`, `draw`, `transcribe`,
@@ -52,9 +52,9 @@ export interface CommandServices {
    * Erases what the caller said, here or everywhere; where nobody else spoke, the whole conversation. Neither this call
    * nor its reply is stored.
    */
-  forget(where: "here" | "everywhere"): Promise<Forgotten>;
+  forget(where: "here" | "everywhere"): Promise<ErasureReport>;
   /** What `forget` would erase. */
-  countForgettable(where: "here" | "everywhere"): Promise<Forgotten>;
+  countForgettable(where: "here" | "everywhere"): Promise<ErasureReport>;
   /** Shows the conversation as files, pictures included. */
   exportConversation(): Promise<void>;
   /**

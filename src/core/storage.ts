@@ -86,7 +86,7 @@ export interface Conversations {
 }
 
 /** What was removed, to be said to the person who asked. */
-export interface Forgotten {
+export interface ErasureReport {
   readonly messages: number;
   readonly blobs: number;
   /** Conversations that are gone as a whole. */
@@ -106,6 +106,7 @@ export interface RemovedMessages {
 export interface ExportedFile {
   /** A plain file name, safe on every system. */
   readonly name: string;
+  readonly mediaType: string;
   readonly bytes: Uint8Array;
 }
 
@@ -114,13 +115,13 @@ export interface Archive {
   /** A conversation as files: `conversation.md`, `conversation.json`, pictures and voice notes. */
   exportConversation(conversationId: string): Promise<readonly ExportedFile[]>;
   /** What one author said, in one conversation or (`undefined`) in all; where nobody else spoke, the whole of it. */
-  forgetAuthor(conversationId: string | undefined, authorId: string): Promise<Forgotten>;
+  forgetAuthor(conversationId: string | undefined, authorId: string): Promise<ErasureReport>;
   /** What `forgetAuthor` would remove. */
-  countAuthor(conversationId: string | undefined, authorId: string): Promise<Forgotten>;
+  countAuthor(conversationId: string | undefined, authorId: string): Promise<ErasureReport>;
   /** Single messages, with the files that no other message shows. Ids that come later are refused as `duplicate`. */
-  removeMessages(conversationId: string, removed: RemovedMessages): Promise<Forgotten>;
+  removeMessages(conversationId: string, removed: RemovedMessages): Promise<ErasureReport>;
   /** Everything of a conversation, gone for good. */
-  deleteConversation(conversationId: string): Promise<Forgotten>;
+  deleteConversation(conversationId: string): Promise<ErasureReport>;
 }
 
 /** How far the turn of an accepted event has come; written before each step that a crash must not repeat. */

@@ -103,7 +103,7 @@ describe.each([
       await store.conversations.append("test:1", answerOf("a1", "answer to both"));
       expect(holds(await place.bytes(), hers)).toBe(true);
 
-      expect(await store.forgetting.forgetAuthor("test:1", ann.id)).toEqual({
+      expect(await store.erasure.forgetAuthor("test:1", ann.id)).toEqual({
         messages: 1,
         blobs: 1,
         conversations: 0,
@@ -137,7 +137,7 @@ describe.each([
       const open = { ...eventOf("still-open"), author: ann };
       await store.inbox.accept(open);
 
-      expect(await store.forgetting.forgetAuthor(undefined, ann.id)).toEqual({
+      expect(await store.erasure.forgetAuthor(undefined, ann.id)).toEqual({
         messages: 3,
         blobs: 2,
         conversations: 1,
@@ -151,7 +151,7 @@ describe.each([
         (await store.conversations.list("", { max: 9 })).map((each) => each.conversationId).sort(),
       ).toEqual(["other:shared", "test:bobs"]);
       expect(await store.inbox.isOpen("still-open")).toBe(true);
-      expect(await store.forgetting.forgetAuthor(undefined, ann.id)).toEqual({
+      expect(await store.erasure.forgetAuthor(undefined, ann.id)).toEqual({
         messages: 0,
         blobs: 0,
         conversations: 0,
@@ -167,7 +167,7 @@ describe.each([
       const other = secretOf("other");
       await say("test:22", ann, other);
 
-      expect(await store.forgetting.deleteConversation("test:2")).toEqual({
+      expect(await store.erasure.deleteConversation("test:2")).toEqual({
         messages: 501,
         blobs: 1,
         conversations: 1,
@@ -192,7 +192,7 @@ describe.each([
       await store.conversations.saveSettings("test:5", { title: gone, model: "m", resetAfter: first.id });
       const removed = { ids: [first.id], shownAs: ["shown:2"] };
 
-      expect(await store.forgetting.removeMessages("test:5", removed)).toEqual({
+      expect(await store.erasure.removeMessages("test:5", removed)).toEqual({
         messages: 2,
         blobs: 1,
         conversations: 0,
@@ -208,11 +208,11 @@ describe.each([
       expect(await store.inbox.accept(first.event)).toBe("duplicate");
       expect(await store.inbox.reopen(first.id)).toBeUndefined();
       // Again, as after a crash, and before the message has come at all.
-      expect(await store.forgetting.removeMessages("test:5", removed)).toMatchObject({
+      expect(await store.erasure.removeMessages("test:5", removed)).toMatchObject({
         messages: 0,
         blobs: 0,
       });
-      await store.forgetting.removeMessages("test:5", { ids: ["late"] });
+      await store.erasure.removeMessages("test:5", { ids: ["late"] });
       expect(await store.conversations.append("test:5", messageOf("late"))).toBe("duplicate");
       expect(await store.conversations.find("test:5", "late")).toBeUndefined();
       expect(await store.conversations.find("test:5", second.id)).toBeDefined();
@@ -225,9 +225,9 @@ describe.each([
         Buffer.from("a stopped turn's"),
         "image/png",
       );
-      await store.forgetting.removeMessages("test:6", { ids: ["x"] });
+      await store.erasure.removeMessages("test:6", { ids: ["x"] });
       expect(await store.conversations.getBlob("test:6", hash)).toBeDefined();
-      await store.forgetting.removeMessages("test:6", { ids: ["x"], withLooseFiles: true });
+      await store.erasure.removeMessages("test:6", { ids: ["x"], withLooseFiles: true });
       expect(await store.conversations.getBlob("test:6", hash)).toBeUndefined();
     });
 
@@ -235,19 +235,19 @@ describe.each([
       await say("test:7", ann, secretOf("one"));
       await store.conversations.append("test:7", answerOf("a1", "answer"));
       const alone = { messages: 2, blobs: 1, conversations: 1 };
-      expect(await store.forgetting.countAuthor("test:7", ann.id)).toEqual(alone);
+      expect(await store.erasure.countAuthor("test:7", ann.id)).toEqual(alone);
       await say("test:7", bob, secretOf("two"));
       const shared = { messages: 1, blobs: 1, conversations: 0 };
-      expect(await store.forgetting.countAuthor("test:7", ann.id)).toEqual(shared);
-      expect(await store.forgetting.countAuthor(undefined, ann.id)).toEqual(shared);
-      expect(await store.forgetting.countAuthor(undefined, "test:nobody")).toMatchObject({ messages: 0 });
-      expect(await store.forgetting.forgetAuthor("test:7", ann.id)).toEqual(shared);
+      expect(await store.erasure.countAuthor("test:7", ann.id)).toEqual(shared);
+      expect(await store.erasure.countAuthor(undefined, ann.id)).toEqual(shared);
+      expect(await store.erasure.countAuthor(undefined, "test:nobody")).toMatchObject({ messages: 0 });
+      expect(await store.erasure.forgetAuthor("test:7", ann.id)).toEqual(shared);
     });
 
     it("leaves nothing in the files of what people wrote into the answered part of the inbox", async () => {
       const secret = secretOf("event");
       await say("test:3", ann, secret);
-      await store.forgetting.deleteConversation("test:3");
+      await store.erasure.deleteConversation("test:3");
       expect(holds(await place.bytes(), secret)).toBe(false);
     });
 

@@ -222,7 +222,7 @@ export async function createWorld(
       gateway: gateway.gateway,
       conversations: store.conversations,
       archive: {
-        ...store.forgetting,
+        ...store.erasure,
         exportConversation: (id) => store.exportConversation(id),
       },
       inbox: store.inbox,

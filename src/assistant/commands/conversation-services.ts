@@ -81,8 +81,8 @@ export function createConversationServices(
       reply.status("Collecting the conversation");
       const files = await archive.exportConversation(call.conversationId);
       const shown = files.slice(0, maxExportedFiles);
-      for (const { name, bytes } of shown)
-        await reply.attach({ name, bytes, mediaType: mediaTypeOf(name), altText: name });
+      for (const { name, bytes, mediaType } of shown)
+        await reply.attach({ name, bytes, mediaType, altText: name });
       reply.write({ text: "Everything that is kept of this conversation:" });
       const left = files.length - shown.length;
       const notices = [`${left} more files are kept; ask your admin for a backup to have them all.`];
@@ -99,23 +99,4 @@ function assertInConversation(call: CommandCall): void {
       problem: `it works inside a thread or direct message. Where threads have no slash commands, mention me there and write /${call.name} after it`,
     },
   });
-}
-
-function mediaTypeOf(name: string): string {
-  const extension = name.slice(name.lastIndexOf(".") + 1);
-  switch (extension) {
-    case "md":
-      return "text/markdown";
-    case "json":
-      return "application/json";
-    case "png":
-    case "jpeg":
-    case "webp":
-    case "gif":
-      return `image/${extension}`;
-    case "jpg":
-      return "image/jpeg";
-    default:
-      return "application/octet-stream";
-  }
 }

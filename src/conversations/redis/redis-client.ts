@@ -1,36 +1,40 @@
 import type { createClient } from "@keyv/redis";
 import { ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { backoffMs } from "../../support/retry.ts";
 
+/** A client of node-redis. */
 export type RedisClient = ReturnType<typeof createClient>;
 
+/** A connection that reconnects by itself. */
 export interface RedisConnection {
   readonly client: RedisClient;
   /** `host:port`, without credentials. */
   readonly address: string;
   /**
-   * Runs commands and waits for at most the deadline: a server that hangs is an outage like one that is gone.
+   * Runs commands within the deadline: a server that hangs is an outage like one that is down.
    * @throws ParleyError `store-unavailable`; the outcome of what was sent is then unknown
    */
   readonly attempt: <T>(work: () => Promise<T>) => Promise<T>;
   readonly close: () => Promise<void>;
 }
 
+/** How the connection is made. */
 export interface RedisConnectionOptions {
   readonly log: Log;
-  /** Longest wait for an answer. Default 5 s. */
+  /** Longest wait for a response, in milliseconds. Default 5 s. */
   readonly deadlineMs?: number | undefined;
 }
 
+const reconnectBackoff = { baseMs: 50, maxMs: 2000 };
+
 /**
- * Connects to `redis://` or `rediss://`. While the connection is away every command fails at once rather than
- * waiting unseen in a queue; the client comes back by itself, trying at least every two seconds.
- * @throws ParleyError `config` (not a URL), `store-unavailable`
+ * Connects to `redis://` or `rediss://`. While disconnected every command fails at once instead of waiting in a
+ * queue; the client reconnects by itself, trying at least every 2.5 seconds.
+ * @throws ParleyError `store-unavailable`
  */
 export async function connectRedis(url: string, options: RedisConnectionOptions): Promise<RedisConnection> {
   const { log, deadlineMs = 5000 } = options;
-  // The parser's own error would carry the URL, and with it the password.
-  if (!URL.canParse(url)) throw new ParleyError("config", "STORE_URL is not a URL: write redis://host:6379");
   const { hostname, port, protocol } = new URL(url);
   const address = `${hostname}:${port === "" ? "6379" : port}${protocol === "rediss:" ? " (TLS)" : ""}`;
 
@@ -39,37 +43,38 @@ export async function connectRedis(url: string, options: RedisConnectionOptions)
   const client: RedisClient = redis.createClient({
     url,
     disableOfflineQueue: true,
-    // Idle connections are dropped by firewalls without a word.
+    // Firewalls drop idle connections silently.
     pingInterval: 30_000,
     socket: {
       connectTimeout: deadlineMs,
-      // The first connection fails loudly; a lost one is looked for until it is found.
+      // The first connection is tried once; a lost one is retried for ever.
       reconnectStrategy: (retries: number, cause: Error) =>
-        wasConnected ? Math.min(50 * 2 ** retries, 2000) * (0.75 + Math.random() / 2) : cause,
+        wasConnected ? backoffMs(retries + 1, reconnectBackoff) * (0.75 + Math.random() / 2) : cause,
     },
   });
 
-  let isAway = false;
+  let isDown = false;
   client.on("error", (error: unknown) => {
-    if (!isAway && wasConnected) log.warn({ store: address, reason: reasonOf(error) }, "Redis is away");
-    isAway = true;
+    if (!isDown && wasConnected)
+      log.warn({ store: address, reason: reasonOf(error) }, "Redis connection lost");
+    isDown = true;
   });
   client.on("ready", () => {
-    if (isAway && wasConnected) log.info({ store: address }, "Redis is back");
-    isAway = false;
+    if (isDown && wasConnected) log.info({ store: address }, "Redis connection restored");
+    isDown = false;
     wasConnected = true;
   });
-  // Nine spaces listen for its errors.
+  // Each space's adapter listens for its errors.
   client.setMaxListeners(50);
 
-  // A connection that went mute would be waited on for many minutes by the system: better a new one, and yet
-  // another where that goes mute too.
+  // The system would wait for many minutes on a connection that no longer responds: replace it, and replace the
+  // new one too if that does not respond either.
   let isClosed = false;
   let watchdog: NodeJS.Timeout | undefined;
   const reconnect = () => {
     if (isClosed || watchdog !== undefined) return;
     if (client.isOpen) client.destroy();
-    // Its failure is told by the `error` event, and by every command until it is back.
+    // A failure is reported by the `error` event, and by every command until it is connected.
     client.connect().catch(() => {});
     watchdog = setTimeout(() => {
       watchdog = undefined;
@@ -82,7 +87,7 @@ export async function connectRedis(url: string, options: RedisConnectionOptions)
     let timer: NodeJS.Timeout | undefined;
     const deadline = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        reject(new Error(`no answer within ${deadlineMs} ms`));
+        reject(new Error(`no response within ${deadlineMs} ms`));
         if (wasConnected) reconnect();
       }, deadlineMs);
     });
@@ -98,7 +103,7 @@ export async function connectRedis(url: string, options: RedisConnectionOptions)
   try {
     await attempt(() => client.connect());
   } catch (error) {
-    // Otherwise it would go on trying behind the back of a start that has failed.
+    // Otherwise the client would go on reconnecting after a failed start.
     if (client.isOpen) client.destroy();
     throw error;
   }
@@ -119,15 +124,15 @@ export async function connectRedis(url: string, options: RedisConnectionOptions)
   };
 }
 
-/** What Redis or its client said, as a ParleyError without credentials. ParleyErrors pass through. */
+/** An error of Redis or its client as a ParleyError without credentials. ParleyErrors pass through. */
 function toRedisStoreError(error: unknown, address: string): ParleyError {
   if (error instanceof ParleyError) return error;
   const reason = reasonOf(error);
   const problem = /^(WRONGPASS|NOAUTH|NOPERM)/.test(reason)
     ? "refuses this user or password: check STORE_URL"
     : /^(OOM|MISCONF|READONLY)/.test(reason)
-      ? "does not take writes"
-      : "does not answer";
+      ? "refuses writes"
+      : "does not respond";
   return new ParleyError("store-unavailable", `the Redis store at ${address} ${problem} (${reason})`, {
     detail: { address, reason },
     cause: error,
@@ -138,7 +143,7 @@ function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown";
   const { code } = error as NodeJS.ErrnoException;
   if (typeof code === "string" && code !== "") return code;
-  // Replies of Redis begin with a word in capitals; the rest may quote a command.
+  // Error replies of Redis begin with a word in capitals; the rest may quote a command.
   const [word = ""] = error.message.split(" ", 1);
   return /^[A-Z]{3,}$/.test(word) ? word : error.name === "Error" ? error.message.slice(0, 80) : error.name;
 }

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
-import type { BackendChange, Place } from "../backend.ts";
+import type { BackendChange, EntryAddress } from "../backend.ts";
 
 /**
- * Writes everything or, where one of the first ARGV[1] keys exists, nothing; answers that key's position or -1.
- * Redis runs a script alone and persists it as one transaction. Times to live are relative, for servers before 6.2
- * have no absolute ones in SET.
+ * Writes everything or, if one of the first ARGV[1] keys exists, nothing; returns that key's position or -1.
+ * Redis runs a script alone and persists it as one transaction. Times to live are relative, because SET takes no
+ * absolute ones before Redis 6.2.
  */
 const source = `
 local guards = tonumber(ARGV[1])
@@ -22,34 +22,36 @@ for i = guards + 1, #KEYS do
   elseif kind == 'keep' then
     if ARGV[arg + 2] == '' then redis.call('PERSIST', key)
     else redis.call('PEXPIRE', key, ARGV[arg + 2]) end
-  elseif kind == 'rank' then
+  elseif kind == 'add-member' then
     local old = redis.call('ZSCORE', key, ARGV[arg + 1])
     if not old or tonumber(old) < tonumber(ARGV[arg + 2]) then
       redis.call('ZADD', key, ARGV[arg + 2], ARGV[arg + 1])
     end
-  elseif kind == 'unrank' then redis.call('ZREM', key, ARGV[arg + 1])
+  elseif kind == 'remove-member' then redis.call('ZREM', key, ARGV[arg + 1])
+  elseif kind == 'trim-index' then redis.call('ZREMRANGEBYSCORE', key, '-inf', ARGV[arg + 1])
   end
   arg = arg + 3
 end
 return -1
 `;
 
+/** `Backend.apply` as a Lua script, and the name under which Redis caches it. */
 export const applyScript = { source, sha1: createHash("sha1").update(source).digest("hex") } as const;
 
 /** Names of the keys that Redis sees. */
 export interface KeyNames {
-  entry(at: Place): string;
-  ranking(name: string): string;
+  entry(at: EntryAddress): string;
+  index(name: string): string;
 }
 
 /** The script's input: every change is one key and three arguments. */
 export function toScriptInput(
   names: KeyNames,
-  ifAbsent: readonly Place[],
+  ifAbsent: readonly EntryAddress[],
   changes: readonly BackendChange[],
   now: number,
 ): { keys: string[]; arguments: string[] } {
-  const keys = ifAbsent.map((place) => names.entry(place));
+  const keys = ifAbsent.map((at) => names.entry(at));
   const args = [String(ifAbsent.length)];
   const ttl = (expires: number | undefined) =>
     expires === undefined ? "" : String(Math.max(1, expires - now));
@@ -67,13 +69,17 @@ export function toScriptInput(
         keys.push(names.entry(change.at));
         args.push("keep", "", ttl(change.expires));
         break;
-      case "rank":
-        keys.push(names.ranking(change.ranking));
-        args.push("rank", change.member, String(change.score));
+      case "add-member":
+        keys.push(names.index(change.index));
+        args.push("add-member", change.member, String(change.score));
         break;
-      case "unrank":
-        keys.push(names.ranking(change.ranking));
-        args.push("unrank", change.member, "");
+      case "remove-member":
+        keys.push(names.index(change.index));
+        args.push("remove-member", change.member, "");
+        break;
+      case "trim-index":
+        keys.push(names.index(change.index));
+        args.push("trim-index", String(change.maxScore), "");
     }
   }
   return { keys, arguments: args };

@@ -1,13 +1,15 @@
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
-import { dirname } from "node:path";
-import { backup as backupDatabase, DatabaseSync } from "node:sqlite";
-import type { KeyvStorageAdapter } from "keyv";
+import { chmodSync } from "node:fs";
+import { backup, DatabaseSync } from "node:sqlite";
 import { ParleyError } from "../../core/errors.ts";
-import { type Backend, type BackendChange, type Place, spaces, type Space } from "../backend.ts";
-import { createSqliteAdapter, inTransaction } from "./sqlite-adapter.ts";
+import { type Backend, type EntryReader, spaces, type Space } from "../backend.ts";
+import { createPrivateFile } from "./private-file.ts";
 import { toSqliteStoreError } from "./sqlite-errors.ts";
+import { lockStore } from "./sqlite-lock.ts";
+import { createSqliteReader } from "./sqlite-reader.ts";
 import { migrate } from "./sqlite-schema.ts";
+import { createSqliteWriter } from "./sqlite-writer.ts";
 
+/** How the file is opened. */
 export interface SqliteOptions {
   /**
    * Whether a second process is refused. Entries are safe either way; but two bots on one file would both answer
@@ -16,18 +18,19 @@ export interface SqliteOptions {
   readonly exclusive?: boolean | undefined;
 }
 
-/** How long a write waits for another program's; it holds up everything else in this process. */
+/** How long a write waits for another program's; it blocks the event loop meanwhile. */
 const busyTimeoutMs = 2000;
 
+/** {@link Backend} with a copy of the file. */
 export interface SqliteBackend extends Backend {
-  /** Copies the store into another file while it is in use. The copy is one moment of it, whole. */
-  backup(file: string): Promise<void>;
+  /** Copies the database into another file while it is in use. The copy is a consistent snapshot. */
+  copyTo(file: string): Promise<void>;
 }
 
 /**
- * The embedded backend: one file, made readable to its owner only, WAL, every write on disk before it resolves,
- * deleted text overwritten.
- * @throws ParleyError `store-unavailable`, `store-corrupt`, `store-newer`, each with how to mend it
+ * The embedded backend: one file, readable to its owner only, WAL, every write on disk before it resolves, deleted
+ * data overwritten.
+ * @throws ParleyError `store-unavailable`, `store-corrupt`, `store-newer`, each saying what to do
  */
 export function openSqliteBackend(file: string, options: SqliteOptions = {}): SqliteBackend {
   const guard = <T>(work: () => T): T => {
@@ -44,7 +47,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
       throw toSqliteStoreError(error, file);
     }
   };
-  const unlock = options.exclusive === false ? () => {} : guard(() => lock(file));
+  const unlock = options.exclusive === false ? () => {} : guard(() => lockStore(file));
   let database: DatabaseSync;
   try {
     database = guard(() => openDatabase(file));
@@ -52,11 +55,11 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     unlock();
     throw error;
   }
-  const adapters = new Map<Space, KeyvStorageAdapter>(
-    spaces.map((space) => [space, createSqliteAdapter(database, space)]),
+  const readers = new Map<Space, EntryReader>(
+    spaces.map((space) => [space, createSqliteReader(database, space)]),
   );
-  const write = createWriter(database);
-  const rankings = {
+  const write = createSqliteWriter(database);
+  const indexPages = {
     "highest-first": database.prepare(
       "SELECT member, score FROM rankings WHERE ranking = ? ORDER BY score DESC, member DESC LIMIT ? OFFSET ?",
     ),
@@ -65,36 +68,36 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     ),
   };
   const keyPage = database.prepare(
-    "SELECT key FROM entries WHERE namespace = ? AND key > ? AND key >= ? AND key < ? ORDER BY key LIMIT 500",
+    "SELECT key FROM entries WHERE namespace = ? AND key > ? ORDER BY key LIMIT 500",
   );
   const removeExpired = database.prepare(
     "DELETE FROM entries WHERE rowid IN (SELECT rowid FROM entries WHERE expires <= ? LIMIT 500)",
   );
-  const replace = database.prepare(
+  const replaceValue = database.prepare(
     "UPDATE entries SET value = ? WHERE namespace = ? AND key = ? AND value = ?",
   );
 
   return {
-    adapter(space) {
-      return adapters.get(space) as KeyvStorageAdapter;
+    reader(space) {
+      return readers.get(space) as EntryReader;
     },
     async apply(ifAbsent, changes) {
-      return guard(() => inTransaction(database, () => write(ifAbsent, changes)));
+      return guard(() => write(ifAbsent, changes));
     },
     async replace({ space, key }, old, value) {
-      return guard(() => replace.run(value, space, key, old).changes > 0);
+      return guard(() => replaceValue.run(value, space, key, old).changes > 0);
     },
-    async ranking(name, { order, offset, max }) {
+    async readIndex(name, { order, offset, max }) {
       return guard(() =>
-        rankings[order]
+        indexPages[order]
           .all(name, max, offset)
           .map((row) => ({ member: String(row["member"]), score: Number(row["score"]) })),
       );
     },
-    async *keys(space, prefix) {
+    async *keys(space) {
       let last = "";
       for (;;) {
-        const rows = guard(() => keyPage.all(space, last, prefix, `${prefix}\u{10FFFF}`));
+        const rows = guard(() => keyPage.all(space, last));
         for (const row of rows) yield String(row["key"]);
         if (rows.length === 0) return;
         last = String(rows.at(-1)?.["key"]);
@@ -105,7 +108,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
         const removed = guard(() => Number(removeExpired.run(now).changes));
         total += removed;
         if (removed === 0) return total;
-        // A long sweep gives way to what people wait for.
+        // Lets other work run between the batches of a long sweep.
         await new Promise((resolve) => setImmediate(resolve));
       }
     },
@@ -114,7 +117,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
       if (outcome?.["busy"] !== 0) {
         throw new ParleyError(
           "store-unavailable",
-          `what was removed is still in ${file}-wal: another program is reading the store, try again when it has ended`,
+          `deleted data is still in ${file}-wal: another program is reading the store, try again when it has ended`,
           { detail: { file } },
         );
       }
@@ -123,8 +126,8 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     async ping() {
       guard(() => database.prepare("SELECT 1 FROM entries LIMIT 1").get());
     },
-    async backup(target) {
-      await guardAsync(() => backupDatabase(database, target));
+    async copyTo(target) {
+      await guardAsync(() => backup(database, target));
       chmodSync(target, 0o600);
     },
     async close() {
@@ -150,82 +153,4 @@ function openDatabase(file: string): DatabaseSync {
     database.close();
     throw error;
   }
-}
-
-/** Keeps others out for as long as this process lives: the lock is the system's and goes with the process. */
-function lock(file: string): () => void {
-  const lockFile = `${file}-lock`;
-  createPrivateFile(lockFile);
-  const holder = new DatabaseSync(lockFile, { timeout: 0 });
-  try {
-    holder.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
-  } catch (error) {
-    holder.close();
-    throw new ParleyError(
-      "store-unavailable",
-      `the store ${file} is in use by another Parley: stop that one, give this one a file of its own, or use Redis for several`,
-      { detail: { file }, cause: error },
-    );
-  }
-  return () => {
-    if (holder.isOpen) holder.close();
-  };
-}
-
-/** SQLite gives its -wal and -shm files the permissions of the file itself. */
-function createPrivateFile(file: string): void {
-  const folder = dirname(file);
-  try {
-    if (!existsSync(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 });
-    if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
-  } catch (cause) {
-    const reason = (cause as NodeJS.ErrnoException).code ?? "unknown";
-    throw new ParleyError(
-      "store-unavailable",
-      `the store ${file} cannot be created (${reason}): check the path and the permissions of its folder`,
-      { detail: { file, reason }, cause },
-    );
-  }
-}
-
-function createWriter(database: DatabaseSync) {
-  const probe = database.prepare(
-    "SELECT 1 FROM entries WHERE namespace = ? AND key = ? AND (expires IS NULL OR expires > ?)",
-  );
-  const upsert = database.prepare(
-    `INSERT INTO entries (namespace, key, value, expires) VALUES (?, ?, ?, ?)
-     ON CONFLICT (namespace, key) DO UPDATE SET value = excluded.value, expires = excluded.expires`,
-  );
-  const remove = database.prepare("DELETE FROM entries WHERE namespace = ? AND key = ?");
-  const keep = database.prepare("UPDATE entries SET expires = ? WHERE namespace = ? AND key = ?");
-  const rank = database.prepare(
-    `INSERT INTO rankings (ranking, member, score) VALUES (?, ?, ?)
-     ON CONFLICT (ranking, member) DO UPDATE SET score = max(score, excluded.score)`,
-  );
-  const unrank = database.prepare("DELETE FROM rankings WHERE ranking = ? AND member = ?");
-
-  const change = (step: BackendChange): void => {
-    switch (step.kind) {
-      case "set":
-        upsert.run(step.at.space, step.at.key, step.value, step.expires ?? null);
-        return;
-      case "delete":
-        remove.run(step.at.space, step.at.key);
-        return;
-      case "keep":
-        keep.run(step.expires ?? null, step.at.space, step.at.key);
-        return;
-      case "rank":
-        rank.run(step.ranking, step.member, step.score);
-        return;
-      case "unrank":
-        unrank.run(step.ranking, step.member);
-    }
-  };
-  return (ifAbsent: readonly Place[], changes: readonly BackendChange[]): number => {
-    const now = Date.now();
-    const taken = ifAbsent.findIndex(({ space, key }) => probe.get(space, key, now) !== undefined);
-    if (taken === -1) changes.forEach(change);
-    return taken;
-  };
 }

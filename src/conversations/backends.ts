@@ -1,0 +1,47 @@
+import { ParleyError } from "../core/errors.ts";
+import { redisStore } from "./redis/redis-store.ts";
+import { sqliteStore } from "./sqlite/sqlite-store.ts";
+import type { StoreBackend } from "./store-backend.ts";
+
+/** Every kind of store. A new one is a folder beside this file and a line here. */
+const backends: readonly StoreBackend[] = [
+  sqliteStore, // sqlite:
+  redisStore, // redis:// and rediss://
+];
+
+/** The store of a fresh installation. */
+export const defaultStoreUrl = "sqlite:data/parley.db";
+
+/** What is wrong with a store URL, as the end of "STORE_URL …"; `undefined`: nothing. Never quotes the URL. */
+export function storeUrlProblem(url: string): string | undefined {
+  const backend = findBackend(url);
+  return backend === undefined
+    ? `must be ${joinWords(backends.flatMap(({ urlForms }) => urlForms))}`
+    : backend.checkUrl(url);
+}
+
+/**
+ * The backend that opens a URL.
+ * @throws ParleyError `config` (unknown scheme, malformed URL)
+ */
+export function backendOf(url: string): StoreBackend {
+  const backend = findBackend(url);
+  const problem = storeUrlProblem(url);
+  if (backend === undefined || problem !== undefined)
+    throw new ParleyError("config", `STORE_URL ${problem ?? "is unknown"}`);
+  return backend;
+}
+
+/** Folder for data that is kept outside the store, which the store's URL names or `data`. May be relative. */
+export function dataFolderOf(url: string): string {
+  return findBackend(url)?.dataFolder(url) ?? "data";
+}
+
+function findBackend(url: string): StoreBackend | undefined {
+  const scheme = url.slice(0, Math.max(0, url.indexOf(":")));
+  return backends.find(({ schemes }) => schemes.includes(scheme));
+}
+
+function joinWords(words: readonly string[]): string {
+  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
+}

@@ -1,0 +1,68 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { BackendChange, EntryAddress } from "../backend.ts";
+
+/** Applies changes; returns the position in `ifAbsent` of the first entry that exists, or -1 after writing. */
+export type SqliteWriter = (ifAbsent: readonly EntryAddress[], changes: readonly BackendChange[]) => number;
+
+/** Statements prepared once. Each call is one transaction. Throws SQLite's errors. */
+export function createSqliteWriter(database: DatabaseSync): SqliteWriter {
+  const probe = database.prepare(
+    "SELECT 1 FROM entries WHERE namespace = ? AND key = ? AND (expires IS NULL OR expires > ?)",
+  );
+  const upsert = database.prepare(
+    `INSERT INTO entries (namespace, key, value, expires) VALUES (?, ?, ?, ?)
+     ON CONFLICT (namespace, key) DO UPDATE SET value = excluded.value, expires = excluded.expires`,
+  );
+  const remove = database.prepare("DELETE FROM entries WHERE namespace = ? AND key = ?");
+  const keep = database.prepare("UPDATE entries SET expires = ? WHERE namespace = ? AND key = ?");
+  // The condition leaves the page alone when nothing changes.
+  const addMember = database.prepare(
+    `INSERT INTO rankings (ranking, member, score) VALUES (?, ?, ?)
+     ON CONFLICT (ranking, member) DO UPDATE SET score = excluded.score WHERE excluded.score > score`,
+  );
+  const removeMember = database.prepare("DELETE FROM rankings WHERE ranking = ? AND member = ?");
+  const trimIndex = database.prepare("DELETE FROM rankings WHERE ranking = ? AND score <= ?");
+
+  const applyChange = (change: BackendChange): void => {
+    switch (change.kind) {
+      case "set":
+        upsert.run(change.at.space, change.at.key, change.value, change.expires ?? null);
+        return;
+      case "delete":
+        remove.run(change.at.space, change.at.key);
+        return;
+      case "keep":
+        keep.run(change.expires ?? null, change.at.space, change.at.key);
+        return;
+      case "add-member":
+        addMember.run(change.index, change.member, change.score);
+        return;
+      case "remove-member":
+        removeMember.run(change.index, change.member);
+        return;
+      case "trim-index":
+        trimIndex.run(change.index, change.maxScore);
+    }
+  };
+  return (ifAbsent, changes) =>
+    inTransaction(database, () => {
+      const now = Date.now();
+      const taken = ifAbsent.findIndex(({ space, key }) => probe.get(space, key, now) !== undefined);
+      if (taken === -1) changes.forEach(applyChange);
+      return taken;
+    });
+}
+
+/** Runs synchronous work in one transaction, committed whole or rolled back. */
+function inTransaction<T>(database: DatabaseSync, work: () => T): T {
+  database.exec("BEGIN IMMEDIATE");
+  try {
+    const result = work();
+    database.exec("COMMIT");
+    return result;
+  } catch (error) {
+    // A full disk rolls back by itself; a second ROLLBACK would hide the first error.
+    if (database.isTransaction) database.exec("ROLLBACK");
+    throw error;
+  }
+}

@@ -1,0 +1,42 @@
+import type { Log } from "../core/telemetry.ts";
+import type { Backend } from "./backend.ts";
+import type { Leases } from "./leased-queue.ts";
+
+/**
+ * One kind of store: one folder and one line in `backends.ts`. Loaded with the settings, so it imports its driver
+ * only in `open`.
+ */
+export interface StoreBackend {
+  /** URL schemes in lower case, without the colon. */
+  readonly schemes: readonly string[];
+  /** The forms of its URLs, for error messages. */
+  readonly urlForms: readonly string[];
+  /** What is wrong with a URL of these schemes, as the end of "STORE_URL …"; `undefined`: nothing. Never quotes it. */
+  checkUrl(url: string): string | undefined;
+  /** Folder for data that is kept outside the store (page uploads), if the URL names one. May be relative. */
+  dataFolder(url: string): string | undefined;
+  /** @throws ParleyError `config`, `store-unavailable`, `store-corrupt`, `store-newer` */
+  open(url: string, options: BackendOptions): Promise<OpenedBackend>;
+}
+
+/** How a store is opened. Each backend ignores what it has no use for. */
+export interface BackendOptions {
+  readonly log: Log;
+  /** A backend for one process: false admits a second process that runs no turns. Default true. */
+  readonly exclusive?: boolean | undefined;
+  /** A server: longest wait for a response, in milliseconds. Default 5 s. */
+  readonly deadlineMs?: number | undefined;
+}
+
+/** An open backend and what the store builds around it. */
+export interface OpenedBackend {
+  readonly backend: Backend;
+  /** For the start lines; without credentials. */
+  readonly name: string;
+  /** Where blobs are kept: as entries of the store (for several machines), or as files in a folder. */
+  readonly blobs: "entries" | { readonly folder: string };
+  /** Present when several processes may run turns on this store. */
+  readonly leases: Leases | undefined;
+  /** Copies everything into a new folder while the store is in use; or the words why it cannot. */
+  readonly backup: ((folder: string) => Promise<void>) | { readonly unsupported: string };
+}
