@@ -6,26 +6,30 @@ import type { Log } from "./core/telemetry.ts";
 import { openConfiguredStore } from "./compose-store.ts";
 import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
 import { parseConfig, type Config } from "./config.ts";
+import { platformModules } from "./platforms/registry.ts";
 import { createLog } from "./operations/log.ts";
 import { releaseYoungGeneration } from "./operations/young-generation.ts";
 
-const usage = `Usage: node src/main.ts [gateway | slack-manifest | backup <folder> | reencrypt | warm-up | --check-config]
-  (nothing)        the bot, with the local page when no platform is set
-  gateway          the embedded gateway alone; gateway keys … gives out keys for it
-  slack-manifest   prints the Slack app manifest
+const usage = `Usage: node src/main.ts [command]
+  (no command)     the bot, with the local page when no platform is set
+  gateway          the embedded gateway alone; gateway keys … manages its keys
   backup <folder>  copies the store into a new folder, also while the bot runs
-  reencrypt        rewrites what is kept under the newest of STORE_ENCRYPTION_KEYS
-  warm-up          loads everything once, so that the first start finds it compiled (npm does it after an install)
-  --check-config   checks the settings and commands, starts nothing
-`;
+  reencrypt        rewrites what is stored under the newest of STORE_ENCRYPTION_KEYS
+  settings         prints every setting as a Markdown table
+  warm-up          fills the compile cache, so that the first start is fast (run by npm install)
+  --check-config   checks the settings and commands, and starts nothing
+${platformModules
+  .flatMap(({ tools }) => Object.entries(tools))
+  .map(([name, { description }]) => `  ${name.padEnd(16)} ${description}\n`)
+  .join("")}`;
 
 /**
  * Runs one of the program's few commands; resolves to the exit code when it is over.
- * Problems of settings, tokens and store are told in plain lines on standard error, without a stack.
+ * Problems of settings, tokens and store are printed as plain lines on standard error, without a stack.
  */
 export async function run(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
   try {
-    // Before the settings: an install must not fail for a line in .env.
+    // Before the settings are read: an install must not fail for a line in .env.
     if (args[0] === "warm-up") {
       await warmUp();
       return 0;
@@ -34,7 +38,7 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
     if (existsSync(".env")) loadEnvFile(".env");
     const config = parseConfig(environment);
     const gatewayConfig = await loadGatewayConfig(config, environment);
-    const secrets = [...secretsOf(config), ...upstreamKeysOf(gatewayConfig)];
+    const secrets = [...config.secrets, ...upstreamKeysOf(gatewayConfig)];
     const log = createLog({ level: config.LOG_LEVEL, secrets, write: writeError });
     switch (args[0]) {
       case undefined:
@@ -43,14 +47,9 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
         return args[1] === "keys"
           ? await manageKeys(config, args.slice(2), log)
           : await serveGateway(config, gatewayConfig, log);
-      case "slack-manifest": {
-        const { createManifest } = await import("./platforms/slack/manifest.ts");
-        const commands = await loadCommands();
-        const manifest = createManifest(commands, {
-          commandPrefix: config.SLACK_COMMAND_PREFIX,
-          socketMode: true,
-        });
-        writeOut(`${JSON.stringify(manifest, null, 2)}\n`);
+      case "settings": {
+        const { toSettingsTable } = await import("./settings-table.ts");
+        writeOut(`${toSettingsTable()}\n`);
         return 0;
       }
       case "backup":
@@ -70,14 +69,24 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
         return 0;
       }
       default:
-        writeError(usage);
-        return 2;
+        return await runPlatformTool(config, args[0]);
     }
   } catch (error) {
     if (!isParleyError(error)) throw error;
     writeError(`${error.message}\n`);
     return 1;
   }
+}
+
+async function runPlatformTool(config: Config, name: string): Promise<number> {
+  for (const { module, values } of config.platforms) {
+    const tool = module.tools[name];
+    if (tool === undefined) continue;
+    writeOut(await tool.run(values, await loadCommands()));
+    return 0;
+  }
+  writeError(usage);
+  return 2;
 }
 
 async function loadGatewayConfig(
@@ -89,13 +98,11 @@ async function loadGatewayConfig(
   return await readGatewayConfig(config.GATEWAY_CONFIG, environment);
 }
 
-/** Fills the compile cache: what is loaded here need not be stripped of types and compiled at the first start. */
+/** Fills the compile cache: the first start then finds these modules stripped of types and compiled. */
 async function warmUp(): Promise<void> {
   await Promise.all([
     import("./compose.ts"),
-    import("./platforms/discord/platform.ts"),
-    import("./platforms/slack/platform.ts"),
-    import("./platforms/web/platform.ts"),
+    ...platformModules.map((module) => module.load()),
     import("./conversations/open-store.ts"),
     import("./embedded-gateway/embedded-gateway.ts"),
     import("discord.js"),
@@ -106,9 +113,9 @@ async function warmUp(): Promise<void> {
 
 async function serveBot(config: Config, gatewayConfig: GatewayConfig | undefined, log: Log): Promise<number> {
   const [{ startParley }, commands] = await Promise.all([import("./compose.ts"), loadCommands()]);
-  // One forgotten promise must not end everybody's answers; what it was is in the log.
+  // One rejection that nothing handles must not end everybody's answers.
   process.on("unhandledRejection", (error: unknown) => {
-    log.error({ err: error }, "a promise was rejected and nobody looked");
+    log.error({ err: error }, "unhandled rejection");
   });
   const parley = await startParley(config, { commands, log, gatewayConfig });
   writeOut(`Parley\n${parley.lines.map((line) => `  ${line}\n`).join("")}`);
@@ -118,7 +125,7 @@ async function serveBot(config: Config, gatewayConfig: GatewayConfig | undefined
       signal.received,
       parley.connected.then(() => {
         releaseYoungGeneration();
-        if (config.isDiscordOn || config.isSlackOn) writeOut("  Ready.\n");
+        writeOut("  Ready.\n");
         return signal.received;
       }),
     ]);
@@ -126,8 +133,8 @@ async function serveBot(config: Config, gatewayConfig: GatewayConfig | undefined
   } finally {
     await parley.stop();
     signal.forget();
-    // What a library still waits for must not keep the process; the timer itself does not.
-    // eslint-disable-next-line unicorn/no-process-exit -- everything of ours has been let go of
+    // Handles that a library leaves open must not keep the process running; this timer does not.
+    // eslint-disable-next-line unicorn/no-process-exit -- everything of ours is closed
     setTimeout(() => process.exit(), 2000).unref();
   }
   return 0;
@@ -209,18 +216,6 @@ function waitForSignal(): { readonly received: Promise<void>; forget(): void } {
       process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
     },
   };
-}
-
-function secretsOf(config: Config): string[] {
-  return [
-    config.DISCORD_TOKEN,
-    config.SLACK_BOT_TOKEN,
-    config.SLACK_APP_TOKEN,
-    config.SLACK_SIGNING_SECRET,
-    config.GATEWAY_API_KEY,
-    config.PAGE_PASSWORD,
-    ...config.STORE_ENCRYPTION_KEYS,
-  ].filter((secret) => secret !== undefined);
 }
 
 function upstreamKeysOf(gatewayConfig: GatewayConfig | undefined): string[] {

@@ -6,14 +6,15 @@ import { isParleyError } from "./core/errors.ts";
 import type { Gateway } from "./core/gateway.ts";
 import type { Log } from "./core/telemetry.ts";
 import type { Platform } from "./core/platform.ts";
-import type { Config } from "./config.ts";
+import type { Config, ConfiguredPlatform } from "./config.ts";
+import type { CreatedPlatform, PlatformModule } from "./core/platform-module.ts";
 import type { Store } from "./conversations/open-store.ts";
 import { openConfiguredStore } from "./compose-store.ts";
 import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
 import { openGateway, type OpenedGateway } from "./compose-gateway.ts";
 import { createHeld } from "./operations/resource-stack.ts";
 import { keepConnected } from "./operations/keep-connected.ts";
-import { startHttpServer, type HttpHandler, type HttpServer } from "./operations/http-server.ts";
+import { startHttpServer, type HttpServer } from "./operations/http-server.ts";
 import { createMetrics } from "./operations/metrics.ts";
 
 /** How often turns that an outage left open are taken up again, in milliseconds. */
@@ -57,10 +58,10 @@ export async function startParley(
   const held = createHeld(log);
   try {
     // Everything slow goes on side by side: the store's first fsync, the gateway's socket, the SDKs' modules.
-    const [store, gateway, platforms] = await Promise.all([
+    const [store, gateway, loaded] = await Promise.all([
       held.keep("store", openStore(config, log, {}), (opened) => opened.close()),
       held.keep("gateway", openGateway(config, log, gatewayConfig), (opened) => opened.close()),
-      createPlatforms(config, commands, log),
+      loadPlatforms(config),
     ]);
     const metrics = createMetrics();
     const assistant = createAssistant({
@@ -84,6 +85,7 @@ export async function startParley(
       now: () => Date.now(),
     });
     const history = createConversationHistory(store.conversations);
+    const platforms = createPlatforms(loaded, config, commands, log);
     for (const { platform } of platforms) assistant.addPlatform(platform);
     const server = await held.keep(
       "server",
@@ -123,7 +125,7 @@ export async function startParley(
     );
     return {
       url: server.url,
-      lines: toLines(config, { store, gateway, server, platforms }),
+      lines: toLines(config, { store, gateway, server }),
       assistant,
       connected,
       async stop() {
@@ -144,71 +146,39 @@ export async function startParley(
 const defaultSystemPrompt =
   "You are Parley, an assistant in a team's chat. Answer in the language you are asked in, plainly and to the point. Use Markdown where it helps.";
 
-interface ComposedPlatform {
-  readonly platform: Platform;
-  readonly handler?: HttpHandler;
+/** A platform that is on and imported, not created yet. */
+interface LoadedPlatform extends ConfiguredPlatform {
+  readonly create: Awaited<ReturnType<PlatformModule["load"]>>["create"];
 }
 
-/** Only what is on is loaded: an SDK costs start time and memory. */
-async function createPlatforms(
+/** Imports what is on: an SDK costs start time and memory. */
+async function loadPlatforms(config: Config): Promise<LoadedPlatform[]> {
+  const on = config.platforms.filter(({ isOn }) => isOn);
+  return Promise.all(on.map(async (platform) => ({ ...platform, ...(await platform.module.load()) })));
+}
+
+function createPlatforms(
+  loaded: readonly LoadedPlatform[],
   config: Config,
   commands: ReadonlyMap<string, Command>,
   log: Log,
-): Promise<ComposedPlatform[]> {
-  const making: Promise<ComposedPlatform>[] = [];
-  const { DISCORD_TOKEN, DISCORD_API_URL, SLACK_BOT_TOKEN, SLACK_APP_TOKEN, SLACK_API_URL } = config;
-  if (DISCORD_TOKEN !== undefined) {
-    making.push(
-      import("./platforms/discord/platform.ts").then(({ createDiscordPlatform }) => ({
-        platform: createDiscordPlatform({
-          token: DISCORD_TOKEN,
-          commands,
-          log: log.child({ platform: "discord" }),
-          ...(DISCORD_API_URL === undefined ? {} : { apiUrl: DISCORD_API_URL }),
-        }),
-      })),
-    );
-  }
-  if (SLACK_BOT_TOKEN !== undefined && SLACK_APP_TOKEN !== undefined) {
-    making.push(
-      import("./platforms/slack/platform.ts").then(({ createSlackPlatform }) => ({
-        platform: createSlackPlatform({
-          botToken: SLACK_BOT_TOKEN,
-          appToken: SLACK_APP_TOKEN,
-          commandPrefix: config.SLACK_COMMAND_PREFIX,
-          commands,
-          log: log.child({ platform: "slack" }),
-          ...(SLACK_API_URL === undefined ? {} : { apiUrl: SLACK_API_URL }),
-        }),
-      })),
-    );
-  }
-  if (config.isPageOn) {
-    making.push(
-      Promise.all([import("./platforms/web/platform.ts"), import("./platforms/web/guard.ts")]).then(
-        ([{ createWebPlatform }, { checkBind }]) => {
-          checkBind(config.HOST, config.PAGE_PASSWORD);
-          const platform = createWebPlatform({
-            commands,
-            log: log.child({ platform: "web" }),
-            dataDir: config.dataDir,
-            host: config.HOST,
-            publicHosts: config.PAGE_HOSTS,
-            banner: () => ({
-              gateway: config.GATEWAY_BASE_URL ?? "embedded gateway",
-              isSandbox: config.isGatewayEmbedded && config.GATEWAY_CONFIG === undefined,
-            }),
-            ...(config.PAGE_PASSWORD === undefined ? {} : { password: config.PAGE_PASSWORD }),
-          });
-          return { platform, handler: (request, response) => platform.handle(request, response) };
-        },
-      ),
-    );
-  }
-  return Promise.all(making);
+): CreatedPlatform[] {
+  const gateway = {
+    name: config.GATEWAY_BASE_URL ?? "embedded gateway",
+    isSandbox: config.isGatewayEmbedded && config.GATEWAY_CONFIG === undefined,
+  };
+  return loaded.map(({ module, values, create }) =>
+    create(values, {
+      commands,
+      log: log.child({ platform: module.id }),
+      dataDir: config.dataDir,
+      host: config.HOST,
+      gateway,
+    }),
+  );
 }
 
-async function notReady(store: Store, platforms: readonly ComposedPlatform[]): Promise<string[]> {
+async function notReady(store: Store, platforms: readonly CreatedPlatform[]): Promise<string[]> {
   const missing: string[] = [];
   const [pinged] = await Promise.allSettled([store.ping()]);
   if (pinged.status === "rejected") missing.push("store: cannot be reached");
@@ -246,18 +216,13 @@ function toLines(
     readonly store: Store;
     readonly gateway: OpenedGateway;
     readonly server: HttpServer;
-    readonly platforms: readonly ComposedPlatform[];
   },
 ): string[] {
-  const page = config.isPageOn
-    ? `on   ${parts.server.url}${config.PAGE_PASSWORD === undefined ? "" : "  (with password)"}`
-    : config.PAGE === "off"
-      ? "off  PAGE=off"
-      : "off  a platform is on; PAGE=on shows it as well";
+  const { url } = parts.server;
   return [
-    `Discord  ${config.isDiscordOn ? "on   connecting" : "off  DISCORD_TOKEN is not set (docs/discord.md)"}`,
-    `Slack    ${config.isSlackOn ? "on   connecting, Socket Mode" : "off  SLACK_BOT_TOKEN is not set (docs/slack.md)"}`,
-    `Page     ${page}`,
+    ...config.platforms.map(
+      ({ module, values, isOn }) => `${module.title.padEnd(8)} ${module.startLine(values, { isOn, url })}`,
+    ),
     `Gateway  ${parts.gateway.describe()}`,
     `Store    ${parts.store.describe()}`,
     `Health   ${parts.server.url}/readyz, /healthz, /metrics`,

@@ -2,23 +2,26 @@ import path from "node:path";
 import { z } from "zod";
 import { dataFolderOf, defaultStoreUrl, storeUrlProblem } from "./conversations/backends.ts";
 import { ParleyError } from "./core/errors.ts";
-
-const text = z.string().trim();
-const port = z.coerce.number().int().min(0).max(65_535);
-const milliseconds = z.coerce.number().int().min(1).max(86_400_000);
-const list = text.transform((value) =>
-  value
-    .split(",")
-    .map((item) => item.trim())
-    .filter((item) => item !== ""),
-);
-const httpUrl = text.refine(
-  (value) =>
-    URL.canParse(value) && /^https?:$/.test(new URL(value).protocol) && new URL(value).username === "",
-  "must be an http:// or https:// address without a user name",
-);
+import type { PlatformModule } from "./core/platform-module.ts";
+import {
+  httpUrl,
+  list,
+  milliseconds,
+  port,
+  text,
+  toProblem,
+  type Settings,
+  type SettingValues,
+} from "./core/settings.ts";
+import { platformModules } from "./platforms/registry.ts";
 
 const usd = z.number().min(0).optional();
+const priceFields = {
+  inputPerMillionUsd: usd,
+  outputPerMillionUsd: usd,
+  perAudioMinuteUsd: usd,
+  perImageUsd: usd,
+};
 const prices = text
   .transform((value, context): unknown => {
     try {
@@ -34,100 +37,144 @@ const prices = text
   .pipe(
     z.record(
       z.string(),
-      z.strictObject({
-        inputPerMillionUsd: usd,
-        outputPerMillionUsd: usd,
-        perAudioMinuteUsd: usd,
-        perImageUsd: usd,
+      z.strictObject(priceFields, {
+        error: (issue) =>
+          issue.code === "unrecognized_keys"
+            ? `has the unknown field ${issue.keys.join(", ")}; there are ${Object.keys(priceFields).join(", ")}`
+            : undefined,
       }),
       "must be an object of models",
     ),
   );
 
-/**
- * Every setting: its variable, its check and its default. `.env.example` is compared with it by a test.
- * An empty variable counts as not set.
- */
-export const settings = {
-  DISCORD_TOKEN: text.optional(),
-  DISCORD_API_URL: httpUrl.optional(),
-  SLACK_BOT_TOKEN: text.startsWith("xoxb-", "must be the bot token, which starts with xoxb-").optional(),
-  SLACK_APP_TOKEN: text
-    .startsWith("xapp-", "must be the app-level token, which starts with xapp-")
-    .optional(),
-  SLACK_SIGNING_SECRET: text.optional(),
-  SLACK_API_URL: httpUrl.optional(),
-  SLACK_COMMAND_PREFIX: text.regex(/^[a-z0-9_-]{0,16}$/, "is at most 16 of a-z, 0-9, - and _").default(""),
+/** The settings that are no platform's. */
+const ownSettings = {
+  GATEWAY_BASE_URL: {
+    schema: httpUrl.optional(),
+    description: "an OpenAI-compatible server, without `/v1`; empty: the embedded gateway",
+  },
+  GATEWAY_API_KEY: { schema: text.optional(), description: "its key", isSecret: true },
+  GATEWAY_CONFIG: { schema: text.optional(), description: "configuration file of the embedded gateway" },
+  GATEWAY_HOST: { schema: text.default("127.0.0.1"), description: "where `npm run gateway` serves" },
+  GATEWAY_PORT: { schema: port.default(8787), description: "its port" },
+  GATEWAY_CONNECT_TIMEOUT_MS: { schema: milliseconds.default(10_000), description: "to connect" },
+  GATEWAY_FIRST_EVENT_TIMEOUT_MS: { schema: milliseconds.default(60_000), description: "to the first words" },
+  GATEWAY_IDLE_TIMEOUT_MS: { schema: milliseconds.default(30_000), description: "between words" },
+  GATEWAY_TOTAL_TIMEOUT_MS: { schema: milliseconds.default(600_000), description: "in all" },
 
-  GATEWAY_BASE_URL: httpUrl.optional(),
-  GATEWAY_API_KEY: text.optional(),
-  GATEWAY_CONFIG: text.optional(),
-  GATEWAY_HOST: text.default("127.0.0.1"),
-  GATEWAY_PORT: port.default(8787),
-  GATEWAY_CONNECT_TIMEOUT_MS: milliseconds.default(10_000),
-  GATEWAY_FIRST_EVENT_TIMEOUT_MS: milliseconds.default(60_000),
-  GATEWAY_IDLE_TIMEOUT_MS: milliseconds.default(30_000),
-  GATEWAY_TOTAL_TIMEOUT_MS: milliseconds.default(600_000),
+  CHAT_MODEL: {
+    schema: text.optional(),
+    description: "the default model for chat",
+    shownDefault: "first able",
+  },
+  IMAGE_MODEL: {
+    schema: text.optional(),
+    description: "the default model for pictures",
+    shownDefault: "first able",
+  },
+  TRANSCRIPTION_MODEL: {
+    schema: text.optional(),
+    description: "the default model for recordings",
+    shownDefault: "first able",
+  },
+  CHAT_FALLBACK_MODELS: {
+    schema: list.default([]),
+    description: "tried in order when the default model does not answer",
+  },
+  IMAGE_FALLBACK_MODELS: { schema: list.default([]), description: "likewise" },
+  TRANSCRIPTION_FALLBACK_MODELS: { schema: list.default([]), description: "likewise" },
+  MODEL_PRICES: {
+    schema: prices.optional(),
+    description: "what models cost where the gateway does not say; JSON",
+  },
+  CHAT_MAX_TOKENS: {
+    schema: z.coerce.number().int().min(1).max(1_000_000).default(1024),
+    description: "longest answer",
+  },
+  CHAT_TEMPERATURE: { schema: z.coerce.number().min(0).max(2).default(1), description: "0 to 2" },
+  SYSTEM_PROMPT: {
+    schema: text.optional(),
+    description: "what the model is told first",
+    shownDefault: "built in",
+  },
 
-  CHAT_MODEL: text.optional(),
-  IMAGE_MODEL: text.optional(),
-  TRANSCRIPTION_MODEL: text.optional(),
-  CHAT_FALLBACK_MODELS: list.default([]),
-  IMAGE_FALLBACK_MODELS: list.default([]),
-  TRANSCRIPTION_FALLBACK_MODELS: list.default([]),
-  MODEL_PRICES: prices.optional(),
-  CHAT_MAX_TOKENS: z.coerce.number().int().min(1).max(1_000_000).default(1024),
-  CHAT_TEMPERATURE: z.coerce.number().min(0).max(2).default(1),
-  SYSTEM_PROMPT: text.optional(),
+  STORE_URL: {
+    schema: text
+      .superRefine((value, context) => {
+        const message = storeUrlProblem(value);
+        if (message !== undefined) context.addIssue({ code: "custom", message });
+      })
+      .default(defaultStoreUrl),
+    description: "a file, or the address of a server shared by several instances",
+  },
+  STORE_ENCRYPTION_KEYS: {
+    schema: list.default([]),
+    description: "encrypts what is kept; newest key first",
+    isSecret: true,
+  },
+  STORE_LEASE_MS: {
+    schema: z.coerce.number().int().min(500).max(600_000).default(15_000),
+    description: "several instances: one that is silent for this long is taken over",
+  },
+  RETENTION_DAYS: {
+    schema: z.coerce.number().min(0).max(36_500).default(0),
+    description: "erase conversations this long after their last message; 0: never",
+  },
 
-  STORE_URL: text
-    .superRefine((value, context) => {
-      const message = storeUrlProblem(value);
-      if (message !== undefined) context.addIssue({ code: "custom", message });
-    })
-    .default(defaultStoreUrl),
-  STORE_ENCRYPTION_KEYS: list.default([]),
-  STORE_LEASE_MS: z.coerce.number().int().min(500).max(600_000).default(15_000),
-  RETENTION_DAYS: z.coerce.number().min(0).max(36_500).default(0),
+  HOST: {
+    schema: text.default("127.0.0.1"),
+    description: "where the page, `/healthz`, `/readyz` and `/metrics` are served",
+  },
+  PORT: { schema: port.default(3000), description: "their port; 0 takes any free one" },
+  LOG_LEVEL: {
+    schema: z.enum(["debug", "info", "warn", "error", "silent"]).default("info"),
+    description: "`debug`, `info`, `warn`, `error`, `silent`",
+  },
+  SHUTDOWN_TIMEOUT_MS: {
+    schema: milliseconds.default(20_000),
+    description: "how long stopping waits for running answers",
+  },
+} as const satisfies Settings;
 
-  HOST: text.default("127.0.0.1"),
-  PORT: port.default(3000),
-  PAGE: z.enum(["auto", "on", "off"]).default("auto"),
-  PAGE_HOSTS: list.default([]),
-  PAGE_PASSWORD: text.min(8, "needs at least 8 characters").optional(),
+/** Every setting by its variable: the platforms' first. `.env.example` and the README are compared with it by tests. */
+export const settings: Settings = Object.assign(
+  {},
+  ...platformModules.map((module) => module.settings),
+  ownSettings,
+) as Settings;
 
-  LOG_LEVEL: z.enum(["debug", "info", "warn", "error", "silent"]).default("info"),
-  SHUTDOWN_TIMEOUT_MS: milliseconds.default(20_000),
-} as const;
-
-type Settings = { readonly [K in keyof typeof settings]: z.output<(typeof settings)[K]> };
+/** A platform with its settings. */
+export interface ConfiguredPlatform {
+  readonly module: PlatformModule;
+  readonly values: SettingValues<Settings>;
+  readonly isOn: boolean;
+}
 
 /** The checked settings, frozen. Each field is the variable of the same name; see `.env.example`. */
-export interface Config extends Settings {
+export interface Config extends SettingValues<typeof ownSettings> {
+  readonly platforms: readonly ConfiguredPlatform[];
   /** Absolute folder for what is not in the store: uploads of the page, and the store's own blobs. */
   readonly dataDir: string;
-  readonly isDiscordOn: boolean;
-  readonly isSlackOn: boolean;
-  readonly isPageOn: boolean;
   /** True when no gateway is named, so that the embedded one runs in this process. */
   readonly isGatewayEmbedded: boolean;
+  /** Values that must never be logged. */
+  readonly secrets: readonly string[];
 }
 
 /**
- * Reads the settings out of an environment.
- * @throws ParleyError `config`, its message a line a problem: the variable, what is wrong and how to mend it
+ * Reads the settings from an environment. An empty variable counts as not set.
+ * @throws ParleyError `config`, its message a line for each problem: the variable, what is wrong and the remedy
  */
 export function parseConfig(environment: Readonly<Record<string, string | undefined>>): Config {
   const values: Record<string, unknown> = {};
   const problems: string[] = [];
-  for (const [name, schema] of Object.entries(settings)) {
+  for (const [name, { schema }] of Object.entries(settings)) {
     const given = environment[name]?.trim();
     const result = schema.safeParse(given === "" ? undefined : given);
     if (result.success) values[name] = result.data;
-    else problems.push(`${name} ${result.error.issues.map((issue) => toWords(issue)).join(", ")}`);
+    else problems.push(`${name} ${result.error.issues.map((issue) => toProblem(issue)).join(", ")}`);
   }
-  const config = values as unknown as Settings;
-  problems.push(...problemsAcross(config));
+  problems.push(...platformModules.flatMap((module) => module.problems(values)));
   if (problems.length > 0) {
     throw new ParleyError(
       "config",
@@ -136,46 +183,28 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
         .join("\n")}\nSee .env.example for every setting.`,
     );
   }
-  const isDiscordOn = config.DISCORD_TOKEN !== undefined;
-  const isSlackOn = config.SLACK_BOT_TOKEN !== undefined;
+  const own = values as unknown as SettingValues<typeof ownSettings>;
   return Object.freeze({
-    ...config,
-    dataDir: path.resolve(dataFolderOf(config.STORE_URL)),
-    isDiscordOn,
-    isSlackOn,
-    isPageOn: config.PAGE === "on" || (config.PAGE === "auto" && !isDiscordOn && !isSlackOn),
-    isGatewayEmbedded: config.GATEWAY_BASE_URL === undefined,
+    ...own,
+    platforms: configurePlatforms(values),
+    dataDir: path.resolve(dataFolderOf(own.STORE_URL)),
+    isGatewayEmbedded: own.GATEWAY_BASE_URL === undefined,
+    secrets: secretsOf(values),
   });
 }
 
-function toWords(issue: z.core.$ZodIssue): string {
-  switch (issue.code) {
-    case "invalid_type":
-      return issue.expected === "number" ? "must be a number" : `must be ${issue.expected}`;
-    case "too_small":
-      return issue.origin === "string" ? issue.message : `must be at least ${issue.minimum}`;
-    case "too_big":
-      return `must be at most ${issue.maximum}`;
-    case "unrecognized_keys":
-      return `has the unknown field ${issue.keys.join(", ")}; there are inputPerMillionUsd, outputPerMillionUsd, perAudioMinuteUsd, perImageUsd`;
-    case "invalid_value":
-      return `must be one of ${issue.values.join(", ")}`;
-    default:
-      return issue.message;
-  }
+function configurePlatforms(values: Readonly<Record<string, unknown>>): ConfiguredPlatform[] {
+  const asked = platformModules.map((module) => ({ module, values, isOn: module.isOn(values) }));
+  const isAnyOn = asked.some(({ isOn }) => isOn === true);
+  return asked.map((platform) => ({
+    ...platform,
+    isOn: platform.isOn === "alone" ? !isAnyOn : platform.isOn,
+  }));
 }
 
-function problemsAcross(config: Partial<Settings>): string[] {
-  const problems: string[] = [];
-  if (config.SLACK_BOT_TOKEN !== undefined && config.SLACK_APP_TOKEN === undefined) {
-    problems.push(
-      "SLACK_APP_TOKEN is needed with SLACK_BOT_TOKEN: make an app-level token with connections:write (docs/slack.md)",
-    );
-  }
-  if (config.SLACK_BOT_TOKEN === undefined && config.SLACK_APP_TOKEN !== undefined) {
-    problems.push(
-      "SLACK_BOT_TOKEN is needed with SLACK_APP_TOKEN: copy it from OAuth & Permissions (docs/slack.md)",
-    );
-  }
-  return problems;
+function secretsOf(values: Readonly<Record<string, unknown>>): string[] {
+  return Object.entries(settings)
+    .filter(([, { isSecret }]) => isSecret === true)
+    .flatMap(([name]) => values[name])
+    .filter((value) => typeof value === "string");
 }

@@ -1,11 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { ParleyError } from "../core/errors.ts";
+import type { HttpHandler } from "../core/platform-module.ts";
 import type { Log } from "../core/telemetry.ts";
 import type { Metrics } from "./metrics.ts";
-
-/** Answers a request and says `true`, or leaves it alone and says `false`. */
-export type HttpHandler = (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
 
 export interface HttpServerOptions {
   readonly host: string;

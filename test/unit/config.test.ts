@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { isParleyError } from "../../src/core/errors.ts";
-import { parseConfig, settings } from "../../src/config.ts";
+import { parseConfig, settings, type Config } from "../../src/config.ts";
 
 function problemsOf(environment: Record<string, string>): string {
   try {
@@ -13,13 +13,12 @@ function problemsOf(environment: Record<string, string>): string {
   throw new Error("the settings were accepted");
 }
 
+const onOf = (config: Config) => config.platforms.filter(({ isOn }) => isOn).map(({ module }) => module.id);
+
 describe("parseConfig", () => {
   it("needs nothing: page, embedded gateway and embedded store are on", () => {
     const config = parseConfig({});
     expect(config).toMatchObject({
-      isPageOn: true,
-      isDiscordOn: false,
-      isSlackOn: false,
       isGatewayEmbedded: true,
       PORT: 3000,
       HOST: "127.0.0.1",
@@ -28,16 +27,20 @@ describe("parseConfig", () => {
       GATEWAY_IDLE_TIMEOUT_MS: 30_000,
       GATEWAY_TOTAL_TIMEOUT_MS: 600_000,
     });
+    expect(onOf(config)).toEqual(["web"]);
     expect(Object.isFrozen(config)).toBe(true);
   });
 
   it("counts an empty variable as not set", () => {
-    expect(parseConfig({ DISCORD_TOKEN: "", PORT: " " })).toMatchObject({ isDiscordOn: false, PORT: 3000 });
+    const config = parseConfig({ DISCORD_TOKEN: "", PORT: " " });
+    expect(config.PORT).toBe(3000);
+    expect(onOf(config)).toEqual(["web"]);
   });
 
   it("turns the page off when a platform is on, unless asked", () => {
-    expect(parseConfig({ DISCORD_TOKEN: "t" }).isPageOn).toBe(false);
-    expect(parseConfig({ DISCORD_TOKEN: "t", PAGE: "on" }).isPageOn).toBe(true);
+    expect(onOf(parseConfig({ DISCORD_TOKEN: "t" }))).toEqual(["discord"]);
+    expect(onOf(parseConfig({ DISCORD_TOKEN: "t", PAGE: "on" }))).toEqual(["discord", "web"]);
+    expect(onOf(parseConfig({ PAGE: "off" }))).toEqual([]);
   });
 
   it("tells every problem at once, each with its variable and the mend, and no value", () => {

@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 import { ParleyError } from "../../core/errors.ts";
 
 /** The header that every change must carry: a form or an image of another site cannot set it. */
-export const pageHeader = "x-parley";
+const pageHeader = "x-parley";
 
 /** Why a request was turned away. The words are for the person who runs the page. */
 export interface Refusal {
@@ -14,7 +14,7 @@ export interface Refusal {
 }
 
 /** Whether an address is reachable from this machine only. */
-export function isLoopback(host: string): boolean {
+function isLoopback(host: string): boolean {
   const bare = host.replace(/^\[|\]$/g, "").toLowerCase();
   return bare === "localhost" || bare === "::1" || /^127(\.\d{1,3}){3}$/.test(bare);
 }

@@ -1,0 +1,61 @@
+import { z } from "zod";
+
+/** One setting: an environment variable, its check, and its line in the README's table. */
+export interface Setting {
+  /** Takes the variable's text, `undefined` where it is not set. */
+  readonly schema: z.ZodType;
+  /** One line, Markdown. */
+  readonly description: string;
+  /** Shown as the default where the schema's own says too little, such as "first able". */
+  readonly shownDefault?: string;
+  /** Tokens, keys and passwords: never logged. */
+  readonly isSecret?: true;
+}
+
+/** Settings by variable name. */
+export type Settings = Readonly<Record<string, Setting>>;
+
+/** The checked values of settings. */
+export type SettingValues<S extends Settings> = { readonly [K in keyof S]: z.output<S[K]["schema"]> };
+
+/** Any text, without white space at its ends. */
+export const text = z.string().trim();
+
+/** A whole number of milliseconds: 1 to a day. */
+export const milliseconds = z.coerce.number().int().min(1).max(86_400_000);
+
+/** A TCP port; 0 takes any free one. */
+export const port = z.coerce.number().int().min(0).max(65_535);
+
+/** Values separated by commas; empty ones are dropped. */
+export const list = text.transform((value) =>
+  value
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== ""),
+);
+
+/** An http or https address without credentials. */
+export const httpUrl = text.refine(
+  (value) =>
+    URL.canParse(value) && /^https?:$/.test(new URL(value).protocol) && new URL(value).username === "",
+  "must be an http:// or https:// address without a user name",
+);
+
+/** What is wrong with a setting's text, as the end of a sentence that begins with its name. Never quotes the text. */
+export function toProblem(issue: z.core.$ZodIssue): string {
+  switch (issue.code) {
+    case "invalid_type":
+      return issue.expected === "number" ? "must be a number" : `must be ${issue.expected}`;
+    case "too_small":
+      return issue.origin === "string" ? issue.message : `must be at least ${issue.minimum}`;
+    case "too_big":
+      return `must be at most ${issue.maximum}`;
+    case "unrecognized_keys":
+      return `has the unknown field ${issue.keys.join(", ")}`;
+    case "invalid_value":
+      return `must be one of ${issue.values.join(", ")}`;
+    default:
+      return issue.message;
+  }
+}

@@ -1,0 +1,37 @@
+import { definePlatform } from "../../core/platform-module.ts";
+import { httpUrl, text } from "../../core/settings.ts";
+
+/** Discord for the registry. */
+export const discord = definePlatform({
+  id: "discord",
+  title: "Discord",
+  settings: {
+    DISCORD_TOKEN: {
+      schema: text.optional(),
+      description: "the bot's token; empty: Discord is off",
+      isSecret: true,
+    },
+    DISCORD_API_URL: {
+      schema: httpUrl.optional(),
+      description: "another API address, for tests and proxies",
+      shownDefault: "public",
+    },
+  },
+  isOn: ({ DISCORD_TOKEN }) => DISCORD_TOKEN !== undefined,
+  problems: () => [],
+  startLine: (_, { isOn }) => (isOn ? "on   connecting" : "off  DISCORD_TOKEN is not set (docs/discord.md)"),
+  tools: {},
+  async load() {
+    const { createDiscordPlatform } = await import("./platform.ts");
+    return {
+      create: ({ DISCORD_TOKEN: token = "", DISCORD_API_URL: apiUrl }, { commands, log }) => ({
+        platform: createDiscordPlatform({
+          token,
+          commands,
+          log,
+          ...(apiUrl === undefined ? {} : { apiUrl }),
+        }),
+      }),
+    };
+  },
+});

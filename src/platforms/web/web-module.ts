@@ -1,0 +1,52 @@
+import { z } from "zod";
+import { definePlatform } from "../../core/platform-module.ts";
+import { list, text } from "../../core/settings.ts";
+
+/** The local page for the registry. */
+export const web = definePlatform({
+  id: "web",
+  title: "Page",
+  settings: {
+    PAGE: {
+      schema: z.enum(["auto", "on", "off"]).default("auto"),
+      description: "`on`, `off`, or on when no platform is",
+    },
+    PAGE_HOSTS: {
+      schema: list.default([]),
+      description: "further names the page is reached by, behind a proxy",
+    },
+    PAGE_PASSWORD: {
+      schema: text.min(8, "needs at least 8 characters").optional(),
+      description: "needed when `HOST` is not loopback and the page is on",
+      isSecret: true,
+    },
+  },
+  isOn: ({ PAGE }) => (PAGE === "auto" ? "alone" : PAGE === "on"),
+  problems: () => [],
+  startLine({ PAGE, PAGE_PASSWORD }, { isOn, url }) {
+    if (isOn) return `on   ${url}${PAGE_PASSWORD === undefined ? "" : "  (with password)"}`;
+    return PAGE === "off" ? "off  PAGE=off" : "off  a platform is on; PAGE=on shows it as well";
+  },
+  tools: {},
+  async load() {
+    const [{ createWebPlatform }, { checkBind }] = await Promise.all([
+      import("./platform.ts"),
+      import("./guard.ts"),
+    ]);
+    return {
+      create({ PAGE_HOSTS, PAGE_PASSWORD: password }, { commands, log, dataDir, host, gateway }) {
+        checkBind(host, password);
+        const platform = createWebPlatform({
+          commands,
+          log,
+          dataDir,
+          host,
+          publicHosts: PAGE_HOSTS,
+          banner: () => ({ gateway: gateway.name, isSandbox: gateway.isSandbox }),
+          ...(password === undefined ? {} : { password }),
+        });
+        return { platform, handler: (request, response) => platform.handle(request, response) };
+      },
+    };
+  },
+});
