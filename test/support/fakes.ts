@@ -1,3 +1,4 @@
+import type { Command } from "../../src/core/command.ts";
 import { allCommands } from "./commands.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -210,6 +211,8 @@ export async function createWorld(
   options: {
     readonly files?: Readonly<Record<string, Uint8Array>>;
     readonly models?: readonly Model[];
+    /** Beside those of `commands/`. */
+    readonly commands?: readonly Command[];
   } = {},
 ): Promise<World> {
   const folder = await mkdtemp(join(tmpdir(), "parley-assistant-"));
@@ -227,7 +230,10 @@ export async function createWorld(
       },
       inbox: store.inbox,
       queue: store.queue,
-      commands: allCommands,
+      commands: new Map([
+        ...allCommands,
+        ...(options.commands ?? []).map((command) => [command.name, command] as const),
+      ]),
       models: { chat: undefined, image: undefined, transcription: undefined },
       chat: { maxTokens: 1024, temperature: 1, systemPrompt: "Be brief." },
       log: silentLog,

@@ -1,4 +1,4 @@
-import type { APIInteraction } from "discord.js";
+import { ChannelType, type APIInteraction } from "discord.js";
 import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -162,7 +162,9 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       });
     },
     shownMessageKeys: (address) => fromReplyAddress(address).messages?.map((ref) => keyOfRef(ref)) ?? [],
-    toPrivateAddress: () => undefined,
+    // A direct message is private already; elsewhere only interactions have private answers.
+    toPrivateAddress: (address) =>
+      fromReplyAddress(address).channelType === ChannelType.DM ? address : undefined,
     openThread: (address, { title }) => threads.open(fromReplyAddress(address), title),
     download: (attachment, limits) => downloads.download(attachment, limits),
     health: () => connection?.health() ?? state,

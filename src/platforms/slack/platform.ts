@@ -206,6 +206,8 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
     },
     toPrivateAddress(address) {
       const place = readAddress(address);
+      // A direct message is private already.
+      if (place.channel.startsWith("D")) return address;
       const { thread: _thread, refs: _refs, ...rest } = place;
       // Without a response URL it goes to the direct messages, where nothing has to say that work goes on.
       return toReplyAddress({ ...rest, isPrivate: true, isAnnounced: true });

@@ -1,11 +1,29 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { defineCommand } from "../../../../src/core/command.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { call, createWorld, message, said, type World } from "../../../support/fakes.ts";
 
 let world: World;
 
+/** Uses what a command file can: a message's text, an asked option, and a plain completion. */
+const translate = defineCommand({
+  name: "translate",
+  description: "Translate a text",
+  options: {
+    text: { kind: "string", description: "What to translate", required: true },
+    language: { kind: "string", description: "Into which language", required: true },
+  },
+  visibility: "private",
+  messageCommand: { label: "Translate this", fills: { text: "text" }, asks: ["language"] },
+  async run({ options, services }) {
+    const instructions = `Translate into ${options.language}. Answer with the translation only.`;
+    await services.say(await services.complete({ instructions, text: options.text }));
+  },
+});
+
 beforeEach(async () => {
   world = await createWorld({
+    commands: [translate],
     files: { png: await fixture("picture.png"), voice: await fixture("voice.ogg") },
   });
 });
@@ -48,6 +66,25 @@ describe("a command", () => {
     );
     await settled();
     expect(await world.history.history("fake:c1", { maxMessages: 10 })).toEqual([]);
+  });
+
+  it("can ask the model for a completion that brings no conversation along and is shown by itself", async () => {
+    await world.assistant.receive(message("something said before"));
+    await settled();
+    await world.assistant.receive(
+      call(
+        "translate",
+        { text: "Guten Tag", language: "English" },
+        { inConversation: true, isPrivate: true },
+      ),
+    );
+    await settled();
+    expect(said(world.gateway.requests.at(-1))).toEqual([
+      "system: Translate into English. Answer with the translation only.",
+      "user: Guten Tag",
+    ]);
+    expect(world.platform.replies.at(-1)).toMatchObject({ text: "you said: Guten Tag", state: "finished" });
+    expect(await world.history.history("fake:c1", { maxMessages: 10 })).toHaveLength(2);
   });
 
   it("/imagine shows as many pictures as asked, with alt text", async () => {

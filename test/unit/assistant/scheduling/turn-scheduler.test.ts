@@ -1,0 +1,97 @@
+import { describe, expect, it } from "vitest";
+import { createTurnScheduler } from "../../../../src/assistant/scheduling/turn-scheduler.ts";
+import { keysOf, type PendingTurn } from "../../../../src/assistant/scheduling/pending-turn.ts";
+import type { ActiveTurn } from "../../../../src/assistant/scheduling/active-turn.ts";
+import { createLocalQueue } from "../../../../src/conversations/local-queue.ts";
+import { call, message, silentLog } from "../../../support/fakes.ts";
+
+const turn = (key: string, conversationId = "fake:c1"): PendingTurn => ({
+  event: message(key, { key, conversationId }),
+  progress: undefined,
+  others: [],
+});
+
+function createHarness(closed: ReadonlySet<string> = new Set()) {
+  const runs: { keys: string[]; active: ActiveTurn; end: () => void }[] = [];
+  const queue = createLocalQueue();
+  const scheduler = createTurnScheduler({
+    inbox: { isOpen: (key) => Promise.resolve(!closed.has(key)), listOpen: () => Promise.resolve([]) },
+    queue,
+    log: silentLog,
+    now: () => 0,
+    runBatch: (batch, active) =>
+      new Promise<void>((resolve) => {
+        runs.push({ keys: batch.flatMap(keysOf), active, end: resolve });
+      }),
+  });
+  const running = async (count: number) => {
+    await expect.poll(() => runs.length).toBe(count);
+    return runs.at(-1)!;
+  };
+  return { scheduler, runs, running, queue };
+}
+
+describe("the turn scheduler", () => {
+  it("runs one turn of a conversation at a time; what arrives meanwhile joins the next", async () => {
+    const { scheduler, runs, running, queue } = createHarness();
+    scheduler.schedule(turn("a"));
+    const first = await running(1);
+    scheduler.schedule(turn("b"));
+    scheduler.schedule(turn("c"));
+    expect(scheduler.inFlight.size).toBe(3);
+    first.end();
+    const second = await running(2);
+    expect(second.keys).toEqual(["b", "c"]);
+    second.end();
+    await queue.idle();
+    expect(runs).toHaveLength(2);
+    expect(scheduler.inFlight.size).toBe(0);
+  });
+
+  it("runs conversations side by side", async () => {
+    const { scheduler, runs, running } = createHarness();
+    scheduler.schedule(turn("a", "fake:c1"));
+    scheduler.schedule(turn("b", "fake:c2"));
+    await running(2);
+    expect(scheduler.activeIn("fake:c1")?.signal.aborted).toBe(false);
+    expect(scheduler.activeIn("fake:c2")).not.toBe(scheduler.activeIn("fake:c1"));
+    for (const run of runs) run.end();
+  });
+
+  it("gives a private command a conversation of its own, which waits for nobody", async () => {
+    const { scheduler, runs, running } = createHarness();
+    scheduler.schedule(turn("a"));
+    const event = call("models", {}, { key: "private", inConversation: true, isPrivate: true });
+    scheduler.schedule({ event, progress: undefined, others: [] });
+    await running(2);
+    expect(runs.map(({ keys }) => keys)).toEqual([["a"], ["private"]]);
+    for (const run of runs) run.end();
+  });
+
+  it("does not run what another process has closed", async () => {
+    const { scheduler, runs, queue } = createHarness(new Set(["a"]));
+    scheduler.schedule(turn("a"));
+    await queue.idle();
+    expect(runs).toEqual([]);
+    expect(scheduler.inFlight.has("a")).toBe(false);
+  });
+
+  it("stops at once when nothing runs, and starts nothing more", async () => {
+    const { scheduler, runs } = createHarness();
+    expect(await scheduler.stop({ deadlineMs: 60_000 })).toBe(0);
+    scheduler.schedule(turn("late"));
+    await expect.poll(() => scheduler.inFlight.size).toBe(0);
+    expect(runs).toEqual([]);
+  });
+
+  it("abandons what still runs at the deadline, and drops what waits", async () => {
+    const { scheduler, running } = createHarness();
+    scheduler.schedule(turn("a"));
+    const run = await running(1);
+    scheduler.schedule(turn("b"));
+    run.active.signal.addEventListener("abort", run.end);
+    expect(await scheduler.stop({ deadlineMs: 1 })).toBe(1);
+    expect(run.active.signal.reason).toMatchObject({ code: "stopping" });
+    await expect.poll(() => scheduler.inFlight.size).toBe(0);
+  });
+});
