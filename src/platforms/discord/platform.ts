@@ -164,7 +164,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     shownMessageKeys: (address) => fromReplyAddress(address).messages?.map((ref) => keyOfRef(ref)) ?? [],
     // A direct message is private already; elsewhere only interactions have private answers.
     toPrivateAddress: (address) =>
-      fromReplyAddress(address).channelType === ChannelType.DM ? address : undefined,
+      (fromReplyAddress(address).channelType as ChannelType) === ChannelType.DM ? address : undefined,
     openThread: (address, { title }) => threads.open(fromReplyAddress(address), title),
     download: (attachment, limits) => downloads.download(attachment, limits),
     health: () => connection?.health() ?? state,
