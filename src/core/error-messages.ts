@@ -1,12 +1,12 @@
 import { isParleyError, type ErrorCode, type ParleyError } from "./errors.ts";
 
-/** The words of an error for the person who asked: what went wrong and what to do. One or two plain sentences. */
+/** An error in words for the person who asked: what went wrong and what to do. One or two plain sentences. */
 export function toNotice(error: unknown): string {
   if (!isParleyError(error)) return wordsOf("internal", {}, undefined);
   return wordsOf(error.code, error.detail, error.retryAfterMs);
 }
 
-/** Whether the same thing may well work in a moment, so that a Retry button makes sense. */
+/** Whether the same request may succeed later, so that a Retry button makes sense. */
 export function isWorthRetrying(error: unknown): boolean {
   if (!isParleyError(error)) return true;
   switch (error.code) {
@@ -55,11 +55,11 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
   const later = retryAfterMs === undefined ? "in a moment" : `in ${toDuration(retryAfterMs)}`;
   switch (code) {
     case "config":
-      return "Parley is not set up rightly. Ask your admin to look at its log.";
+      return "Parley is misconfigured. Ask your admin to look at its log.";
     case "stopping":
       return "Parley is restarting. Your message is kept; the answer comes when it is back.";
     case "internal":
-      return "Something went wrong inside Parley. Try again; if it stays so, ask your admin to look at the log.";
+      return "Something went wrong inside Parley. Try again; if it happens again, ask your admin to look at the log.";
     case "store-unavailable":
       return "Parley cannot reach its store right now, so nothing would be kept. Try again in a moment.";
     case "store-corrupt":
@@ -73,7 +73,7 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
     case "gateway-payment":
       return `The model gateway's account has run out of credit or budget. Ask your admin.${said}`;
     case "gateway-rate-limited":
-      return `The model gateway is asked too much just now. Try again ${later}.`;
+      return `The model gateway is rate limiting requests. Try again ${later}.`;
     case "gateway-bad-request":
       return `The model gateway did not accept the request.${said}`;
     case "gateway-unknown-model": {
@@ -87,13 +87,13 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
     case "gateway-timeout":
       return `${model} took too long and was stopped. Try again ${later}.`;
     case "gateway-error":
-      return `The model gateway has a problem of its own. Try again ${later}.${said}`;
+      return `The model gateway failed. Try again ${later}.${said}`;
     case "gateway-bad-answer":
-      return `The model gateway sent something that is no answer. Try again ${later}.`;
+      return `The model gateway sent an invalid response. Try again ${later}.`;
     case "gateway-empty-answer":
-      return `${model} answered nothing. Try again, or say it differently.`;
+      return `${model} returned an empty answer. Try again, or rephrase it.`;
     case "gateway-interrupted":
-      return "The answer broke off. What had arrived is kept above.";
+      return "The answer was interrupted. What had arrived is kept above.";
     case "gateway-unsupported":
       return `${detail["problem"] ?? "No model of the gateway can do this"}. /models lists what there is.`;
     case "attachment-too-large":
@@ -103,15 +103,15 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
     case "attachment-unreadable":
       return `${file} could not be read${detail["problem"] === undefined ? "" : `: ${detail["problem"]}`}.`;
     case "attachment-blocked":
-      return `${file} stands at an address that Parley does not open. Upload the file itself.`;
+      return `${file} is at an address that Parley does not open. Upload the file itself.`;
     case "attachment-gone":
-      return `${file} is no longer there. Upload it again.`;
+      return `${file} no longer exists. Upload it again.`;
     case "unknown-command":
       return `There is no command /${detail["command"] ?? ""}. There are: ${detail["commands"] ?? "none"}.`;
     case "invalid-option": {
       const option = detail["option"] === undefined ? "" : ` ${detail["option"]}:`;
       const usage = detail["usage"] === undefined ? "" : ` Write it like this: ${detail["usage"]}`;
-      return `/${detail["command"] ?? "command"}${option} ${detail["problem"] ?? "is not right"}.${usage}`;
+      return `/${detail["command"] ?? "command"}${option} ${detail["problem"] ?? "is invalid"}.${usage}`;
     }
     case "platform-unauthorized":
       return "The platform does not accept Parley's token. Ask your admin to check it.";
@@ -120,11 +120,11 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
     case "platform-unreachable":
       return `The chat platform could not be reached. Try again ${later}.`;
     case "platform-rejected":
-      return "The chat platform did not take the answer. Ask your admin to look at the log.";
+      return "The chat platform refused the answer. Ask your admin to look at the log.";
     case "cancelled":
-      return detail["because"] === "deleted" ? "Stopped: the message was removed." : "Stopped.";
+      return detail["because"] === "deleted" ? "Stopped: the message was deleted." : "Stopped.";
     case "too-old":
-      return "Parley was away when this came in, and did not answer late without asking.";
+      return "Parley was offline when this arrived, so it was not answered automatically.";
   }
 }
 
@@ -140,31 +140,31 @@ function toDuration(ms: number): string {
   return `${Math.ceil(seconds / 60)} minutes`;
 }
 
-/** What is said when earlier messages did not fit the model. */
+/** Notice: earlier messages did not fit the model. */
 export function contextCutNotice(sent: number, cut: number | "more"): string {
   const left =
     cut === "more" ? "earlier ones were" : cut === 1 ? "1 earlier one was" : `${cut} earlier ones were`;
   return `Only the last ${sent === 1 ? "message was" : `${sent} messages were`} sent to the model; ${left} left out.`;
 }
 
-/** What is said of files that were not read. */
+/** Notice: a file was not read. */
 export function unreadNotice(name: string, reason: string): string {
   return `Not read: ${name} (${reason}).`;
 }
 
-/** What is said when a picture of the conversation was not sent along. */
+/** Notice: pictures of the conversation were not sent. */
 export function imagesLeftOutNotice(count: number, reason: string): string {
   return `${count === 1 ? "1 picture was" : `${count} pictures were`} not sent to the model: ${reason}.`;
 }
 
-/** What is said when an answer ended for another reason than being complete. */
+/** Notice: an answer ended for another reason than being complete. */
 export function endedEarlyNotice(reason: "length" | "filtered" | "other"): string {
   switch (reason) {
     case "length":
       return "The answer reached its length limit and may be unfinished.";
     case "filtered":
-      return "The provider cut this answer off by its content rules.";
+      return "The provider's content filter cut this answer off.";
     case "other":
-      return "The model ended this answer for a reason that it did not name; it may be unfinished.";
+      return "The model ended this answer for an unknown reason; it may be unfinished.";
   }
 }

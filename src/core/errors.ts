@@ -1,6 +1,6 @@
 /**
- * Why something could not be done, in words the code can switch on. `notices.ts` alone turns a code into a
- * sentence for people, so a new code does not compile until it has one.
+ * Why something failed. Only `error-messages.ts` turns a code into words for people; a new code does not compile until
+ * it has some.
  */
 export type ErrorCode =
   // settings and start
@@ -44,18 +44,18 @@ export type ErrorCode =
   | "cancelled"
   | "too-old";
 
-/** What a {@link ParleyError} may carry beside its code. Everything here is shown or logged: no secret, no user text. */
+/** What a {@link ParleyError} carries beside its code. All of it may be shown or logged: no secrets, no user text. */
 export interface ErrorOptions {
-  /** Earliest sensible next try, in milliseconds from now. */
+  /** Earliest sensible retry, in milliseconds from now. */
   retryAfterMs?: number;
-  /** Facts for the sentence: a limit, a model id, a file name. */
+  /** Facts for the error words: a limit, a model id, a file name. */
   detail?: Readonly<Record<string, string | number>>;
   cause?: unknown;
 }
 
 /**
- * The one error class that crosses a boundary of the house. SDK and system errors are translated into it once,
- * where they are met. The message is for the log: it holds no token, URL query or user text.
+ * The one error class that crosses rooms. SDK and system errors are translated into it once, where they occur. The
+ * message is for the log: it holds no token, URL query or user text.
  */
 export class ParleyError extends Error {
   readonly code: ErrorCode;

@@ -1,58 +1,57 @@
-/**
- * What comes in: messages and command calls by people. Times are Unix milliseconds. Ids are opaque to everyone but
- * the room that made them.
- */
-
-/** What survives a key-value store unchanged. */
+/** A value that a key-value store returns unchanged. */
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
 
-/** Who wrote a message. `id` is unique across platforms (`discord:<user>`, `slack:<team>:<user>`, `web:local`). */
+/**
+ * Who wrote a message. `id` is unique across platforms (`discord:<user>`, `slack:<team>:<user>`, `web:local`). Like all
+ * ids here it is opaque to everyone but the platform that made it.
+ */
 export interface Author {
   readonly id: string;
   /** Shown to people and, in conversations of several, to the model. */
   readonly name: string;
 }
 
-/** A file a person sent. The bytes come lazily, through {@link Platform.download}. */
+/** A file a person sent. Its bytes are downloaded when needed, by `Platform.download`. */
 export interface Attachment {
   /** The platform's id of the file; stable when the event is delivered again. */
   readonly id: string;
   readonly name: string;
-  /** What the platform or the sender claims; never trusted, the bytes are sniffed. */
+  /** As the platform or the sender claims. Never trusted: the bytes are sniffed. */
   readonly mediaType?: string;
   readonly sizeBytes?: number;
   readonly durationMs?: number;
-  /** What the platform needs to find the bytes again after a restart (ids rather than expiring URLs). */
+  /** What the platform needs to find the bytes after a restart: ids, not expiring URLs. */
   readonly source: Json;
-  /** A public https image address typed by the person: handed to the gateway as it is, never fetched here. */
+  /** A public https image address typed by the person: passed to the gateway as it is, never fetched here. */
   readonly linkUrl?: string;
 }
 
-/** Where a reply stands or will stand: channel, message ids, tokens. JSON, made and read by its platform alone. */
+/** Where a reply is or will be: channel, message ids, tokens. JSON, made and read by its platform only. */
 export type ReplyAddress = { readonly [key: string]: Json };
 
 interface IncomingBase {
   /** Dedupe key: the same for every delivery of the same event, unique otherwise, e.g. `slack:T1:C1:1699.01`. */
   readonly key: string;
-  /** {@link Platform.id}. */
+  /** `Platform.id` */
   readonly platform: string;
-  /** The conversation whose queue it joins. */
+  /** The conversation it belongs to; its events are answered in order. */
   readonly conversationId: string;
   readonly author: Author;
+  /** Unix milliseconds. */
   readonly sentAt: number;
-  /** Larger places that the conversation lies in (server, channel): where one goes, the conversation goes with it. */
+  /** Places that contain the conversation (server, workspace, channel): when one is deleted, so is the conversation. */
   readonly within?: readonly string[];
-  /** Where the answer goes; the platform can open a {@link Reply} from it at any time, also after a restart. */
+  /** Where the answer goes. The platform opens a `Reply` from it at any time, also after a restart. */
   readonly address: ReplyAddress;
 }
 
 /** One message by a person that the bot must answer. */
 export interface IncomingMessage extends IncomingBase {
   readonly kind: "message";
-  /** Plain text: mentions of the bot removed, other mentions shown as names, platform escapes undone. */
+  /** Plain text: mentions of the bot removed, other mentions as names, platform escapes decoded. */
   readonly text: string;
   readonly attachments: readonly Attachment[];
-  /** The model asked for with `/chat model:`; kept for the conversation. */
+  /** The model asked for with `/chat model:`; used for the whole conversation. */
   readonly model?: string;
 }
 
@@ -66,11 +65,11 @@ export interface CommandCall extends IncomingBase {
   readonly name: string;
   /** As `resolveInput` returns them. */
   readonly options: Readonly<Record<string, RawOption>>;
-  /** True inside a thread, direct message or page chat: what is said becomes part of it. */
+  /** True inside a thread, direct message or page chat: question and answer become part of it. */
   readonly inConversation: boolean;
   /** True when only the author sees the reply. */
   readonly isPrivate: boolean;
-  /** True where people see what was asked beside the reply anyway (the page). Otherwise the reply quotes it. */
+  /** True where people see the question anyway (the page). Otherwise the reply quotes it. */
   readonly isInputVisible?: boolean;
   /** Cannot be run; its reply says why. `written`: the command as typed. `detail`: of an `invalid-option` error. */
   readonly problem?: {

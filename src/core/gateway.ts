@@ -1,5 +1,3 @@
-/** The port of the model gateway. */
-
 /** A piece of a message to a model. An image's `url` is an https address or a `data:<type>;base64,` URI. */
 export type ContentPart =
   | { readonly kind: "text"; readonly text: string }
@@ -21,7 +19,7 @@ export interface ChatRequest {
   readonly stream?: boolean;
 }
 
-/** Tokens and money of one call. `isEstimated`: the gateway did not say, so it was computed here. */
+/** Tokens and cost of one call. `isEstimated`: computed here because the gateway did not report it. */
 export interface Usage {
   readonly promptTokens?: number;
   readonly completionTokens?: number;
@@ -35,14 +33,14 @@ export interface GeneratedImage {
   readonly bytes: Uint8Array;
   /** Sniffed from the bytes. */
   readonly mediaType: string;
-  /** What the model says it drew, where it says so. */
+  /** The prompt as the model revised it, where it reports that. */
   readonly revisedPrompt?: string;
 }
 
-/** Why an answer ended: said all, ran into `maxTokens`, or was withheld by the provider. */
+/** Why an answer ended: complete, cut at `maxTokens`, withheld by the provider, or an unknown reason. */
 export type FinishReason = "stop" | "length" | "filtered" | "other";
 
-/** What an answer is made of, as it arrives. `finish` is always the last; an answer without it throws. */
+/** The events of a streamed answer. `finish` is always the last; a stream without it throws. */
 export type ChatEvent =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "reasoning"; readonly text: string }

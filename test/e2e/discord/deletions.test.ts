@@ -79,7 +79,7 @@ describe("what people delete on Discord", () => {
     const last = ada.sends({ channel: direct, text: "stays" });
     ada.deletes(waits);
     ada.deletes(first);
-    await until(() => direct.fromBot()[0]?.text.includes("Stopped: the message was removed."));
+    await until(() => direct.fromBot()[0]?.text.includes("Stopped: the message was deleted."));
     story.setGatewayUp(true);
     await story.settled(direct, 2);
     expect(story.chats().at(-1)?.at(-1)?.content).toBe(last.content);

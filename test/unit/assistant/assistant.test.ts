@@ -139,7 +139,7 @@ describe("a message", () => {
     expect(world.platform.replies[0]).toMatchObject({ state: "finished" });
     expect(world.platform.replies[0]?.notices).toEqual([
       "Not read: empty.bin (the file is empty).",
-      "Not read: lost.png (lost.png is no longer there. Upload it again).",
+      "Not read: lost.png (lost.png no longer exists. Upload it again).",
     ]);
   });
 

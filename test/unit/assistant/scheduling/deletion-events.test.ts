@@ -102,7 +102,7 @@ describe("messages that people removed", () => {
     await world.assistant.messagesDeleted("fake:c1", [event.key]);
     await settled();
     expect(world.platform.replies).toMatchObject([
-      { text: "half", state: "finished", notices: ["Stopped: the message was removed."] },
+      { text: "half", state: "finished", notices: ["Stopped: the message was deleted."] },
     ]);
     expect(await kept()).not.toContain("hold on");
     expect(await world.store.inbox.listOpen()).toEqual([]);
