@@ -12,7 +12,7 @@ export default defineCommand({
     },
     confirm: {
       kind: "boolean",
-      description: "Yes, remove it at once; without this you are told and asked first",
+      description: "Yes, remove it at once; without this you are asked first",
     },
   },
   visibility: "private",

@@ -17,7 +17,7 @@ import { keepConnected } from "./operations/keep-connected.ts";
 import { startHttpServer, type HttpServer } from "./operations/http-server.ts";
 import { createMetrics } from "./operations/metrics.ts";
 
-/** How often turns that an outage left open are taken up again, in milliseconds. */
+/** How often turns that an outage left open are resumed, in milliseconds. */
 const recoverEveryMs = 60_000;
 
 /** With several instances more often, so that the turns of one that died go on soon after its leases have ended. */
@@ -34,7 +34,7 @@ export interface Parley {
   readonly assistant: Assistant;
   /** Resolves when every platform that is on has connected. */
   readonly connected: Promise<void>;
-  /** Takes no new turns, lets running ones finish within SHUTDOWN_TIMEOUT_MS or leaves them resumable, lets go of everything. */
+  /** Accepts nothing more, drains active turns within SHUTDOWN_TIMEOUT_MS or leaves them resumable, then closes everything. */
   stop(): Promise<void>;
 }
 
@@ -57,7 +57,7 @@ export async function startParley(
 ): Promise<Parley> {
   const held = createHeld(log);
   try {
-    // Everything slow goes on side by side: the store's first fsync, the gateway's socket, the SDKs' modules.
+    // Everything slow runs concurrently: the store's first fsync, the gateway's socket, the SDKs' modules.
     const [store, gateway, loaded] = await Promise.all([
       held.keep("store", openStore(config, log, {}), (opened) => opened.close()),
       held.keep("gateway", openGateway(config, log, gatewayConfig), (opened) => opened.close()),

@@ -94,7 +94,7 @@ const ownSettings = {
   CHAT_TEMPERATURE: { schema: z.coerce.number().min(0).max(2).default(1), description: "0 to 2" },
   SYSTEM_PROMPT: {
     schema: text.optional(),
-    description: "what the model is told first",
+    description: "the system message of every conversation",
     shownDefault: "built in",
   },
 

@@ -38,7 +38,7 @@ function linkAttachment(url: string): Attachment {
 
 /**
  * Checks raw values against the declaration and gives them their types.
- * @throws ParleyError `invalid-option`; `detail.option` and `detail.problem` say which and how to mend it
+ * @throws ParleyError `invalid-option`; `detail.option` and `detail.problem` say which option and what to do
  */
 export function parseOptions(
   command: Command,

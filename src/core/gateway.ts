@@ -85,7 +85,7 @@ export interface TranscriptionAnswer {
   readonly notices: readonly string[];
 }
 
-/** What a model can do; `undefined` where nobody has said so and no call has shown it. */
+/** What a model can do; `undefined` where neither the gateway's list nor a call has shown it. */
 export interface ModelCapabilities {
   readonly chats?: boolean;
   readonly seesImages?: boolean;

@@ -69,7 +69,7 @@ export interface Reply {
   abandon(): void;
 }
 
-/** What a reply needs from whoever opens it. */
+/** What the caller gives a reply that it opens. */
 export interface ReplyHooks {
   /** An earlier run may have posted messages for it without saving their address. Default false. */
   readonly isResumed?: boolean;
