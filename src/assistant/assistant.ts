@@ -5,6 +5,7 @@ import type { Gateway } from "../core/gateway.ts";
 import type { Platform, Receiver } from "../core/platform.ts";
 import type { Archive, ConversationQueue, Conversations, Inbox } from "../core/storage.ts";
 import type { Log, Meter } from "../core/telemetry.ts";
+import { createAdmission, type AdmissionLimits } from "./access/admission.ts";
 import { toCallIfWritten } from "./commands/written-command.ts";
 import { createDeletionEvents } from "./scheduling/deletion-events.ts";
 import { createRecovery } from "./scheduling/recovery.ts";
@@ -24,11 +25,29 @@ export interface AssistantOptions {
   readonly commands: ReadonlyMap<string, Command>;
   readonly models: ModelSettings;
   readonly chat: ChatSettings;
+  readonly limits?: AssistantLimits;
   readonly log: Log;
   readonly meter: Meter;
   /** Unix milliseconds. */
   readonly now: () => number;
 }
+
+/** Bounds for this process. */
+export interface AssistantLimits extends AdmissionLimits {
+  /** Events accepted and not yet answered. Past it new ones are refused with `busy`. */
+  readonly events: number;
+  /** The same for one person. */
+  readonly eventsPerPerson: number;
+}
+
+const defaultLimits: AssistantLimits = {
+  events: 1000,
+  eventsPerPerson: 50,
+  calls: 32,
+  callsPerPerson: 4,
+  fileBytes: 200_000_000,
+  fileBytesPerPerson: 100_000_000,
+};
 
 /** What the product does: accepts events durably and answers each once, in order. @see docs/architecture.md */
 export interface Assistant extends Receiver {
@@ -48,10 +67,11 @@ export interface Assistant extends Receiver {
 /** @see {@link Assistant} */
 export function createAssistant(options: AssistantOptions): Assistant {
   const { gateway, conversations, archive, inbox, queue, commands, log, meter, now } = options;
+  const limits = options.limits ?? defaultLimits;
   const platforms = new Map<string, Platform>();
   const runBatch = createBatchRunner({
+    admission: createAdmission(gateway, limits),
     dependencies: {
-      gateway,
       conversations,
       archive,
       queue,
@@ -72,10 +92,30 @@ export function createAssistant(options: AssistantOptions): Assistant {
 
   async function receive(incoming: IncomingEvent): Promise<"accepted" | "duplicate"> {
     if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
+    const { inFlight } = scheduler;
+    const isRedelivered = inFlight.has(incoming.key);
+    if (!isRedelivered) assertNotBusy(incoming);
     const event = toCallIfWritten(incoming, commands, platforms.get(incoming.platform));
-    const result = await inbox.accept(event);
+    // Counted before it is durable, so that many at once cannot pass the bounds together.
+    inFlight.add(event);
+    let result: "accepted" | "duplicate" | undefined;
+    try {
+      result = await inbox.accept(event);
+    } finally {
+      if (result !== "accepted" && !isRedelivered) inFlight.delete(event.key);
+    }
     if (result === "accepted") scheduler.schedule({ event, progress: undefined, others: [] });
     return result;
+  }
+
+  /** @throws ParleyError `busy` where too many events are in flight */
+  function assertNotBusy({ author }: IncomingEvent): void {
+    const { inFlight } = scheduler;
+    const waiting = inFlight.countOf(author.id);
+    if (waiting >= limits.eventsPerPerson)
+      throw new ParleyError("busy", "too many events in flight for one person", { detail: { waiting } });
+    if (inFlight.size >= limits.events)
+      throw new ParleyError("busy", "too many events in flight", { retryAfterMs: 60_000 });
   }
 
   return {

@@ -12,6 +12,7 @@ export function isWorthRetrying(error: unknown): boolean {
   switch (error.code) {
     case "store-unavailable":
     case "stopping":
+    case "busy":
     case "internal":
     case "gateway-unreachable":
     case "gateway-unauthorized":
@@ -58,6 +59,10 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
       return "Parley is misconfigured. Ask your admin to look at its log.";
     case "stopping":
       return "Parley is restarting. Your message is kept; the answer comes when it is back.";
+    case "busy":
+      return detail["waiting"] === undefined
+        ? "Parley is busy. Try again in a minute."
+        : `You have ${detail["waiting"]} requests that are not answered yet. Wait for some of them first.`;
     case "internal":
       return "Something went wrong inside Parley. Try again; if it happens again, ask your admin to look at the log.";
     case "store-unavailable":

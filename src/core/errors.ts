@@ -6,6 +6,7 @@ export type ErrorCode =
   // settings and start
   | "config"
   | "stopping"
+  | "busy"
   | "internal"
   // store
   | "store-unavailable"

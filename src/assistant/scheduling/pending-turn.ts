@@ -19,9 +19,14 @@ export function storedIn(event: IncomingEvent): string {
   return event.inConversation && !event.isPrivate ? event.conversationId : event.key;
 }
 
-/** Keys of all events that a turn answers. */
+/** All events that a turn answers. */
+export function eventsOf(turn: PendingTurn): IncomingEvent[] {
+  return [turn.event, ...turn.others];
+}
+
+/** Their keys. */
 export function keysOf(turn: PendingTurn): string[] {
-  return [turn.event.key, ...turn.others.map(({ key }) => key)];
+  return eventsOf(turn).map(({ key }) => key);
 }
 
 /** Removes the next batch from the front: a command or resumed turn alone, else all new messages up to the next of those. */
@@ -56,7 +61,7 @@ export function withoutDeleted(
   batch: readonly PendingTurn[],
   isDeleted: (key: string) => boolean,
 ): PendingTurn | undefined {
-  const events = batch.flatMap((turn) => [turn.event, ...turn.others]);
+  const events = batch.flatMap(eventsOf);
   const [event, ...others] = events.filter(({ key }) => !isDeleted(key));
   if (event === undefined || others.length === events.length - 1) return undefined;
   return { event, progress: undefined, others: others.filter((other) => other.kind === "message") };

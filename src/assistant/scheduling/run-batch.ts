@@ -1,3 +1,4 @@
+import type { Admission } from "../access/admission.ts";
 import type { Command } from "../../core/command.ts";
 import type { IncomingEvent, ReplyAddress } from "../../core/events.ts";
 import type { Platform, Receiver, Reply } from "../../core/platform.ts";
@@ -8,11 +9,19 @@ import { runTurn } from "../turn/run-turn.ts";
 import { messageIds, textOf } from "../turn/stored-messages.ts";
 import type { TurnDependencies, TurnOutcome } from "../turn/turn.ts";
 import type { ActiveTurn } from "./active-turn.ts";
-import { keysOf, storedIn, withNewReply, withoutDeleted, type PendingTurn } from "./pending-turn.ts";
+import {
+  eventsOf,
+  keysOf,
+  storedIn,
+  withNewReply,
+  withoutDeleted,
+  type PendingTurn,
+} from "./pending-turn.ts";
 import { isOutage, sealReply } from "./recovery.ts";
 
 export interface BatchRunnerOptions {
-  readonly dependencies: TurnDependencies;
+  readonly dependencies: Omit<TurnDependencies, "gateway" | "admitBytes">;
+  readonly admission: Admission;
   readonly inbox: Inbox;
   readonly platforms: ReadonlyMap<string, Platform>;
   readonly commands: ReadonlyMap<string, Command>;
@@ -115,17 +124,33 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     };
     if (event.kind === "call") {
       const { commands, receive } = options;
-      return await runCommand(dependencies, commands, { ...common, call: event, isConfirmed, receive });
+      return await runCommand(dependenciesFor(run), commands, {
+        ...common,
+        call: event,
+        isConfirmed,
+        receive,
+      });
     }
-    const events = run.batch.flatMap((turn): IncomingEvent[] => [turn.event, ...turn.others]);
+    const events = run.batch.flatMap(eventsOf);
     const messages = events.filter((one) => one.kind === "message");
-    return await runTurn(dependencies, {
+    return await runTurn(dependenciesFor(run), {
       ...common,
       key: event.key,
       messages,
       lead: "",
       model: messages.findLast(({ model }) => model !== undefined)?.model,
     });
+  }
+
+  /** What the run's person is admitted to. */
+  function dependenciesFor(run: BatchRun): TurnDependencies {
+    const { admission } = options;
+    const personId = run.batch[0]!.event.author.id;
+    return {
+      ...dependencies,
+      gateway: admission.gatewayFor(personId),
+      admitBytes: (bytes, signal) => admission.admitBytes(personId, bytes, signal),
+    };
   }
 
   /** After a crash between storing the answer and closing the turn, the stored answer is shown; nothing is asked again. */

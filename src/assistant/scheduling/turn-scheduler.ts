@@ -3,7 +3,7 @@ import type { ConversationQueue, Inbox } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { createActiveTurn, type ActiveTurn } from "./active-turn.ts";
 import { createInFlightEvents, type InFlightEvents } from "./in-flight-events.ts";
-import { keysOf, reconcile, storedIn, takeBatch, type PendingTurn } from "./pending-turn.ts";
+import { eventsOf, keysOf, reconcile, storedIn, takeBatch, type PendingTurn } from "./pending-turn.ts";
 import { toOpenTurns } from "./recovery.ts";
 
 /** How long abandoned turns may take to end, in milliseconds. */
@@ -18,7 +18,7 @@ export interface TurnScheduler {
   schedule(turn: PendingTurn, options?: { readonly unlessLeased?: boolean }): void;
   /** The turn that runs in a conversation. */
   activeIn(conversationId: string): ActiveTurn | undefined;
-  readonly inFlight: Pick<InFlightEvents, "has" | "size" | "whenDone">;
+  readonly inFlight: InFlightEvents;
   isStopping(): boolean;
   /** Starts no more turns, waits for active ones until the deadline, then abandons them. Resolves to how many it abandoned. */
   stop(options: { readonly deadlineMs: number }): Promise<number>;
@@ -44,7 +44,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
 
   function schedule(turn: PendingTurn, { unlessLeased = false } = {}): void {
     const conversationId = storedIn(turn.event);
-    for (const key of keysOf(turn)) inFlight.add(key);
+    for (const event of eventsOf(turn)) inFlight.add(event);
     const turns = pending.get(conversationId);
     if (turns === undefined) pending.set(conversationId, [turn]);
     else turns.push(turn);
@@ -92,7 +92,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     const now = [...merged, ...turns.filter(isNew)];
     const known = new Set(turns.map(({ event }) => event.key));
     for (const key of turns.flatMap(keysOf)) inFlight.delete(key);
-    for (const key of now.flatMap(keysOf)) inFlight.add(key);
+    for (const event of now.flatMap(eventsOf)) inFlight.add(event);
     turns.splice(0, turns.length, ...now);
     for (const turn of now) if (!known.has(turn.event.key)) enqueue(turn, false);
   }

@@ -1,6 +1,6 @@
 import { isParleyError } from "../../core/errors.ts";
 import type { ConversationSettings, StoredMessage } from "../../core/storage.ts";
-import { budgetFor, buildContext } from "./context-window.ts";
+import { budgetFor, buildContext, maxImages } from "./context-window.ts";
 import type { ReadMessages } from "./read-messages.ts";
 import { textOf, withoutRetriedAttempts } from "./stored-messages.ts";
 import { streamAnswer, type AnswerEnd, type PartialAnswer } from "./stream-answer.ts";
@@ -45,8 +45,14 @@ export async function askModel(
   const model = await dependencies.models.choose("chat", turn.model ?? settings.model, turn.signal);
   const sinceReset = withoutRetriedAttempts(afterReset(log, settings.resetAfter));
   const history = upToTurn(sinceReset, question.read.stored);
-  const attempt = (share: number): Promise<AnswerEnd> =>
-    askOnce(dependencies, turn, { ...question, answer, model, history, share });
+  const attempt = async (share: number): Promise<AnswerEnd> => {
+    const release = await dependencies.admitBytes(imageBytesOf(history), turn.signal);
+    try {
+      return await askOnce(dependencies, turn, { ...question, answer, model, history, share });
+    } finally {
+      release();
+    }
+  };
   try {
     return { ...(await attempt(1)), settings };
   } catch (error) {
@@ -102,6 +108,14 @@ async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Atte
   factors.learn(model, context.estimatedTokens, end.usage.promptTokens);
   meter.call({ operation: "chat", outcome: end.reason, model: end.model }, end.usage);
   return end;
+}
+
+/** Memory that the pictures of a prompt take, in bytes: they are sent as base64. */
+function imageBytesOf(history: readonly StoredMessage[]): number {
+  const sizes = history
+    .flatMap((message) => message.parts)
+    .flatMap((part) => (part.kind === "image" ? [part.blob.sizeBytes] : []));
+  return Math.ceil(sizes.slice(-maxImages).reduce((sum, size) => sum + size, 0) * (4 / 3));
 }
 
 /** What was said since `/reset`; all of it where the reset lies before the messages at hand. */

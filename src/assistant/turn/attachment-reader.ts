@@ -31,6 +31,7 @@ export function readFiles(
     {
       download: (attachment, options) => target.platform.download(attachment, options),
       transcribe: (request, signal) => transcribe(dependencies, { ...request, ...choice }, model, signal),
+      admitBytes: (bytes, signal) => dependencies.admitBytes(bytes, signal),
       conversations: dependencies.conversations,
       conversationId: target.conversationId,
       status: (text) => {

@@ -1,5 +1,6 @@
 import { toModelImage } from "../../media/image.ts";
 import { sniff, type Sniffed } from "../../media/sniff.ts";
+import type { Release } from "../../support/fair-semaphore.ts";
 import { isParleyError } from "../../core/errors.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import type { Attachment } from "../../core/events.ts";
@@ -20,6 +21,8 @@ export interface AttachmentReader {
   transcribe(request: Omit<TranscriptionRequest, "model">, signal: AbortSignal): Promise<TranscriptionAnswer>;
   readonly conversations: Pick<Conversations, "putBlob">;
   readonly conversationId: string;
+  /** Resolves when so many bytes may be loaded. */
+  admitBytes(bytes: number, signal: AbortSignal): Promise<Release>;
   /** Called with a few words before a slow step. */
   status(text: string): void;
 }
@@ -68,7 +71,8 @@ async function readOne(
   if (attachment.linkUrl !== undefined) {
     return { parts: [{ kind: "image-link", url: attachment.linkUrl }], notices: [], transcriptions: [] };
   }
-  const { name } = attachment;
+  const { name, sizeBytes = maxAttachmentBytes } = attachment;
+  const release = await reader.admitBytes(Math.min(sizeBytes, maxAttachmentBytes), signal);
   try {
     const bytes = await reader.download(attachment, { maxBytes: maxAttachmentBytes, signal });
     const sniffed = sniff(bytes);
@@ -94,6 +98,8 @@ async function readOne(
     if (isParleyError(error, "gateway-unsupported"))
       return unread(name, "no model of the gateway can transcribe");
     throw error;
+  } finally {
+    release();
   }
 }
 

@@ -3,12 +3,16 @@ import type { Gateway } from "../../core/gateway.ts";
 import type { Platform, Reply } from "../../core/platform.ts";
 import type { Archive, ConversationQueue, Conversations } from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
+import type { Release } from "../../support/fair-semaphore.ts";
 import type { TokenFactors } from "./context-window.ts";
 import type { ModelChoice } from "./model-choice.ts";
 
 /** What turns and commands are run with. */
 export interface TurnDependencies {
+  /** Each call waits until it is admitted for the person of the turn. */
   readonly gateway: Gateway;
+  /** Resolves when so many bytes of files may be loaded; `release` them when they are no longer in memory. */
+  readonly admitBytes: (bytes: number, signal: AbortSignal) => Promise<Release>;
   readonly conversations: Conversations;
   readonly archive: Archive;
   readonly queue: ConversationQueue;

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ParleyError } from "../../../src/core/errors.ts";
+import { isParleyError, ParleyError } from "../../../src/core/errors.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
-import { createWorld, message, said, type World } from "../../support/fakes.ts";
+import { call, createWorld, message, said, type World } from "../../support/fakes.ts";
 
 let world: World;
 
@@ -351,5 +351,34 @@ describe("after a restart", () => {
     expect(world.platform.replies[0]?.state).toBe("abandoned");
     expect(await world.store.inbox.listOpen()).toHaveLength(1);
     await expect(world.assistant.receive(message("late"))).rejects.toMatchObject({ code: "stopping" });
+  });
+});
+
+describe("a person with very much to ask", () => {
+  it("is told when too much of theirs waits, and others are answered", async () => {
+    const ends: (() => void)[] = [];
+    world.gateway.answerWith(async function* slow(request) {
+      await new Promise<void>((resolve) => ends.push(resolve));
+      yield { kind: "text", text: "done" };
+      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    });
+    const asked = Array.from({ length: 300 }, () =>
+      world.assistant.receive(call("ask", { prompt: "again" })).then(
+        () => "accepted",
+        (error: unknown) => (isParleyError(error, "busy") ? "busy" : "failed"),
+      ),
+    );
+    const results = await Promise.all(asked);
+    expect(results.filter((result) => result === "accepted")).toHaveLength(50);
+    expect(results.filter((result) => result === "busy")).toHaveLength(250);
+    await vi.waitFor(() => expect(ends).toHaveLength(4));
+    const author = { id: "fake:bob", name: "Bob" };
+    await world.assistant.receive(message("me too", { author, conversationId: "fake:c2" }));
+    await vi.waitFor(() => expect(ends).toHaveLength(5));
+    while (world.assistant.pending() > 0) {
+      for (const end of ends) end();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(world.gateway.requests).toHaveLength(51);
   });
 });

@@ -1,0 +1,107 @@
+export interface FairSemaphoreOptions {
+  /** Units in use at once, over all keys. */
+  readonly max: number;
+  /** Units in use at once for one key. */
+  readonly maxPerKey: number;
+}
+
+/** Gives units back. Calling it again has no effect. */
+export type Release = () => void;
+
+/** Limits what is in use at once. Waiting keys take turns, so that one key with much work does not delay the others. */
+export interface FairSemaphore {
+  /**
+   * Resolves when `units` are available for the key; more than a limit count as the limit. First come, first served
+   * within a key.
+   * @throws the reason of `signal` when it aborts first
+   */
+  acquire(key: string, units: number, signal?: AbortSignal): Promise<Release>;
+  /** Units in use. */
+  used(): number;
+  /** Requests that wait. */
+  waiting(): number;
+}
+
+interface Waiter {
+  readonly units: number;
+  readonly start: () => void;
+}
+
+/** @see {@link FairSemaphore} */
+export function createFairSemaphore({ max, maxPerKey }: FairSemaphoreOptions): FairSemaphore {
+  const usedByKey = new Map<string, number>();
+  /** In the order in which keys are served next. */
+  const queues = new Map<string, Waiter[]>();
+  let used = 0;
+  let waiting = 0;
+
+  function take(key: string, units: number): Release {
+    used += units;
+    usedByKey.set(key, (usedByKey.get(key) ?? 0) + units);
+    let isReleased = false;
+    return () => {
+      if (isReleased) return;
+      isReleased = true;
+      used -= units;
+      const left = (usedByKey.get(key) ?? 0) - units;
+      if (left > 0) usedByKey.set(key, left);
+      else usedByKey.delete(key);
+      serve();
+    };
+  }
+
+  /** Starts waiters as long as units are free, one of each key in turn. */
+  function serve(): void {
+    for (let isServing = true; isServing;) {
+      isServing = false;
+      for (const [key, queue] of queues) {
+        const [first] = queue;
+        if (first === undefined) continue;
+        if ((usedByKey.get(key) ?? 0) + first.units > maxPerKey) continue;
+        // A large request keeps its position: smaller ones behind it would delay it for ever.
+        if (used + first.units > max) return;
+        queue.shift();
+        queues.delete(key);
+        if (queue.length > 0) queues.set(key, queue);
+        waiting -= 1;
+        first.start();
+        isServing = true;
+        break;
+      }
+    }
+  }
+
+  return {
+    used: () => used,
+    waiting: () => waiting,
+    acquire(key, asked, signal) {
+      const units = Math.min(asked, max, maxPerKey);
+      return new Promise<Release>((resolve, reject) => {
+        if (signal?.aborted === true) {
+          reject(signal.reason as Error);
+          return;
+        }
+        const queue = queues.get(key) ?? [];
+        const waiter: Waiter = {
+          units,
+          start() {
+            signal?.removeEventListener("abort", onAbort);
+            resolve(take(key, units));
+          },
+        };
+        const onAbort = (): void => {
+          queue.splice(queue.indexOf(waiter), 1);
+          waiting -= 1;
+          if (queue.length === 0 && queues.get(key) === queue) queues.delete(key);
+          reject(signal?.reason as Error);
+          serve();
+        };
+        queue.push(waiter);
+        queues.set(key, queue);
+        waiting += 1;
+        signal?.addEventListener("abort", onAbort, { once: true });
+        serve();
+      });
+    },
+  };
+}
