@@ -12,7 +12,21 @@ export interface Room {
 }
 
 const ground = ["src/core", "src/support", "src/media"];
-const forPlatforms = [...ground, "src/platforms/delivery"];
+
+/** What a new folder in a registry's folder may import until it has a row of its own: no SDK. */
+const registries: readonly Room[] = [
+  {
+    folder: "src/platforms",
+    imports: [...ground, "src/platforms/delivery"],
+    packages: ["lru-cache", "zod"],
+  },
+  {
+    folder: "src/conversations",
+    imports: [...ground, "src/conversations"],
+    packages: ["keyv", "lru-cache", "zod"],
+  },
+];
+const [platform, backend] = registries as readonly [Room, Room];
 
 /**
  * Which room may import what. `src` itself (entry, config, composition) and the registries in `src/platforms` and
@@ -29,11 +43,17 @@ export const rooms: readonly Room[] = [
     imports: [...ground, "src/gateway/schemas.ts"],
     packages: ["audio-decode", "eventsource-parser", "lru-cache", "music-metadata", "sharp", "undici", "zod"],
   },
-  { folder: "src/conversations", imports: ground, packages: ["@keyv/redis", "keyv", "lru-cache", "zod"] },
+  {
+    folder: "src/conversations",
+    imports: [...ground, "src/conversations/redis", "src/conversations/sqlite"],
+    packages: ["keyv", "lru-cache", "zod"],
+  },
+  { ...backend, folder: "src/conversations/sqlite" },
+  { ...backend, folder: "src/conversations/redis", packages: [...backend.packages, "@keyv/redis"] },
   { folder: "src/platforms/delivery", imports: ground, packages: ["lru-cache"] },
-  { folder: "src/platforms/discord", imports: forPlatforms, packages: ["discord.js", "lru-cache", "zod"] },
-  { folder: "src/platforms/slack", imports: forPlatforms, packages: ["@slack/*", "lru-cache", "zod"] },
-  { folder: "src/platforms/web", imports: forPlatforms, packages: ["lru-cache", "zod"] },
+  { ...platform, folder: "src/platforms/discord", packages: [...platform.packages, "discord.js"] },
+  { ...platform, folder: "src/platforms/slack", packages: [...platform.packages, "@slack/*"] },
+  { ...platform, folder: "src/platforms/web" },
   { folder: "src/operations", imports: ground, packages: ["pino", "prom-client"] },
   { folder: "commands", imports: ground, packages: [] },
 ];
@@ -59,26 +79,41 @@ export interface ImportRule {
  */
 export function importRules(root: string): ImportRule[] {
   const packages = packagesOf(root);
-  return sourceFolders(root).map((folder) => {
-    const room = roomOf(folder);
-    const patterns = [...folderPatterns(root, folder, room), packagePattern(room, packages)];
+  const folders = sourceFolders(root);
+  const all = [...rooms, ...newRooms(folders)];
+  return folders.map((folder) => {
+    const room = roomOf(folder, all);
+    const patterns = [...folderPatterns(root, folder, room, all), packagePattern(room, packages)];
     return { files: [`${folder}/*.ts`], rules: { "no-restricted-imports": ["error", { patterns }] } };
   });
 }
 
+/** Platforms and backends that the table does not list. */
+function newRooms(folders: readonly string[]): Room[] {
+  return registries.flatMap((registry) =>
+    folders
+      .filter((folder) => path.posix.dirname(folder) === registry.folder)
+      .filter((folder) => !rooms.some((room) => room.folder === folder))
+      .map((folder) => ({ ...registry, folder })),
+  );
+}
+
 /** The room that a folder belongs to: the innermost one. */
-function roomOf(folder: string): Room {
-  const [room] = rooms
+function roomOf(folder: string, all: readonly Room[]): Room {
+  const [room] = all
     .filter((one) => folder === one.folder || folder.startsWith(`${one.folder}/`))
     .toSorted((a, b) => b.folder.length - a.folder.length);
   if (room === undefined) throw new Error(`${folder} is in no room: add it to rooms.config.ts`);
   return room;
 }
 
-function folderPatterns(root: string, folder: string, room: Room): Pattern[] {
+function folderPatterns(root: string, folder: string, room: Room, all: readonly Room[]): Pattern[] {
   const message = `${room.folder} may import ${room.imports.join(", ") || "no other room"} (rooms.config.ts).`;
-  const climb = (target: string): string => escape(path.posix.relative(folder, target));
-  const forbidden = rooms
+  const climb = (target: string): string => {
+    const relative = path.posix.relative(folder, target);
+    return escape(relative.startsWith("..") ? relative : `./${relative}`);
+  };
+  const forbidden = all
     .filter((other) => other !== room && !room.imports.includes(other.folder))
     .flatMap((other) => {
       const files = room.imports.filter((one) => one.startsWith(`${other.folder}/`));

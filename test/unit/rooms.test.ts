@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
@@ -26,11 +26,11 @@ test("every import that the table of rooms does not allow fails the linter, and 
     for (const other of rooms.filter(({ folder }) => folder !== room.folder)) {
       const file = await anyFileOf(other, room);
       const isAllowed = room.imports.includes(other.folder);
-      (isAllowed ? allowed : forbidden).push(await probe(room, path.posix.relative(room.folder, file)));
+      (isAllowed ? allowed : forbidden).push(await probe(room, specifier(room, file)));
     }
     for (const file of room.imports.filter((one) => one.endsWith(".ts")))
-      allowed.push(await probe(room, path.posix.relative(room.folder, file)));
-    forbidden.push(await probe(room, path.posix.relative(room.folder, "src/config.ts")));
+      allowed.push(await probe(room, specifier(room, file)));
+    forbidden.push(await probe(room, specifier(room, "src/config.ts")));
     // A detour must not pass where the straight way is closed.
     forbidden.push(await probe(room, `./${path.posix.relative(room.folder, "src/config.ts")}`));
     for (const name of packages) {
@@ -44,6 +44,34 @@ test("every import that the table of rooms does not allow fails the linter, and 
   expect(forbidden.filter((file) => !refused.has(file)).map(describeProbe)).toEqual([]);
   expect(allowed.filter((file) => refused.has(file)).map(describeProbe)).toEqual([]);
   expect(forbidden.length).toBeGreaterThan(300);
+});
+
+test("a new platform may import neither its neighbours nor their SDKs", async () => {
+  const folder = "src/platforms/new";
+  await mkdir(path.join(root, folder), { recursive: true });
+  const room = { folder, imports: [], packages: [] };
+  const forbidden = [
+    await probe(room, "../slack/platform.ts"),
+    await probe(room, "discord.js"),
+    await probe(room, "@slack/bolt"),
+    await probe(room, "../../gateway/client.ts"),
+  ];
+  const allowed = [
+    await probe(room, "../../core/platform.ts"),
+    await probe(room, "../delivery/edit-target.ts"),
+  ];
+  const neighbour = { folder: "src/platforms/discord", imports: [], packages: [] };
+  forbidden.push(await probe(neighbour, "../new/platform.ts"));
+  const refused = await lint();
+  expect(forbidden.filter((file) => !refused.has(file)).map(describeProbe)).toEqual([]);
+  expect(allowed.filter((file) => refused.has(file)).map(describeProbe)).toEqual([]);
+});
+
+test("a folder in no room fails the linter", async () => {
+  await mkdir(path.join(root, "src/elsewhere"));
+  await writeFile(path.join(root, "src/elsewhere/file.ts"), "export {};\n");
+  await expect(lint()).rejects.toThrow();
+  await rm(path.join(root, "src/elsewhere"), { recursive: true });
 });
 
 const contents = new Map<string, string>();
@@ -60,6 +88,12 @@ async function probe(room: Room, target: string): Promise<string> {
 
 function describeProbe(file: string): string {
   return `${file}: ${contents.get(file)}`;
+}
+
+/** How a file of the room imports another file. */
+function specifier(room: Room, file: string): string {
+  const relative = path.posix.relative(room.folder, file);
+  return relative.startsWith("..") ? relative : `./${relative}`;
 }
 
 async function anyFileOf(room: Room, reader: Room): Promise<string> {
