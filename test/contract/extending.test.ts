@@ -1,0 +1,159 @@
+import { execFile, spawn } from "node:child_process";
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { promisify } from "node:util";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+
+const project = path.join(import.meta.dirname, "../..");
+const run = promisify(execFile);
+let root: string;
+
+// Each compiles the project.
+vi.setConfig({ testTimeout: 120_000 });
+
+beforeEach(async () => {
+  root = await mkdtemp(path.join(tmpdir(), "parley-extending-"));
+  for (const name of [
+    "src",
+    "commands",
+    "package.json",
+    "tsconfig.json",
+    "rooms.config.ts",
+    "oxlint.config.ts",
+  ])
+    await cp(path.join(project, name), path.join(root, name), { recursive: true });
+  await symlink(path.join(project, "node_modules"), path.join(root, "node_modules"));
+});
+
+afterEach(() => rm(root, { recursive: true, force: true }));
+
+interface Block {
+  readonly kind: "file" | "insert" | "replace" | "errors";
+  readonly file: string;
+  /** Text of the file that the code is inserted after, or that it replaces. */
+  readonly anchor: string;
+  readonly code: string;
+}
+
+const blockPattern =
+  /<!-- (?:(file): (\S+)|(insert|replace) in (\S+?)(?: after)?: (.*?)|(errors)) -->\n+```\w+\n([\s\S]*?)```\n/g;
+
+/** The marked code blocks of one section of docs/extending.md. */
+async function section(title: string): Promise<Block[]> {
+  const document = await readFile(path.join(project, "docs/extending.md"), "utf8");
+  const start = document.indexOf(`## ${title}\n`);
+  expect(start, `docs/extending.md has no section "${title}"`).toBeGreaterThan(-1);
+  const end = document.indexOf("\n## ", start + 1);
+  const text = document.slice(start, end === -1 ? undefined : end);
+  const blocks = Array.from(text.matchAll(blockPattern), (match): Block => {
+    const [, file, filePath, edit, editPath, anchor = "", errors, code = ""] = match;
+    const kind = (file ?? edit ?? errors) as Block["kind"];
+    return { kind, file: filePath ?? editPath ?? "", anchor, code };
+  });
+  expect(blocks).toHaveLength(text.split("```").length >> 1);
+  return blocks;
+}
+
+/** Writes the files of the blocks and makes their edits. */
+async function apply(blocks: readonly Block[]): Promise<void> {
+  for (const { kind, file, anchor, code } of blocks) {
+    if (kind === "errors") continue;
+    const target = path.join(root, file);
+    if (kind === "file") {
+      await mkdir(path.dirname(target), { recursive: true });
+      await writeFile(target, code);
+      continue;
+    }
+    const old = await readFile(target, "utf8");
+    expect(old, `${file} has no ${anchor}`).toContain(anchor);
+    const edited = kind === "insert" ? `${anchor}\n${code.trimEnd()}` : code.trim();
+    await writeFile(
+      target,
+      old.replace(anchor, () => edited),
+    );
+  }
+}
+
+/** Files with type errors. */
+async function typeErrors(): Promise<string[]> {
+  const tsc = path.join(project, "node_modules/.bin/tsc");
+  const { stdout } = await run(tsc, ["--pretty", "false"], { cwd: root }).catch(
+    (error: { stdout: string }) => error,
+  );
+  const files = Array.from(stdout.matchAll(/^(\S+)\(\d+,\d+\): error/gm), ([, file = ""]) => file);
+  return [...new Set(files)].sort();
+}
+
+/** Problems of the walls. */
+async function forbiddenImports(): Promise<string> {
+  const args = ["--format", "json", "src", "commands"];
+  const { stdout } = await run(path.join(project, "node_modules/.bin/oxlint"), args, {
+    cwd: root,
+    maxBuffer: 64_000_000,
+  }).catch((error: { stdout: string }) => error);
+  const { diagnostics } = JSON.parse(stdout) as {
+    diagnostics: { code: string; filename: string; message: string }[];
+  };
+  return diagnostics
+    .filter(({ code }) => code.includes("no-restricted-imports"))
+    .map(({ filename, message }) => `${filename}: ${message}`)
+    .join("\n");
+}
+
+async function main(
+  args: readonly string[],
+  settings: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const { stdout } = await run(process.execPath, [path.join(root, "src/main.ts"), ...args], {
+    cwd: root,
+    env: { ...process.env, ...settings },
+  });
+  return stdout;
+}
+
+test("a command is one file", async () => {
+  await apply(await section("A command"));
+  expect(await typeErrors()).toEqual([]);
+  expect(await forbiddenImports()).toBe("");
+  expect(await main(["slack-manifest"])).toContain("Translate this");
+});
+
+test("an option kind fails to compile exactly where the guide says", async () => {
+  const blocks = await section("An option kind");
+  await apply(blocks);
+  const listed = blocks
+    .find(({ kind }) => kind === "errors")
+    ?.code.trim()
+    .split("\n");
+  expect(await typeErrors()).toEqual(listed);
+});
+
+test("a setting is one entry", async () => {
+  await apply(await section("A setting"));
+  expect(await typeErrors()).toEqual([]);
+  expect(await main(["settings"])).toContain("| `GREETING` |  | what the bot says first |");
+  await expect(main(["--check-config"], { GREETING: "x".repeat(201) })).rejects.toMatchObject({
+    stderr: expect.stringContaining("GREETING"),
+  });
+});
+
+test("a platform is one folder and one line, and people can talk there", async () => {
+  await apply(await section("A platform"));
+  expect(await typeErrors()).toEqual([]);
+  expect(await forbiddenImports()).toBe("");
+  const parley = spawn(process.execPath, [path.join(root, "src/main.ts")], {
+    cwd: root,
+    env: { ...process.env, TERMINAL: "on", PORT: "0", STORE_URL: `sqlite:${path.join(root, "parley.db")}` },
+  });
+  let output = "";
+  parley.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  try {
+    await expect.poll(() => output, { timeout: 20_000 }).toContain("Ready.");
+    expect(output).toMatch(/Terminal\s+on   type a line/);
+    parley.stdin.write("What can you do?\n");
+    await expect.poll(() => output, { timeout: 20_000 }).toMatch(/sandbox/i);
+  } finally {
+    parley.kill();
+  }
+});
