@@ -120,16 +120,28 @@ const postMessage: Method = (args, context) => {
   return { channel: channel.id, ts: message.ts, message: toMessageJson(context, message) };
 };
 
+/**
+ * Shown to one member, until their client reloads. In a thread it is shown only if the thread has replies.
+ * @see https://docs.slack.dev/reference/methods/chat.postEphemeral
+ */
 const postEphemeral: Method = (args, context) => {
+  const { workspace } = context;
   const channel = memberChannel(context, need(args, "channel"));
   const user = need(args, "user");
+  if (!workspace.users.has(user)) throw new SlackApiError("user_not_found");
   if (!channel.members.has(user)) throw new SlackApiError("user_not_in_channel");
-  const message = context.workspace.addMessage({
+  const threadTs = checkThread(context, channel, args["thread_ts"]);
+  const content = readContent(args);
+  const isShown =
+    threadTs === undefined ||
+    channel.messages.some((other) => other.threadTs === threadTs && other.ephemeralTo === undefined);
+  if (!isShown) return { message_ts: workspace.nextTs() };
+  const message = workspace.addMessage({
     channel: channel.id,
-    user: context.workspace.botUserId,
+    user: workspace.botUserId,
     ephemeralTo: user,
-    threadTs: checkThread(context, channel, args["thread_ts"]),
-    ...readContent(args),
+    threadTs,
+    ...content,
   });
   return { message_ts: message.ts };
 };

@@ -1,18 +1,18 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { CommandCall } from "../../../../src/core/events.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { openSlackRoom, type SlackRoom } from "./workspace.ts";
+import { openSlackHarness, type SlackHarness } from "../../../support/slack-harness.ts";
 
-let room: SlackRoom;
+let harness: SlackHarness;
 beforeEach(async () => {
-  room = await openSlackRoom();
+  harness = await openSlackHarness();
 });
 afterEach(async () => {
-  expect(room.slack.badAcks).toEqual([]);
-  await room.close();
+  expect(harness.slack.badAcks).toEqual([]);
+  await harness.close();
 });
 
-const calls = () => room.receiver.events.filter((event): event is CommandCall => event.kind === "call");
+const calls = () => harness.receiver.events.filter((event): event is CommandCall => event.kind === "call");
 const voice = async () => ({
   name: "audio_message.m4a",
   mediaType: "video/mp4",
@@ -21,8 +21,8 @@ const voice = async () => ({
 });
 
 function setUp() {
-  const ana = room.slack.person("Ana");
-  return { ana, channel: room.slack.channel("ideas", [ana]) };
+  const ana = harness.slack.person("Ana");
+  return { ana, channel: harness.slack.channel("ideas", [ana]) };
 }
 
 describe("slash commands", () => {
@@ -50,8 +50,8 @@ describe("slash commands", () => {
   });
 
   test("answer to the prefix that settings put before them", async () => {
-    await room.close();
-    room = await openSlackRoom("parley-");
+    await harness.close();
+    harness = await openSlackHarness({ commandPrefix: "parley-" });
     const { ana, channel } = setUp();
     await ana.usesCommand("/parley-ask", "why?", { channel: channel.id });
     expect(calls()[0]).toMatchObject({ name: "ask", options: { prompt: "why?" } });
@@ -82,7 +82,7 @@ describe("slash commands", () => {
 
   test("when the store is away the caller is told, since Slack sends commands only once", async () => {
     const { ana, channel } = setUp();
-    room.receiver.failures = 1;
+    harness.receiver.failures = 1;
     const result = await ana.usesCommand("/ask", "why?", { channel: channel.id });
     expect(result.kind).toBe("acknowledged");
     expect(channel.transcript()[0]?.text).toMatch(/store/);
@@ -124,7 +124,7 @@ describe("slash commands", () => {
     expect(result).toBeDefined();
     expect(calls()).toHaveLength(1);
     await ana.usesCommand("/imagine", "", { channel: channel.id });
-    room.receiver.failures = 1;
+    harness.receiver.failures = 1;
     const failed = await ana.submitsModal({ Prompt: "a fox" });
     expect(failed).toMatchObject({ errors: { prompt: expect.stringMatching(/store/) } });
     expect(ana.modal()).toBeDefined();
@@ -135,7 +135,7 @@ describe("slash commands", () => {
 
   test("whose trigger has expired say so", async () => {
     const { ana, channel } = setUp();
-    room.slack.fail("views.open", { error: "expired_trigger_id" });
+    harness.slack.fail("views.open", { error: "expired_trigger_id" });
     await ana.usesCommand("/ask", "", { channel: channel.id });
     expect(channel.transcript()[0]?.text).toMatch(/too long/);
   });
@@ -146,7 +146,7 @@ describe("message shortcuts", () => {
     const { ana, channel } = setUp();
     const ts = ana.sends({ channel: channel.id, text: "listen", files: [await voice()] });
     await ana.usesShortcut("Transcribe", ts, { channel: channel.id });
-    const call = await room.slack.waitFor("the call", () => calls()[0]);
+    const call = await harness.slack.waitFor("the call", () => calls()[0]);
     expect(call).toMatchObject({
       name: "transcribe",
       inConversation: false,
@@ -157,11 +157,11 @@ describe("message shortcuts", () => {
 
   test("Ask about this asks for the prompt first", async () => {
     const { ana, channel } = setUp();
-    const bo = room.slack.person("Bo");
-    const shared = room.slack.channel("more", [ana, bo]);
+    const bo = harness.slack.person("Bo");
+    const shared = harness.slack.channel("more", [ana, bo]);
     const ts = bo.sends({ channel: shared.id, text: "the moon is far" });
     await ana.usesShortcut("Ask about this", ts, { channel: shared.id });
-    const modal = await room.slack.waitFor("the modal", () => ana.modal());
+    const modal = await harness.slack.waitFor("the modal", () => ana.modal());
     expect(modal.inputs.map(({ label }) => label)).toEqual(["Prompt", "Model", "Private"]);
     await ana.submitsModal({ Prompt: "how far?" });
     expect(calls()).toMatchObject([
@@ -179,11 +179,11 @@ describe("message shortcuts", () => {
   test("in a thread the bot talks in they are part of the conversation", async () => {
     const { ana, channel } = setUp();
     const root = ana.sends({ channel: channel.id, text: "start" });
-    room.receiver.known.add(`slack:${room.slack.teamId}:${channel.id}:${root}`);
+    harness.receiver.known.add(`slack:${harness.slack.teamId}:${channel.id}:${root}`);
     const ts = ana.sends({ channel: channel.id, thread: root, text: "hear this", files: [await voice()] });
     await ana.usesShortcut("Transcribe", ts, { channel: channel.id });
-    const call = await room.slack.waitFor("the call", () => calls()[0]);
+    const call = await harness.slack.waitFor("the call", () => calls()[0]);
     expect(call.inConversation).toBe(true);
-    expect(call.conversationId).toBe(`slack:${room.slack.teamId}:${channel.id}:${root}`);
+    expect(call.conversationId).toBe(`slack:${harness.slack.teamId}:${channel.id}:${root}`);
   });
 });

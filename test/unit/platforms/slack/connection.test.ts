@@ -3,8 +3,9 @@ import { isParleyError } from "../../../../src/core/errors.ts";
 import type { Platform } from "../../../../src/core/platform.ts";
 import { createSlackPlatform } from "../../../../src/platforms/slack/platform.ts";
 import { createSlackSimulator, type SlackSimulator } from "../../../simulators/slack/simulator.ts";
-import { createFakeReceiver, createSilentLog } from "./fake-receiver.ts";
-import { commands } from "./workspace.ts";
+import { createRecordingReceiver } from "../../../support/recording-receiver.ts";
+import { silentLog } from "../../../support/silent-log.ts";
+import { allCommands as commands } from "../../../support/commands.ts";
 
 let slack: SlackSimulator;
 let platforms: Platform[];
@@ -31,7 +32,7 @@ function make(options: { botToken?: string; appToken?: string; apiUrl?: string }
     appToken: slack.appToken,
     apiUrl: slack.apiUrl,
     commands,
-    log: createSilentLog(),
+    log: silentLog,
     ...options,
   });
   platforms.push(platform);
@@ -39,7 +40,7 @@ function make(options: { botToken?: string; appToken?: string; apiUrl?: string }
 }
 
 const failure = (platform: Platform) =>
-  platform.start(createFakeReceiver(), createFakeReceiver()).then(
+  platform.start(createRecordingReceiver(), createRecordingReceiver()).then(
     () => undefined,
     (error: unknown) => (isParleyError(error) ? error : undefined),
   );
@@ -72,7 +73,7 @@ test("without an app token the start says what is missing", async () => {
     botToken: slack.botToken,
     apiUrl: slack.apiUrl,
     commands,
-    log: createSilentLog(),
+    log: silentLog,
   });
   expect((await failure(platform))?.message).toContain("SLACK_APP_TOKEN");
 });
@@ -82,7 +83,7 @@ test("a Slack that cannot be reached can be tried again", async () => {
   const platform = make();
   expect((await failure(platform))?.code).toBe("platform-unreachable");
   expect(platform.health().state).toBe("connecting");
-  await platform.start(createFakeReceiver(), createFakeReceiver());
+  await platform.start(createRecordingReceiver(), createRecordingReceiver());
   expect(platform.health().state).toBe("ready");
   expect(slack.connections).toBe(1);
 });
@@ -94,7 +95,7 @@ test("nobody listening at the address is unreachable, not a crash", async () => 
 
 test("a stop waits until the socket is closed", async () => {
   const platform = make();
-  await platform.start(createFakeReceiver(), createFakeReceiver());
+  await platform.start(createRecordingReceiver(), createRecordingReceiver());
   expect(slack.connections).toBe(1);
   await platform.stop();
   await slack.waitFor("no connection", () => slack.connections === 0, 500);
@@ -113,6 +114,6 @@ test("a stop in the middle of the start leaves no connection behind", async () =
 test("a start with fewer scopes than the manifest asks for still connects", async () => {
   slack.revokeScope("assistant:write");
   const platform = make();
-  await platform.start(createFakeReceiver(), createFakeReceiver());
+  await platform.start(createRecordingReceiver(), createRecordingReceiver());
   expect(platform.health().state).toBe("ready");
 });

@@ -3,26 +3,26 @@ import { isParleyError } from "../../../../src/core/errors.ts";
 import type { Attachment } from "../../../../src/core/events.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import type { SentFile } from "../../../simulators/slack/person.ts";
-import { openSlackRoom, type SlackRoom } from "./workspace.ts";
+import { openSlackHarness, type SlackHarness } from "../../../support/slack-harness.ts";
 
-let room: SlackRoom;
+let harness: SlackHarness;
 beforeEach(async () => {
-  room = await openSlackRoom();
+  harness = await openSlackHarness();
 });
-afterEach(() => room.close());
+afterEach(() => harness.close());
 
 /** The attachment as it reaches the assistant. */
 async function sent(file: SentFile): Promise<Attachment> {
-  const ana = room.slack.person("Ana");
+  const ana = harness.slack.person("Ana");
   ana.sends({ channel: ana.directMessages, files: [file] });
-  const event = await room.slack.waitFor("the message", () => room.receiver.events[0]);
+  const event = await harness.slack.waitFor("the message", () => harness.receiver.events[0]);
   const attachment = event.kind === "message" ? event.attachments[0] : undefined;
   if (attachment === undefined) throw new Error("no attachment");
   return attachment;
 }
 
 const download = (attachment: Attachment, maxBytes = 1_000_000) =>
-  room.platform.download(attachment, { maxBytes, signal: AbortSignal.timeout(5000) });
+  harness.platform.download(attachment, { maxBytes, signal: AbortSignal.timeout(5000) });
 
 const failure = (attachment: Attachment, maxBytes?: number) =>
   download(attachment, maxBytes).then(
@@ -50,14 +50,14 @@ test("a file that Slack Connect only names is looked up", async () => {
 
 test("a file that can be looked up only later is looked up then", async () => {
   const file = await picture();
-  room.slack.fail("files.info", { error: "internal_error" });
+  harness.slack.fail("files.info", { error: "internal_error" });
   const attachment = await sent({ ...file, extra: { file_access: "check_file_info" } });
   expect(await download(attachment)).toHaveLength(file.bytes.length);
 });
 
 test("Slack's login page in place of a file is a missing scope, not a file", async () => {
   const attachment = await sent(await picture());
-  room.slack.revokeScope("files:read");
+  harness.slack.revokeScope("files:read");
   const error = await failure(attachment);
   expect(error?.code).toBe("platform-forbidden");
   expect(error?.detail["permission"]).toBe("files:read");
@@ -67,13 +67,13 @@ test("a web page that somebody uploaded is a file, the login page in its place i
   const bytes = new TextEncoder().encode("<!DOCTYPE html><p>notes</p>");
   const attachment = await sent({ name: "notes.html", mediaType: "text/html", bytes });
   expect(await download(attachment)).toEqual(bytes);
-  room.slack.revokeScope("files:read");
+  harness.slack.revokeScope("files:read");
   expect((await failure(attachment))?.code).toBe("platform-forbidden");
 });
 
 test("a deleted file is gone", async () => {
   const attachment = await sent(await picture());
-  room.slack.deleteFile("picture.png");
+  harness.slack.deleteFile("picture.png");
   expect((await failure(attachment))?.code).toBe("attachment-gone");
 });
 

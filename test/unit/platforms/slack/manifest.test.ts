@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createCommandSet, defineCommand } from "../../../../src/core/command.ts";
 import { createManifest } from "../../../../src/platforms/slack/manifest.ts";
-import { commands } from "./workspace.ts";
+import { allCommands as commands } from "../../../support/commands.ts";
 
 interface Manifest {
   features: { slash_commands: Record<string, unknown>[]; shortcuts: Record<string, string>[] };

@@ -113,6 +113,30 @@ describe("what Slack refuses the simulator refuses", () => {
     expect(await call("chat.postMessage", { channel: closed.id, text: "x" })).toBe("channel_not_found");
   });
 
+  test("an ephemeral message to nobody, to a stranger, without text or into an unknown thread", async () => {
+    const bo = slack.person("Bo");
+    const post = (args: Record<string, unknown>) =>
+      call("chat.postEphemeral", { channel: channel.id, user: ana.id, text: "x", ...args });
+    expect(await post({ user: "" })).toBe("invalid_arguments");
+    expect(await post({ user: "U0" })).toBe("user_not_found");
+    expect(await post({ user: bo.id })).toBe("user_not_in_channel");
+    expect(await post({ text: "" })).toBe("no_text");
+    expect(await post({ thread_ts: "1700000000.000100" })).toBe("thread_not_found");
+    slack.revokeScope("chat:write");
+    expect(await post({})).toBe("missing_scope");
+    expect(channel.transcript()).toEqual([]);
+  });
+
+  test("to show an ephemeral message in a thread without replies", async () => {
+    const root = ana.sends({ channel: channel.id, text: "root" });
+    const args = { channel: channel.id, user: ana.id, text: "for you", thread_ts: root };
+    expect(await call("chat.postEphemeral", args)).toBe("ok");
+    expect(channel.saidByBot()).toEqual([]);
+    ana.sends({ channel: channel.id, thread: root, text: "reply" });
+    expect(await call("chat.postEphemeral", args)).toBe("ok");
+    expect(channel.saidByBot()).toMatchObject([{ text: "for you", onlyFor: "Ana", thread: root }]);
+  });
+
   test("a wrong token", async () => {
     expect(await call("auth.test", { token: "xoxb-other" })).toBe("invalid_auth");
   });
