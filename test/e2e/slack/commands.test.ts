@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { fixture } from "../../fixtures/fixtures.ts";
+import type { SeenMessage } from "../../simulators/slack/transcript.ts";
 import { startSlackStory, textOf, type SlackStory, type StoryOptions } from "./slack-story.ts";
 
 let story: SlackStory;
@@ -140,5 +141,49 @@ describe("modals and shortcuts", () => {
     const asked = story.asked()[0]?.map(textOf).join("\n") ?? "";
     expect(asked).toContain("the moon");
     expect(asked).toContain("how far is it?");
+  });
+});
+
+describe("private commands after a mention", () => {
+  const markdownOf = (messages: readonly SeenMessage[]) =>
+    messages.flatMap(({ files }) => files).find(({ name }) => name === "conversation.md");
+
+  test("/export in a thread is answered in direct messages; others see nothing of it", async () => {
+    const { ana, channel, slack } = await begin({ chat: () => "Noted." });
+    const bo = slack.person("Bo");
+    const shared = slack.channel("shared", [ana, bo]);
+    const root = ana.sends({ channel: shared.id, text: "our secret plan", mentionBot: true });
+    await story.answerTo(shared.id, root);
+    const before = shared.transcript();
+    const command = ana.sends({ channel: shared.id, thread: root, text: "/export", mentionBot: true });
+
+    const direct = slack.directMessages(ana);
+    const markdown = await slack.waitFor("the files", () => markdownOf(direct.saidByBot()));
+    expect(Buffer.from(markdown.bytes).toString()).toContain("our secret plan");
+    await slack.waitFor("the text", () =>
+      direct.saidByBot().find(({ text }) => text.includes("Everything that is kept")),
+    );
+    await slack.waitFor("the end", () => story.parley.assistant.pending() === 0);
+
+    const added = shared.transcript().slice(before.length);
+    expect(added.filter(({ onlyFor }) => onlyFor === undefined).map(({ ts }) => ts)).toEqual([command]);
+    expect(added.filter(({ onlyFor }) => onlyFor !== undefined)).toMatchObject([
+      { onlyFor: "Ana", thread: root, text: expect.stringMatching(/direct messages/), files: [] },
+    ]);
+    expect(slack.directMessages(bo).saidByBot()).toEqual([]);
+    expect(channel.saidByBot()).toEqual([]);
+  });
+
+  test("/export in direct messages is answered in its thread", async () => {
+    const { ana, slack } = await begin({ chat: () => "Noted." });
+    const root = ana.sends({ channel: ana.directMessages, text: "note to self" });
+    await story.answerTo(ana.directMessages, root);
+    ana.sends({ channel: ana.directMessages, thread: root, text: "/export" });
+    const answers = () => slack.directMessages(ana).saidByBot(root);
+    await slack.waitFor("the files", () => markdownOf(answers()));
+    await slack.waitFor("the text", () =>
+      answers().find(({ text }) => text.includes("Everything that is kept")),
+    );
+    expect(slack.directMessages(ana).saidByBot()).toEqual(answers());
   });
 });

@@ -15,7 +15,7 @@ test("while the store takes nothing nothing is acknowledged, and Slack's next de
     const root = ana.sends({ channel: ana.directMessages, text: "keep this" });
     await slack.waitFor(
       "a refusal",
-      () => story.logged.some((line) => line.includes("was not accepted")),
+      () => story.logged.some((line) => line.includes("event not accepted")),
       30_000,
     );
     expect(slack.deliveries.filter(({ outcome }) => outcome === "acknowledged")).toEqual([]);
