@@ -1,7 +1,10 @@
 import type { ReplyAddress } from "../../src/core/events.ts";
 import { confirmAction, retryAction } from "../../src/platforms/slack/message-blocks.ts";
 import type { SeenMessage } from "../simulators/slack/transcript.ts";
-import { openSlackHarness, type SlackHarness } from "../support/slack-harness.ts";
+import {
+  openSlackHarness as openSlackRoom,
+  type SlackHarness as SlackRoom,
+} from "../support/slack-harness.ts";
 import { replyContract } from "./reply.ts";
 
 interface Place {
@@ -11,7 +14,7 @@ interface Place {
 }
 
 /** The places where a reply can stand on Slack: who asks how, and where the answer is seen. */
-const places: Readonly<Record<string, (harness: SlackHarness) => Promise<Place>>> = {
+const places: Readonly<Record<string, (room: SlackRoom) => Promise<Place>>> = {
   "a direct message"({ slack }) {
     const ana = slack.person("Ana");
     ana.sends({ channel: ana.directMessages, text: "hello" });
@@ -46,12 +49,12 @@ const places: Readonly<Record<string, (harness: SlackHarness) => Promise<Place>>
 
 for (const [name, begin] of Object.entries(places)) {
   replyContract(`Slack, ${name}`, async () => {
-    const harness = await openSlackHarness();
-    const { slack, platform, receiver } = harness;
-    const place = await begin(harness);
+    const room = await openSlackRoom();
+    const { slack, platform, receiver } = room;
+    const place = await begin(room);
     const event = await slack.waitFor("the event", () => receiver.events[0]);
-    const before = new Set(messagesIn(harness, place).map(({ ts }) => ts));
-    const said = () => messagesIn(harness, place).filter(({ ts }) => !before.has(ts));
+    const before = new Set(messagesIn(room, place).map(({ ts }) => ts));
+    const said = () => messagesIn(room, place).filter(({ ts }) => !before.has(ts));
     return {
       grows: place.grows,
       open: (hooks, saved?: ReplyAddress) => platform.openReply(saved ?? event.address, hooks),
@@ -72,12 +75,12 @@ for (const [name, begin] of Object.entries(places)) {
           confirms: buttonsOf(said(), confirmAction),
         };
       },
-      close: () => harness.close(),
+      close: () => room.close(),
     };
   });
 }
 
-function messagesIn({ slack }: SlackHarness, { channels }: Place): SeenMessage[] {
+function messagesIn({ slack }: SlackRoom, { channels }: Place): SeenMessage[] {
   return channels.flatMap((id) => slack.transcriptOf(id).filter(({ author }) => author === "Parley"));
 }
 

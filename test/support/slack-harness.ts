@@ -4,7 +4,7 @@ import { createManifest } from "../../src/platforms/slack/manifest.ts";
 import { createSlackPlatform } from "../../src/platforms/slack/platform.ts";
 import { createSlackSimulator, type SlackSimulator } from "../simulators/slack/simulator.ts";
 import { allCommands } from "./commands.ts";
-import { createRecordingReceiver, type RecordingReceiver } from "./recording-receiver.ts";
+import { createSlackReceiver, type SlackReceiver } from "./slack-receiver.ts";
 import { silentLog } from "./silent-log.ts";
 
 /** The Slack platform with the real client, connected to the simulator, and a receiver that records. */
@@ -12,7 +12,7 @@ export interface SlackHarness {
   readonly slack: SlackSimulator;
   /** The running platform. */
   readonly platform: Platform;
-  readonly receiver: RecordingReceiver;
+  readonly receiver: SlackReceiver;
   /** Stops the platform and starts another one with these commands. */
   restart(commands: ReadonlyMap<string, Command>): Promise<void>;
   close(): Promise<void>;
@@ -32,7 +32,7 @@ export async function openSlackHarness(options: SlackHarnessOptions = {}): Promi
   const slack = await createSlackSimulator({
     manifest: createManifest(commands, { socketMode: true, commandPrefix }),
   });
-  const receiver = createRecordingReceiver();
+  const receiver = createSlackReceiver();
 
   async function start(declared: ReadonlyMap<string, Command>): Promise<Platform> {
     const started = createSlackPlatform({

@@ -3,7 +3,7 @@ import { isParleyError } from "../../../../src/core/errors.ts";
 import type { Platform } from "../../../../src/core/platform.ts";
 import { createSlackPlatform } from "../../../../src/platforms/slack/platform.ts";
 import { createSlackSimulator, type SlackSimulator } from "../../../simulators/slack/simulator.ts";
-import { createRecordingReceiver } from "../../../support/recording-receiver.ts";
+import { createSlackReceiver } from "../../../support/slack-receiver.ts";
 import { silentLog } from "../../../support/silent-log.ts";
 import { allCommands as commands } from "../../../support/commands.ts";
 
@@ -40,7 +40,7 @@ function make(options: { botToken?: string; appToken?: string; apiUrl?: string }
 }
 
 const failure = (platform: Platform) =>
-  platform.start(createRecordingReceiver(), createRecordingReceiver()).then(
+  platform.start(createSlackReceiver(), createSlackReceiver()).then(
     () => undefined,
     (error: unknown) => (isParleyError(error) ? error : undefined),
   );
@@ -83,7 +83,7 @@ test("a Slack that cannot be reached can be tried again", async () => {
   const platform = make();
   expect((await failure(platform))?.code).toBe("platform-unreachable");
   expect(platform.health().state).toBe("connecting");
-  await platform.start(createRecordingReceiver(), createRecordingReceiver());
+  await platform.start(createSlackReceiver(), createSlackReceiver());
   expect(platform.health().state).toBe("ready");
   expect(slack.connections).toBe(1);
 });
@@ -95,7 +95,7 @@ test("nobody listening at the address is unreachable, not a crash", async () => 
 
 test("a stop waits until the socket is closed", async () => {
   const platform = make();
-  await platform.start(createRecordingReceiver(), createRecordingReceiver());
+  await platform.start(createSlackReceiver(), createSlackReceiver());
   expect(slack.connections).toBe(1);
   await platform.stop();
   await slack.waitFor("no connection", () => slack.connections === 0, 500);
@@ -114,6 +114,6 @@ test("a stop in the middle of the start leaves no connection behind", async () =
 test("a start with fewer scopes than the manifest asks for still connects", async () => {
   slack.revokeScope("assistant:write");
   const platform = make();
-  await platform.start(createRecordingReceiver(), createRecordingReceiver());
+  await platform.start(createSlackReceiver(), createSlackReceiver());
   expect(platform.health().state).toBe("ready");
 });

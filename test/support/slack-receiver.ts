@@ -3,7 +3,7 @@ import type { IncomingEvent } from "../../src/core/events.ts";
 import type { ConversationHistory, Receiver } from "../../src/core/platform.ts";
 
 /** A receiver for tests of one platform: it records what it is called with and runs nothing. */
-export interface RecordingReceiver extends Receiver, ConversationHistory {
+export interface SlackReceiver extends Receiver, ConversationHistory {
   /** Accepted events, each key once. */
   readonly events: IncomingEvent[];
   /** Ids of conversations that `knows` returns true for. */
@@ -25,10 +25,10 @@ export interface RecordingReceiver extends Receiver, ConversationHistory {
 /** Returns at most this many conversations, as a store with a limit does. */
 const maxListed = 2;
 
-/** An empty {@link RecordingReceiver}. */
-export function createRecordingReceiver(): RecordingReceiver {
+/** An empty {@link SlackReceiver}. */
+export function createSlackReceiver(): SlackReceiver {
   const keys = new Set<string>();
-  const receiver: RecordingReceiver = {
+  const receiver: SlackReceiver = {
     events: [],
     known: new Set(),
     stored: new Set(),
