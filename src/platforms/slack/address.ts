@@ -13,7 +13,7 @@ export interface SlackAddress {
   readonly responseUrl?: string;
   /** Only `user` sees the reply. */
   readonly isPrivate?: boolean;
-  /** Whether the person has already been told that the reply is in progress. */
+  /** The person has already been shown that the reply is in progress. */
   readonly isAnnounced?: boolean;
   /** Time of the event, in Unix milliseconds. */
   readonly since: number;
@@ -58,8 +58,8 @@ export function parseMessageRef(ref: Json): MessageRef {
 
 /**
  * The private counterpart of a message's address: the author's direct messages. A message there is private already.
- * `thread` stays where people are told that the answer is elsewhere: in a thread that has replies. Slack does not
- * show ephemeral messages in a thread without any.
+ * `thread` is where an ephemeral message says so; it is kept only for a thread with replies, since Slack shows no
+ * ephemeral messages in other threads.
  * @see https://docs.slack.dev/reference/methods/chat.postEphemeral
  */
 export function toPrivateAddress(address: SlackAddress): SlackAddress {

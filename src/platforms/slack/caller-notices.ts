@@ -31,7 +31,7 @@ export function createCallerNotices(api: Pick<SlackApi, "respond">, log: Log): C
   };
 }
 
-/** An error in words for the caller of a command, unescaped. */
+/** The text of an error for the caller of a command, unescaped. */
 export function toCallerText(error: unknown): string {
   const slackError = isParleyError(error) ? error.detail["slackError"] : undefined;
   if (slackError === "expired_trigger_id") return "That took too long for Slack. Please try again.";

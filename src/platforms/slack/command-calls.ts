@@ -21,7 +21,7 @@ export interface CommandUse {
   readonly options: Readonly<Record<string, RawOption>>;
   readonly user: string;
   readonly memory: ModalMemory;
-  /** The message a shortcut was used on, where its payload is at hand. Otherwise Slack is asked for it. */
+  /** The message that a shortcut was used on. Default: fetched by {@link ModalMemory.subject}. */
   readonly subject?: Subject;
   /** The acknowledgement itself says that the reply is in progress. */
   readonly isAnnounced: boolean;

@@ -86,7 +86,7 @@ export function createSocketConnection(options: ConnectionOptions): Connection {
       return backoffMs(attempt, reconnectDelay);
     };
     try {
-      // After the `disconnected` event, in whose handler this runs.
+      // Not inside the handler of the `disconnected` event.
       await sleep(0, closing.signal);
       await retry(() => connect(socket), { delayMs, signal: closing.signal });
       log.info({}, "reconnected to Slack");

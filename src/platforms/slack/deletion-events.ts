@@ -39,8 +39,8 @@ export async function reportDeletedMessage(
 }
 
 /**
- * Reports a deleted channel to the receiver. Conversations stored without `within` (before Parley recorded it) are
- * then found by the channel in their ids.
+ * Reports a deleted channel to the receiver. Conversations stored without `within` (by earlier versions, or because
+ * only commands ran in them) are then found by the channel in their ids.
  * @throws ParleyError `store-unavailable`
  */
 export async function reportDeletedChannel(

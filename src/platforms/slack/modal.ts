@@ -120,6 +120,6 @@ export function parseModal(values: Readonly<Record<string, Fields>>): Record<str
 }
 
 function titleOf(name: string): string {
-  const words = name.replaceAll(/[-_]/g, " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  const title = name.replaceAll(/[-_]/g, " ");
+  return title.charAt(0).toUpperCase() + title.slice(1);
 }

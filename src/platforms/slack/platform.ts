@@ -32,7 +32,7 @@ import { botScopes } from "./manifest.ts";
 import { cutText } from "./markdown.ts";
 import { createNames } from "./names.ts";
 import { createPrivateReply } from "./private-reply.ts";
-import { createMessageTarget } from "./reply.ts";
+import { createMessageTarget } from "./message-target.ts";
 import { createThreadRoots } from "./thread-roots.ts";
 import type { Identity, SlackApi } from "./web-api.ts";
 

@@ -68,7 +68,7 @@ describe("slash commands", () => {
     });
   });
 
-  test("/chat opens a thread below its own message, where talk goes on", async () => {
+  test("/chat opens a thread below its own message, where the conversation continues", async () => {
     const { ana, channel } = await begin({ chat: (turns) => `turn ${turns.length}` });
     await ana.usesCommand("/chat", "let us begin", { channel: channel.id });
     const root = await story.answerTo(channel.id, undefined);
@@ -79,7 +79,7 @@ describe("slash commands", () => {
     expect(channel.transcript().filter(({ thread }) => thread === undefined)).toHaveLength(1);
   });
 
-  test("a bad option is told to the caller alone, and nothing is asked", async () => {
+  test("a wrong option is shown to the caller alone, and nothing is requested", async () => {
     const { ana, channel } = await begin();
     await ana.usesCommand("/imagine", "a fox count:40", { channel: channel.id });
     expect(channel.transcript()[0]).toMatchObject({ onlyFor: "Ana" });
@@ -87,7 +87,7 @@ describe("slash commands", () => {
     expect(story.requestsTo("/v1/images/generations")).toEqual([]);
   });
 
-  test("where the bot is not a member the caller is asked to invite it", async () => {
+  test("in a channel without the bot the caller is asked to invite it", async () => {
     const { ana, slack } = await begin();
     for (const isPrivate of [false, true]) {
       const elsewhere = slack.channel("elsewhere", [ana], { withBot: false, isPrivate });
@@ -108,7 +108,7 @@ describe("modals and shortcuts", () => {
     bytes: await fixture("voice.m4a"),
   });
 
-  test("/transcribe asks for the recording in a modal and writes it down", async () => {
+  test("/transcribe asks for the recording in a modal and shows the transcript", async () => {
     const { ana, channel } = await begin();
     await ana.usesCommand("/transcribe", "", { channel: channel.id });
     await ana.submitsModal({ Language: "en", Hint: "Parley" }, { File: await clip() });
@@ -124,7 +124,7 @@ describe("modals and shortcuts", () => {
     const ts = ana.sends({ channel: channel.id, files: [await clip()] });
     await ana.usesShortcut("Transcribe", ts, { channel: channel.id });
     expect((await story.answerTo(channel.id, ts)).text).toContain("words that were spoken");
-    // A thread that was only transcribed in does not become a conversation.
+    // Transcribing in a thread does not start a conversation there.
     ana.sends({ channel: channel.id, thread: ts, text: "thanks" });
     const asked = ana.sends({ channel: channel.id, text: "done?", mentionBot: true });
     await story.answerTo(channel.id, asked);

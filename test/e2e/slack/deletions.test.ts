@@ -15,7 +15,7 @@ const gone = (text: string) =>
   vi.waitFor(async () => expect(await story.isKept(text), text).toBe(false), { timeout: 5000, interval: 20 });
 const lastAsked = () => (story.asked().at(-1) ?? []).map(textOf).join("\n");
 
-test("a deleted message, and the root that began the thread, are not sent again and leave the store's files", async () => {
+test("a deleted message, and a deleted root, are not sent again and leave the store's files", async () => {
   const ada = story.slack.person("Ada");
   const channel = story.slack.channel("general", [ada]);
   const root = ada.sends({ channel: channel.id, text: "the vault code is 7319", mentionBot: true });
@@ -50,7 +50,7 @@ test("a deleted answer of the bot leaves the store's files too", async () => {
   expect(story.asked().at(-1)?.map(textOf)).toEqual(["hello", "and now?"]);
 });
 
-test("a deleted channel takes all its conversations along", async () => {
+test("deleting a channel deletes all its conversations", async () => {
   const ada = story.slack.person("Ada");
   const channel = story.slack.channel("secret", [ada], { isPrivate: true });
   for (const text of ["the first secret", "the second secret"]) {
@@ -65,7 +65,7 @@ test("a deleted channel takes all its conversations along", async () => {
   expect(await story.isKept("between us")).toBe(true);
 });
 
-test("/forget in a thread, by mention, asks in direct messages with a button, and then removes", async () => {
+test("/forget after a mention in a thread asks in direct messages, with a button that removes", async () => {
   const [ada, bo] = [story.slack.person("Ada"), story.slack.person("Bo")];
   const channel = story.slack.channel("general", [ada, bo]);
   const root = ada.sends({ channel: channel.id, text: "Ada's secret", mentionBot: true });
@@ -90,7 +90,7 @@ test("/forget in a thread, by mention, asks in direct messages with a button, an
   expect(await story.isKept("Bo's words")).toBe(true);
 });
 
-test("/forget everywhere, by slash command, asks the caller alone and is replaced by what was removed", async () => {
+test("/forget where:everywhere asks the caller alone; the result replaces the question", async () => {
   const ada = story.slack.person("Ada");
   const channel = story.slack.channel("general", [ada]);
   const root = ada.sends({ channel: channel.id, text: "a secret", mentionBot: true });
@@ -109,7 +109,7 @@ test("/forget everywhere, by slash command, asks the caller alone and is replace
   await gone("a secret");
 });
 
-test("/reset works in a thread, by mention", async () => {
+test("/reset works after a mention in a thread", async () => {
   const ada = story.slack.person("Ada");
   const channel = story.slack.channel("general", [ada]);
   const root = ada.sends({ channel: channel.id, text: "before the reset", mentionBot: true });
@@ -121,13 +121,13 @@ test("/reset works in a thread, by mention", async () => {
   expect(lastAsked()).toBe("anew");
 });
 
-test("where slash commands have no thread, /forget says how to use it in one", async () => {
+test("/forget in a channel says how to use it in a thread", async () => {
   const ada = story.slack.person("Ada");
   const channel = story.slack.channel("general", [ada]);
   await ada.usesCommand("/forget", "", { channel: channel.id });
-  const told = await story.slack.waitFor("the words", () =>
+  const notice = await story.slack.waitFor("the notice", () =>
     channel.transcript().find(({ text }) => text.includes("mention me there")),
   );
-  expect(told).toMatchObject({ onlyFor: "Ada" });
-  expect(told.text).toContain("/forget");
+  expect(notice).toMatchObject({ onlyFor: "Ada" });
+  expect(notice.text).toContain("/forget");
 });

@@ -1,17 +1,10 @@
-import type { Installation } from "./installation.ts";
+import { messageEvents, type Installation } from "./installation.ts";
 import type { MethodContext } from "./methods.ts";
 import type { Fields, SlackChannel, SlackMessage } from "./workspace.ts";
 
 const deletedEvents = {
   channel: { event: "channel_deleted", scope: "channels:read" },
   group: { event: "group_deleted", scope: "groups:read" },
-} as const;
-
-const messageEvents = {
-  channel: "message.channels",
-  group: "message.groups",
-  im: "message.im",
-  mpim: "message.mpim",
 } as const;
 
 function toDeletedJson(message: SlackMessage): Fields {

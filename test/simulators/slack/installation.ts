@@ -9,6 +9,14 @@ export interface Installation {
   subscribesTo(event: string): boolean;
 }
 
+/** The event subscription that covers the messages of a kind of channel. */
+export const messageEvents = {
+  channel: "message.channels",
+  group: "message.groups",
+  im: "message.im",
+  mpim: "message.mpim",
+} as const;
+
 /** Reads a manifest. */
 export function createInstallation(manifest: Fields | undefined): Installation {
   if (manifest === undefined) {

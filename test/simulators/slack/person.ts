@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Installation } from "./installation.ts";
+import { messageEvents, type Installation } from "./installation.ts";
 import { fillModal, type SeenModal, toSeenModal } from "./modal.ts";
 import type { MethodContext } from "./methods.ts";
 import type { ResponseUrl } from "./server.ts";
@@ -84,13 +84,6 @@ export interface PersonOptions {
 function toMarkup(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
-
-const eventNames = {
-  channel: "message.channels",
-  group: "message.groups",
-  im: "message.im",
-  mpim: "message.mpim",
-};
 
 /** Adds a person to the workspace. */
 export function createPerson(name: string, { context, installation, responseUrls }: PersonOptions): Person {
@@ -193,7 +186,7 @@ export function createPerson(name: string, { context, installation, responseUrls
         event_ts: message.ts,
       };
       const sendMessage = () => {
-        if (installation.subscribesTo(eventNames[channel.kind])) hub.sendEvent(event);
+        if (installation.subscribesTo(messageEvents[channel.kind])) hub.sendEvent(event);
       };
       const sendMention = () => {
         if (channel.kind === "im" || !text.includes(`<@${workspace.botUserId}>`)) return;

@@ -49,7 +49,7 @@ describe("slash commands", () => {
     expect(calls()[0]?.key).toMatch(/^slack:T\w+:cmd:/);
   });
 
-  test("answer to the prefix that settings put before them", async () => {
+  test("have the configured prefix", async () => {
     await harness.close();
     harness = await openSlackHarness({ commandPrefix: "parley-" });
     const { ana, channel } = setUp();
@@ -58,13 +58,13 @@ describe("slash commands", () => {
     await expect(ana.usesCommand("/ask", "why?", { channel: channel.id })).rejects.toThrow(/not a valid/);
   });
 
-  test("take curly quotes, as phones write them", async () => {
+  test("accept curly quotes, which phones type", async () => {
     const { ana, channel } = setUp();
     await ana.usesCommand("/ask", "why? model:“big one”", { channel: channel.id });
     expect(calls()[0]?.options).toEqual({ prompt: "why?", model: "big one" });
   });
 
-  test("say in private what is wrong with an option, and start nothing", async () => {
+  test("show the caller alone what is wrong with an option, and run nothing", async () => {
     const { ana, channel } = setUp();
     await ana.usesCommand("/imagine", "a fox count:9", { channel: channel.id });
     expect(calls()).toEqual([]);
@@ -73,14 +73,14 @@ describe("slash commands", () => {
     expect(said?.text).toMatch(/count.*1 to \d/);
   });
 
-  test("with private:yes tell at once that only the caller will see it", async () => {
+  test("acknowledge private:yes with an ephemeral message", async () => {
     const { ana, channel } = setUp();
     await ana.usesCommand("/ask", "why? private:yes", { channel: channel.id });
     expect(calls()[0]?.isPrivate).toBe(true);
     expect(channel.transcript()[0]).toMatchObject({ onlyFor: "Ana", text: "Working on it…" });
   });
 
-  test("when the store is away the caller is told, since Slack sends commands only once", async () => {
+  test("tell the caller when the store is unavailable, since Slack delivers commands once", async () => {
     const { ana, channel } = setUp();
     harness.receiver.failures = 1;
     const result = await ana.usesCommand("/ask", "why?", { channel: channel.id });
@@ -89,7 +89,7 @@ describe("slash commands", () => {
     expect(channel.transcript()[0]?.onlyFor).toBe("Ana");
   });
 
-  test("without what they need they open a modal that keeps what was given", async () => {
+  test("open a modal when a required option is missing, prefilled with the given ones", async () => {
     const { ana, channel } = setUp();
     await ana.usesCommand("/transcribe", "language:en", { channel: channel.id });
     expect(calls()).toEqual([]);
@@ -117,7 +117,7 @@ describe("slash commands", () => {
     expect(calls()[0]?.key).toMatch(/:view:/);
   });
 
-  test("a modal shows the error beside the input and stays open", async () => {
+  test("show an error at the first field of the modal, which stays open", async () => {
     const { ana, channel } = setUp();
     await ana.usesCommand("/imagine", "", { channel: channel.id });
     const result = await ana.submitsModal({ Prompt: "a fox", Image: false }, {}).catch(() => undefined);
@@ -133,7 +133,7 @@ describe("slash commands", () => {
     expect(calls()).toHaveLength(2);
   });
 
-  test("whose trigger has expired say so", async () => {
+  test("say when their trigger has expired", async () => {
     const { ana, channel } = setUp();
     harness.slack.fail("views.open", { error: "expired_trigger_id" });
     await ana.usesCommand("/ask", "", { channel: channel.id });
@@ -142,7 +142,7 @@ describe("slash commands", () => {
 });
 
 describe("message shortcuts", () => {
-  test("Transcribe runs at once with the message's files, into its thread", async () => {
+  test("Transcribe runs without a modal, with the message's files, in its thread", async () => {
     const { ana, channel } = setUp();
     const ts = ana.sends({ channel: channel.id, text: "listen", files: [await voice()] });
     await ana.usesShortcut("Transcribe", ts, { channel: channel.id });
@@ -176,7 +176,7 @@ describe("message shortcuts", () => {
     expect(channel.transcript()).toEqual([]);
   });
 
-  test("in a thread the bot talks in they are part of the conversation", async () => {
+  test("are part of the conversation in a thread where the bot takes part", async () => {
     const { ana, channel } = setUp();
     const root = ana.sends({ channel: channel.id, text: "start" });
     harness.receiver.known.add(`slack:${harness.slack.teamId}:${channel.id}:${root}`);

@@ -45,7 +45,7 @@ const failure = (platform: Platform) =>
     (error: unknown) => (isParleyError(error) ? error : undefined),
   );
 
-test("a refused bot token is said at the start, with the setting's name", async () => {
+test("a refused bot token is an error at the start that names the setting", async () => {
   const platform = make({ botToken: "xoxb-wrong" });
   const error = await failure(platform);
   expect(error?.code).toBe("platform-unauthorized");
@@ -54,21 +54,21 @@ test("a refused bot token is said at the start, with the setting's name", async 
   expect(platform.health().state).toBe("failed");
 });
 
-test("a refused app token too", async () => {
+test("so is a refused app token", async () => {
   const platform = make({ appToken: "xapp-wrong" });
   const error = await failure(platform);
   expect(error?.code).toBe("platform-unauthorized");
   expect(error?.message).toContain("SLACK_APP_TOKEN");
 });
 
-test("the two tokens swapped are told apart", async () => {
+test("swapped tokens are recognized", async () => {
   const platform = make({ appToken: slack.botToken });
   const error = await failure(platform);
   expect(error?.detail["slackError"]).toBe("not_allowed_token_type");
   expect(error?.message).toContain("SLACK_APP_TOKEN");
 });
 
-test("without an app token the start says what is missing", async () => {
+test("a missing app token is an error at the start that names it", async () => {
   const platform = createSlackPlatform({
     botToken: slack.botToken,
     apiUrl: slack.apiUrl,
@@ -78,7 +78,7 @@ test("without an app token the start says what is missing", async () => {
   expect((await failure(platform))?.message).toContain("SLACK_APP_TOKEN");
 });
 
-test("a Slack that cannot be reached can be tried again", async () => {
+test("an unreachable Slack can be retried with the same platform", async () => {
   slack.fail("auth.test", { status: 503 });
   const platform = make();
   expect((await failure(platform))?.code).toBe("platform-unreachable");
@@ -88,12 +88,12 @@ test("a Slack that cannot be reached can be tried again", async () => {
   expect(slack.connections).toBe(1);
 });
 
-test("nobody listening at the address is unreachable, not a crash", async () => {
+test("an address where nothing listens is unreachable", async () => {
   const platform = make({ apiUrl: "http://127.0.0.1:9/api/" });
   expect((await failure(platform))?.code).toBe("platform-unreachable");
 });
 
-test("a stop waits until the socket is closed", async () => {
+test("stop resolves when the socket is closed", async () => {
   const platform = make();
   await platform.start(createSlackReceiver(), createSlackReceiver());
   expect(slack.connections).toBe(1);
@@ -102,7 +102,7 @@ test("a stop waits until the socket is closed", async () => {
   expect(slack.badAcks).toEqual([]);
 });
 
-test("a stop in the middle of the start leaves no connection behind", async () => {
+test("stop during the start leaves no connection", async () => {
   const platform = make();
   const started = failure(platform);
   await slack.waitFor("the first call", () => slack.calls.length > 0);
@@ -111,7 +111,7 @@ test("a stop in the middle of the start leaves no connection behind", async () =
   await slack.waitFor("no connection", () => slack.connections === 0, 500);
 });
 
-test("a start with fewer scopes than the manifest asks for still connects", async () => {
+test("missing scopes do not prevent the start", async () => {
   slack.revokeScope("assistant:write");
   const platform = make();
   await platform.start(createSlackReceiver(), createSlackReceiver());

@@ -16,7 +16,7 @@ const deletions = (count: number) =>
     harness.receiver.deletions.length >= count ? harness.receiver.deletions : undefined,
   );
 
-test("messages and commands say in which channel of which workspace they are, except in direct messages", async () => {
+test("messages and commands name the channel that contains them, except in direct messages", async () => {
   const { slack } = harness;
   const ana = slack.person("Ana");
   const channel = slack.channel("ideas", [ana]);
@@ -29,7 +29,7 @@ test("messages and commands say in which channel of which workspace they are, ex
   expect((await nextEvent(2)).within).toBeUndefined();
 });
 
-test("a deleted channel is one deleted place, under the name that its conversations are within", async () => {
+test("a deleted channel is reported as the place that its conversations are within", async () => {
   const { slack } = harness;
   const ana = slack.person("Ana");
   const channel = slack.channel("ideas", [ana]);
@@ -39,7 +39,7 @@ test("a deleted channel is one deleted place, under the name that its conversati
   expect(await deletions(1)).toEqual(within);
 });
 
-test("of a deleted channel also those conversations go that were stored without it, however many", async () => {
+test("conversations of a deleted channel that were stored without a place are reported too, however many", async () => {
   const { slack, receiver } = harness;
   const ana = slack.person("Ana");
   const channel = slack.channel("ideas", [ana]);
@@ -53,7 +53,7 @@ test("of a deleted channel also those conversations go that were stored without 
   expect([...receiver.stored]).toEqual([elsewhere]);
 });
 
-test("a deleted message is reported in its thread's conversation, and so is a root that stays as a tombstone", async () => {
+test("a deleted message is reported in its thread's conversation, also a root that becomes a tombstone", async () => {
   const { slack, receiver } = harness;
   const ana = slack.person("Ana");
   const channel = slack.channel("ideas", [ana]);

@@ -15,14 +15,14 @@ afterEach(async () => {
 const messages = () =>
   harness.receiver.events.filter((event): event is IncomingMessage => event.kind === "message");
 const nextMessage = () => harness.slack.waitFor("a message", () => messages()[0]);
-/** Everything handed out has been acknowledged. */
+/** Resolves when every delivery has been acknowledged. */
 const settled = () =>
   harness.slack.waitFor("acknowledgements", () =>
     harness.slack.deliveries.every((delivery) => delivery.outcome === "acknowledged"),
   );
 
 describe("direct messages", () => {
-  test("each is a turn of a conversation of its own", async () => {
+  test("start a conversation each", async () => {
     const ana = harness.slack.person("Ana");
     const ts = ana.sends({ channel: ana.directMessages, text: "1 < 2 & so on" });
     const message = await nextMessage();
@@ -37,7 +37,7 @@ describe("direct messages", () => {
     await settled();
   });
 
-  test("a reply in a thread goes on with the thread's conversation", async () => {
+  test("in a thread belong to the thread's conversation", async () => {
     const ana = harness.slack.person("Ana");
     const root = ana.sends({ channel: ana.directMessages, text: "one" });
     await nextMessage();
@@ -46,7 +46,7 @@ describe("direct messages", () => {
     expect(messages()[1]?.conversationId).toBe(messages()[0]?.conversationId);
   });
 
-  test("what comes together keeps its order, although the first takes longer to read", async () => {
+  test("keep their order, also if the first takes longer to read", async () => {
     const ana = harness.slack.person("Ana");
     const file = {
       name: "notes.txt",
@@ -65,7 +65,7 @@ describe("direct messages", () => {
 
 describe("channels", () => {
   test.each(["app_mention", "message"] as const)(
-    "a mention is one turn in the message's thread, when %s comes first",
+    "a mention is one message in its thread when %s comes first",
     async (first) => {
       const ana = harness.slack.person("Ana");
       const bo = harness.slack.person("Bo");
@@ -85,7 +85,7 @@ describe("channels", () => {
   );
 
   test.each(["app_mention", "message"] as const)(
-    "a mention brings its files, when %s comes first",
+    "a mention has its files when %s comes first",
     async (first) => {
       const ana = harness.slack.person("Ana");
       const channel = harness.slack.channel("ideas", [ana]);
@@ -98,7 +98,7 @@ describe("channels", () => {
     },
   );
 
-  test("a mention whose message event never comes is answered, files and all", async () => {
+  test("a mention without a message event is accepted with its files", async () => {
     const ana = harness.slack.person("Ana");
     const channel = harness.slack.channel("ideas", [ana]);
     const file = { name: "picture.png", mediaType: "image/png", bytes: await fixture("picture.png") };
@@ -114,7 +114,7 @@ describe("channels", () => {
     expect((await nextMessage()).attachments).toHaveLength(1);
   });
 
-  test("a mention whose files cannot be looked up is answered by its message event", async () => {
+  test("a mention whose file lookup fails is accepted by its message event", async () => {
     const ana = harness.slack.person("Ana");
     const channel = harness.slack.channel("ideas", [ana]);
     const file = { name: "picture.png", mediaType: "image/png", bytes: await fixture("picture.png") };
@@ -124,7 +124,7 @@ describe("channels", () => {
     await harness.slack.waitFor("every event", () => harness.slack.deliveries.length >= 2);
   });
 
-  test("what is not said to the bot is none of its business", async () => {
+  test("messages that are not for the bot are ignored", async () => {
     const ana = harness.slack.person("Ana");
     const channel = harness.slack.channel("ideas", [ana]);
     const root = ana.sends({ channel: channel.id, text: "good morning" });
@@ -141,11 +141,11 @@ describe("channels", () => {
       message: { type: "message", user: ana.id, ts: root, text: `<@${harness.slack.botUserId}> edited` },
     });
     await settled();
-    // The app_mention of a topic carries no subtype and is a mention like any other.
+    // The app_mention of a topic has no subtype, so it is accepted.
     expect(messages().map(({ text }) => text)).toEqual(["renamed"]);
   });
 
-  test("in a thread it knows every message is a turn", async () => {
+  test("every message in a known thread is accepted", async () => {
     const ana = harness.slack.person("Ana");
     const channel = harness.slack.channel("ideas", [ana]);
     const root = ana.sends({ channel: channel.id, text: "start" });
@@ -160,7 +160,7 @@ describe("channels", () => {
 });
 
 describe("accepting", () => {
-  test("an event that cannot be stored is not acknowledged, and taken when it comes again", async () => {
+  test("an event that cannot be stored is not acknowledged, and is accepted when redelivered", async () => {
     const ana = harness.slack.person("Ana");
     harness.receiver.failures = 1;
     ana.sends({ channel: ana.directMessages, text: "keep this" });
@@ -178,7 +178,7 @@ describe("accepting", () => {
     expect(harness.slack.deliveries[1]?.attempt).toBe(1);
   });
 
-  test("an event delivered again after its acknowledgement has the same key", async () => {
+  test("a redelivered event has the same key", async () => {
     const ana = harness.slack.person("Ana");
     ana.sends({ channel: ana.directMessages, text: "once" });
     await nextMessage();
@@ -189,7 +189,7 @@ describe("accepting", () => {
     expect(messages()).toHaveLength(1);
   });
 
-  test("connects again when Slack asks for it or the line breaks, and takes what came meanwhile", async () => {
+  test("reconnects when Slack asks for it or the connection breaks, and accepts what was sent meanwhile", async () => {
     const ana = harness.slack.person("Ana");
     const opened = (times: number) => () =>
       harness.platform.health().state === "ready" &&
@@ -209,7 +209,7 @@ describe("accepting", () => {
   });
 });
 
-test("the stop button of Slack cancels the thread's turn", async () => {
+test("Slack's Stop button cancels the thread's turn", async () => {
   const ana = harness.slack.person("Ana");
   const root = ana.sends({ channel: ana.directMessages, text: "a long story" });
   ana.pressesStop(ana.directMessages, root);
@@ -218,7 +218,7 @@ test("the stop button of Slack cancels the thread's turn", async () => {
   await harness.slack.waitFor("the session", () => harness.slack.sessions.at(-1)?.status === "active");
 });
 
-test("opening the messages tab shows suggested prompts", async () => {
+test("opening the messages tab sets suggested prompts", async () => {
   const ana = harness.slack.person("Ana");
   ana.opensMessagesTab();
   const prompts = await harness.slack.waitFor("prompts", () =>

@@ -43,7 +43,7 @@ const noticeToAna = () =>
   harness.slack.waitFor("the notice", () => channel.transcript().find(({ onlyFor }) => onlyFor === "Ana"));
 
 describe("a message command that fills one option and asks for another", () => {
-  test("asks for that one only, and runs with both", async () => {
+  test("asks for that option only, and runs with both", async () => {
     const ts = ana.sends({ channel: channel.id, text: "Guten Morgen & <bis dann>" });
     await ana.usesShortcut("Translate this", ts, { channel: channel.id });
     expect(await openedModal()).toMatchObject({
@@ -62,7 +62,7 @@ describe("a message command that fills one option and asks for another", () => {
     ]);
   });
 
-  test("shows wrong input at its field, and accepts the next try", async () => {
+  test("shows wrong input at its field, and accepts the corrected one", async () => {
     const ts = ana.sends({ channel: channel.id, text: "Guten Morgen" });
     await ana.usesShortcut("Translate this", ts, { channel: channel.id });
     await openedModal();
@@ -81,7 +81,7 @@ describe("a message command that fills one option and asks for another", () => {
   test.each([
     ["has no text", "", /no text/],
     ["is too long", "ja ".repeat(40), /100 characters/],
-  ])("says before it asks that the message %s", async (_, text, problem) => {
+  ])("says before the modal opens that the message %s", async (_, text, problem) => {
     const file = { name: "a.txt", mediaType: "text/plain", bytes: new Uint8Array([65]) };
     const ts = ana.sends({ channel: channel.id, text, files: [file] });
     await ana.usesShortcut("Translate this", ts, { channel: channel.id });
@@ -89,7 +89,7 @@ describe("a message command that fills one option and asks for another", () => {
     expect(ana.modal()).toBeUndefined();
   });
 
-  test("says at a field of the modal that the message was deleted meanwhile", async () => {
+  test("shows in the modal that the message was deleted meanwhile", async () => {
     const ts = ana.sends({ channel: channel.id, text: "Guten Morgen" });
     await ana.usesShortcut("Translate this", ts, { channel: channel.id });
     await openedModal();

@@ -39,7 +39,7 @@ async function answer(address: ReplyAddress): Promise<ReplyAddress | undefined> 
   return saved;
 }
 
-test("in a thread with replies it is announced there to the author alone, once, and shown in direct messages", async () => {
+test("in a thread with replies: announced there to the author alone, once, and shown in direct messages", async () => {
   const root = ana.sends({ channel: channel.id, text: "lunch?" });
   const message = { channel: channel.id, thread: root, text: "hello", mentionBot: true };
   const saved = await answer(await privateAddressOf(message));
@@ -52,19 +52,19 @@ test("in a thread with replies it is announced there to the author alone, once, 
   expect(channel.saidByBot()).toHaveLength(1);
 });
 
-test("for a message without replies it is announced in the channel: Slack shows nothing ephemeral below it", async () => {
+test("for a message without replies: announced in the channel, since Slack shows nothing ephemeral in its thread", async () => {
   await answer(await privateAddressOf({ channel: channel.id, text: "hello", mentionBot: true }));
   expect(channel.saidByBot()).toMatchObject([{ thread: undefined, onlyFor: "Ana" }]);
 });
 
-test("it is shown even if the announcement fails", async () => {
+test("a failed announcement does not fail the reply", async () => {
   harness.slack.switchOff("chat.postEphemeral");
   await answer(await privateAddressOf({ channel: channel.id, text: "hello", mentionBot: true }));
   expect(channel.saidByBot()).toEqual([]);
   expect(direct().some(({ text }) => text === "secret")).toBe(true);
 });
 
-test("in direct messages it is an ordinary reply in the thread", async () => {
+test("in direct messages: an ordinary reply in the thread", async () => {
   const address = await privateAddressOf({ channel: ana.directMessages, text: "hello" });
   await answer(address);
   const [message] = direct();

@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => harness.close());
 
-/** The address of the message or command that the test just sent. */
+/** The address of the first accepted event. */
 async function nextAddress(): Promise<ReplyAddress> {
   return (await harness.slack.waitFor("the event", () => harness.receiver.events[0])).address;
 }
@@ -38,7 +38,7 @@ const said = () => harness.slack.transcriptOf(ana.directMessages).filter(({ auth
 const callsOf = (name: string) => harness.slack.calls.filter(({ method }) => method === name);
 
 describe("posting", () => {
-  test("asks for no previews and stays below the limits that Slack sets", async () => {
+  test("turns previews off and stays within the length limits", async () => {
     const reply = await toAna();
     await reply.show();
     reply.write({ text: `${"<&>é".repeat(1200)}\n\nhttps://evil.example` });
@@ -55,7 +55,7 @@ describe("posting", () => {
     expect(said().some(({ previewsLinks }) => previewsLinks)).toBe(false);
   });
 
-  test("a post whose answer got lost is found again, not made twice", async () => {
+  test("a post whose response was lost is found again, not repeated", async () => {
     const reply = await toAna();
     harness.slack.fail("chat.postMessage", { status: 503, afterEffect: true });
     await reply.show();
@@ -64,7 +64,7 @@ describe("posting", () => {
     expect(said().map(({ text }) => text)).toEqual(["done"]);
   });
 
-  test("a post that did not happen is made again", async () => {
+  test("a failed post is repeated", async () => {
     const reply = await toAna();
     harness.slack.fail("chat.postMessage", { status: 503 });
     await reply.show();
@@ -73,7 +73,7 @@ describe("posting", () => {
     expect(said().map(({ text }) => text)).toEqual(["done"]);
   });
 
-  test("a message somebody deleted is posted anew at the end", async () => {
+  test("a deleted message is posted again at the end", async () => {
     const reply = await toAna();
     await reply.show();
     harness.slack.fail("chat.update", { error: "message_not_found" });
@@ -83,7 +83,7 @@ describe("posting", () => {
     expect(said().some(({ text }) => text === "still said")).toBe(true);
   });
 
-  test("what a limit refuses is shown later, whole", async () => {
+  test("rate limited text is shown later, complete", async () => {
     harness.slack.limit("chat.update", 1000);
     const reply = await toAna();
     await reply.show();
@@ -94,7 +94,7 @@ describe("posting", () => {
     expect(said().map(({ text }) => text)).toEqual(["some and more"]);
   });
 
-  test("many replies at once stay within the workspace's limit on edits", async () => {
+  test("many replies at once stay within the workspace's edit limit", async () => {
     const people = Array.from({ length: 12 }, (_, i) => harness.slack.person(`P${i}`));
     for (const person of people) person.sends({ channel: person.directMessages, text: "hello" });
     await harness.slack.waitFor("all events", () => harness.receiver.events.length === people.length);
@@ -114,7 +114,7 @@ describe("posting", () => {
   });
 });
 
-test("an end that looks like what is shown costs no edit", async () => {
+test("an end equal to the last preview needs no edit", async () => {
   const reply = await toAna();
   await reply.show();
   reply.write({ text: "all of it" });
@@ -123,8 +123,8 @@ test("an end that looks like what is shown costs no edit", async () => {
   expect(callsOf("chat.update")).toHaveLength(1);
 });
 
-describe("places", () => {
-  test("a reply taken up by another process goes on in the same message", async () => {
+describe("where it is shown", () => {
+  test("a reply resumed by another process continues in the same message", async () => {
     const reply = await toAna();
     await reply.show();
     reply.abandon();
@@ -135,7 +135,7 @@ describe("places", () => {
     expect(said().map(({ text }) => text)).toEqual(["after the restart"]);
   });
 
-  test("a place that Slack refuses for good is an error that names the permission", async () => {
+  test("a channel without the bot is an error that names the permission", async () => {
     const channel = harness.slack.channel("ideas", [ana]);
     ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
     const reply = open(await nextAddress());
@@ -147,7 +147,7 @@ describe("places", () => {
     expect(isParleyError(error, "platform-forbidden") && error.detail["permission"]).toMatch(/invitation/);
   });
 
-  test("a command's reply becomes the root of the thread it opens, every time it is asked", async () => {
+  test("a command's reply becomes the root of the thread it opens, also when called twice", async () => {
     const channel = harness.slack.channel("ideas", [ana]);
     await ana.usesCommand("/chat", "hello", { channel: channel.id });
     const address = await nextAddress();
@@ -160,7 +160,7 @@ describe("places", () => {
     expect(channel.saidByBot()).toHaveLength(1);
   });
 
-  test("a thread opened without a reply has a root of its own, once", async () => {
+  test("a thread opened before the reply is shown gets one root message", async () => {
     const channel = harness.slack.channel("ideas", [ana]);
     await ana.usesCommand("/chat", "hello", { channel: channel.id });
     const address = await nextAddress();
@@ -171,7 +171,7 @@ describe("places", () => {
     expect(channel.saidByBot().map(({ text }) => text)).toEqual(["**Of <foxes>**"]);
   });
 
-  test("a quick answer does without the line that says that it thinks", async () => {
+  test("a quick answer sets no status line", async () => {
     const reply = await toAna();
     await reply.show();
     reply.write({ text: "here" });
@@ -179,7 +179,7 @@ describe("places", () => {
     expect(harness.slack.statuses).toEqual([]);
   });
 
-  test("in direct messages the line below says that a slow answer is thought about, and stops saying so", async () => {
+  test("in direct messages a slow answer sets the status line, and its end clears it", async () => {
     const reply = await toAna();
     await reply.show();
     await harness.slack.waitFor("a status", () => harness.slack.statuses.length === 1);
@@ -187,7 +187,7 @@ describe("places", () => {
     await harness.slack.waitFor("no status", () => harness.slack.statuses.at(-1)?.status === "");
   });
 
-  test("without the agent features everything else works", async () => {
+  test("an app without the agent features still replies", async () => {
     harness.slack.switchOff("assistant.threads.setStatus");
     const reply = await toAna();
     await reply.show();
@@ -198,7 +198,7 @@ describe("places", () => {
 });
 
 describe("files", () => {
-  test("come below the reply, in its thread, with their alt text", async () => {
+  test("are posted in the thread of the reply, with their alt text", async () => {
     const reply = await toAna();
     await reply.show();
     const file = {
@@ -214,7 +214,7 @@ describe("files", () => {
     await reply.finish();
   });
 
-  test("a missing files:write scope is said by name", async () => {
+  test("a missing files:write scope is an error that names it", async () => {
     harness.slack.revokeScope("files:write");
     const reply = await toAna();
     await reply.show();
