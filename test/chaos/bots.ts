@@ -1,38 +1,42 @@
 import { once } from "node:events";
+import { sleep, sleepUnlessAborted } from "../../src/support/sleep.ts";
 import { runParley, type RunningParley } from "../e2e/process/run-parley.ts";
 
-/** One place for a process of the bot, which is started again whenever it has ended. */
+const restartDelayMs = 300;
+const pollMs = 50;
+
+/** An instance of the bot whose process is restarted whenever it exits. */
 export interface Bot {
-  /** Undefined between two lives. */
+  /** `undefined` while it is being restarted. */
   readonly current: RunningParley | undefined;
-  /** How often it has been started. */
-  readonly lives: number;
-  /** Lets the process go on after a pause. */
+  /** Number of starts. */
+  readonly starts: number;
+  /** Resumes a paused process. */
   resume(): void;
-  /** Resolves when it is connected, starting it where it is not running. */
+  /** Resolves when the process, or one of the next, is connected. */
   ready(): Promise<void>;
-  /** Ends it for good. */
+  /** Stops the process; it is not restarted. */
   stop(): Promise<void>;
-  /** Everything that all its lives have printed. */
+  /** Output of all its processes. */
   output(): string;
 }
 
-/** As a supervisor would: what ends is started again after a moment. */
+/** Restarts after 300 ms, like a supervisor. */
 export function createBot(folder: string, settings: Readonly<Record<string, string>>): Bot {
   let current: RunningParley | undefined;
-  let lives = 0;
+  let starts = 0;
   let printed = "";
-  const over = new AbortController();
-  const living = live();
+  const stopping = new AbortController();
+  const supervised = supervise();
 
-  async function live(): Promise<void> {
-    while (!over.signal.aborted) {
+  async function supervise(): Promise<void> {
+    while (!stopping.signal.aborted) {
       current = await runParley({ folder, settings });
-      lives += 1;
+      starts += 1;
       await current.ended;
       printed += `${current.output()}\n--- ended: ${current.process.signalCode ?? current.process.exitCode}\n`;
       current = undefined;
-      if (!over.signal.aborted) await new Promise((resolve) => setTimeout(resolve, 300));
+      await sleepUnlessAborted(restartDelayMs, stopping.signal);
     }
   }
 
@@ -40,28 +44,28 @@ export function createBot(folder: string, settings: Readonly<Record<string, stri
     get current() {
       return current;
     },
-    get lives() {
-      return lives;
+    get starts() {
+      return starts;
     },
     resume: () => void current?.process.kill("SIGCONT"),
     async ready() {
       for (;;) {
         const parley = current;
         if (parley !== undefined && (await isReady(parley))) return;
-        await new Promise((resolve) => setTimeout(resolve, 50));
+        await sleep(pollMs);
       }
     },
     async stop() {
-      over.abort();
+      stopping.abort();
       const child = current?.process;
       if (child !== undefined && child.exitCode === null && child.signalCode === null) {
         child.kill("SIGCONT");
         child.kill("SIGTERM");
-        const late = setTimeout(() => child.kill("SIGKILL"), 15_000);
+        const timeout = setTimeout(() => child.kill("SIGKILL"), 15_000);
         await once(child, "exit");
-        clearTimeout(late);
+        clearTimeout(timeout);
       }
-      await living;
+      await supervised;
     },
     output: () => printed + (current?.output() ?? ""),
   };
@@ -72,7 +76,7 @@ async function isReady(parley: RunningParley): Promise<boolean> {
     await parley.says(/Ready\./);
     return true;
   } catch {
-    // It ended before it was connected; its next life may be.
+    // It exited before it was connected; the next process may connect.
     return false;
   }
 }

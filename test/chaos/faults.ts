@@ -1,27 +1,28 @@
+import { sleep } from "../../src/support/sleep.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 import type { Bot } from "./bots.ts";
-import type { Chances } from "./random.ts";
+import type { Random } from "./random.ts";
 
-/** How often each thing was done. */
+/** How often each kind of fault was made. */
 export type FaultCounts = Record<"killed" | "stopped" | "paused" | "redisKilled" | "redisPaused", number>;
 
+/** Makes faults. */
 export interface Faults {
   readonly counts: FaultCounts;
-  /** Does one thing, and undoes it; resolves when it is undone. */
-  one(): Promise<void>;
+  /** Makes one random fault; resolves when it is over. */
+  makeOne(): Promise<void>;
 }
 
-/** What goes wrong: processes killed, asked to stop and paused, also past the lease; Redis killed and paused. */
+/** Kills, stops and pauses processes, also for longer than the lease; kills and pauses Redis. */
 export function createFaults(options: {
   readonly bots: readonly Bot[];
   readonly redis: RedisServer | undefined;
   readonly leaseMs: number;
-  readonly chances: Chances;
+  readonly random: Random;
 }): Faults {
-  const { bots, redis, leaseMs, chances } = options;
+  const { bots, redis, leaseMs, random } = options;
   const counts: FaultCounts = { killed: 0, stopped: 0, paused: 0, redisKilled: 0, redisPaused: 0 };
-  const pause = (from: number, to: number) =>
-    new Promise<void>((resolve) => setTimeout(resolve, chances.between(from, to)));
+  const pause = (from: number, to: number) => sleep(random.between(from, to));
 
   async function signal(bot: Bot, how: "SIGKILL" | "SIGTERM"): Promise<void> {
     const { current } = bot;
@@ -32,12 +33,12 @@ export function createFaults(options: {
   }
 
   const kinds: readonly (() => Promise<void>)[] = [
-    () => signal(chances.pick(bots), "SIGKILL"),
-    () => signal(chances.pick(bots), "SIGKILL"),
-    () => signal(chances.pick(bots), "SIGKILL"),
-    () => signal(chances.pick(bots), "SIGTERM"),
+    () => signal(random.pick(bots), "SIGKILL"),
+    () => signal(random.pick(bots), "SIGKILL"),
+    () => signal(random.pick(bots), "SIGKILL"),
+    () => signal(random.pick(bots), "SIGTERM"),
     async () => {
-      const bot = chances.pick(bots);
+      const bot = random.pick(bots);
       counts.paused += 1;
       bot.current?.process.kill("SIGSTOP");
       await pause(leaseMs / 4, leaseMs * 2);
@@ -60,5 +61,5 @@ export function createFaults(options: {
           },
         ]),
   ];
-  return { counts, one: () => chances.pick(kinds)() };
+  return { counts, makeOne: () => random.pick(kinds)() };
 }

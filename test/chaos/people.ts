@@ -3,35 +3,37 @@ import { createManifest } from "../../src/platforms/slack/manifest.ts";
 import { createDiscordSimulator } from "../simulators/discord/simulator.ts";
 import { createSlackSimulator } from "../simulators/slack/simulator.ts";
 
-/** A message that somebody sent; its label is in its words, and in the model's answer to it. */
-export interface Said {
+/** A sent message. Its text and the model's answer to it contain its label. */
+export interface SentMessage {
   readonly label: string;
   readonly conversation: string;
-  /** The key it is accepted under. */
+  /** Its event key. */
   readonly key: string;
 }
 
-/** A message of the bot as it stands at the end. */
-export interface Shown {
+/** A message of the bot. */
+export interface ShownMessage {
   readonly text: string;
   readonly hasRetry: boolean;
 }
 
-/** People in several conversations on both platforms, who go on talking whatever happens to the bot. */
+/** People in several conversations on both platforms. */
 export interface People {
+  /** Environment of the bot. */
   readonly settings: Readonly<Record<string, string>>;
   readonly conversations: readonly string[];
-  say(conversation: string, label: string): Said;
-  shown(): readonly Shown[];
-  /** Slack's redeliveries come after a minute and after five: lets that much time pass. */
+  send(conversation: string, label: string): SentMessage;
+  shown(): readonly ShownMessage[];
+  /** Advances Slack's clock, for redeliveries after one and five minutes. */
   passTime(): void;
-  /** Events that Slack gave up on, since nobody acknowledged any of its tries. */
-  givenUp(): ReadonlySet<string>;
-  /** Whether the bot has told somebody that it could not take this message in. */
+  /** Keys of events that Slack dropped after the last unacknowledged redelivery. */
+  droppedKeys(): ReadonlySet<string>;
+  /** Whether the bot has replied that it could not accept this message. */
   wasTold(key: string): boolean;
   close(): Promise<void>;
 }
 
+/** Starts both simulators. */
 export async function createPeople(conversationsEach: number): Promise<People> {
   const [slack, discord] = await Promise.all([
     createSlackSimulator({ manifest: createManifest(allCommands, { socketMode: true }) }),
@@ -50,7 +52,7 @@ export async function createPeople(conversationsEach: number): Promise<People> {
       DISCORD_API_URL: discord.apiUrl,
     },
     conversations: [...onSlack.keys(), ...onDiscord.keys()],
-    say(conversation, label) {
+    send(conversation, label) {
       const text = `please say ${label}`;
       const person = onSlack.get(conversation);
       if (person !== undefined) {
@@ -78,7 +80,7 @@ export async function createPeople(conversationsEach: number): Promise<People> {
       ),
     ],
     passTime: () => slack.clock.advance(61_000),
-    givenUp: () =>
+    droppedKeys: () =>
       new Set(
         slack.lost.map((payload) => {
           const { channel, ts } = payload["event"] as { channel: string; ts: string };

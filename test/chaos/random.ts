@@ -1,14 +1,15 @@
-/** Chances that come the same way for the same seed. */
-export interface Chances {
+/** A seeded random source: the same seed gives the same sequence. */
+export interface Random {
   /** From 0 up to, not including, 1. */
   next(): number;
   /** A whole number from `from` to `to`, both included. */
   between(from: number, to: number): number;
+  /** @throws RangeError for an empty list */
   pick<T>(from: readonly T[]): T;
 }
 
-/** Mulberry32: small, and good enough to choose what breaks next. */
-export function createChances(seed: number): Chances {
+/** Mulberry32. */
+export function createRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {
     state = (state + 0x6d2b79f5) >>> 0;

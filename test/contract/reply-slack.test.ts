@@ -1,7 +1,10 @@
 import type { ReplyAddress } from "../../src/core/events.ts";
 import { confirmAction, retryAction } from "../../src/platforms/slack/message-blocks.ts";
 import type { SeenMessage } from "../simulators/slack/transcript.ts";
-import { openSlackRoom, type SlackRoom } from "../unit/platforms/slack/workspace.ts";
+import {
+  openSlackHarness as openSlackRoom,
+  type SlackHarness as SlackRoom,
+} from "../support/slack-harness.ts";
 import { replyContract } from "./reply.ts";
 
 interface Place {

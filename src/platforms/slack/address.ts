@@ -1,32 +1,34 @@
 import type { Json, ReplyAddress } from "../../core/events.ts";
+import type { MessageRef } from "./web-api.ts";
 
-/** Where a reply on Slack stands or will stand. */
+/** Where a reply on Slack is shown. */
 export interface SlackAddress {
   /** Key of the event it answers: the same for all addresses of one reply. */
   readonly key: string;
   readonly channel: string;
   readonly user: string;
-  /** Root of the thread; absent: at the top of the channel. */
+  /** `ts` of the thread's root message; absent at the top level of the channel. */
   readonly thread?: string;
-  /** A command's own way to its caller, good for 30 minutes. */
+  /** Posts to the caller of a command; valid for 30 minutes. */
   readonly responseUrl?: string;
   /** Only `user` sees the reply. */
   readonly isPrivate?: boolean;
-  /** Whether the person has been told already that something is going on. */
+  /** The person has already been shown that the reply is in progress. */
   readonly isAnnounced?: boolean;
-  /** Unix milliseconds of the event. */
+  /** Time of the event, in Unix milliseconds. */
   readonly since: number;
   /** Messages posted so far. */
   readonly refs?: readonly Json[];
 }
 
+/** The address as JSON, without absent fields. */
 export function toReplyAddress(address: SlackAddress): ReplyAddress {
   const entries = Object.entries(address).filter((entry): entry is [string, Json] => entry[1] !== undefined);
   return Object.fromEntries<Json>(entries);
 }
 
-/** Reads an address that {@link toReplyAddress} made, maybe in an earlier run. */
-export function readAddress(address: ReplyAddress): SlackAddress {
+/** Parses the JSON of {@link toReplyAddress}, which may come from an earlier process. */
+export function parseAddress(address: ReplyAddress): SlackAddress {
   const text = (name: string) => {
     const value = address[name];
     return typeof value === "string" ? value : undefined;
@@ -48,14 +50,77 @@ export function readAddress(address: ReplyAddress): SlackAddress {
   };
 }
 
-/** Direct messages, threads and channels share one form of id: the thread's root makes the conversation. */
+/** Parses one of {@link SlackAddress.refs}. */
+export function parseMessageRef(ref: Json): MessageRef {
+  const { channel, ts } = ref as { channel?: unknown; ts?: unknown };
+  return { channel: String(channel), ts: String(ts) };
+}
+
+/**
+ * The private counterpart of a message's address: the author's direct messages. A message there is private already.
+ * `thread` is where an ephemeral message says so; it is kept only for a thread with replies, since Slack shows no
+ * ephemeral messages in other threads.
+ * @see https://docs.slack.dev/reference/methods/chat.postEphemeral
+ */
+export function toPrivateAddress(address: SlackAddress): SlackAddress {
+  if (isDirectMessages(address.channel)) return address;
+  const { thread, refs: _refs, ...rest } = address;
+  const hasReplies = thread !== undefined && !address.key.endsWith(`:${thread}`);
+  return { ...rest, ...(hasReplies ? { thread } : {}), isPrivate: true, isAnnounced: false };
+}
+
+/** Where the first answer in a newly opened thread goes. */
+export function toThreadAddress({ key, channel, user, since }: SlackAddress, root: string): SlackAddress {
+  return { key: `${key}/first`, channel, user, thread: root, since };
+}
+
+/** Event keys of the messages that the reply has posted. */
+export function shownMessageKeys({ key, refs = [] }: SlackAddress): string[] {
+  const [, teamId = ""] = key.split(":", 2);
+  return refs.map((ref) => {
+    const { channel, ts } = parseMessageRef(ref);
+    return toMessageKey(teamId, channel, ts);
+  });
+}
+
+/** The id of a thread's conversation; direct messages and channels have the same form. */
 export function toConversationId(teamId: string, channel: string, root: string): string {
   return `slack:${teamId}:${channel}:${root}`;
+}
+
+/** What the ids of all conversations in a channel begin with. */
+export function toConversationPrefix(teamId: string, channel: string): string {
+  return toConversationId(teamId, channel, "");
 }
 
 /** The event key of a message. */
 export function toMessageKey(teamId: string, channel: string, ts: string): string {
   return `slack:${teamId}:${channel}:${ts}`;
+}
+
+/** The event key of a command call, by the trigger or view id that Slack gives it. */
+export function toCallKey(teamId: string, source: "cmd" | "shortcut" | "view", id: string): string {
+  return `slack:${teamId}:${source}:${id}`;
+}
+
+/** {@link Author.id} of a person. */
+export function toAuthorId(teamId: string, user: string): string {
+  return `slack:${teamId}:${user}`;
+}
+
+/** The name of a channel as a place that contains conversations. */
+export function toChannelPlace(teamId: string, channel: string): string {
+  return `slack:channel:${teamId}:${channel}`;
+}
+
+/** The places around a conversation; none in direct messages, which cannot be deleted. */
+export function placesAround(teamId: string, channel: string): { readonly within?: readonly string[] } {
+  return isDirectMessages(channel) ? {} : { within: [toChannelPlace(teamId, channel)] };
+}
+
+/** Whether the channel id is that of one person's direct messages with the bot. */
+export function isDirectMessages(channel: string): boolean {
+  return channel.startsWith("D");
 }
 
 /** `1699999999.000100` as Unix milliseconds. */

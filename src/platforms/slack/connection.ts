@@ -1,74 +1,73 @@
 import type { App, Logger, LogLevel, ReceiverEvent } from "@slack/bolt";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
-import type { Log } from "../../core/telemetry.ts";
 import type { PlatformHealth } from "../../core/platform.ts";
+import type { Log } from "../../core/telemetry.ts";
+import { backoffMs, retry } from "../../support/retry.ts";
+import { sleep } from "../../support/sleep.ts";
 import { toParleyError } from "./errors.ts";
 import { createSlackApi, type Identity, type SlackApi } from "./web-api.ts";
 
+/** What {@link createSocketConnection} needs. */
 export interface ConnectionOptions {
   readonly botToken: string;
   readonly appToken: string;
   readonly apiUrl: string;
   readonly log: Log;
-  /** Registers the listeners; called once, before anything is delivered. */
+  /** Registers the listeners; called once, before any event is delivered. */
   readonly register: (app: App, api: SlackApi, identity: Identity) => void;
 }
 
-/** How events reach the bot. Socket Mode is one way; an HTTP endpoint will be another. */
+/** Delivers Slack's events to the bot. */
 export interface Connection {
   /** @throws ParleyError `platform-unauthorized`, `platform-unreachable` */
   open(): Promise<void>;
   health(): PlatformHealth;
-  /** Takes nothing more, then closes; resolves when the socket is closed. */
+  /** Refuses new events, waits for those in flight, then closes the socket. */
   close(): Promise<void>;
 }
 
-/** A call that hangs must not hold up a reply for ever, and none is repeated by the client: posts would double. */
+/** The client has no timeout by default. It must not retry either: a repeated post would appear twice. */
 const requestTimeoutMs = 20_000;
 const helloTimeoutMs = 20_000;
-const maxReconnectDelayMs = 30_000;
+const reconnectDelay = { baseMs: 1000, maxMs: 30_000 };
 
-/** Connects over Socket Mode, and again whenever the connection ends. */
+/** Connects over Socket Mode, and reconnects when the connection ends. */
 export function createSocketConnection(options: ConnectionOptions): Connection {
   const { botToken, appToken, apiUrl, log, register } = options;
   let state: PlatformHealth = { state: "connecting" };
-  let isClosing = false;
+  const closing = new AbortController();
   let client: SocketClient | undefined;
-  let wakeUp: (() => void) | undefined;
-  const inHand = new Set<Promise<void>>();
+  const inFlight = new Set<Promise<unknown>>();
 
   /**
-   * Bolt acknowledges an event before its listeners run, and a crash in between would lose it. Here the
-   * acknowledgement waits for them; where one throws there is none, and Slack delivers the event again.
+   * Bolt acknowledges an event before its listeners run, so a crash in between would lose it. Here the
+   * acknowledgement follows them; if one throws, there is none and Slack delivers the event again.
    */
   function acknowledgeLast(app: App): App {
     const process = async (event: ReceiverEvent): Promise<void> => {
-      if (isClosing) throw stopping();
+      closing.signal.throwIfAborted();
       const isEvent = (event.body as { type?: unknown }).type === "event_callback";
       await app.processEvent(isEvent ? { ...event, ack: () => Promise.resolve() } : event);
       if (isEvent) await event.ack();
     };
     const processEvent = (event: ReceiverEvent): Promise<void> => {
       const work = process(event);
-      const settled = work.then(
-        () => undefined,
-        () => undefined,
-      );
-      inHand.add(settled);
-      void settled.then(() => inHand.delete(settled));
+      const settled = Promise.allSettled([work]);
+      inFlight.add(settled);
+      void settled.then(() => inFlight.delete(settled));
       return work;
     };
     return { processEvent } as unknown as App;
   }
 
   async function connect(socket: SocketClient): Promise<void> {
-    // A socket that is accepted and then says nothing would be waited for without end.
+    // The client waits for `hello` without a timeout.
     const timer = setTimeout(() => void socket.disconnect(), helloTimeoutMs);
     try {
       await socket.start();
       state = { state: "ready" };
     } catch (error) {
-      // A connection that ends before Slack has said hello rejects with nothing at all.
+      // A connection that ends before `hello` rejects with `undefined`.
       throw toParleyError(
         error ?? new Error("closed before hello"),
         "apps.connections.open",
@@ -79,39 +78,30 @@ export function createSocketConnection(options: ConnectionOptions): Connection {
     }
   }
 
-  /** The client's own reconnection lets a failed attempt become an unhandled rejection; this one goes on. */
+  /** Replaces the client's own reconnection, where a failed attempt is an unhandled rejection. Never rejects. */
   async function reconnect(socket: SocketClient): Promise<void> {
-    for (let attempt = 0; ; attempt += 1) {
-      await pause(attempt === 0 ? 0 : Math.min(maxReconnectDelayMs, 500 * 2 ** attempt));
-      if (isClosing) return;
-      try {
-        await connect(socket);
-        log.info({ attempt }, "connected to Slack again");
-        return;
-      } catch (error) {
-        noteFailure(error);
-        log.warn({ attempt, err: error }, "Slack could not be reached");
-      }
+    const delayMs = (error: unknown, attempt: number): number => {
+      recordFailure(error);
+      log.warn({ attempt, err: error }, "Slack reconnection failed");
+      return backoffMs(attempt, reconnectDelay);
+    };
+    try {
+      // Not inside the handler of the `disconnected` event.
+      await sleep(0, closing.signal);
+      await retry(() => connect(socket), { delayMs, signal: closing.signal });
+      log.info({}, "reconnected to Slack");
+    } catch (error) {
+      log.debug({ err: error }, "Slack reconnection aborted");
     }
   }
 
-  function noteFailure(error: unknown): void {
+  function recordFailure(error: unknown): void {
     const code = isParleyError(error) ? error.code : "internal";
     state = { state: code === "platform-unauthorized" ? "failed" : "connecting", detail: code };
   }
 
-  async function pause(ms: number): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      wakeUp = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-  }
-
   async function open(): Promise<void> {
-    // Loaded here: a start without Slack does not pay for it.
+    // Imported here, so that a start without Slack does not load it.
     const { App, LogLevel, SocketModeReceiver, webApi } = await import("@slack/bolt");
     const logger = toBoltLogger(log, LogLevel.WARN);
     const clientOptions = {
@@ -123,15 +113,15 @@ export function createSocketConnection(options: ConnectionOptions): Connection {
     };
     const api = createSlackApi(new webApi.WebClient(botToken, clientOptions), log);
     const identity = await api.identify();
-    if (isClosing) throw stopping();
+    closing.signal.throwIfAborted();
     const receiver = new SocketModeReceiver({
       appToken,
       logger,
       autoReconnectEnabled: false,
-      // The client writes into the options it is given.
+      // A copy: the client changes these options.
       installerOptions: { clientOptions: { ...clientOptions } },
       processEventErrorHandler: ({ error }) => {
-        log.warn({ err: error }, "an event was not accepted; Slack delivers it again");
+        log.warn({ err: error }, "event not accepted; Slack will deliver it again");
         return Promise.resolve(false);
       },
     });
@@ -144,14 +134,14 @@ export function createSocketConnection(options: ConnectionOptions): Connection {
           botUserId: identity.userId,
           teamId: identity.teamId,
         }),
-      // A failing start is to reject here, not in a constructor's promise that nobody holds.
+      // Otherwise a failing start is an unhandled rejection out of the constructor.
       deferInitialization: true,
       convoStore: false,
       clientOptions: { ...clientOptions },
       logger,
     });
     await app.init();
-    // Rethrown, so that what a listener could not accept is not acknowledged.
+    // Rethrown, so that an event that a listener could not accept is not acknowledged.
     app.error(async (error) => {
       throw error;
     });
@@ -160,12 +150,10 @@ export function createSocketConnection(options: ConnectionOptions): Connection {
     const socket = receiver.client;
     client = socket;
     await connect(socket);
-    if (isClosing) {
-      await socket.disconnect();
-      throw stopping();
-    }
+    if (closing.signal.aborted) await socket.disconnect();
+    closing.signal.throwIfAborted();
     socket.on("disconnected", () => {
-      if (isClosing || state.state !== "ready") return;
+      if (closing.signal.aborted || state.state !== "ready") return;
       state = { state: "connecting" };
       void reconnect(socket);
     });
@@ -176,23 +164,20 @@ export function createSocketConnection(options: ConnectionOptions): Connection {
       try {
         await open();
       } catch (error) {
-        noteFailure(error);
+        recordFailure(error);
         throw error;
       }
     },
     health: () => state,
     async close() {
-      isClosing = true;
-      wakeUp?.();
-      await Promise.all(inHand);
+      closing.abort(new ParleyError("stopping", "the connection to Slack is closing"));
+      await Promise.all(inFlight);
       await client?.disconnect();
     },
   };
 }
 
-const stopping = () => new ParleyError("stopping", "the connection to Slack is closing");
-
-/** The part of the Socket Mode client that is used. */
+/** The part of the Socket Mode client that Parley uses. */
 interface SocketClient {
   start(): Promise<unknown>;
   disconnect(): Promise<void>;
@@ -201,7 +186,7 @@ interface SocketClient {
 
 const secrets = /xox[a-z]-[\w-]+|xapp-[\w-]+|\?\S+/g;
 
-/** Bolt's log lines in ours. Its debug lines hold payloads and are dropped. */
+/** Forwards Bolt's log lines. Its debug and info lines hold payloads and are dropped. */
 function toBoltLogger(log: Log, level: LogLevel): Logger {
   const line = (parts: readonly unknown[]) => parts.map(String).join(" ").replaceAll(secrets, "…");
   return {

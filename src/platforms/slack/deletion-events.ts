@@ -1,53 +1,63 @@
 import type { ConversationHistory, Receiver } from "../../core/platform.ts";
-import { toConversationId, toMessageKey } from "./address.ts";
+import { toChannelPlace, toConversationId, toConversationPrefix, toMessageKey } from "./address.ts";
 
-interface MessagePlace {
+interface MessagePosition {
   readonly ts?: string;
   readonly thread_ts?: string;
   readonly subtype?: string;
 }
 
-/** A `message` event, as far as it may say that a message was deleted. */
-export interface RemovalEvent {
+/** The fields of a `message` event that say whether a message was deleted. */
+export interface DeletionFields {
   readonly channel: string;
   readonly subtype?: string;
   readonly deleted_ts?: string;
-  readonly previous_message?: MessagePlace;
-  readonly message?: MessagePlace;
+  readonly previous_message?: MessagePosition;
+  readonly message?: MessagePosition;
 }
 
 /**
- * Passes a deletion on; false: the event is none. The root of a thread with answers is not deleted but changed
- * into a tombstone.
+ * Reports a deleted message to the receiver; `false` if the event is no deletion. Slack does not delete the root of
+ * a thread with replies but changes it into a tombstone.
+ * @throws ParleyError `store-unavailable`
  * @see https://docs.slack.dev/reference/events/message/message_deleted
  */
-export async function passRemoval(event: RemovalEvent, teamId: string, receiver: Receiver): Promise<boolean> {
+export async function reportDeletedMessage(
+  event: DeletionFields,
+  teamId: string,
+  receiver: Pick<Receiver, "messagesDeleted">,
+): Promise<boolean> {
   const isTombstone = event.subtype === "message_changed" && event.message?.subtype === "tombstone";
   if (event.subtype !== "message_deleted" && !isTombstone) return false;
-  const gone = isTombstone ? event.message : event.previous_message;
-  const ts = isTombstone ? gone?.ts : (event.deleted_ts ?? gone?.ts);
+  const deleted = isTombstone ? event.message : event.previous_message;
+  const ts = isTombstone ? deleted?.ts : (event.deleted_ts ?? deleted?.ts);
   if (ts === undefined) return true;
-  await receiver.messagesDeleted(toConversationId(teamId, event.channel, gone?.thread_ts ?? ts), [
+  await receiver.messagesDeleted(toConversationId(teamId, event.channel, deleted?.thread_ts ?? ts), [
     toMessageKey(teamId, event.channel, ts),
   ]);
   return true;
 }
 
-/** A channel was deleted: each thread in it was a conversation. */
-export async function removeChannel(
+/**
+ * Reports a deleted channel to the receiver. Conversations stored without `within` (by earlier versions, or because
+ * only commands ran in them) are then found by the channel in their ids.
+ * @throws ParleyError `store-unavailable`
+ */
+export async function reportDeletedChannel(
   channel: string,
   teamId: string,
-  receiver: Receiver,
-  history: ConversationHistory,
+  receiver: Pick<Receiver, "placeDeleted" | "conversationDeleted">,
+  history: Pick<ConversationHistory, "conversations">,
 ): Promise<void> {
-  const done = new Set<string>();
+  await receiver.placeDeleted(toChannelPlace(teamId, channel));
+  const reported = new Set<string>();
   for (;;) {
-    // A list has an end, and there may be more behind it.
-    const found = await history.conversations(toConversationId(teamId, channel, ""));
-    const left = found.filter(({ conversationId }) => !done.has(conversationId));
+    // The list is limited: what is behind its end comes up when its first part is deleted.
+    const listed = await history.conversations(toConversationPrefix(teamId, channel));
+    const left = listed.filter(({ conversationId }) => !reported.has(conversationId));
     if (left.length === 0) return;
     for (const { conversationId } of left) {
-      done.add(conversationId);
+      reported.add(conversationId);
       await receiver.conversationDeleted(conversationId);
     }
   }

@@ -8,7 +8,7 @@ const unauthorized = new Set([
   "token_expired",
   "token_revoked",
 ]);
-const notHere = new Set(["channel_not_found", "is_archived", "not_in_channel"]);
+const notMember = new Set(["channel_not_found", "is_archived", "not_in_channel"]);
 const forbidden = new Set(["access_denied", "ekm_access_denied", "no_permission", "restricted_action"]);
 const unavailable = new Set([
   "fatal_error",
@@ -18,62 +18,62 @@ const unavailable = new Set([
   "team_added_to_org",
 ]);
 
-/** Slack's own word for what went wrong, e.g. `not_in_channel`; `undefined`: it did not come from Slack's API. */
-export function slackErrorOf(error: unknown): string | undefined {
+/** Slack's error code, e.g. `not_in_channel`; `undefined` if the error did not come from Slack's API. */
+export function slackErrorCode(error: unknown): string | undefined {
   if (error instanceof ParleyError) {
-    const word = error.detail["slackError"];
-    return typeof word === "string" ? word : undefined;
+    const code = error.detail["slackError"];
+    return typeof code === "string" ? code : undefined;
   }
-  const word = fieldOf(fieldOf(error, "data"), "error");
-  return typeof word === "string" ? word : undefined;
+  const code = fieldOf(fieldOf(error, "data"), "error");
+  return typeof code === "string" ? code : undefined;
 }
 
 /**
- * What a failed call of Slack's Web API means. `variable` names the setting whose token was used.
- * The message holds the method and Slack's error word, never arguments.
+ * The {@link ParleyError} of a failed Web API call. `variable` names the setting whose token was used.
+ * The message holds the method and Slack's error code, never arguments.
  */
 export function toParleyError(error: unknown, method: string, variable = "SLACK_BOT_TOKEN"): ParleyError {
   if (error instanceof ParleyError) return error;
-  const word = slackErrorOf(error);
+  const slackError = slackErrorCode(error);
   const retryAfter = fieldOf(error, "retryAfter");
   if (typeof retryAfter === "number") {
-    return new ParleyError("platform-rejected", `Slack limits the rate of ${method}`, {
+    return new ParleyError("platform-rejected", `Slack rate limits ${method}`, {
       retryAfterMs: retryAfter * 1000,
       detail: { slackError: "ratelimited" },
       cause: error,
     });
   }
-  if (word === undefined) {
+  if (slackError === undefined) {
     const status = fieldOf(error, "statusCode");
-    const what = typeof status === "number" ? `answered ${status}` : "did not answer";
-    return new ParleyError("platform-unreachable", `Slack ${what} to ${method}`, { cause: error });
+    const problem = typeof status === "number" ? `HTTP status ${status}` : "no response";
+    return new ParleyError("platform-unreachable", `Slack ${method}: ${problem}`, { cause: error });
   }
-  const detail = { slackError: word };
-  const message = `Slack refused ${method}: ${word}`;
-  if (unauthorized.has(word)) {
+  const detail = { slackError };
+  const message = `Slack refused ${method}: ${slackError}`;
+  if (unauthorized.has(slackError)) {
     return new ParleyError("platform-unauthorized", `${message}. Check ${variable}`, {
       detail: { ...detail, variable },
       cause: error,
     });
   }
-  const permission = missingPermission(error, word);
+  const permission = missingPermission(error, slackError);
   if (permission !== undefined) {
     return new ParleyError("platform-forbidden", message, {
       detail: { ...detail, permission },
       cause: error,
     });
   }
-  const code: ErrorCode = unavailable.has(word) ? "platform-unreachable" : "platform-rejected";
+  const code: ErrorCode = unavailable.has(slackError) ? "platform-unreachable" : "platform-rejected";
   return new ParleyError(code, message, { detail, cause: error });
 }
 
-function missingPermission(error: unknown, word: string): string | undefined {
-  if (word === "missing_scope") {
+function missingPermission(error: unknown, slackError: string): string | undefined {
+  if (slackError === "missing_scope") {
     const needed = fieldOf(fieldOf(error, "data"), "needed");
     return typeof needed === "string" ? `the scope ${needed}` : "a scope";
   }
-  if (notHere.has(word)) return "an invitation to this channel";
-  return forbidden.has(word) ? word : undefined;
+  if (notMember.has(slackError)) return "an invitation to this channel";
+  return forbidden.has(slackError) ? slackError : undefined;
 }
 
 function fieldOf(value: unknown, name: string): unknown {

@@ -1,13 +1,14 @@
-import { isParleyError, ParleyError } from "../../core/errors.ts";
+import { ParleyError } from "../../core/errors.ts";
 import type { Attachment, Json } from "../../core/events.ts";
 import type { DownloadOptions } from "../../core/platform.ts";
 import { createDownloader, type Downloader } from "../../media/guarded-download.ts";
 import type { TrustedHost } from "../../media/trusted-hosts.ts";
+import { slackErrorCode } from "./errors.ts";
 import type { SlackApi, SlackFileInfo } from "./web-api.ts";
 
 const downloadTimeoutMs = 120_000;
 
-/** A file of an event. A Slack Connect file is known by its id alone until `files.info` has been asked. */
+/** A file of an event. A Slack Connect file has only an id until `files.info` is called. */
 export function toAttachment(file: SlackFileInfo): Attachment {
   const url = file.url_private_download ?? file.url_private;
   return {
@@ -20,7 +21,7 @@ export function toAttachment(file: SlackFileInfo): Attachment {
   };
 }
 
-/** Whether the event only says that there is a file. */
+/** Whether the event carries only the file's id. */
 export function isUnresolved(file: SlackFileInfo): boolean {
   return (
     file.file_access === "check_file_info" ||
@@ -28,18 +29,21 @@ export function isUnresolved(file: SlackFileInfo): boolean {
   );
 }
 
+/** What {@link createFiles} needs. */
 export interface FilesOptions {
   readonly api: Pick<SlackApi, "fileInfo">;
   readonly botToken: string;
   readonly apiUrl: string;
 }
 
+/** Downloads of people's files. */
 export interface Files {
+  /** @see Platform.download */
   download(attachment: Attachment, options: DownloadOptions): Promise<Uint8Array>;
   close(): Promise<void>;
 }
 
-/** Downloads people's files. The token goes to Slack's hosts and the configured API host, to no other. */
+/** Downloads from Slack's hosts and the configured API host; the token is sent to no other host. */
 export function createFiles({ api, botToken, apiUrl }: FilesOptions): Files {
   const downloader: Downloader = createDownloader({
     trusted: trustedHosts(apiUrl, `Bearer ${botToken}`),
@@ -47,12 +51,12 @@ export function createFiles({ api, botToken, apiUrl }: FilesOptions): Files {
   });
 
   async function urlOf(attachment: Attachment): Promise<string> {
-    const { id, url } = readSource(attachment.source);
+    const { id, url } = parseSource(attachment.source);
     if (url !== undefined) return url;
     const file = await lookUp(id ?? attachment.id, attachment.name);
     const found = file.url_private_download ?? file.url_private;
     if (found !== undefined) return found;
-    throw new ParleyError("attachment-gone", "the file has no address", {
+    throw new ParleyError("attachment-gone", "the file has no download URL", {
       detail: { name: attachment.name },
     });
   }
@@ -61,8 +65,8 @@ export function createFiles({ api, botToken, apiUrl }: FilesOptions): Files {
     try {
       return await api.fileInfo(id);
     } catch (error) {
-      const word = isParleyError(error) ? error.detail["slackError"] : undefined;
-      if (word !== "file_not_found" && word !== "file_deleted") throw error;
+      const code = slackErrorCode(error);
+      if (code !== "file_not_found" && code !== "file_deleted") throw error;
       throw new ParleyError("attachment-gone", "the file was deleted", { detail: { name }, cause: error });
     }
   }
@@ -75,9 +79,9 @@ export function createFiles({ api, botToken, apiUrl }: FilesOptions): Files {
         signal,
         timeoutMs: downloadTimeoutMs,
       });
-      // Without the scope (or the token) Slack answers 200 and its login page.
+      // Without the scope (or a valid token) Slack returns 200 and its login page.
       if (mediaType === "text/html" && isLoginPage(attachment, bytes)) {
-        throw new ParleyError("platform-forbidden", "Slack answered its login page for a file", {
+        throw new ParleyError("platform-forbidden", "Slack returned its login page for a file", {
           detail: { permission: "files:read" },
         });
       }
@@ -87,12 +91,12 @@ export function createFiles({ api, botToken, apiUrl }: FilesOptions): Files {
   };
 }
 
-/** A page somebody uploaded has the size that Slack told; the login page has not. */
+/** An uploaded HTML file has the size of its event; the login page does not. */
 function isLoginPage(attachment: Attachment, bytes: Uint8Array): boolean {
   return attachment.mediaType !== "text/html" || attachment.sizeBytes !== bytes.length;
 }
 
-function readSource(source: Json): { id?: string; url?: string } {
+function parseSource(source: Json): { id?: string; url?: string } {
   return typeof source === "object" && source !== null && !Array.isArray(source)
     ? (source as { id?: string; url?: string })
     : {};

@@ -1,20 +1,30 @@
+import { LRUCache } from "lru-cache";
 import type { Attachment, IncomingMessage } from "../../core/events.ts";
-import type { Log } from "../../core/telemetry.ts";
 import type { Receiver } from "../../core/platform.ts";
-import { toConversationId, toMessageKey, toReplyAddress, toUnixMs } from "./address.ts";
+import type { Log } from "../../core/telemetry.ts";
+import { createKeyedQueue } from "../../support/keyed-queue.ts";
+import {
+  placesAround,
+  toAuthorId,
+  toConversationId,
+  toMessageKey,
+  toReplyAddress,
+  toUnixMs,
+} from "./address.ts";
+import { reportDeletedMessage, type DeletionFields } from "./deletion-events.ts";
 import { isUnresolved, toAttachment } from "./files.ts";
 import type { Names } from "./names.ts";
 import { mentions, toPlainText } from "./plain-text.ts";
-import { passRemoval, type RemovalEvent } from "./deletion-events.ts";
 import type { Identity, SlackApi, SlackFileInfo, SlackMessageInfo } from "./web-api.ts";
 
-/** A `message` or `app_mention` event, as far as it is looked at. */
-export interface MessageEvent extends SlackMessageInfo, RemovalEvent {
+/** The fields of a `message` or `app_mention` event that Parley reads. */
+export interface MessageEvent extends SlackMessageInfo, DeletionFields {
   readonly channel: string;
   readonly channel_type?: string;
   readonly subtype?: string;
 }
 
+/** What {@link createIncoming} needs. */
 export interface IncomingOptions {
   readonly api: Pick<SlackApi, "message" | "fileInfo">;
   readonly identity: Identity;
@@ -23,23 +33,25 @@ export interface IncomingOptions {
   readonly log: Log;
 }
 
+/** Handlers of message events. */
 export interface Incoming {
-  /** Resolves when the event is durable or is none of the bot's business; rejects when it must come again. */
+  /** Resolves when the event is durable or ignored; rejects when Slack must deliver it again. */
   onMessage(event: MessageEvent): Promise<void>;
-  /** @param isRepeat whether Slack delivers it again: then it is taken even if its files cannot be looked up */
-  onMention(event: MessageEvent, isRepeat: boolean): Promise<void>;
-  /** People's words and files out of a message, for a command used on it. */
+  /** @param isRedelivery then the event is accepted even if its files cannot be looked up */
+  onMention(event: MessageEvent, isRedelivery: boolean): Promise<void>;
+  /** The text and files of a message, for a message command. */
   read(message: SlackMessageInfo): Promise<{ text: string; attachments: readonly Attachment[] }>;
 }
 
-/** What a person says. All other subtypes are edits, joins and the like. */
-const spoken = new Set([undefined, "file_share", "thread_broadcast"]);
-const keptKeys = 500;
+/** Subtypes of messages that people write. All others are edits, joins and the like. */
+const writtenSubtypes = new Set([undefined, "file_share", "thread_broadcast"]);
+const maxAcceptedKeys = 500;
 
-/** Decides which of Slack's events are the bot's to answer, and turns those into messages. */
+/** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
 export function createIncoming({ api, identity, names, receiver, log }: IncomingOptions): Incoming {
-  const accepted = new Set<string>();
-  const inOrder = createOrder();
+  const acceptedKeys = new LRUCache<string, true>({ max: maxAcceptedKeys });
+  /** By channel, so that looking up names and files does not change the order of messages. */
+  const inOrder = createKeyedQueue();
 
   const keyOf = (event: MessageEvent) => toMessageKey(identity.teamId, event.channel, event.ts);
   const conversationOf = (event: MessageEvent) =>
@@ -50,7 +62,7 @@ export function createIncoming({ api, identity, names, receiver, log }: Incoming
       event.bot_id === undefined &&
       event.user !== undefined &&
       event.user !== identity.userId &&
-      spoken.has(event.subtype)
+      writtenSubtypes.has(event.subtype)
     );
   }
 
@@ -68,8 +80,9 @@ export function createIncoming({ api, identity, names, receiver, log }: Incoming
       key,
       platform: "slack",
       conversationId: conversationOf(event),
-      author: { id: `slack:${identity.teamId}:${user}`, name },
+      author: { id: toAuthorId(identity.teamId, user), name },
       sentAt: toUnixMs(event.ts),
+      ...placesAround(identity.teamId, event.channel),
       address: toReplyAddress({
         key,
         channel: event.channel,
@@ -81,9 +94,7 @@ export function createIncoming({ api, identity, names, receiver, log }: Incoming
       attachments,
     };
     await receiver.receive(message);
-    accepted.add(key);
-    const oldest = accepted.values().next();
-    if (accepted.size > keptKeys && oldest.done !== true) accepted.delete(oldest.value);
+    acceptedKeys.set(key, true);
   }
 
   async function read(message: SlackMessageInfo): Promise<{ text: string; attachments: Attachment[] }> {
@@ -99,56 +110,38 @@ export function createIncoming({ api, identity, names, receiver, log }: Incoming
     try {
       return await api.fileInfo(file.id);
     } catch (error) {
-      // It is asked again when the file is downloaded; then the person is told.
-      log.warn({ file: file.id, err: error }, "a file could not be looked up");
+      // The download looks it up again and shows a failure to the person.
+      log.warn({ file: file.id, err: error }, "file lookup failed");
       return file;
     }
   }
 
-  /** `app_mention` may come without the message's files, and may be the only event there is. */
-  async function withFiles(event: MessageEvent, isRepeat: boolean): Promise<MessageEvent> {
-    if (event.files !== undefined || accepted.has(keyOf(event))) return event;
+  /** `app_mention` may come without the message's files, and without a `message` event beside it. */
+  async function withFiles(event: MessageEvent, isRedelivery: boolean): Promise<MessageEvent> {
+    if (event.files !== undefined || acceptedKeys.has(keyOf(event))) return event;
     try {
-      const whole = await api.message(event.channel, event.thread_ts, event.ts);
-      return whole?.files === undefined ? event : { ...event, files: whole.files };
+      const complete = await api.message(event.channel, event.thread_ts, event.ts);
+      return complete?.files === undefined ? event : { ...event, files: complete.files };
     } catch (error) {
-      // Its `message` twin brings the files; only where that never comes, the next delivery is taken without.
-      if (!isRepeat) throw error;
-      log.warn({ key: keyOf(event), err: error }, "a mention is answered without looking for its files");
+      // Usually the `message` event brings the files. If it never comes, the redelivery is accepted without them.
+      if (!isRedelivery) throw error;
+      log.warn({ key: keyOf(event), err: error }, "mention accepted without file lookup");
       return event;
     }
   }
 
   return {
     onMessage: (event) =>
-      inOrder(event.channel, async () => {
-        if (await passRemoval(event, identity.teamId, receiver)) return;
+      inOrder.run(event.channel, async () => {
+        if (await reportDeletedMessage(event, identity.teamId, receiver)) return;
         if (isByPerson(event) && (await isForBot(event))) await accept(event);
       }),
-    async onMention(event, isRepeat) {
+    async onMention(event, isRedelivery) {
       if (!isByPerson(event)) return;
-      // The look-up is not waited for by others: the `message` twin may well be here first.
-      const whole = await withFiles(event, isRepeat);
-      await inOrder(event.channel, () => accept(whole));
+      // Outside the queue: the `message` event may be accepted during the lookup.
+      const complete = await withFiles(event, isRedelivery);
+      await inOrder.run(event.channel, () => accept(complete));
     },
     read,
-  };
-}
-
-/** Runs work of the same name one after the other, so that names and files to look up do not swap messages. */
-function createOrder(): (name: string, work: () => Promise<void>) => Promise<void> {
-  const tails = new Map<string, Promise<unknown>>();
-  return async (name, work) => {
-    const run = (tails.get(name) ?? Promise.resolve()).then(work, work);
-    const settled = run.then(
-      () => undefined,
-      () => undefined,
-    );
-    tails.set(name, settled);
-    try {
-      await run;
-    } finally {
-      if (tails.get(name) === settled) tails.delete(name);
-    }
   };
 }

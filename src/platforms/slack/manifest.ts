@@ -3,16 +3,17 @@ import { ParleyError } from "../../core/errors.ts";
 import { shortcutPrefix } from "./commands.ts";
 import { cutText } from "./markdown.ts";
 
+/** How the app is installed. */
 export interface ManifestOptions {
   /** Put before each command's name, e.g. `parley-`. Default none. */
   readonly commandPrefix?: string;
-  /** Whether events come over a socket that the bot opens. `false` needs `requestUrl`. */
+  /** Events come over a socket that the bot opens. `false` requires `requestUrl`. */
   readonly socketMode: boolean;
   /** Where Slack sends events without Socket Mode, e.g. `https://parley.example.com/slack/events`. */
   readonly requestUrl?: string;
 }
 
-/** What the bot may do, and why: see docs/slack.md. */
+/** OAuth scopes of the bot; docs/slack.md says what each is for. */
 export const botScopes = [
   "app_mentions:read",
   "assistant:write",
@@ -41,7 +42,7 @@ const botEvents = [
   "message.mpim",
 ];
 
-/** Shown in a fresh direct message; Slack shows four at most. */
+/** Shown in a new direct message; Slack shows at most four. */
 export const suggestedPrompts = [
   { title: "What can you do?", message: "What can you help me with?" },
   { title: "Explain a picture", message: "I will send you a picture. Tell me what is in it." },
@@ -51,7 +52,7 @@ export const suggestedPrompts = [
 
 const maxCommandChars = 32;
 /** Commands of Slack itself. @see https://slack.com/help/articles/201259356-Slash-commands-in-Slack */
-const reserved = new Set(
+const reservedNames = new Set(
   "active apps archive away call collapse dm dnd expand feed feedback huddle invite join leave me msg mute open prefs remind remove rename search shortcuts shrug star status topic who".split(
     " ",
   ),
@@ -59,8 +60,9 @@ const reserved = new Set(
 const maxShortcutChars = 24;
 
 /**
- * The app's manifest, made from the declared commands: paste it at https://api.slack.com/apps, "From a manifest".
- * @throws ParleyError `config` when a name is longer than Slack takes
+ * The app's manifest, generated from the declared commands: paste it at https://api.slack.com/apps, "From a
+ * manifest".
+ * @throws ParleyError `config` when Slack would refuse a command's name or label
  * @see https://docs.slack.dev/reference/app-manifest
  */
 export function createManifest(
@@ -111,17 +113,20 @@ export function createManifest(
 
 function toSlashCommand({ name }: Command, prefix: string): string {
   const command = `/${prefix}${name}`;
-  if (reserved.has(prefix + name)) {
-    throw new ParleyError("config", `${command} is Slack's own: set SLACK_COMMAND_PREFIX, e.g. to parley-`);
+  if (reservedNames.has(prefix + name)) {
+    throw new ParleyError(
+      "config",
+      `${command} is reserved by Slack: set SLACK_COMMAND_PREFIX, e.g. to parley-`,
+    );
   }
   if (command.length <= maxCommandChars && /^\/[a-z0-9_-]+$/.test(command)) return command;
   throw new ParleyError(
     "config",
-    `Slack takes no command ${command}: at most ${maxCommandChars} of a-z, 0-9, - and _`,
+    `Slack does not accept the command ${command}: at most ${maxCommandChars} of a-z, 0-9, - and _`,
   );
 }
 
-/** How a command is written, without its name: Slack shows that itself. */
+/** The usage line without the command's name, which Slack shows itself. */
 function toUsageHint(command: Command): { usage_hint?: string } {
   const hint = usageOf(command).split(" ").slice(1).join(" ");
   return hint === "" ? {} : { usage_hint: cutText(hint, 1000) };
@@ -132,7 +137,7 @@ function toShortcut({ name, description, messageCommand }: Command): Record<stri
   if (messageCommand.label.length > maxShortcutChars)
     throw new ParleyError(
       "config",
-      `Slack takes at most ${maxShortcutChars} characters: "${messageCommand.label}"`,
+      `Slack accepts shortcut labels of at most ${maxShortcutChars} characters: "${messageCommand.label}"`,
     );
   return [
     {

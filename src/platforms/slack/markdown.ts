@@ -1,6 +1,6 @@
 /**
- * Makes a model's Markdown harmless for Slack: no `<!here>`, no `<@U…>`, no `<url|label>` comes alive, since those
- * work inside markdown blocks too. Quote marks at the start of a line stay, so that quotes render.
+ * Escapes a model's Markdown, so that `<!here>`, `<@U…>` and `<url|label>`, which also work inside markdown blocks,
+ * have no effect. Quote marks at the start of a line stay, so that quotes render.
  * @see https://docs.slack.dev/messaging/formatting-message-text#escaping
  */
 export function escapeMarkdown(markdown: string): string {
@@ -13,17 +13,17 @@ export function escapeMarkdown(markdown: string): string {
     .join("\n");
 }
 
-/** The three characters that Slack reads as control characters, as entities. */
+/** Replaces Slack's three control characters by entities. */
 export function escapeText(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
-/** Length of a piece of Markdown as `chat.update` counts it: bytes of UTF-8 after all escapes. */
+/** The length of Markdown as `chat.update` counts it: UTF-8 bytes after escaping. */
 export function escapedBytes(markdown: string): number {
   return Buffer.byteLength(escapeText(markdown));
 }
 
-/** At most `maxChars` characters, the last one an ellipsis where something was cut. */
+/** Cuts text to at most `maxChars` characters, the last one an ellipsis. */
 export function cutText(text: string, maxChars: number): string {
   return text.length <= maxChars ? text : `${text.slice(0, maxChars - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }

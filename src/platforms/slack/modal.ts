@@ -7,22 +7,25 @@ import type { SlackFileInfo } from "./web-api.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What a modal must remember until it is submitted; Slack keeps at most 3,000 characters of it. */
+/** Kept in a modal's `private_metadata` until it is submitted; at most 3,000 characters of JSON. */
 export interface ModalMemory {
   readonly channel: string;
   readonly responseUrl?: string | undefined;
-  /** The message a shortcut was used on. */
+  /** The message that a shortcut was used on. */
   readonly subject?: { readonly ts: string; readonly thread?: string | undefined } | undefined;
 }
 
 const callbackPrefix = "parley_command:";
-/** The longest text Slack takes from an input. */
+/** @see https://docs.slack.dev/reference/block-kit/block-elements/plain-text-input-element */
 const maxInputChars = 3000;
 const actionId = "value";
 
-const plain = (text: string, maxChars: number) => ({ type: "plain_text", text: cutText(text, maxChars) });
+const toPlain = (text: string, maxChars: number) => ({ type: "plain_text", text: cutText(text, maxChars) });
 
-/** The modal of a command: one input an option, files included, which slash commands cannot carry. */
+/**
+ * The modal of a command: one input for each option, or for a message command those it asks for.
+ * `initial` prefills them.
+ */
 export function toModal(
   command: Command,
   memory: ModalMemory,
@@ -34,21 +37,23 @@ export function toModal(
     type: "modal",
     callback_id: callbackPrefix + command.name,
     private_metadata: JSON.stringify(memory),
-    title: plain(command.messageCommand?.label ?? titleOf(command.name), 24),
-    submit: plain("Send", 24),
-    close: plain("Cancel", 24),
+    title: toPlain(command.messageCommand?.label ?? titleOf(command.name), 24),
+    submit: toPlain("Send", 24),
+    close: toPlain("Cancel", 24),
     blocks: options.map(([name, option]) => toInput(command, name, option, initial[name])),
   };
 }
 
-/** Name of the command a submitted modal belongs to; `undefined`: it is not one of ours. */
+/** The name of the command a modal belongs to; `undefined` if it is not one of {@link toModal}. */
 export function commandOfModal(callbackId: string): string | undefined {
   return callbackId.startsWith(callbackPrefix) ? callbackId.slice(callbackPrefix.length) : undefined;
 }
 
+/** Matches the `callback_id` of every modal of {@link toModal}. */
 export const modalCallbacks = new RegExp(`^${callbackPrefix}`);
 
-export function readMemory(metadata: string): ModalMemory {
+/** Parses a modal's `private_metadata`. */
+export function parseMemory(metadata: string): ModalMemory {
   return JSON.parse(metadata) as ModalMemory;
 }
 
@@ -56,8 +61,8 @@ function toInput(command: Command, name: string, option: Option, initial: RawOpt
   return {
     type: "input",
     block_id: name,
-    label: plain(titleOf(name), 2000),
-    hint: plain(option.description, 2000),
+    label: toPlain(titleOf(name), 2000),
+    hint: toPlain(option.description, 2000),
     optional: option.required !== true,
     element: { action_id: actionId, ...toElement(command, name, option, initial) },
   };
@@ -86,19 +91,19 @@ function toElement(command: Command, name: string, option: Option, initial: RawO
     case "boolean":
       return toSelect(["yes", "no"], given);
     case "attachment":
-      // No list of file types: it would go by names, and names lie. The bytes are looked at later.
+      // No list of file types: Slack checks names only. The bytes are sniffed later.
       return { type: "file_input", max_files: 1 };
   }
 }
 
 function toSelect(choices: readonly string[], initial: string | undefined): Fields {
-  const options = choices.map((choice) => ({ text: plain(choice, 75), value: choice }));
+  const options = choices.map((choice) => ({ text: toPlain(choice, 75), value: choice }));
   const chosen = options.find(({ value }) => value === initial);
   return { type: "static_select", options, ...(chosen === undefined ? {} : { initial_option: chosen }) };
 }
 
-/** The raw options of a submission, by option name. */
-export function readModal(values: Readonly<Record<string, Fields>>): Record<string, RawOption> {
+/** The raw options of a submission, by option name; empty inputs are left out. */
+export function parseModal(values: Readonly<Record<string, Fields>>): Record<string, RawOption> {
   const options: Record<string, RawOption> = {};
   for (const [name, block] of Object.entries(values)) {
     const state = (block[actionId] ?? {}) as {
@@ -115,6 +120,6 @@ export function readModal(values: Readonly<Record<string, Fields>>): Record<stri
 }
 
 function titleOf(name: string): string {
-  const words = name.replaceAll(/[-_]/g, " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  const title = name.replaceAll(/[-_]/g, " ");
+  return title.charAt(0).toUpperCase() + title.slice(1);
 }

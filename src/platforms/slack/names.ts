@@ -1,5 +1,8 @@
+import { LRUCache } from "lru-cache";
 import type { Log } from "../../core/telemetry.ts";
+import { sleepUnlessAborted } from "../../support/sleep.ts";
 
+/** What {@link createNames} needs. */
 export interface NamesOptions {
   readonly lookUp: (userId: string) => Promise<string>;
   readonly log: Log;
@@ -7,42 +10,37 @@ export interface NamesOptions {
   readonly maxWaitMs?: number;
 }
 
+/** Display names of people. */
 export interface Names {
-  /** The person's display name; their id where Slack does not tell it in time. Never throws. */
+  /** The person's display name, or their id if Slack does not return it in time. Never throws. */
   nameOf(userId: string): Promise<string>;
 }
 
-const maxKept = 5000;
-const keptForMs = 60 * 60_000;
+const maxNames = 5000;
+const nameTtlMs = 60 * 60_000;
 
-/** Names of people, asked for once an hour each. */
+/** Looks names up and caches them for an hour. */
 export function createNames({ lookUp, log, maxWaitMs = 800 }: NamesOptions): Names {
-  const kept = new Map<string, { readonly name: Promise<string>; readonly until: number }>();
+  const cache = new LRUCache<string, string>({ max: maxNames, ttl: nameTtlMs, fetchMethod: lookUp });
 
-  function ask(userId: string): Promise<string> {
-    const known = kept.get(userId);
-    if (known !== undefined && known.until > Date.now()) return known.name;
-    const name = lookUp(userId).catch((error: unknown) => {
-      kept.delete(userId);
-      log.debug({ err: error }, "a name could not be looked up");
+  async function cachedName(userId: string): Promise<string> {
+    try {
+      return (await cache.fetch(userId)) ?? userId;
+    } catch (error) {
+      log.debug({ err: error }, "user name lookup failed");
       return userId;
-    });
-    kept.delete(userId);
-    kept.set(userId, { name, until: Date.now() + keptForMs });
-    const oldest = kept.keys().next();
-    if (kept.size > maxKept && oldest.done !== true) kept.delete(oldest.value);
-    return name;
+    }
   }
 
   return {
     async nameOf(userId) {
-      let timer: NodeJS.Timeout | undefined;
-      const late = new Promise<string>((resolve) => {
-        timer = setTimeout(resolve, maxWaitMs, userId);
-      });
-      const name = await Promise.race([ask(userId), late]);
-      clearTimeout(timer);
-      return name;
+      const timer = new AbortController();
+      const timeout = sleepUnlessAborted(maxWaitMs, timer.signal).then(() => userId);
+      try {
+        return await Promise.race([cachedName(userId), timeout]);
+      } finally {
+        timer.abort();
+      }
     },
   };
 }

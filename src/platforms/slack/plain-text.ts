@@ -1,6 +1,6 @@
 const control = /<([^<>]+)>/g;
 
-/** What is needed to say mentions in words. */
+/** How {@link toPlainText} shows mentions. */
 export interface PlainTextOptions {
   /** Mentions of this user are removed. */
   readonly botUserId: string;
@@ -8,8 +8,8 @@ export interface PlainTextOptions {
 }
 
 /**
- * Slack's markup as a person reads it: the bot's mention removed, `<@U1>` as `@Ana`, `<#C1|ideas>` as `#ideas`,
- * links as their address, and last of all the escapes undone.
+ * Slack's markup as a person reads it: the bot's mention is removed, `<@U1>` becomes `@Ana`, `<#C1|ideas>` becomes
+ * `#ideas`, links become their address, and finally entities are decoded.
  * @see https://docs.slack.dev/messaging/formatting-message-text#retrieving-messages
  */
 export async function toPlainText(text: string, options: PlainTextOptions): Promise<string> {
@@ -22,7 +22,7 @@ export async function toPlainText(text: string, options: PlainTextOptions): Prom
   const ownMention = new RegExp(`<@${options.botUserId}(?:\\|[^<>]*)?>[ \\t]*[:,]?[ \\t]*`, "g");
   return text
     .replace(ownMention, "")
-    .replace(control, (_, inside: string) => wordsOf(inside, names.get(mentionedUser(inside) ?? "")))
+    .replace(control, (_, inside: string) => toWords(inside, names.get(mentionedUser(inside) ?? "")))
     .replaceAll("&lt;", "<")
     .replaceAll("&gt;", ">")
     .replaceAll("&amp;", "&")
@@ -38,7 +38,7 @@ function mentionedUser(inside: string): string | undefined {
   return /^@([UW][A-Z0-9]+)/.exec(inside)?.[1];
 }
 
-function wordsOf(inside: string, name: string | undefined): string {
+function toWords(inside: string, name: string | undefined): string {
   const [target = "", label] = inside.split("|", 2);
   if (target.startsWith("@")) return `@${name ?? label ?? target.slice(1)}`;
   if (target.startsWith("#")) return `#${label !== undefined && label !== "" ? label : target.slice(1)}`;
@@ -46,7 +46,7 @@ function wordsOf(inside: string, name: string | undefined): string {
   if (target.startsWith("!subteam^")) return label ?? "@group";
   if (target.startsWith("!")) return `@${target.slice(1)}`;
   const address = target.replace(/^mailto:|^tel:/, "");
-  // Slack links what looks like an address by itself; only a label that says something else is worth keeping.
+  // Slack links addresses by itself; then the label is the address and is dropped.
   if (label === undefined || label === address || address.replace(/^https?:\/\//, "") === label)
     return address;
   return `${label} (${address})`;

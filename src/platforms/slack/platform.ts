@@ -1,34 +1,48 @@
 import type { App } from "@slack/bolt";
+import { LRUCache } from "lru-cache";
 import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { Json, ReplyAddress } from "../../core/events.ts";
-import type { Log } from "../../core/telemetry.ts";
+import type { Json } from "../../core/events.ts";
 import type { ConversationHistory, OpenedThread, Platform, Receiver } from "../../core/platform.ts";
-import { createEditingReply } from "../delivery/editing-reply.ts";
-import { readAddress, toConversationId, toMessageKey, toReplyAddress, type SlackAddress } from "./address.ts";
-import { registerCommands } from "./commands.ts";
-import { createSocketConnection, type Connection } from "./connection.ts";
-import { createFiles } from "./files.ts";
-import { createIncoming, type MessageEvent } from "./incoming.ts";
-import { botScopes, suggestedPrompts } from "./manifest.ts";
-import { cutText } from "./markdown.ts";
-import { createNames } from "./names.ts";
+import type { Log } from "../../core/telemetry.ts";
 import {
   createSlidingWindowLimiter,
   type SlidingWindowLimiter,
 } from "../../support/sliding-window-limiter.ts";
+import { createEditingReply } from "../delivery/editing-reply.ts";
+import {
+  parseAddress,
+  parseMessageRef,
+  shownMessageKeys,
+  toConversationId,
+  toPrivateAddress,
+  toReplyAddress,
+  toThreadAddress,
+  type SlackAddress,
+} from "./address.ts";
+import { registerButtons } from "./buttons.ts";
+import { createCallerNotices } from "./caller-notices.ts";
+import { createCommandCalls } from "./command-calls.ts";
+import { registerCommands } from "./commands.ts";
+import { createSocketConnection, type Connection } from "./connection.ts";
+import { registerEvents } from "./events.ts";
+import { createFiles, type Files } from "./files.ts";
+import { createIncoming } from "./incoming.ts";
+import { botScopes } from "./manifest.ts";
+import { cutText } from "./markdown.ts";
+import { createNames } from "./names.ts";
 import { createPrivateReply } from "./private-reply.ts";
-import { createMessageTarget, readRef } from "./reply.ts";
-import { removeChannel } from "./deletion-events.ts";
+import { createMessageTarget } from "./message-target.ts";
 import { createThreadRoots } from "./thread-roots.ts";
 import type { Identity, SlackApi } from "./web-api.ts";
 
+/** Settings of {@link createSlackPlatform}. */
 export interface SlackPlatformOptions {
   /** `xoxb-…` */
   readonly botToken: string;
-  /** `xapp-…`, for Socket Mode: the only way in as yet. */
+  /** `xapp-…`, for Socket Mode; required until HTTP mode exists. */
   readonly appToken?: string;
-  /** For HTTP mode, which is not there yet. */
+  /** For HTTP mode, which does not exist yet. */
   readonly signingSecret?: string;
   /** Default `https://slack.com/api/`. */
   readonly apiUrl?: string;
@@ -38,48 +52,49 @@ export interface SlackPlatformOptions {
   readonly log: Log;
 }
 
+/** The client once Slack has accepted its token. */
+interface Connected {
+  readonly api: SlackApi;
+  readonly identity: Identity;
+  readonly files: Files;
+}
+
 /** Edits: tier 3, 50 a minute for the workspace. @see https://docs.slack.dev/apis/web-api/rate-limits */
 const editLimit = { max: 48, windowMs: 60_000, reserved: 16 };
 /** Posts: about one a second in a channel, with short bursts. */
 const postLimit = { max: 4, windowMs: 4500, reserved: 0 };
-const keptChannels = 500;
+const maxChannels = 500;
+const maxReplaceUrls = 500;
 
 /** Slack, over Socket Mode. */
 export function createSlackPlatform(options: SlackPlatformOptions): Platform {
   const { botToken, appToken, commands, commandPrefix = "", log } = options;
   const apiUrl = options.apiUrl ?? "https://slack.com/api/";
   const edits = createSlidingWindowLimiter(editLimit);
-  const posts = new Map<string, SlidingWindowLimiter>();
+  const posts = new LRUCache<string, SlidingWindowLimiter>({
+    max: maxChannels,
+    memoMethod: () => createSlidingWindowLimiter(postLimit),
+  });
   const roots = createThreadRoots();
-  /** The newest way to each private reply whose button was pressed: through it the reply is replaced. */
-  const pressed = new Map<string, string>();
+  /** `response_url` of the last pressed confirm button, by event key. */
+  const replaceUrls = new LRUCache<string, string>({ max: maxReplaceUrls });
   const startedAt = Date.now();
   let connection: Connection | undefined;
-  let connected: { readonly api: SlackApi; readonly identity: Identity } | undefined;
-  let files: ReturnType<typeof createFiles> | undefined;
+  let connected: Connected | undefined;
 
-  function need(): { readonly api: SlackApi; readonly identity: Identity } {
+  function requireConnected(): Connected {
     if (connected === undefined) throw new ParleyError("platform-unreachable", "Slack is not connected yet");
     return connected;
   }
 
-  function postsIn(channel: string): SlidingWindowLimiter {
-    const pace = posts.get(channel) ?? createSlidingWindowLimiter(postLimit);
-    posts.delete(channel);
-    posts.set(channel, pace);
-    const oldest = posts.keys().next();
-    if (posts.size > keptChannels && oldest.done !== true) posts.delete(oldest.value);
-    return pace;
-  }
-
   function targetAt(address: SlackAddress, isResumed = false) {
     return createMessageTarget({
-      api: need().api,
+      api: requireConnected().api,
       address,
       isResumed: isResumed || address.since < startedAt,
       edits,
-      posts: postsIn(address.channel),
-      onFirst: (ref) => {
+      posts: posts.memo(address.channel),
+      onPost: (ref) => {
         roots.remember(address.key, ref.ts);
       },
       log,
@@ -87,167 +102,100 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
   }
 
   function register(
+    app: App,
+    { api, identity }: Connected,
     receiver: Receiver,
     history: ConversationHistory,
-    app: App,
-    api: SlackApi,
-    identity: Identity,
   ): void {
+    const { teamId } = identity;
     const names = createNames({ lookUp: (id) => api.userName(id), log });
     const incoming = createIncoming({ api, identity, names, receiver, log });
-    app.event("message", ({ event }) => incoming.onMessage(event as MessageEvent));
-    app.event("app_mention", ({ event, context }) =>
-      incoming.onMention(event as unknown as MessageEvent, (context.retryNum ?? 0) > 0),
-    );
-    for (const name of ["channel_deleted", "group_deleted"]) {
-      app.event(name, async ({ event }) => {
-        await removeChannel(
-          (event as unknown as { channel: string }).channel,
-          identity.teamId,
-          receiver,
-          history,
-        );
-      });
-    }
-    app.event("app_home_opened", async ({ event }) => {
-      if (event.tab === "messages") await optional(api.suggestPrompts(event.channel, suggestedPrompts));
-    });
-    app.event("agent_session_stopped", async ({ event }) => {
-      const { channel, thread_ts: thread } = event as unknown as { channel: string; thread_ts: string };
-      receiver.cancel(toConversationId(identity.teamId, channel, thread));
-      await optional(api.setSessionStatus(channel, thread, "active"));
-    });
-    const notePressed = (key: string, responseUrl: string): void => {
-      pressed.delete(key);
-      pressed.set(key, responseUrl);
-      const oldest = pressed.keys().next();
-      if (pressed.size > keptChannels && oldest.done !== true) pressed.delete(oldest.value);
-    };
-    registerCommands(app, {
-      notePressed,
-      commands,
-      commandPrefix,
-      api,
-      identity,
-      names,
-      incoming,
+    const calls = createCommandCalls({ api, identity, names, incoming, receiver });
+    const notices = createCallerNotices(api, log);
+    registerEvents(app, { api, teamId, incoming, receiver, history, log });
+    registerCommands(app, { commands, commandPrefix, teamId, api, calls, receiver, notices });
+    registerButtons(app, {
+      teamId,
       receiver,
-      log,
+      notices,
+      saveReplaceUrl: (key, responseUrl) => void replaceUrls.set(key, responseUrl),
     });
-    files = createFiles({ api, botToken, apiUrl });
-    const missing =
-      identity.scopes.length === 0 ? [] : botScopes.filter((one) => !identity.scopes.includes(one));
-    if (missing.length > 0) {
-      log.warn(
-        { missing },
-        "the Slack app lacks scopes: update it from `npm run slack:manifest` and reinstall it",
-      );
-    }
   }
 
-  /** For what is nice to have: an app without the agent features goes on without it. */
-  async function optional(work: Promise<void>): Promise<void> {
-    try {
-      await work;
-    } catch (error) {
-      log.debug({ err: error }, "Slack did not take a nicety");
-    }
+  function warnOfMissingScopes({ scopes }: Identity): void {
+    const missing = scopes.length === 0 ? [] : botScopes.filter((scope) => !scopes.includes(scope));
+    if (missing.length === 0) return;
+    log.warn(
+      { missing },
+      "the Slack app lacks scopes: update it from `npm run slack:manifest` and reinstall it",
+    );
   }
 
   return {
     id: "slack",
     async start(receiver, history) {
       if (appToken === undefined) {
-        throw new ParleyError(
-          "config",
-          "Slack needs SLACK_APP_TOKEN: Socket Mode is the only way in as yet",
-          {
-            detail: { variable: "SLACK_APP_TOKEN" },
-          },
-        );
+        throw new ParleyError("config", "Slack needs SLACK_APP_TOKEN: only Socket Mode is supported", {
+          detail: { variable: "SLACK_APP_TOKEN" },
+        });
       }
-      const made = createSocketConnection({
+      const opening = createSocketConnection({
         botToken,
         appToken,
         apiUrl,
         log,
         register: (app, api, identity) => {
-          connected = { api, identity };
-          register(receiver, history, app, api, identity);
+          connected = { api, identity, files: createFiles({ api, botToken, apiUrl }) };
+          register(app, connected, receiver, history);
+          warnOfMissingScopes(identity);
         },
       });
-      connection = made;
+      connection = opening;
       try {
-        await made.open();
+        await opening.open();
       } catch (error) {
-        // Whoever tries again makes a new one.
-        await made.close();
+        // The next start opens a new connection.
+        await opening.close();
         throw error;
       }
     },
-    openReply(address, hooks) {
-      const place = readAddress(address);
-      const { api } = need();
-      if (place.isPrivate === true)
-        return createPrivateReply({ api, address: place, replaceUrl: pressed.get(place.key), hooks, log });
-      const first = place.refs?.[0];
-      if (first !== undefined) roots.remember(place.key, readRef(first).ts);
+    openReply(saved, hooks) {
+      const address = parseAddress(saved);
+      const { api } = requireConnected();
+      if (address.isPrivate === true)
+        return createPrivateReply({ api, address, replaceUrl: replaceUrls.get(address.key), hooks, log });
+      const [first] = address.refs ?? [];
+      if (first !== undefined) roots.remember(address.key, parseMessageRef(first).ts);
       return createEditingReply({
-        target: targetAt(place, hooks.isResumed),
-        ...(place.refs === undefined ? {} : { savedRefs: place.refs }),
-        saveRefs: (refs: readonly Json[]) => hooks.saveAddress(toReplyAddress({ ...place, refs })),
+        target: targetAt(address, hooks.isResumed),
+        ...(address.refs === undefined ? {} : { savedRefs: address.refs }),
+        saveRefs: (refs: readonly Json[]) => hooks.saveAddress(toReplyAddress({ ...address, refs })),
         log,
       });
     },
-    shownMessageKeys(address) {
-      const { key, refs = [] } = readAddress(address);
-      const [, team = ""] = key.split(":", 2);
-      return refs.map((ref) => toMessageKey(team, readRef(ref).channel, readRef(ref).ts));
-    },
-    toPrivateAddress(address) {
-      const place = readAddress(address);
-      // A direct message is private already.
-      if (place.channel.startsWith("D")) return address;
-      const { thread: _thread, refs: _refs, ...rest } = place;
-      // Without a response URL it goes to the direct messages, where nothing has to say that work goes on.
-      return toReplyAddress({ ...rest, isPrivate: true, isAnnounced: true });
-    },
-    async openThread(address, { title }): Promise<OpenedThread> {
-      const place = readAddress(address);
-      const { identity } = need();
-      const root =
-        place.thread ??
-        (await roots.open(place.key, async () => {
-          const target = targetAt(place);
-          const ref = await target.post(
-            { text: `**${cutText(title, 200)}**`, state: "finished" },
-            new AbortController().signal,
-          );
-          return readRef(ref).ts;
-        }));
+    shownMessageKeys: (address) => shownMessageKeys(parseAddress(address)),
+    toPrivateAddress: (address) => toReplyAddress(toPrivateAddress(parseAddress(address))),
+    async openThread(saved, { title }): Promise<OpenedThread> {
+      const address = parseAddress(saved);
+      const { identity } = requireConnected();
+      const post = async (): Promise<string> => {
+        const content = { text: `**${cutText(title, 200)}**`, state: "finished" } as const;
+        const ref = await targetAt(address).post(content, new AbortController().signal);
+        return parseMessageRef(ref).ts;
+      };
+      const root = address.thread ?? (await roots.open(address.key, post));
       return {
-        conversationId: toConversationId(identity.teamId, place.channel, root),
-        address: toThreadAddress(place, root),
+        conversationId: toConversationId(identity.teamId, address.channel, root),
+        address: toReplyAddress(toThreadAddress(address, root)),
       };
     },
-    download: async (attachment, downloadOptions) => {
-      if (files === undefined) throw new ParleyError("platform-unreachable", "Slack is not connected yet");
-      return await files.download(attachment, downloadOptions);
+    async download(attachment, downloadOptions) {
+      return await requireConnected().files.download(attachment, downloadOptions);
     },
     health: () => connection?.health() ?? { state: "connecting" },
     async stop() {
       await connection?.close();
-      await files?.close();
+      await connected?.files.close();
     },
   };
-}
-
-function toThreadAddress(place: SlackAddress, root: string): ReplyAddress {
-  return toReplyAddress({
-    key: `${place.key}/first`,
-    channel: place.channel,
-    user: place.user,
-    thread: root,
-    since: place.since,
-  });
 }

@@ -1,43 +1,46 @@
 import { isParleyError, ParleyError } from "../../core/errors.ts";
-import type { Log } from "../../core/telemetry.ts";
-import { toMarkdown } from "../delivery/reply-markdown.ts";
 import type { Reply, ReplyHooks } from "../../core/platform.ts";
-import { splitMarkdown } from "../delivery/split-markdown.ts";
+import type { Log } from "../../core/telemetry.ts";
 import type { MessageContent } from "../delivery/edit-target.ts";
+import { toMarkdown } from "../delivery/reply-markdown.ts";
+import { splitMarkdown } from "../delivery/split-markdown.ts";
 import { toReplyAddress, type SlackAddress } from "./address.ts";
 import { escapedBytes } from "./markdown.ts";
-import { toSlackContent } from "./message-blocks.ts";
+import { toPlainSection, toSlackContent } from "./message-blocks.ts";
 import type { SlackApi, SlackContent } from "./web-api.ts";
 
 /** Markdown blocks of a message hold 12,000 characters together. */
-const maxPostLength = 11_000;
-/** A `response_url` takes five posts: one is kept for "working on it". */
+const maxPostBytes = 11_000;
+/** A `response_url` accepts five posts; one is reserved for "Working on it". */
 const maxPosts = 4;
+const elsewhereText = "Only you may see the answer: it is in your direct messages with me.";
 
+/** What {@link createPrivateReply} needs. */
 export interface PrivateReplyOptions {
   readonly api: SlackApi;
   readonly address: SlackAddress;
-  /** Where its button was pressed: the first thing that is shown takes the place of what stands there. */
+  /** `response_url` of a pressed button; the first post replaces the button's message. */
   readonly replaceUrl: string | undefined;
   readonly hooks: ReplyHooks;
   readonly log: Log;
 }
 
 /**
- * A reply that only the caller of a command sees. Such messages cannot be edited, so it is shown when it is whole;
- * what goes beyond the five posts, or comes later than 30 minutes, and all files, go to the person's direct messages.
+ * A reply that only the caller of a command sees. Slack cannot edit ephemeral messages, so the text is shown when it
+ * is complete. Without a `response_url`, beyond its posts or its 30 minutes, and for all files, the person's direct
+ * messages are used.
  */
 export function createPrivateReply(options: PrivateReplyOptions): Reply {
   const { api, address, hooks, log } = options;
   let { replaceUrl } = options;
   let text = "";
   let filesSent = false;
-  /** Pieces of the text that are shown: a failure after them does not show them again. */
-  let shown = 0;
+  /** Pieces of the text already shown; a failure after them does not show them again. */
+  let shownPieces = 0;
   let isOver = false;
   const abandoned = new AbortController();
 
-  async function tell(content: SlackContent): Promise<void> {
+  async function post(content: SlackContent): Promise<void> {
     abandoned.signal.throwIfAborted();
     try {
       if (replaceUrl !== undefined) {
@@ -45,30 +48,40 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
         replaceUrl = undefined;
         return await api.respond(url, content, { isReplacing: true });
       }
-      if (address.responseUrl === undefined) return await writeToPerson(content);
+      if (address.responseUrl === undefined) return await postDirectly(content);
       await api.respond(address.responseUrl, content);
     } catch (error) {
       if (isParleyError(error, "platform-unreachable")) throw error;
-      log.debug({ err: error }, "a private answer goes to the direct messages");
-      await writeToPerson(content);
+      log.debug({ err: error }, "response_url failed; posting to direct messages");
+      await postDirectly(content);
     }
   }
 
-  /** A user id in place of a channel means their direct messages with the bot. */
-  async function writeToPerson(content: SlackContent): Promise<void> {
+  async function postDirectly(content: SlackContent): Promise<void> {
     abandoned.signal.throwIfAborted();
     await api.post(address.user, undefined, content);
   }
 
-  async function show(last: Omit<MessageContent, "text">): Promise<void> {
+  async function announce(): Promise<void> {
+    if (address.responseUrl !== undefined)
+      return await post(toSlackContent({ text: "", state: "waiting", status: "Working on it" }));
+    try {
+      const content = { text: elsewhereText, blocks: [toPlainSection(elsewhereText)] };
+      await api.postEphemeral(address.channel, address.thread, address.user, content);
+    } catch (error) {
+      log.debug({ err: error }, "optional Slack call failed");
+    }
+  }
+
+  async function showText(last: Omit<MessageContent, "text">): Promise<void> {
     const pieces =
-      text.trim() === "" ? [""] : splitMarkdown(text, { maxLength: maxPostLength, lengthOf: escapedBytes });
+      text.trim() === "" ? [""] : splitMarkdown(text, { maxLength: maxPostBytes, lengthOf: escapedBytes });
     for (const [index, piece] of pieces.entries()) {
-      if (index < shown) continue;
+      if (index < shownPieces) continue;
       const isLast = index === pieces.length - 1;
       const content = toSlackContent(isLast ? { ...last, text: piece } : { state: last.state, text: piece });
-      await (index < maxPosts - 1 || (isLast && index < maxPosts) ? tell(content) : writeToPerson(content));
-      shown += 1;
+      await (index < maxPosts - 1 || (isLast && index < maxPosts) ? post(content) : postDirectly(content));
+      shownPieces += 1;
     }
   }
 
@@ -76,27 +89,26 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
     if (isOver) return;
     isOver = true;
     try {
-      await show(last);
+      await showText(last);
     } catch (error) {
-      // Whoever asked may still say that it failed.
+      // A failed `finish` may be followed by `fail`.
       isOver = abandoned.signal.aborted;
       throw error;
     }
   }
 
-  const notices = (given: readonly string[] = []) => [
-    ...given,
-    ...(filesSent ? ["The files are in your direct messages with me: they cannot be private here."] : []),
+  const withFileNotice = (notices: readonly string[] = []) => [
+    ...notices,
+    ...(filesSent && address.responseUrl !== undefined
+      ? ["The files are in your direct messages with me: they cannot be private here."]
+      : []),
   ];
 
   return {
     async show() {
-      if (address.isAnnounced !== true) {
-        await tell(toSlackContent({ text: "", state: "waiting", status: "Working on it" }));
-        await hooks.saveAddress(toReplyAddress({ ...address, isAnnounced: true }));
-        return;
-      }
-      await hooks.saveAddress(toReplyAddress(address));
+      const isNew = address.isAnnounced !== true;
+      if (isNew) await announce();
+      await hooks.saveAddress(toReplyAddress({ ...address, isAnnounced: true }));
     },
     status() {},
     write(content) {
@@ -112,17 +124,17 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
       await api.upload(channel, ts, [file]);
       filesSent = true;
     },
-    finish: (ending) => end({ state: "finished", ...ending, notices: notices(ending?.notices) }),
+    finish: (ending) => end({ state: "finished", ...ending, notices: withFileNotice(ending?.notices) }),
     fail: (failure) =>
       end({
         state: "failed",
         failure: failure.text,
-        notices: notices(failure.notices),
+        notices: withFileNotice(failure.notices),
         ...(failure.retryKey === undefined ? {} : { retryKey: failure.retryKey }),
       }),
     abandon() {
       isOver = true;
-      abandoned.abort(new ParleyError("stopping", "the reply is left to whoever goes on with it"));
+      abandoned.abort(new ParleyError("stopping", "the reply was abandoned"));
     },
   };
 }

@@ -1,37 +1,35 @@
-/** Which message each reply's thread hangs from. */
+import { LRUCache } from "lru-cache";
+
+/** Root messages of the threads that commands open. */
 export interface ThreadRoots {
-  /** The reply of `key` has its first message at `ts`. */
+  /** Records that the reply with this key has its first message at `ts`; later calls change nothing. */
   remember(key: string, ts: string): void;
-  /** The root for `key`: the reply's own first message, else one that `post` makes, once. */
+  /**
+   * The root for `key`: the reply's first message, otherwise the one that `post` creates. Concurrent calls share
+   * one `post`; a failed one is called again next time.
+   */
   open(key: string, post: () => Promise<string>): Promise<string>;
 }
 
-const kept = 2000;
+const maxRoots = 2000;
 
 /**
- * A command's reply becomes the root of the thread it opens, and a reply taken up again after a restart is known by
- * its saved address: so the same command never opens two threads.
+ * Keeps the roots of the last 2,000 replies, so that the same command never opens two threads. A reply resumed after
+ * a restart calls `remember` again with its saved address.
  */
 export function createThreadRoots(): ThreadRoots {
-  const roots = new Map<string, Promise<string>>();
-
-  function keep(key: string, root: Promise<string>): void {
-    roots.set(key, root);
-    const oldest = roots.keys().next();
-    if (roots.size > kept && oldest.done !== true) roots.delete(oldest.value);
-  }
-
+  const roots = new LRUCache<string, Promise<string>>({ max: maxRoots });
   return {
     remember(key, ts) {
-      if (!roots.has(key)) keep(key, Promise.resolve(ts));
+      if (!roots.has(key)) roots.set(key, Promise.resolve(ts));
     },
     async open(key, post) {
       const known = roots.get(key);
       if (known !== undefined) return await known;
-      const made = post();
-      keep(key, made);
+      const posted = post();
+      roots.set(key, posted);
       try {
-        return await made;
+        return await posted;
       } catch (error) {
         roots.delete(key);
         throw error;

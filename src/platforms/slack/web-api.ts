@@ -4,12 +4,12 @@ import { toParleyError } from "./errors.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Who the bot is, as its token says. */
+/** The bot, as `auth.test` describes it. */
 export interface Identity {
   readonly teamId: string;
   readonly userId: string;
   readonly botId: string;
-  /** Scopes the token carries; empty where Slack did not say. */
+  /** Scopes of the token; empty if Slack did not list them. */
   readonly scopes: readonly string[];
 }
 
@@ -37,23 +37,23 @@ export interface SlackMessageInfo {
   readonly metadata?: { readonly event_payload?: { readonly mark?: string } };
 }
 
-/** Where a message stands. */
+/** A message's channel and `ts`. */
 export interface MessageRef {
   readonly channel: string;
   readonly ts: string;
 }
 
-/** What a post or edit shows. */
+/** Content of a message. */
 export interface SlackContent {
-  /** For notifications and screen readers; escaped. */
+  /** Fallback for notifications and screen readers; escaped. */
   readonly text: string;
   readonly blocks: readonly Fields[];
 }
 
-/** The part of Slack's Web API that is used. Every failure is a ParleyError; nothing is tried twice in here. */
+/** The part of Slack's Web API that Parley uses. Failures are ParleyErrors; no call is retried. */
 export interface SlackApi {
   identify(): Promise<Identity>;
-  /** `mark`: kept with the message, unseen, to know it again by. */
+  /** A user id as `channel` means that person's direct messages. `mark` is hidden metadata to find the post by. */
   post(
     channel: string,
     thread: string | undefined,
@@ -61,14 +61,25 @@ export interface SlackApi {
     mark?: string,
   ): Promise<MessageRef>;
   update(ref: MessageRef, content: SlackContent): Promise<void>;
+  /** Posts a message that only `user` sees, in a channel or in a thread with replies. */
+  postEphemeral(
+    channel: string,
+    thread: string | undefined,
+    user: string,
+    content: SlackContent,
+  ): Promise<void>;
   /**
-   * Posts through a command's or button's `response_url`, seen by the person alone: five times at most, within 30
-   * minutes. `isReplacing`: in place of the message that the button stands on.
+   * Posts an ephemeral message through a command's or button's `response_url`: at most five times within 30 minutes.
+   * `isReplacing` replaces the message that has the button.
    */
-  respond(responseUrl: string, content: SlackContent, how?: { readonly isReplacing: true }): Promise<void>;
-  /** The one message of that `ts`; `undefined`: there is none. */
+  respond(
+    responseUrl: string,
+    content: SlackContent,
+    options?: { readonly isReplacing: true },
+  ): Promise<void>;
+  /** The message with that `ts`, if it exists. */
   message(channel: string, thread: string | undefined, ts: string): Promise<SlackMessageInfo | undefined>;
-  /** Up to 100 messages of a channel or thread that came after `ts`, in no particular order. */
+  /** Up to 100 messages of a channel or thread after `ts`, in no particular order. */
   messagesAfter(
     channel: string,
     thread: string | undefined,
@@ -91,55 +102,55 @@ export interface SlackApi {
 const uploadTimeoutMs = 120_000;
 const respondTimeoutMs = 10_000;
 
-/** Slack's Web API over the official client, which is given a method and arguments and nothing else. */
+/** Slack's Web API over the official client. */
 export function createSlackApi(client: WebClient, log: Log): SlackApi {
   async function call(method: string, args: Record<string, unknown>): Promise<Fields> {
     try {
       return { ...(await client.apiCall(method, args)) };
     } catch (error) {
       const failure = toParleyError(error, method);
-      log.debug({ method, code: failure.code, ...failure.detail }, "Slack did not do what was asked");
+      log.debug({ method, code: failure.code, ...failure.detail }, "Slack call failed");
       throw failure;
     }
   }
 
-  /** A POST that the client does not offer. Never retried, never redirected; the URL is a secret. */
-  async function send(what: string, url: string, init: RequestInit): Promise<string> {
+  /** A POST outside the client. It is not retried and follows no redirect; the URL is a secret and is not logged. */
+  async function send(name: string, url: string, init: RequestInit): Promise<string> {
     let response: Response;
     try {
       response = await fetch(url, { method: "POST", redirect: "error", ...init });
     } catch (error) {
-      throw toParleyError(error, what);
+      throw toParleyError(error, name);
     }
     const body = (await response.text()).slice(0, 2000);
     if (response.status === 429) {
-      throw toParleyError({ retryAfter: Number(response.headers.get("retry-after") ?? 1) }, what);
+      throw toParleyError({ retryAfter: Number(response.headers.get("retry-after") ?? 1) }, name);
     }
     if (response.ok) return body;
-    throw toParleyError(readError(body) ?? { statusCode: response.status }, what);
+    throw toParleyError(parseErrorBody(body) ?? { statusCode: response.status }, name);
   }
 
   async function read(channel: string, thread: string | undefined, window: Record<string, unknown>) {
-    const answer =
+    const response =
       thread === undefined
         ? await call("conversations.history", { channel, ...window })
         : await call("conversations.replies", { channel, ts: thread, ...window });
-    return (answer["messages"] ?? []) as readonly SlackMessageInfo[];
+    return (response["messages"] ?? []) as readonly SlackMessageInfo[];
   }
 
   return {
     async identify() {
-      const answer = await call("auth.test", {});
-      const metadata = answer["response_metadata"] as { scopes?: readonly string[] } | undefined;
+      const response = await call("auth.test", {});
+      const metadata = response["response_metadata"] as { scopes?: readonly string[] } | undefined;
       return {
-        teamId: String(answer["team_id"]),
-        userId: String(answer["user_id"]),
-        botId: String(answer["bot_id"]),
+        teamId: String(response["team_id"]),
+        userId: String(response["user_id"]),
+        botId: String(response["bot_id"]),
         scopes: metadata?.scopes ?? [],
       };
     },
     async post(channel, thread, { text, blocks }, mark) {
-      const answer = await call("chat.postMessage", {
+      const response = await call("chat.postMessage", {
         channel,
         text,
         blocks,
@@ -148,17 +159,26 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
         unfurl_links: false,
         unfurl_media: false,
       });
-      return { channel: String(answer["channel"]), ts: String(answer["ts"]) };
+      return { channel: String(response["channel"]), ts: String(response["ts"]) };
+    },
+    async postEphemeral(channel, thread, user, { text, blocks }) {
+      await call("chat.postEphemeral", {
+        channel,
+        user,
+        text,
+        blocks,
+        ...(thread === undefined ? {} : { thread_ts: thread }),
+      });
     },
     async update(ref, { text, blocks }) {
       await call("chat.update", { channel: ref.channel, ts: ref.ts, text, blocks });
     },
-    async respond(responseUrl, { text, blocks }, how) {
+    async respond(responseUrl, { text, blocks }, options) {
       await send("response_url", responseUrl, {
         headers: { "content-type": "application/json" },
         body: JSON.stringify({
           response_type: "ephemeral",
-          replace_original: how?.isReplacing === true,
+          replace_original: options?.isReplacing === true,
           text,
           blocks,
           unfurl_links: false,
@@ -168,7 +188,7 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
       });
     },
     async message(channel, thread, ts) {
-      // A thread's answer begins with its root, whatever was asked for.
+      // `conversations.replies` always includes the root.
       const found = await read(channel, thread, { oldest: ts, latest: ts, inclusive: true, limit: 5 });
       return found.find((message) => message.ts === ts);
     },
@@ -185,23 +205,23 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
       return (await call("files.info", { file: fileId }))["file"] as SlackFileInfo;
     },
     async upload(channel, thread, files) {
-      const done: { id: string; title: string }[] = [];
+      const uploaded: { id: string; title: string }[] = [];
       for (const { name, altText, bytes } of files) {
-        // `alt_txt` is the API's word; the client's own upload helper writes `alt_text`, which Slack ignores.
-        const place = await call("files.getUploadURLExternal", {
+        // `alt_txt` is the API's name; the client's own upload helper sends `alt_text`, which Slack ignores.
+        const slot = await call("files.getUploadURLExternal", {
           filename: name,
           length: bytes.length,
           ...(altText === "" ? {} : { alt_txt: altText }),
         });
-        await send("file upload", String(place["upload_url"]), {
+        await send("file upload", String(slot["upload_url"]), {
           headers: { "content-type": "application/octet-stream" },
           body: new Uint8Array(bytes),
           signal: AbortSignal.timeout(uploadTimeoutMs),
         });
-        done.push({ id: String(place["file_id"]), title: name });
+        uploaded.push({ id: String(slot["file_id"]), title: name });
       }
       await call("files.completeUploadExternal", {
-        files: done,
+        files: uploaded,
         channel_id: channel,
         ...(thread === undefined ? {} : { thread_ts: thread }),
       });
@@ -216,13 +236,13 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
       await call("agents.sessions.setStatus", { channel_id: channel, thread_ts: thread, status });
     },
     async suggestPrompts(channel, prompts) {
-      // With a `thread_ts` the call would answer ok and do nothing.
+      // With a `thread_ts` the call returns ok and does nothing.
       await call("assistant.threads.setSuggestedPrompts", { channel_id: channel, prompts });
     },
   };
 }
 
-function readError(body: string): { data: { error: string } } | undefined {
+function parseErrorBody(body: string): { data: { error: string } } | undefined {
   try {
     const parsed = JSON.parse(body) as { error?: unknown };
     return typeof parsed.error === "string" ? { data: { error: parsed.error } } : undefined;

@@ -5,40 +5,41 @@ import { createSlackSimulator } from "../../simulators/slack/simulator.ts";
 import { firstEvent } from "../../unit/platforms/web/page-server.ts";
 import type { RunningParley } from "../process/run-parley.ts";
 
-/** One of the bot's messages as a person sees it. */
+/** A message of the bot as a person sees it. */
 export interface SeenAnswer {
   readonly id: string;
   readonly text: string;
   readonly buttons: readonly string[];
 }
 
-/** A place where one person talks with the bot, on a platform that outlives the bot's processes. */
-export interface Place {
+/** One person's conversation with the bot, on a platform that outlives the bot's processes. */
+export interface Surface {
+  /** Environment of the bot's process. */
   readonly settings: Readonly<Record<string, string>>;
-  /** Called with each process that is started. */
-  meet(parley: RunningParley): Promise<void>;
-  /** Resolves when it is said, whether or not anybody heard it. */
+  /** Resolves when a started process is connected. */
+  waitUntilReady(parley: RunningParley): Promise<void>;
+  /** Sends a message. It may be lost if no process is connected. */
   say(text: string): Promise<void>;
-  /** What the bot has said so far. */
+  /** The bot's messages so far. */
   seen(): Promise<readonly SeenAnswer[]>;
-  /** Lets the platform's own retries come. */
+  /** Lets the platform redeliver. */
   passTime(): void;
   close(): Promise<void>;
 }
 
 /** Direct messages on Discord, or a thread that a mention has opened. */
-export async function createDiscordPlace(kind: "direct" | "thread"): Promise<Place> {
+export async function createDiscordSurface(kind: "direct" | "thread"): Promise<Surface> {
   const discord = await createDiscordSimulator();
   const ada = discord.person("Ada");
   const general = discord.channel("general");
-  const place = () => (kind === "direct" ? discord.directMessages(ada) : general.threads()[0]);
+  const surface = () => (kind === "direct" ? discord.directMessages(ada) : general.threads()[0]);
   return {
     settings: { DISCORD_TOKEN: discord.token, DISCORD_API_URL: discord.apiUrl },
-    async meet(parley) {
+    async waitUntilReady(parley) {
       await parley.says(/Ready\./);
     },
     async say(text) {
-      const channel = place();
+      const channel = surface();
       ada.sends(channel === undefined ? { channel: general, text, mentionBot: true } : { channel, text });
     },
     async seen() {
@@ -53,7 +54,7 @@ export async function createDiscordPlace(kind: "direct" | "thread"): Promise<Pla
 }
 
 /** A thread in direct messages on Slack. */
-export async function createSlackPlace(): Promise<Place> {
+export async function createSlackSurface(): Promise<Surface> {
   const slack = await createSlackSimulator({
     manifest: createManifest(allCommands, { socketMode: true }),
   });
@@ -65,7 +66,7 @@ export async function createSlackPlace(): Promise<Place> {
       SLACK_APP_TOKEN: slack.appToken,
       SLACK_API_URL: slack.apiUrl,
     },
-    async meet(parley) {
+    async waitUntilReady(parley) {
       await parley.says(/Ready\./);
     },
     async say(text) {
@@ -83,20 +84,20 @@ export async function createSlackPlace(): Promise<Place> {
           buttons: buttons.map(({ label }) => label),
         }));
     },
-    // What a dead process did not acknowledge comes again after a minute.
+    // Slack redelivers an unacknowledged event after a minute.
     passTime: () => slack.clock.advance(61_000),
     close: () => slack.close(),
   };
 }
 
-/** A conversation on the page; what is not acknowledged is sent again, as the page does. */
-export function createPagePlace(): Place {
+/** A conversation on the page. */
+export function createPageSurface(): Surface {
   const conversation = "crashcrashcrashcrash";
   let url = "";
   let said = 0;
   return {
     settings: { PAGE: "on" },
-    async meet(parley) {
+    async waitUntilReady(parley) {
       [, url = ""] = await parley.says(/Page +on +(\S+)/);
       await parley.says(/Ready\.|Health/);
     },
@@ -107,7 +108,7 @@ export function createPagePlace(): Place {
         headers: { "content-type": "application/json", "x-parley": "1", origin: url },
         body: JSON.stringify({ id, text }),
       }).catch((error: unknown) => {
-        // The process died before it could answer.
+        // The process died before it responded.
         if (!(error instanceof TypeError)) throw error;
       });
     },

@@ -4,35 +4,35 @@ import { join } from "node:path";
 import { vi } from "vitest";
 import { startScriptedGateway, type ScriptedAnswer } from "../../simulators/gateway/scripted-gateway.ts";
 import { runParley, type RunningParley } from "../process/run-parley.ts";
-import type { Place, SeenAnswer } from "./crash-platforms.ts";
+import type { Surface, SeenAnswer } from "./crash-platforms.ts";
 
 const json = { "content-type": "application/json" };
-const program = join(import.meta.dirname, "parley-that-dies.ts");
+const program = join(import.meta.dirname, "crashing-parley.ts");
 
 interface Sent {
   readonly role: string;
   readonly content: string | readonly { readonly text?: string }[];
 }
 
-/** A person, the bot's processes one after another, and a model that answers "Answer to <message>". */
+/** A person, consecutive processes of the bot, and a model that answers "Answer to <message>". */
 export interface CrashStory {
-  readonly place: Place;
-  /** Starts the bot; with `dieAt` (see `parley-that-dies.ts`) it will kill itself. */
+  readonly surface: Surface;
+  /** Starts the bot; with `dieAt` it kills itself there (see `crashing-parley.ts`). */
   start(dieAt?: string, settings?: Readonly<Record<string, string>>): Promise<RunningParley>;
-  /** While on, the model stops in the middle of each answer and says no more. */
+  /** While true, each answer stops after its first words. */
   setHanging(isHanging: boolean): void;
-  /** Each chat request's messages as `role: text`, without the system's. */
+  /** The messages of each chat request as `role: text`, without the system message. */
   asked(): string[][];
-  /** Resolves to what the bot has said when `isEnough`. */
-  until(isEnough: (seen: readonly SeenAnswer[]) => boolean): Promise<readonly SeenAnswer[]>;
+  /** Resolves to the bot's messages when the condition holds for them. */
+  until(isMet: (seen: readonly SeenAnswer[]) => boolean): Promise<readonly SeenAnswer[]>;
   close(): Promise<void>;
 }
 
-export async function startCrashStory(place: Place): Promise<CrashStory> {
+/** Starts the gateway; the bot is started by {@link CrashStory.start}. */
+export async function startCrashStory(surface: Surface): Promise<CrashStory> {
   const folder = await mkdtemp(join(tmpdir(), "parley-crash-"));
   const processes: RunningParley[] = [];
   let isHanging = false;
-  const release = new Set<() => void>();
   const gateway = await startScriptedGateway((request): ScriptedAnswer => {
     if (request.path === "/v1/models")
       return {
@@ -45,7 +45,7 @@ export async function startCrashStory(place: Place): Promise<CrashStory> {
     return { body: `${first}${chunk(last)}${chunk("", "stop")}data: [DONE]\n\n` };
   });
   return {
-    place,
+    surface,
     async start(dieAt, settings = {}) {
       const parley = await runParley({
         folder,
@@ -56,40 +56,39 @@ export async function startCrashStory(place: Place): Promise<CrashStory> {
           CHAT_MODEL: "m",
           STORE_URL: `sqlite:${join(folder, "parley.db")}`,
           ...(dieAt === undefined ? {} : { DIE_AT: dieAt }),
-          ...place.settings,
+          ...surface.settings,
           ...settings,
         },
       });
       processes.push(parley);
-      await place.meet(parley);
+      await surface.waitUntilReady(parley);
       return parley;
     },
     setHanging(hanging) {
       isHanging = hanging;
-      for (const go of release) go();
     },
     asked: () =>
       gateway.requests
         .filter(({ path }) => path === "/v1/chat/completions")
         .map(({ body }) => toMessages(body)),
-    async until(isEnough) {
+    async until(isMet) {
       let seen: readonly SeenAnswer[] = [];
       try {
         return await vi.waitUntil(
           async () => {
-            seen = await place.seen();
-            return isEnough(seen) && seen;
+            seen = await surface.seen();
+            return isMet(seen) && seen;
           },
           { timeout: 45_000, interval: 50 },
         );
       } catch (error) {
         const said = processes.map((parley) => parley.output().slice(-3000)).join("\n---\n");
-        throw new Error(`not seen in time; seen: ${JSON.stringify(seen)}\n${said}`, { cause: error });
+        throw new Error(`timed out; seen: ${JSON.stringify(seen)}\n${said}`, { cause: error });
       }
     },
     async close() {
       for (const parley of processes) await parley.remove();
-      await place.close();
+      await surface.close();
       await gateway.close();
       await rm(folder, { recursive: true, force: true });
     },
@@ -100,10 +99,10 @@ function toMessages(body: Buffer): string[] {
   const { messages } = JSON.parse(body.toString("utf8")) as { messages: Sent[] };
   return messages
     .filter(({ role }) => role !== "system")
-    .map(({ role, content }) => `${role}: ${wordsOf(content)}`);
+    .map(({ role, content }) => `${role}: ${textOf(content)}`);
 }
 
-function wordsOf(content: Sent["content"]): string {
+function textOf(content: Sent["content"]): string {
   return typeof content === "string" ? content : content.map(({ text }) => text ?? "").join("");
 }
 

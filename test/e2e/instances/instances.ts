@@ -10,10 +10,10 @@ import { answers, startSlowGateway, type SlowGateway } from "../../simulators/ga
 import { createSlackSimulator, type SlackSimulator } from "../../simulators/slack/simulator.ts";
 import { runParley, type RunningParley } from "../process/run-parley.ts";
 
-/** How long an instance may be silent before another takes over. */
+/** Lease of the instances, in milliseconds: when it has expired, another one takes over. */
 export const leaseMs = 1500;
 
-/** Several processes of the bot on one Redis, between both platforms and a slow model. */
+/** Several processes of the bot on one Redis, with both platforms and a slow model. */
 export interface Instances {
   readonly slack: SlackSimulator;
   readonly discord: DiscordSimulator;
@@ -22,15 +22,16 @@ export interface Instances {
   readonly running: RunningParley[];
   /** Starts one more; resolves when it is connected. */
   start(settings?: Readonly<Record<string, string>>, program?: string): Promise<RunningParley>;
-  /** The one whose turn with that label is under way. */
+  /** The instance that is running the turn with that label, once some of it is shown. */
   whoAnswers(label: string): Promise<RunningParley>;
-  /** Everything the bot shows anywhere: id and words of each message. */
+  /** All messages of the bot on all platforms. */
   shown(): { readonly id: string; readonly text: string }[];
-  /** Resolves to the messages that answer the label when there is one and it is whole. */
+  /** Resolves to the messages that contain the label when one of them is a complete answer. */
   answered(label: string): Promise<{ readonly id: string; readonly text: string }[]>;
   close(): Promise<void>;
 }
 
+/** Starts `count` instances. `platforms` defaults to Slack alone; `durationMs`, how long an answer takes, to 600. */
 export async function startInstances(
   count: number,
   options: { readonly platforms?: readonly ("slack" | "discord")[]; readonly durationMs?: number } = {},
@@ -63,7 +64,7 @@ export async function startInstances(
     try {
       return await vi.waitUntil(look, { timeout: 40_000, interval: 25 });
     } catch (error) {
-      throw new Error(`${what} did not happen: ${explain()}`, { cause: error });
+      throw new Error(`timed out waiting for ${what}: ${explain()}`, { cause: error });
     }
   };
   const instances: Instances = {
@@ -100,7 +101,7 @@ export async function startInstances(
       return parley;
     },
     async whoAnswers(label) {
-      const from = await eventually(`an answer to ${label} under way`, () => {
+      const from = await eventually(`a running turn for ${label}`, () => {
         const turn = gateway.turns.findLast(
           ({ labels, endedAt }) => labels.includes(label) && endedAt === undefined,
         );

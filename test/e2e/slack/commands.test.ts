@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { fixture } from "../../fixtures/fixtures.ts";
+import type { SeenMessage } from "../../simulators/slack/transcript.ts";
 import { startSlackStory, textOf, type SlackStory, type StoryOptions } from "./slack-story.ts";
 
 let story: SlackStory;
@@ -67,7 +68,7 @@ describe("slash commands", () => {
     });
   });
 
-  test("/chat opens a thread below its own message, where talk goes on", async () => {
+  test("/chat opens a thread below its own message, where the conversation continues", async () => {
     const { ana, channel } = await begin({ chat: (turns) => `turn ${turns.length}` });
     await ana.usesCommand("/chat", "let us begin", { channel: channel.id });
     const root = await story.answerTo(channel.id, undefined);
@@ -78,7 +79,7 @@ describe("slash commands", () => {
     expect(channel.transcript().filter(({ thread }) => thread === undefined)).toHaveLength(1);
   });
 
-  test("a bad option is told to the caller alone, and nothing is asked", async () => {
+  test("a wrong option is shown to the caller alone, and nothing is requested", async () => {
     const { ana, channel } = await begin();
     await ana.usesCommand("/imagine", "a fox count:40", { channel: channel.id });
     expect(channel.transcript()[0]).toMatchObject({ onlyFor: "Ana" });
@@ -86,7 +87,7 @@ describe("slash commands", () => {
     expect(story.requestsTo("/v1/images/generations")).toEqual([]);
   });
 
-  test("where the bot is not a member the caller is asked to invite it", async () => {
+  test("in a channel without the bot the caller is asked to invite it", async () => {
     const { ana, slack } = await begin();
     for (const isPrivate of [false, true]) {
       const elsewhere = slack.channel("elsewhere", [ana], { withBot: false, isPrivate });
@@ -107,7 +108,7 @@ describe("modals and shortcuts", () => {
     bytes: await fixture("voice.m4a"),
   });
 
-  test("/transcribe asks for the recording in a modal and writes it down", async () => {
+  test("/transcribe asks for the recording in a modal and shows the transcript", async () => {
     const { ana, channel } = await begin();
     await ana.usesCommand("/transcribe", "", { channel: channel.id });
     await ana.submitsModal({ Language: "en", Hint: "Parley" }, { File: await clip() });
@@ -123,7 +124,7 @@ describe("modals and shortcuts", () => {
     const ts = ana.sends({ channel: channel.id, files: [await clip()] });
     await ana.usesShortcut("Transcribe", ts, { channel: channel.id });
     expect((await story.answerTo(channel.id, ts)).text).toContain("words that were spoken");
-    // A thread that was only transcribed in does not become a conversation.
+    // Transcribing in a thread does not start a conversation there.
     ana.sends({ channel: channel.id, thread: ts, text: "thanks" });
     const asked = ana.sends({ channel: channel.id, text: "done?", mentionBot: true });
     await story.answerTo(channel.id, asked);
@@ -140,5 +141,49 @@ describe("modals and shortcuts", () => {
     const asked = story.asked()[0]?.map(textOf).join("\n") ?? "";
     expect(asked).toContain("the moon");
     expect(asked).toContain("how far is it?");
+  });
+});
+
+describe("private commands after a mention", () => {
+  const markdownOf = (messages: readonly SeenMessage[]) =>
+    messages.flatMap(({ files }) => files).find(({ name }) => name === "conversation.md");
+
+  test("/export in a thread is answered in direct messages; others see nothing of it", async () => {
+    const { ana, channel, slack } = await begin({ chat: () => "Noted." });
+    const bo = slack.person("Bo");
+    const shared = slack.channel("shared", [ana, bo]);
+    const root = ana.sends({ channel: shared.id, text: "our secret plan", mentionBot: true });
+    await story.answerTo(shared.id, root);
+    const before = shared.transcript();
+    const command = ana.sends({ channel: shared.id, thread: root, text: "/export", mentionBot: true });
+
+    const direct = slack.directMessages(ana);
+    const markdown = await slack.waitFor("the files", () => markdownOf(direct.saidByBot()));
+    expect(Buffer.from(markdown.bytes).toString()).toContain("our secret plan");
+    await slack.waitFor("the text", () =>
+      direct.saidByBot().find(({ text }) => text.includes("Everything that is kept")),
+    );
+    await slack.waitFor("the end", () => story.parley.assistant.pending() === 0);
+
+    const added = shared.transcript().slice(before.length);
+    expect(added.filter(({ onlyFor }) => onlyFor === undefined).map(({ ts }) => ts)).toEqual([command]);
+    expect(added.filter(({ onlyFor }) => onlyFor !== undefined)).toMatchObject([
+      { onlyFor: "Ana", thread: root, text: expect.stringMatching(/direct messages/), files: [] },
+    ]);
+    expect(slack.directMessages(bo).saidByBot()).toEqual([]);
+    expect(channel.saidByBot()).toEqual([]);
+  });
+
+  test("/export in direct messages is answered in its thread", async () => {
+    const { ana, slack } = await begin({ chat: () => "Noted." });
+    const root = ana.sends({ channel: ana.directMessages, text: "note to self" });
+    await story.answerTo(ana.directMessages, root);
+    ana.sends({ channel: ana.directMessages, thread: root, text: "/export" });
+    const answers = () => slack.directMessages(ana).saidByBot(root);
+    await slack.waitFor("the files", () => markdownOf(answers()));
+    await slack.waitFor("the text", () =>
+      answers().find(({ text }) => text.includes("Everything that is kept")),
+    );
+    expect(slack.directMessages(ana).saidByBot()).toEqual(answers());
   });
 });

@@ -22,7 +22,7 @@ async function begin(options: StoryOptions = {}) {
 }
 
 describe("talking", () => {
-  test("a direct message is answered in its thread, and its next messages go on from there", async () => {
+  test("a direct message is answered in its thread, where the conversation continues", async () => {
     const { ana } = await begin({ chat: (turns) => `answer ${turns.length}` });
     const root = ana.sends({ channel: ana.directMessages, text: "hello" });
     expect((await story.answerTo(ana.directMessages, root)).text).toBe("answer 1");
@@ -31,7 +31,7 @@ describe("talking", () => {
     expect(story.asked().at(-1)?.map(textOf)).toEqual(["hello", "answer 1", "and then?"]);
   });
 
-  test("a mention opens a thread in which three turns follow each other, each with all before it", async () => {
+  test("a mention opens a thread; each of three turns has all previous ones as context", async () => {
     const { ana, channel } = await begin({ chat: (turns) => `reply to ${textOf(turns.at(-1)!)}` });
     const root = ana.sends({ channel: channel.id, text: "first", mentionBot: true });
     expect((await story.answerTo(channel.id, root, 0)).text).toBe("reply to first");
@@ -47,7 +47,7 @@ describe("talking", () => {
     expect(channel.transcript().filter(({ thread }) => thread === undefined)).toHaveLength(1);
   });
 
-  test("when several take part the model knows who said what", async () => {
+  test("with several participants the model knows who said what", async () => {
     const { ana, bo, channel } = await begin();
     const root = ana.sends({ channel: channel.id, text: "I like red", mentionBot: true });
     await story.answerTo(channel.id, root, 0);
@@ -79,7 +79,7 @@ describe("talking", () => {
     expect(answers.join("\n")).toMatch(/question two/);
   });
 
-  test("other bots, and talk among people, are left alone", async () => {
+  test("other bots and messages between people are ignored", async () => {
     const { ana, bo, channel, slack } = await begin();
     const root = ana.sends({ channel: channel.id, text: "lunch?" });
     bo.sends({ channel: channel.id, thread: root, text: "yes" });
@@ -103,7 +103,7 @@ describe("files", () => {
     expect(Buffer.from(data, "base64").equals(file.bytes)).toBe(true);
   });
 
-  test("a mention with a picture sees it, although the mention's event comes without it", async () => {
+  test("a mention with a picture is answered with it, although app_mention has no files", async () => {
     const { ana, channel } = await begin({ chat: () => "seen" });
     const file = { name: "picture.jpg", mediaType: "image/jpeg", bytes: await fixture("picture.jpg") };
     const root = ana.sends({ channel: channel.id, text: "look", files: [file], mentionBot: true });
@@ -112,7 +112,7 @@ describe("files", () => {
     expect(story.asked()).toHaveLength(1);
   });
 
-  test("an audio clip that is called a video is heard, and its words are shown", async () => {
+  test("an audio clip labelled as video is transcribed, and the transcript is shown", async () => {
     const { ana } = await begin({ chat: (turns) => `heard: ${textOf(turns.at(-1)!)}` });
     const clip = {
       name: "audio_message.m4a",
@@ -130,7 +130,7 @@ describe("files", () => {
     expect(request?.body.includes(Buffer.from(clip.bytes))).toBe(true);
   });
 
-  test("a file it cannot read is named", async () => {
+  test("an unreadable file is named in the reply", async () => {
     const { ana } = await begin();
     const file = { name: "clip.mp4", mediaType: "video/mp4", bytes: await fixture("video.mp4") };
     const root = ana.sends({ channel: ana.directMessages, text: "watch this", files: [file] });
@@ -138,7 +138,7 @@ describe("files", () => {
     expect(answer.smallPrint).toContain("clip.mp4");
   });
 
-  test("a missing files:read scope is said by name", async () => {
+  test("a missing files:read scope is named in the reply", async () => {
     const { ana, slack } = await begin();
     slack.revokeScope("files:read");
     const file = { name: "picture.png", mediaType: "image/png", bytes: await fixture("picture.png") };
@@ -149,7 +149,7 @@ describe("files", () => {
 });
 
 describe("answers", () => {
-  test("9,000 characters arrive whole, in order, with their code fences closed", async () => {
+  test("9,000 characters are shown complete, in order, with closed code fences", async () => {
     const code = Array.from({ length: 150 }, (_, i) => `  if (a < ${i} && b > ${i}) return "line ${i}";`);
     const prose = Array.from({ length: 60 }, (_, i) => `Sentence ${i} is here to be read & understood.`);
     const whole = `${prose.join(" ")}\n\n\`\`\`ts\n${code.join("\n")}\n\`\`\`\n\nThe end.`;
@@ -176,7 +176,7 @@ describe("answers", () => {
     }
   });
 
-  test("what the model writes pings nobody and previews nothing", async () => {
+  test("model output notifies nobody and previews nothing", async () => {
     const { ana, bo, channel } = await begin({
       chat: () =>
         `<!here> <!channel> <@U000> hey @here, see <https://evil.example/?q=secret|this> https://evil.example`,
@@ -189,7 +189,7 @@ describe("answers", () => {
     expect(channel.transcript().flatMap(({ pings }) => pings)).toEqual([]);
   });
 
-  test("a gateway that is down is said clearly, and Retry answers in the same place", async () => {
+  test("an unreachable gateway is shown, and Retry answers in the same message", async () => {
     let isDown = true;
     const { ana } = await begin({
       chat: () =>
@@ -222,7 +222,7 @@ describe("answers", () => {
   });
 });
 
-describe("promises", () => {
+describe("deliveries", () => {
   test("an event delivered twice is answered once", async () => {
     const { ana, slack } = await begin();
     const root = ana.sends({ channel: ana.directMessages, text: "once" });

@@ -6,7 +6,8 @@ import { createManifest } from "../../../src/platforms/slack/manifest.ts";
 import { startScriptedGateway, type ScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
 import { createSlackSimulator, type SlackSimulator } from "../../simulators/slack/simulator.ts";
 import { runParley, type RunningParley } from "../process/run-parley.ts";
-import { commands, toStream } from "./slack-story.ts";
+import { allCommands } from "../../support/commands.ts";
+import { toStream } from "./slack-story.ts";
 
 const running: RunningParley[] = [];
 let slack: SlackSimulator;
@@ -37,9 +38,9 @@ async function start(): Promise<RunningParley> {
   return parley;
 }
 
-test("a process killed in the middle of an answer finishes it, in the same message, when it is back", async () => {
+test("a process killed during an answer finishes it in the same message after a restart", async () => {
   folder = await mkdtemp(join(tmpdir(), "parley-crash-"));
-  slack = await createSlackSimulator({ manifest: createManifest(commands, { socketMode: true }) });
+  slack = await createSlackSimulator({ manifest: createManifest(allCommands, { socketMode: true }) });
   let isHanging = true;
   gateway = await startScriptedGateway((request) => {
     if (request.path === "/v1/models")

@@ -1,9 +1,6 @@
-import { allCommands } from "../../support/commands.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { inspect } from "node:util";
-import type { Log } from "../../../src/core/telemetry.ts";
 import { startParley, type Parley } from "../../../src/compose.ts";
 import { parseConfig } from "../../../src/config.ts";
 import { createManifest } from "../../../src/platforms/slack/manifest.ts";
@@ -16,40 +13,44 @@ import {
 } from "../../simulators/gateway/scripted-gateway.ts";
 import { createSlackSimulator, type SlackSimulator } from "../../simulators/slack/simulator.ts";
 import type { SeenMessage } from "../../simulators/slack/transcript.ts";
+import { allCommands } from "../../support/commands.ts";
+import { createMemoryLog } from "../../support/memory-log.ts";
 
-/** A message as the gateway is sent it. */
+/** A message of a chat request. */
 export interface SentTurn {
   readonly role: string;
   readonly content: string | readonly { type: string; text?: string; image_url?: { url: string } }[];
 }
 
-/** Parley as it is put together for real, between a Slack and a gateway of the test. */
+/** The whole of Parley between the Slack simulator and a scripted gateway. */
 export interface SlackStory {
   readonly slack: SlackSimulator;
   readonly gateway: ScriptedGateway;
   readonly parley: Parley;
   readonly storeFile: string;
-  /** Whether a text stands anywhere in the store's files. */
+  /** Whether the store's files contain a text. */
   isKept(text: string): Promise<boolean>;
-  /** Everything the log was told, as JSON lines. */
+  /** All log lines: level, message and fields as JSON. */
   readonly logged: string[];
-  /** The messages of each chat request, in order, without the system message. */
+  /** The messages of each chat request, without the system message. */
   asked(): SentTurn[][];
   requestsTo(path: string): SeenRequest[];
-  /** The reply in that thread (or at that place) when it has ended: no message of it is still growing. */
+  /**
+   * Resolves to the bot's message number `index` in the thread, or at the channel's top level, when its turn
+   * has ended.
+   */
   answerTo(channel: string, thread: string | undefined, index?: number): Promise<SeenMessage>;
   close(): Promise<void>;
 }
 
+/** Settings of {@link startSlackStory}. */
 export interface StoryOptions {
-  /** What the model says, or how the gateway misbehaves. Default: it repeats the last message. */
+  /** The model's answer, or a scripted response. Default: it repeats the last message. */
   readonly chat?: (turns: SentTurn[], index: number) => string | ScriptedAnswer;
   readonly images?: (request: SeenRequest) => ScriptedAnswer;
   readonly transcription?: (request: SeenRequest) => ScriptedAnswer;
   readonly settings?: Readonly<Record<string, string>>;
 }
-
-export const commands = allCommands;
 
 const modelList = JSON.stringify({
   object: "list",
@@ -62,7 +63,7 @@ const modelList = JSON.stringify({
 });
 const json = { "content-type": "application/json" };
 
-/** A streamed answer in pieces of that many characters. */
+/** A streamed answer in chunks of `pieceChars` characters. */
 export function toStream(text: string, pieceChars = 40): ScriptedAnswer {
   const pieces = text.match(new RegExp(`[\\s\\S]{1,${pieceChars}}`, "gu")) ?? [""];
   const chunk = (delta: object, finish: string | null) =>
@@ -77,6 +78,7 @@ export function toStream(text: string, pieceChars = 40): ScriptedAnswer {
   return { body: `${body}${chunk({}, "stop")}data: [DONE]\n\n` };
 }
 
+/** The text of a message, without other parts. */
 export function textOf({ content }: SentTurn): string {
   return typeof content === "string" ? content : content.map(({ text }) => text ?? "").join("");
 }
@@ -86,9 +88,10 @@ function turnsOf(request: SeenRequest): SentTurn[] {
   return messages.filter(({ role }) => role !== "system");
 }
 
+/** Starts Parley with its store in a temporary folder. */
 export async function startSlackStory(options: StoryOptions = {}): Promise<SlackStory> {
   const folder = await mkdtemp(join(tmpdir(), "parley-slack-"));
-  const slack = await createSlackSimulator({ manifest: createManifest(commands, { socketMode: true }) });
+  const slack = await createSlackSimulator({ manifest: createManifest(allCommands, { socketMode: true }) });
   const logged: string[] = [];
   let asked = 0;
   const gateway = await startScriptedGateway((request) => {
@@ -120,7 +123,7 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
     PORT: "0",
     ...options.settings,
   });
-  const parley = await startParley(config, { commands, log: createMemoryLog(logged) });
+  const parley = await startParley(config, { commands: allCommands, log: createMemoryLog(logged) });
   await parley.connected;
   return {
     slack,
@@ -138,7 +141,7 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
           .filter((message) => message.author === "Parley" && message.thread === thread)
           .filter((message) => message.files.length === 0);
         const message = said[index];
-        // A message that grows may look finished between two edits; a turn that has ended has shown its last one.
+        // Between two edits a streamed message may look finished; only after the turn it is.
         const isOver = parley.assistant.pending() === 0;
         return message !== undefined && isOver && hasEnded(message) ? message : undefined;
       }),
@@ -151,25 +154,7 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
   };
 }
 
-/** A message that still grows ends with a status and an ellipsis. */
+/** An unfinished message ends with a status and an ellipsis. */
 function hasEnded(message: SeenMessage): boolean {
   return !message.smallPrint.endsWith("…");
-}
-
-function createMemoryLog(lines: string[]): Log {
-  const write = (level: string) => (fields: Readonly<Record<string, unknown>>, message: string) => {
-    const shown = Object.entries(fields).map(([name, value]) => [
-      name,
-      value instanceof Error ? inspect(value) : value,
-    ]);
-    lines.push(`${level} ${message} ${JSON.stringify(Object.fromEntries(shown))}`);
-  };
-  const log: Log = {
-    debug: write("debug"),
-    info: write("info"),
-    warn: write("warn"),
-    error: write("error"),
-    child: () => log,
-  };
-  return log;
 }

@@ -5,7 +5,7 @@ import { startSlackStory, type SlackStory } from "./slack-story.ts";
 let story: SlackStory;
 afterEach(() => story.close());
 
-test("while the store takes nothing nothing is acknowledged, and Slack's next delivery is answered once", async () => {
+test("while the store is unavailable nothing is acknowledged, and the redelivery is answered once", async () => {
   story = await startSlackStory();
   const { slack } = story;
   const ana = slack.person("Ana");
@@ -15,7 +15,7 @@ test("while the store takes nothing nothing is acknowledged, and Slack's next de
     const root = ana.sends({ channel: ana.directMessages, text: "keep this" });
     await slack.waitFor(
       "a refusal",
-      () => story.logged.some((line) => line.includes("was not accepted")),
+      () => story.logged.some((line) => line.includes("event not accepted")),
       30_000,
     );
     expect(slack.deliveries.filter(({ outcome }) => outcome === "acknowledged")).toEqual([]);
@@ -30,7 +30,7 @@ test("while the store takes nothing nothing is acknowledged, and Slack's next de
   }
 });
 
-test("a command that cannot be kept is answered with why", async () => {
+test("a command that cannot be stored is answered with the reason", async () => {
   story = await startSlackStory();
   const ana = story.slack.person("Ana");
   const channel = story.slack.channel("ideas", [ana]);
@@ -38,7 +38,7 @@ test("a command that cannot be kept is answered with why", async () => {
   other.exec("BEGIN EXCLUSIVE");
   try {
     const outcome = await ana.usesCommand("/ask", "hello", { channel: channel.id });
-    // SQLite waits a while for the lock; past Slack's three seconds the person sees that the app did not respond.
+    // SQLite waits for the lock; after three seconds Slack shows that the app did not respond.
     if (outcome.kind === "acknowledged") expect(channel.transcript()[0]?.text).toMatch(/store/);
     else expect(outcome.reason).toBe("timeout");
     expect(story.asked()).toEqual([]);

@@ -12,7 +12,7 @@ const knownBlocks = new Set([
 ]);
 
 /**
- * Refuses what Block Kit refuses.
+ * Checks the blocks of a message. @throws SlackApiError `invalid_blocks`
  * @see https://docs.slack.dev/reference/block-kit/blocks
  */
 export function checkMessageBlocks(blocks: readonly Fields[]): void {
@@ -86,7 +86,7 @@ function checkActions(block: Fields, at: string, refuse: Refuse): void {
 }
 
 /**
- * Refuses what `views.open` refuses of a modal.
+ * Checks the view of `views.open`. @throws SlackApiError `invalid_arguments`
  * @see https://docs.slack.dev/reference/views/modal-views
  */
 export function checkModal(view: Fields): void {

@@ -1,10 +1,11 @@
-/** Time that passes by itself and can be pushed forward; everything in the simulator that expires asks it. */
+/** Real time that a test can advance; all expiry in the simulator uses it. */
 export interface Clock {
   now(): number;
-  /** Runs `work` when that much time has passed, really or by `advance`. Answers how to call it off. */
+  /** Runs `work` after `ms`, real or advanced. Returns a function that cancels it. */
   after(ms: number, work: () => void): () => void;
-  /** Pushes time forward and runs, in order, what has become due. */
+  /** Advances time and runs, in order, what is due. */
   advance(ms: number): void;
+  /** Cancels all pending work. */
   close(): void;
 }
 
@@ -14,6 +15,7 @@ interface Due {
   readonly timer: NodeJS.Timeout;
 }
 
+/** A clock that starts at the current time. */
 export function createClock(): Clock {
   let offsetMs = 0;
   const waiting = new Set<Due>();

@@ -1,14 +1,23 @@
 import type { Fields } from "./workspace.ts";
 
-/** What the app's manifest lets it be used for. Without a manifest everything is let through. */
+/** What the app's manifest allows. Without a manifest everything is allowed. */
 export interface Installation {
   readonly scopes: readonly string[] | undefined;
   hasCommand(command: string): boolean;
-  /** The callback id of the message shortcut with that label. */
+  /** `callback_id` of the message shortcut with that label. @throws Error when there is none */
   shortcut(label: string): string;
   subscribesTo(event: string): boolean;
 }
 
+/** The event subscription that covers the messages of a kind of channel. */
+export const messageEvents = {
+  channel: "message.channels",
+  group: "message.groups",
+  im: "message.im",
+  mpim: "message.mpim",
+} as const;
+
+/** Reads a manifest. */
 export function createInstallation(manifest: Fields | undefined): Installation {
   if (manifest === undefined) {
     return {

@@ -15,7 +15,7 @@ const maxUpdateBytes = 4000;
 const maxMarkdownChars = 12_000;
 const streamLifeMs = 5 * 60_000;
 
-/** The escapes that Slack adds to what came unescaped; entities stay. */
+/** The length after Slack has escaped unescaped characters; entities stay. */
 function escapedBytes(text: string): number {
   const escaped = text
     .replaceAll(/&(?!lt;|gt;|amp;)/g, "&amp;")
@@ -24,19 +24,19 @@ function escapedBytes(text: string): number {
   return Buffer.byteLength(escaped);
 }
 
-/** Ids of markdown blocks are not kept. @see https://docs.slack.dev/reference/block-kit/blocks/markdown-block */
-function withoutLostId(block: Fields): Fields {
+/** Slack drops the ids of markdown blocks. @see https://docs.slack.dev/reference/block-kit/blocks/markdown-block */
+function withoutMarkdownId(block: Fields): Fields {
   if (block["type"] !== "markdown") return block;
   const { block_id: _id, ...rest } = block;
   return rest;
 }
 
-/** Metadata as Slack takes it: a type, and an object. */
+/** Metadata: a type and an object. */
 function readMetadata(args: Fields): unknown {
   const metadata = json(args, "metadata") as Fields | undefined;
   if (metadata === undefined) return undefined;
-  const isGood = typeof metadata["event_type"] === "string" && typeof metadata["event_payload"] === "object";
-  if (!isGood) throw new SlackApiError("invalid_metadata_format");
+  const isValid = typeof metadata["event_type"] === "string" && typeof metadata["event_payload"] === "object";
+  if (!isValid) throw new SlackApiError("invalid_metadata_format");
   return metadata;
 }
 
@@ -51,10 +51,10 @@ function readContent(args: Fields): { text: string; blocks: Fields[] } {
   const text = toText(args["text"]);
   if (text === "" && blocks.length === 0) throw new SlackApiError("no_text");
   checkMessageBlocks(blocks);
-  return { text: text.slice(0, maxTextChars), blocks: blocks.map(withoutLostId) };
+  return { text: text.slice(0, maxTextChars), blocks: blocks.map(withoutMarkdownId) };
 }
 
-/** Unfurling as Slack decides it: media by default, links only where asked for. */
+/** Whether Slack unfurls links: media by default, other links on request. */
 function previews(args: Fields): boolean {
   return toText(args["unfurl_media"], "true") !== "false" || toText(args["unfurl_links"], "false") === "true";
 }
@@ -73,7 +73,7 @@ function toMessageJson({ workspace }: MethodContext, message: SlackMessage): Fie
   };
 }
 
-/** What a bot says comes back to it as an event, like everyone's words. */
+/** A bot receives events of its own messages too. */
 function announce(context: MethodContext, message: SlackMessage): void {
   const channel = context.workspace.channels.get(message.channel);
   if (channel === undefined) return;
@@ -120,16 +120,28 @@ const postMessage: Method = (args, context) => {
   return { channel: channel.id, ts: message.ts, message: toMessageJson(context, message) };
 };
 
+/**
+ * Shown to one member, until their client reloads. In a thread it is shown only if the thread has replies.
+ * @see https://docs.slack.dev/reference/methods/chat.postEphemeral
+ */
 const postEphemeral: Method = (args, context) => {
+  const { workspace } = context;
   const channel = memberChannel(context, need(args, "channel"));
   const user = need(args, "user");
+  if (!workspace.users.has(user)) throw new SlackApiError("user_not_found");
   if (!channel.members.has(user)) throw new SlackApiError("user_not_in_channel");
-  const message = context.workspace.addMessage({
+  const threadTs = checkThread(context, channel, args["thread_ts"]);
+  const content = readContent(args);
+  const isShown =
+    threadTs === undefined ||
+    channel.messages.some((other) => other.threadTs === threadTs && other.ephemeralTo === undefined);
+  if (!isShown) return { message_ts: workspace.nextTs() };
+  const message = workspace.addMessage({
     channel: channel.id,
-    user: context.workspace.botUserId,
+    user: workspace.botUserId,
     ephemeralTo: user,
-    threadTs: checkThread(context, channel, args["thread_ts"]),
-    ...readContent(args),
+    threadTs,
+    ...content,
   });
   return { message_ts: message.ts };
 };
@@ -208,6 +220,7 @@ const stopStream: Method = (args, context) => {
   return { channel: message.channel, ts: message.ts, message: toMessageJson(context, message) };
 };
 
+/** `chat.*` methods with the scope that each needs. */
 export const chatMethods: Readonly<Record<string, { readonly scope: string; readonly run: Method }>> = {
   "chat.postMessage": { scope: "chat:write", run: postMessage },
   "chat.postEphemeral": { scope: "chat:write", run: postEphemeral },

@@ -9,7 +9,7 @@ const mediaTypes: Readonly<Record<string, string>> = {
   webp: "image/webp",
 };
 
-/** `alt_txt` is the API's name; an `alt_text`, as the official client writes it, is ignored like any unknown field. */
+/** `alt_txt` is the API's name; `alt_text`, which the official client sends, is ignored like any unknown field. */
 const getUploadUrl: Method = (args, { workspace, origin }) => {
   const name = need(args, "filename");
   const length = Number(need(args, "length"));
@@ -48,7 +48,7 @@ const completeUpload: Method = (args, context) => {
         text: toText(args["initial_comment"]),
         files,
       });
-    // Files appear a moment after the call has answered.
+    // Slack shares files asynchronously, after the response.
     setTimeout(share, 5).unref();
   }
   return { files: files.map((file) => toFileJson(workspace, file, origin())) };
@@ -61,6 +61,7 @@ const info: Method = (args, { workspace, origin }) => {
   return { file: { ...toFileJson(workspace, file, origin()), file_access: "visible" } };
 };
 
+/** `files.*` methods with the scope that each needs. */
 export const fileMethods: Readonly<Record<string, { readonly scope: string; readonly run: Method }>> = {
   "files.getUploadURLExternal": { scope: "files:write", run: getUploadUrl },
   "files.completeUploadExternal": { scope: "files:write", run: completeUpload },

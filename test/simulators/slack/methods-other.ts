@@ -55,7 +55,7 @@ function toHistoryJson(context: MethodContext, message: SlackMessage, args: Fiel
   };
 }
 
-/** Which history scope a channel's kind needs. */
+/** Checks the history scope for the channel's kind. */
 function checkHistoryScope({ workspace }: MethodContext, channel: SlackChannel): void {
   const needed = {
     channel: "channels:history",
@@ -102,7 +102,7 @@ const replies: Method = (args, context) => {
   const root = need(args, "ts");
   const thread = channel.messages.filter(({ ts, threadTs }) => ts === root || threadTs === root);
   if (thread.length === 0) throw new SlackApiError("thread_not_found");
-  // The root always comes first, and counts; the page is the oldest part of what was asked for.
+  // The root always comes first and counts; the page has the oldest of the selected replies.
   const found = [...thread.slice(0, 1), ...select(thread.slice(1), args)];
   const page = found.slice(0, limitOf(args));
   return {
@@ -151,7 +151,7 @@ const setSuggestedPrompts: Method = (args, context) => {
   const prompts = json(args, "prompts");
   if (!Array.isArray(prompts) || prompts.length < 1 || prompts.length > 4)
     throw new SlackApiError("invalid_arguments");
-  // With a thread the call answers ok and shows nothing to agents.
+  // With a thread Slack returns ok and shows nothing to agents.
   if (args["thread_ts"] === undefined) context.suggestedPrompts.set(channel.id, prompts as Fields[]);
   return {};
 };
@@ -167,6 +167,7 @@ const sessionStatus: Method = (args, context) => {
   return {};
 };
 
+/** All other methods with the scope that each needs. */
 export const otherMethods: Readonly<Record<string, { readonly scope?: string; readonly run: Method }>> = {
   "agents.sessions.setStatus": { scope: "assistant:write", run: sessionStatus },
   "assistant.threads.setStatus": { scope: "assistant:write", run: setStatus },

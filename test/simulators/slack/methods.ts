@@ -16,6 +16,7 @@ export interface MethodContext {
   readonly sessions: { readonly channel: string; readonly thread: string; readonly status: string }[];
 }
 
+/** A modal in front of a person. */
 export interface OpenModal {
   readonly id: string;
   readonly view: Fields;
@@ -24,9 +25,10 @@ export interface OpenModal {
 /** A Web API method: arguments as Slack decodes them from the form. */
 export type Method = (args: Fields, context: MethodContext) => Fields;
 
+/** The form of a message's `ts`. */
 export const tsPattern = /^\d{10}\.\d{6}$/;
 
-/** An argument that must be there. */
+/** A required argument. */
 export function need(args: Fields, name: string): string {
   const value = args[name];
   if (value === undefined || value === "") {
@@ -37,7 +39,7 @@ export function need(args: Fields, name: string): string {
   return toText(value);
 }
 
-/** A JSON argument: a string that holds JSON, as form bodies carry objects. */
+/** An object argument: form bodies carry objects as JSON. */
 export function json(args: Fields, name: string): unknown {
   const value = args[name];
   if (value === undefined) return undefined;
@@ -45,12 +47,12 @@ export function json(args: Fields, name: string): unknown {
     return JSON.parse(toText(value));
   } catch {
     throw new SlackApiError("invalid_arguments", {
-      response_metadata: { messages: [`[ERROR] ${name} is no JSON`] },
+      response_metadata: { messages: [`[ERROR] ${name} is not JSON`] },
     });
   }
 }
 
-/** The channel, where the bot may read and write. */
+/** The channel, if the bot is a member. */
 export function memberChannel({ workspace }: MethodContext, id: string): SlackChannel {
   const channel = workspace.channels.get(id);
   if (channel === undefined) throw new SlackApiError("channel_not_found");
@@ -58,7 +60,7 @@ export function memberChannel({ workspace }: MethodContext, id: string): SlackCh
   throw new SlackApiError(channel.kind === "channel" ? "not_in_channel" : "channel_not_found");
 }
 
-/** Checks a `thread_ts`: well-formed, known, and a thread's root. */
+/** Checks a `thread_ts`: well-formed, existing and not itself a reply. */
 export function checkThread(
   { workspace }: MethodContext,
   channel: SlackChannel,

@@ -25,6 +25,7 @@ function inputsOf(view: Fields): InputBlock[] {
 
 const optionsOf = (element: Fields) => (element["options"] ?? []) as { text: Fields; value: string }[];
 
+/** The modal as a person sees it. */
 export function toSeenModal(view: Fields): SeenModal {
   return {
     title: toText((view["title"] as Fields)["text"]),
@@ -43,7 +44,7 @@ export function toSeenModal(view: Fields): SeenModal {
 
 /**
  * The `state.values` of a submission.
- * @throws Error where Slack's own client would not submit
+ * @throws Error where Slack's client would not submit
  */
 export function fillModal(
   view: Fields,
@@ -89,6 +90,8 @@ function stateOf(
       const text = value === undefined ? (element["initial_value"] ?? null) : toText(value);
       if (text !== null && element["max_value"] !== undefined && Number(text) > Number(element["max_value"]))
         throw new Error(`at most ${toText(element["max_value"])}`);
+      if (text !== null && element["min_value"] !== undefined && Number(text) < Number(element["min_value"]))
+        throw new Error(`at least ${toText(element["min_value"])}`);
       return { type, value: text };
     }
     case "static_select": {

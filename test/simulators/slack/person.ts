@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Installation } from "./installation.ts";
+import { messageEvents, type Installation } from "./installation.ts";
 import { fillModal, type SeenModal, toSeenModal } from "./modal.ts";
 import type { MethodContext } from "./methods.ts";
 import type { ResponseUrl } from "./server.ts";
@@ -13,7 +13,7 @@ import {
   toText,
 } from "./workspace.ts";
 
-/** A file that a person sends. */
+/** A file in a person's message. */
 export interface SentFile {
   readonly name: string;
   readonly bytes: Uint8Array;
@@ -22,43 +22,47 @@ export interface SentFile {
   readonly extra?: Fields;
 }
 
+/** A message that a person posts. */
 export interface SentMessage {
   readonly channel: string;
   /** The thread's root `ts`. */
   readonly thread?: string;
   /** What the person types. */
   readonly text?: string;
-  /** Slack's own markup, as it stands on the wire, in place of `text`. */
+  /** Slack's markup as sent on the wire, instead of `text`. */
   readonly markup?: string;
   readonly files?: readonly SentFile[];
-  /** Begins the text with the bot's mention. */
+  /** Puts a mention of the bot before the text. */
   readonly mentionBot?: boolean;
   readonly subtype?: string;
-  /** Which of the two events of a mention comes first. Default: the mention. */
+  /** Which event of a mention is delivered first. Default: `app_mention`. */
   readonly first?: "app_mention" | "message";
 }
 
-/** How an interaction went for the person. */
+/** The result of an interaction. */
 export type Interaction =
   | { readonly kind: "acknowledged"; readonly ack: Fields }
   | { readonly kind: "failed"; readonly reason: "timeout" | "disconnected" };
 
+/** A member of the workspace, who acts as through Slack's client. */
 export interface Person {
   readonly id: string;
   readonly name: string;
   /** The id of their direct messages with the bot. */
   readonly directMessages: string;
-  /** Posts a message and answers its `ts`. */
+  /** Posts a message and returns its `ts`. */
   sends(message: SentMessage): string;
+  /** @throws Error when the app has no such command */
   usesCommand(command: string, text: string, where: { readonly channel: string }): Promise<Interaction>;
+  /** Presses the button with that label. @throws Error when the person does not see it */
   clicks(message: SeenMessage, label: string, where: { readonly channel: string }): Promise<Interaction>;
-  /** Uses a message shortcut by the label that the menu shows. */
+  /** Uses the message shortcut with that label. */
   usesShortcut(label: string, ts: string, where: { readonly channel: string }): Promise<Interaction>;
-  /** The modal in front of them. */
+  /** The open modal. */
   modal(): SeenModal | undefined;
   /**
-   * Fills in inputs by their label and submits. The modal stays open with the errors the app answers.
-   * @throws Error when the client would not let them submit: unknown label, empty required input, number out of range
+   * Fills in inputs by their label and submits. With errors from the app the modal stays open.
+   * @throws Error where Slack's client would not submit: unknown label, empty required input, number out of range
    */
   submitsModal(
     values: Readonly<Record<string, string | number | boolean>>,
@@ -69,24 +73,19 @@ export interface Person {
   pressesStop(channel: string, thread: string): void;
 }
 
+/** What {@link createPerson} needs. */
 export interface PersonOptions {
   readonly context: MethodContext;
   readonly installation: Installation;
   readonly responseUrls: Map<string, ResponseUrl>;
 }
 
-/** What a person types, as it goes over the wire. */
+/** Typed text in Slack's markup. */
 function toMarkup(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
-const eventNames = {
-  channel: "message.channels",
-  group: "message.groups",
-  im: "message.im",
-  mpim: "message.mpim",
-};
-
+/** Adds a person to the workspace. */
 export function createPerson(name: string, { context, installation, responseUrls }: PersonOptions): Person {
   const { workspace, clock, hub, origin, modals, triggers } = context;
   const user = workspace.addUser(name);
@@ -105,7 +104,7 @@ export function createPerson(name: string, { context, installation, responseUrls
     return id;
   }
 
-  /** @param original the message that a button stands on, which can be replaced */
+  /** @param original `ts` of the message that has the button; it can be replaced */
   function makeResponseUrl(channel: string, original?: string): string {
     const id = randomUUID();
     responseUrls.set(id, { channel, user: user.id, at: clock.now(), posts: 0, original });
@@ -123,7 +122,7 @@ export function createPerson(name: string, { context, installation, responseUrls
     });
   }
 
-  /** A file as events carry it: for a Slack Connect file only an id and the order to look it up. */
+  /** A file as events carry it: a Slack Connect file has only an id and must be looked up. */
   function toEventFile(file: SlackFile): Fields {
     if (file.extra["file_access"] !== "check_file_info") return toFileJson(workspace, file, origin());
     return { id: file.id, mode: "file_access", file_access: "check_file_info" };
@@ -187,11 +186,11 @@ export function createPerson(name: string, { context, installation, responseUrls
         event_ts: message.ts,
       };
       const sendMessage = () => {
-        if (installation.subscribesTo(eventNames[channel.kind])) hub.sendEvent(event);
+        if (installation.subscribesTo(messageEvents[channel.kind])) hub.sendEvent(event);
       };
       const sendMention = () => {
         if (channel.kind === "im" || !text.includes(`<@${workspace.botUserId}>`)) return;
-        // The mention's own event comes without the files.
+        // `app_mention` comes without the files.
         const { files: _files, subtype: _subtype, channel_type: _type, ...rest } = event;
         if (installation.subscribesTo("app_mention")) hub.sendEvent({ ...rest, type: "app_mention" });
       };
@@ -236,6 +235,7 @@ export function createPerson(name: string, { context, installation, responseUrls
       }
       return result;
     },
+    /** Presses the button with that label. @throws Error when the person does not see it */
     clicks(message, label, where) {
       const channel = channelOf(where.channel);
       const button = message.buttons.find((candidate) => candidate.label === label);

@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 
 /**
- * Calls a minute that Slack promises for a method's tier.
+ * Calls a minute of each tier.
  * @see https://docs.slack.dev/apis/web-api/rate-limits
  */
 const tierPerMinute = { 1: 1, 2: 20, 3: 50, 4: 100 } as const;
@@ -29,16 +29,18 @@ const tiers: Readonly<Record<string, keyof typeof tierPerMinute>> = {
   "views.open": 4,
 };
 
-/** `chat.postMessage`: one a second in a channel, short bursts are let through. */
+/** `chat.postMessage`: one a second in a channel, with short bursts. */
 const postBurst = 5;
 
+/** Rate limits by method, and by channel for posts. */
 export interface RateLimits {
-  /** Seconds to wait, where the call is one too many. */
+  /** Counts a call. Returns the seconds to wait if it exceeds the limit. */
   take(method: string, channel: string | undefined): number | undefined;
   /** Overrides a method's limit. */
   set(method: string, perMinute: number): void;
 }
 
+/** The documented limits. */
 export function createRateLimits(clock: Clock): RateLimits {
   const calls = new Map<string, number[]>();
   const overrides = new Map<string, number>();

@@ -15,25 +15,27 @@ const methods: Readonly<Record<string, { readonly scope?: string; readonly run: 
   ...otherMethods,
 };
 
-/** One call of the app. */
+/** A Web API call by the app. `outcome`: `ok`, Slack's error code or an HTTP status. */
 export interface ApiCall {
   readonly method: string;
   readonly args: Fields;
   readonly outcome: string;
 }
 
-/** What goes wrong at the next call of a method. */
+/** How a call fails: with an error code, or with an HTTP status. */
 export type Fault = { readonly error: string } | { readonly status: number; readonly afterEffect?: boolean };
 
+/** A `response_url`. */
 export interface ResponseUrl {
   readonly channel: string;
   readonly user: string;
   readonly at: number;
   posts: number;
-  /** `ts` of the message that a button was pressed on. */
+  /** `ts` of the message whose button was pressed. */
   readonly original: string | undefined;
 }
 
+/** What {@link createSlackServer} needs. */
 export interface ServerOptions {
   readonly context: MethodContext;
   readonly limits: RateLimits;
@@ -48,7 +50,7 @@ const maxResponsePosts = 5;
 const loginPage =
   "<!DOCTYPE html><html><head><title>Sign in | Slack</title></head><body>Sign in</body></html>";
 
-/** The HTTP and WebSocket face of the simulator. */
+/** The HTTP and WebSocket server of the simulator. */
 export function createSlackServer(options: ServerOptions): Server {
   const { context, limits, faults, switchedOff, calls, responseUrls } = options;
   const { workspace, clock, hub } = context;

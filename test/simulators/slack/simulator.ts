@@ -4,27 +4,29 @@ import { createInstallation } from "./installation.ts";
 import type { MethodContext } from "./methods.ts";
 import { createPerson, type Person } from "./person.ts";
 import { createRateLimits } from "./rate-limits.ts";
-import { deleteChannel, deleteMessage } from "./removals.ts";
+import { deleteChannel, deleteMessage } from "./deletions.ts";
 import { createSlackServer, type ApiCall, type Fault } from "./server.ts";
 import { createSocketHub, type Delivery } from "./socket.ts";
 import { toTranscript, type SeenMessage } from "./transcript.ts";
 import { createWorkspace, type Fields, type SlackChannel } from "./workspace.ts";
 
+/** A channel or direct messages, for a test. */
 export interface SimulatedChannel {
   readonly id: string;
   readonly name: string;
-  /** Everything in it, oldest first. */
+  /** All messages, oldest first. */
   transcript(): SeenMessage[];
-  /** What the bot said in it, maybe in one thread only. */
+  /** The bot's messages; with `thread`, those of one thread. */
   saidByBot(thread?: string): SeenMessage[];
   inviteBot(): void;
-  /** Its author or an admin deletes a message. */
+  /** Deletes a message, as its author or an admin does. */
   deleteMessage(ts: string): void;
-  /** An admin deletes the channel. */
+  /** Deletes the channel, as an admin does. */
   delete(): void;
   removeBot(): void;
 }
 
+/** A running simulator: addresses and tokens for the bot, and what a test does and sees. */
 export interface SlackSimulator {
   /** For `slackApiUrl`. */
   readonly apiUrl: string;
@@ -36,47 +38,57 @@ export interface SlackSimulator {
   /** Every Web API call, in order. */
   readonly calls: readonly ApiCall[];
   readonly deliveries: readonly Delivery[];
-  /** Acknowledgements Slack would have refused; a bot leaves this empty. */
+  /** Acknowledgements that Slack would refuse; a correct bot leaves this empty. */
   readonly badAcks: readonly string[];
+  /** Events dropped after their last redelivery. */
   readonly lost: readonly Fields[];
+  /** Open sockets. */
   readonly connections: number;
   readonly suggestedPrompts: ReadonlyMap<string, readonly Fields[]>;
   readonly statuses: MethodContext["statuses"];
   readonly sessions: MethodContext["sessions"];
   person(name: string): Person;
-  /** A channel with these people in it. The bot is in it too, unless told otherwise. */
+  /** Creates a channel with these members. `withBot` defaults to true, `isPrivate` to false. */
   channel(
     name: string,
     people: readonly Person[],
     options?: { readonly withBot?: boolean; readonly isPrivate?: boolean },
   ): SimulatedChannel;
   directMessages(person: Person): SimulatedChannel;
-  /** Everything in a channel or direct messages, oldest first. */
+  /** All messages of a channel or direct messages, oldest first. */
   transcriptOf(channelId: string): SeenMessage[];
-  /** Everything in every channel and direct message, oldest first within each. */
+  /** All messages of all channels and direct messages, oldest first within each. */
   everything(): SeenMessage[];
-  /** A message by another app's bot. Answers its `ts`. */
+  /** Posts a message of another app's bot. Returns its `ts`. */
   otherBotSends(channel: SimulatedChannel, text: string, thread?: string): string;
-  /** Hands out any event, e.g. an edit. */
+  /** Delivers any event, e.g. an edit. Returns its event id. */
   sendEvent(event: Fields): string;
-  /** Delivers an event that was acknowledged already once more, with the same event id. */
+  /** Delivers the last acknowledged event of this type again, with the same event id. */
   redeliver(what: string): void;
   revokeScope(scope: string): void;
   revokeToken(): void;
   deleteFile(name: string): void;
+  /** From now on the method is unknown. */
   switchOff(method: string): void;
+  /** Replaces the rate limit of a method. */
   limit(method: string, perMinute: number): void;
-  /** The next call of `method` goes wrong. `afterEffect`: only after it has been done. */
+  /** Makes the next call of `method` fail. `afterEffect`: the call takes effect, only its response is lost. */
   fail(method: string, fault: Fault): void;
+  /** Asks the bot to reconnect, as Slack does every few hours. */
   recycleConnections(): void;
+  /** Terminates all sockets. */
   cutConnections(): void;
-  /** Resolves with the first thing `look` finds. */
+  /**
+   * Resolves to the first result of `look` that is neither `undefined` nor `false`.
+   * @param what names the condition in the error
+   * @throws Error after `timeoutMs` (default 10 s), with all messages and the last API calls
+   */
   waitFor<T>(what: string, look: () => T | undefined | false, timeoutMs?: number): Promise<T>;
   close(): Promise<void>;
 }
 
 /**
- * A Slack of one workspace on a loopback port, as strict as Slack where Slack's documentation says so.
+ * Starts a Slack with one workspace on a loopback port. It refuses what Slack documents as refused.
  * With a `manifest` only its commands, shortcuts, events and scopes work, as after an installation.
  * @see https://docs.slack.dev/reference
  */
@@ -143,7 +155,9 @@ export async function createSlackSimulator(
           )
           .join("\n");
         const last = calls.slice(-8).map(({ method, outcome }) => `${method} → ${outcome}`);
-        throw new Error(`waited ${timeoutMs} ms for ${what}\n${seen}\nlast calls: ${last.join(", ")}`);
+        throw new Error(
+          `timed out after ${timeoutMs} ms waiting for ${what}\n${seen}\nlast calls: ${last.join(", ")}`,
+        );
       }
       await new Promise((resolve) => setTimeout(resolve, 5));
     }

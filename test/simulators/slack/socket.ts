@@ -3,7 +3,7 @@ import type { WebSocket } from "ws";
 import type { Clock } from "./clock.ts";
 import { type Fields, type Workspace, toText } from "./workspace.ts";
 
-/** One try to hand an envelope to the app. */
+/** One attempt to deliver an envelope to the app. */
 export interface Delivery {
   readonly envelopeId: string;
   readonly type: "events_api" | "slash_commands" | "interactive";
@@ -16,32 +16,34 @@ export interface Delivery {
   outcome: "waiting" | "acknowledged" | "timeout" | "disconnected";
 }
 
+/** The Socket Mode side: open sockets and their envelopes. */
 export interface SocketHub {
-  /** Every try, in order. */
+  /** All attempts, in order. */
   readonly deliveries: readonly Delivery[];
-  /** Acknowledgements that Slack would not have taken: too late, twice, of unknown envelopes. */
+  /** Acknowledgements that are late, repeated or of unknown envelopes. */
   readonly badAcks: readonly string[];
-  /** Events that were given up after the last redelivery. */
+  /** Events dropped after their last redelivery. */
   readonly lost: readonly Fields[];
   readonly connections: number;
   connect(socket: WebSocket): void;
-  /** Hands out an event, again when it is not acknowledged: at once, after 1 minute, after 5 minutes. */
+  /** Delivers an event and, while unacknowledged, redelivers it: at once, after 1 minute, after 5 minutes. */
   sendEvent(event: Fields, options?: { readonly eventId?: string }): string;
-  /** Hands out a command or interaction, once. The acknowledgement's payload, or why there is none. */
+  /** Delivers a command or interaction once. Resolves to the acknowledgement's payload, or why there is none. */
   sendInteraction(
     type: "slash_commands" | "interactive",
     payload: Fields,
   ): Promise<{ readonly ack: Fields } | { readonly failed: "timeout" | "disconnected" }>;
   /** Asks all connections to reconnect, as Slack does every few hours. */
   recycle(): void;
-  /** Cuts all connections without a word. */
+  /** Terminates all connections without a close handshake. */
   cut(): void;
 }
 
 const ackDeadlineMs = 3000;
-/** Between a failed try and the next. @see https://docs.slack.dev/apis/events-api#retries */
+/** Delays after a failed attempt. @see https://docs.slack.dev/apis/events-api#retries */
 const redeliveryDelaysMs = [200, 60_000, 300_000];
 
+/** A hub without connections. */
 export function createSocketHub(workspace: Workspace, clock: Clock): SocketHub {
   const sockets = new Set<WebSocket>();
   const deliveries: Delivery[] = [];
@@ -60,7 +62,7 @@ export function createSocketHub(workspace: Workspace, clock: Clock): SocketHub {
     if (open === undefined) {
       const known = deliveries.find((delivery) => delivery.envelopeId === id);
       badAcks.push(
-        known === undefined ? `unknown envelope ${id}` : `${known.what}: ${known.outcome} already`,
+        known === undefined ? `unknown envelope ${id}` : `${known.what}: already ${known.outcome}`,
       );
       return;
     }
@@ -77,7 +79,7 @@ export function createSocketHub(workspace: Workspace, clock: Clock): SocketHub {
     deliveries.push(made);
     const socket = open[(turn += 1) % Math.max(1, open.length)];
     const settle = (outcome: Delivery["outcome"], ack: Fields) => {
-      callOff();
+      cancel();
       waiting.delete(made.envelopeId);
       made.outcome = outcome;
       done(outcome, ack);
@@ -87,7 +89,7 @@ export function createSocketHub(workspace: Workspace, clock: Clock): SocketHub {
       queueMicrotask(() => done("disconnected", {}));
       return;
     }
-    const callOff = clock.after(ackDeadlineMs, () => settle("timeout", {}));
+    const cancel = clock.after(ackDeadlineMs, () => settle("timeout", {}));
     waiting.set(made.envelopeId, { socket, settle });
     socket.send(
       JSON.stringify({

@@ -4,25 +4,26 @@ import { type Fields, type SlackChannel, type SlackMessage, type Workspace, toTe
 export interface SeenMessage {
   readonly ts: string;
   readonly thread: string | undefined;
-  /** The author's name. */
+  /** The author's display name. */
   readonly author: string;
-  /** All words of it, as rendered: escapes undone, blocks joined by newlines. */
+  /** All text as rendered: entities decoded, blocks joined by newlines. */
   readonly text: string;
-  /** The words of markdown blocks (or of the text where there are no blocks), without small print and failures. */
+  /** The text of markdown blocks, or `text` of a message without blocks. */
   readonly body: string;
-  /** The words of context blocks. */
+  /** The text of context blocks. */
   readonly smallPrint: string;
   readonly files: readonly SeenFile[];
   readonly buttons: readonly SeenButton[];
   /** The name of the only person who sees it. */
   readonly onlyFor: string | undefined;
-  /** What in it would notify people: `<!here>`, `<@U…>`. */
+  /** Mentions that would notify people: `<!here>`, `<@U…>`. */
   readonly pings: readonly string[];
-  /** Whether Slack would fetch a link in it for a preview. */
+  /** Slack would fetch a link in it for a preview. */
   readonly previewsLinks: boolean;
   readonly edits: number;
 }
 
+/** A file of a message. */
 export interface SeenFile {
   readonly name: string;
   readonly mediaType: string;
@@ -30,6 +31,7 @@ export interface SeenFile {
   readonly bytes: Uint8Array;
 }
 
+/** A button of a message. */
 export interface SeenButton {
   readonly label: string;
   readonly actionId: string;
@@ -38,11 +40,12 @@ export interface SeenButton {
 
 const livePing = /<(?:!(?:here|channel|everyone)(?:\|[^>]*)?|@[UW][A-Z0-9]+(?:\|[^>]*)?|!subteam\^[^>]+)>/g;
 
-/** Undoes Slack's three escapes, last of all the ampersand. */
+/** Decodes Slack's three entities, the ampersand last. */
 function unescapeSlack(text: string): string {
   return text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
 }
 
+/** The messages of a channel, oldest first. */
 export function toTranscript(workspace: Workspace, channel: SlackChannel): SeenMessage[] {
   return channel.messages.map((message) => toSeen(workspace, message));
 }
@@ -54,7 +57,7 @@ function toSeen(workspace: Workspace, message: SlackMessage): SeenMessage {
   const raw: string[] = [message.text];
   const buttons: SeenButton[] = [];
   for (const block of message.blocks) {
-    for (const piece of wordsOf(block)) {
+    for (const piece of textsOf(block)) {
       all.push(piece.shown);
       if (piece.markup) raw.push(piece.source);
       if (block["type"] === "markdown") bodies.push(piece.shown);
@@ -94,7 +97,7 @@ function toSeen(workspace: Workspace, message: SlackMessage): SeenMessage {
 }
 
 /** Texts of a block; `markup` where Slack reads `<…>` in them. */
-function wordsOf(block: Fields): { source: string; shown: string; markup: boolean }[] {
+function textsOf(block: Fields): { source: string; shown: string; markup: boolean }[] {
   if (block["type"] === "markdown") {
     const source = toText(block["text"]);
     return [{ source, shown: unescapeSlack(source), markup: true }];

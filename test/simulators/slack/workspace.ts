@@ -1,15 +1,16 @@
 import { randomBytes } from "node:crypto";
 import type { Clock } from "./clock.ts";
 
+/** A JSON object of Slack's. */
 export type Fields = Record<string, unknown>;
 
-/** A scalar as a form body carries it; anything else, and nothing, is the fallback. */
+/** A scalar as text; `fallback` for anything else. */
 export function toText(value: unknown, fallback = ""): string {
   if (typeof value === "string") return value;
   return typeof value === "number" || typeof value === "boolean" ? value.toString() : fallback;
 }
 
-/** What a Web API method answers when it does not do what was asked. */
+/** A refused Web API call: becomes `{ok: false, error, ...extra}`. */
 export class SlackApiError extends Error {
   readonly error: string;
   readonly extra: Fields;
@@ -21,12 +22,14 @@ export class SlackApiError extends Error {
   }
 }
 
+/** A person or the bot. */
 export interface SlackUser {
   readonly id: string;
   readonly name: string;
   readonly isBot: boolean;
 }
 
+/** A channel or direct messages, with all messages. */
 export interface SlackChannel {
   readonly id: string;
   readonly name: string;
@@ -35,6 +38,7 @@ export interface SlackChannel {
   readonly messages: SlackMessage[];
 }
 
+/** A file, from the request of its upload URL on. */
 export interface SlackFile {
   readonly id: string;
   readonly name: string;
@@ -50,13 +54,14 @@ export interface SlackFile {
   readonly extra: Fields;
 }
 
+/** A message as the workspace stores it. */
 export interface SlackMessage {
   readonly ts: string;
   readonly channel: string;
   readonly user: string;
   readonly threadTs: string | undefined;
   readonly files: SlackFile[];
-  /** Only this person sees it. */
+  /** Id of the only person who sees it. */
   readonly ephemeralTo: string | undefined;
   text: string;
   blocks: Fields[];
@@ -67,6 +72,7 @@ export interface SlackMessage {
   stream?: { startedAt: number; open: boolean };
 }
 
+/** The state of the workspace. */
 export interface Workspace {
   readonly teamId: string;
   readonly appId: string;
@@ -88,7 +94,7 @@ export interface Workspace {
   findMessage(channel: string, ts: string): SlackMessage | undefined;
 }
 
-/** The scopes that the generated manifest asks for. */
+/** The scopes of the generated manifest. */
 const grantedScopes = [
   "app_mentions:read",
   "assistant:write",
@@ -105,6 +111,7 @@ const grantedScopes = [
   "users:read",
 ];
 
+/** An empty workspace with the bot as its only user. */
 export function createWorkspace(clock: Clock): Workspace {
   let lastMicros = 0;
   let counter = 0;
@@ -191,7 +198,7 @@ export function createWorkspace(clock: Clock): Workspace {
   return workspace;
 }
 
-/** The file as events and methods show it. */
+/** A file as events and methods represent it. */
 export function toFileJson(workspace: Workspace, file: SlackFile, origin: string): Fields {
   const extension = file.name.includes(".") ? (file.name.split(".").at(-1) ?? "") : "";
   return {

@@ -1,18 +1,18 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { CommandCall } from "../../../../src/core/events.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { openSlackRoom, type SlackRoom } from "./workspace.ts";
+import { openSlackHarness, type SlackHarness } from "../../../support/slack-harness.ts";
 
-let room: SlackRoom;
+let harness: SlackHarness;
 beforeEach(async () => {
-  room = await openSlackRoom();
+  harness = await openSlackHarness();
 });
 afterEach(async () => {
-  expect(room.slack.badAcks).toEqual([]);
-  await room.close();
+  expect(harness.slack.badAcks).toEqual([]);
+  await harness.close();
 });
 
-const calls = () => room.receiver.events.filter((event): event is CommandCall => event.kind === "call");
+const calls = () => harness.receiver.events.filter((event): event is CommandCall => event.kind === "call");
 const voice = async () => ({
   name: "audio_message.m4a",
   mediaType: "video/mp4",
@@ -21,8 +21,8 @@ const voice = async () => ({
 });
 
 function setUp() {
-  const ana = room.slack.person("Ana");
-  return { ana, channel: room.slack.channel("ideas", [ana]) };
+  const ana = harness.slack.person("Ana");
+  return { ana, channel: harness.slack.channel("ideas", [ana]) };
 }
 
 describe("slash commands", () => {
@@ -49,22 +49,22 @@ describe("slash commands", () => {
     expect(calls()[0]?.key).toMatch(/^slack:T\w+:cmd:/);
   });
 
-  test("answer to the prefix that settings put before them", async () => {
-    await room.close();
-    room = await openSlackRoom("parley-");
+  test("have the configured prefix", async () => {
+    await harness.close();
+    harness = await openSlackHarness({ commandPrefix: "parley-" });
     const { ana, channel } = setUp();
     await ana.usesCommand("/parley-ask", "why?", { channel: channel.id });
     expect(calls()[0]).toMatchObject({ name: "ask", options: { prompt: "why?" } });
     await expect(ana.usesCommand("/ask", "why?", { channel: channel.id })).rejects.toThrow(/not a valid/);
   });
 
-  test("take curly quotes, as phones write them", async () => {
+  test("accept curly quotes, which phones type", async () => {
     const { ana, channel } = setUp();
     await ana.usesCommand("/ask", "why? model:“big one”", { channel: channel.id });
     expect(calls()[0]?.options).toEqual({ prompt: "why?", model: "big one" });
   });
 
-  test("say in private what is wrong with an option, and start nothing", async () => {
+  test("show the caller alone what is wrong with an option, and run nothing", async () => {
     const { ana, channel } = setUp();
     await ana.usesCommand("/imagine", "a fox count:9", { channel: channel.id });
     expect(calls()).toEqual([]);
@@ -73,23 +73,23 @@ describe("slash commands", () => {
     expect(said?.text).toMatch(/count.*1 to \d/);
   });
 
-  test("with private:yes tell at once that only the caller will see it", async () => {
+  test("acknowledge private:yes with an ephemeral message", async () => {
     const { ana, channel } = setUp();
     await ana.usesCommand("/ask", "why? private:yes", { channel: channel.id });
     expect(calls()[0]?.isPrivate).toBe(true);
     expect(channel.transcript()[0]).toMatchObject({ onlyFor: "Ana", text: "Working on it…" });
   });
 
-  test("when the store is away the caller is told, since Slack sends commands only once", async () => {
+  test("tell the caller when the store is unavailable, since Slack delivers commands once", async () => {
     const { ana, channel } = setUp();
-    room.receiver.failures = 1;
+    harness.receiver.failures = 1;
     const result = await ana.usesCommand("/ask", "why?", { channel: channel.id });
     expect(result.kind).toBe("acknowledged");
     expect(channel.transcript()[0]?.text).toMatch(/store/);
     expect(channel.transcript()[0]?.onlyFor).toBe("Ana");
   });
 
-  test("without what they need they open a modal that keeps what was given", async () => {
+  test("open a modal when a required option is missing, prefilled with the given ones", async () => {
     const { ana, channel } = setUp();
     await ana.usesCommand("/transcribe", "language:en", { channel: channel.id });
     expect(calls()).toEqual([]);
@@ -117,14 +117,14 @@ describe("slash commands", () => {
     expect(calls()[0]?.key).toMatch(/:view:/);
   });
 
-  test("a modal shows the error beside the input and stays open", async () => {
+  test("show an error at the first field of the modal, which stays open", async () => {
     const { ana, channel } = setUp();
     await ana.usesCommand("/imagine", "", { channel: channel.id });
     const result = await ana.submitsModal({ Prompt: "a fox", Image: false }, {}).catch(() => undefined);
     expect(result).toBeDefined();
     expect(calls()).toHaveLength(1);
     await ana.usesCommand("/imagine", "", { channel: channel.id });
-    room.receiver.failures = 1;
+    harness.receiver.failures = 1;
     const failed = await ana.submitsModal({ Prompt: "a fox" });
     expect(failed).toMatchObject({ errors: { prompt: expect.stringMatching(/store/) } });
     expect(ana.modal()).toBeDefined();
@@ -133,20 +133,20 @@ describe("slash commands", () => {
     expect(calls()).toHaveLength(2);
   });
 
-  test("whose trigger has expired say so", async () => {
+  test("say when their trigger has expired", async () => {
     const { ana, channel } = setUp();
-    room.slack.fail("views.open", { error: "expired_trigger_id" });
+    harness.slack.fail("views.open", { error: "expired_trigger_id" });
     await ana.usesCommand("/ask", "", { channel: channel.id });
     expect(channel.transcript()[0]?.text).toMatch(/too long/);
   });
 });
 
 describe("message shortcuts", () => {
-  test("Transcribe runs at once with the message's files, into its thread", async () => {
+  test("Transcribe runs without a modal, with the message's files, in its thread", async () => {
     const { ana, channel } = setUp();
     const ts = ana.sends({ channel: channel.id, text: "listen", files: [await voice()] });
     await ana.usesShortcut("Transcribe", ts, { channel: channel.id });
-    const call = await room.slack.waitFor("the call", () => calls()[0]);
+    const call = await harness.slack.waitFor("the call", () => calls()[0]);
     expect(call).toMatchObject({
       name: "transcribe",
       inConversation: false,
@@ -157,11 +157,11 @@ describe("message shortcuts", () => {
 
   test("Ask about this asks for the prompt first", async () => {
     const { ana, channel } = setUp();
-    const bo = room.slack.person("Bo");
-    const shared = room.slack.channel("more", [ana, bo]);
+    const bo = harness.slack.person("Bo");
+    const shared = harness.slack.channel("more", [ana, bo]);
     const ts = bo.sends({ channel: shared.id, text: "the moon is far" });
     await ana.usesShortcut("Ask about this", ts, { channel: shared.id });
-    const modal = await room.slack.waitFor("the modal", () => ana.modal());
+    const modal = await harness.slack.waitFor("the modal", () => ana.modal());
     expect(modal.inputs.map(({ label }) => label)).toEqual(["Prompt", "Model", "Private"]);
     await ana.submitsModal({ Prompt: "how far?" });
     expect(calls()).toMatchObject([
@@ -176,14 +176,14 @@ describe("message shortcuts", () => {
     expect(channel.transcript()).toEqual([]);
   });
 
-  test("in a thread the bot talks in they are part of the conversation", async () => {
+  test("are part of the conversation in a thread where the bot takes part", async () => {
     const { ana, channel } = setUp();
     const root = ana.sends({ channel: channel.id, text: "start" });
-    room.receiver.known.add(`slack:${room.slack.teamId}:${channel.id}:${root}`);
+    harness.receiver.known.add(`slack:${harness.slack.teamId}:${channel.id}:${root}`);
     const ts = ana.sends({ channel: channel.id, thread: root, text: "hear this", files: [await voice()] });
     await ana.usesShortcut("Transcribe", ts, { channel: channel.id });
-    const call = await room.slack.waitFor("the call", () => calls()[0]);
+    const call = await harness.slack.waitFor("the call", () => calls()[0]);
     expect(call.inConversation).toBe(true);
-    expect(call.conversationId).toBe(`slack:${room.slack.teamId}:${channel.id}:${root}`);
+    expect(call.conversationId).toBe(`slack:${harness.slack.teamId}:${channel.id}:${root}`);
   });
 });

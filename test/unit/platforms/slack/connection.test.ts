@@ -3,8 +3,9 @@ import { isParleyError } from "../../../../src/core/errors.ts";
 import type { Platform } from "../../../../src/core/platform.ts";
 import { createSlackPlatform } from "../../../../src/platforms/slack/platform.ts";
 import { createSlackSimulator, type SlackSimulator } from "../../../simulators/slack/simulator.ts";
-import { createFakeReceiver, createSilentLog } from "./fake-receiver.ts";
-import { commands } from "./workspace.ts";
+import { createSlackReceiver } from "../../../support/slack-receiver.ts";
+import { silentLog } from "../../../support/silent-log.ts";
+import { allCommands as commands } from "../../../support/commands.ts";
 
 let slack: SlackSimulator;
 let platforms: Platform[];
@@ -31,7 +32,7 @@ function make(options: { botToken?: string; appToken?: string; apiUrl?: string }
     appToken: slack.appToken,
     apiUrl: slack.apiUrl,
     commands,
-    log: createSilentLog(),
+    log: silentLog,
     ...options,
   });
   platforms.push(platform);
@@ -39,12 +40,12 @@ function make(options: { botToken?: string; appToken?: string; apiUrl?: string }
 }
 
 const failure = (platform: Platform) =>
-  platform.start(createFakeReceiver(), createFakeReceiver()).then(
+  platform.start(createSlackReceiver(), createSlackReceiver()).then(
     () => undefined,
     (error: unknown) => (isParleyError(error) ? error : undefined),
   );
 
-test("a refused bot token is said at the start, with the setting's name", async () => {
+test("a refused bot token is an error at the start that names the setting", async () => {
   const platform = make({ botToken: "xoxb-wrong" });
   const error = await failure(platform);
   expect(error?.code).toBe("platform-unauthorized");
@@ -53,55 +54,55 @@ test("a refused bot token is said at the start, with the setting's name", async 
   expect(platform.health().state).toBe("failed");
 });
 
-test("a refused app token too", async () => {
+test("so is a refused app token", async () => {
   const platform = make({ appToken: "xapp-wrong" });
   const error = await failure(platform);
   expect(error?.code).toBe("platform-unauthorized");
   expect(error?.message).toContain("SLACK_APP_TOKEN");
 });
 
-test("the two tokens swapped are told apart", async () => {
+test("swapped tokens are recognized", async () => {
   const platform = make({ appToken: slack.botToken });
   const error = await failure(platform);
   expect(error?.detail["slackError"]).toBe("not_allowed_token_type");
   expect(error?.message).toContain("SLACK_APP_TOKEN");
 });
 
-test("without an app token the start says what is missing", async () => {
+test("a missing app token is an error at the start that names it", async () => {
   const platform = createSlackPlatform({
     botToken: slack.botToken,
     apiUrl: slack.apiUrl,
     commands,
-    log: createSilentLog(),
+    log: silentLog,
   });
   expect((await failure(platform))?.message).toContain("SLACK_APP_TOKEN");
 });
 
-test("a Slack that cannot be reached can be tried again", async () => {
+test("an unreachable Slack can be retried with the same platform", async () => {
   slack.fail("auth.test", { status: 503 });
   const platform = make();
   expect((await failure(platform))?.code).toBe("platform-unreachable");
   expect(platform.health().state).toBe("connecting");
-  await platform.start(createFakeReceiver(), createFakeReceiver());
+  await platform.start(createSlackReceiver(), createSlackReceiver());
   expect(platform.health().state).toBe("ready");
   expect(slack.connections).toBe(1);
 });
 
-test("nobody listening at the address is unreachable, not a crash", async () => {
+test("an address where nothing listens is unreachable", async () => {
   const platform = make({ apiUrl: "http://127.0.0.1:9/api/" });
   expect((await failure(platform))?.code).toBe("platform-unreachable");
 });
 
-test("a stop waits until the socket is closed", async () => {
+test("stop resolves when the socket is closed", async () => {
   const platform = make();
-  await platform.start(createFakeReceiver(), createFakeReceiver());
+  await platform.start(createSlackReceiver(), createSlackReceiver());
   expect(slack.connections).toBe(1);
   await platform.stop();
   await slack.waitFor("no connection", () => slack.connections === 0, 500);
   expect(slack.badAcks).toEqual([]);
 });
 
-test("a stop in the middle of the start leaves no connection behind", async () => {
+test("stop during the start leaves no connection", async () => {
   const platform = make();
   const started = failure(platform);
   await slack.waitFor("the first call", () => slack.calls.length > 0);
@@ -110,9 +111,9 @@ test("a stop in the middle of the start leaves no connection behind", async () =
   await slack.waitFor("no connection", () => slack.connections === 0, 500);
 });
 
-test("a start with fewer scopes than the manifest asks for still connects", async () => {
+test("missing scopes do not prevent the start", async () => {
   slack.revokeScope("assistant:write");
   const platform = make();
-  await platform.start(createFakeReceiver(), createFakeReceiver());
+  await platform.start(createSlackReceiver(), createSlackReceiver());
   expect(platform.health().state).toBe("ready");
 });

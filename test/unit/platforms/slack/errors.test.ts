@@ -27,7 +27,7 @@ describe("toParleyError", () => {
     expect(app.message).toContain("SLACK_APP_TOKEN");
   });
 
-  test("names the scope that is missing", () => {
+  test("names the missing scope", () => {
     const error = toParleyError(platformError("missing_scope", { needed: "files:write" }), "files.info");
     expect(error.detail["permission"]).toBe("the scope files:write");
   });

@@ -1,53 +1,53 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { IncomingMessage } from "../../../../src/core/events.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { openSlackRoom, type SlackRoom } from "./workspace.ts";
+import { openSlackHarness, type SlackHarness } from "../../../support/slack-harness.ts";
 
-let room: SlackRoom;
+let harness: SlackHarness;
 beforeEach(async () => {
-  room = await openSlackRoom();
+  harness = await openSlackHarness();
 });
 afterEach(async () => {
-  expect(room.slack.badAcks).toEqual([]);
-  await room.close();
+  expect(harness.slack.badAcks).toEqual([]);
+  await harness.close();
 });
 
 const messages = () =>
-  room.receiver.events.filter((event): event is IncomingMessage => event.kind === "message");
-const nextMessage = () => room.slack.waitFor("a message", () => messages()[0]);
-/** Everything handed out has been acknowledged. */
+  harness.receiver.events.filter((event): event is IncomingMessage => event.kind === "message");
+const nextMessage = () => harness.slack.waitFor("a message", () => messages()[0]);
+/** Resolves when every delivery has been acknowledged. */
 const settled = () =>
-  room.slack.waitFor("acknowledgements", () =>
-    room.slack.deliveries.every((delivery) => delivery.outcome === "acknowledged"),
+  harness.slack.waitFor("acknowledgements", () =>
+    harness.slack.deliveries.every((delivery) => delivery.outcome === "acknowledged"),
   );
 
 describe("direct messages", () => {
-  test("each is a turn of a conversation of its own", async () => {
-    const ana = room.slack.person("Ana");
+  test("start a conversation each", async () => {
+    const ana = harness.slack.person("Ana");
     const ts = ana.sends({ channel: ana.directMessages, text: "1 < 2 & so on" });
     const message = await nextMessage();
     expect(message).toMatchObject({
-      key: `slack:${room.slack.teamId}:${ana.directMessages}:${ts}`,
-      conversationId: `slack:${room.slack.teamId}:${ana.directMessages}:${ts}`,
+      key: `slack:${harness.slack.teamId}:${ana.directMessages}:${ts}`,
+      conversationId: `slack:${harness.slack.teamId}:${ana.directMessages}:${ts}`,
       platform: "slack",
-      author: { id: `slack:${room.slack.teamId}:${ana.id}`, name: "Ana" },
+      author: { id: `slack:${harness.slack.teamId}:${ana.id}`, name: "Ana" },
       text: "1 < 2 & so on",
       sentAt: Math.round(Number(ts) * 1000),
     });
     await settled();
   });
 
-  test("a reply in a thread goes on with the thread's conversation", async () => {
-    const ana = room.slack.person("Ana");
+  test("in a thread belong to the thread's conversation", async () => {
+    const ana = harness.slack.person("Ana");
     const root = ana.sends({ channel: ana.directMessages, text: "one" });
     await nextMessage();
     ana.sends({ channel: ana.directMessages, thread: root, text: "two" });
-    await room.slack.waitFor("two messages", () => messages().length === 2);
+    await harness.slack.waitFor("two messages", () => messages().length === 2);
     expect(messages()[1]?.conversationId).toBe(messages()[0]?.conversationId);
   });
 
-  test("what comes together keeps its order, although the first takes longer to read", async () => {
-    const ana = room.slack.person("Ana");
+  test("keep their order, also if the first takes longer to read", async () => {
+    const ana = harness.slack.person("Ana");
     const file = {
       name: "notes.txt",
       mediaType: "text/plain",
@@ -58,37 +58,37 @@ describe("direct messages", () => {
     await nextMessage();
     ana.sends({ channel: ana.directMessages, text: "one", files: [file] });
     ana.sends({ channel: ana.directMessages, text: "two" });
-    await room.slack.waitFor("three messages", () => messages().length === 3);
+    await harness.slack.waitFor("three messages", () => messages().length === 3);
     expect(messages().map(({ text }) => text)).toEqual(["hello", "one", "two"]);
   });
 });
 
 describe("channels", () => {
   test.each(["app_mention", "message"] as const)(
-    "a mention is one turn in the message's thread, when %s comes first",
+    "a mention is one message in its thread when %s comes first",
     async (first) => {
-      const ana = room.slack.person("Ana");
-      const bo = room.slack.person("Bo");
-      const channel = room.slack.channel("ideas", [ana, bo]);
+      const ana = harness.slack.person("Ana");
+      const bo = harness.slack.person("Bo");
+      const channel = harness.slack.channel("ideas", [ana, bo]);
       const ts = ana.sends({
         channel: channel.id,
-        markup: `<@${room.slack.botUserId}> what does <@${bo.id}> say?`,
+        markup: `<@${harness.slack.botUserId}> what does <@${bo.id}> say?`,
         first,
       });
       const message = await nextMessage();
       await settled();
       expect(messages()).toHaveLength(1);
       expect(message.text).toBe("what does @Bo say?");
-      expect(message.conversationId).toBe(`slack:${room.slack.teamId}:${channel.id}:${ts}`);
+      expect(message.conversationId).toBe(`slack:${harness.slack.teamId}:${channel.id}:${ts}`);
       expect(message.address).toMatchObject({ channel: channel.id, thread: ts });
     },
   );
 
   test.each(["app_mention", "message"] as const)(
-    "a mention brings its files, when %s comes first",
+    "a mention has its files when %s comes first",
     async (first) => {
-      const ana = room.slack.person("Ana");
-      const channel = room.slack.channel("ideas", [ana]);
+      const ana = harness.slack.person("Ana");
+      const channel = harness.slack.channel("ideas", [ana]);
       const file = { name: "picture.png", mediaType: "image/png", bytes: await fixture("picture.png") };
       ana.sends({ channel: channel.id, text: "what is this?", mentionBot: true, files: [file], first });
       const message = await nextMessage();
@@ -98,15 +98,15 @@ describe("channels", () => {
     },
   );
 
-  test("a mention whose message event never comes is answered, files and all", async () => {
-    const ana = room.slack.person("Ana");
-    const channel = room.slack.channel("ideas", [ana]);
+  test("a mention without a message event is accepted with its files", async () => {
+    const ana = harness.slack.person("Ana");
+    const channel = harness.slack.channel("ideas", [ana]);
     const file = { name: "picture.png", mediaType: "image/png", bytes: await fixture("picture.png") };
     const ts = ana.sends({ channel: channel.id, text: "quiet", files: [file] });
-    room.slack.sendEvent({
+    harness.slack.sendEvent({
       type: "app_mention",
       user: ana.id,
-      text: `<@${room.slack.botUserId}> hello`,
+      text: `<@${harness.slack.botUserId}> hello`,
       channel: channel.id,
       ts,
       event_ts: ts,
@@ -114,114 +114,115 @@ describe("channels", () => {
     expect((await nextMessage()).attachments).toHaveLength(1);
   });
 
-  test("a mention whose files cannot be looked up is answered by its message event", async () => {
-    const ana = room.slack.person("Ana");
-    const channel = room.slack.channel("ideas", [ana]);
+  test("a mention whose file lookup fails is accepted by its message event", async () => {
+    const ana = harness.slack.person("Ana");
+    const channel = harness.slack.channel("ideas", [ana]);
     const file = { name: "picture.png", mediaType: "image/png", bytes: await fixture("picture.png") };
-    room.slack.fail("conversations.history", { error: "internal_error" });
+    harness.slack.fail("conversations.history", { error: "internal_error" });
     ana.sends({ channel: channel.id, text: "what is this?", mentionBot: true, files: [file] });
     expect((await nextMessage()).attachments).toHaveLength(1);
-    await room.slack.waitFor("every event", () => room.slack.deliveries.length >= 2);
+    await harness.slack.waitFor("every event", () => harness.slack.deliveries.length >= 2);
   });
 
-  test("what is not said to the bot is none of its business", async () => {
-    const ana = room.slack.person("Ana");
-    const channel = room.slack.channel("ideas", [ana]);
+  test("messages that are not for the bot are ignored", async () => {
+    const ana = harness.slack.person("Ana");
+    const channel = harness.slack.channel("ideas", [ana]);
     const root = ana.sends({ channel: channel.id, text: "good morning" });
     ana.sends({ channel: channel.id, text: "and a reply", thread: root });
     ana.sends({ channel: channel.id, mentionBot: true, text: "renamed", subtype: "channel_topic" });
-    room.slack.otherBotSends(channel, `<@${room.slack.botUserId}> beep`);
-    room.slack.sendEvent({
+    harness.slack.otherBotSends(channel, `<@${harness.slack.botUserId}> beep`);
+    harness.slack.sendEvent({
       type: "message",
       subtype: "message_changed",
       channel: channel.id,
       channel_type: "channel",
       ts: root,
       event_ts: root,
-      message: { type: "message", user: ana.id, ts: root, text: `<@${room.slack.botUserId}> edited` },
+      message: { type: "message", user: ana.id, ts: root, text: `<@${harness.slack.botUserId}> edited` },
     });
     await settled();
-    // The app_mention of a topic carries no subtype and is a mention like any other.
+    // The app_mention of a topic has no subtype, so it is accepted.
     expect(messages().map(({ text }) => text)).toEqual(["renamed"]);
   });
 
-  test("in a thread it knows every message is a turn", async () => {
-    const ana = room.slack.person("Ana");
-    const channel = room.slack.channel("ideas", [ana]);
+  test("every message in a known thread is accepted", async () => {
+    const ana = harness.slack.person("Ana");
+    const channel = harness.slack.channel("ideas", [ana]);
     const root = ana.sends({ channel: channel.id, text: "start" });
-    room.receiver.known.add(`slack:${room.slack.teamId}:${channel.id}:${root}`);
+    harness.receiver.known.add(`slack:${harness.slack.teamId}:${channel.id}:${root}`);
     ana.sends({ channel: channel.id, thread: root, text: "go on" });
     ana.sends({ channel: channel.id, thread: root, text: "and tell all", subtype: "thread_broadcast" });
-    room.slack.otherBotSends(channel, "beep", root);
-    await room.slack.waitFor("two messages", () => messages().length === 2);
+    harness.slack.otherBotSends(channel, "beep", root);
+    await harness.slack.waitFor("two messages", () => messages().length === 2);
     await settled();
     expect(messages().map(({ text }) => text)).toEqual(["go on", "and tell all"]);
   });
 });
 
 describe("accepting", () => {
-  test("an event that cannot be stored is not acknowledged, and taken when it comes again", async () => {
-    const ana = room.slack.person("Ana");
-    room.receiver.failures = 1;
+  test("an event that cannot be stored is not acknowledged, and is accepted when redelivered", async () => {
+    const ana = harness.slack.person("Ana");
+    harness.receiver.failures = 1;
     ana.sends({ channel: ana.directMessages, text: "keep this" });
-    const first = await room.slack.waitFor("a delivery", () => room.slack.deliveries[0]);
-    await room.slack.waitFor("a failure", () => room.receiver.failures === 0);
+    const first = await harness.slack.waitFor("a delivery", () => harness.slack.deliveries[0]);
+    await harness.slack.waitFor("a failure", () => harness.receiver.failures === 0);
     expect(first.outcome).toBe("waiting");
-    room.slack.clock.advance(3000);
+    harness.slack.clock.advance(3000);
     expect(first.outcome).toBe("timeout");
-    room.slack.clock.advance(1000);
+    harness.slack.clock.advance(1000);
     expect((await nextMessage()).text).toBe("keep this");
-    await room.slack.waitFor(
+    await harness.slack.waitFor(
       "an acknowledgement",
-      () => room.slack.deliveries[1]?.outcome === "acknowledged",
+      () => harness.slack.deliveries[1]?.outcome === "acknowledged",
     );
-    expect(room.slack.deliveries[1]?.attempt).toBe(1);
+    expect(harness.slack.deliveries[1]?.attempt).toBe(1);
   });
 
-  test("an event delivered again after its acknowledgement has the same key", async () => {
-    const ana = room.slack.person("Ana");
+  test("a redelivered event has the same key", async () => {
+    const ana = harness.slack.person("Ana");
     ana.sends({ channel: ana.directMessages, text: "once" });
     await nextMessage();
     await settled();
-    room.slack.redeliver("message");
-    await room.slack.waitFor("the second delivery", () => room.slack.deliveries.length === 2);
+    harness.slack.redeliver("message");
+    await harness.slack.waitFor("the second delivery", () => harness.slack.deliveries.length === 2);
     await settled();
     expect(messages()).toHaveLength(1);
   });
 
-  test("connects again when Slack asks for it or the line breaks, and takes what came meanwhile", async () => {
-    const ana = room.slack.person("Ana");
+  test("reconnects when Slack asks for it or the connection breaks, and accepts what was sent meanwhile", async () => {
+    const ana = harness.slack.person("Ana");
     const opened = (times: number) => () =>
-      room.platform.health().state === "ready" &&
-      room.slack.connections === 1 &&
-      room.slack.calls.filter(({ method, outcome }) => method === "apps.connections.open" && outcome === "ok")
-        .length === times;
-    await room.slack.waitFor("a connection", opened(1));
-    room.slack.recycleConnections();
-    await room.slack.waitFor("a second connection", opened(2));
-    room.slack.fail("apps.connections.open", { status: 503 });
-    room.slack.cutConnections();
+      harness.platform.health().state === "ready" &&
+      harness.slack.connections === 1 &&
+      harness.slack.calls.filter(
+        ({ method, outcome }) => method === "apps.connections.open" && outcome === "ok",
+      ).length === times;
+    await harness.slack.waitFor("a connection", opened(1));
+    harness.slack.recycleConnections();
+    await harness.slack.waitFor("a second connection", opened(2));
+    harness.slack.fail("apps.connections.open", { status: 503 });
+    harness.slack.cutConnections();
     ana.sends({ channel: ana.directMessages, text: "anybody there?" });
-    await room.slack.waitFor("a third connection", opened(3));
-    room.slack.clock.advance(61_000);
+    await harness.slack.waitFor("a third connection", opened(3));
+    harness.slack.clock.advance(61_000);
     expect((await nextMessage()).text).toBe("anybody there?");
   });
 });
 
-test("the stop button of Slack cancels the thread's turn", async () => {
-  const ana = room.slack.person("Ana");
+test("Slack's Stop button cancels the thread's turn", async () => {
+  const ana = harness.slack.person("Ana");
   const root = ana.sends({ channel: ana.directMessages, text: "a long story" });
   ana.pressesStop(ana.directMessages, root);
-  const id = `slack:${room.slack.teamId}:${ana.directMessages}:${root}`;
-  await room.slack.waitFor("the cancellation", () => room.receiver.cancelled.includes(id));
-  await room.slack.waitFor("the session", () => room.slack.sessions.at(-1)?.status === "active");
+  const id = `slack:${harness.slack.teamId}:${ana.directMessages}:${root}`;
+  await harness.slack.waitFor("the cancellation", () => harness.receiver.cancelled.includes(id));
+  await harness.slack.waitFor("the session", () => harness.slack.sessions.at(-1)?.status === "active");
 });
 
-test("opening the messages tab shows suggested prompts", async () => {
-  const ana = room.slack.person("Ana");
+test("opening the messages tab sets suggested prompts", async () => {
+  const ana = harness.slack.person("Ana");
   ana.opensMessagesTab();
-  const prompts = await room.slack.waitFor("prompts", () =>
-    room.slack.suggestedPrompts.get(ana.directMessages),
+  const prompts = await harness.slack.waitFor("prompts", () =>
+    harness.slack.suggestedPrompts.get(ana.directMessages),
   );
   expect(prompts.length).toBeGreaterThan(0);
 });

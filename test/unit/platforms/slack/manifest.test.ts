@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createCommandSet, defineCommand } from "../../../../src/core/command.ts";
 import { createManifest } from "../../../../src/platforms/slack/manifest.ts";
-import { commands } from "./workspace.ts";
+import { allCommands as commands } from "../../../support/commands.ts";
 
 interface Manifest {
   features: { slash_commands: Record<string, unknown>[]; shortcuts: Record<string, string>[] };
@@ -10,7 +10,7 @@ interface Manifest {
 const manifest = (options: Parameters<typeof createManifest>[1]) =>
   createManifest(commands, options) as unknown as Manifest;
 
-test("declares exactly the commands there are", () => {
+test("declares every command", () => {
   const { features } = manifest({ socketMode: true });
   expect(features.slash_commands.map(({ command }) => command)).toEqual(
     [...commands.keys()].map((name) => `/${name}`),
@@ -32,7 +32,7 @@ test("puts the prefix before every command", () => {
   expect(features.slash_commands.map(({ command }) => command)).toContain("/parley-ask");
 });
 
-test("without Socket Mode every part knows where to send", () => {
+test("has the request URL everywhere without Socket Mode", () => {
   const url = "https://parley.example.com/slack/events";
   const { features, settings } = manifest({ socketMode: false, requestUrl: url });
   expect(features.slash_commands.every((command) => command["url"] === url)).toBe(true);
@@ -41,7 +41,7 @@ test("without Socket Mode every part knows where to send", () => {
   expect(() => manifest({ socketMode: false })).toThrow(/request URL/);
 });
 
-test("refuses names that are Slack's own, unless there is a prefix", () => {
+test("refuses names that Slack reserves, unless there is a prefix", () => {
   const topic = defineCommand({
     name: "topic",
     description: "Says what there is",

@@ -21,7 +21,7 @@ describe("escapeMarkdown", () => {
     );
   });
 
-  test("leaves nothing that Slack would read as a control sequence, and no character out", () => {
+  test("leaves no control sequence and loses no character", () => {
     fc.assert(
       fc.property(
         fc.string({ unit: fc.constantFrom(...Array.from("<>!@#|&;ltgamp \nhereU1:/")) }),
@@ -43,7 +43,7 @@ test("escapedBytes counts bytes after escaping", () => {
   expect(escapedBytes("a<é")).toBe(1 + 4 + 2);
 });
 
-test("cutText does not cut a character in half", () => {
+test("cutText does not split a surrogate pair", () => {
   expect(cutText("ab😀cd", 4)).toBe("ab…");
   expect(cutText("abcd", 4)).toBe("abcd");
 });

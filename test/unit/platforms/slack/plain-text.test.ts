@@ -26,7 +26,7 @@ describe("toPlainText", () => {
   });
 });
 
-test("a mention is found with and without a label, and not in escaped text", () => {
+test("mentions are found with and without a label, and not in escaped text", () => {
   expect(mentions("x <@UBOT> y", "UBOT")).toBe(true);
   expect(mentions("x <@UBOT|parley> y", "UBOT")).toBe(true);
   expect(mentions("x &lt;@UBOT&gt; y", "UBOT")).toBe(false);

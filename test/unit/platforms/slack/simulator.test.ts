@@ -34,7 +34,7 @@ beforeEach(async () => {
 });
 afterEach(() => slack.close());
 
-/** Slack's word for refusing, or `ok`. */
+/** Slack's error code, `ok`, or the seconds to wait. */
 async function call(method: string, args: Record<string, unknown>): Promise<string> {
   try {
     await client.apiCall(method, args);
@@ -45,7 +45,7 @@ async function call(method: string, args: Record<string, unknown>): Promise<stri
   }
 }
 
-/** Posts into the channel and answers the message's `ts`. */
+/** Posts into the channel and returns the message's `ts`. */
 async function post(args: Record<string, unknown>): Promise<string> {
   const answer: Record<string, unknown> = {
     ...(await client.apiCall("chat.postMessage", { channel: channel.id, ...args })),
@@ -56,14 +56,14 @@ async function post(args: Record<string, unknown>): Promise<string> {
 const section = (chars: number) => ({ type: "section", text: { type: "mrkdwn", text: "x".repeat(chars) } });
 const markdown = (chars: number) => ({ type: "markdown", text: "x".repeat(chars) });
 
-describe("what Slack refuses the simulator refuses", () => {
+describe("the simulator refuses", () => {
   test.each([
     ["an unknown method", "chat.sing", {}, "unknown_method"],
     ["no text", "chat.postMessage", { text: "" }, "no_text"],
     ["an unknown channel", "chat.postMessage", { channel: "C0", text: "x" }, "channel_not_found"],
-    ["a thread that is no ts", "chat.postMessage", { text: "x", thread_ts: "now" }, "invalid_thread_ts"],
+    ["a malformed thread ts", "chat.postMessage", { text: "x", thread_ts: "now" }, "invalid_thread_ts"],
     [
-      "a thread that is not there",
+      "an unknown thread",
       "chat.postMessage",
       { text: "x", thread_ts: "1700000000.000100" },
       "thread_not_found",
@@ -75,17 +75,22 @@ describe("what Slack refuses the simulator refuses", () => {
       { blocks: Array.from({ length: 51 }, () => ({ type: "divider" })) },
       "invalid_blocks",
     ],
-    ["much Markdown", "chat.postMessage", { blocks: [markdown(6001), markdown(6000)] }, "invalid_blocks"],
-    ["blocks of another world", "chat.postMessage", { blocks: [{ type: "table_flip" }] }, "invalid_blocks"],
+    ["too much Markdown", "chat.postMessage", { blocks: [markdown(6001), markdown(6000)] }, "invalid_blocks"],
+    ["an unknown block type", "chat.postMessage", { blocks: [{ type: "table_flip" }] }, "invalid_blocks"],
     [
       "Markdown text beside blocks",
       "chat.postMessage",
       { markdown_text: "x", text: "x" },
       "markdown_text_conflict",
     ],
-    ["an edit of nothing", "chat.update", { ts: "1700000000.000100", text: "x" }, "message_not_found"],
-    ["a scope it has not", "conversations.open", {}, "missing_scope"],
-    ["a trigger nobody pulled", "views.open", { trigger_id: "1.2.3", view: {} }, "invalid_trigger_id"],
+    [
+      "an edit of an unknown message",
+      "chat.update",
+      { ts: "1700000000.000100", text: "x" },
+      "message_not_found",
+    ],
+    ["a missing scope", "conversations.open", {}, "missing_scope"],
+    ["an unknown trigger", "views.open", { trigger_id: "1.2.3", view: {} }, "invalid_trigger_id"],
   ])("%s", async (_, method, args, expected) => {
     expect(await call(method, { channel: channel.id, ...args })).toBe(expected);
   });
@@ -101,7 +106,7 @@ describe("what Slack refuses the simulator refuses", () => {
     );
   });
 
-  test("an edit of somebody else's message", async () => {
+  test("an edit of another author's message", async () => {
     const ts = ana.sends({ channel: channel.id, text: "mine" });
     expect(await call("chat.update", { channel: channel.id, ts, text: "x" })).toBe("cant_update_message");
   });
@@ -113,11 +118,35 @@ describe("what Slack refuses the simulator refuses", () => {
     expect(await call("chat.postMessage", { channel: closed.id, text: "x" })).toBe("channel_not_found");
   });
 
+  test("ephemeral messages without a user, to non-members, without text or in unknown threads", async () => {
+    const bo = slack.person("Bo");
+    const post = (args: Record<string, unknown>) =>
+      call("chat.postEphemeral", { channel: channel.id, user: ana.id, text: "x", ...args });
+    expect(await post({ user: "" })).toBe("invalid_arguments");
+    expect(await post({ user: "U0" })).toBe("user_not_found");
+    expect(await post({ user: bo.id })).toBe("user_not_in_channel");
+    expect(await post({ text: "" })).toBe("no_text");
+    expect(await post({ thread_ts: "1700000000.000100" })).toBe("thread_not_found");
+    slack.revokeScope("chat:write");
+    expect(await post({})).toBe("missing_scope");
+    expect(channel.transcript()).toEqual([]);
+  });
+
+  test("to show ephemeral messages in a thread without replies", async () => {
+    const root = ana.sends({ channel: channel.id, text: "root" });
+    const args = { channel: channel.id, user: ana.id, text: "for you", thread_ts: root };
+    expect(await call("chat.postEphemeral", args)).toBe("ok");
+    expect(channel.saidByBot()).toEqual([]);
+    ana.sends({ channel: channel.id, thread: root, text: "reply" });
+    expect(await call("chat.postEphemeral", args)).toBe("ok");
+    expect(channel.saidByBot()).toMatchObject([{ text: "for you", onlyFor: "Ana", thread: root }]);
+  });
+
   test("a wrong token", async () => {
     expect(await call("auth.test", { token: "xoxb-other" })).toBe("invalid_auth");
   });
 
-  test("more than the tier allows, until the minute is over", async () => {
+  test("calls beyond the rate limit, until the minute is over", async () => {
     const ts = await post({ text: "x" });
     for (let i = 0; i < 50; i += 1) await call("chat.update", { channel: channel.id, ts, text: `x${i}` });
     expect(await call("chat.update", { channel: channel.id, ts, text: "y" })).toMatch(/^wait \d+$/);
@@ -127,10 +156,10 @@ describe("what Slack refuses the simulator refuses", () => {
 
   test("streams without a recipient in channels, and after five minutes", async () => {
     const root = ana.sends({ channel: channel.id, text: "x" });
-    const place = { channel: channel.id, thread_ts: root };
-    expect(await call("chat.startStream", place)).toBe("missing_recipient_user_id");
+    const thread = { channel: channel.id, thread_ts: root };
+    expect(await call("chat.startStream", thread)).toBe("missing_recipient_user_id");
     const { ts } = await client.chat.startStream({
-      ...place,
+      ...thread,
       recipient_user_id: ana.id,
       recipient_team_id: slack.teamId,
     });
@@ -156,7 +185,7 @@ describe("the socket", () => {
     return { socket, next };
   }
 
-  test("takes an acknowledgement within three seconds and no later", async () => {
+  test("accepts an acknowledgement within three seconds", async () => {
     const { socket, next } = await connect();
     ana.sends({ channel: ana.directMessages, text: "hello" });
     const first = await next();
@@ -176,7 +205,7 @@ describe("the socket", () => {
     socket.terminate();
   });
 
-  test("delivers at once, after one minute and after five, and then no more", async () => {
+  test("redelivers at once, after one minute and after five, then drops the event", async () => {
     const { socket } = await connect();
     ana.sends({ channel: ana.directMessages, text: "hello" });
     const attempts: number[] = [];
@@ -190,7 +219,7 @@ describe("the socket", () => {
     socket.terminate();
   });
 
-  test("lets a ticket in once", async () => {
+  test("accepts a ticket once", async () => {
     const app = new webApi.WebClient(slack.appToken, { slackApiUrl: slack.apiUrl });
     const { url } = await app.apps.connections.open({});
     const first = new WebSocket(String(url));
@@ -203,7 +232,7 @@ describe("the socket", () => {
 });
 
 describe("a response_url", () => {
-  test("takes five posts in half an hour, each with something in it", async () => {
+  test("accepts five posts in half an hour, each with text or blocks", async () => {
     const { socket, url } = await useCommand();
     const post = async (body: object) => {
       const response = await fetch(url, {
@@ -233,7 +262,7 @@ describe("a response_url", () => {
   }
 });
 
-test("what would notify people, or be previewed, is seen", async () => {
+test("the transcript shows what would notify people or be previewed", async () => {
   await post({ text: "<!here> https://a.example" });
   await post({ text: "&lt;!here&gt;", unfurl_media: false });
   await post({
@@ -244,18 +273,18 @@ test("what would notify people, or be previewed, is seen", async () => {
   expect(channel.transcript().map(({ previewsLinks }) => previewsLinks)).toEqual([true, false, false]);
 });
 
-test("a picture's words come as alt_txt, not as the alt_text that the client's helper writes", async () => {
+test("alt text is read from alt_txt, not from the alt_text that the client's helper sends", async () => {
   for (const name of ["alt_txt", "alt_text"]) {
-    const place: Record<string, unknown> = {
+    const slot: Record<string, unknown> = {
       ...(await client.apiCall("files.getUploadURLExternal", {
         filename: "a.png",
         length: 3,
         [name]: "a fox",
       })),
     };
-    await fetch(String(place["upload_url"]), { method: "POST", body: new Uint8Array([1, 2, 3]) });
+    await fetch(String(slot["upload_url"]), { method: "POST", body: new Uint8Array([1, 2, 3]) });
     await client.files.completeUploadExternal({
-      files: [{ id: String(place["file_id"]) }],
+      files: [{ id: String(slot["file_id"]) }],
       channel_id: channel.id,
     });
   }

@@ -3,26 +3,26 @@ import { isParleyError } from "../../../../src/core/errors.ts";
 import type { Reply } from "../../../../src/core/platform.ts";
 import type { ReplyAddress } from "../../../../src/core/events.ts";
 import type { Person } from "../../../simulators/slack/person.ts";
-import { openSlackRoom, type SlackRoom } from "./workspace.ts";
+import { openSlackHarness, type SlackHarness } from "../../../support/slack-harness.ts";
 
-let room: SlackRoom;
+let harness: SlackHarness;
 let ana: Person;
 let saved: ReplyAddress | undefined;
 
 beforeEach(async () => {
-  room = await openSlackRoom();
-  ana = room.slack.person("Ana");
+  harness = await openSlackHarness();
+  ana = harness.slack.person("Ana");
   saved = undefined;
 });
-afterEach(() => room.close());
+afterEach(() => harness.close());
 
-/** The address of the message or command that the test just sent. */
+/** The address of the first accepted event. */
 async function nextAddress(): Promise<ReplyAddress> {
-  return (await room.slack.waitFor("the event", () => room.receiver.events[0])).address;
+  return (await harness.slack.waitFor("the event", () => harness.receiver.events[0])).address;
 }
 
 const open = (address: ReplyAddress): Reply =>
-  room.platform.openReply(address, {
+  harness.platform.openReply(address, {
     saveAddress: (grown) => {
       saved = grown;
       return Promise.resolve();
@@ -34,11 +34,11 @@ async function toAna(): Promise<Reply> {
   return open(await nextAddress());
 }
 
-const said = () => room.slack.transcriptOf(ana.directMessages).filter(({ author }) => author === "Parley");
-const callsOf = (name: string) => room.slack.calls.filter(({ method }) => method === name);
+const said = () => harness.slack.transcriptOf(ana.directMessages).filter(({ author }) => author === "Parley");
+const callsOf = (name: string) => harness.slack.calls.filter(({ method }) => method === name);
 
 describe("posting", () => {
-  test("asks for no previews and stays below the limits that Slack sets", async () => {
+  test("turns previews off and stays within the length limits", async () => {
     const reply = await toAna();
     await reply.show();
     reply.write({ text: `${"<&>é".repeat(1200)}\n\nhttps://evil.example` });
@@ -46,7 +46,7 @@ describe("posting", () => {
     expect(
       callsOf("chat.postMessage").map(({ args }) => [args["unfurl_links"], args["unfurl_media"]]),
     ).toEqual(callsOf("chat.postMessage").map(() => ["false", "false"]));
-    expect(room.slack.calls.filter(({ outcome }) => outcome !== "ok")).toEqual([]);
+    expect(harness.slack.calls.filter(({ outcome }) => outcome !== "ok")).toEqual([]);
     expect(
       said()
         .map(({ body }) => body)
@@ -55,76 +55,76 @@ describe("posting", () => {
     expect(said().some(({ previewsLinks }) => previewsLinks)).toBe(false);
   });
 
-  test("a post whose answer got lost is found again, not made twice", async () => {
+  test("a post whose response was lost is found again, not repeated", async () => {
     const reply = await toAna();
-    room.slack.fail("chat.postMessage", { status: 503, afterEffect: true });
+    harness.slack.fail("chat.postMessage", { status: 503, afterEffect: true });
     await reply.show();
     reply.write({ text: "done" });
     await reply.finish();
     expect(said().map(({ text }) => text)).toEqual(["done"]);
   });
 
-  test("a post that did not happen is made again", async () => {
+  test("a failed post is repeated", async () => {
     const reply = await toAna();
-    room.slack.fail("chat.postMessage", { status: 503 });
+    harness.slack.fail("chat.postMessage", { status: 503 });
     await reply.show();
     reply.write({ text: "done" });
     await reply.finish();
     expect(said().map(({ text }) => text)).toEqual(["done"]);
   });
 
-  test("a message somebody deleted is posted anew at the end", async () => {
+  test("a deleted message is posted again at the end", async () => {
     const reply = await toAna();
     await reply.show();
-    room.slack.fail("chat.update", { error: "message_not_found" });
-    room.slack.fail("chat.update", { error: "message_not_found" });
+    harness.slack.fail("chat.update", { error: "message_not_found" });
+    harness.slack.fail("chat.update", { error: "message_not_found" });
     reply.write({ text: "still said" });
     await reply.finish();
     expect(said().some(({ text }) => text === "still said")).toBe(true);
   });
 
-  test("what a limit refuses is shown later, whole", async () => {
-    room.slack.limit("chat.update", 1000);
+  test("rate limited text is shown later, complete", async () => {
+    harness.slack.limit("chat.update", 1000);
     const reply = await toAna();
     await reply.show();
-    room.slack.fail("chat.update", { error: "ratelimited" });
+    harness.slack.fail("chat.update", { error: "ratelimited" });
     reply.write({ text: "some" });
     reply.write({ text: "some and more" });
     await reply.finish();
     expect(said().map(({ text }) => text)).toEqual(["some and more"]);
   });
 
-  test("many replies at once stay within the workspace's limit on edits", async () => {
-    const people = Array.from({ length: 12 }, (_, i) => room.slack.person(`P${i}`));
+  test("many replies at once stay within the workspace's edit limit", async () => {
+    const people = Array.from({ length: 12 }, (_, i) => harness.slack.person(`P${i}`));
     for (const person of people) person.sends({ channel: person.directMessages, text: "hello" });
-    await room.slack.waitFor("all events", () => room.receiver.events.length === people.length);
-    const replies = room.receiver.events.map(({ address }) => open(address));
+    await harness.slack.waitFor("all events", () => harness.receiver.events.length === people.length);
+    const replies = harness.receiver.events.map(({ address }) => open(address));
     await Promise.all(replies.map((reply) => reply.show()));
     for (let step = 1; step <= 3; step += 1) {
       for (const reply of replies) reply.write({ text: "word ".repeat(step) });
       const edits = callsOf("chat.update").length;
-      await room.slack.waitFor("some edits", () => step > 2 || callsOf("chat.update").length > edits);
+      await harness.slack.waitFor("some edits", () => step > 2 || callsOf("chat.update").length > edits);
     }
     await Promise.all(replies.map((reply) => reply.finish()));
-    expect(room.slack.calls.filter(({ outcome }) => outcome === "429")).toEqual([]);
+    expect(harness.slack.calls.filter(({ outcome }) => outcome === "429")).toEqual([]);
     for (const person of people) {
-      const texts = room.slack.transcriptOf(person.directMessages).map(({ text }) => text.trim());
+      const texts = harness.slack.transcriptOf(person.directMessages).map(({ text }) => text.trim());
       expect(texts).toContain("word word word");
     }
   });
 });
 
-test("an end that looks like what is shown costs no edit", async () => {
+test("an end equal to the last preview needs no edit", async () => {
   const reply = await toAna();
   await reply.show();
   reply.write({ text: "all of it" });
-  await room.slack.waitFor("the text", () => said()[0]?.text === "all of it");
+  await harness.slack.waitFor("the text", () => said()[0]?.text === "all of it");
   await reply.finish();
   expect(callsOf("chat.update")).toHaveLength(1);
 });
 
-describe("places", () => {
-  test("a reply taken up by another process goes on in the same message", async () => {
+describe("where it is shown", () => {
+  test("a reply resumed by another process continues in the same message", async () => {
     const reply = await toAna();
     await reply.show();
     reply.abandon();
@@ -135,8 +135,8 @@ describe("places", () => {
     expect(said().map(({ text }) => text)).toEqual(["after the restart"]);
   });
 
-  test("a place that Slack refuses for good is an error that names the permission", async () => {
-    const channel = room.slack.channel("ideas", [ana]);
+  test("a channel without the bot is an error that names the permission", async () => {
+    const channel = harness.slack.channel("ideas", [ana]);
     ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
     const reply = open(await nextAddress());
     channel.removeBot();
@@ -147,48 +147,48 @@ describe("places", () => {
     expect(isParleyError(error, "platform-forbidden") && error.detail["permission"]).toMatch(/invitation/);
   });
 
-  test("a command's reply becomes the root of the thread it opens, every time it is asked", async () => {
-    const channel = room.slack.channel("ideas", [ana]);
+  test("a command's reply becomes the root of the thread it opens, also when called twice", async () => {
+    const channel = harness.slack.channel("ideas", [ana]);
     await ana.usesCommand("/chat", "hello", { channel: channel.id });
     const address = await nextAddress();
     await open(address).show();
-    const opened = await room.platform.openThread(address, { title: "hello" });
-    const again = await room.platform.openThread(address, { title: "hello" });
+    const opened = await harness.platform.openThread(address, { title: "hello" });
+    const again = await harness.platform.openThread(address, { title: "hello" });
     const root = channel.saidByBot()[0]?.ts;
-    expect(opened.conversationId).toBe(`slack:${room.slack.teamId}:${channel.id}:${root}`);
+    expect(opened.conversationId).toBe(`slack:${harness.slack.teamId}:${channel.id}:${root}`);
     expect(again).toEqual(opened);
     expect(channel.saidByBot()).toHaveLength(1);
   });
 
-  test("a thread opened without a reply has a root of its own, once", async () => {
-    const channel = room.slack.channel("ideas", [ana]);
+  test("a thread opened before the reply is shown gets one root message", async () => {
+    const channel = harness.slack.channel("ideas", [ana]);
     await ana.usesCommand("/chat", "hello", { channel: channel.id });
     const address = await nextAddress();
     const opened = await Promise.all(
-      [1, 2].map(() => room.platform.openThread(address, { title: "Of <foxes>" })),
+      [1, 2].map(() => harness.platform.openThread(address, { title: "Of <foxes>" })),
     );
     expect(opened[0]).toEqual(opened[1]);
     expect(channel.saidByBot().map(({ text }) => text)).toEqual(["**Of <foxes>**"]);
   });
 
-  test("a quick answer does without the line that says that it thinks", async () => {
+  test("a quick answer sets no status line", async () => {
     const reply = await toAna();
     await reply.show();
     reply.write({ text: "here" });
     await reply.finish();
-    expect(room.slack.statuses).toEqual([]);
+    expect(harness.slack.statuses).toEqual([]);
   });
 
-  test("in direct messages the line below says that a slow answer is thought about, and stops saying so", async () => {
+  test("in direct messages a slow answer sets the status line, and its end clears it", async () => {
     const reply = await toAna();
     await reply.show();
-    await room.slack.waitFor("a status", () => room.slack.statuses.length === 1);
+    await harness.slack.waitFor("a status", () => harness.slack.statuses.length === 1);
     await reply.finish();
-    await room.slack.waitFor("no status", () => room.slack.statuses.at(-1)?.status === "");
+    await harness.slack.waitFor("no status", () => harness.slack.statuses.at(-1)?.status === "");
   });
 
-  test("without the agent features everything else works", async () => {
-    room.slack.switchOff("assistant.threads.setStatus");
+  test("an app without the agent features still replies", async () => {
+    harness.slack.switchOff("assistant.threads.setStatus");
     const reply = await toAna();
     await reply.show();
     reply.write({ text: "here" });
@@ -198,7 +198,7 @@ describe("places", () => {
 });
 
 describe("files", () => {
-  test("come below the reply, in its thread, with their alt text", async () => {
+  test("are posted in the thread of the reply, with their alt text", async () => {
     const reply = await toAna();
     await reply.show();
     const file = {
@@ -208,14 +208,14 @@ describe("files", () => {
       altText: "a fox",
     };
     await Promise.all([reply.attach(file), reply.attach({ ...file, name: "hare.png", altText: "a hare" })]);
-    const shown = await room.slack.waitFor("files", () => said().find(({ files }) => files.length === 2));
+    const shown = await harness.slack.waitFor("files", () => said().find(({ files }) => files.length === 2));
     expect(shown.thread).toBe(said()[0]?.thread);
     expect(shown.files.map(({ altText }) => altText)).toEqual(["a fox", "a hare"]);
     await reply.finish();
   });
 
-  test("a missing files:write scope is said by name", async () => {
-    room.slack.revokeScope("files:write");
+  test("a missing files:write scope is an error that names it", async () => {
+    harness.slack.revokeScope("files:write");
     const reply = await toAna();
     await reply.show();
     const file = { name: "fox.png", mediaType: "image/png", bytes: new Uint8Array([1]), altText: "a fox" };
@@ -226,27 +226,5 @@ describe("files", () => {
     expect(isParleyError(error, "platform-forbidden") && error.detail["permission"]).toBe(
       "the scope files:write",
     );
-  });
-});
-
-describe("the Retry button", () => {
-  test("asks for the turn again", async () => {
-    const reply = await toAna();
-    await reply.show();
-    await reply.fail({ text: "The gateway went away.", retryKey: "the-key" });
-    const [message] = said();
-    expect(message?.buttons).toMatchObject([{ label: "Retry" }]);
-    await ana.clicks(message!, "Retry", { channel: ana.directMessages });
-    expect(room.receiver.retried).toEqual(["the-key"]);
-  });
-
-  test("says so where there is nothing left to try", async () => {
-    const reply = await toAna();
-    await reply.show();
-    await reply.fail({ text: "The gateway went away.", retryKey: "the-key" });
-    room.receiver.retryOutcome = "gone";
-    await ana.clicks(said()[0]!, "Retry", { channel: ana.directMessages });
-    const told = await room.slack.waitFor("a word", () => said().find(({ onlyFor }) => onlyFor === "Ana"));
-    expect(told.text).toMatch(/no longer/);
   });
 });

@@ -1,8 +1,8 @@
-import { allCommands } from "../../support/commands.ts";
 /**
  * The bot as `node src/main.ts` starts it, except that it kills itself before or after the n-th call of one store
- * operation, as DIE_AT says: `<operation> <before|after> <n>`.
+ * operation. DIE_AT is `<operation> <before|after> <n>`.
  */
+import { allCommands } from "../../support/commands.ts";
 import type { Store } from "../../../src/conversations/open-store.ts";
 import { startParley } from "../../../src/compose.ts";
 import { openConfiguredStore } from "../../../src/compose-store.ts";
@@ -13,14 +13,15 @@ const [operation = "", side = "", nth = "1"] = (process.env["DIE_AT"] ?? "").spl
 let calls = 0;
 
 async function dieAt<T>(name: string, work: () => Promise<T>): Promise<T> {
-  const isIt = name === operation && ++calls === Number(nth);
-  if (isIt && side === "before") process.kill(process.pid, "SIGKILL");
+  const isNow = name === operation && ++calls === Number(nth);
+  if (isNow && side === "before") process.kill(process.pid, "SIGKILL");
   const result = await work();
-  if (isIt && side === "after") process.kill(process.pid, "SIGKILL");
+  if (isNow && side === "after") process.kill(process.pid, "SIGKILL");
   return result;
 }
 
-function mortal(store: Store): Store {
+/** The store, with the operations that DIE_AT can name. */
+function withDeath(store: Store): Store {
   const { inbox, conversations } = store;
   return {
     ...store,
@@ -46,7 +47,7 @@ const log = createLog({
 const parley = await startParley(config, {
   commands: allCommands,
   log,
-  openStore: async (...options) => mortal(await openConfiguredStore(...options)),
+  openStore: async (...options) => withDeath(await openConfiguredStore(...options)),
 });
 process.stdout.write(`${parley.lines.join("\n")}\n`);
 await parley.connected;

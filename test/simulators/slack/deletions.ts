@@ -1,4 +1,4 @@
-import type { Installation } from "./installation.ts";
+import { messageEvents, type Installation } from "./installation.ts";
 import type { MethodContext } from "./methods.ts";
 import type { Fields, SlackChannel, SlackMessage } from "./workspace.ts";
 
@@ -7,14 +7,7 @@ const deletedEvents = {
   group: { event: "group_deleted", scope: "groups:read" },
 } as const;
 
-const messageEvents = {
-  channel: "message.channels",
-  group: "message.groups",
-  im: "message.im",
-  mpim: "message.mpim",
-} as const;
-
-function toPlaceJson(message: SlackMessage): Fields {
+function toDeletedJson(message: SlackMessage): Fields {
   return {
     type: "message",
     user: message.user,
@@ -25,7 +18,7 @@ function toPlaceJson(message: SlackMessage): Fields {
 }
 
 /**
- * Deletes a message. What has answers below it stays as a tombstone, by Slackbot, and is told as a change.
+ * Deletes a message. A root with replies becomes a tombstone by Slackbot, and the event is a change.
  * @see https://docs.slack.dev/reference/events/message/message_deleted
  */
 export function deleteMessage(
@@ -39,27 +32,27 @@ export function deleteMessage(
   );
   const message = channel.messages[index];
   if (message === undefined) throw new Error(`no message ${ts}`);
-  const hasAnswers = channel.messages.some(
+  const hasReplies = channel.messages.some(
     (other) => other.threadTs === ts && other.ephemeralTo === undefined,
   );
-  const previous = toPlaceJson({ ...message, ...(hasAnswers ? { threadTs: ts } : {}) });
+  const previous = toDeletedJson({ ...message, ...(hasReplies ? { threadTs: ts } : {}) });
   const text = "This message was deleted.";
-  if (hasAnswers) channel.messages[index] = { ...message, user: "USLACKBOT", text, blocks: [], files: [] };
+  if (hasReplies) channel.messages[index] = { ...message, user: "USLACKBOT", text, blocks: [], files: [] };
   else channel.messages.splice(index, 1);
   if (!installation.subscribesTo(messageEvents[channel.kind])) return;
   if (!channel.members.has(workspace.botUserId)) return;
   const eventTs = workspace.nextTs();
   const base = { type: "message", hidden: true, channel: channel.id, channel_type: channel.kind };
-  const told = { ...base, ts: eventTs, event_ts: eventTs, previous_message: previous };
-  if (hasAnswers) {
+  const common = { ...base, ts: eventTs, event_ts: eventTs, previous_message: previous };
+  if (hasReplies) {
     const tombstone = { ...previous, subtype: "tombstone", user: "USLACKBOT", text, hidden: true };
-    hub.sendEvent({ ...told, subtype: "message_changed", message: tombstone });
+    hub.sendEvent({ ...common, subtype: "message_changed", message: tombstone });
   } else {
-    hub.sendEvent({ ...told, subtype: "message_deleted", deleted_ts: ts });
+    hub.sendEvent({ ...common, subtype: "message_deleted", deleted_ts: ts });
   }
 }
 
-/** Deletes a channel with everything in it; its messages are not told one by one. */
+/** Deletes a channel with its messages, in one event. */
 export function deleteChannel(
   { workspace, hub }: MethodContext,
   installation: Installation,

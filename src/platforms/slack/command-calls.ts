@@ -1,0 +1,110 @@
+import type { Command } from "../../core/command.ts";
+import { resolveInput } from "../../core/command-input.ts";
+import { ParleyError } from "../../core/errors.ts";
+import type { CommandCall, RawOption } from "../../core/events.ts";
+import type { Receiver } from "../../core/platform.ts";
+import { placesAround, toAuthorId, toConversationId, toReplyAddress } from "./address.ts";
+import type { Incoming } from "./incoming.ts";
+import type { ModalMemory } from "./modal.ts";
+import type { Names } from "./names.ts";
+import { toPlainText } from "./plain-text.ts";
+import type { Identity, SlackApi, SlackMessageInfo } from "./web-api.ts";
+
+type Subject = NonNullable<CommandCall["subject"]>;
+
+/** One use of a slash command, message shortcut or modal. */
+export interface CommandUse {
+  readonly command: Command;
+  /** Dedupe key of the call. */
+  readonly key: string;
+  /** Given by the person; unchecked. */
+  readonly options: Readonly<Record<string, RawOption>>;
+  readonly user: string;
+  readonly memory: ModalMemory;
+  /** The message that a shortcut was used on. Default: fetched by {@link ModalMemory.subject}. */
+  readonly subject?: Subject;
+  /** The acknowledgement itself says that the reply is in progress. */
+  readonly isAnnounced: boolean;
+}
+
+/** What {@link createCommandCalls} needs. */
+export interface CommandCallOptions {
+  readonly api: Pick<SlackApi, "message">;
+  readonly identity: Identity;
+  readonly names: Names;
+  readonly incoming: Pick<Incoming, "read">;
+  readonly receiver: Pick<Receiver, "knows">;
+}
+
+/** Converters from Slack's payloads to {@link CommandCall}s. */
+export interface CommandCalls {
+  /**
+   * @throws ParleyError `invalid-option` for wrong input; `attachment-gone` when the subject was deleted
+   */
+  toCall(use: CommandUse): Promise<CommandCall>;
+  /** The message that a command is used on. */
+  toSubject(message: SlackMessageInfo): Promise<Subject>;
+  /** The text behind a slash command, as a person reads it. */
+  toCommandText(text: string): Promise<string>;
+}
+
+/** Builds command calls for one workspace. */
+export function createCommandCalls(options: CommandCallOptions): CommandCalls {
+  const { api, identity, names, incoming, receiver } = options;
+  const { teamId } = identity;
+
+  async function toSubject(message: SlackMessageInfo): Promise<Subject> {
+    const user = message.user ?? "";
+    const author = { id: toAuthorId(teamId, user), name: await names.nameOf(user) };
+    return { author, ...(await incoming.read(message)) };
+  }
+
+  async function fetchSubject({ channel, subject }: ModalMemory): Promise<Subject | undefined> {
+    if (subject === undefined) return undefined;
+    const message = await api.message(channel, subject.thread, subject.ts);
+    if (message !== undefined) return await toSubject(message);
+    throw new ParleyError("attachment-gone", "the message was deleted", { detail: { name: "The message" } });
+  }
+
+  return {
+    toSubject,
+    async toCall(use) {
+      const { command, memory, user } = use;
+      const subject = use.subject ?? (await fetchSubject(memory));
+      const withSubject = subject === undefined ? {} : { subject };
+      const resolved = resolveInput(command, { options: use.options, ...withSubject });
+      const root = memory.subject?.thread ?? memory.subject?.ts;
+      const conversationId = toConversationId(teamId, memory.channel, root ?? use.key);
+      return {
+        kind: "call",
+        name: command.name,
+        key: use.key,
+        platform: "slack",
+        conversationId,
+        author: { id: toAuthorId(teamId, user), name: await names.nameOf(user) },
+        sentAt: Date.now(),
+        ...placesAround(teamId, memory.channel),
+        address: toReplyAddress({
+          key: use.key,
+          channel: memory.channel,
+          user,
+          ...(root === undefined ? {} : { thread: root }),
+          ...(memory.responseUrl === undefined ? {} : { responseUrl: memory.responseUrl }),
+          isPrivate: resolved.isPrivate,
+          isAnnounced: use.isAnnounced,
+          since: Date.now(),
+        }),
+        options: resolved.options,
+        // A message command does not start a conversation in a thread where the bot takes no part.
+        inConversation: root !== undefined && (await receiver.knows(conversationId)),
+        isPrivate: resolved.isPrivate,
+        ...withSubject,
+      };
+    },
+    async toCommandText(text) {
+      const plain = await toPlainText(text, { botUserId: "", nameOf: (id) => names.nameOf(id) });
+      // Phones and Macs type curly quotes, which would end an option's value at its first space.
+      return plain.replaceAll(/:[“”]([^“”"]*)[“”]/g, ':"$1"');
+    },
+  };
+}

@@ -1,0 +1,66 @@
+import type { Command } from "../../src/core/command.ts";
+import type { Platform } from "../../src/core/platform.ts";
+import { createManifest } from "../../src/platforms/slack/manifest.ts";
+import { createSlackPlatform } from "../../src/platforms/slack/platform.ts";
+import { createSlackSimulator, type SlackSimulator } from "../simulators/slack/simulator.ts";
+import { allCommands } from "./commands.ts";
+import { createSlackReceiver, type SlackReceiver } from "./slack-receiver.ts";
+import { silentLog } from "./silent-log.ts";
+
+/** The Slack platform with the real client, connected to the simulator, and a receiver that records. */
+export interface SlackHarness {
+  readonly slack: SlackSimulator;
+  /** The running platform. */
+  readonly platform: Platform;
+  readonly receiver: SlackReceiver;
+  /** Stops the platform and starts another one with these commands. */
+  restart(commands: ReadonlyMap<string, Command>): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** What {@link openSlackHarness} starts with. */
+export interface SlackHarnessOptions {
+  /** Default none. */
+  readonly commandPrefix?: string;
+  /** Default: all commands of `commands/`. */
+  readonly commands?: ReadonlyMap<string, Command>;
+}
+
+/** Starts a simulator with the app of the generated manifest, and the platform. */
+export async function openSlackHarness(options: SlackHarnessOptions = {}): Promise<SlackHarness> {
+  const { commandPrefix = "", commands = allCommands } = options;
+  const slack = await createSlackSimulator({
+    manifest: createManifest(commands, { socketMode: true, commandPrefix }),
+  });
+  const receiver = createSlackReceiver();
+
+  async function start(declared: ReadonlyMap<string, Command>): Promise<Platform> {
+    const started = createSlackPlatform({
+      botToken: slack.botToken,
+      appToken: slack.appToken,
+      apiUrl: slack.apiUrl,
+      commands: declared,
+      commandPrefix,
+      log: silentLog,
+    });
+    await started.start(receiver, receiver);
+    return started;
+  }
+
+  let platform = await start(commands);
+  return {
+    slack,
+    get platform() {
+      return platform;
+    },
+    receiver,
+    async restart(declared) {
+      await platform.stop();
+      platform = await start(declared);
+    },
+    async close() {
+      await platform.stop();
+      await slack.close();
+    },
+  };
+}

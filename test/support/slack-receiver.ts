@@ -1,0 +1,87 @@
+import { ParleyError } from "../../src/core/errors.ts";
+import type { IncomingEvent } from "../../src/core/events.ts";
+import type { ConversationHistory, Receiver } from "../../src/core/platform.ts";
+
+/** A receiver for tests of one platform: it records what it is called with and runs nothing. */
+export interface SlackReceiver extends Receiver, ConversationHistory {
+  /** Accepted events, each key once. */
+  readonly events: IncomingEvent[];
+  /** Ids of conversations that `knows` returns true for. */
+  readonly known: Set<string>;
+  /** Ids of stored conversations. A deleted one leaves the list. */
+  readonly stored: Set<string>;
+  readonly retried: string[];
+  readonly cancelled: string[];
+  /** `<key> by <author>` */
+  readonly confirmed: string[];
+  /** Deleted places, conversations, and messages as `<conversation>: <keys>`. */
+  readonly deletions: string[];
+  /** This many of the next events reject with `store-unavailable`. */
+  failures: number;
+  retryOutcome: "accepted" | "gone";
+  confirmOutcome: "accepted" | "refused" | "gone";
+}
+
+/** Returns at most this many conversations, as a store with a limit does. */
+const maxListed = 2;
+
+/** An empty {@link SlackReceiver}. */
+export function createSlackReceiver(): SlackReceiver {
+  const keys = new Set<string>();
+  const receiver: SlackReceiver = {
+    events: [],
+    known: new Set(),
+    stored: new Set(),
+    retried: [],
+    cancelled: [],
+    confirmed: [],
+    deletions: [],
+    failures: 0,
+    retryOutcome: "accepted",
+    confirmOutcome: "accepted",
+    receive(event) {
+      if (receiver.failures > 0) {
+        receiver.failures -= 1;
+        return Promise.reject(new ParleyError("store-unavailable", "the test made the store unavailable"));
+      }
+      if (keys.has(event.key)) return Promise.resolve("duplicate");
+      keys.add(event.key);
+      receiver.events.push(event);
+      return Promise.resolve("accepted");
+    },
+    knows: (conversationId) => Promise.resolve(receiver.known.has(conversationId)),
+    retry(key) {
+      receiver.retried.push(key);
+      return Promise.resolve(receiver.retryOutcome);
+    },
+    confirm(key, authorId) {
+      receiver.confirmed.push(`${key} by ${authorId}`);
+      return Promise.resolve(receiver.confirmOutcome);
+    },
+    messagesDeleted(conversationId, messageKeys) {
+      receiver.deletions.push(`${conversationId}: ${messageKeys.join(" ")}`);
+      return Promise.resolve();
+    },
+    conversationDeleted(conversationId) {
+      receiver.deletions.push(conversationId);
+      receiver.stored.delete(conversationId);
+      return Promise.resolve();
+    },
+    placeDeleted(place) {
+      receiver.deletions.push(place);
+      return Promise.resolve();
+    },
+    cancel(conversationId) {
+      receiver.cancelled.push(conversationId);
+      return true;
+    },
+    suggestModels: () => [],
+    history: () => Promise.resolve([]),
+    conversations(prefix) {
+      const ids = [...receiver.stored].filter((id) => id.startsWith(prefix)).slice(0, maxListed);
+      return Promise.resolve(ids.map((conversationId) => ({ conversationId, title: "", updatedAt: 0 })));
+    },
+    readBlob: () => Promise.resolve(undefined),
+  };
+  return receiver;
+}
