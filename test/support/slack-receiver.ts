@@ -18,6 +18,8 @@ export interface SlackReceiver extends Receiver, ConversationHistory {
   readonly deletions: string[];
   /** This many of the next events reject with `store-unavailable`. */
   failures: number;
+  /** Every event rejects with `busy`. */
+  isBusy: boolean;
   retryOutcome: "accepted" | "gone";
   confirmOutcome: "accepted" | "refused" | "gone";
 }
@@ -37,9 +39,12 @@ export function createSlackReceiver(): SlackReceiver {
     confirmed: [],
     deletions: [],
     failures: 0,
+    isBusy: false,
     retryOutcome: "accepted",
     confirmOutcome: "accepted",
     receive(event) {
+      if (receiver.isBusy)
+        return Promise.reject(new ParleyError("busy", "the test is busy", { detail: { waiting: 50 } }));
       if (receiver.failures > 0) {
         receiver.failures -= 1;
         return Promise.reject(new ParleyError("store-unavailable", "the test made the store unavailable"));

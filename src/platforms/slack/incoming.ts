@@ -1,4 +1,6 @@
 import { LRUCache } from "lru-cache";
+import { toNotice } from "../../core/error-messages.ts";
+import { isParleyError, type ParleyError } from "../../core/errors.ts";
 import type { Attachment, IncomingMessage } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -13,6 +15,8 @@ import {
 } from "./address.ts";
 import { reportDeletedMessage, type DeletionFields } from "./deletion-events.ts";
 import { isUnresolved, toAttachment } from "./files.ts";
+import { escapeText } from "./markdown.ts";
+import { toPlainSection } from "./message-blocks.ts";
 import type { Names } from "./names.ts";
 import { mentions, toPlainText } from "./plain-text.ts";
 import type { Identity, SlackApi, SlackFileInfo, SlackMessageInfo } from "./web-api.ts";
@@ -26,7 +30,7 @@ export interface MessageEvent extends SlackMessageInfo, DeletionFields {
 
 /** What {@link createIncoming} needs. */
 export interface IncomingOptions {
-  readonly api: Pick<SlackApi, "message" | "fileInfo">;
+  readonly api: Pick<SlackApi, "message" | "fileInfo" | "postEphemeral">;
   readonly identity: Identity;
   readonly names: Names;
   readonly receiver: Receiver;
@@ -93,8 +97,27 @@ export function createIncoming({ api, identity, names, receiver, log }: Incoming
       text,
       attachments,
     };
-    await receiver.receive(message);
+    try {
+      await receiver.receive(message);
+    } catch (error) {
+      if (!isParleyError(error, "busy")) throw error;
+      await refuse(event, error);
+    }
     acceptedKeys.set(key, true);
+  }
+
+  /** Says once that the message is not answered. Slack must not deliver it again: that would make it worse. */
+  async function refuse(event: MessageEvent, error: ParleyError): Promise<void> {
+    if (acceptedKeys.has(keyOf(event))) return;
+    try {
+      const text = toNotice(error);
+      await api.postEphemeral(event.channel, event.thread_ts, event.user ?? "", {
+        text: escapeText(text),
+        blocks: [toPlainSection(text)],
+      });
+    } catch (tellError) {
+      log.warn({ err: tellError }, "busy notice failed");
+    }
   }
 
   async function read(message: SlackMessageInfo): Promise<{ text: string; attachments: Attachment[] }> {

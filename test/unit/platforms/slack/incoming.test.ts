@@ -226,3 +226,22 @@ test("opening the messages tab sets suggested prompts", async () => {
   );
   expect(prompts.length).toBeGreaterThan(0);
 });
+
+describe("while too much of a person's waits", () => {
+  test("each message gets one short private answer and is not delivered again", async () => {
+    const { slack, receiver } = harness;
+    const ana = slack.person("Ana");
+    const channel = slack.channel("general", [ana]);
+    receiver.isBusy = true;
+    ana.sends({ channel: channel.id, markup: `<@${slack.botUserId}> one more` });
+    const notices = () => slack.transcriptOf(channel.id).filter((message) => message.onlyFor !== undefined);
+    await slack.waitFor("the notice", () => notices()[0]);
+    await settled();
+    // Both `message` and `app_mention` were delivered.
+    expect(slack.deliveries.length).toBeGreaterThan(1);
+    expect(notices().map(({ text, onlyFor }) => ({ text, onlyFor }))).toEqual([
+      { text: expect.stringContaining("You have 50 requests that are not answered yet"), onlyFor: "Ana" },
+    ]);
+    expect(receiver.events).toEqual([]);
+  });
+});
