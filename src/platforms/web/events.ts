@@ -1,24 +1,25 @@
 import type { ServerResponse } from "node:http";
+import { createSseWriter } from "../../support/sse-writer.ts";
 import type { Feed } from "./feed.ts";
 import { commonHeaders, inertPolicy } from "./http.ts";
 import type { SnapshotView } from "./views.ts";
 
-/** Proxies and browsers give up on silence; a comment keeps the line open. */
-const heartbeatMs = 15_000;
-/** A page that does not read is hung up on rather than kept in memory; it comes back with what it has seen. */
-const maxBufferedBytes = 4 * 1024 * 1024;
+/** Delay before the browser reconnects. */
+const retryMs = 1000;
 
 /**
- * Server-sent events of one conversation: what came after `cursor`, else a snapshot, then every change.
- * Resolves once the page is connected; the stream ends when the page goes away or `signal` aborts.
+ * Server-sent events of one conversation: the changes after `cursor` or else a snapshot, then every new change.
+ * Resolves when the page is connected; the stream ends when the page disconnects or `signal` aborts.
+ * @throws ParleyError `store-unavailable`, before anything is sent
  */
 export async function sendEvents(
   response: ServerResponse,
   options: {
     readonly feed: Feed;
+    /** Id of the last change the page has. `undefined`, or one that is too old: a snapshot is sent. */
     readonly cursor: string | undefined;
     readonly signal: AbortSignal;
-    /** Reads the history. The answer joins it with what is live, at once, so that no change falls between. */
+    /** Reads the history. The returned function merges it with live items synchronously, so that no change is lost. */
     readHistory(): Promise<() => SnapshotView>;
   },
 ): Promise<void> {
@@ -26,32 +27,25 @@ export async function sendEvents(
   const missed = options.cursor === undefined ? undefined : feed.since(options.cursor);
   const snapshot = missed === undefined ? await options.readHistory() : undefined;
 
-  response.writeHead(200, {
-    ...commonHeaders,
-    "Content-Security-Policy": inertPolicy,
-    "Content-Type": "text/event-stream; charset=utf-8",
-    "Cache-Control": "no-store",
-    "X-Accel-Buffering": "no",
+  // The page reconnects with its cursor after it is disconnected for reading too slowly.
+  const writer = createSseWriter(response, {
+    headers: { ...commonHeaders, "content-security-policy": inertPolicy, "cache-control": "no-store" },
+    retryMs,
   });
-  response.write("retry: 1000\n\n");
-  if (snapshot !== undefined) write(response, feed.cursor, "snapshot", snapshot());
-  for (const { id, change } of missed ?? []) write(response, id, "change", change);
+  const send = (id: string, event: "snapshot" | "change", data: unknown): void =>
+    writer.push(JSON.stringify(data), { id, event });
+  if (snapshot !== undefined) send(feed.cursor, "snapshot", snapshot());
+  for (const { id, change } of missed ?? []) send(id, "change", change);
 
-  const stop = feed.listen(({ id, change }) => {
-    write(response, id, "change", change);
-    if (response.writableLength > maxBufferedBytes) response.destroy();
-  });
-  const heartbeat = setInterval(() => response.write(": still here\n\n"), heartbeatMs);
-  const end = () => response.end();
+  const stopListening = feed.listen(({ id, change }) => send(id, "change", change));
+  const end = (): void => {
+    stopListening();
+    writer.end();
+  };
   signal.addEventListener("abort", end, { once: true });
   response.once("close", () => {
-    stop();
-    clearInterval(heartbeat);
+    stopListening();
     signal.removeEventListener("abort", end);
   });
-  if (signal.aborted) response.end();
-}
-
-function write(response: ServerResponse, id: string, event: string, data: unknown): void {
-  response.write(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+  if (signal.aborted) end();
 }
