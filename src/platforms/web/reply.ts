@@ -1,35 +1,17 @@
 import { createHash } from "node:crypto";
 import type { Reply, ReplyHooks } from "../../core/platform.ts";
-import type { ReplyAddress } from "../../core/events.ts";
+import type { WebAddress } from "./address.ts";
 import type { Feed } from "./feed.ts";
+import { toAnswerItemId, toEventKey, toUserItemId } from "./ids.ts";
 import { blobUrl, type FileView, type ItemView } from "./views.ts";
 
-/** Pages are told of new text at most this often; more only costs them renders. */
-const minTellMs = 30;
-
-/** Where a reply stands: its conversation and the id of the message it answers. */
-export interface WebAddress {
-  readonly conversationId: string;
-  readonly replyId: string;
-}
-
-/** @throws TypeError when the address was not made by this platform */
-export function toWebAddress(address: ReplyAddress): WebAddress {
-  const { conversationId, replyId } = address;
-  if (typeof conversationId !== "string" || typeof replyId !== "string") {
-    throw new TypeError("not an address of the page");
-  }
-  return { conversationId, replyId };
-}
-
-/** The key of the event that a message of the page becomes; its answer's item is `<key>/assistant`. */
-export function keyOf({ conversationId, replyId }: WebAddress): string {
-  return `${conversationId}:${replyId}`;
-}
+/** Shortest time between two text changes, which limits how often pages render. */
+const minIntervalMs = 30;
 
 /**
- * A reply that grows on every page which shows its conversation. `firstText` and `ended` are called when it has
- * its first words and when it has finished or failed: what is stored by then can take the live form's place.
+ * A reply that is streamed to every page which shows its conversation. `firstText` is called after its first text,
+ * `ended` after it has finished or failed: messages stored by then can replace their live form. Of a private reply
+ * nothing stays live after its end except what a Retry or a confirmation needs.
  */
 export function createWebReply(options: {
   address: WebAddress;
@@ -39,10 +21,11 @@ export function createWebReply(options: {
   ended(): Promise<void>;
 }): Reply {
   const { address, feed } = options;
-  const id = feed.idOf(`${keyOf(address)}/assistant`);
+  const key = toEventKey(address);
+  const id = feed.storedIdOf(toAnswerItemId(key));
   let text = "";
   let hasText = false;
-  let lastTold = 0;
+  let lastSentAt = 0;
   let timer: NodeJS.Timeout | undefined;
   let isOver = false;
 
@@ -56,14 +39,15 @@ export function createWebReply(options: {
         text: "",
         files: [],
         notices: [],
+        ...(address.isPrivate === true ? { isPrivate: true } : {}),
       }
     );
   }
 
-  function tell(): void {
+  function sendText(): void {
     clearTimeout(timer);
     timer = undefined;
-    lastTold = Date.now();
+    lastSentAt = Date.now();
     feed.setText(id, text);
   }
 
@@ -73,6 +57,10 @@ export function createWebReply(options: {
     clearTimeout(timer);
     const { status: _status, ...rest } = last;
     feed.put(rest);
+    if (address.isPrivate === true) {
+      feed.discard(toUserItemId(key));
+      if (rest.state === "finished" && rest.confirm === undefined) feed.discard(id);
+    }
     await options.ended();
   }
 
@@ -90,21 +78,21 @@ export function createWebReply(options: {
     },
     write(content) {
       if (isOver) return;
-      // The lead quotes what the page shows with the message itself.
+      // The lead is left out: it quotes what the page shows as the message before.
       text = content.text;
       if (feed.get(id) === undefined) feed.put(item());
       if (!hasText) {
         hasText = true;
-        tell();
+        sendText();
         options.firstText();
         return;
       }
-      timer ??= setTimeout(tell, Math.max(0, lastTold + minTellMs - Date.now()));
+      timer ??= setTimeout(sendText, Math.max(0, lastSentAt + minIntervalMs - Date.now()));
     },
     attach(file) {
       if (isOver) return Promise.resolve();
       const hash = createHash("sha256").update(file.bytes).digest("hex");
-      feed.hold(hash, { bytes: file.bytes });
+      feed.cacheFile(hash, file.bytes);
       const url = blobUrl(address.conversationId, hash, file.name);
       const view: FileView = file.mediaType.startsWith("image/")
         ? { kind: "image", url, name: file.name, altText: file.altText }
@@ -139,8 +127,8 @@ export function createWebReply(options: {
       if (isOver) return;
       isOver = true;
       clearTimeout(timer);
-      // Whoever goes on with it may be another process: the history will say how it ended, this feed will not.
-      feed.forget(id);
+      // Another process may resume it: the history then has the outcome, this feed does not.
+      feed.discard(id);
     },
   };
 }

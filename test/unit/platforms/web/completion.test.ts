@@ -58,7 +58,7 @@ describe("completion", () => {
   });
 
   it("offers the options that are left, not the one that takes the text, and no files", () => {
-    expect(labels("/imagine |")).toEqual(["model:", "count:"]);
+    expect(labels("/imagine |")).toEqual(["model:", "count:", "private:"]);
     expect(labels("/imagine a c|")).toEqual(["count:"]);
     expect(labels("/imagine count:2 a c|")).toBeUndefined();
     expect(labels("/imagine a |")).toBeUndefined();

@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createFeeds, Feed, mergeItems } from "../../../../src/platforms/web/feed.ts";
+import { mergeItems } from "../../../../src/platforms/web/conversation-views.ts";
+import { createFeeds, Feed } from "../../../../src/platforms/web/feed.ts";
 import type { Change, ItemView, SnapshotView } from "../../../../src/platforms/web/views.ts";
 import { loadPageModule } from "./page-module.ts";
 
@@ -88,45 +89,14 @@ describe("a page that follows a feed", () => {
   });
 });
 
-describe("history and feed together", () => {
-  const history = [item("1/user", { createdAt: 10 }), item("1/assistant", { createdAt: 20, text: "kept" })];
-
-  it("show each message once, the running one as it runs", () => {
-    const feed = new Feed();
-    feed.put(item("1/assistant", { state: "growing", text: "again", createdAt: 20 }));
-    feed.put(item("2/user", { createdAt: 30 }));
-    const merged = mergeItems(history, feed);
-    expect(merged.map(({ id, text }) => [id, text])).toEqual([
-      ["1/user", ""],
-      ["1/assistant", "again"],
-      ["2/user", ""],
-    ]);
-  });
-
-  it("keep a failure's Retry, which only the reply knew", () => {
-    const feed = new Feed();
-    feed.put(item("1/assistant", { state: "failed", failure: "No.", retryKey: "1" }));
-    expect(mergeItems(history, feed)[1]).toMatchObject({ text: "kept", failure: "No.", retryKey: "1" });
-  });
-
-  it("forget what is stored, and put what is not where it belongs", () => {
-    const feed = new Feed();
-    feed.put(item("0/user", { createdAt: 5, text: "/models" }));
-    feed.put(item("1/user", { createdAt: 10 }));
-    expect(mergeItems(history, feed).map(({ id }) => id)).toEqual(["0/user", "1/user", "1/assistant"]);
-    expect(feed.get("1/user")).toBeUndefined();
-    expect(feed.get("0/user")).toBeDefined();
-  });
-});
-
 describe("what a feed holds", () => {
   it("is bounded", () => {
     const feed = new Feed();
     for (let index = 0; index < 300; index++) feed.put(item(`${index}/user`));
     expect(feed.items().length).toBeLessThanOrEqual(101);
-    for (let index = 0; index < 10; index++) feed.hold(`${index}`, { bytes: new Uint8Array(10_000_000) });
-    expect(feed.held("9")).toBeDefined();
-    expect(feed.held("0")).toBeUndefined();
+    for (let index = 0; index < 10; index++) feed.cacheFile(`${index}`, new Uint8Array(10_000_000));
+    expect(feed.file("9")).toBeDefined();
+    expect(feed.file("0")).toBeUndefined();
   });
 
   it("is forgotten when nobody looks and nothing runs", () => {

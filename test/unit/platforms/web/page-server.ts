@@ -5,17 +5,9 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createCommandSet, defineCommand } from "../../../../src/core/command.ts";
-import type { Log } from "../../../../src/core/telemetry.ts";
 import { createWebPlatform, type WebPlatform } from "../../../../src/platforms/web/platform.ts";
+import { silentLog } from "../../../support/silent-log.ts";
 import { createFakeReceiver, type FakeReceiver } from "./fake-receiver.ts";
-
-const silentLog: Log = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-  child: () => silentLog,
-};
 
 const run = () => Promise.resolve();
 
@@ -28,6 +20,7 @@ export const testCommands = createCommandSet([
       image: { kind: "attachment", accepts: "image", description: "A picture" },
       model: { kind: "string", description: "A model", completes: "models" },
       count: { kind: "integer", description: "How many", min: 1, max: 4 },
+      private: { kind: "boolean", description: "Only you see it" },
     },
     visibility: "public",
     run,

@@ -3,7 +3,6 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CommandCall, IncomingMessage } from "../../../../src/core/events.ts";
-import type { ReplyHooks } from "../../../../src/core/platform.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { storedMessage } from "./fake-receiver.ts";
 import { firstEvent, followEvents, startPageServer, type PageEvent, type PageServer } from "./page-server.ts";
@@ -11,7 +10,6 @@ import { firstEvent, followEvents, startPageServer, type PageEvent, type PageSer
 const id = "c".repeat(24);
 const conversationId = `web:${id}`;
 const path = `/api/conversations/${id}`;
-const hooks: ReplyHooks = { saveAddress: () => Promise.resolve() };
 const replyId = "m".repeat(24);
 const key = `${conversationId}:${replyId}`;
 
@@ -210,110 +208,6 @@ async function snapshot(): Promise<{ id: string; text: string }[]> {
   expect(first.event).toBe("snapshot");
   return first.data.items;
 }
-
-describe("a reply", () => {
-  it("grows on the page, and is shown as it is stored once it has ended", async () => {
-    await send("hello");
-    const reply = server.platform.openReply({ conversationId, replyId }, hooks);
-    const following = await followEvents(server.host, `${path}/events`);
-    const isEnough = (all: readonly PageEvent[]) => all.at(-1)?.data.item?.model === "m";
-    await reply.show();
-    reply.status("Reading cat.png");
-    reply.write({ lead: "> 🎙️ what was heard", text: "Hel" });
-    reply.write({ lead: "> 🎙️ what was heard", text: "Hello there" });
-    server.receiver.stored.set(conversationId, [
-      storedMessage(`${key}/user`, "user", "hello"),
-      storedMessage(`${key}/assistant/1`, "assistant", "Hello there", { model: "m" }),
-    ]);
-    await reply.finish({ notices: ["small print"] });
-    const events = await following.until(isEnough);
-    const states = events.flatMap(({ data }) => (data.kind === "put" ? [data.item.state] : []));
-    expect(states).toContain("waiting");
-    expect(events.some(({ data }) => data.item?.status === "Reading cat.png")).toBe(true);
-    const texts = events.flatMap(({ data }) => (data.item === undefined ? [] : [data.item.text]));
-    expect(texts).toContain("Hel");
-    expect(texts.at(-1)).toBe("Hello there");
-    expect(texts.join()).not.toContain("what was heard");
-    expect((await snapshot()).map((item) => item.id)).toEqual([`${key}/user`, `${key}/assistant`]);
-  });
-
-  it("shows a picture at the same address before and after it is stored", async () => {
-    const bytes = await fixture("picture.png");
-    const reply = server.platform.openReply({ conversationId, replyId }, hooks);
-    await reply.show();
-    await reply.attach({ name: "a.png", mediaType: "image/png", bytes, altText: "a cat" });
-    const [item] = (await snapshot()) as unknown as { files: { url: string; altText: string }[] }[];
-    expect(item?.files[0]?.altText).toBe("a cat");
-    const url = String(item?.files[0]?.url);
-    expect((await server.askAsPage("GET", url)).bytes.equals(bytes)).toBe(true);
-    const hash = createHash("sha256").update(bytes).digest("hex");
-    server.receiver.blobs.set(`${conversationId} ${hash}`, { bytes, mediaType: "image/png" });
-    const blob = { hash, mediaType: "image/png", sizeBytes: bytes.length };
-    server.receiver.stored.set(conversationId, [
-      storedMessage(`${key}/assistant/1`, "assistant", "", {
-        parts: [{ kind: "image", blob, name: "a.png", altText: "a cat" }],
-      }),
-    ]);
-    await reply.finish();
-    const [stored] = (await snapshot()) as unknown as { files: { url: string }[] }[];
-    expect(stored?.files[0]?.url).toBe(url);
-    expect((await server.askAsPage("GET", url)).bytes.equals(bytes)).toBe(true);
-  });
-
-  it("that fails offers Retry for what it failed at, and nothing else", async () => {
-    const reply = server.platform.openReply({ conversationId, replyId }, hooks);
-    await reply.show();
-    await reply.fail({ text: "The gateway is away.", retryKey: "turn-1", notices: ["small print"] });
-    expect(await snapshot()).toMatchObject([
-      { state: "failed", failure: "The gateway is away.", retryKey: "turn-1" },
-    ]);
-    expect((await server.askAsPage("POST", `${path}/retry`, { retryKey: "other" })).status).toBe(410);
-    expect((await server.askAsPage("POST", `${path}/retry`, { retryKey: "turn-1" })).status).toBe(202);
-    expect(server.receiver.retried).toEqual(["turn-1"]);
-    const again = server.platform.openReply({ conversationId, replyId }, hooks);
-    await again.show();
-    const [item] = (await snapshot()) as unknown as Record<string, unknown>[];
-    expect(item?.["state"]).toBe("waiting");
-    expect(item?.["failure"]).toBeUndefined();
-  });
-
-  it("of a burst takes the place of the one that was shown under another message", async () => {
-    const reply = server.platform.openReply({ conversationId, replyId }, hooks);
-    await reply.show();
-    reply.write({ text: "For both" });
-    const following = await followEvents(server.host, `${path}/events`);
-    const isEnough = (all: readonly PageEvent[]) => all.some(({ data }) => data.replaces !== undefined);
-    server.receiver.stored.set(conversationId, [
-      storedMessage("first/user", "user", "one"),
-      storedMessage("second/user", "user", "two"),
-      storedMessage("first/assistant/1", "assistant", "For both", { createdAt: Date.now() + 1 }),
-    ]);
-    await reply.finish();
-    const change = (await following.until(isEnough)).at(-1)?.data;
-    expect(change).toMatchObject({ replaces: `${key}/assistant`, item: { id: "first/assistant" } });
-    expect((await snapshot()).map((item) => item.id)).toEqual([
-      "first/user",
-      "second/user",
-      "first/assistant",
-    ]);
-  });
-
-  it("survives a store that cannot be read", async () => {
-    const reply = server.platform.openReply({ conversationId, replyId }, hooks);
-    await reply.show();
-    reply.write({ text: "Said anyway" });
-    server.receiver.isBroken = true;
-    await reply.finish();
-    expect((await server.ask(`${path}/events`)).status).toBe(503);
-    server.receiver.isBroken = false;
-    expect(await snapshot()).toMatchObject([{ text: "Said anyway", state: "finished" }]);
-  });
-
-  it("can be told to stop", async () => {
-    expect((await server.askAsPage("POST", `${path}/cancel`, {})).json()).toEqual({ isCancelled: true });
-    expect(server.receiver.cancelled).toEqual([conversationId]);
-  });
-});
 
 describe("a page that comes back", () => {
   it("names what it saw and is told the rest, without a snapshot", async () => {

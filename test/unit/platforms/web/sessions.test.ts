@@ -66,21 +66,21 @@ describe("sessions", () => {
     expect(sessions.logIn(request(), "correct horse")).toEqual({ kind: "limited", retryAfterMs: 60_000 });
     now = 60_001;
     const login = sessions.logIn(request(), "correct horse");
-    if (login.kind !== "in") throw new Error(login.kind);
+    if (login.kind !== "logged-in") throw new Error(login.kind);
     const cookie = login.cookie.split(";")[0];
-    expect(sessions.isIn(request({ cookie: `other=1; ${cookie}` }))).toBe(true);
-    expect(sessions.isIn(request({ cookie: "parley_session=guess" }))).toBe(false);
+    expect(sessions.isLoggedIn(request({ cookie: `other=1; ${cookie}` }))).toBe(true);
+    expect(sessions.isLoggedIn(request({ cookie: "parley_session=guess" }))).toBe(false);
     now += 30 * 24 * 3_600_000 + 1;
-    expect(sessions.isIn(request({ cookie: String(cookie) }))).toBe(false);
+    expect(sessions.isLoggedIn(request({ cookie: String(cookie) }))).toBe(false);
   });
 
   it("are secure where the page is", () => {
     const sessions = createSessions("correct horse");
     const login = sessions.logIn(request({ origin: "https://chat.example.org" }), "correct horse");
-    expect(login.kind === "in" && login.cookie).toMatch(/; Secure$/);
+    expect(login.kind === "logged-in" && login.cookie).toMatch(/; Secure$/);
   });
 
   it("are not needed without a password", () => {
-    expect(createSessions(undefined).isIn(request())).toBe(true);
+    expect(createSessions(undefined).isLoggedIn(request())).toBe(true);
   });
 });

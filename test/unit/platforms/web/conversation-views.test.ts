@@ -1,0 +1,72 @@
+import { describe, expect, it } from "vitest";
+import { createConversationViews, mergeItems } from "../../../../src/platforms/web/conversation-views.ts";
+import { createFeeds, Feed } from "../../../../src/platforms/web/feed.ts";
+import type { Change, ItemView } from "../../../../src/platforms/web/views.ts";
+import { silentLog } from "../../../support/silent-log.ts";
+import { createFakeReceiver, storedMessage } from "./fake-receiver.ts";
+
+const item = (id: string, more: Partial<ItemView> = {}): ItemView => ({
+  id,
+  role: id.endsWith("user") ? "user" : "assistant",
+  state: "finished",
+  createdAt: 1,
+  text: "",
+  files: [],
+  notices: [],
+  ...more,
+});
+
+describe("history and feed together", () => {
+  const history = [item("1/user", { createdAt: 10 }), item("1/assistant", { createdAt: 20, text: "kept" })];
+
+  it("show each message once, the running one as it runs", () => {
+    const feed = new Feed();
+    feed.put(item("1/assistant", { state: "growing", text: "again", createdAt: 20 }));
+    feed.put(item("2/user", { createdAt: 30 }));
+    const merged = mergeItems(history, feed);
+    expect(merged.map(({ id, text }) => [id, text])).toEqual([
+      ["1/user", ""],
+      ["1/assistant", "again"],
+      ["2/user", ""],
+    ]);
+  });
+
+  it("keep a failure's Retry, which only the reply knew", () => {
+    const feed = new Feed();
+    feed.put(item("1/assistant", { state: "failed", failure: "No.", retryKey: "1" }));
+    expect(mergeItems(history, feed)[1]).toMatchObject({ text: "kept", failure: "No.", retryKey: "1" });
+  });
+
+  it("forget what is stored, and put what is not where it belongs", () => {
+    const feed = new Feed();
+    feed.put(item("0/user", { createdAt: 5, text: "/models" }));
+    feed.put(item("1/user", { createdAt: 10 }));
+    expect(mergeItems(history, feed).map(({ id }) => id)).toEqual(["0/user", "1/user", "1/assistant"]);
+    expect(feed.get("1/user")).toBeUndefined();
+    expect(feed.get("0/user")).toBeDefined();
+  });
+});
+
+describe("settle", () => {
+  it("gives the answer to a batch the place of its own live form, not of an earlier answer that is not stored", async () => {
+    const receiver = createFakeReceiver();
+    const feeds = createFeeds();
+    const views = createConversationViews(receiver, feeds, silentLog);
+    const feed = feeds.of("web:c");
+    feed.put(item("models/assistant", { createdAt: 5, text: "A list of models" }));
+    feed.put(
+      item("private/assistant", { createdAt: 30, text: "Not stored", isPrivate: true, state: "failed" }),
+    );
+    feed.put(item("second/assistant", { createdAt: 20, text: "For both" }));
+    receiver.stored.set("web:c", [
+      storedMessage("first/assistant/1", "assistant", "For both", { createdAt: 40 }),
+    ]);
+    const changes: Change[] = [];
+    feed.listen(({ change }) => changes.push(change));
+    await views.settle("web:c");
+    expect(changes).toMatchObject([
+      { kind: "put", item: { id: "first/assistant" }, replaces: "second/assistant" },
+    ]);
+    expect(feed.items().map(({ id }) => id)).toEqual(["models/assistant", "private/assistant"]);
+  });
+});
