@@ -174,6 +174,31 @@ describe.skipIf(!has("chromium"))("the local page, with nothing set", () => {
     await page.context().close();
   });
 
+  it("shows the answer to a private call, and leaves both out of the conversation", async () => {
+    const { page, problems } = await story.open();
+    const list = page.getByRole("navigation");
+    const isNotKept = page.locator(".messages").getByText("Private: not kept in this conversation.");
+    await say(page, "My tortoise is called Basil.");
+    expect(await say(page, "/ask What is a secret? private:yes")).toContain("You wrote: “What is a secret?”");
+    await isNotKept.waitFor();
+    // The model does not get it either, and what follows does not remove it from the page.
+    expect(await say(page, "What did I say first?")).not.toContain("secret");
+    expect(await page.locator(".message").count()).toBe(6);
+    await isNotKept.waitFor();
+    expect(await page.getByRole("button", { name: "Stop the answer" }).count()).toBe(0);
+
+    await page.reload();
+    await answerAfter(page, 1);
+    const bubbles = ["My tortoise is called Basil.", "What did I say first?"];
+    expect(await page.locator(".bubble").allInnerTexts()).toEqual(bubbles);
+    expect(await page.locator(".message").count()).toBe(4);
+    expect(await isNotKept.count()).toBe(0);
+    await list.getByRole("link", { name: "My tortoise is called Basil." }).waitFor();
+    expect(await list.getByRole("link", { name: "What is a secret?" }).count()).toBe(0);
+    expect(problems).toEqual([]);
+    await page.context().close();
+  });
+
   it("opens a new conversation with /chat and goes there", async () => {
     const { page } = await story.open();
     await say(page, "Where do I start?");

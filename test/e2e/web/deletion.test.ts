@@ -23,9 +23,11 @@ describe.skipIf(!has("chromium"))("deleting on the page", () => {
     await say(page, "The vault code is 7319.");
     await page.getByTestId("picker").setInputFiles(fixturePath("picture.png"));
     await say(page, "And this is the plan.");
+    await say(page, "/ask Is the vault empty? private:yes");
     await page.getByRole("button", { name: "New chat" }).click();
     await say(page, "This one stays.");
     expect(await isKept("vault code is 7319")).toBe(true);
+    expect(await isKept("Is the vault empty?")).toBe(true);
     await list.getByRole("link", { name: "The vault code is 7319." }).click();
     await answerAfter(page, 1);
 
@@ -55,6 +57,7 @@ describe.skipIf(!has("chromium"))("deleting on the page", () => {
     expect(new URL(page.url()).pathname).toBe("/");
     expect(await isKept("vault code is 7319")).toBe(false);
     expect(await isKept("picture.png")).toBe(false);
+    expect(await isKept("Is the vault empty?")).toBe(false);
     expect(await readdir(join(story.parley().folder, "data", "uploads"))).toEqual([]);
     expect(await isKept("This one stays.")).toBe(true);
     expect(problems).toEqual([]);

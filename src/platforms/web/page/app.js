@@ -15,7 +15,7 @@ import { Icon } from "./icons.js";
 import { Lightbox } from "./lightbox.js";
 import { followConversation } from "./live.js";
 import { Sidebar } from "./sidebar.js";
-import { applyChange, emptyThread, fromSnapshot, isRunning } from "./thread-state.js";
+import { applyChange, emptyThread, fromSnapshot, isRunning, noticesOf } from "./thread-state.js";
 import { ThreadView } from "./thread.js";
 import { Banner, Welcome } from "./welcome.js";
 
@@ -259,7 +259,7 @@ function announcementOf(item, old) {
   if (item.state === "failed") return `The answer failed. ${item.failure ?? ""}`;
   if (item.state !== "finished") return undefined;
   const pictures = item.files.map((file) => (file.kind === "image" ? `Picture: ${file.altText}.` : ""));
-  return ["Parley:", item.text.slice(0, 1000), ...pictures, ...item.notices].join(" ").trim();
+  return ["Parley:", item.text.slice(0, 1000), ...pictures, ...noticesOf(item)].join(" ").trim();
 }
 
 /** @param {string} query */

@@ -3,7 +3,7 @@ import { copyText } from "./clipboard.js";
 import { classes, html } from "./dom.js";
 import { Icon } from "./icons.js";
 import { Markdown } from "./markdown.js";
-import { isRunning } from "./thread-state.js";
+import { isRunning, noticesOf } from "./thread-state.js";
 
 /** @typedef {import("../views.ts").ItemView} Item */
 /** @typedef {import("../views.ts").FileView} File */
@@ -36,6 +36,7 @@ export function Message({ item, onEnlarge, onRetry, onConfirm }) {
  */
 function Answer({ item, onEnlarge, onRetry, onConfirm }) {
   const isGrowing = isRunning(item);
+  const notices = noticesOf(item);
   return html`
     ${item.text !== "" && html`<${Markdown} text=${item.text} />`}
     <${Files} files=${item.files} onEnlarge=${onEnlarge} />
@@ -49,9 +50,9 @@ function Answer({ item, onEnlarge, onRetry, onConfirm }) {
     ${item.failure !== undefined && html`<${Failure} item=${item} words=${item.failure} onRetry=${onRetry} />`}
     ${item.confirm !== undefined && html`<${Confirm} item=${item} label=${item.confirm.label} onConfirm=${onConfirm} />`}
     ${
-      item.notices.length > 0 &&
+      notices.length > 0 &&
       html`<ul class="notices">
-        ${item.notices.map((notice) => html`<li key=${notice}>${notice}</li>`)}
+        ${notices.map((notice) => html`<li key=${notice}>${notice}</li>`)}
       </ul>`
     }
     ${!isGrowing && item.state === "finished" && html`<${Foot} item=${item} />`}

@@ -57,9 +57,19 @@ function put(items, { item, replaces, before }) {
 }
 
 /**
- * Whether an answer is on its way.
+ * Whether an answer is still being made.
  * @param {Item} item
  */
 export function isRunning(item) {
   return item.state === "waiting" || item.state === "growing";
+}
+
+/**
+ * The small print below an answer.
+ * @param {Item} item
+ * @returns {readonly string[]}
+ */
+export function noticesOf(item) {
+  if (item.isPrivate !== true || isRunning(item)) return item.notices;
+  return [...item.notices, "Private: not kept in this conversation."];
 }
