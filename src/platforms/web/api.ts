@@ -16,7 +16,7 @@ const routes: readonly Route[] = [
 
 /**
  * Handles a request to `/api/…`. The caller has checked its origin and its session.
- * @throws ParleyError whose words the page shows
+ * @throws ParleyError, which the caller sends as a problem response
  */
 export async function handleApi(
   context: ApiContext,
@@ -30,7 +30,7 @@ export async function handleApi(
   if (route === undefined) {
     if (matching.length === 0) sendProblem(response, 404, "not-found", "There is nothing at this address.");
     else {
-      sendProblem(response, 405, "not-allowed", "That cannot be done here.", {
+      sendProblem(response, 405, "not-allowed", "This method is not allowed here.", {
         Allow: matching.map((candidate) => candidate.method).join(", "),
       });
     }

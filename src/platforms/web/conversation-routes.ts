@@ -64,7 +64,7 @@ async function sendBlob({ feeds, history }: ApiContext, exchange: Exchange): Pro
   const conversationId = toConversationId(exchange.id);
   const bytes = feeds.of(conversationId).file(hash) ?? (await history.readBlob(conversationId, hash))?.bytes;
   if (bytes === undefined) {
-    sendProblem(response, 404, "not-found", "This file is not kept any more.");
+    sendProblem(response, 404, "not-found", "This file is no longer available.");
     return;
   }
   sendUntrustedFile(request, response, {

@@ -159,7 +159,7 @@ export function isRunning(item: ItemView): boolean {
   return item.state === "waiting" || item.state === "growing";
 }
 
-/** The stored form of a failed answer with the words and the Retry that only its reply had. */
+/** The stored form of a failed answer with the reason and the Retry that only its reply had. */
 export function withFailure(stored: ItemView, live: ItemView): ItemView {
   const { failure, retryKey, notices } = live;
   const { retryKey: _retryKey, failure: _failure, ...rest } = stored;

@@ -74,7 +74,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
   ): Promise<void> {
     if (url.pathname === "/api/login" && request.method === "POST") return await logIn(request, response);
     if (!sessions.isLoggedIn(request)) {
-      sendProblem(response, 401, "login-needed", "The password is needed first.");
+      sendProblem(response, 401, "login-needed", "Log in first.");
       return;
     }
     if (url.pathname === "/api/logout" && request.method === "POST") {
@@ -114,7 +114,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
 
   function sendPage(request: IncomingMessage, response: ServerResponse, path: string): void {
     if (request.method !== "GET" && request.method !== "HEAD") {
-      sendProblem(response, 405, "not-allowed", "That cannot be done here.", { Allow: "GET" });
+      sendProblem(response, 405, "not-allowed", "This method is not allowed here.", { Allow: "GET" });
       return;
     }
     if (path === "/" || path.startsWith("/c/")) {

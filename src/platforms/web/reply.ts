@@ -23,7 +23,7 @@ export function createWebReply(options: {
   const { address, feed } = options;
   const key = toEventKey(address);
   const id = feed.storedIdOf(toAnswerItemId(key));
-  let text = "";
+  let written = "";
   let hasText = false;
   let lastSentAt = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -48,7 +48,7 @@ export function createWebReply(options: {
     clearTimeout(timer);
     timer = undefined;
     lastSentAt = Date.now();
-    feed.setText(id, text);
+    feed.setText(id, written);
   }
 
   async function end(last: ItemView): Promise<void> {
@@ -67,19 +67,19 @@ export function createWebReply(options: {
   return {
     async show() {
       if (isOver) return;
-      text = "";
+      written = "";
       const { failure: _failure, retryKey: _retryKey, confirm: _confirm, status: _status, ...rest } = item();
       feed.put({ ...rest, state: "waiting", text: "", files: [], notices: [] });
       await options.hooks.saveAddress({ ...address });
     },
-    status(words) {
+    status(text) {
       if (isOver) return;
-      feed.put({ ...item(), status: words });
+      feed.put({ ...item(), status: text });
     },
     write(content) {
       if (isOver) return;
       // The lead is left out: it quotes what the page shows as the message before.
-      text = content.text;
+      written = content.text;
       if (feed.get(id) === undefined) feed.put(item());
       if (!hasText) {
         hasText = true;
@@ -108,7 +108,7 @@ export function createWebReply(options: {
       await end({
         ...item(),
         state: "finished",
-        text,
+        text: written,
         notices,
         ...(confirm === undefined ? {} : { confirm }),
       });
@@ -117,7 +117,7 @@ export function createWebReply(options: {
       await end({
         ...item(),
         state: "failed",
-        text,
+        text: written,
         notices: failure.notices ?? [],
         failure: failure.text,
         ...(failure.retryKey === undefined ? {} : { retryKey: failure.retryKey }),

@@ -5,7 +5,7 @@ import { toItemId, toPageId, toTurnKey } from "./ids.ts";
 /** A file of a message on the page. `url` is relative to this server, except of a link. */
 export type FileView =
   | { readonly kind: "image"; readonly url: string; readonly name: string; readonly altText: string }
-  | { readonly kind: "audio"; readonly url: string; readonly name: string; readonly words?: string }
+  | { readonly kind: "audio"; readonly url: string; readonly name: string; readonly transcript?: string }
   | { readonly kind: "file"; readonly url?: string; readonly name: string; readonly text?: string }
   | { readonly kind: "link"; readonly url: string }
   | { readonly kind: "unread"; readonly name: string; readonly reason: string };
@@ -132,7 +132,7 @@ function toFile(conversationId: string, part: MessagePart): FileView[] {
           kind: "audio",
           url: blobUrl(conversationId, part.blob.hash, part.name),
           name: part.name,
-          words: part.text,
+          transcript: part.text,
         },
       ];
     case "image-link":
