@@ -16,10 +16,10 @@ const item = (id: string, more: Partial<ItemView> = {}): ItemView => ({
   ...more,
 });
 
-describe("history and feed together", () => {
+describe("mergeItems", () => {
   const history = [item("1/user", { createdAt: 10 }), item("1/assistant", { createdAt: 20, text: "kept" })];
 
-  it("show each message once, the running one as it runs", () => {
+  it("shows each message once, a running answer in its live form", () => {
     const feed = new Feed();
     feed.put(item("1/assistant", { state: "growing", text: "again", createdAt: 20 }));
     feed.put(item("2/user", { createdAt: 30 }));
@@ -31,13 +31,13 @@ describe("history and feed together", () => {
     ]);
   });
 
-  it("keep a failure's Retry, which only the reply knew", () => {
+  it("keeps the Retry of a failure, which is not stored", () => {
     const feed = new Feed();
     feed.put(item("1/assistant", { state: "failed", failure: "No.", retryKey: "1" }));
     expect(mergeItems(history, feed)[1]).toMatchObject({ text: "kept", failure: "No.", retryKey: "1" });
   });
 
-  it("forget what is stored, and put what is not where it belongs", () => {
+  it("discards stored items, and sorts the others in by time", () => {
     const feed = new Feed();
     feed.put(item("0/user", { createdAt: 5, text: "/models" }));
     feed.put(item("1/user", { createdAt: 10 }));
@@ -48,7 +48,7 @@ describe("history and feed together", () => {
 });
 
 describe("settle", () => {
-  it("gives the answer to a batch the place of its own live form, not of an earlier answer that is not stored", async () => {
+  it("replaces the live answer to a batch, not an earlier answer that is not stored", async () => {
     const receiver = createFakeReceiver();
     const feeds = createFeeds();
     const views = createConversationViews(receiver, feeds, silentLog);

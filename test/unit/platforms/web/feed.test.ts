@@ -25,7 +25,7 @@ const item = (id: string, more: Partial<ItemView> = {}): ItemView => ({
 });
 
 describe("a page that follows a feed", () => {
-  it("shows what the server has, whenever it came and whatever it missed", () => {
+  it("shows the server's items, whenever it connected and reconnected", () => {
     const step = fc.oneof(
       fc.record({ kind: fc.constant("write" as const), id: fc.nat(3), text: fc.string({ maxLength: 6 }) }),
       fc.record({ kind: fc.constant("append" as const), id: fc.nat(3), text: fc.string({ maxLength: 6 }) }),
@@ -33,41 +33,46 @@ describe("a page that follows a feed", () => {
       fc.record({ kind: fc.constant("drop" as const), id: fc.nat(5) }),
     );
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 40 }), fc.nat(40), fc.nat(40), (steps, joins, sleeps) => {
-        const feed = new Feed();
-        const all: { id: string; change: Change }[] = [];
-        feed.listen((change) => all.push(change));
-        let thread: Thread | undefined;
-        let seen = "";
-        for (const [index, one] of steps.entries()) {
-          if (index === joins) {
-            thread = page.fromSnapshot({ items: mergeItems([], feed), mayHaveMore: false });
-            seen = feed.cursor;
-            all.length = 0;
-          }
-          const id = `${one.id}/assistant`;
-          if (one.kind === "write") feed.setText(id, one.text);
-          else if (one.kind === "append") feed.setText(id, (feed.get(id)?.text ?? "") + one.text);
-          else if (one.kind === "put") feed.put(item(id, { text: one.text, state: "growing" }));
-          else feed.drop(id);
-          // Awake, it is told at once; asleep, it names what it saw last and is told the rest.
-          if (thread !== undefined && index < sleeps) {
-            for (const { id: number, change } of all.splice(0)) {
-              thread = page.applyChange(thread, change);
-              expect(thread).toBeDefined();
-              seen = number;
-              if (thread === undefined) return;
+      fc.property(
+        fc.array(step, { maxLength: 40 }),
+        fc.nat(40),
+        fc.nat(40),
+        (steps, connectsAt, disconnectsAt) => {
+          const feed = new Feed();
+          const all: { id: string; change: Change }[] = [];
+          feed.listen((change) => all.push(change));
+          let thread: Thread | undefined;
+          let seen = "";
+          for (const [index, one] of steps.entries()) {
+            if (index === connectsAt) {
+              thread = page.fromSnapshot({ items: mergeItems([], feed), mayHaveMore: false });
+              seen = feed.cursor;
+              all.length = 0;
+            }
+            const id = `${one.id}/assistant`;
+            if (one.kind === "write") feed.setText(id, one.text);
+            else if (one.kind === "append") feed.setText(id, (feed.get(id)?.text ?? "") + one.text);
+            else if (one.kind === "put") feed.put(item(id, { text: one.text, state: "growing" }));
+            else feed.drop(id);
+            // Connected, it applies each change; disconnected, it later gets the changes after its cursor.
+            if (thread !== undefined && index < disconnectsAt) {
+              for (const { id: number, change } of all.splice(0)) {
+                thread = page.applyChange(thread, change);
+                expect(thread).toBeDefined();
+                seen = number;
+                if (thread === undefined) return;
+              }
             }
           }
-        }
-        if (thread === undefined) return;
-        for (const { change } of feed.since(seen) ?? []) thread = page.applyChange(thread!, change);
-        expect(thread?.items).toEqual(feed.items());
-      }),
+          if (thread === undefined) return;
+          for (const { change } of feed.since(seen) ?? []) thread = page.applyChange(thread!, change);
+          expect(thread?.items).toEqual(feed.items());
+        },
+      ),
     );
   });
 
-  it("is told only what is new of a growing text", () => {
+  it("gets only the appended text of a streamed answer", () => {
     const feed = new Feed();
     const changes: Change[] = [];
     feed.put(item("1/assistant", { state: "growing", text: "Hel" }));
@@ -77,7 +82,7 @@ describe("a page that follows a feed", () => {
     expect(page.applyChange({ items: [item("1/assistant", { text: "He" })] }, changes[0]!)).toBeUndefined();
   });
 
-  it("asks for a snapshot when it was away for too long, or the program started anew", () => {
+  it("needs a snapshot after more than 500 missed changes or a restart", () => {
     const feed = new Feed();
     feed.put(item("1/user"));
     const early = feed.cursor;
@@ -89,8 +94,8 @@ describe("a page that follows a feed", () => {
   });
 });
 
-describe("what a feed holds", () => {
-  it("is bounded", () => {
+describe("feeds", () => {
+  it("are bounded in items and bytes", () => {
     const feed = new Feed();
     for (let index = 0; index < 300; index++) feed.put(item(`${index}/user`));
     expect(feed.items().length).toBeLessThanOrEqual(101);
@@ -99,7 +104,7 @@ describe("what a feed holds", () => {
     expect(feed.file("0")).toBeUndefined();
   });
 
-  it("is forgotten when nobody looks and nothing runs", () => {
+  it("are dropped when no page listens and no answer is being made", () => {
     const feeds = createFeeds(2);
     const running = feeds.of("a");
     running.put(item("1/assistant", { state: "waiting" }));

@@ -35,7 +35,7 @@ const send = (text: string, uploads: readonly string[] = [], messageId = replyId
   server.askAsPage("POST", `${path}/messages`, { id: messageId, text, uploads });
 
 describe("a sent message", () => {
-  it("is received once, however often it is sent", async () => {
+  it("is received once although it is sent twice", async () => {
     expect((await send("hello")).json()).toEqual({ outcome: "accepted" });
     expect((await send("hello")).json()).toEqual({ outcome: "duplicate" });
     expect(server.receiver.events).toHaveLength(1);
@@ -51,7 +51,7 @@ describe("a sent message", () => {
     });
   });
 
-  it("with a command is a call, checked before anything is received", async () => {
+  it("with a command becomes a call, validated before it is received", async () => {
     await send('/imagine a cat count:2 model:"x y"');
     expect(server.receiver.events[0]).toMatchObject({
       kind: "call",
@@ -76,12 +76,12 @@ describe("a sent message", () => {
     expect(await snapshot()).toHaveLength(1);
   });
 
-  it("that looks like a path is a message", async () => {
+  it("that begins with a path is not a command", async () => {
     await send("/usr/bin/env is where?");
     expect(server.receiver.events[0]?.kind).toBe("message");
   });
 
-  it("is not shown and not lost to its writer when the store is away", async () => {
+  it("is not shown and can be sent again when the store was unavailable", async () => {
     server.receiver.isBroken = true;
     const answer = await send("hello");
     expect(answer.status).toBe(503);
@@ -106,7 +106,7 @@ describe("a sent message", () => {
 });
 
 describe("files", () => {
-  it("wait on disk, are found by their message, and are read with the cap", async () => {
+  it("are stored until their message is processed, and read up to a size limit", async () => {
     const bytes = await fixture("picture.png");
     const uploadId = await upload("cat.png", bytes, "image/png");
     await send("look", [uploadId]);
@@ -126,7 +126,7 @@ describe("files", () => {
     expect(gone.status).toBe(410);
   });
 
-  it("go into a command's options, or are refused with the reason", async () => {
+  it("become options of a command, or are refused with the reason", async () => {
     const picture = await upload("cat.png", await fixture("picture.png"), "image/png");
     await send("/imagine with a hat", [picture]);
     const call = server.receiver.events[0] as CommandCall;
@@ -138,7 +138,7 @@ describe("files", () => {
     expect((await send("/imagine x", [voice], "p".repeat(24))).status).toBe(422);
   });
 
-  it("that are empty, too large or broken off leave nothing behind", async () => {
+  it("that are empty or too large leave nothing on disk", async () => {
     const empty = await server.ask("/api/uploads?name=a", { method: "POST", headers: { "x-parley": "1" } });
     expect(empty.status).toBe(422);
     const large = await server.ask("/api/uploads?name=b", {
@@ -156,13 +156,13 @@ describe("files", () => {
     await expect.poll(() => readdir(join(server.directory, "uploads"))).toEqual([]);
   });
 
-  it("can be taken back", async () => {
+  it("can be removed before they are sent", async () => {
     const uploadId = await upload("a.txt", Buffer.from("words"));
     expect((await server.askAsPage("DELETE", `/api/uploads/${uploadId}`)).status).toBe(200);
     expect(await readdir(join(server.directory, "uploads"))).toEqual([]);
   });
 
-  it("come back with the type of their bytes, and as downloads where a browser could run them", async () => {
+  it("are served with their sniffed type, and as downloads when a browser could run them", async () => {
     const hostile = Buffer.from("<html><script>alert(1)</script></html>");
     const uploadId = await upload("picture.png", hostile, "image/png");
     const answer = await server.askAsPage("GET", `/api/uploads/${uploadId}`);
@@ -179,7 +179,7 @@ describe("files", () => {
     );
   });
 
-  it("of the history are read by hash, in ranges too", async () => {
+  it("of the history are served by hash, with byte ranges", async () => {
     const bytes = await fixture("voice.ogg");
     const hash = createHash("sha256").update(bytes).digest("hex");
     server.receiver.blobs.set(`${conversationId} ${hash}`, { bytes, mediaType: "text/html" });
@@ -209,8 +209,8 @@ async function snapshot(): Promise<{ id: string; text: string }[]> {
   return first.data.items;
 }
 
-describe("a page that comes back", () => {
-  it("names what it saw and is told the rest, without a snapshot", async () => {
+describe("a page that reconnects", () => {
+  it("gets the changes after its cursor, without a snapshot", async () => {
     await send("one");
     const first = await firstEvent(server.host, `${path}/events`);
     await send("two", [], "n".repeat(24));
@@ -223,7 +223,7 @@ describe("a page that comes back", () => {
     }
   });
 
-  it("may ask for more of the history", async () => {
+  it("can request more of the history", async () => {
     const many = Array.from({ length: 150 }, (_, index) =>
       storedMessage(`${index}/user`, "user", `${index}`),
     );
@@ -238,7 +238,7 @@ describe("a page that comes back", () => {
 });
 
 describe("a thread", () => {
-  it("is the same for the same place, and the page that opened it is told", async () => {
+  it("has the same id for the same address, and the page that opened it is notified", async () => {
     const address = { conversationId, replyId };
     const following = await followEvents(server.host, `${path}/events`);
     const isEnough = (all: readonly PageEvent[]) => all.some(({ data }) => data.replyId === "x");
@@ -255,8 +255,8 @@ describe("a thread", () => {
   });
 });
 
-describe("what the page asks for", () => {
-  it("is the state, the list and the models", async () => {
+describe("the API", () => {
+  it("serves state, conversations and models", async () => {
     server.receiver.summaries = [{ conversationId, title: "Otters", updatedAt: 5 }];
     expect((await server.askAsPage("GET", "/api/conversations")).json()).toEqual({
       conversations: [{ id, title: "Otters", updatedAt: 5 }],
@@ -269,7 +269,7 @@ describe("what the page asks for", () => {
     expect(JSON.stringify(state)).toContain("/imagine <prompt>");
   });
 
-  it("is refused in words where there is nothing", async () => {
+  it("returns 404, 405 and 422 for requests that match no endpoint or are malformed", async () => {
     expect((await server.askAsPage("GET", "/api/nothing")).status).toBe(404);
     expect((await server.askAsPage("GET", "/api/conversations/SHOUT/events")).status).toBe(404);
     const wrong = await server.askAsPage("DELETE", `${path}/messages`);
@@ -277,7 +277,7 @@ describe("what the page asks for", () => {
     expect((await server.askAsPage("POST", `${path}/messages`, [])).status).toBe(422);
   });
 
-  it("is refused while it starts and after it stopped", async () => {
+  it("returns 503 after the platform stopped", async () => {
     await server.platform.stop();
     expect((await server.askAsPage("GET", "/api/state")).status).toBe(503);
     expect(server.platform.health()).toEqual({ state: "ready" });

@@ -29,15 +29,15 @@ async function snapshot(): Promise<{ id: string; text: string }[]> {
 }
 
 describe("a reply", () => {
-  it("grows on the page, and is shown as it is stored once it has ended", async () => {
+  it("is streamed to the page, and replaced by its stored form after it has ended", async () => {
     await send("hello");
     const reply = server.platform.openReply({ conversationId, replyId }, hooks);
     const following = await followEvents(server.host, `${path}/events`);
     const isEnough = (all: readonly PageEvent[]) => all.at(-1)?.data.item?.model === "m";
     await reply.show();
     reply.status("Reading cat.png");
-    reply.write({ lead: "> 🎙️ what was heard", text: "Hel" });
-    reply.write({ lead: "> 🎙️ what was heard", text: "Hello there" });
+    reply.write({ lead: "> 🎙️ a transcript", text: "Hel" });
+    reply.write({ lead: "> 🎙️ a transcript", text: "Hello there" });
     server.receiver.stored.set(conversationId, [
       storedMessage(`${key}/user`, "user", "hello"),
       storedMessage(`${key}/assistant/1`, "assistant", "Hello there", { model: "m" }),
@@ -50,11 +50,11 @@ describe("a reply", () => {
     const texts = events.flatMap(({ data }) => (data.item === undefined ? [] : [data.item.text]));
     expect(texts).toContain("Hel");
     expect(texts.at(-1)).toBe("Hello there");
-    expect(texts.join()).not.toContain("what was heard");
+    expect(texts.join()).not.toContain("a transcript");
     expect((await snapshot()).map((item) => item.id)).toEqual([`${key}/user`, `${key}/assistant`]);
   });
 
-  it("shows a picture at the same address before and after it is stored", async () => {
+  it("shows a picture under the same URL before and after it is stored", async () => {
     const bytes = await fixture("picture.png");
     const reply = server.platform.openReply({ conversationId, replyId }, hooks);
     await reply.show();
@@ -77,24 +77,24 @@ describe("a reply", () => {
     expect((await server.askAsPage("GET", url)).bytes.equals(bytes)).toBe(true);
   });
 
-  it("that fails offers Retry for what it failed at, and nothing else", async () => {
+  it("that failed can be retried with its own key only", async () => {
     const reply = server.platform.openReply({ conversationId, replyId }, hooks);
     await reply.show();
-    await reply.fail({ text: "The gateway is away.", retryKey: "turn-1", notices: ["small print"] });
+    await reply.fail({ text: "The gateway is unavailable.", retryKey: "turn-1", notices: ["small print"] });
     expect(await snapshot()).toMatchObject([
-      { state: "failed", failure: "The gateway is away.", retryKey: "turn-1" },
+      { state: "failed", failure: "The gateway is unavailable.", retryKey: "turn-1" },
     ]);
     expect((await server.askAsPage("POST", `${path}/retry`, { retryKey: "other" })).status).toBe(410);
     expect((await server.askAsPage("POST", `${path}/retry`, { retryKey: "turn-1" })).status).toBe(202);
     expect(server.receiver.retried).toEqual(["turn-1"]);
-    const again = server.platform.openReply({ conversationId, replyId }, hooks);
-    await again.show();
+    const retried = server.platform.openReply({ conversationId, replyId }, hooks);
+    await retried.show();
     const [item] = (await snapshot()) as unknown as Record<string, unknown>[];
     expect(item?.["state"]).toBe("waiting");
     expect(item?.["failure"]).toBeUndefined();
   });
 
-  it("of a burst takes the place of the one that was shown under another message", async () => {
+  it("to a batch of messages is replaced by its stored form, which has another id", async () => {
     const reply = server.platform.openReply({ conversationId, replyId }, hooks);
     await reply.show();
     reply.write({ text: "For both" });
@@ -115,7 +115,7 @@ describe("a reply", () => {
     ]);
   });
 
-  it("survives a store that cannot be read", async () => {
+  it("stays in its live form while the store is unavailable", async () => {
     const reply = server.platform.openReply({ conversationId, replyId }, hooks);
     await reply.show();
     reply.write({ text: "Said anyway" });
@@ -126,7 +126,7 @@ describe("a reply", () => {
     expect(await snapshot()).toMatchObject([{ text: "Said anyway", state: "finished" }]);
   });
 
-  it("can be told to stop", async () => {
+  it("is cancelled by Stop", async () => {
     expect((await server.askAsPage("POST", `${path}/cancel`, {})).json()).toEqual({ isCancelled: true });
     expect(server.receiver.cancelled).toEqual([conversationId]);
   });
@@ -135,7 +135,7 @@ describe("a reply", () => {
 describe("a private call", () => {
   const call = { conversationId, replyId, isPrivate: true } as const;
 
-  it("is sent as one, and is part of a snapshot only while it runs", async () => {
+  it("is received as private, and part of a snapshot only while it runs", async () => {
     await send("/imagine a cat private:yes");
     expect(server.receiver.events[0]).toMatchObject({ isPrivate: true, address: call });
     const reply = server.platform.openReply(call, hooks);
@@ -152,14 +152,14 @@ describe("a private call", () => {
     expect(await snapshot()).toEqual([]);
   });
 
-  it("that failed can be retried on the page that shows it, which a new snapshot does not", async () => {
+  it("that failed can be retried although snapshots leave it out", async () => {
     const reply = server.platform.openReply(call, hooks);
     await reply.show();
-    await reply.fail({ text: "The gateway is away.", retryKey: key });
+    await reply.fail({ text: "The gateway is unavailable.", retryKey: key });
     expect(await snapshot()).toEqual([]);
     expect((await server.askAsPage("POST", `${path}/retry`, { retryKey: key })).status).toBe(202);
-    const again = server.platform.openReply(call, hooks);
-    await again.show();
+    const retried = server.platform.openReply(call, hooks);
+    await retried.show();
     expect(await snapshot()).toMatchObject([{ state: "waiting", isPrivate: true }]);
   });
 
