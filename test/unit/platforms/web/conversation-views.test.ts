@@ -1,28 +1,21 @@
 import { describe, expect, it } from "vitest";
 import { createConversationViews, mergeItems } from "../../../../src/platforms/web/conversation-views.ts";
 import { createFeeds, Feed } from "../../../../src/platforms/web/feed.ts";
-import type { Change, ItemView } from "../../../../src/platforms/web/views.ts";
+import type { Change } from "../../../../src/platforms/web/views.ts";
 import { silentLog } from "../../../support/silent-log.ts";
 import { createFakeReceiver, storedMessage } from "./fake-receiver.ts";
-
-const item = (id: string, more: Partial<ItemView> = {}): ItemView => ({
-  id,
-  role: id.endsWith("user") ? "user" : "assistant",
-  state: "finished",
-  createdAt: 1,
-  text: "",
-  files: [],
-  notices: [],
-  ...more,
-});
+import { pageItem } from "./page-item.ts";
 
 describe("mergeItems", () => {
-  const history = [item("1/user", { createdAt: 10 }), item("1/assistant", { createdAt: 20, text: "kept" })];
+  const history = [
+    pageItem("1/user", { createdAt: 10 }),
+    pageItem("1/assistant", { createdAt: 20, text: "kept" }),
+  ];
 
   it("shows each message once, a running answer in its live form", () => {
     const feed = new Feed();
-    feed.put(item("1/assistant", { state: "growing", text: "again", createdAt: 20 }));
-    feed.put(item("2/user", { createdAt: 30 }));
+    feed.put(pageItem("1/assistant", { state: "growing", text: "again", createdAt: 20 }));
+    feed.put(pageItem("2/user", { createdAt: 30 }));
     const merged = mergeItems(history, feed);
     expect(merged.map(({ id, text }) => [id, text])).toEqual([
       ["1/user", ""],
@@ -33,14 +26,14 @@ describe("mergeItems", () => {
 
   it("keeps the Retry of a failure, which is not stored", () => {
     const feed = new Feed();
-    feed.put(item("1/assistant", { state: "failed", failure: "No.", retryKey: "1" }));
+    feed.put(pageItem("1/assistant", { state: "failed", failure: "No.", retryKey: "1" }));
     expect(mergeItems(history, feed)[1]).toMatchObject({ text: "kept", failure: "No.", retryKey: "1" });
   });
 
   it("discards stored items, and sorts the others in by time", () => {
     const feed = new Feed();
-    feed.put(item("0/user", { createdAt: 5, text: "/models" }));
-    feed.put(item("1/user", { createdAt: 10 }));
+    feed.put(pageItem("0/user", { createdAt: 5, text: "/models" }));
+    feed.put(pageItem("1/user", { createdAt: 10 }));
     expect(mergeItems(history, feed).map(({ id }) => id)).toEqual(["0/user", "1/user", "1/assistant"]);
     expect(feed.get("1/user")).toBeUndefined();
     expect(feed.get("0/user")).toBeDefined();
@@ -53,11 +46,11 @@ describe("settle", () => {
     const feeds = createFeeds();
     const views = createConversationViews(receiver, feeds, silentLog);
     const feed = feeds.of("web:c");
-    feed.put(item("models/assistant", { createdAt: 5, text: "A list of models" }));
+    feed.put(pageItem("models/assistant", { createdAt: 5, text: "A list of models" }));
     feed.put(
-      item("private/assistant", { createdAt: 30, text: "Not stored", isPrivate: true, state: "failed" }),
+      pageItem("private/assistant", { createdAt: 30, text: "Not stored", isPrivate: true, state: "failed" }),
     );
-    feed.put(item("second/assistant", { createdAt: 20, text: "For both" }));
+    feed.put(pageItem("second/assistant", { createdAt: 20, text: "For both" }));
     receiver.stored.set("web:c", [
       storedMessage("first/assistant/1", "assistant", "For both", { createdAt: 40 }),
     ]);

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { mergeItems } from "../../../../src/platforms/web/conversation-views.ts";
 import { createFeeds, Feed } from "../../../../src/platforms/web/feed.ts";
 import type { Change, ItemView, SnapshotView } from "../../../../src/platforms/web/views.ts";
+import { pageItem } from "./page-item.ts";
 import { loadPageModule } from "./page-module.ts";
 
 interface Thread {
@@ -12,17 +13,6 @@ const page = await loadPageModule<{
   readonly fromSnapshot: (snapshot: SnapshotView) => Thread;
   readonly applyChange: (thread: Thread, change: Change) => Thread | undefined;
 }>("thread-state");
-
-const item = (id: string, more: Partial<ItemView> = {}): ItemView => ({
-  id,
-  role: id.endsWith("user") ? "user" : "assistant",
-  state: "finished",
-  createdAt: 1,
-  text: "",
-  files: [],
-  notices: [],
-  ...more,
-});
 
 describe("a page that follows a feed", () => {
   it("shows the server's items, whenever it connected and reconnected", () => {
@@ -52,7 +42,7 @@ describe("a page that follows a feed", () => {
             const id = `${one.id}/assistant`;
             if (one.kind === "write") feed.setText(id, one.text);
             else if (one.kind === "append") feed.setText(id, (feed.get(id)?.text ?? "") + one.text);
-            else if (one.kind === "put") feed.put(item(id, { text: one.text, state: "growing" }));
+            else if (one.kind === "put") feed.put(pageItem(id, { text: one.text, state: "growing" }));
             else feed.drop(id);
             // Connected, it applies each change; disconnected, it later gets the changes after its cursor.
             if (thread !== undefined && index < disconnectsAt) {
@@ -75,18 +65,20 @@ describe("a page that follows a feed", () => {
   it("gets only the appended text of a streamed answer", () => {
     const feed = new Feed();
     const changes: Change[] = [];
-    feed.put(item("1/assistant", { state: "growing", text: "Hel" }));
+    feed.put(pageItem("1/assistant", { state: "growing", text: "Hel" }));
     feed.listen(({ change }) => changes.push(change));
     feed.setText("1/assistant", "Hello");
     expect(changes).toEqual([{ kind: "text", id: "1/assistant", at: 3, text: "lo" }]);
-    expect(page.applyChange({ items: [item("1/assistant", { text: "He" })] }, changes[0]!)).toBeUndefined();
+    expect(
+      page.applyChange({ items: [pageItem("1/assistant", { text: "He" })] }, changes[0]!),
+    ).toBeUndefined();
   });
 
   it("needs a snapshot after more than 500 missed changes or a restart", () => {
     const feed = new Feed();
-    feed.put(item("1/user"));
+    feed.put(pageItem("1/user"));
     const early = feed.cursor;
-    for (let index = 0; index < 600; index++) feed.put(item("1/user", { text: `${index}` }));
+    for (let index = 0; index < 600; index++) feed.put(pageItem("1/user", { text: `${index}` }));
     expect(feed.since(early)).toBeUndefined();
     expect(feed.since(new Feed().cursor)).toBeUndefined();
     expect(feed.since("nonsense")).toBeUndefined();
@@ -97,7 +89,7 @@ describe("a page that follows a feed", () => {
 describe("feeds", () => {
   it("are bounded in items and bytes", () => {
     const feed = new Feed();
-    for (let index = 0; index < 300; index++) feed.put(item(`${index}/user`));
+    for (let index = 0; index < 300; index++) feed.put(pageItem(`${index}/user`));
     expect(feed.items().length).toBeLessThanOrEqual(101);
     for (let index = 0; index < 10; index++) feed.cacheFile(`${index}`, new Uint8Array(10_000_000));
     expect(feed.file("9")).toBeDefined();
@@ -107,7 +99,7 @@ describe("feeds", () => {
   it("are dropped when no page listens and no answer is being made", () => {
     const feeds = createFeeds(2);
     const running = feeds.of("a");
-    running.put(item("1/assistant", { state: "waiting" }));
+    running.put(pageItem("1/assistant", { state: "waiting" }));
     const watched = feeds.of("b");
     watched.listen(() => undefined);
     const quiet = feeds.of("c");

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { createCommandSet, defineCommand } from "../../../../src/core/command.ts";
 import { createWebPlatform, type WebPlatform } from "../../../../src/platforms/web/platform.ts";
 import { silentLog } from "../../../support/silent-log.ts";
+import type { ItemView, SnapshotView } from "../../../../src/platforms/web/views.ts";
 import { createFakeReceiver, type FakeReceiver } from "./fake-receiver.ts";
 
 const run = () => Promise.resolve();
@@ -170,6 +171,13 @@ export async function firstEvent(
 ): Promise<PageEvent> {
   const following = await followEvents(host, path, headers);
   return (await following.until(() => true))[0]!;
+}
+
+/** The items of a conversation as a page that connects gets them. */
+export async function snapshotOf(host: string, path: string): Promise<readonly ItemView[]> {
+  const first = await firstEvent(host, `${path}/events`);
+  if (first.event !== "snapshot") throw new Error(`the stream began with ${first.event}`);
+  return (first.data as SnapshotView).items;
 }
 
 function toEvent(block: string): PageEvent | undefined {

@@ -5,7 +5,14 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CommandCall, IncomingMessage } from "../../../../src/core/events.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { storedMessage } from "./fake-receiver.ts";
-import { firstEvent, followEvents, startPageServer, type PageEvent, type PageServer } from "./page-server.ts";
+import {
+  firstEvent,
+  followEvents,
+  snapshotOf,
+  startPageServer,
+  type PageEvent,
+  type PageServer,
+} from "./page-server.ts";
 
 const id = "c".repeat(24);
 const conversationId = `web:${id}`;
@@ -203,11 +210,7 @@ describe("files", () => {
   });
 });
 
-async function snapshot(): Promise<{ id: string; text: string }[]> {
-  const first = await firstEvent(server.host, `${path}/events`);
-  expect(first.event).toBe("snapshot");
-  return first.data.items;
-}
+const snapshot = () => snapshotOf(server.host, path);
 
 describe("a page that reconnects", () => {
   it("gets the changes after its cursor, without a snapshot", async () => {

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ReplyHooks } from "../../../../src/core/platform.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { storedMessage } from "./fake-receiver.ts";
-import { firstEvent, followEvents, startPageServer, type PageEvent, type PageServer } from "./page-server.ts";
+import { followEvents, snapshotOf, startPageServer, type PageEvent, type PageServer } from "./page-server.ts";
 
 const conversationPageId = "c".repeat(24);
 const conversationId = `web:${conversationPageId}`;
@@ -22,11 +22,7 @@ afterEach(async () => {
 
 const send = (text: string) => server.askAsPage("POST", `${path}/messages`, { id: replyId, text });
 
-async function snapshot(): Promise<{ id: string; text: string }[]> {
-  const first = await firstEvent(server.host, `${path}/events`);
-  expect(first.event).toBe("snapshot");
-  return first.data.items;
-}
+const snapshot = () => snapshotOf(server.host, path);
 
 describe("a reply", () => {
   it("is streamed to the page, and replaced by its stored form after it has ended", async () => {
@@ -59,9 +55,11 @@ describe("a reply", () => {
     const reply = server.platform.openReply({ conversationId, replyId }, hooks);
     await reply.show();
     await reply.attach({ name: "a.png", mediaType: "image/png", bytes, altText: "a cat" });
-    const [item] = (await snapshot()) as unknown as { files: { url: string; altText: string }[] }[];
-    expect(item?.files[0]?.altText).toBe("a cat");
-    const url = String(item?.files[0]?.url);
+    const [item] = await snapshot();
+    const picture = item?.files[0];
+    if (picture?.kind !== "image") throw new Error("no picture is shown");
+    expect(picture.altText).toBe("a cat");
+    const { url } = picture;
     expect((await server.askAsPage("GET", url)).bytes.equals(bytes)).toBe(true);
     const hash = createHash("sha256").update(bytes).digest("hex");
     server.receiver.blobs.set(`${conversationId} ${hash}`, { bytes, mediaType: "image/png" });
@@ -72,8 +70,8 @@ describe("a reply", () => {
       }),
     ]);
     await reply.finish();
-    const [stored] = (await snapshot()) as unknown as { files: { url: string }[] }[];
-    expect(stored?.files[0]?.url).toBe(url);
+    const [stored] = await snapshot();
+    expect(stored?.files[0]).toMatchObject({ url });
     expect((await server.askAsPage("GET", url)).bytes.equals(bytes)).toBe(true);
   });
 
@@ -89,9 +87,9 @@ describe("a reply", () => {
     expect(server.receiver.retried).toEqual(["turn-1"]);
     const retried = server.platform.openReply({ conversationId, replyId }, hooks);
     await retried.show();
-    const [item] = (await snapshot()) as unknown as Record<string, unknown>[];
-    expect(item?.["state"]).toBe("waiting");
-    expect(item?.["failure"]).toBeUndefined();
+    const [item] = await snapshot();
+    expect(item?.state).toBe("waiting");
+    expect(item?.failure).toBeUndefined();
   });
 
   it("to a batch of messages is replaced by its stored form, which has another id", async () => {
