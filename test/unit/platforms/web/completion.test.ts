@@ -89,11 +89,11 @@ describe("completion", () => {
   });
 
   it("changes nothing outside the completed word", () => {
-    const pieces = fc.constantFrom("/", "imagine", "im", " ", "model:", "count:", "a", "\n", "é", "🦊");
+    const fragments = fc.constantFrom("/", "imagine", "im", " ", "model:", "count:", "a", "\n", "é", "🦊");
     fc.assert(
-      fc.property(fc.array(pieces, { maxLength: 12 }), fc.nat(), (words, place) => {
+      fc.property(fc.array(fragments, { maxLength: 12 }), fc.nat(), (words, position) => {
         const text = words.join("");
-        const caret = place % (text.length + 1);
+        const caret = position % (text.length + 1);
         const completion = complete(text, caret, commands);
         for (const suggestion of completion?.suggestions ?? []) {
           const taken = accept(text, completion!, suggestion);

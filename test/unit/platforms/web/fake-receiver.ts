@@ -18,6 +18,7 @@ export interface FakeReceiver extends Receiver, ConversationHistory {
   isBroken: boolean;
 }
 
+/** @see {@link FakeReceiver} */
 export function createFakeReceiver(): FakeReceiver {
   const check = (receiver: FakeReceiver) => {
     if (receiver.isBroken) throw new ParleyError("store-unavailable", "the test broke the store");

@@ -12,6 +12,7 @@ import { createFakeReceiver, type FakeReceiver } from "./fake-receiver.ts";
 
 const run = () => Promise.resolve();
 
+/** Two commands, with every kind of option. */
 export const testCommands = createCommandSet([
   defineCommand({
     name: "imagine",
@@ -60,6 +61,7 @@ export interface PageServer {
   close(): Promise<void>;
 }
 
+/** Starts the platform and its server on a free port. */
 export async function startPageServer(
   options: { host?: string; password?: string; publicHosts?: string[]; maxFileBytes?: number } = {},
 ): Promise<PageServer> {
@@ -191,6 +193,7 @@ function toEvent(block: string): PageEvent | undefined {
   return { id: fields.get("id") ?? "", event: fields.get("event") ?? "", data: JSON.parse(data) };
 }
 
+/** A server-sent event with parsed data. */
 export interface PageEvent {
   readonly id: string;
   readonly event: string;
