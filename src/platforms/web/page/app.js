@@ -37,7 +37,10 @@ export function App({ initial }) {
   const [conversations, setConversations] = useState(
     /** @type {readonly import("./api.js").Conversation[]} */ ([]),
   );
-  const [thread, setThread] = useState(emptyThread);
+  const [loaded, setLoaded] = useState({ id: currentId, thread: emptyThread });
+  const latestId = useRef(currentId);
+  latestId.current = currentId;
+  const thread = loaded.id === currentId ? loaded.thread : emptyThread;
   const [maxMessages, setMaxMessages] = useState(initialMessages);
   const [connection, setConnection] = useState(/** @type {import("./live.js").Connection} */ ("open"));
   const [isDrawerOpen, setDrawerOpen] = useState(false);
@@ -62,7 +65,6 @@ export function App({ initial }) {
   const open = (id) => {
     setDrawerOpen(false);
     if (id === currentId) return;
-    setThread(emptyThread);
     setMaxMessages(initialMessages);
     setPrefill(undefined);
     setProblem("");
@@ -74,7 +76,6 @@ export function App({ initial }) {
 
   const startNew = () => {
     setDrawerOpen(false);
-    setThread(emptyThread);
     setPrefill(undefined);
     setProblem("");
     setCurrentId(makeId());
@@ -85,10 +86,7 @@ export function App({ initial }) {
 
   useEffect(() => {
     refreshList();
-    const onPop = () => {
-      setThread(emptyThread);
-      setCurrentId(idFromUrl());
-    };
+    const onPop = () => setCurrentId(idFromUrl());
     const onVisible = () => {
       if (document.visibilityState === "visible") refreshList();
     };
@@ -105,13 +103,15 @@ export function App({ initial }) {
     /** @param {Thread} next */
     const show = (next) => {
       latestThread.current = next;
-      setThread(next);
+      setLoaded({ id: currentId, thread: next });
     };
     const following = followConversation(
       currentId,
       {
         onSnapshot: (snapshot) => show(fromSnapshot(snapshot)),
         onChange(change) {
+          // Until it is closed, the connection of the previous conversation may still deliver changes.
+          if (latestId.current !== currentId) return true;
           if (change.kind === "opened") {
             refreshList();
             if (ownMessages.current.has(change.replyId)) latestOpen.current(change.conversationId);
