@@ -7,9 +7,9 @@ import {
   privateCallPrefix,
   toConversationId,
   toEventKey,
+  toItemId,
   toPageId,
   toTurnKey,
-  toUserItemId,
 } from "./ids.ts";
 import { localAuthor, toEvent } from "./messages.ts";
 import { sendEvents } from "./send-events.ts";
@@ -89,7 +89,7 @@ async function receiveMessage(context: ApiContext, { request, response, id }: Ex
   });
   for (const upload of uploads) await context.uploads.assign(upload, address.conversationId);
   const feed = context.feeds.of(address.conversationId);
-  const itemId = toUserItemId(toEventKey(address));
+  const itemId = toItemId(toEventKey(address), "user");
   const isNew = feed.get(itemId) === undefined;
   // Shown first, since the reply may start before `receive` resolves; removed when the message is not accepted.
   if (isNew) {

@@ -1,4 +1,3 @@
-import type { StoredMessage } from "../../core/storage.ts";
 import type { WebAddress } from "./address.ts";
 
 /** All ids of the web platform are made and read here. */
@@ -8,8 +7,6 @@ export const pageIdPattern = "[a-z0-9]{16,40}";
 
 const conversationPrefix = "web:";
 const conversationPattern = new RegExp(`^${conversationPrefix}${pageIdPattern}$`);
-/** Stored answers are numbered by attempt: `<turn>/assistant/2`. */
-const answerSuffix = /\/assistant(?:\/\d+)?$/;
 
 /** `pageId`: the conversation's id in the page's addresses. */
 export function toConversationId(pageId: string): string {
@@ -36,22 +33,15 @@ export function toEventKey({ conversationId, replyId }: WebAddress): string {
   return `${privateCallPrefix(conversationId)}${replyId}`;
 }
 
-/** The item of a sent message. */
-export function toUserItemId(eventKey: string): string {
-  return `${eventKey}/user`;
+/**
+ * The item of a message or answer, the same before and after it is stored, and for all attempts at an answer.
+ * `turnKey`: key of the message's event; for an answer, of the turn's first event.
+ */
+export function toItemId(turnKey: string, role: "user" | "assistant"): string {
+  return `${turnKey}/${role}`;
 }
 
-/** The item of the answer to a turn, the same for all attempts. `turnKey`: key of the turn's first event. */
-export function toAnswerItemId(turnKey: string): string {
-  return `${turnKey}/assistant`;
-}
-
-/** The item of a stored message: the same as before it was stored. */
-export function toItemId({ id, role }: Pick<StoredMessage, "id" | "role">): string {
-  return role === "assistant" ? toAnswerItemId(toTurnKey(id)) : id;
-}
-
-/** The key of the turn that a stored message or an item belongs to. */
+/** The turn key in the id of an item or of a stored message (`<turn>/user`, `<turn>/assistant/<attempt>`). */
 export function toTurnKey(id: string): string {
-  return id.replace(/\/user$/, "").replace(answerSuffix, "");
+  return id.replace(/\/(?:user|assistant(?:\/\d+)?)$/, "");
 }

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Reply, ReplyHooks } from "../../core/platform.ts";
 import type { WebAddress } from "./address.ts";
 import type { Feed } from "./feed.ts";
-import { toAnswerItemId, toEventKey, toUserItemId } from "./ids.ts";
+import { toEventKey, toItemId } from "./ids.ts";
 import { blobUrl, type FileView, type ItemView } from "./views.ts";
 
 /** Shortest time between two text changes, which limits how often pages render. */
@@ -22,7 +22,7 @@ export function createWebReply(options: {
 }): Reply {
   const { address, feed } = options;
   const key = toEventKey(address);
-  const id = feed.storedIdOf(toAnswerItemId(key));
+  const id = feed.storedIdOf(toItemId(key, "assistant"));
   let written = "";
   let hasText = false;
   let lastSentAt = 0;
@@ -58,7 +58,7 @@ export function createWebReply(options: {
     const { status: _status, ...rest } = last;
     feed.put(rest);
     if (address.isPrivate === true) {
-      feed.discard(toUserItemId(key));
+      feed.discard(toItemId(key, "user"));
       if (rest.state === "finished" && rest.confirm === undefined) feed.discard(id);
     }
     await options.ended();

@@ -32,6 +32,8 @@ export interface ItemView {
   /** A button that runs the call again as confirmed. */
   readonly confirm?: ConfirmButton;
   readonly model?: string;
+  /** True when the person stopped the answer or the stream broke off. */
+  readonly isInterrupted?: boolean;
   /** True for a private call and its answer: not part of the stored conversation. */
   readonly isPrivate?: true;
 }
@@ -99,7 +101,7 @@ export function toItem(conversationId: string, message: StoredMessage): ItemView
   // The last notice of a failed answer says why it failed.
   const isFailed = message.outcome === "failed";
   return {
-    id: toItemId(message),
+    id: toItemId(toTurnKey(message.id), message.role),
     role: message.role,
     state: isFailed ? "failed" : "finished",
     createdAt: message.createdAt,
@@ -110,6 +112,7 @@ export function toItem(conversationId: string, message: StoredMessage): ItemView
       ? { failure: notices.at(-1) ?? "This answer failed.", retryKey: toTurnKey(message.id) }
       : {}),
     ...(message.model === undefined ? {} : { model: message.model }),
+    ...(message.outcome === "interrupted" ? { isInterrupted: true } : {}),
   };
 }
 
