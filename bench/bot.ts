@@ -1,5 +1,5 @@
 /**
- * Parley against a plain tutorial bot, both with Discord and Slack connected, alternately in the same run.
+ * Compares Parley with a plain tutorial bot, alternating in the same run. Both are connected to Discord and Slack.
  * Linux only (/proc). See bench/README.md.
  *
  *     node bench/bot.ts [--runs 3] [--starts 7] [--timed-turns 60] [--cpu-turns 200] [--slack-bursts 2]
@@ -8,8 +8,8 @@
 import { cpus, loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { botNames, createBot, type BotName } from "./bot/bots.ts";
-import { toTable, type Aim, type Figure } from "./bot/figures.ts";
-import { measureRun, measureStarts, prime } from "./bot/measures.ts";
+import { toTable, type Target, type Figure } from "./bot/figures.ts";
+import { measureRun, measureStarts, fillCompileCache } from "./bot/measures.ts";
 
 const { values } = parseArgs({
   options: {
@@ -35,7 +35,7 @@ function note(name: string, bot: BotName, value: number): void {
   const figure: Figure = figures.get(name) ?? {
     name,
     unit: name.startsWith("memory") ? "MB" : "ms",
-    aim: aimOf(name),
+    target: targetOf(name),
     parley: [],
     tutorial: [],
   };
@@ -43,8 +43,8 @@ function note(name: string, bot: BotName, value: number): void {
   figure[bot].push(value);
 }
 
-/** What issue and docs promise of a figure. */
-function aimOf(name: string): Aim {
+/** The documented target of a figure. */
+function targetOf(name: string): Target {
   if (name.startsWith("start")) return { kind: "at-most-ratio", ratio: 1 };
   if (name.startsWith("memory idle: RSS") || name.startsWith("memory idle: PSS"))
     return { kind: "at-most-ratio", ratio: 1.1 };
@@ -53,31 +53,31 @@ function aimOf(name: string): Aim {
   return { kind: "none" };
 }
 
-/** A B, then B A: whatever drifts on the machine meets both. */
-function inTurn(round: number): readonly BotName[] {
+/** A B, then B A, so that drift of the machine affects both. */
+function orderOf(round: number): readonly BotName[] {
   const names = botNames.filter((name) => values.only === undefined || values.only === name);
   return round % 2 === 0 ? names : names.toReversed();
 }
 
-function say(text: string): void {
+function logProgress(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
 const loadBefore = loadavg()[0] ?? 0;
 for (let round = 0; round < Number(values.starts); round += 1) {
-  say(`starts ${round + 1} of ${values.starts}`);
-  for (const name of inTurn(round)) await measureStarts(name, note);
+  logProgress(`starts ${round + 1} of ${values.starts}`);
+  for (const name of orderOf(round)) await measureStarts(name, note);
 }
-// Parley has its cache anyway: its later starts are compared with a tutorial bot that is given one, too.
+// Parley always has a compile cache; here its later starts are compared with a tutorial bot that has one too.
 const cached = figures.get("start: later, both with a compile cache");
 cached?.parley.push(...(figures.get("start: later")?.parley ?? []));
 
 const bots = await Promise.all(botNames.map((name) => createBot(name, { compileCache: name === "parley" })));
 try {
-  for (const bot of bots) await prime(bot);
+  for (const bot of bots) await fillCompileCache(bot);
   for (let round = 0; round < Number(values.runs); round += 1) {
-    for (const name of inTurn(round)) {
-      say(`run ${round + 1} of ${values.runs}: ${name}`);
+    for (const name of orderOf(round)) {
+      logProgress(`run ${round + 1} of ${values.runs}: ${name}`);
       const bot = bots.find((one) => one.name === name);
       if (bot !== undefined) await measureRun(bot, amounts, note);
     }

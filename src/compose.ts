@@ -12,7 +12,7 @@ import type { Store } from "./conversations/open-store.ts";
 import { openConfiguredStore } from "./compose-store.ts";
 import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
 import { openGateway, type OpenedGateway } from "./compose-gateway.ts";
-import { createHeld } from "./operations/resource-stack.ts";
+import { createResourceStack } from "./operations/resource-stack.ts";
 import { keepConnected } from "./operations/keep-connected.ts";
 import { startHttpServer, type HttpServer } from "./operations/http-server.ts";
 import { createMetrics } from "./operations/metrics.ts";
@@ -55,12 +55,12 @@ export async function startParley(
   config: Config,
   { commands, log, gatewayConfig, openStore = openConfiguredStore }: ComposeOptions,
 ): Promise<Parley> {
-  const held = createHeld(log);
+  const resources = createResourceStack(log);
   try {
     // Everything slow runs concurrently: the store's first fsync, the gateway's socket, the SDKs' modules.
     const [store, gateway, loaded] = await Promise.all([
-      held.keep("store", openStore(config, log, {}), (opened) => opened.close()),
-      held.keep("gateway", openGateway(config, log, gatewayConfig), (opened) => opened.close()),
+      resources.add("store", openStore(config, log, {}), (opened) => opened.close()),
+      resources.add("gateway", openGateway(config, log, gatewayConfig), (opened) => opened.close()),
       loadPlatforms(config),
     ]);
     const metrics = createMetrics();
@@ -87,7 +87,7 @@ export async function startParley(
     const history = createConversationHistory(store.conversations);
     const platforms = createPlatforms(loaded, config, commands, log);
     for (const { platform } of platforms) assistant.addPlatform(platform);
-    const server = await held.keep(
+    const server = await resources.add(
       "server",
       startHttpServer({
         host: config.HOST,
@@ -134,11 +134,11 @@ export async function startParley(
         if (broken > 0)
           log.warn({ turns: broken }, "stopped before these turns ended; the next start takes them up");
         await Promise.allSettled(links.map((link) => link.stop()));
-        await held.release();
+        await resources.closeAll();
       },
     };
   } catch (error) {
-    await held.release();
+    await resources.closeAll();
     throw error;
   }
 }

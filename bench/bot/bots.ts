@@ -4,23 +4,26 @@ import path from "node:path";
 import { startChild, type Child } from "./child.ts";
 import type { Stage } from "./stage.ts";
 
+/** The bots that are compared. */
 export type BotName = "parley" | "tutorial";
+/** In the order of the first round. */
 export const botNames: readonly BotName[] = ["parley", "tutorial"];
 
 const root = path.join(import.meta.dirname, "..", "..");
 const connectWithinMs = 60_000;
 
-/** A bot under test with a folder of its own: store, and compile cache unless it has none. */
+/** A bot under test, with a folder of its own for its store and compile cache. */
 export interface Bot {
   readonly name: BotName;
-  /** Starts it against a stage; resolves when both platforms see it connected. */
+  /** Starts it against a stage. Resolves when it is connected to both platforms. `readyMs`: since spawn. */
   start(stage: Stage): Promise<{ readonly child: Child; readonly readyMs: number }>;
+  /** Deletes its folder. */
   remove(): Promise<void>;
 }
 
 /**
- * @param compileCache whether Node keeps compiled code between starts. Parley switches it on itself, here in a
- *   folder of its own, so that a first start is a first start. A tutorial's bot has none; with `true` it gets one.
+ * Creates a bot with an empty folder. `compileCache`: whether Node caches compiled code between starts. Parley enables
+ * that itself, so its cache is put into its folder; the tutorial bot has a cache only with `true`.
  */
 export async function createBot(name: BotName, options: { readonly compileCache: boolean }): Promise<Bot> {
   const folder = await mkdtemp(path.join(tmpdir(), `bench-${name}-`));

@@ -2,28 +2,28 @@ import { spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { once } from "node:events";
 
-/** Linux counts CPU time in hundredths of a second. */
+/** Unit of CPU time in /proc. */
 const msPerTick = 10;
 const stopWithinMs = 15_000;
 
-/** A bot that runs as a process of its own, seen through Linux's /proc. */
+/** A bot process, measured through Linux's /proc. */
 export interface Child {
   readonly pid: number;
   /** `performance.now()` right before it was spawned. */
   readonly spawnedAt: number;
-  /** What it printed, for the error message of a bench that goes wrong. */
+  /** The end of its output, for error messages. */
   output(): string;
-  /** User and system time so far, in milliseconds, to 10 ms. */
+  /** User and system time so far, in milliseconds, with a resolution of 10 ms. */
   cpuMs(): Promise<number>;
-  /** In megabytes (10^6 bytes). `pss` shares out what is mapped by other processes as well. */
+  /** In megabytes (10^6 bytes). `pss`: pages shared with other processes count in proportion. */
   memory(): Promise<{ readonly rss: number; readonly pss: number; readonly anonymous: number }>;
-  /** Ends it as a service manager does. */
+  /** Sends SIGTERM, and SIGKILL after 15 s. */
   stop(): Promise<void>;
-  /** @throws Error when it has ended by itself */
+  /** @throws Error when the process has ended */
   check(): void;
 }
 
-/** Starts `node <args>` with exactly these variables beside PATH and HOME. */
+/** Starts `node <args>` with these variables, PATH and HOME alone. */
 export function startChild(args: readonly string[], env: Readonly<Record<string, string>>): Child {
   const spawnedAt = performance.now();
   const child = spawn(process.execPath, args, {
@@ -37,7 +37,7 @@ export function startChild(args: readonly string[], env: Readonly<Record<string,
   child.stdout.on("data", keep);
   child.stderr.on("data", keep);
   const { pid } = child;
-  if (pid === undefined) throw new Error("the bot could not be started");
+  if (pid === undefined) throw new Error("the bot process could not be started");
 
   return {
     pid,
@@ -45,7 +45,7 @@ export function startChild(args: readonly string[], env: Readonly<Record<string,
     output: () => output,
     async cpuMs() {
       const stat = await readFile(`/proc/${pid}/stat`, "utf8");
-      // The second field, the name, may hold spaces; fields are counted after its closing bracket.
+      // The second field, the name, may contain spaces: fields are counted after its closing parenthesis.
       const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
       return (Number(fields[11]) + Number(fields[12])) * msPerTick;
     },
@@ -65,7 +65,7 @@ export function startChild(args: readonly string[], env: Readonly<Record<string,
     },
     check() {
       if (child.exitCode !== null || child.signalCode !== null)
-        throw new Error(`the bot ended by itself:\n${output}`);
+        throw new Error(`the bot process ended:\n${output}`);
     },
   };
 }

@@ -1,46 +1,46 @@
-/** Middle value; of an even count the mean of the two in the middle. */
+/** The 0.5 quantile. */
 function median(values: readonly number[]): number {
   return quantile(values, 0.5);
 }
 
-/** Value below which a share of the values lies, between neighbours in proportion. NaN of nothing. */
+/** Quantile with linear interpolation. `share` from 0 to 1. NaN for no values. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
-  const place = (sorted.length - 1) * share;
-  const below = sorted[Math.floor(place)] ?? Number.NaN;
-  const above = sorted[Math.ceil(place)] ?? Number.NaN;
-  return below + (above - below) * (place - Math.floor(place));
+  const position = (sorted.length - 1) * share;
+  const below = sorted[Math.floor(position)] ?? Number.NaN;
+  const above = sorted[Math.ceil(position)] ?? Number.NaN;
+  return below + (above - below) * (position - Math.floor(position));
 }
 
-/** How a figure of Parley is judged against the other bot's. */
-export type Aim =
+/** The target of a figure: Parley's value relative to the tutorial bot's. */
+export type Target =
   | { readonly kind: "at-most-ratio"; readonly ratio: number }
   | { readonly kind: "at-most-more"; readonly by: number }
   | { readonly kind: "none" };
 
-/** One line of the result: the values of all runs, in one unit. */
+/** One row of the result: the values of all runs. */
 export interface Figure {
   readonly name: string;
   readonly unit: "ms" | "MB";
-  readonly aim: Aim;
+  readonly target: Target;
   readonly parley: number[];
   readonly tutorial: number[];
 }
 
-/** The figures as an aligned table: medians with their range, ratio and whether the aim is met. */
+/** The figures as an aligned text table: median, range, ratio and whether the target is met. */
 export function toTable(figures: readonly Figure[]): string {
-  const head = ["", "Parley", "tutorial bot", "ratio", "aim", ""];
+  const head = ["", "Parley", "tutorial bot", "ratio", "target", ""];
   const rows = figures.map((figure) => {
-    const { parley, tutorial, unit, aim } = figure;
-    const mine = median(parley);
-    const other = median(tutorial);
+    const { parley, tutorial, unit, target } = figure;
+    const parleyMedian = median(parley);
+    const tutorialMedian = median(tutorial);
     return [
       figure.name,
       toCell(parley, unit),
       toCell(tutorial, unit),
-      (mine / other).toFixed(2),
-      aimWords(aim, unit),
-      verdict(mine, other, aim),
+      (parleyMedian / tutorialMedian).toFixed(2),
+      targetText(target, unit),
+      verdict(parleyMedian, tutorialMedian, target),
     ];
   });
   const table = [head, ...rows];
@@ -60,13 +60,13 @@ function toCell(values: readonly number[], unit: string): string {
   return values.length === 1 ? `${middle} ${unit}` : `${middle} ${unit} (${low}–${high})`;
 }
 
-function aimWords(aim: Aim, unit: string): string {
-  if (aim.kind === "none") return "";
-  return aim.kind === "at-most-ratio" ? `≤ ${aim.ratio.toFixed(2)} ×` : `≤ + ${aim.by} ${unit}`;
+function targetText(target: Target, unit: string): string {
+  if (target.kind === "none") return "";
+  return target.kind === "at-most-ratio" ? `≤ ${target.ratio.toFixed(2)} ×` : `≤ + ${target.by} ${unit}`;
 }
 
-function verdict(mine: number, other: number, aim: Aim): string {
-  if (aim.kind === "none" || Number.isNaN(mine) || Number.isNaN(other)) return "";
-  const limit = aim.kind === "at-most-ratio" ? other * aim.ratio : other + aim.by;
-  return mine <= limit ? "met" : "NOT met";
+function verdict(parley: number, tutorial: number, target: Target): string {
+  if (target.kind === "none" || Number.isNaN(parley) || Number.isNaN(tutorial)) return "";
+  const limit = target.kind === "at-most-ratio" ? tutorial * target.ratio : tutorial + target.by;
+  return parley <= limit ? "met" : "NOT met";
 }

@@ -4,31 +4,32 @@ import type { Child } from "./child.ts";
 import { quantile } from "./figures.ts";
 import { createStage, type PlatformName, type Stage, type Turn } from "./stage.ts";
 
-/** Names a figure and takes the value of one run. */
+/** Records the value of one run for a figure. */
 export type Note = (figure: string, bot: BotName, value: number) => void;
 
+/** How much is measured. */
 export interface Amounts {
-  /** How long it is left alone before idle memory is read, in milliseconds. */
+  /** Idle time before idle memory is read. */
   readonly idleMs: number;
-  /** Turns on Discord for the times. */
+  /** Turns on Discord for latency. */
   readonly timedTurns: number;
-  /** Turns on Discord for CPU, one and ten at a time each. */
+  /** Turns on Discord for CPU time, each for one and for ten at a time. */
   readonly cpuTurns: number;
-  /** On Slack the same happens in bursts of 15 turns: so many for each way of CPU, and one for the times. */
+  /** Bursts of 15 turns on Slack for CPU time, each for one and for ten at a time. Latency takes one burst. */
   readonly slackBursts: number;
 }
 
 /**
- * How many of a conversation's turns follow each other, before another conversation begins. Slack takes about one
- * post a second in a channel, with short bursts, and Parley keeps to that as well.
+ * Successive turns in one conversation before the next one starts. Slack allows about one post a second in a channel
+ * with short bursts, and Parley limits itself to that.
  */
 const turnsPerTalk: Readonly<Record<PlatformName, number>> = { discord: 10, slack: 3 };
 const quietMs = 1500;
-/** Each turn is edited twice, and of Parley's share of edits only 32 a minute are for growing answers. */
+/** Each turn takes two edits, and Parley uses only 32 edits a minute for streamed answers. */
 const slackTurnsABurst = 15;
 const slackWindowMs = 61_000;
 
-/** First start with an empty compile cache, then one more with what the first left. */
+/** Measures a start with an empty compile cache, then one with the cache of the first. */
 export async function measureStarts(name: BotName, note: Note): Promise<void> {
   const plain = await createBot(name, { compileCache: name === "parley" });
   try {
@@ -51,7 +52,7 @@ async function timeStart(bot: Bot): Promise<number> {
   const stage = await createStage();
   try {
     const { child, readyMs } = await bot.start(stage);
-    // What Parley compiles after it is ready belongs to its cache as well.
+    // Modules compiled after it is ready belong in the compile cache too.
     await delay(500);
     await child.stop();
     return readyMs;
@@ -60,12 +61,12 @@ async function timeStart(bot: Bot): Promise<number> {
   }
 }
 
-/** Starts it once, so that later starts find what the first one compiled. */
-export async function prime(bot: Bot): Promise<void> {
+/** Starts it once to fill its compile cache. */
+export async function fillCompileCache(bot: Bot): Promise<void> {
   await timeStart(bot);
 }
 
-/** One process: memory idle and after turns, times of turns, CPU of turns. */
+/** Measures one process: memory when idle and after turns, latency and CPU time of turns. */
 export async function measureRun(bot: Bot, amounts: Amounts, note: Note): Promise<void> {
   const stage = await createStage();
   const { child } = await bot.start(stage);
@@ -96,7 +97,7 @@ export async function measureRun(bot: Bot, amounts: Amounts, note: Note): Promis
     await noteMemory(child, "at the end", noteFor);
     child.check();
   } catch (error) {
-    throw new Error(`${bot.name} could not be measured:\n${child.output()}`, { cause: error });
+    throw new Error(`measuring ${bot.name} failed:\n${child.output()}`, { cause: error });
   } finally {
     await child.stop();
     await stage.close();
@@ -104,8 +105,8 @@ export async function measureRun(bot: Bot, amounts: Amounts, note: Note): Promis
 }
 
 /**
- * Slack takes 50 edits a minute from an app, and Parley does not ask for more: turns come in bursts that fit, a
- * minute apart. The tutorial bot is given the same pauses.
+ * Runs bursts of turns a minute apart: Slack allows 50 edits a minute, and Parley limits itself to that. The tutorial
+ * bot gets the same pauses.
  */
 function createSlackBursts(): <T>(burst: () => Promise<T>) => Promise<T> {
   let lastAt = -slackWindowMs;
@@ -126,7 +127,7 @@ async function noteMemory(child: Child, when: string, note: (figure: string, val
   note(`memory ${when}: anonymous`, anonymous);
 }
 
-/** The gateway thinks long enough for the placeholder to be up: what is timed is the way of the token alone. */
+/** Measures latency. The gateway waits until the placeholder is visible, so that only the token's way is timed. */
 async function noteTimes(
   stage: Stage,
   platform: PlatformName,
@@ -150,11 +151,11 @@ async function cpuOfTurns(
   Object.assign(stage.gateway.script, { thinkMs: 0, tokens: 50, gapMs: 2 });
   const before = await child.cpuMs();
   await runTurns(stage, platform, { turns, lanes });
-  await quiet(stage, platform);
+  await untilQuiet(stage, platform);
   return ((await child.cpuMs()) - before) / turns;
 }
 
-/** Turns in conversations of a few turns each, that many conversations side by side. */
+/** Runs turns in conversations of a few turns each, with `lanes` conversations in parallel. */
 async function runTurns(
   stage: Stage,
   platform: PlatformName,
@@ -175,8 +176,8 @@ async function runTurns(
   return done;
 }
 
-/** Until the bot has asked nothing of the platform for a while: what follows an answer is part of the turn. */
-async function quiet(stage: Stage, platform: PlatformName): Promise<void> {
+/** Waits until the bot sends no more requests: what follows an answer is part of the turn. */
+async function untilQuiet(stage: Stage, platform: PlatformName): Promise<void> {
   for (let seen = -1; seen !== stage.requestCount(platform);) {
     seen = stage.requestCount(platform);
     await delay(quietMs);

@@ -1,28 +1,31 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 
-/** How the gateway answers from now on. */
+/** How the gateway answers. May be changed between turns. */
 export interface Script {
   /** Pause before the first token, in milliseconds. */
   thinkMs: number;
   tokens: number;
-  /** Pause between tokens, in milliseconds; 0 writes them all at once. */
+  /** Pause between tokens, in milliseconds. 0: all are written at once. */
   gapMs: number;
 }
 
+/** @see {@link startScriptedGateway} */
 export interface ScriptedGateway {
   readonly url: string;
   readonly script: Script;
-  /** `performance.now()` when the request of a turn was there, by the turn's number. */
+  /** `performance.now()` when the request of a turn arrived, by turn number. */
   readonly askedAt: Map<number, number>;
-  /** `performance.now()` right before the first token of a turn was written. */
+  /** `performance.now()` right before the first token of a turn was written, by turn number. */
   readonly firstTokenAt: Map<number, number>;
   close(): Promise<void>;
 }
 
+/** The only model. */
 export const modelId = "bench/echo";
 
-/** Words by which a turn is recognised in what people see. */
+/** Texts by which a turn is recognised in requests and in what people see. */
 export const marks = {
   question: (turn: number): string => `question ${turn} of the bench`,
   first: (turn: number): string => `first${turn}.`,
@@ -30,8 +33,8 @@ export const marks = {
 };
 
 /**
- * An OpenAI-compatible gateway that streams a scripted answer to the last question in the request: a first
- * word and a last word with the turn's number, plain words between.
+ * Starts an OpenAI-compatible gateway that streams a scripted answer to the last question in the request. The first
+ * and the last word contain the turn's number.
  */
 export async function startScriptedGateway(): Promise<ScriptedGateway> {
   const script: Script = { thinkMs: 0, tokens: 50, gapMs: 2 };
@@ -100,12 +103,6 @@ function envelope(turn: number): object {
 
 function lastTurn(body: string): number {
   const found = [...body.matchAll(/question (\d+) of the bench/g)].at(-1)?.[1];
-  if (found === undefined) throw new Error("a bot asked the gateway for something else");
+  if (found === undefined) throw new Error("unexpected request to the gateway");
   return Number(found);
-}
-
-function delay(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
 }

@@ -4,41 +4,45 @@ import { createDiscordSimulator } from "../../test/simulators/discord/simulator.
 import { createSlackSimulator } from "../../test/simulators/slack/simulator.ts";
 import { marks, modelId, startScriptedGateway, type ScriptedGateway } from "./scripted-gateway.ts";
 
+/** The simulated platforms. */
 export type PlatformName = "discord" | "slack";
 
-/** One conversation of a person with the bot: direct messages on Discord, a thread in them on Slack. */
+/** One conversation of a new person with the bot: direct messages on Discord, a thread in them on Slack. */
 export interface Talk {
   readonly platform: PlatformName;
-  /** Sends the next question; resolves when the whole answer has reached the platform. */
+  /** Sends the next question. Resolves when the platform has the whole answer. */
   ask(): Promise<Turn>;
 }
 
-/** Times of one turn, all `performance.now()` of this process. */
+/** Times of one turn, as `performance.now()` of this process. */
 export interface Turn {
   readonly sentAt: number;
   readonly askedAt: number;
   readonly firstTokenAt: number;
-  /** When the request that first showed the first token reached the platform. */
+  /** Arrival at the platform of the first request that contains the first token. */
   readonly firstVisibleAt: number;
   readonly lastVisibleAt: number;
 }
 
-/** The world around one run of a bot: both platforms and the gateway, in this process. */
+/** Simulators of both platforms and a gateway for one run of a bot, in this process. */
 export interface Stage {
+  /** Settings that connect a bot to it. */
   readonly env: Readonly<Record<string, string>>;
   readonly gateway: ScriptedGateway;
   isConnected(platform: PlatformName): boolean;
+  /** Starts a conversation. */
   talk(platform: PlatformName): Talk;
-  /** Requests and calls so far on a platform. */
+  /** Requests to a platform so far. */
   requestCount(platform: PlatformName): number;
   close(): Promise<void>;
 }
 
-/** Far above what is measured: the platforms' limits must not be what is compared. */
+/** So high that the platforms' rate limits do not affect the comparison. */
 const plenty = 10_000_000;
 const plentyPerWindow = { limit: plenty, windowMs: 1000 };
 const turnWithinMs = 30_000;
 
+/** Starts the simulators and the gateway. */
 export async function createStage(): Promise<Stage> {
   const [discord, slack, gateway] = await Promise.all([
     createDiscordSimulator({
@@ -55,7 +59,7 @@ export async function createStage(): Promise<Stage> {
   ]);
   for (const method of slackMethods) slack.limit(method, plenty);
 
-  // Both simulators note a request after handling it; what counts here is when it arrived.
+  // Both simulators record a request after handling it; the arrival is what counts here.
   const arrivedAt = new Map<string, number>();
   const noteArrival = (message: unknown): void => {
     const { request } = message as { request: IncomingMessage };
@@ -64,7 +68,7 @@ export async function createStage(): Promise<Stage> {
   subscribe("http.server.request.start", noteArrival);
 
   const watches = new Map<number, { first?: number; done(at: number): void }>();
-  const look = (path: string, content: unknown): void => {
+  const inspect = (path: string, content: unknown): void => {
     const text = JSON.stringify(content);
     const at = arrivedAt.get(path) ?? Number.NaN;
     for (const [, turn] of text.matchAll(/first(\d+)\./g)) {
@@ -74,10 +78,10 @@ export async function createStage(): Promise<Stage> {
     for (const [, turn] of text.matchAll(/last(\d+)\./g)) watches.get(Number(turn))?.done(at);
   };
   onPush(discord.requests, ({ path, json, status }) => {
-    if (status < 300) look(`/api/v10${path}`, json);
+    if (status < 300) inspect(`/api/v10${path}`, json);
   });
   onPush(slack.calls, ({ method, args, outcome }) => {
-    if (outcome === "ok") look(`/api/${method}`, args);
+    if (outcome === "ok") inspect(`/api/${method}`, args);
   });
 
   let turns = 0;
@@ -161,13 +165,13 @@ const slackMethods = [
   "users.info",
 ];
 
-/** Tells of what is added to a simulator's record, at once: asking every few milliseconds would be too coarse. */
-function onPush<T>(record: readonly T[], tell: (item: T) => void): void {
+/** Calls a listener synchronously for every item added to a record: polling would be too coarse. */
+function onPush<T>(record: readonly T[], listener: (item: T) => void): void {
   const push = Array.prototype.push.bind(record as T[]);
   Object.defineProperty(record, "push", {
     value: (...items: T[]) => {
       const length = push(...items);
-      for (const item of items) tell(item);
+      for (const item of items) listener(item);
       return length;
     },
   });

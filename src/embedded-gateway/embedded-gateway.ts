@@ -6,8 +6,8 @@ import { fullAccess, type Access } from "./access.ts";
 import { ApiError, clip } from "./api-error.ts";
 import { bearerToken, hashKey, isOneOf, unauthorized } from "./authorize.ts";
 import { defaultGatewayConfig, type GatewayConfig } from "./settings.ts";
-import { flushed } from "./event-stream.ts";
 import { createExchange, type Exchange } from "./exchange.ts";
+import { flushResponse } from "./flush-response.ts";
 import type { KeyRing } from "./keys/key-ring.ts";
 import type { KeyValue } from "./keys/key-value.ts";
 import { createOperations, type Operations } from "./operations.ts";
@@ -58,7 +58,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
   const { log } = options;
   const maxJsonBytes = options.maxJsonBytes ?? 32 * 1024 * 1024;
   const maxUploadBytes = options.maxUploadBytes ?? 25 * 1024 * 1024;
-  const times = { pingMs: options.pingMs ?? 10_000, stalledClientMs: options.stalledClientMs ?? 60_000 };
+  const times = { pingMs: options.pingMs ?? 10_000, stalledMs: options.stalledClientMs ?? 60_000 };
   const keyHashes = (options.apiKeys ?? []).filter((key) => key !== "").map((key) => hashKey(key));
   const shelf = createPictureShelf({ keepMs: 60 * 60 * 1000, maxBytes: 128 * 1024 * 1024 });
   let operations: Operations | undefined;
@@ -117,7 +117,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       request.removeAllListeners("readable");
       request.resume();
     }
-    await flushed(response, times.stalledClientMs);
+    await flushResponse(response, times.stalledMs);
     const durationMs = Math.round(performance.now() - startedAt);
     const { requestId } = exchange;
     log.debug(

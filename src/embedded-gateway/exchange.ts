@@ -1,14 +1,14 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { createSseWriter, type SseWriter } from "../support/sse-writer.ts";
 import type { ApiError } from "./api-error.ts";
-import { createEventStream, type EventStream } from "./event-stream.ts";
 
-/** One request and its answer. */
+/** One HTTP request and its response. */
 export interface Exchange {
   readonly request: IncomingMessage;
   /** Sent back as `x-request-id` and forwarded to upstreams. */
   readonly requestId: string;
-  /** Aborts when the client has left. */
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
   /** Where the client reached this server, e.g. `http://127.0.0.1:8787`. */
   readonly origin: string;
@@ -16,32 +16,32 @@ export interface Exchange {
   hasAnswered(): boolean;
   sendJson(status: number, body: unknown, headers?: Readonly<Record<string, string>>): void;
   sendBytes(status: number, bytes: Uint8Array | string, headers: Readonly<Record<string, string>>): void;
-  /** The envelope where nothing was sent yet, otherwise an error event at the end of the stream, and no `[DONE]`. */
+  /** Sends the error envelope, or ends a stream that has begun with an error event and without `[DONE]`. */
   sendError(error: ApiError): void;
-  /** Server-sent events. The second call answers the same stream. */
-  openStream(headers?: Readonly<Record<string, string>>): EventStream;
+  /** Starts server-sent events. Later calls return the same stream. */
+  openStream(headers?: Readonly<Record<string, string>>): SseWriter;
 }
 
 /** Times of a stream, in milliseconds. */
 export interface StreamTimes {
   /** Silence after which a comment is sent. */
   readonly pingMs: number;
-  /** How long a client may take nothing before it is cut off. */
-  readonly stalledClientMs: number;
+  /** A client that reads nothing for so long is disconnected. */
+  readonly stalledMs: number;
 }
 
-/** The exchange of a request that has just come in. */
+/** Wraps an incoming request and its response. */
 export function createExchange(
   request: IncomingMessage,
   response: ServerResponse,
   times: StreamTimes,
 ): Exchange {
   const controller = new AbortController();
-  response.once("close", () => controller.abort(new Error("The client has left.")));
+  response.once("close", () => controller.abort(new Error("client disconnected")));
   const given = request.headers["x-request-id"];
   const requestId =
     typeof given === "string" && /^[\w.:-]{1,128}$/.test(given) ? given : `req_${randomUUID()}`;
-  let stream: EventStream | undefined;
+  let stream: SseWriter | undefined;
 
   const sendBytes: Exchange["sendBytes"] = (status, bytes, headers) => {
     response.writeHead(status, {
@@ -69,7 +69,10 @@ export function createExchange(
       stream.end();
     },
     openStream: (headers) => {
-      stream ??= createEventStream(response, { ...headers, "x-request-id": requestId }, times);
+      stream ??= createSseWriter(response, {
+        headers: { ...headers, "x-request-id": requestId },
+        ...times,
+      });
       return stream;
     },
   };

@@ -5,33 +5,36 @@ import type { HttpHandler } from "../core/platform-module.ts";
 import type { Log } from "../core/telemetry.ts";
 import type { Metrics } from "./metrics.ts";
 
+/** @see {@link startHttpServer} */
 export interface HttpServerOptions {
   readonly host: string;
-  /** 0 takes any free one. */
+  /** 0 binds any free port. */
   readonly port: number;
   readonly metrics: Metrics;
   readonly log: Log;
-  /** What is not ready, in a word each; empty when all is. */
+  /** One line for each part that is not ready; empty when all are. */
   notReady(): Promise<readonly string[]>;
-  /** Asked in order for what is not one of the three operations pages. */
+  /** Called in order for every path except the three operations endpoints. */
   readonly handlers: readonly HttpHandler[];
 }
 
+/** A listening server. */
 export interface HttpServer {
-  /** `http://127.0.0.1:3000`, with the port that was really taken. */
+  /** `http://127.0.0.1:3000`, with the port that was bound. */
   readonly url: string;
+  /** Stops listening and closes every connection. */
   close(): Promise<void>;
 }
 
 /**
- * The one server of the process: `/healthz` (alive), `/readyz` (ready, or 503 and what is not), `/metrics`
- * (Prometheus text), and whatever the handlers serve.
+ * The HTTP server of the process: `/healthz` (liveness), `/readyz` (readiness: 200, or 503 with a line for each part
+ * that is not ready), `/metrics` (Prometheus text format), then the handlers, then 404.
  * @throws ParleyError `config` when the address cannot be bound, naming HOST and PORT
  */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const server = createServer((request, response) => {
-    void answer(request, response, options).catch((error: unknown) => {
-      options.log.error({ err: error, method: request.method }, "a request could not be served");
+    void respond(request, response, options).catch((error: unknown) => {
+      options.log.error({ err: error, method: request.method }, "request handler failed");
       if (!response.headersSent) response.writeHead(500, { "content-type": "text/plain" });
       response.end();
     });
@@ -66,9 +69,9 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
 function toReason(error: NodeJS.ErrnoException): string {
   switch (error.code) {
     case "EADDRINUSE":
-      return "another program listens there; stop it, or set PORT to another number (0 takes any free one)";
+      return "another program listens there; stop it, or set PORT to another number (0 binds any free port)";
     case "EACCES":
-      return "the port needs more rights; take one above 1023";
+      return "the port needs more privileges; use one above 1023";
     case "EADDRNOTAVAIL":
     case "ENOTFOUND":
       return "this machine has no such address";
@@ -77,7 +80,7 @@ function toReason(error: NodeJS.ErrnoException): string {
   }
 }
 
-async function answer(
+async function respond(
   request: IncomingMessage,
   response: ServerResponse,
   options: HttpServerOptions,

@@ -1,20 +1,21 @@
 import { isParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
 import type { ConversationHistory, Platform, Receiver } from "../core/platform.ts";
+import { backoffMs, retry } from "../support/retry.ts";
 
-/** Longest pause between two tries to connect, in milliseconds. */
-const maxPauseMs = 60_000;
+const backoff = { baseMs: 1000, maxMs: 60_000 };
 
+/** A platform's connection, attempted until it succeeds. */
 export interface Link {
-  /** Resolves at the first connection; rejects only when trying again is no use (a wrong token). */
+  /** Resolves after the first connection. Rejects when a retry is useless (the token is refused). */
   readonly connected: Promise<void>;
-  /** Ends the tries and disconnects. */
+  /** Stops retrying and disconnects. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts a platform and, while it cannot be reached, tries again at growing intervals: an outage at start must
- * not need an admin. A refused token ends it at once.
+ * Starts a platform and retries with exponential backoff (1 s to 60 s) while it is unreachable, so that an outage at
+ * start needs no operator. Every other error is final and rejects `connected`.
  */
 export function keepConnected(
   platform: Platform,
@@ -26,22 +27,25 @@ export function keepConnected(
   },
 ): Link {
   const stopping = new AbortController();
-  const connect = async (): Promise<void> => {
-    for (let pauseMs = 1000; ; pauseMs = Math.min(maxPauseMs, pauseMs * 2)) {
-      try {
-        await platform.start(options.assistant, options.history);
-        await options.onConnected();
-        return;
-      } catch (error) {
-        if (stopping.signal.aborted || !isParleyError(error, "platform-unreachable")) throw error;
-        options.log.warn({ platform: platform.id, err: error, pauseMs }, "cannot connect yet; trying again");
-        await pause(Math.max(pauseMs, error.retryAfterMs ?? 0), stopping.signal);
-        stopping.signal.throwIfAborted();
-      }
-    }
-  };
-  const connected = connect();
-  // Whoever awaits it sees the error; a process that is stopping does not.
+  const connected = retry(
+    async () => {
+      await platform.start(options.assistant, options.history);
+      await options.onConnected();
+    },
+    {
+      signal: stopping.signal,
+      delayMs(error, attempt) {
+        if (!isParleyError(error, "platform-unreachable")) return undefined;
+        const waitMs = Math.max(backoffMs(attempt, backoff), error.retryAfterMs ?? 0);
+        options.log.warn(
+          { platform: platform.id, err: error, retryInMs: waitMs },
+          "platform connection failed",
+        );
+        return waitMs;
+      },
+    },
+  );
+  // Callers await `connected`; after `stop` nobody does, and a rejection must not count as unhandled.
   void Promise.allSettled([connected]);
   return {
     connected,
@@ -50,18 +54,4 @@ export function keepConnected(
       await platform.stop();
     },
   };
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener(
-      "abort",
-      () => {
-        clearTimeout(timer);
-        resolve();
-      },
-      { once: true },
-    );
-  });
 }

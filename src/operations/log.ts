@@ -2,17 +2,18 @@ import { pino, stdSerializers, type Level } from "pino";
 import { ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
 
+/** @see {@link createLog} */
 export interface LogOptions {
   readonly level: Level | "silent";
-  /** Tokens and keys: wherever one occurs in a line it is replaced, whatever field it stands in. */
+  /** Tokens and keys: redacted in every field of every line. Values under 4 characters are ignored. */
   readonly secrets: readonly string[];
-  /** Takes finished lines. */
+  /** Called with each serialised line. */
   write(line: string): void;
 }
 
 /**
- * Structured log, one JSON object a line. No line ever holds one of the secrets, a bearer header or the query of
- * a URL: signed addresses are as good as tokens.
+ * Structured log: one JSON object a line. Secrets, authorization headers, credentials in URLs and URL queries (signed
+ * URLs are credentials) are redacted.
  */
 export function createLog(options: LogOptions): Log {
   const scrub = createScrubber(options.secrets);
@@ -32,7 +33,7 @@ export function createLog(options: LogOptions): Log {
   );
 }
 
-/** Replaces secrets, bearer headers and URL queries in a text. */
+/** Redacts secrets, authorization headers, URL queries and URL credentials. */
 function createScrubber(secrets: readonly string[]): (text: string) => string {
   const known = secrets
     .filter((secret) => secret.length >= 4)

@@ -1,8 +1,9 @@
 import type { Counter, Histogram, Registry } from "prom-client";
 import type { Meter } from "../core/telemetry.ts";
 
-/** A {@link Meter} that can be read in the Prometheus text format. */
+/** A {@link Meter} whose values can be exported. */
 export interface Metrics extends Meter {
+  /** All metrics in the Prometheus text format. */
   text(): Promise<{ readonly body: string; readonly contentType: string }>;
 }
 
@@ -15,7 +16,7 @@ interface Instruments {
   readonly cost: Counter;
 }
 
-/** Figures of the process. The library is loaded on first use: an idle bot does not carry it. */
+/** Metrics of the process. prom-client is imported on first use, since it costs memory that an idle bot does not need. */
 export function createMetrics(): Metrics {
   let loading: Promise<Instruments> | undefined;
   const instruments = (): Promise<Instruments> => (loading ??= load());
@@ -59,27 +60,27 @@ async function load(): Promise<Instruments> {
     registry,
     turns: new Histogram({
       name: "parley_turn_seconds",
-      help: "Time from a turn's start to its shown end",
+      help: "Time from the start of a turn until its whole reply is visible",
       labelNames: ["platform", "kind", "outcome"],
       buckets: [0.1, 0.3, 1, 3, 10, 30, 100, 300],
       registers,
     }),
     firstText: new Histogram({
       name: "parley_first_text_seconds",
-      help: "Time from a turn's start to its first words on the way to the platform",
+      help: "Time from the start of a turn until its first text is sent to the platform",
       labelNames: ["platform"],
       buckets: [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30],
       registers,
     }),
     calls: new Counter({
       name: "parley_gateway_calls_total",
-      help: "Gateway operations by how they ended",
+      help: "Gateway calls by operation and outcome",
       labelNames: ["operation", "outcome"],
       registers,
     }),
     tokens: new Counter({
       name: "parley_tokens_total",
-      help: "Tokens as counted by the gateway, estimated where it does not say",
+      help: "Tokens reported by the gateway, or estimated when it reports none",
       labelNames: ["model", "direction"],
       registers,
     }),

@@ -1,34 +1,29 @@
 import type { Log } from "../core/telemetry.ts";
 
-/** What was opened and must be let go of, in the opposite order, also when a later part could not be opened. */
-export interface Held {
-  keep<T>(name: string, opening: Promise<T>, close: (opened: T) => Promise<void>): Promise<T>;
-  release(): Promise<void>;
+/** Opened resources, closed in reverse order, including those that were still opening when a later one failed. */
+export interface ResourceStack {
+  /** Returns what `opening` resolves to, and calls `close` with it in {@link ResourceStack.closeAll}. */
+  add<T>(name: string, opening: Promise<T>, close: (opened: T) => Promise<void>): Promise<T>;
+  /** Waits for pending openings and closes everything. A failed close is logged. Never rejects. */
+  closeAll(): Promise<void>;
 }
 
-/** @see {@link Held} */
-export function createHeld(log: Log): Held {
-  const closers: { readonly name: string; close(): Promise<void> }[] = [];
-  const openings: Promise<unknown>[] = [];
+/** @see {@link ResourceStack} */
+export function createResourceStack(log: Log): ResourceStack {
+  const stack = new AsyncDisposableStack();
   return {
-    async keep(name, opening, close) {
-      const tracked = opening.then((opened) => {
-        closers.push({ name, close: () => close(opened) });
-        return opened;
-      });
-      openings.push(tracked);
-      return await tracked;
-    },
-    async release() {
-      // What is still opening must not stay open behind our back.
-      await Promise.allSettled(openings);
-      for (const closer of closers.splice(0).toReversed()) {
+    async add(name, opening, close) {
+      stack.defer(async () => {
+        const [opened] = await Promise.allSettled([opening]);
+        if (opened.status === "rejected") return;
         try {
-          await closer.close();
+          await close(opened.value);
         } catch (error) {
-          log.error({ part: closer.name, err: error }, "could not be closed cleanly");
+          log.error({ resource: name, err: error }, "resource could not be closed");
         }
-      }
+      });
+      return await opening;
     },
+    closeAll: () => stack.disposeAsync(),
   };
 }

@@ -1,5 +1,6 @@
 import { Feed } from "../../src/platforms/web/feed.ts";
-import { createWebReply, toWebAddress } from "../../src/platforms/web/reply.ts";
+import { toWebAddress } from "../../src/platforms/web/address.ts";
+import { createWebReply } from "../../src/platforms/web/reply.ts";
 import type { ItemView } from "../../src/platforms/web/views.ts";
 import { replyContract } from "./reply.ts";
 

@@ -1,6 +1,6 @@
 import { createParser, type EventSourceMessage } from "eventsource-parser";
+import type { SseWriter } from "../../support/sse-writer.ts";
 import { ApiError } from "../api-error.ts";
-import type { EventStream } from "../event-stream.ts";
 import type { Target } from "../router.ts";
 import { maxAnswerBytes } from "./forward.ts";
 import { readUsage, type Spent } from "./spent.ts";
@@ -11,7 +11,7 @@ export interface PumpOptions {
   readonly target: Target;
   readonly signal: AbortSignal;
   /** Called with the first event; from then on the answer is this upstream's. */
-  open(): EventStream;
+  open(): SseWriter;
   /** Whether the client asked for the usage chunk. */
   readonly wantsUsage: boolean;
   /** Counted where the upstream does not say. */
@@ -34,7 +34,7 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
   const type = String(answer.headers["content-type"] ?? "");
   if (/^application\/json/i.test(type)) return sendWhole(answer, options);
 
-  let stream: EventStream | undefined;
+  let stream: SseWriter | undefined;
   let hasRole = false;
   let hasFinished = false;
   let isDone = false;

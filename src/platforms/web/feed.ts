@@ -1,80 +1,73 @@
-import { randomBytes } from "node:crypto";
+import { LRUCache } from "lru-cache";
+import { ChangeLog, type NumberedChange } from "./change-log.ts";
 import type { Change, ItemView } from "./views.ts";
 
-/** A change with the id that a page names when it comes back (`Last-Event-ID`). */
-export interface NumberedChange {
-  readonly id: string;
-  readonly change: Change;
-}
-
-/** A file of an answer that the history may not have yet. */
-interface HeldFile {
-  readonly bytes: Uint8Array;
-}
-
-const maxHeldBytes = 64 * 1024 * 1024;
-/** Changes kept for a page that comes back; whoever missed more gets a snapshot. */
-const maxChanges = 500;
-/** Messages held beside the history; the oldest that have ended go first. */
+const maxFileBytes = 64 * 1024 * 1024;
+/** Live items; past it the oldest that has ended is dropped. */
 const maxItems = 100;
+const maxStoredIds = 100;
+const maxSentIds = 10_000;
 
 /**
- * What goes on in one conversation and is not (or not yet) in its history: messages on their way, answers that
- * grow, failures with their Retry. Told to every page that shows the conversation, in order.
+ * Live state of one conversation: what is not, or not yet, in its history (messages being accepted, answers being
+ * streamed, failures with their Retry), and the changes of it that pages follow.
  */
 export class Feed {
-  /** Tells apart the numbers of two runs of the program. */
-  readonly #epoch = randomBytes(6).toString("hex");
+  readonly #changes = new ChangeLog();
   readonly #items = new Map<string, ItemView>();
-  readonly #changes: NumberedChange[] = [];
-  readonly #listeners = new Set<(change: NumberedChange) => void>();
-  readonly #storedIds = new Map<string, string>();
-  readonly #told = new Set<string>();
-  readonly #files = new Map<string, HeldFile>();
-  #last = 0;
+  /** Live item id → id under which the answer was stored, where they differ. */
+  readonly #storedIds = new LRUCache<string, string>({ max: maxStoredIds });
+  /** Sized rather than counted: `max` would preallocate. */
+  readonly #sentIds = new LRUCache<string, true>({ maxSize: maxSentIds, sizeCalculation: () => 1 });
+  readonly #files = new LRUCache<string, Uint8Array>({
+    maxSize: maxFileBytes,
+    sizeCalculation: (bytes) => Math.max(1, bytes.byteLength),
+  });
 
-  get isQuiet(): boolean {
-    return this.#listeners.size === 0 && ![...this.#items.values()].some(isRunning);
+  /** Whether no page listens and no answer is being made. */
+  get isIdle(): boolean {
+    return !this.#changes.hasListeners && ![...this.#items.values()].some(isRunning);
   }
 
+  /** The id of the last change. */
   get cursor(): string {
-    return `${this.#epoch}-${this.#last}`;
+    return this.#changes.cursor;
   }
 
-  /** The id under which an answer is kept: a burst's one answer is kept under its first message. */
-  idOf(liveId: string): string {
+  /** The id under which an answer is stored: the one answer to a batch of messages has the id of the first. */
+  storedIdOf(liveId: string): string {
     return this.#storedIds.get(liveId) ?? liveId;
   }
 
-  /** Whether pages that show the conversation have this message. */
-  isTold(id: string): boolean {
-    return this.#told.has(id);
+  /** Whether pages have been sent this item, by a change or in a snapshot. */
+  wasSent(id: string): boolean {
+    return this.#sentIds.has(id);
   }
 
-  /** Notes what a snapshot has told. */
-  noteTold(ids: readonly string[]): void {
-    if (this.#told.size > 10_000) this.#told.clear();
-    for (const id of ids) this.#told.add(id);
+  /** Marks the items of a snapshot as sent. */
+  markSent(ids: readonly string[]): void {
+    for (const id of ids) this.#sentIds.set(id, true);
   }
 
   get(id: string): ItemView | undefined {
     return this.#items.get(id);
   }
 
+  /** All live items, oldest first. */
   items(): readonly ItemView[] {
     return [...this.#items.values()];
   }
 
-  /** Adds an item at the end or replaces the one of its id. */
+  /** Adds an item at the end or replaces the one with its id. */
   put(item: ItemView): void {
     this.#items.set(item.id, item);
-    this.#tell({ kind: "put", item });
+    this.#publish({ kind: "put", item });
     if (this.#items.size <= maxItems) return;
     const oldest = [...this.#items.values()].find((other) => !isRunning(other) && other.id !== item.id);
     if (oldest !== undefined) this.#items.delete(oldest.id);
   }
 
-  /** Replaces an answer's text; only what is new travels where the old text is its beginning. */
+  /** Replaces an answer's text. Only the new end is sent where the old text is a prefix of it. */
   setText(id: string, text: string): void {
     const item = this.#items.get(id);
     if (item === undefined || item.text === text) return;
@@ -85,29 +78,22 @@ export class Feed {
       return;
     }
     this.#items.set(id, grown);
-    this.#tell({ kind: "text", id, at: item.text.length, text: text.slice(item.text.length) });
+    this.#publish({ kind: "text", id, at: item.text.length, text: text.slice(item.text.length) });
   }
 
-  /** Holds an answer's file until it can be read from the history; past 64 MB the oldest go. */
-  hold(hash: string, file: HeldFile): void {
-    this.#files.delete(hash);
-    this.#files.set(hash, file);
-    let total = 0;
-    for (const { bytes } of this.#files.values()) total += bytes.byteLength;
-    for (const [oldest, { bytes }] of this.#files) {
-      if (total <= maxHeldBytes || oldest === hash) break;
-      this.#files.delete(oldest);
-      total -= bytes.byteLength;
-    }
+  /** Caches an answer's file until it is in the history: 64 MB per conversation, least recently used first out. */
+  cacheFile(hash: string, bytes: Uint8Array): void {
+    this.#files.set(hash, bytes);
   }
 
-  held(hash: string): HeldFile | undefined {
+  /** A cached file. */
+  file(hash: string): Uint8Array | undefined {
     return this.#files.get(hash);
   }
 
   /**
-   * The history has the message that stands here as `id`: pages show the stored form, and nothing is held here any
-   * more, except for a failure, whose Retry the history does not have.
+   * Replaces the live item `id` by its stored form, on pages too. A failure stays live, since the history has no
+   * Retry for it.
    */
   settle(id: string, stored: ItemView): void {
     const live = this.#items.get(id);
@@ -119,117 +105,62 @@ export class Feed {
       if (hash !== undefined) this.#files.delete(hash);
     }
     if (item.id === id) {
-      this.#tell({ kind: "put", item });
+      this.#publish({ kind: "put", item });
       return;
     }
     this.#storedIds.set(id, item.id);
-    this.#tell({ kind: "put", item, replaces: id });
+    this.#publish({ kind: "put", item, replaces: id });
   }
 
-  /** Shows a stored message that came without the page's doing, before the message `before`. */
+  /** Sends a stored item that pages do not have, to be shown before the item `before` or at the end. */
   insert(item: ItemView, before: string | undefined): void {
-    this.#tell({ kind: "put", item, ...(before === undefined ? {} : { before }) });
+    this.#publish({ kind: "put", item, ...(before === undefined ? {} : { before }) });
   }
 
-  /** Takes back what turned out not to be sent. */
+  /** Removes an item, on pages too: it was not accepted. */
   drop(id: string): void {
-    if (this.#items.delete(id)) this.#tell({ kind: "drop", id });
+    if (this.#items.delete(id)) this.#publish({ kind: "drop", id });
   }
 
-  /** Forgets without a word what a history read has shown to be stored. */
-  forget(id: string): void {
+  /** Removes an item here. Pages that show it keep it. */
+  discard(id: string): void {
     this.#items.delete(id);
   }
 
-  /** The conversation was deleted: nothing of it is held any more, and pages that show it are told. */
+  /** The conversation was deleted: removes everything, on pages too. */
   clear(): void {
-    for (const held of [this.#items, this.#files, this.#storedIds, this.#told]) held.clear();
-    this.#changes.length = 0;
-    this.#tell({ kind: "gone" });
+    for (const one of [this.#items, this.#files, this.#storedIds, this.#sentIds, this.#changes]) one.clear();
+    this.#publish({ kind: "gone" });
   }
 
+  /** Tells pages that a call opened another conversation. */
   opened(change: Extract<Change, { kind: "opened" }>): void {
-    this.#tell(change);
+    this.#publish(change);
   }
 
-  /** What came after `cursor`; `undefined` when that is not known any more. */
+  /** The changes after `cursor`, or `undefined` when some of them are no longer known. */
   since(cursor: string): readonly NumberedChange[] | undefined {
-    if (cursor === this.cursor) return [];
-    const [epoch, number] = cursor.split("-");
-    if (epoch !== this.#epoch) return undefined;
-    if (number === "0" && this.#changes[0]?.id === `${this.#epoch}-1`) return [...this.#changes];
-    const index = this.#changes.findIndex((change) => change.id === cursor);
-    return index === -1 ? undefined : this.#changes.slice(index + 1);
+    return this.#changes.since(cursor);
   }
 
-  /** The answer ends the listening. */
+  /** Calls `listener` with every new change, until the returned function is called. */
   listen(listener: (change: NumberedChange) => void): () => void {
-    this.#listeners.add(listener);
-    return () => {
-      this.#listeners.delete(listener);
-    };
+    return this.#changes.listen(listener);
   }
 
-  #tell(change: Change): void {
-    if (change.kind === "put") this.#told.add(change.item.id);
-    this.#last += 1;
-    const numbered = { id: this.cursor, change };
-    this.#changes.push(numbered);
-    if (this.#changes.length > maxChanges) this.#changes.shift();
-    for (const listener of this.#listeners) listener(numbered);
+  #publish(change: Change): void {
+    if (change.kind === "put") this.#sentIds.set(change.item.id, true);
+    this.#changes.append(change);
   }
 }
 
-/** Whether an answer is still on its way. */
+/** Whether an answer is still being made. */
 export function isRunning(item: ItemView): boolean {
   return item.state === "waiting" || item.state === "growing";
 }
 
-/** The feeds of all conversations; those nobody looks at are forgotten, the least recently used first. */
-export function createFeeds(maxFeeds = 200) {
-  const feeds = new Map<string, Feed>();
-  return {
-    of(conversationId: string): Feed {
-      const feed = feeds.get(conversationId) ?? new Feed();
-      feeds.delete(conversationId);
-      feeds.set(conversationId, feed);
-      for (const [id, other] of feeds) {
-        if (feeds.size <= maxFeeds) break;
-        if (id !== conversationId && other.isQuiet) feeds.delete(id);
-      }
-      return feed;
-    },
-  };
-}
-
-export type Feeds = ReturnType<typeof createFeeds>;
-
-/**
- * The history with what is not in it yet. Where both have a message, the one that still runs or has failed (and
- * offers a Retry) is shown as it is here, in the history's place.
- */
-export function mergeItems(stored: readonly ItemView[], feed: Feed): ItemView[] {
-  const merged = stored.map((item) => {
-    const live = feed.get(item.id);
-    if (live === undefined) return item;
-    if (isRunning(live)) return live;
-    if (live.state === "failed") return withFailure(item, live);
-    feed.forget(item.id);
-    return item;
-  });
-  const known = new Set(merged.map((item) => item.id));
-  feed.noteTold([...known]);
-  for (const live of feed.items()) {
-    if (known.has(live.id)) continue;
-    const later = isRunning(live) ? -1 : merged.findIndex((item) => item.createdAt > live.createdAt);
-    if (later === -1) merged.push(live);
-    else merged.splice(later, 0, live);
-  }
-  return merged;
-}
-
-/** A stored failure with the words and the Retry that only the reply knew. */
-function withFailure(stored: ItemView, live: ItemView): ItemView {
+/** The stored form of a failed answer with the reason and the Retry that only its reply had. */
+export function withFailure(stored: ItemView, live: ItemView): ItemView {
   const { failure, retryKey, notices } = live;
   const { retryKey: _retryKey, failure: _failure, ...rest } = stored;
   return {
@@ -240,3 +171,26 @@ function withFailure(stored: ItemView, live: ItemView): ItemView {
     ...(retryKey === undefined ? {} : { retryKey }),
   };
 }
+
+/**
+ * The feeds of all conversations. Past `maxFeeds` the least recently used idle one is dropped; a feed that is in use
+ * never is, which an LRU cache could not promise.
+ */
+export function createFeeds(maxFeeds = 200) {
+  const feeds = new Map<string, Feed>();
+  return {
+    of(conversationId: string): Feed {
+      const feed = feeds.get(conversationId) ?? new Feed();
+      feeds.delete(conversationId);
+      feeds.set(conversationId, feed);
+      for (const [id, other] of feeds) {
+        if (feeds.size <= maxFeeds) break;
+        if (id !== conversationId && other.isIdle) feeds.delete(id);
+      }
+      return feed;
+    },
+  };
+}
+
+/** @see {@link createFeeds} */
+export type Feeds = ReturnType<typeof createFeeds>;

@@ -3,24 +3,25 @@ import { isIP } from "node:net";
 import { hostname } from "node:os";
 import { ParleyError } from "../../core/errors.ts";
 
-/** The header that every change must carry: a form or an image of another site cannot set it. */
+/** A header that every state-changing request must have: forms and images of other sites cannot set it. */
 const pageHeader = "x-parley";
 
-/** Why a request was turned away. The words are for the person who runs the page. */
+/** Why a request was refused. `message` is for the person who runs the page. */
 export interface Refusal {
   readonly status: 403 | 421;
   readonly code: "wrong-host" | "wrong-origin";
   readonly message: string;
 }
 
-/** Whether an address is reachable from this machine only. */
+/** Whether a host name or address is a loopback one, reachable from this machine only. */
 function isLoopback(host: string): boolean {
   const bare = host.replace(/^\[|\]$/g, "").toLowerCase();
   return bare === "localhost" || bare === "::1" || /^127(\.\d{1,3}){3}$/.test(bare);
 }
 
 /**
- * Refuses to show the page to a network without a password: whoever reaches it can spend money on the gateway.
+ * Requires a password when the page is reachable from other machines, since everyone who opens it can spend money on
+ * the gateway.
  * @throws ParleyError `config` when `host` is not a loopback address and there is no password
  */
 export function checkBind(host: string, password: string | undefined): void {
@@ -32,18 +33,17 @@ export function checkBind(host: string, password: string | undefined): void {
 }
 
 /**
- * Tells requests of the page itself from those another site makes a browser send.
- *
- * Host: a rebound name resolves here but is not one of ours. Origin and Sec-Fetch-Site: a foreign page's request
- * says where it comes from. The header of its own forces a preflight, which is never granted.
- * @param bind the address listened on; only a loopback one pins the port, others may stand behind a mapping
- * @param publicHosts further names the page is reached by, with port where it is not the scheme's own
+ * Protects against DNS rebinding (the Host header must be one of ours) and cross-site request forgery (Origin,
+ * Sec-Fetch-Site, and a custom header that forces a preflight, which is never granted).
+ * @param bind the address the server listens on; the port is checked only for a loopback address, since others may be
+ *   behind a port mapping
+ * @param publicHosts further allowed Host values, with port unless it is the scheme's default
  */
 export function createGuard(bind: string, publicHosts: readonly string[]) {
-  const named = new Set(publicHosts.map((host) => host.toLowerCase()));
+  const allowedHosts = new Set(publicHosts.map((host) => host.toLowerCase()));
 
   function isOwnHost(header: string, localPort: number | undefined): boolean {
-    if (named.has(header)) return true;
+    if (allowedHosts.has(header)) return true;
     const match = /^(\[[0-9a-f:]+\]|[^:]+)(?::(\d+))?$/.exec(header);
     const name = match?.[1];
     if (name === undefined) return false;
@@ -56,21 +56,21 @@ export function createGuard(bind: string, publicHosts: readonly string[]) {
   }
 
   return {
+    /** `undefined`: the request is allowed. */
     refusal(request: IncomingMessage): Refusal | undefined {
       const host = request.headers.host?.toLowerCase();
       if (host === undefined || !isOwnHost(host, request.socket.localPort)) {
         return {
           status: 421,
           code: "wrong-host",
-          message:
-            "This page answers to its own address only. A further name can be allowed with PAGE_HOSTS.",
+          message: "This page is served under its own address only. PAGE_HOSTS allows further names.",
         };
       }
       if (isNavigation(request) || isFromPage(request, host)) return undefined;
       return {
         status: 403,
         code: "wrong-origin",
-        message: "Only the page itself may do this; the request came from somewhere else.",
+        message: "Only the page itself may do this. The request came from another origin.",
       };
     },
   };
@@ -80,7 +80,7 @@ function isLoopbackName(name: string, bind: string): boolean {
   return name === "localhost" || name === "127.0.0.1" || name === "[::1]" || name === bind.toLowerCase();
 }
 
-/** Opening the page or one of its files: other sites may link to it, and learn nothing from it. */
+/** A navigation to the page or a request for a static file. Other sites may link to them and learn nothing by it. */
 function isNavigation(request: IncomingMessage): boolean {
   const isRead = request.method === "GET" || request.method === "HEAD";
   return isRead && !(request.url ?? "").startsWith("/api/");

@@ -1,7 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isParleyError, ParleyError, type ErrorCode } from "../../core/errors.ts";
+import { readJsonBody } from "../../support/read-request-body.ts";
 
-/** Headers of every answer: nothing is guessed, framed, cached or told to other sites. */
+const maxJsonBytes = 256 * 1024;
+
+/** Headers of every response: no MIME sniffing, no framing, no referrer, no use by other origins. */
 export const commonHeaders: Readonly<Record<string, string>> = {
   "X-Content-Type-Options": "nosniff",
   "Referrer-Policy": "no-referrer",
@@ -10,9 +13,10 @@ export const commonHeaders: Readonly<Record<string, string>> = {
   "X-Frame-Options": "DENY",
 };
 
-/** Content Security Policy of answers that are no page: should one be opened as a page, it can do nothing. */
+/** Content Security Policy of responses that are not documents: opened as a document, they can load and run nothing. */
 export const inertPolicy = "default-src 'none'; frame-ancestors 'none'; sandbox";
 
+/** Sends a JSON response that is never cached. */
 export function sendJson(
   response: ServerResponse,
   status: number,
@@ -31,7 +35,7 @@ export function sendJson(
   response.end(response.req.method === "HEAD" ? undefined : bytes);
 }
 
-/** An error as the page shows it. `message` is a sentence for people. */
+/** Sends `{ error: { code, message } }`. `message` is a sentence that the page shows. */
 export function sendProblem(
   response: ServerResponse,
   status: number,
@@ -43,36 +47,26 @@ export function sendProblem(
 }
 
 /**
- * A request's body, whole.
- * @throws ParleyError `attachment-too-large` past `maxBytes`, before it is read where its length is announced
- */
-async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  if (Number(request.headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > maxBytes) throw tooLarge(maxBytes);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
-}
-
-/**
- * A JSON body of at most 256 KiB.
- * @throws ParleyError `invalid-option` when it is no JSON object or not sent as JSON
+ * Reads a JSON object of at most 256 KiB.
+ * @throws ParleyError `invalid-option` when the body is not a JSON object or has another content type,
+ *   `attachment-too-large` over 256 KiB
  */
 export async function readJson(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
-  if (!(request.headers["content-type"] ?? "").startsWith("application/json")) throw notJson();
-  const text = (await readBody(request, 256 * 1024)).toString("utf8");
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (cause) {
-    throw notJson(cause);
+  const body = await readJsonBody(request, maxJsonBytes);
+  switch (body.kind) {
+    case "json":
+      if (typeof body.value !== "object" || body.value === null || Array.isArray(body.value)) throw notJson();
+      return body.value as Record<string, unknown>;
+    case "wrong-type":
+      throw notJson();
+    case "not-utf8":
+    case "not-json":
+      throw notJson(body.cause);
+    case "too-large":
+      throw new ParleyError("attachment-too-large", `request body over ${maxJsonBytes} bytes`, {
+        detail: { maxBytes: maxJsonBytes },
+      });
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw notJson();
-  return value as Record<string, unknown>;
 }
 
 const statuses: Partial<Record<ErrorCode, number>> = {
@@ -86,17 +80,13 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   stopping: 503,
 };
 
-/** The HTTP status that fits an error; what is not listed is the server's trouble. */
+/** The HTTP status of an error; 500 for every code without a status of its own. */
 export function statusOf(error: unknown): number {
   return (isParleyError(error) ? statuses[error.code] : undefined) ?? 500;
 }
 
-function tooLarge(maxBytes: number): ParleyError {
-  return new ParleyError("attachment-too-large", `body over ${maxBytes} bytes`, { detail: { maxBytes } });
-}
-
 function notJson(cause?: unknown): ParleyError {
-  return new ParleyError("invalid-option", "the body is no JSON object", {
+  return new ParleyError("invalid-option", "request body is not a JSON object", {
     detail: { option: "body", problem: "it must be a JSON object" },
     ...(cause === undefined ? {} : { cause }),
   });

@@ -2,23 +2,24 @@ import { freeTextOption, parseCommandLine, type Command } from "../../core/comma
 import { resolveInput } from "../../core/command-input.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Attachment, IncomingEvent } from "../../core/events.ts";
-import { keyOf, type WebAddress } from "./reply.ts";
+import type { WebAddress } from "./address.ts";
+import { toEventKey } from "./ids.ts";
 import type { CommandView, OptionView } from "./views.ts";
 
-/** Whoever sits in front of the page. */
+/** The one person that the page has. */
 export const localAuthor = { id: "web:local", name: "You" };
 
 /**
- * The event that a sent message is: a command where it begins with one, else a message. The same address always
- * makes the same event, so that sending twice is noticed.
- * @throws ParleyError `unknown-command`, `invalid-option`: nothing was sent, the person mends the text
+ * Converts a sent message to an event: a call when the text begins with a command, otherwise a message. The event's
+ * key depends on the address alone, so that a message sent twice is a duplicate.
+ * @throws ParleyError `unknown-command`, `invalid-option`: the page shows the error and the text stays editable
  */
 export function toEvent(
   commands: ReadonlyMap<string, Command>,
   sent: { address: WebAddress; text: string; attachments: readonly Attachment[]; sentAt: number },
 ): IncomingEvent {
   const base = {
-    key: keyOf(sent.address),
+    key: toEventKey(sent.address),
     platform: "web",
     conversationId: sent.address.conversationId,
     author: localAuthor,
@@ -32,7 +33,7 @@ export function toEvent(
   const { name } = line;
   const command = commands.get(name);
   if (command === undefined) {
-    throw new ParleyError("unknown-command", `no command ${name}`, {
+    throw new ParleyError("unknown-command", `unknown command ${name}`, {
       detail: { command: name, commands: [...commands.keys()].map((known) => `/${known}`).join(", ") },
     });
   }
@@ -42,12 +43,13 @@ export function toEvent(
     kind: "call",
     name,
     ...resolved,
+    ...(resolved.isPrivate ? { address: { ...sent.address, isPrivate: true } } : {}),
     inConversation: true,
     isInputVisible: true,
   };
 }
 
-/** A command as the page completes it. */
+/** What the page needs of a command for completion. `usage`: one line, as in {@link CommandView}. */
 export function toCommandView(command: Command, usage: string): CommandView {
   const freeText = freeTextOption(command);
   return {
@@ -77,7 +79,7 @@ export function toCommandView(command: Command, usage: string): CommandView {
   };
 }
 
-/** Small ranges are offered whole. */
+/** All numbers of a range of at most 11, as completions; none of a larger one. */
 function numbers(min: number, max: number): string[] {
   if (max - min > 10) return [];
   return Array.from({ length: max - min + 1 }, (_, index) => `${min + index}`);

@@ -6,7 +6,7 @@ import { commonHeaders } from "./http.ts";
 
 const pageDirectory = new URL("./page/", import.meta.url);
 
-/** The page's libraries, served as they lie in node_modules. */
+/** The page's libraries, served unchanged from node_modules. */
 const libraries: Readonly<Record<string, string>> = {
   preact: import.meta.resolve("preact"),
   "preact/hooks": import.meta.resolve("preact/hooks"),
@@ -30,8 +30,8 @@ interface PageFile {
 }
 
 /**
- * The page's own files at `/page/…`, its libraries at `/vendor/…`, and the documents themselves. Nothing else of
- * the disk can be reached: the addresses are looked up, never resolved. Files are read on first use.
+ * Static files: the page's own at `/page/…`, libraries at `/vendor/…`, and the HTML documents. Paths are looked up in a
+ * fixed table, so that no other file is reachable. Files are read on first use and cached for good.
  */
 export function createPageFiles() {
   const vendor = new Map(
@@ -78,13 +78,14 @@ export function createPageFiles() {
   }
 
   return {
-    /** False when there is no such file. */
+    /** Returns false, without a response, when there is no such file. */
     sendFile(request: IncomingMessage, response: ServerResponse, path: string): boolean {
       const url = addresses.get(path);
       if (url === undefined) return false;
       send(request, response, 200, cache.get(path) ?? load(path, url));
       return true;
     },
+    /** Sends an HTML document with its Content Security Policy. */
     sendDocument(
       request: IncomingMessage,
       response: ServerResponse,
@@ -98,8 +99,8 @@ export function createPageFiles() {
 }
 
 /**
- * Own scripts and styles only, and the one inline import map by its hash; pictures also from memory (`blob:`,
- * `data:`); no frames, no forms elsewhere, no other origin for anything. Markup is set through DOMPurify alone.
+ * Allows own scripts and styles, the inline import map by its hash, and images and media from memory (`blob:`,
+ * `data:`). No other origins, no frames. Markup can only be set through DOMPurify (Trusted Types).
  */
 function documentPolicy(importMap: string): string {
   const hash = createHash("sha256").update(importMap).digest("base64");

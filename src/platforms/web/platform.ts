@@ -6,48 +6,51 @@ import { isParleyError } from "../../core/errors.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { Platform } from "../../core/platform.ts";
-import { answerApi, messageLimits, type ApiRoom } from "./api.ts";
-import { createConversationViews } from "./conversations.ts";
+import { toWebAddress } from "./address.ts";
+import { messageLimits, type ApiContext } from "./api-context.ts";
+import { handleApi } from "./api.ts";
+import { createConversationViews } from "./conversation-views.ts";
 import { createFeeds } from "./feed.ts";
 import { createGuard } from "./guard.ts";
 import { readJson, sendJson, sendProblem, statusOf } from "./http.ts";
+import { toConversationId } from "./ids.ts";
 import { createPageFiles } from "./page-files.ts";
-import { createWebReply, toWebAddress } from "./reply.ts";
+import { createWebReply } from "./reply.ts";
 import { createSessions } from "./sessions.ts";
 import { createUploads } from "./uploads.ts";
 
-const sweepMs = 3_600_000;
+const sweepIntervalMs = 3_600_000;
 
-/** What the page needs to know. */
+/** @see {@link createWebPlatform} */
 export interface WebPlatformOptions {
   readonly commands: ReadonlyMap<string, Command>;
   readonly log: Log;
-  /** Absolute; uploads wait in `uploads/` below it. */
+  /** Absolute path. Uploads are in `uploads/` below it. */
   readonly dataDir: string;
-  /** The address that the HTTP server listens on: requests must name it (or loopback). Default `127.0.0.1`. */
+  /** The address the HTTP server listens on: the Host header must be it or a loopback name. Default `127.0.0.1`. */
   readonly host?: string;
-  /** Further names the page is reached by (`chat.example.org`), for a proxy in front. */
+  /** Further allowed Host values (`chat.example.org`), for a reverse proxy. */
   readonly publicHosts?: readonly string[];
-  /** Asked for before anything is shown. See `checkBind` for when there must be one. */
+  /** Required before anything is shown. `checkBind` says when there must be one. */
   readonly password?: string;
-  /** Largest uploaded file. Default 25 MB. */
+  /** Largest upload. Default 25 MB. */
   readonly maxFileBytes?: number;
-  /** What answers; asked anew each time a page loads. */
+  /** Describes the gateway. Called each time a page loads. */
   banner(): { readonly gateway: string; readonly isSandbox: boolean };
 }
 
-/** The local page. */
+/** The local page as a platform. */
 export interface WebPlatform extends Platform {
   /**
-   * Answers a request if it is for one of the page's addresses; false: it is somebody else's. Contract: does not
-   * throw, and is safe to call before `start` and after `stop` (503).
+   * Handles a request to one of the page's paths. Resolves to false, without a response, for other paths. Contract:
+   * does not throw. Before `start` and after `stop` the response is 503.
    */
   handle(request: IncomingMessage, response: ServerResponse): Promise<boolean>;
 }
 
 /**
- * The page in a browser: conversations, streamed answers, files and commands, over HTTP and server-sent events.
- * It brings no server of its own; `handle` goes into one. Nothing it serves names another host.
+ * The page in a browser: conversations, streamed answers, files and commands, over HTTP and server-sent events. It has
+ * no HTTP server of its own: pass `handle` to one. The page loads nothing from other hosts.
  */
 export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
   const { log } = options;
@@ -61,35 +64,39 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     maxTotalBytes: maxFileBytes * messageLimits.maxFiles * 10,
   });
   const stopped = new AbortController();
-  let room: ApiRoom | undefined;
+  let context: ApiContext | undefined;
   let sweeper: NodeJS.Timeout | undefined;
 
-  async function answer(request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
+  async function handleApiRequest(
+    request: IncomingMessage,
+    response: ServerResponse,
+    url: URL,
+  ): Promise<void> {
     if (url.pathname === "/api/login" && request.method === "POST") return await logIn(request, response);
-    if (!sessions.isIn(request)) {
-      sendProblem(response, 401, "login-needed", "The password is needed first.");
+    if (!sessions.isLoggedIn(request)) {
+      sendProblem(response, 401, "login-needed", "Log in first.");
       return;
     }
     if (url.pathname === "/api/logout" && request.method === "POST") {
       sendJson(response, 200, {}, { "Set-Cookie": sessions.logOut(request) });
       return;
     }
-    if (room === undefined || stopped.signal.aborted) {
+    if (context === undefined || stopped.signal.aborted) {
       sendProblem(response, 503, "stopping", "Parley is starting or stopping. Try again in a moment.");
       return;
     }
-    await answerApi(room, request, response, url);
+    await handleApi(context, request, response, url);
   }
 
   async function logIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { password } = await readJson(request);
     const login = sessions.logIn(request, typeof password === "string" ? password : "");
     switch (login.kind) {
-      case "in":
+      case "logged-in":
         sendJson(response, 200, {}, { "Set-Cookie": login.cookie });
         return;
       case "wrong":
-        log.warn({}, "a wrong password was tried on the page");
+        log.warn({}, "login failed: wrong password");
         sendProblem(response, 403, "wrong-password", "That is not the password.");
         return;
       case "limited": {
@@ -107,12 +114,12 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
 
   function sendPage(request: IncomingMessage, response: ServerResponse, path: string): void {
     if (request.method !== "GET" && request.method !== "HEAD") {
-      sendProblem(response, 405, "not-allowed", "That cannot be done here.", { Allow: "GET" });
+      sendProblem(response, 405, "not-allowed", "This method is not allowed here.", { Allow: "GET" });
       return;
     }
     if (path === "/" || path.startsWith("/c/")) {
-      const isIn = sessions.isIn(request);
-      files.sendDocument(request, response, isIn ? "index" : "login", isIn ? 200 : 401);
+      const isLoggedIn = sessions.isLoggedIn(request);
+      files.sendDocument(request, response, isLoggedIn ? "index" : "login", isLoggedIn ? 200 : 401);
       return;
     }
     if (!files.sendFile(request, response, path))
@@ -123,7 +130,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     id: "web",
 
     async start(receiver, history) {
-      room = {
+      context = {
         receiver,
         history,
         commands: options.commands,
@@ -138,21 +145,21 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
       const sweep = () => {
         uploads.sweep().then(
           (removed) => {
-            if (removed > 0) log.info({ removed }, "old uploads were removed");
+            if (removed > 0) log.info({ removed }, "expired uploads removed");
           },
           (error: unknown) => {
-            log.warn({ err: error }, "old uploads could not be removed");
+            log.warn({ err: error }, "expired uploads could not be removed");
           },
         );
       };
       sweep();
-      sweeper = setInterval(sweep, sweepMs).unref();
+      sweeper = setInterval(sweep, sweepIntervalMs).unref();
     },
 
     openReply(address, hooks) {
       const webAddress = toWebAddress(address);
       const settle = async () => {
-        await room?.views.settle(webAddress.conversationId);
+        await context?.views.settle(webAddress.conversationId);
       };
       return createWebReply({
         address: webAddress,
@@ -163,16 +170,16 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
       });
     },
 
-    // The page removes whole conversations only.
+    // People delete whole conversations on the page, never single messages.
     shownMessageKeys: () => [],
 
-    toPrivateAddress: (address) => address,
+    toPrivateAddress: (address) => ({ ...address, isPrivate: true }),
 
     openThread(address, { title }) {
       const from = toWebAddress(address);
-      // Made from the address, so that the same call opens the same conversation, also after a restart.
+      // Derived from the address, so that the same call opens the same conversation after a restart too.
       const id = createHash("sha256").update(`thread ${from.conversationId} ${from.replyId}`).digest("hex");
-      const conversationId = `web:${id.slice(0, 24)}`;
+      const conversationId = toConversationId(id.slice(0, 24));
       feeds
         .of(from.conversationId)
         .opened({ kind: "opened", replyId: from.replyId, conversationId: id.slice(0, 24), title });
@@ -181,7 +188,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
 
     download: (attachment, downloadOptions) => uploads.read(attachment, downloadOptions),
 
-    health: () => (room === undefined ? { state: "connecting" } : { state: "ready" }),
+    health: () => (context === undefined ? { state: "connecting" } : { state: "ready" }),
 
     stop() {
       stopped.abort();
@@ -194,23 +201,23 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
       if (!URL.canParse(request.url ?? "/", base)) return false;
       const url = new URL(request.url ?? "/", base);
       const path = url.pathname;
-      const isOwn = path === "/" || path === "/favicon.ico" || /^\/(?:c|page|vendor|api)\//.test(path);
-      if (!isOwn) return false;
+      const isOwnPath = path === "/" || path === "/favicon.ico" || /^\/(?:c|page|vendor|api)\//.test(path);
+      if (!isOwnPath) return false;
       const refusal = guard.refusal(request);
       if (refusal !== undefined) {
-        log.warn({ code: refusal.code, path }, "a request that was not the page's own was refused");
+        log.warn({ code: refusal.code, path }, "request refused: wrong host or origin");
         sendProblem(response, refusal.status, refusal.code, refusal.message, { Connection: "close" });
         return true;
       }
       try {
-        if (path.startsWith("/api/")) await answer(request, response, url);
+        if (path.startsWith("/api/")) await handleApiRequest(request, response, url);
         else sendPage(request, response, path);
       } catch (error) {
         if (response.headersSent) {
           response.destroy();
           return true;
         }
-        if (!isParleyError(error)) log.error({ err: error, path }, "the page's server failed");
+        if (!isParleyError(error)) log.error({ err: error, path }, "request handler failed");
         sendProblem(
           response,
           statusOf(error),

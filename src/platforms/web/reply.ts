@@ -1,35 +1,17 @@
 import { createHash } from "node:crypto";
 import type { Reply, ReplyHooks } from "../../core/platform.ts";
-import type { ReplyAddress } from "../../core/events.ts";
+import type { WebAddress } from "./address.ts";
 import type { Feed } from "./feed.ts";
+import { toEventKey, toItemId } from "./ids.ts";
 import { blobUrl, type FileView, type ItemView } from "./views.ts";
 
-/** Pages are told of new text at most this often; more only costs them renders. */
-const minTellMs = 30;
-
-/** Where a reply stands: its conversation and the id of the message it answers. */
-export interface WebAddress {
-  readonly conversationId: string;
-  readonly replyId: string;
-}
-
-/** @throws TypeError when the address was not made by this platform */
-export function toWebAddress(address: ReplyAddress): WebAddress {
-  const { conversationId, replyId } = address;
-  if (typeof conversationId !== "string" || typeof replyId !== "string") {
-    throw new TypeError("not an address of the page");
-  }
-  return { conversationId, replyId };
-}
-
-/** The key of the event that a message of the page becomes; its answer's item is `<key>/assistant`. */
-export function keyOf({ conversationId, replyId }: WebAddress): string {
-  return `${conversationId}:${replyId}`;
-}
+/** Shortest time between two text changes, which limits how often pages render. */
+const minIntervalMs = 30;
 
 /**
- * A reply that grows on every page which shows its conversation. `firstText` and `ended` are called when it has
- * its first words and when it has finished or failed: what is stored by then can take the live form's place.
+ * A reply that is streamed to every page which shows its conversation. `firstText` is called after its first text,
+ * `ended` after it has finished or failed: messages stored by then can replace their live form. Of a private reply
+ * nothing stays live after its end except what a Retry or a confirmation needs.
  */
 export function createWebReply(options: {
   address: WebAddress;
@@ -39,10 +21,11 @@ export function createWebReply(options: {
   ended(): Promise<void>;
 }): Reply {
   const { address, feed } = options;
-  const id = feed.idOf(`${keyOf(address)}/assistant`);
-  let text = "";
+  const key = toEventKey(address);
+  const id = feed.storedIdOf(toItemId(key, "assistant"));
+  let written = "";
   let hasText = false;
-  let lastTold = 0;
+  let lastSentAt = 0;
   let timer: NodeJS.Timeout | undefined;
   let isOver = false;
 
@@ -56,15 +39,16 @@ export function createWebReply(options: {
         text: "",
         files: [],
         notices: [],
+        ...(address.isPrivate === true ? { isPrivate: true } : {}),
       }
     );
   }
 
-  function tell(): void {
+  function sendText(): void {
     clearTimeout(timer);
     timer = undefined;
-    lastTold = Date.now();
-    feed.setText(id, text);
+    lastSentAt = Date.now();
+    feed.setText(id, written);
   }
 
   async function end(last: ItemView): Promise<void> {
@@ -73,38 +57,42 @@ export function createWebReply(options: {
     clearTimeout(timer);
     const { status: _status, ...rest } = last;
     feed.put(rest);
+    if (address.isPrivate === true) {
+      feed.discard(toItemId(key, "user"));
+      if (rest.state === "finished" && rest.confirm === undefined) feed.discard(id);
+    }
     await options.ended();
   }
 
   return {
     async show() {
       if (isOver) return;
-      text = "";
+      written = "";
       const { failure: _failure, retryKey: _retryKey, confirm: _confirm, status: _status, ...rest } = item();
       feed.put({ ...rest, state: "waiting", text: "", files: [], notices: [] });
       await options.hooks.saveAddress({ ...address });
     },
-    status(words) {
+    status(text) {
       if (isOver) return;
-      feed.put({ ...item(), status: words });
+      feed.put({ ...item(), status: text });
     },
     write(content) {
       if (isOver) return;
-      // The lead quotes what the page shows with the message itself.
-      text = content.text;
+      // The lead is left out: it quotes what the page shows as the message before.
+      written = content.text;
       if (feed.get(id) === undefined) feed.put(item());
       if (!hasText) {
         hasText = true;
-        tell();
+        sendText();
         options.firstText();
         return;
       }
-      timer ??= setTimeout(tell, Math.max(0, lastTold + minTellMs - Date.now()));
+      timer ??= setTimeout(sendText, Math.max(0, lastSentAt + minIntervalMs - Date.now()));
     },
     attach(file) {
       if (isOver) return Promise.resolve();
       const hash = createHash("sha256").update(file.bytes).digest("hex");
-      feed.hold(hash, { bytes: file.bytes });
+      feed.cacheFile(hash, file.bytes);
       const url = blobUrl(address.conversationId, hash, file.name);
       const view: FileView = file.mediaType.startsWith("image/")
         ? { kind: "image", url, name: file.name, altText: file.altText }
@@ -120,7 +108,7 @@ export function createWebReply(options: {
       await end({
         ...item(),
         state: "finished",
-        text,
+        text: written,
         notices,
         ...(confirm === undefined ? {} : { confirm }),
       });
@@ -129,7 +117,7 @@ export function createWebReply(options: {
       await end({
         ...item(),
         state: "failed",
-        text,
+        text: written,
         notices: failure.notices ?? [],
         failure: failure.text,
         ...(failure.retryKey === undefined ? {} : { retryKey: failure.retryKey }),
@@ -139,8 +127,8 @@ export function createWebReply(options: {
       if (isOver) return;
       isOver = true;
       clearTimeout(timer);
-      // Whoever goes on with it may be another process: the history will say how it ended, this feed will not.
-      feed.forget(id);
+      // Another process may resume it: the history then has the outcome, this feed does not.
+      feed.discard(id);
     },
   };
 }

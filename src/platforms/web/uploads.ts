@@ -10,7 +10,7 @@ import type { Attachment } from "../../core/events.ts";
 import type { DownloadOptions } from "../../core/platform.ts";
 
 const idPattern = /^[0-9a-f]{32}$/;
-/** An unsent file waits this long for its message; a sent one stays this long for a Retry. */
+/** Lifetime after the last use. A sent file is kept for a Retry. */
 const keepMs = 24 * 3_600_000;
 
 interface UploadMeta {
@@ -18,18 +18,18 @@ interface UploadMeta {
   readonly mediaType: string;
   readonly sizeBytes: number;
   readonly durationMs?: number;
-  /** The conversation that it was sent in. */
+  /** The conversation it was sent in; `undefined` before. */
   readonly conversationId?: string;
 }
 
-/** A file put on the server before its message is sent. */
+/** An uploaded file. Files are uploaded before their message is sent. */
 export interface Upload extends UploadMeta {
   readonly id: string;
 }
 
 /**
- * Files on disk between the picker and the assistant, so that a message outlives a restart with its files.
- * Each is kept for a day after it was last used, then removed; together they take at most `maxTotalBytes`.
+ * Uploaded files on disk, so that messages and their files survive a restart until they are processed. A file is
+ * removed a day after its last use. `maxTotalBytes` limits all files together.
  */
 export function createUploads(directory: string, limits: { maxBytes: number; maxTotalBytes: number }) {
   const pathOf = (id: string) => join(directory, id);
@@ -53,11 +53,12 @@ export function createUploads(directory: string, limits: { maxBytes: number; max
   }
 
   return {
+    /** `undefined` when there is no such upload. */
     find,
 
     /**
-     * Writes a request's body to disk as it comes.
-     * @throws ParleyError `attachment-too-large`, `attachment-empty`, `store-unavailable` (disk)
+     * Streams a request's body to disk.
+     * @throws ParleyError `attachment-too-large`, `attachment-empty`, `store-unavailable` (disk error)
      */
     async save(
       request: IncomingMessage,
@@ -67,7 +68,7 @@ export function createUploads(directory: string, limits: { maxBytes: number; max
       if (announced > limits.maxBytes) throw tooLarge(claimed.name, limits.maxBytes);
       await mkdir(directory, { recursive: true, mode: 0o700 });
       if ((await totalBytes()) + announced > limits.maxTotalBytes) {
-        throw new ParleyError("attachment-too-large", "the uploads directory is full", {
+        throw new ParleyError("attachment-too-large", "uploads directory is full", {
           detail: { name: claimed.name, maxBytes: limits.maxTotalBytes },
         });
       }
@@ -82,7 +83,7 @@ export function createUploads(directory: string, limits: { maxBytes: number; max
       try {
         await pipeline(request, cap, createWriteStream(pathOf(id), { flags: "wx", mode: 0o600 }));
         if (sizeBytes === 0) {
-          throw new ParleyError("attachment-empty", "an empty upload", { detail: { name: claimed.name } });
+          throw new ParleyError("attachment-empty", "upload is empty", { detail: { name: claimed.name } });
         }
         const meta: UploadMeta = { ...claimed, sizeBytes };
         await writeFile(`${pathOf(id)}.json`, JSON.stringify(meta), { mode: 0o600 });
@@ -90,16 +91,19 @@ export function createUploads(directory: string, limits: { maxBytes: number; max
       } catch (cause) {
         await rm(pathOf(id), { force: true });
         if (isParleyError(cause)) throw cause;
-        throw new ParleyError("store-unavailable", "an upload could not be written", { cause });
+        throw new ParleyError("store-unavailable", "upload could not be written", { cause });
       }
     },
 
-    /** @throws ParleyError `attachment-gone`, `attachment-too-large` */
+    /**
+     * The bytes of an attachment made by {@link toAttachment}.
+     * @throws ParleyError `attachment-gone`, `attachment-too-large`
+     */
     async read(attachment: Attachment, options: DownloadOptions): Promise<Uint8Array> {
       const id = uploadIdOf(attachment);
       const upload = id === undefined ? undefined : await find(id);
       if (upload === undefined) {
-        throw new ParleyError("attachment-gone", "the upload is not there any more", {
+        throw new ParleyError("attachment-gone", "upload not found", {
           detail: { name: attachment.name },
         });
       }
@@ -109,11 +113,12 @@ export function createUploads(directory: string, limits: { maxBytes: number; max
       return bytes;
     },
 
+    /** The bytes of an upload that exists. */
     async bytesOf(id: string): Promise<Buffer> {
       return await readFile(pathOf(id));
     },
 
-    /** Notes where a file was sent, which starts the day of keeping anew. */
+    /** Saves the conversation that a file was sent in. Counts as a use. */
     async assign({ id, ...meta }: Upload, conversationId: string): Promise<void> {
       await writeFile(`${pathOf(id)}.json`, JSON.stringify({ ...meta, conversationId }), { mode: 0o600 });
     },
@@ -126,19 +131,20 @@ export function createUploads(directory: string, limits: { maxBytes: number; max
       }
     },
 
-    /** Starts the day of keeping anew: it was read. */
+    /** Counts as a use. */
     async touch(id: string): Promise<void> {
       const now = new Date();
       await utimes(`${pathOf(id)}.json`, now, now);
     },
 
+    /** Removes a file. Unknown ids are ignored. */
     async remove(id: string): Promise<void> {
       if (!idPattern.test(id)) return;
       await rm(`${pathOf(id)}.json`, { force: true });
       await rm(pathOf(id), { force: true });
     },
 
-    /** Removes what has waited for more than a day, and bytes that never got their description. */
+    /** Removes expired files and the remains of uploads that broke off. Returns how many. */
     async sweep(now: number = Date.now()): Promise<number> {
       let removed = 0;
       const files = await readdir(directory).catch(() => []);
@@ -153,9 +159,10 @@ export function createUploads(directory: string, limits: { maxBytes: number; max
   };
 }
 
+/** @see {@link createUploads} */
 export type Uploads = ReturnType<typeof createUploads>;
 
-/** The attachment that an upload becomes in an event. */
+/** Converts an upload to an event's attachment. */
 export function toAttachment(upload: Upload): Attachment {
   const { id, name, mediaType, sizeBytes, durationMs } = upload;
   return {

@@ -1,44 +1,57 @@
 import type { ConfirmButton } from "../../core/platform.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
+import { toItemId, toPageId, toTurnKey } from "./ids.ts";
 
-/** A file of a message as the page shows it. `url` is an address of this server. */
+/** A file of a message on the page. `url` is relative to this server, except of a link. */
 export type FileView =
   | { readonly kind: "image"; readonly url: string; readonly name: string; readonly altText: string }
-  | { readonly kind: "audio"; readonly url: string; readonly name: string; readonly words?: string }
+  | { readonly kind: "audio"; readonly url: string; readonly name: string; readonly transcript?: string }
   | { readonly kind: "file"; readonly url?: string; readonly name: string; readonly text?: string }
   | { readonly kind: "link"; readonly url: string }
   | { readonly kind: "unread"; readonly name: string; readonly reason: string };
 
-/** One message on the page: stored, or still growing. */
+/** One message or answer on the page, stored or live. */
 export interface ItemView {
-  /** `<turn>/user` or `<turn>/assistant`: the same before and after it is stored. */
+  /** The same before and after the message is stored. */
   readonly id: string;
   readonly role: "user" | "assistant";
   readonly state: "waiting" | "growing" | "finished" | "failed";
+  /** Unix milliseconds. */
   readonly createdAt: number;
   /** Untrusted Markdown. */
   readonly text: string;
+  /** What is being done, while there is no text. */
   readonly status?: string;
   readonly files: readonly FileView[];
+  /** Plain sentences, shown below the text. */
   readonly notices: readonly string[];
+  /** Why the answer failed, as a plain sentence. */
   readonly failure?: string;
+  /** Present when the failed answer can be retried. */
   readonly retryKey?: string;
-  /** A button that does what the answer asks about. */
+  /** A button that runs the call again as confirmed. */
   readonly confirm?: ConfirmButton;
   readonly model?: string;
-  /** True where the person stopped the answer or it broke off. */
+  /** True when the person stopped the answer or the stream broke off. */
   readonly isInterrupted?: boolean;
+  /** True for a private call and its answer: not part of the stored conversation. */
+  readonly isPrivate?: true;
 }
 
-/** A change of a conversation, in the order it happened. */
+/** A change of a conversation. Pages apply changes in order. */
 export type Change =
-  /** A new message (at the end, or before another) or a new form of one, maybe under another id. */
+  /**
+   * Adds an item at the end, or before the item with id `before`; replaces the item with the same id, or the one with
+   * id `replaces`.
+   */
   | { readonly kind: "put"; readonly item: ItemView; readonly replaces?: string; readonly before?: string }
-  /** `text` follows after the first `at` characters of what is there. */
+  /** Appends `text`. `at` is the length before it, by which a page notices that it missed a change. */
   | { readonly kind: "text"; readonly id: string; readonly at: number; readonly text: string }
+  /** Removes an item. */
   | { readonly kind: "drop"; readonly id: string }
   /** The conversation was deleted. */
   | { readonly kind: "gone" }
+  /** The call `replyId` opened another conversation. Ids are page ids. */
   | {
       readonly kind: "opened";
       readonly replyId: string;
@@ -46,13 +59,13 @@ export type Change =
       readonly title: string;
     };
 
-/** All of a conversation, when a page connects. `mayHaveMore`: the history goes further back. */
+/** The last items of a conversation, sent when a page connects. `mayHaveMore`: there may be earlier ones. */
 export interface SnapshotView {
   readonly items: readonly ItemView[];
   readonly mayHaveMore: boolean;
 }
 
-/** What the page is told once: the gateway, the commands and the limits. */
+/** What the page loads once: gateway, commands and limits. */
 export interface StateView {
   readonly banner: { readonly gateway: string; readonly isSandbox: boolean };
   readonly commands: readonly CommandView[];
@@ -60,16 +73,18 @@ export interface StateView {
   readonly hasPassword: boolean;
 }
 
+/** A command, for completion on the page. */
 export interface CommandView {
   readonly name: string;
   readonly description: string;
   /** `/imagine <prompt> [size:…]` */
   readonly usage: string;
-  /** The option that takes the text. */
+  /** Name of the option that takes text without an option name. */
   readonly freeText?: string;
   readonly options: readonly OptionView[];
 }
 
+/** An option of a command. `values`: all allowed values, or none when there are too many to list. */
 export interface OptionView {
   readonly name: string;
   readonly kind: "string" | "integer" | "boolean" | "attachment";
@@ -79,33 +94,23 @@ export interface OptionView {
   readonly completesModels: boolean;
 }
 
-const answerSuffix = /\/assistant(?:\/\d+)?$/;
-
-/** A conversation's part of an API address. */
-function toPath(conversationId: string): string {
-  return `/api/conversations/${conversationId.slice("web:".length)}`;
-}
-
-/** The key of the turn that a stored message belongs to. */
-function turnOf(messageId: string): string {
-  return messageId.replace(/\/user$/, "").replace(answerSuffix, "");
-}
-
-/** A stored message as the page shows it. A retried answer keeps the id of its first attempt. */
+/** Converts a stored message. A retried answer has the id of its first attempt. */
 export function toItem(conversationId: string, message: StoredMessage): ItemView {
   const text = message.parts.flatMap((part) => (part.kind === "text" ? [part.text] : []));
   const notices = message.notices ?? [];
   // The last notice of a failed answer says why it failed.
   const isFailed = message.outcome === "failed";
   return {
-    id: message.role === "assistant" ? message.id.replace(answerSuffix, "/assistant") : message.id,
+    id: toItemId(toTurnKey(message.id), message.role),
     role: message.role,
     state: isFailed ? "failed" : "finished",
     createdAt: message.createdAt,
     text: text.join("\n\n"),
     files: message.parts.flatMap((part) => toFile(conversationId, part)),
     notices: isFailed ? notices.slice(0, -1) : notices,
-    ...(isFailed ? { failure: notices.at(-1) ?? "This answer failed.", retryKey: turnOf(message.id) } : {}),
+    ...(isFailed
+      ? { failure: notices.at(-1) ?? "This answer failed.", retryKey: toTurnKey(message.id) }
+      : {}),
     ...(message.model === undefined ? {} : { model: message.model }),
     ...(message.outcome === "interrupted" ? { isInterrupted: true } : {}),
   };
@@ -130,7 +135,7 @@ function toFile(conversationId: string, part: MessagePart): FileView[] {
           kind: "audio",
           url: blobUrl(conversationId, part.blob.hash, part.name),
           name: part.name,
-          words: part.text,
+          transcript: part.text,
         },
       ];
     case "image-link":
@@ -142,7 +147,7 @@ function toFile(conversationId: string, part: MessagePart): FileView[] {
   }
 }
 
-/** Where the bytes of a conversation's blob are; `name` is what a download is called. */
+/** URL of a conversation's blob. `name`: file name of a download. */
 export function blobUrl(conversationId: string, hash: string, name: string): string {
-  return `${toPath(conversationId)}/blobs/${hash}?name=${encodeURIComponent(name)}`;
+  return `/api/conversations/${toPageId(conversationId)}/blobs/${hash}?name=${encodeURIComponent(name)}`;
 }

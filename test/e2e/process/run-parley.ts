@@ -6,31 +6,33 @@ import { join } from "node:path";
 
 const main = join(import.meta.dirname, "..", "..", "..", "src", "main.ts");
 
-/** The program as an admin starts it: a process of its own, in a folder of its own, with only these settings. */
+/** Parley in a process and a folder of its own, with only the given settings. */
 export interface RunningParley {
   readonly process: ChildProcess;
   readonly folder: string;
-  /** Everything it printed so far, standard output and error. */
+  /** Standard output and error so far. */
   output(): string;
-  /** Resolves to the first match of a pattern in what it prints. */
+  /** Resolves to the first match of a pattern in the output. Rejects when the process ends without one. */
   says(pattern: RegExp): Promise<RegExpExecArray>;
   /** Resolves to the exit code. */
   readonly ended: Promise<number | null>;
+  /** Sends SIGTERM. Resolves to the exit code. */
   stop(): Promise<number | null>;
-  /** Ends the process if it still runs and removes its folder. */
+  /** Kills the process and removes its folder. */
   remove(): Promise<void>;
 }
 
+/** @see {@link runParley} */
 export interface RunOptions {
   readonly args?: readonly string[];
   readonly settings?: Readonly<Record<string, string>>;
   /** Default: `src/main.ts`. */
   readonly program?: string;
-  /** A folder to run in again; by default a new one. */
+  /** Folder to run in. Default: a new one. */
   readonly folder?: string;
 }
 
-/** Starts `node src/main.ts`. */
+/** Starts `node src/main.ts` with `args`. */
 export async function runParley(options: RunOptions = {}): Promise<RunningParley> {
   const folder = options.folder ?? (await mkdtemp(join(tmpdir(), "parley-process-")));
   const child = spawn(process.execPath, [options.program ?? main, ...(options.args ?? [])], {
@@ -61,7 +63,8 @@ export async function runParley(options: RunOptions = {}): Promise<RunningParley
           const match = pattern.exec(text);
           if (match === null && child.exitCode === null && child.signalCode === null) return;
           waiting.delete(check);
-          if (match === null) reject(new Error(`it ended without saying ${String(pattern)}:\n${text}`));
+          if (match === null)
+            reject(new Error(`the process ended without printing ${String(pattern)}:\n${text}`));
           else resolve(match);
         };
         waiting.add(check);

@@ -20,7 +20,7 @@ afterEach(async () => {
 });
 
 describe("npm start", () => {
-  it("with nothing set says what is on and off and why, serves the page, and stops cleanly", async () => {
+  it("with default settings prints what is on and off and why, serves the page, and stops cleanly", async () => {
     const parley = await start();
     const [, url] = await parley.says(/Page {5}on {3}(\S+)/);
     await parley.says(/Health/);
@@ -38,13 +38,13 @@ describe("npm start", () => {
     expect(await parley.stop()).toBe(0);
   });
 
-  it("keeps its store to itself", async () => {
+  it("makes its store readable by its owner only", async () => {
     const parley = await start();
     await parley.says(/Health/);
     expect((await stat(join(parley.folder, "data", "parley.db"))).mode & 0o077).toBe(0);
   });
 
-  it("reads .env, which the environment overrides", async () => {
+  it("reads .env, overridden by the environment", async () => {
     const parley = await start();
     await parley.says(/Health/);
     await parley.stop();
@@ -54,8 +54,8 @@ describe("npm start", () => {
   });
 });
 
-describe("a start that cannot be", () => {
-  it("names every wrong setting and its mend, without a stack", async () => {
+describe("a start that fails", () => {
+  it("names every invalid setting and its remedy, without a stack trace", async () => {
     const parley = await start({ settings: { PORT: "x", CHAT_TEMPERATURE: "3", STORE_URL: "file.db" } });
     expect(await parley.ended).toBe(1);
     expect(parley.output()).toContain("3 settings are not right:");
@@ -63,7 +63,7 @@ describe("a start that cannot be", () => {
     expect(parley.output()).not.toContain("    at ");
   });
 
-  it("says that the port is taken and what to do", async () => {
+  it("says that the port is in use and what to do", async () => {
     const other = createServer().listen(0, "127.0.0.1");
     await once(other, "listening");
     const { port } = other.address() as AddressInfo;
@@ -78,23 +78,20 @@ describe("a start that cannot be", () => {
     await parley.ended;
     const file = join(parley.folder, "data");
     await mkdir(file, { recursive: true });
-    await writeFile(
-      join(file, "parley.db"),
-      "this is no database, and long enough to be looked at as one. ".repeat(40),
-    );
+    await writeFile(join(file, "parley.db"), "this is not a database file, but as long as one. ".repeat(40));
     const broken = await start({ folder: parley.folder });
     expect(await broken.ended).toBe(1);
     expect(broken.output()).toMatch(/parley\.db/);
     expect(broken.output()).not.toContain("    at ");
   });
 
-  it("refuses a public page without a password", async () => {
+  it("refuses a non-loopback HOST without a password", async () => {
     const parley = await start({ settings: { HOST: "0.0.0.0" } });
     expect(await parley.ended).toBe(1);
     expect(parley.output()).toContain("PAGE_PASSWORD");
   });
 
-  it("knows no other command", async () => {
+  it("prints its usage for an unknown command", async () => {
     const parley = await start({ args: ["dance"] });
     expect(await parley.ended).toBe(2);
     expect(parley.output()).toContain("Usage:");
@@ -108,13 +105,13 @@ describe("the other commands", () => {
     expect(parley.output()).toBe(`The settings are right; ${allCommands.size} commands.\n`);
   });
 
-  it("warm-up looks at no setting, so that an install cannot fail for one", async () => {
+  it("warm-up reads no settings, so that an install cannot fail because of one", async () => {
     const parley = await start({ args: ["warm-up"], settings: { PORT: "x" } });
     expect(await parley.ended).toBe(0);
     expect(parley.output()).toBe("");
   });
 
-  it("backup copies the store while the bot runs, and the copy is a store", async () => {
+  it("backup copies the store of a running bot, and the copy can be opened", async () => {
     const parley = await start();
     await parley.says(/Health/);
     const target = join(parley.folder, "copy");
@@ -131,7 +128,7 @@ describe("the other commands", () => {
     expect(await nameless.ended).toBe(2);
   });
 
-  it("gateway serves the embedded gateway alone, with the key asked for", async () => {
+  it("gateway serves the embedded gateway alone and requires its key", async () => {
     const parley = await start({
       args: ["gateway"],
       settings: { GATEWAY_PORT: "0", GATEWAY_API_KEY: "a-key-for-the-test" },
@@ -146,7 +143,7 @@ describe("the other commands", () => {
     expect(await parley.stop()).toBe(0);
   });
 
-  it("gateway reads its configuration, whose upstream answers under its prefix", async () => {
+  it("gateway reads its configuration and serves the upstream's models under a prefix", async () => {
     const upstream = await start({
       args: ["gateway"],
       settings: { GATEWAY_PORT: "0", GATEWAY_API_KEY: "upstream-key-1" },
@@ -181,7 +178,7 @@ describe("the other commands", () => {
     expect(gateway.output() + upstream.output()).not.toContain("upstream-key-1");
   });
 
-  it("gateway keys gives out a key that a running gateway takes, counts and, once revoked, refuses", async () => {
+  it("gateway keys creates a key that a running gateway accepts, counts and, after revocation, refuses", async () => {
     const gateway = await start({
       args: ["gateway"],
       settings: { GATEWAY_PORT: "0", GATEWAY_API_KEY: "master-key-1" },

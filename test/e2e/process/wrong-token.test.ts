@@ -9,7 +9,7 @@ afterEach(async () => {
   await parley?.remove();
 });
 
-it("a Discord token that is refused ends the start and names its variable, not its value", async () => {
+it("a refused Discord token fails the start with its variable's name, without its value", async () => {
   const discord = await createDiscordSimulator();
   const token = "MTIzNDU2Nzg5MDEyMzQ1Njc4.wrong.token-of-the-test";
   parley = await runParley({ settings: { DISCORD_TOKEN: token, DISCORD_API_URL: discord.apiUrl } });
@@ -20,7 +20,7 @@ it("a Discord token that is refused ends the start and names its variable, not i
   await discord.close();
 });
 
-it("a Slack token that is refused ends the start and names its variable, not its value", async () => {
+it("a refused Slack token fails the start with its variable's name, without its value", async () => {
   const slack = await createSlackSimulator();
   const token = "xoxb-wrong-token-of-the-test";
   parley = await runParley({

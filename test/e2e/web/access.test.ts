@@ -18,15 +18,15 @@ interface Findings {
   }[];
 }
 
-/** What axe-core has to say against the page as it stands. */
-async function complaints(page: Page): Promise<string[]> {
+/** Violations that axe-core finds in the page's current state. */
+async function violations(page: Page): Promise<string[]> {
   await page.evaluate(axe);
   const found = await page.evaluate<Findings>("axe.run(document)");
   expect(found.passes.length).toBeGreaterThan(15);
   return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
 }
 
-describe.skipIf(!has("chromium"))("the page for everyone", () => {
+describe.skipIf(!has("chromium"))("the page's accessibility", () => {
   let story: PageStory;
   beforeAll(async () => {
     story = await startPageStory();
@@ -50,7 +50,7 @@ describe.skipIf(!has("chromium"))("the page for everyone", () => {
   ])("passes axe-core in every state, $name", async ({ options }) => {
     const { page } = await story.open({ ...options, reducedMotion: "reduce" });
     await page.getByRole("heading", { name: "What shall we talk about?" }).waitFor();
-    expect(await complaints(page)).toEqual([]);
+    expect(await violations(page)).toEqual([]);
     await say(page, "Show all Markdown");
     await page.getByTestId("picker").setInputFiles([fixturePath("picture.png"), fixturePath("voice.ogg")]);
     await say(page, "And these?");
@@ -58,20 +58,20 @@ describe.skipIf(!has("chromium"))("the page for everyone", () => {
     await page.getByText("notes.txt").waitFor();
     await field(page).fill("/imag");
     await page.getByRole("listbox").waitFor();
-    expect(await complaints(page)).toEqual([]);
+    expect(await violations(page)).toEqual([]);
     await field(page).fill("/nothing");
     await page.getByRole("button", { name: "Send", exact: true }).click();
     await page.getByRole("alert").getByText("There is no command /nothing").waitFor();
     await page.getByRole("button", { name: "Record a voice note" }).click();
     await page.getByText("Recording", { exact: true }).waitFor({ state: "attached" });
     await page.getByRole("button", { name: "Done" }).and(page.locator(":enabled")).waitFor();
-    expect(await complaints(page)).toEqual([]);
-    // Nothing sticks out to the side.
+    expect(await violations(page)).toEqual([]);
+    // No horizontal overflow.
     expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBeLessThanOrEqual(0);
     await page.context().close();
   });
 
-  it("has a drawer on a phone that keyboard and reader can leave", async () => {
+  it("has a drawer on a phone that can be used by keyboard and screen reader", async () => {
     const { page } = await story.open({ viewport: phone });
     await say(page, "A conversation for the drawer");
     const navigation = page.getByRole("navigation", { name: "Conversations" });
@@ -80,7 +80,7 @@ describe.skipIf(!has("chromium"))("the page for everyone", () => {
     await navigation.waitFor();
     const focused = () => page.evaluate("document.activeElement.getAttribute('aria-label')");
     await expect.poll(focused).toBe("Close the list");
-    expect(await complaints(page)).toEqual([]);
+    expect(await violations(page)).toEqual([]);
     await page.keyboard.press("Escape");
     await navigation.waitFor({ state: "hidden" });
     await expect.poll(focused).toBe("Conversations");
@@ -92,7 +92,7 @@ describe.skipIf(!has("chromium"))("the page for everyone", () => {
     await page.context().close();
   });
 
-  it("is used from one end to the other by keyboard, and says what happens", async () => {
+  it("can be used by keyboard alone, and announces answers", async () => {
     const { page } = await story.open();
     await expect.poll(() => page.evaluate("document.activeElement.tagName")).toBe("TEXTAREA");
     await page.keyboard.type("First line");
@@ -101,10 +101,10 @@ describe.skipIf(!has("chromium"))("the page for everyone", () => {
     await page.keyboard.press("Enter");
     await answerAfter(page, 0);
     expect(await page.locator(".bubble").innerText()).toBe("First line\nsecond line");
-    const said = page.getByRole("status").filter({ hasText: "Parley:" });
-    await expect.poll(() => said.innerText()).toContain("sandbox");
+    const announced = page.getByRole("status").filter({ hasText: "Parley:" });
+    await expect.poll(() => announced.innerText()).toContain("sandbox");
     expect(await page.evaluate("document.activeElement.tagName")).toBe("TEXTAREA");
-    // Backwards out of the composer stands the answer's own button.
+    // Shift+Tab from the composer reaches the answer's button.
     for (let steps = 0; steps < 12; steps++) {
       await page.keyboard.press("Shift+Tab");
       const label = await page.evaluate("document.activeElement.getAttribute('aria-label')");
@@ -115,7 +115,7 @@ describe.skipIf(!has("chromium"))("the page for everyone", () => {
     await page.context().close();
   });
 
-  it("follows a long answer only while the person is at its end", async () => {
+  it("scrolls along with a long answer only while the person is at its end", async () => {
     const { page } = await story.open();
     await say(page, "Write 9000 characters");
     const left = () =>
@@ -145,7 +145,7 @@ describe.skipIf(!has("chromium"))("another site in the same browser", () => {
     evil?.close();
   });
 
-  it("cannot drive the page, read from it or hold it in a frame", async () => {
+  it("cannot send messages, read conversations or embed the page", async () => {
     story = await startPageStory();
     evil = createServer((_request, response) => {
       response.writeHead(200, { "content-type": "text/html" }).end("<title>evil</title><body></body>");
@@ -200,10 +200,10 @@ describe.skipIf(!has("chromium"))("another site in the same browser", () => {
     expect(page.frames()).toHaveLength(1);
   });
 
-  it("needs the password where there is one, and so does everyone", async () => {
+  it("needs the password", async () => {
     story = await startPageStory({ PAGE_PASSWORD: "correct horse" });
     const { page } = await story.open();
-    expect(await complaints(page)).toEqual([]);
+    expect(await violations(page)).toEqual([]);
     await page.getByLabel("Password of this page").fill("wrong");
     await page.keyboard.press("Enter");
     await page.getByRole("alert").getByText("That is not the password.").waitFor();
@@ -212,7 +212,7 @@ describe.skipIf(!has("chromium"))("another site in the same browser", () => {
     expect(await say(page, "Let me in")).toContain("sandbox");
     const cookies = await page.context().cookies();
     expect(cookies.map(({ httpOnly, sameSite }) => [httpOnly, sameSite])).toEqual([[true, "Strict"]]);
-    // Sessions end with the process: the page asks again, and shows what was there.
+    // Sessions end with the process: people log in again and see the same conversation.
     await story.restart();
     await page.getByLabel("Password of this page").fill("correct horse");
     await page.keyboard.press("Enter");

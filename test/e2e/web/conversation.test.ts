@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { has } from "../../support/requirements.ts";
 import { answerAfter, field, fixturePath, say, startPageStory, type PageStory } from "./page-story.ts";
 
-describe.skipIf(!has("chromium"))("the local page, with nothing set", () => {
+describe.skipIf(!has("chromium"))("the local page with default settings", () => {
   let story: PageStory;
   beforeAll(async () => {
     story = await startPageStory();
@@ -12,7 +12,7 @@ describe.skipIf(!has("chromium"))("the local page, with nothing set", () => {
     await story?.close();
   });
 
-  it("holds a conversation of several turns that survives a reload and a crash", async () => {
+  it("keeps a conversation across a reload and a crash", async () => {
     const { page, problems } = await story.open();
     await page.getByText("Sandbox: no model is connected.").waitFor();
     expect(await say(page, "My parrot is called Juniper.")).toContain("sandbox");
@@ -36,7 +36,7 @@ describe.skipIf(!has("chromium"))("the local page, with nothing set", () => {
     await page.context().close();
   });
 
-  it("takes pictures by picker, paste and drop, and the model sees them", async () => {
+  it("sends pictures from picker, clipboard and drag and drop to the model", async () => {
     const { page, problems } = await story.open();
     await page.getByTestId("picker").setInputFiles(fixturePath("picture.png"));
     await page.getByRole("list", { name: "Files to send" }).getByText("picture.png").waitFor();
@@ -65,7 +65,7 @@ describe.skipIf(!has("chromium"))("the local page, with nothing set", () => {
     await page.context().close();
   });
 
-  it("takes a voice note, shows its words with a player, and keeps it", async () => {
+  it("shows a voice note with player and transcript, also after a reload", async () => {
     const { page, problems } = await story.open();
     await page.getByTestId("picker").setInputFiles(fixturePath("voice.ogg"));
     await page.getByText("voice.ogg").waitFor();
@@ -80,7 +80,7 @@ describe.skipIf(!has("chromium"))("the local page, with nothing set", () => {
     await page.context().close();
   });
 
-  it("transcribes a file that is attached to the command", async () => {
+  it("transcribes a file attached to /transcribe", async () => {
     const { page } = await story.open();
     await page.getByTestId("picker").setInputFiles(fixturePath("voice.m4a"));
     await page.getByText("voice.m4a").waitFor();
@@ -90,7 +90,7 @@ describe.skipIf(!has("chromium"))("the local page, with nothing set", () => {
     await page.context().close();
   });
 
-  it("says what it could not read, and goes on", async () => {
+  it("says which files could not be read, and answers", async () => {
     const { page } = await story.open();
     await page.getByTestId("picker").setInputFiles(fixturePath("empty.bin"));
     await page.getByRole("alert").getByText("empty.bin is empty.").waitFor();
@@ -104,7 +104,7 @@ describe.skipIf(!has("chromium"))("the local page, with nothing set", () => {
     await page.context().close();
   });
 
-  it("records a voice note with the microphone, or throws it away", async () => {
+  it("records a voice note, or cancels the recording", async () => {
     const { page, problems } = await story.open();
     await page.getByRole("button", { name: "Record a voice note" }).click();
     const recorder = page.getByRole("group", { name: "Voice recorder" });
@@ -124,7 +124,7 @@ describe.skipIf(!has("chromium"))("the local page, with nothing set", () => {
     await page.context().close();
   });
 
-  it("draws a picture from a command written by keyboard alone, and keeps it", async () => {
+  it("draws a picture for a command completed by keyboard, and keeps it", async () => {
     const { page, problems } = await story.open();
     await field(page).focus();
     await page.keyboard.type("/im");
@@ -150,7 +150,7 @@ describe.skipIf(!has("chromium"))("the local page, with nothing set", () => {
     await page.context().close();
   });
 
-  it("completes models by keyboard, escapes the list, and keeps the text of a refused command", async () => {
+  it("completes models by keyboard, closes the list, and keeps the text of a refused command", async () => {
     const { page } = await story.open();
     await field(page).focus();
     await page.keyboard.type("/ask hello model:sand");
@@ -174,7 +174,32 @@ describe.skipIf(!has("chromium"))("the local page, with nothing set", () => {
     await page.context().close();
   });
 
-  it("opens a new conversation with /chat and goes there", async () => {
+  it("shows a private call and its answer, and keeps neither in the conversation", async () => {
+    const { page, problems } = await story.open();
+    const list = page.getByRole("navigation");
+    const isNotKept = page.locator(".messages").getByText("Private: not kept in this conversation.");
+    await say(page, "My tortoise is called Basil.");
+    expect(await say(page, "/ask What is a secret? private:yes")).toContain("You wrote: “What is a secret?”");
+    await isNotKept.waitFor();
+    // It is not part of the context either, and stays visible after the next turn.
+    expect(await say(page, "What did I say first?")).not.toContain("secret");
+    expect(await page.locator(".message").count()).toBe(6);
+    await isNotKept.waitFor();
+    expect(await page.getByRole("button", { name: "Stop the answer" }).count()).toBe(0);
+
+    await page.reload();
+    await answerAfter(page, 1);
+    const bubbles = ["My tortoise is called Basil.", "What did I say first?"];
+    expect(await page.locator(".bubble").allInnerTexts()).toEqual(bubbles);
+    expect(await page.locator(".message").count()).toBe(4);
+    expect(await isNotKept.count()).toBe(0);
+    await list.getByRole("link", { name: "My tortoise is called Basil." }).waitFor();
+    expect(await list.getByRole("link", { name: "What is a secret?" }).count()).toBe(0);
+    expect(problems).toEqual([]);
+    await page.context().close();
+  });
+
+  it("opens a new conversation with /chat and navigates to it", async () => {
     const { page } = await story.open();
     await say(page, "Where do I start?");
     const before = page.url();
@@ -193,7 +218,7 @@ describe.skipIf(!has("chromium"))("the local page, with nothing set", () => {
 
 type Page = Awaited<ReturnType<PageStory["open"]>>["page"];
 
-/** Pastes into the text field, or drops onto the page, a file made in the page. */
+/** Pastes a file into the text field, or drops it onto the page. */
 async function give(
   page: Page,
   how: "paste" | "drop",

@@ -17,51 +17,54 @@ describe.skipIf(!has("chromium"))("deleting on the page", () => {
   const isKept = async (text: string) =>
     holds(await bytesOfFolder(join(story.parley().folder, "data")), text);
 
-  it("takes a conversation away by keyboard, after asking, and its files from the disk", async () => {
+  it("deletes a conversation by keyboard after confirmation, and its files from the disk", async () => {
     const { page, problems } = await story.open();
     const list = page.getByRole("navigation");
     await say(page, "The vault code is 7319.");
     await page.getByTestId("picker").setInputFiles(fixturePath("picture.png"));
     await say(page, "And this is the plan.");
+    await say(page, "/ask Is the vault empty? private:yes");
     await page.getByRole("button", { name: "New chat" }).click();
     await say(page, "This one stays.");
     expect(await isKept("vault code is 7319")).toBe(true);
+    expect(await isKept("Is the vault empty?")).toBe(true);
     await list.getByRole("link", { name: "The vault code is 7319." }).click();
     await answerAfter(page, 1);
 
     const remove = list.getByRole("button", { name: "Delete The vault code is 7319." });
     await remove.focus();
     await page.keyboard.press("Enter");
-    const asked = list.getByRole("group", { name: "Delete The vault code is 7319.?" });
-    await asked.getByText("Delete for good?").waitFor();
-    // The harmless one has the focus.
+    const confirmation = list.getByRole("group", { name: "Delete The vault code is 7319.?" });
+    await confirmation.getByText("Delete for good?").waitFor();
+    // The Keep button has the focus.
     await page.keyboard.press("Enter");
-    await asked.waitFor({ state: "detached" });
+    await confirmation.waitFor({ state: "detached" });
     expect(await page.evaluate("document.activeElement.getAttribute('aria-label')")).toContain("Delete");
     await page.keyboard.press("Enter");
-    await asked.waitFor();
+    await confirmation.waitFor();
     await page.keyboard.press("Escape");
-    await asked.waitFor({ state: "detached" });
+    await confirmation.waitFor({ state: "detached" });
     expect(await isKept("vault code is 7319")).toBe(true);
 
     await page.keyboard.press("Enter");
-    await asked.waitFor();
+    await confirmation.waitFor();
     await page.keyboard.press("Shift+Tab");
     await page.keyboard.press("Enter");
     await list.getByRole("link", { name: "The vault code is 7319." }).waitFor({ state: "detached" });
     await list.getByRole("link", { name: "This one stays." }).waitFor();
-    // It was the open one: a new one has taken its place.
+    // It was the open one: a new conversation is shown.
     await expect.poll(() => page.locator(".messages").count()).toBe(0);
     expect(new URL(page.url()).pathname).toBe("/");
     expect(await isKept("vault code is 7319")).toBe(false);
     expect(await isKept("picture.png")).toBe(false);
+    expect(await isKept("Is the vault empty?")).toBe(false);
     expect(await readdir(join(story.parley().folder, "data", "uploads"))).toEqual([]);
     expect(await isKept("This one stays.")).toBe(true);
     expect(problems).toEqual([]);
     await page.context().close();
   });
 
-  it("tells the other windows", async () => {
+  it("updates other windows", async () => {
     const { page: one } = await story.open();
     await say(one, "A talk in two windows.");
     const { page: two, problems } = await story.open();
@@ -80,7 +83,7 @@ describe.skipIf(!has("chromium"))("deleting on the page", () => {
     await two.context().close();
   });
 
-  it("/forget asks with a button, and what it took is no longer shown", async () => {
+  it("/forget asks for confirmation, and what it removed is no longer shown", async () => {
     const { page, problems } = await story.open();
     await say(page, "A secret of mine.");
     expect(await say(page, "/forget")).toContain("2 messages (1 whole conversation) in this conversation");

@@ -3,18 +3,20 @@ import type { BrowserContextOptions, Page } from "playwright-core";
 import { startBrowser, type OpenedPage, type StartedBrowser } from "../../simulators/browser.ts";
 import { runParley, type RunningParley } from "../process/run-parley.ts";
 
-/** A person in front of the page: Parley as `npm start` runs it, and a real browser. */
+/** Parley as `npm start` runs it, and a real browser. */
 export interface PageStory {
   readonly url: string;
   parley(): RunningParley;
   open(options?: BrowserContextOptions): Promise<OpenedPage>;
-  /** A crash, and a start at the same address with the same data. */
+  /** Kills the process and starts it at the same address with the same data. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }
 
+/** Absolute path of a test file. */
 export const fixturePath = (name: string): string => join(import.meta.dirname, "../../fixtures", name);
 
+/** Starts Parley with these settings, and Chromium. */
 export async function startPageStory(settings: Readonly<Record<string, string>> = {}): Promise<PageStory> {
   const browser: StartedBrowser = await startBrowser();
   let parley = await runParley({ settings: { LOG_LEVEL: "warn", ...settings } });
@@ -43,7 +45,7 @@ export async function startPageStory(settings: Readonly<Record<string, string>> 
 /** The text field. */
 export const field = (page: Page) => page.getByRole("textbox", { name: "Message" });
 
-/** Writes and sends a message, and waits for the answer after those that are there. */
+/** Sends a message and returns the text of its answer. */
 export async function say(page: Page, text: string): Promise<string> {
   const answers = page.locator(".from-parley");
   const before = await answers.count();
@@ -52,7 +54,7 @@ export async function say(page: Page, text: string): Promise<string> {
   return await answerAfter(page, before);
 }
 
-/** The text of the answer that comes as number `index`, once it has ended. */
+/** The text of the answer with this index, after it has ended. */
 export async function answerAfter(page: Page, index: number): Promise<string> {
   const answer = page.locator(".from-parley").nth(index);
   await answer.and(page.locator(".is-finished, .is-failed")).waitFor();

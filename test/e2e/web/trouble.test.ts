@@ -33,7 +33,7 @@ const models = JSON.stringify({
   data: [{ id: "m", object: "model", created: 1, owned_by: "test" }],
 });
 
-describe.skipIf(!has("chromium"))("the page when things go wrong", () => {
+describe.skipIf(!has("chromium"))("the page under failures", () => {
   let gateway: ScriptedGateway;
   let story: PageStory;
   let answers: ((text: string) => ScriptedAnswer)[] = [];
@@ -43,7 +43,7 @@ describe.skipIf(!has("chromium"))("the page when things go wrong", () => {
       if (request.path === "/v1/models")
         return { body: models, headers: { "content-type": "application/json" } };
       const next = answers.shift();
-      if (next === undefined) throw new Error("nothing scripted for this request");
+      if (next === undefined) throw new Error("no scripted answer for this request");
       return next(request.body.toString("utf8"));
     });
     story = await startPageStory({ GATEWAY_BASE_URL: gateway.baseUrl, CHAT_MODEL: "m" });
@@ -56,7 +56,7 @@ describe.skipIf(!has("chromium"))("the page when things go wrong", () => {
     await gateway?.close();
   });
 
-  it("makes hostile Markdown harmless", async () => {
+  it("sanitises hostile Markdown", async () => {
     answers = [() => sse(chunk({ content: hostile }), chunk({}, "stop"), done)];
     const { page, problems } = await story.open();
     await say(page, "Attack me.");
@@ -76,15 +76,15 @@ describe.skipIf(!has("chromium"))("the page when things go wrong", () => {
       ["https://evil.example/pixel.png?secret=1", ...safe],
     ]);
     expect(await answer.innerText()).toContain("Picture: beacon (evil.example)");
-    // Raw HTML is seen as what it is.
+    // Raw HTML is shown as text.
     expect(await answer.innerText()).toContain('<img src="/nothing" onerror="window.pwned = 2">');
     expect(await answer.locator("code").innerText()).toContain("<script>window.pwned = 6</script>");
-    // No request left for another host, and the policy had nothing to stop.
+    // No request to another host, and no policy violation.
     expect(problems).toEqual([]);
     await page.context().close();
   });
 
-  it("ends the request to the gateway when the conversation is deleted", async () => {
+  it("aborts the gateway request when the conversation is deleted", async () => {
     answers = [() => ({ ...sse(chunk({ content: "It goes on and" })), after: "hang" })];
     const { page, problems } = await story.open();
     const list = page.getByRole("navigation");
@@ -101,7 +101,7 @@ describe.skipIf(!has("chromium"))("the page when things go wrong", () => {
     await page.context().close();
   });
 
-  it("grows while the gateway streams, and stops when told to", async () => {
+  it("shows a streamed answer as it arrives, and stops it", async () => {
     answers = [
       () => ({ ...sse(chunk({ content: "First paragraph.\n\nSecond par" })), after: "hang" }),
       () => sse(chunk({ content: "Again." }, "stop"), done),
@@ -119,7 +119,7 @@ describe.skipIf(!has("chromium"))("the page when things go wrong", () => {
     await page.context().close();
   });
 
-  it("says why an answer failed, and Retry answers in the same place, also after a reload", async () => {
+  it("says why an answer failed, and replaces it on Retry, also after a reload", async () => {
     const refusal: ScriptedAnswer = {
       status: 401,
       body: JSON.stringify({ error: { message: "bad key", type: "x", param: null, code: null } }),
@@ -141,7 +141,7 @@ describe.skipIf(!has("chromium"))("the page when things go wrong", () => {
     await page.context().close();
   });
 
-  it("answers messages that come meanwhile in one turn, each shown once", async () => {
+  it("answers messages sent during a turn in one turn, and shows each once", async () => {
     answers = [
       () => ({ ...sse(chunk({ content: "Thinking" })), after: "hang" }),
       () => sse(chunk({ content: "Both heard." }, "stop"), done),
@@ -164,7 +164,7 @@ describe.skipIf(!has("chromium"))("the page when things go wrong", () => {
     await page.context().close();
   });
 
-  it("says when Parley is away, keeps what was typed, and takes up when it is back", async () => {
+  it("says when Parley is unreachable, keeps what was typed, and reconnects", async () => {
     answers = [
       () => sse(chunk({ content: "Hello." }, "stop"), done),
       () => sse(chunk({ content: "Back." }, "stop"), done),

@@ -15,18 +15,18 @@ function capture(level: "debug" | "info" = "info") {
 }
 
 describe("createLog", () => {
-  it("writes an object a line with level, time and fields", () => {
+  it("writes one JSON object a line with level, time and fields", () => {
     const { log, lines } = capture();
-    log.child({ platform: "discord" }).info({ turns: 2 }, "took up turns");
+    log.child({ platform: "discord" }).info({ turns: 2 }, "turns resumed");
     expect(JSON.parse(lines[0]!)).toMatchObject({
       level: "info",
       platform: "discord",
       turns: 2,
-      msg: "took up turns",
+      msg: "turns resumed",
     });
   });
 
-  it("never writes a secret, wherever it stands", () => {
+  it("redacts secrets in every field", () => {
     const { log, lines } = capture();
     const cause = new Error('GET https://cdn.example/a.png?sig=abc&x=1 Bearer abcdefghijkl with"quote');
     log.error(
@@ -43,7 +43,7 @@ describe("createLog", () => {
     expect(JSON.parse(lines[0]!)).toMatchObject({ err: { code: "gateway-error" } });
   });
 
-  it("keeps quiet below its level", () => {
+  it("writes nothing below its level", () => {
     const { log, lines } = capture();
     log.debug({}, "detail");
     expect(lines).toEqual([]);

@@ -1,8 +1,8 @@
 /** @typedef {import("../views.ts").StateView} StateView */
 /** @typedef {{ id: string, title: string, updatedAt: number }} Conversation */
 
-/** What the server said no to; `message` is for people. */
-export class Refused extends Error {
+/** A request that failed. `message` is for people; `status` is 0 when there was no response. */
+export class RequestError extends Error {
   /** @param {number} status @param {string} code @param {string} message */
   constructor(status, code, message) {
     super(message);
@@ -13,15 +13,19 @@ export class Refused extends Error {
 
 const offline = "Parley cannot be reached. Is it still running?";
 
-/** @param {number} status @param {unknown} body */
-function toRefused(status, body) {
+/** Converts an error response. A 401 reloads the page, which then shows the login. @param {number} status @param {unknown} body */
+function toRequestError(status, body) {
   const error = /** @type {{ error?: { code?: string, message?: string } }} */ (body)?.error;
   if (status === 401) location.reload();
-  return new Refused(status, error?.code ?? "internal", error?.message ?? `The server answered ${status}.`);
+  return new RequestError(
+    status,
+    error?.code ?? "internal",
+    error?.message ?? `The server returned status ${status}.`,
+  );
 }
 
 /**
- * One request to the page's server.
+ * Sends a request with a JSON body and returns the JSON response.
  * @param {string} method
  * @param {string} path
  * @param {unknown} [body]
@@ -37,33 +41,33 @@ async function call(method, path, body) {
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   } catch {
-    throw new Refused(0, "offline", offline);
+    throw new RequestError(0, "offline", offline);
   }
   /** @type {unknown} */
   const answer = await response.json().catch(() => undefined);
-  if (!response.ok) throw toRefused(response.status, answer);
+  if (!response.ok) throw toRequestError(response.status, answer);
   return answer;
 }
 
-/** @returns {Promise<StateView>} */
+/** Gateway, commands and limits. @returns {Promise<StateView>} */
 export async function loadState() {
   return /** @type {StateView} */ (await call("GET", "/api/state"));
 }
 
-/** @returns {Promise<Conversation[]>} */
+/** All conversations, newest first. @returns {Promise<Conversation[]>} */
 export async function loadConversations() {
   const answer = await call("GET", "/api/conversations");
   return /** @type {{ conversations: Conversation[] }} */ (answer).conversations;
 }
 
-/** @param {string} query @returns {Promise<string[]>} */
+/** Model ids for completion, best match first. @param {string} query @returns {Promise<string[]>} */
 export async function suggestModels(query) {
   const answer = await call("GET", `/api/models?query=${encodeURIComponent(query)}`);
   return /** @type {{ models: string[] }} */ (answer).models;
 }
 
 /**
- * Sends a message. The same `id` twice is one message, so that trying again is safe.
+ * Sends a message. Sending the same `id` again has no effect, so a retry is safe.
  * @param {string} conversationId
  * @param {{ id: string, text: string, uploads: string[] }} message
  */
@@ -71,36 +75,41 @@ export async function sendMessage(conversationId, message) {
   await call("POST", `/api/conversations/${conversationId}/messages`, message);
 }
 
-/** @param {string} conversationId */
+/** Stops the answer that is being made. @param {string} conversationId */
 export async function stopAnswer(conversationId) {
   await call("POST", `/api/conversations/${conversationId}/cancel`, {});
 }
 
-/** @param {string} conversationId @param {string} retryKey */
+/** Runs a failed turn again. @param {string} conversationId @param {string} retryKey */
 export async function retryAnswer(conversationId, retryKey) {
   await call("POST", `/api/conversations/${conversationId}/retry`, { retryKey });
 }
 
-/** Does what an answer asks about. @param {string} conversationId @param {string} key */
+/** Runs a call again as confirmed. @param {string} conversationId @param {string} key */
 export async function confirmAnswer(conversationId, key) {
   await call("POST", `/api/conversations/${conversationId}/confirm`, { key });
 }
 
-/** @param {string} conversationId */
+/** Deletes a conversation for good. @param {string} conversationId */
 export async function deleteConversation(conversationId) {
   await call("DELETE", `/api/conversations/${conversationId}`);
 }
 
-/** @param {string} uploadId */
+/** Deletes an upload that was not sent. @param {string} uploadId */
 export async function removeUpload(uploadId) {
   await call("DELETE", `/api/uploads/${uploadId}`);
 }
 
+/** Ends the session. */
 export async function logOut() {
   await call("POST", "/api/logout", {});
 }
 
-/** @param {string} password */
+/**
+ * Starts a session.
+ * @param {string} password
+ * @returns {Promise<string | undefined>} what went wrong, as a sentence
+ */
 export async function logIn(password) {
   const response = await fetch("/api/login", {
     method: "POST",
@@ -113,14 +122,14 @@ export async function logIn(password) {
 }
 
 /**
- * Puts a file on the server, ready to be sent with a message.
+ * Uploads a file, to be sent with a message.
  * @param {File} file
- * @param {{ durationMs?: number | undefined, onProgress: (share: number) => void, signal: AbortSignal }} options
+ * @param {{ durationMs?: number | undefined, onProgress: (fraction: number) => void, signal: AbortSignal }} options
  * @returns {Promise<string>} the upload's id
  */
 export function uploadFile(file, { durationMs, onProgress, signal }) {
   return new Promise((resolve, reject) => {
-    // fetch tells nothing of how much has been sent.
+    // fetch reports no upload progress.
     const request = new XMLHttpRequest();
     const query = new URLSearchParams({ name: file.name });
     if (durationMs !== undefined) query.set("durationMs", String(durationMs));
@@ -134,10 +143,10 @@ export function uploadFile(file, { durationMs, onProgress, signal }) {
     request.addEventListener("load", () => {
       const body = /** @type {{ id?: string } | null} */ (request.response);
       if (request.status === 201 && body?.id !== undefined) resolve(body.id);
-      else reject(toRefused(request.status, body));
+      else reject(toRequestError(request.status, body));
     });
-    request.addEventListener("error", () => reject(new Refused(0, "offline", offline)));
-    request.addEventListener("abort", () => reject(new Refused(0, "cancelled", "Removed.")));
+    request.addEventListener("error", () => reject(new RequestError(0, "offline", offline)));
+    request.addEventListener("abort", () => reject(new RequestError(0, "cancelled", "Removed.")));
     signal.addEventListener("abort", () => request.abort(), { once: true });
     request.send(file);
   });

@@ -15,29 +15,33 @@ import { Icon } from "./icons.js";
 import { Lightbox } from "./lightbox.js";
 import { followConversation } from "./live.js";
 import { Sidebar } from "./sidebar.js";
-import { applyChange, emptyThread, fromSnapshot, isRunning } from "./thread-state.js";
+import { applyChange, emptyThread, fromSnapshot, isRunning, noticesOf } from "./thread-state.js";
 import { ThreadView } from "./thread.js";
 import { Banner, Welcome } from "./welcome.js";
 
 /** @typedef {import("./thread-state.js").Thread} Thread */
 /** @typedef {import("./message.js").Image} Image */
 
-const firstMessages = 100;
+const initialMessages = 100;
+const moreMessages = 200;
 
-/** The conversation that the address names; a new one where it names none. */
-function idOfAddress() {
+/** The conversation id in the URL, or a new id. */
+function idFromUrl() {
   return /^\/c\/([a-z0-9]{16,40})$/.exec(location.pathname)?.[1] ?? makeId();
 }
 
 /** The whole page. @param {{ initial: import("./api.js").StateView }} props */
 export function App({ initial }) {
   const [state, setState] = useState(initial);
-  const [currentId, setCurrentId] = useState(idOfAddress);
+  const [currentId, setCurrentId] = useState(idFromUrl);
   const [conversations, setConversations] = useState(
     /** @type {readonly import("./api.js").Conversation[]} */ ([]),
   );
-  const [thread, setThread] = useState(emptyThread);
-  const [maxMessages, setMaxMessages] = useState(firstMessages);
+  const [loaded, setLoaded] = useState({ id: currentId, thread: emptyThread });
+  const latestId = useRef(currentId);
+  latestId.current = currentId;
+  const thread = loaded.id === currentId ? loaded.thread : emptyThread;
+  const [maxMessages, setMaxMessages] = useState(initialMessages);
   const [connection, setConnection] = useState(/** @type {import("./live.js").Connection} */ ("open"));
   const [isDrawerOpen, setDrawerOpen] = useState(false);
   const [enlarged, setEnlarged] = useState(/** @type {Image | undefined} */ (undefined));
@@ -48,7 +52,7 @@ export function App({ initial }) {
   );
   const isDrawer = useMediaQuery("(max-width: 760px)");
   const ownMessages = useRef(new Set());
-  /** Answers whose button was pressed. */
+  /** Ids of answers whose confirm button was pressed. */
   const confirmed = useRef(new Set());
   const menuButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const hasClosedDrawer = useRef(false);
@@ -61,8 +65,7 @@ export function App({ initial }) {
   const open = (id) => {
     setDrawerOpen(false);
     if (id === currentId) return;
-    setThread(emptyThread);
-    setMaxMessages(firstMessages);
+    setMaxMessages(initialMessages);
     setPrefill(undefined);
     setProblem("");
     setCurrentId(id);
@@ -73,7 +76,6 @@ export function App({ initial }) {
 
   const startNew = () => {
     setDrawerOpen(false);
-    setThread(emptyThread);
     setPrefill(undefined);
     setProblem("");
     setCurrentId(makeId());
@@ -84,10 +86,7 @@ export function App({ initial }) {
 
   useEffect(() => {
     refreshList();
-    const onPop = () => {
-      setThread(emptyThread);
-      setCurrentId(idOfAddress());
-    };
+    const onPop = () => setCurrentId(idFromUrl());
     const onVisible = () => {
       if (document.visibilityState === "visible") refreshList();
     };
@@ -104,13 +103,15 @@ export function App({ initial }) {
     /** @param {Thread} next */
     const show = (next) => {
       latestThread.current = next;
-      setThread(next);
+      setLoaded({ id: currentId, thread: next });
     };
     const following = followConversation(
       currentId,
       {
         onSnapshot: (snapshot) => show(fromSnapshot(snapshot)),
         onChange(change) {
+          // Until it is closed, the connection of the previous conversation may still deliver changes.
+          if (latestId.current !== currentId) return true;
           if (change.kind === "opened") {
             refreshList();
             if (ownMessages.current.has(change.replyId)) latestOpen.current(change.conversationId);
@@ -127,19 +128,19 @@ export function App({ initial }) {
           show(next);
           if (change.kind === "put") {
             const old = before.items.find((item) => item.id === change.item.id);
-            const words = announcementOf(change.item, old);
-            if (words !== undefined) setAnnouncement(words);
-            if (words !== undefined && !isRunning(change.item)) refreshList();
-            // What was confirmed may have taken messages away: the history says what is left.
+            const text = announcementOf(change.item, old);
+            if (text !== undefined) setAnnouncement(text);
+            if (text !== undefined && !isRunning(change.item)) refreshList();
+            // A confirmed command may have removed messages: a new snapshot shows which are left.
             if (old !== undefined && change.item.state === "finished" && confirmed.current.delete(old.id))
               return false;
           }
           return true;
         },
-        onConnection(now) {
-          setConnection(now);
-          // After a restart the password may be needed again: the answer then reloads the page.
-          if (now === "lost") loadState().then(setState, () => undefined);
+        onConnection(state) {
+          setConnection(state);
+          // After a restart the session has ended: the 401 then reloads the page.
+          if (state === "lost") loadState().then(setState, () => undefined);
         },
       },
       maxMessages,
@@ -160,7 +161,7 @@ export function App({ initial }) {
     stopAnswer(currentId).catch((/** @type {Error} */ error) => setProblem(error.message));
   };
 
-  // Only now that the page behind the drawer is no longer inert can its button take the focus.
+  // The menu button can be focused only after `inert` is removed from the page behind the drawer.
   useLayoutEffect(() => {
     if (!isDrawerOpen && hasClosedDrawer.current) menuButton.current?.focus();
     hasClosedDrawer.current = false;
@@ -207,7 +208,7 @@ export function App({ initial }) {
           </button>`
         }
         <h1>${title}</h1>
-        <span class="gateway" title="What answers">${state.banner.gateway}</span>
+        <span class="gateway" title="Gateway">${state.banner.gateway}</span>
       </header>
       <${Banner} banner=${state.banner} />
       <div role="status" class="connection">
@@ -223,7 +224,7 @@ export function App({ initial }) {
           onIdea=${(/** @type {{ text: string, picker?: string }} */ idea) =>
             setPrefill({ ...idea, nonce: Date.now() })}
         />`}
-        onEarlier=${() => setMaxMessages(maxMessages + 200)}
+        onEarlier=${() => setMaxMessages(maxMessages + moreMessages)}
         onEnlarge=${setEnlarged}
         onRetry=${(/** @type {import("./thread-state.js").Item} */ item) =>
           retryAnswer(currentId, item.retryKey ?? "")}
@@ -249,7 +250,7 @@ export function App({ initial }) {
 }
 
 /**
- * What a screen reader is told: that an answer comes, and the whole of it once it is there.
+ * What a screen reader announces: that an answer is being made, and its text when it has ended.
  * @param {import("./thread-state.js").Item} item
  * @param {import("./thread-state.js").Item | undefined} old
  */
@@ -259,10 +260,10 @@ function announcementOf(item, old) {
   if (item.state === "failed") return `The answer failed. ${item.failure ?? ""}`;
   if (item.state !== "finished") return undefined;
   const pictures = item.files.map((file) => (file.kind === "image" ? `Picture: ${file.altText}.` : ""));
-  return ["Parley:", item.text.slice(0, 1000), ...pictures, ...item.notices].join(" ").trim();
+  return ["Parley:", item.text.slice(0, 1000), ...pictures, ...noticesOf(item)].join(" ").trim();
 }
 
-/** @param {string} query */
+/** Whether a media query matches, kept up to date. @param {string} query */
 function useMediaQuery(query) {
   const [matches, setMatches] = useState(() => window.matchMedia(query).matches);
   useEffect(() => {

@@ -12,11 +12,11 @@ import { Icon } from "./icons.js";
  * @property {string | undefined} uploadId
  * @property {string | undefined} problem
  * @property {AbortController} abort
- * @property {Promise<string | undefined>} done the upload's id
+ * @property {Promise<string | undefined>} done resolves to the upload's id, or `undefined` when the upload failed
  */
 
 /**
- * Files that wait to be sent; each is uploaded at once.
+ * Files that will be sent with the next message. Each is uploaded immediately.
  * @param {{ maxFileBytes: number, maxFiles: number }} limits
  * @param {(problem: string) => void} onProblem
  */
@@ -31,9 +31,9 @@ export function usePendingFiles(limits, onProblem) {
 
   /** @param {Iterable<File>} files @param {number} [durationMs] */
   const add = (files, durationMs) => {
-    let room = limits.maxFiles - latest.current.length;
+    let free = limits.maxFiles - latest.current.length;
     for (const file of files) {
-      if (room <= 0) {
+      if (free <= 0) {
         onProblem(`At most ${limits.maxFiles} files in one message.`);
         return;
       }
@@ -45,7 +45,7 @@ export function usePendingFiles(limits, onProblem) {
         onProblem(`${file.name} is empty.`);
         continue;
       }
-      room -= 1;
+      free -= 1;
       const key = makeId();
       const abort = new AbortController();
       const done = uploadFile(file, {
@@ -75,12 +75,12 @@ export function usePendingFiles(limits, onProblem) {
   const remove = (one) => {
     one.abort.abort();
     if (one.previewUrl !== undefined) URL.revokeObjectURL(one.previewUrl);
-    // What cannot be removed now goes with the day's cleaning.
+    // The server removes unsent uploads after a day anyway.
     if (one.uploadId !== undefined) removeUpload(one.uploadId).catch(() => undefined);
     setPending((all) => all.filter((other) => other.key !== one.key));
   };
 
-  /** Forgets what was sent. @param {readonly Pending[]} sent */
+  /** Removes files after they were sent. @param {readonly Pending[]} sent */
   const clear = (sent) => {
     for (const one of sent) if (one.previewUrl !== undefined) URL.revokeObjectURL(one.previewUrl);
     setPending((all) =>
@@ -91,7 +91,7 @@ export function usePendingFiles(limits, onProblem) {
   return { pending, add, remove, clear };
 }
 
-/** @param {{ pending: readonly Pending[], onRemove: (one: Pending) => void }} props */
+/** The list of files to send. @param {{ pending: readonly Pending[], onRemove: (one: Pending) => void }} props */
 export function PendingFiles({ pending, onRemove }) {
   if (pending.length === 0) return null;
   return html`<ul class="pending" aria-label="Files to send">
@@ -105,7 +105,7 @@ export function PendingFiles({ pending, onRemove }) {
                   ><${Icon} name=${one.file.type.startsWith("audio/") ? "mic" : "file"}
                 /></span>`
           }
-          <span class="chip-words">
+          <span class="chip-text">
             <span class="chip-name">${one.file.name}</span>
             <span class="chip-state"
               >${one.problem ?? (one.uploadId === undefined ? "Uploading…" : sizeOf(one.file.size))}</span
@@ -141,7 +141,7 @@ function sizeOf(bytes) {
 }
 
 /**
- * Takes files that are dropped anywhere on the page. Answers whether some hover over it now.
+ * Accepts files dropped anywhere on the page. Returns whether files are being dragged over it.
  * @param {(files: FileList) => void} onFiles
  */
 export function useDroppedFiles(onFiles) {

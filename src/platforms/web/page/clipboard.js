@@ -1,7 +1,7 @@
 /**
- * Puts a text on the clipboard, also where the page is not served securely.
+ * Copies a text to the clipboard, also outside a secure context.
  * @param {string} text
- * @returns {Promise<boolean>} whether it is there
+ * @returns {Promise<boolean>} whether it was copied
  */
 export async function copyText(text) {
   if (navigator.clipboard !== undefined) {
@@ -9,7 +9,7 @@ export async function copyText(text) {
       await navigator.clipboard.writeText(text);
       return true;
     } catch {
-      // Not allowed here: the old way below still may be.
+      // Not permitted: the deprecated API below may still be.
     }
   }
   const field = document.createElement("textarea");
@@ -17,7 +17,7 @@ export async function copyText(text) {
   field.className = "sr-only";
   document.body.append(field);
   field.select();
-  const isDone = document.execCommand("copy");
+  const isCopied = document.execCommand("copy");
   field.remove();
-  return isDone;
+  return isCopied;
 }

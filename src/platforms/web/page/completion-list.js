@@ -9,7 +9,7 @@ import { classes, html } from "./dom.js";
 const listId = "suggestions";
 
 /**
- * What could be completed at the caret, and which suggestion is marked. Models are asked for as they are typed.
+ * The suggestions at the caret, and the index of the marked one (-1: none). Model ids are loaded while they are typed.
  * @param {string} text
  * @param {number} caret
  * @param {readonly import("./completion.js").Command[]} commands
@@ -19,31 +19,31 @@ export function useCompletion(text, caret, commands) {
   const [models, setModels] = useState(
     /** @type {{ query: string, names: string[] }} */ ({ query: "", names: [] }),
   );
-  const place = `${caret} ${text}`;
-  const found = dismissed === place ? undefined : complete(text, caret, commands);
+  const position = `${caret} ${text}`;
+  const found = dismissed === position ? undefined : complete(text, caret, commands);
   const query = found?.modelQuery;
 
   useEffect(() => {
     if (query === undefined) return undefined;
-    let isLate = false;
+    let isStale = false;
     suggestModels(query).then(
       (names) => {
-        if (!isLate) setModels({ query, names });
+        if (!isStale) setModels({ query, names });
       },
       () => {
-        if (!isLate) setModels({ query, names: [] });
+        if (!isStale) setModels({ query, names: [] });
       },
     );
     return () => {
-      isLate = true;
+      isStale = true;
     };
   }, [query]);
 
   const completion = found === undefined || query === undefined ? found : withModels(found, query, models);
   const isOpen = completion !== undefined && completion.suggestions.length > 0;
-  const [marked, setMarked] = useState({ place: "", index: -1 });
+  const [marked, setMarked] = useState({ position: "", index: -1 });
   const first = completion?.isEager === true ? 0 : -1;
-  const index = isOpen ? (marked.place === place ? marked.index : first) : -1;
+  const index = isOpen ? (marked.position === position ? marked.index : first) : -1;
   const count = completion?.suggestions.length ?? 0;
 
   return {
@@ -51,30 +51,31 @@ export function useCompletion(text, caret, commands) {
     index,
     move: (/** @type {1 | -1} */ step) => {
       setMarked({
-        place,
+        position,
         index: index === -1 ? (step === 1 ? 0 : count - 1) : (index + step + count) % count,
       });
     },
-    dismiss: () => setDismissed(place),
+    dismiss: () => setDismissed(position),
   };
 }
 
 /**
+ * A completion with loaded model ids as its suggestions.
  * @param {Completion} completion
  * @param {string} query
  * @param {{ query: string, names: readonly string[] }} models
  * @returns {Completion}
  */
 function withModels(completion, query, models) {
-  const isWhole = models.names.includes(query);
+  const isExact = models.names.includes(query);
   return {
     ...completion,
-    isEager: completion.isEager && models.query === query && !isWhole,
+    isEager: completion.isEager && models.query === query && !isExact,
     suggestions: models.names.map((name) => toValue("model", name)),
   };
 }
 
-/** What the text field says of the list. @param {number} index @param {boolean} isOpen */
+/** ARIA attributes that connect the text field to the list. @param {number} index @param {boolean} isOpen */
 export function listAttributes(index, isOpen) {
   return {
     "aria-autocomplete": "list",
@@ -85,6 +86,7 @@ export function listAttributes(index, isOpen) {
 }
 
 /**
+ * The list of suggestions above the text field.
  * @param {object} props
  * @param {Completion} props.completion
  * @param {number} props.index
@@ -97,15 +99,15 @@ export function CompletionList({ completion, index, onTake }) {
   }, [index]);
   return html`<ul id=${listId} class="suggestions" role="listbox" aria-label="Suggestions" ref=${list}>
     ${completion.suggestions.map(
-      (suggestion, place) =>
+      (suggestion, position) =>
         html`<li
           key=${suggestion.insert}
-          id=${`${listId}-${place}`}
+          id=${`${listId}-${position}`}
           role="option"
-          aria-selected=${place === index ? "true" : "false"}
-          class=${classes("suggestion", place === index && "is-marked")}
+          aria-selected=${position === index ? "true" : "false"}
+          class=${classes("suggestion", position === index && "is-marked")}
           onMouseDown=${(/** @type {MouseEvent} */ event) => {
-            // The caret stays in the text field.
+            // Keeps the focus in the text field.
             event.preventDefault();
             onTake(suggestion);
           }}

@@ -7,8 +7,8 @@
  * @property {number} from where the completed word begins
  * @property {number} to where it ends
  * @property {readonly Suggestion[]} suggestions
- * @property {boolean} isEager true where Enter takes the first suggestion; else Enter sends
- * @property {string} [modelQuery] set where the suggestions are models, to be asked for
+ * @property {boolean} isEager true: Enter accepts the first suggestion; false: Enter sends the message
+ * @property {string} [modelQuery] set when the suggestions are model ids, which the caller loads
  */
 
 /**
@@ -23,7 +23,7 @@ export function commandOf(text, commands) {
 }
 
 /**
- * What could be meant by the word before the caret.
+ * Completes the word before the caret.
  * @param {string} text
  * @param {number} caret
  * @param {readonly Command[]} commands
@@ -61,8 +61,8 @@ function completeCommand(text, typed, commands) {
   }));
   if (suggestions.length === 0) return undefined;
   const end = /^\/\S*/.exec(text)?.[0].length ?? 0;
-  const isWhole = starting.some((command) => command.name === typed);
-  return { kind: "command", from: 0, to: end, suggestions, isEager: !isWhole };
+  const isExact = starting.some((command) => command.name === typed);
+  return { kind: "command", from: 0, to: end, suggestions, isEager: !isExact };
 }
 
 /**
@@ -76,18 +76,19 @@ function completeValue(option, value, from, to) {
   if (option.completesModels) {
     return { kind: "value", from, to, suggestions: [], isEager: value !== "", modelQuery: value };
   }
-  const fitting = option.values.filter((other) => other.toLowerCase().startsWith(value.toLowerCase()));
-  if (fitting.length === 0) return undefined;
+  const matching = option.values.filter((other) => other.toLowerCase().startsWith(value.toLowerCase()));
+  if (matching.length === 0) return undefined;
   return {
     kind: "value",
     from,
     to,
-    suggestions: fitting.map((other) => toValue(option.name, other)),
-    isEager: !fitting.includes(value),
+    suggestions: matching.map((other) => toValue(option.name, other)),
+    isEager: !matching.includes(value),
   };
 }
 
 /**
+ * Suggestion of a value for an option, quoted when it has spaces.
  * @param {string} name
  * @param {string} value
  * @returns {Suggestion}
@@ -97,7 +98,7 @@ export function toValue(name, value) {
 }
 
 /**
- * Option names, offered once their first letters stand there. Never eager: the word may be part of the prompt.
+ * Completes option names after their first letter. Never eager, since the word may be part of the prompt.
  * @param {Command} command
  * @param {string} text
  * @param {string} word
@@ -116,7 +117,7 @@ function completeOption(command, text, word, from, to) {
 }
 
 /**
- * The text and caret after a suggestion is taken.
+ * The text and caret after a suggestion is accepted.
  * @param {string} text
  * @param {Completion} completion
  * @param {Suggestion} suggestion

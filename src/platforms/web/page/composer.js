@@ -8,11 +8,11 @@ import { RecorderBar, recordingProblem } from "./recorder.js";
 
 /** @typedef {{ text: string, picker?: string, nonce: number }} Prefill */
 
-/** Fingers have no Shift+Enter: there Enter begins a new line, and the button sends. */
+/** Touch keyboards have no Shift+Enter: there Enter starts a new line, and the button sends. */
 const isTouch = window.matchMedia("(pointer: coarse)").matches;
 
 /**
- * Where a message is written, with its files.
+ * The text field with its files and suggestions.
  * @param {object} props
  * @param {string} props.conversationId
  * @param {import("../views.ts").StateView} props.state
@@ -37,23 +37,23 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
   const command = commandOf(text, state.commands);
   const canSend = !isSending && (text.trim() !== "" || pending.length > 0);
 
-  /** @param {string} value @param {number} place */
-  const edit = (value, place) => {
+  /** @param {string} value @param {number} newCaret */
+  const edit = (value, newCaret) => {
     setText(value);
-    setCaret(place);
+    setCaret(newCaret);
     setProblem("");
     if (value === "") sessionStorage.removeItem(draftKey);
     else sessionStorage.setItem(draftKey, value);
   };
 
-  /** Writes into the field at once: a letter typed before the next render must not be lost. @param {string} value */
-  const replaceText = (value, place = value.length) => {
-    edit(value, place);
+  /** Sets the field synchronously, so that a letter typed before the next render is not lost. @param {string} value */
+  const replaceText = (value, newCaret = value.length) => {
+    edit(value, newCaret);
     const element = field.current;
     if (element === null) return;
     element.value = value;
     element.focus();
-    element.setSelectionRange(place, place);
+    element.setSelectionRange(newCaret, newCaret);
   };
 
   useLayoutEffect(() => {
@@ -89,7 +89,7 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
       }
       await onSend({ text, uploads: ready });
       clear(pending);
-      // What was typed while it was on its way stays.
+      // Keeps what was typed while the message was being sent.
       const now = field.current?.value ?? text;
       replaceText(now.startsWith(text) ? now.slice(text.length) : now);
     } catch (error) {
@@ -101,7 +101,7 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
   };
 
   /** @param {import("./completion.js").Suggestion} suggestion */
-  const take = (suggestion) => {
+  const acceptSuggestion = (suggestion) => {
     if (completion === undefined) return;
     const taken = accept(text, completion, suggestion);
     replaceText(taken.text, taken.caret);
@@ -116,19 +116,20 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
     void send();
   };
 
-  /** @param {KeyboardEvent} event @returns {boolean} whether the list has used it */
+  /** @param {KeyboardEvent} event @returns {boolean} whether the list handled the key */
   const onListKey = (event) => {
     const suggestion = completion?.suggestions[index];
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-      // Within a longer text the arrows move the caret, unless the list is in use.
+      // In a text of several lines the arrow keys move the caret until a suggestion is marked.
       if (index === -1 && text.includes("\n")) return false;
       move(event.key === "ArrowDown" ? 1 : -1);
     } else if (event.key === "Escape") dismiss();
     else if (event.key === "Tab" && !event.shiftKey) {
       const first = suggestion ?? completion?.suggestions[0];
       if (first === undefined) return false;
-      take(first);
-    } else if (event.key === "Enter" && !event.shiftKey && suggestion !== undefined) take(suggestion);
+      acceptSuggestion(first);
+    } else if (event.key === "Enter" && !event.shiftKey && suggestion !== undefined)
+      acceptSuggestion(suggestion);
     else return false;
     event.preventDefault();
     return true;
@@ -158,10 +159,10 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
     else setProblem(reason);
   };
 
-  /** @param {string} [words] */
-  const endRecording = (words) => {
+  /** @param {string} [reason] */
+  const endRecording = (reason) => {
     setRecording(false);
-    if (words !== undefined) setProblem(words);
+    if (reason !== undefined) setProblem(reason);
     requestAnimationFrame(() => field.current?.focus());
   };
 
@@ -173,7 +174,7 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
       </div>`
     }
     <div class="composer">
-      ${completion !== undefined && html`<${CompletionList} completion=${completion} index=${index} onTake=${take} />`}
+      ${completion !== undefined && html`<${CompletionList} completion=${completion} index=${index} onTake=${acceptSuggestion} />`}
       <${PendingFiles} pending=${pending} onRemove=${remove} />
       ${
         isRecording &&

@@ -1,18 +1,18 @@
 import { h } from "preact";
 import htm from "htm";
 
-/** Preact elements out of a tagged template. */
+/** Creates Preact elements from a tagged template. */
 export const html = htm.bind(h);
 
 /**
- * Class names of what is true.
+ * Joins class names, without those that are false.
  * @param {...(string | false | undefined)} names
  */
 export function classes(...names) {
   return names.filter(Boolean).join(" ");
 }
 
-/** A random id as the server takes it. `crypto.randomUUID` is missing where the page is not served securely. */
+/** A random id for a conversation or message. `crypto.randomUUID` exists in secure contexts only. */
 export function makeId() {
   const bytes = crypto.getRandomValues(new Uint8Array(12));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

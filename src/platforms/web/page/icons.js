@@ -17,7 +17,7 @@ const paths = {
 };
 
 /**
- * A line drawing; says nothing to a screen reader, its button has the words.
+ * A decorative icon, hidden from screen readers: its button has a label.
  * @param {{ name: keyof typeof paths }} props
  */
 export function Icon({ name }) {

@@ -3,7 +3,7 @@ import { html } from "./dom.js";
 import { Icon } from "./icons.js";
 
 /**
- * A picture in full, with its description and a download.
+ * Shows a picture at full size, with its description and a download link.
  * @param {{ image: import("./message.js").Image, onClose: () => void }} props
  */
 export function Lightbox({ image, onClose }) {

@@ -2,15 +2,15 @@
 /** @typedef {import("../views.ts").SnapshotView} Snapshot */
 /** @typedef {"connecting" | "open" | "lost"} Connection */
 
-/** A page out of sight gives its connection back: a browser has only six for one server. */
+/** A hidden page disconnects after this time, since browsers allow six connections to one server. */
 const hiddenMs = 30_000;
-const longestWaitMs = 10_000;
+const maxBackoffMs = 10_000;
 
 /**
- * Follows one conversation: a snapshot, then every change, across reconnects and sleep.
+ * Follows one conversation: a snapshot, then every change. Reconnects with exponential backoff.
  * @param {string} conversationId
  * @param {{ onSnapshot: (snapshot: Snapshot) => void, onChange: (change: Change) => boolean, onConnection: (connection: Connection) => void }} listener
- *   `onChange` answers false when the change does not fit: a new snapshot is fetched.
+ *   `onChange` returns false to request a new snapshot.
  * @param {number} maxMessages
  * @returns {{ close(): void }}
  */
@@ -18,7 +18,7 @@ export function followConversation(conversationId, listener, maxMessages) {
   /** @type {EventSource | undefined} */
   let source;
   let cursor = "";
-  let tries = 0;
+  let failures = 0;
   let isClosed = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
@@ -30,7 +30,7 @@ export function followConversation(conversationId, listener, maxMessages) {
     const after = cursor === "" ? "" : `&after=${cursor}`;
     source = new EventSource(`/api/conversations/${conversationId}/events?max=${maxMessages}${after}`);
     source.addEventListener("open", () => {
-      tries = 0;
+      failures = 0;
       listener.onConnection("open");
     });
     source.addEventListener("snapshot", (event) => {
@@ -44,12 +44,12 @@ export function followConversation(conversationId, listener, maxMessages) {
       open();
     });
     source.addEventListener("error", () => {
-      listener.onConnection(tries < 1 ? "connecting" : "lost");
-      tries += 1;
-      // The browser tries again by itself only while the server's answer was no refusal.
+      listener.onConnection(failures < 1 ? "connecting" : "lost");
+      failures += 1;
+      // The browser reconnects by itself only after network errors, not after an error status.
       source?.close();
       clearTimeout(timer);
-      timer = setTimeout(open, Math.min(longestWaitMs, 250 * 2 ** Math.min(tries, 6)));
+      timer = setTimeout(open, Math.min(maxBackoffMs, 250 * 2 ** Math.min(failures, 6)));
     });
   }
 

@@ -7,12 +7,12 @@ const problem = /** @type {HTMLElement} */ (document.querySelector("#problem"));
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   logIn(field.value).then(
-    (words) => {
-      if (words === undefined) {
+    (message) => {
+      if (message === undefined) {
         location.reload();
         return;
       }
-      problem.textContent = words;
+      problem.textContent = message;
       field.select();
     },
     () => {

@@ -12,11 +12,11 @@ function start() {
       render(html`<${App} initial=${initial} />`, root);
     },
     (/** @type {Error} */ error) => {
-      const words = document.createElement("p");
-      words.className = "starting";
-      words.setAttribute("role", "alert");
-      words.textContent = error.message;
-      root.replaceChildren(words);
+      const notice = document.createElement("p");
+      notice.className = "starting";
+      notice.setAttribute("role", "alert");
+      notice.textContent = error.message;
+      root.replaceChildren(notice);
       setTimeout(start, 2000);
     },
   );

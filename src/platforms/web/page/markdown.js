@@ -7,26 +7,26 @@ const tags =
   "p br hr h3 h4 h5 h6 strong b em i del s u sub sup mark kbd code pre samp blockquote ul ol li a table thead tbody tfoot tr th td caption details summary dl dt dd abbr span div";
 const attributes = ["href", "title", "start", "align", "colspan", "rowspan", "class", "open"];
 
-/** An escaped tag, opening or closing, that may be one. */
-const bareTag =
+/** An escaped tag without attributes that is allowed in Markdown. */
+const allowedTag =
   /&#60;(\/?(?:br|hr|b|i|em|strong|u|s|del|sub|sup|mark|kbd|code|details|summary))\s*\/?&#62;/gi;
 
 const marked = new Marked({
   gfm: true,
   breaks: true,
   renderer: {
-    // A message stands below the page's own headings.
+    // Levels 1 and 2 are the page's own headings.
     heading({ tokens, depth }) {
       const level = Math.min(6, depth + 2);
       return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>\n`;
     },
-    // Nothing is fetched because a model named it: the picture is a link that says where it leads.
+    // Images in model output are never fetched: they become links that name their host.
     image({ href, text }) {
-      return `<a href="${escape(href)}">${escape(imageWords(href, text))}</a>`;
+      return `<a href="${escape(href)}">${escape(imageLabel(href, text))}</a>`;
     },
-    // Raw HTML is shown as it was written, except for a few tags without attributes.
+    // Raw HTML is shown as text, except for a few tags without attributes.
     html({ text }) {
-      return escape(text).replace(bareTag, "<$1>");
+      return escape(text).replace(allowedTag, "<$1>");
     },
     checkbox({ checked }) {
       return checked ? "☑ " : "☐ ";
@@ -44,7 +44,7 @@ purifier.addHook("afterSanitizeAttributes", (node) => {
   if (!(node instanceof HTMLAnchorElement)) return;
   const address = node.getAttribute("href") ?? "";
   node.removeAttribute("href");
-  if (isOutside(address)) setLink(node, address);
+  if (isAbsolute(address)) setLink(node, address);
 });
 
 /** @param {HTMLAnchorElement} link @param {string} address */
@@ -54,13 +54,13 @@ function setLink(link, address) {
   link.rel = "noopener noreferrer nofollow";
 }
 
-/** Whole addresses only: a relative one would lead into this page. @param {string} address */
-function isOutside(address) {
+/** Relative URLs would lead into this page. @param {string} address */
+function isAbsolute(address) {
   return /^(?:https?|mailto):/i.test(address) && URL.canParse(address);
 }
 
 /** @param {string} address @param {string} alt */
-function imageWords(address, alt) {
+function imageLabel(address, alt) {
   const host = URL.canParse(address) ? new URL(address).host : "";
   return `Picture: ${alt === "" ? "untitled" : alt}${host === "" ? "" : ` (${host})`}`;
 }
@@ -71,7 +71,7 @@ function escape(text) {
 }
 
 /**
- * Harmless elements out of a model's Markdown block.
+ * Converts the markup of a Markdown block to sanitised elements.
  * @param {string} markup
  * @returns {DocumentFragment}
  */
@@ -83,7 +83,7 @@ export function toFragment(markup) {
     ALLOW_ARIA_ATTR: false,
     RETURN_DOM_FRAGMENT: true,
   });
-  for (const block of fragment.querySelectorAll("pre")) dressCode(block);
+  for (const block of fragment.querySelectorAll("pre")) addCodeHeader(block);
   for (const table of fragment.querySelectorAll("table")) {
     const frame = document.createElement("div");
     frame.className = "table-frame";
@@ -96,8 +96,8 @@ export function toFragment(markup) {
   return fragment;
 }
 
-/** @param {HTMLPreElement} block */
-function dressCode(block) {
+/** Adds the language and a copy button to a code block. @param {HTMLPreElement} block */
+function addCodeHeader(block) {
   const language = /language-(\S+)/.exec(block.querySelector("code")?.className ?? "")?.[1] ?? "";
   const frame = document.createElement("div");
   frame.className = "code-frame";
@@ -117,7 +117,7 @@ function dressCode(block) {
 }
 
 /**
- * The blocks of a text, as markup that is not yet harmless. Only the last changes while an answer grows.
+ * The blocks of a text as unsanitised markup. While an answer is streamed only the last block changes.
  * @param {string} text
  * @returns {string[]}
  */
@@ -129,8 +129,8 @@ export function toBlocks(text) {
 }
 
 /**
- * A model's Markdown. Blocks that stay the same keep their elements, so that a selection or an open detail
- * survives while the answer grows.
+ * Renders untrusted Markdown. Unchanged blocks keep their elements, so that a selection or an open `details` element
+ * survives while the answer is streamed.
  * @param {{ text: string }} props
  */
 export function Markdown({ text }) {

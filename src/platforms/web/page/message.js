@@ -3,7 +3,7 @@ import { copyText } from "./clipboard.js";
 import { classes, html } from "./dom.js";
 import { Icon } from "./icons.js";
 import { Markdown } from "./markdown.js";
-import { isRunning } from "./thread-state.js";
+import { isRunning, noticesOf } from "./thread-state.js";
 
 /** @typedef {import("../views.ts").ItemView} Item */
 /** @typedef {import("../views.ts").FileView} File */
@@ -28,6 +28,7 @@ export function Message({ item, onEnlarge, onRetry, onConfirm }) {
 }
 
 /**
+ * The content of an answer.
  * @param {object} props
  * @param {Item} props.item
  * @param {(image: Image) => void} props.onEnlarge
@@ -36,6 +37,7 @@ export function Message({ item, onEnlarge, onRetry, onConfirm }) {
  */
 function Answer({ item, onEnlarge, onRetry, onConfirm }) {
   const isGrowing = isRunning(item);
+  const notices = noticesOf(item);
   return html`
     ${item.text !== "" && html`<${Markdown} text=${item.text} />`}
     <${Files} files=${item.files} onEnlarge=${onEnlarge} />
@@ -46,54 +48,57 @@ function Answer({ item, onEnlarge, onRetry, onConfirm }) {
         <span class=${item.status === undefined ? "sr-only" : ""}>${item.status ?? "Answering"}</span>
       </p>`
     }
-    ${item.failure !== undefined && html`<${Failure} item=${item} words=${item.failure} onRetry=${onRetry} />`}
+    ${item.failure !== undefined && html`<${Failure} item=${item} reason=${item.failure} onRetry=${onRetry} />`}
     ${item.confirm !== undefined && html`<${Confirm} item=${item} label=${item.confirm.label} onConfirm=${onConfirm} />`}
     ${
-      item.notices.length > 0 &&
+      notices.length > 0 &&
       html`<ul class="notices">
-        ${item.notices.map((notice) => html`<li key=${notice}>${notice}</li>`)}
+        ${notices.map((notice) => html`<li key=${notice}>${notice}</li>`)}
       </ul>`
     }
     ${!isGrowing && item.state === "finished" && html`<${Foot} item=${item} />`}
   `;
 }
 
-/** @param {{ item: Item, words: string, onRetry: (item: Item) => Promise<void> }} props */
-function Failure({ item, words, onRetry }) {
-  const [problem, setProblem] = useState("");
-  const [isBusy, setBusy] = useState(false);
-  const retry = () => {
-    setBusy(true);
-    onRetry(item)
-      .catch((/** @type {Error} */ error) => setProblem(error.message))
-      .finally(() => setBusy(false));
-  };
+/** Why an answer failed, with Retry. @param {{ item: Item, reason: string, onRetry: (item: Item) => Promise<void> }} props */
+function Failure({ item, reason, onRetry }) {
+  const { problem, isBusy, run } = useAction(() => onRetry(item));
   return html`<div class="failure">
-    <p>${problem === "" ? words : problem}</p>
+    <p>${problem === "" ? reason : problem}</p>
     ${
       item.retryKey !== undefined &&
-      html`<button type="button" onClick=${retry} disabled=${isBusy}><${Icon} name="retry" />Retry</button>`
+      html`<button type="button" onClick=${run} disabled=${isBusy}><${Icon} name="retry" />Retry</button>`
     }
   </div>`;
 }
 
-/** @param {{ item: Item, label: string, onConfirm: (item: Item) => Promise<void> }} props */
+/** A button that confirms what the command asks. @param {{ item: Item, label: string, onConfirm: (item: Item) => Promise<void> }} props */
 function Confirm({ item, label, onConfirm }) {
-  const [problem, setProblem] = useState("");
-  const [isBusy, setBusy] = useState(false);
-  const confirm = () => {
-    setBusy(true);
-    onConfirm(item)
-      .catch((/** @type {Error} */ error) => setProblem(error.message))
-      .finally(() => setBusy(false));
-  };
+  const { problem, isBusy, run } = useAction(() => onConfirm(item));
   return html`<div class="confirm">
-    <button type="button" class="danger" onClick=${confirm} disabled=${isBusy}>${label}</button>
+    <button type="button" class="danger" onClick=${run} disabled=${isBusy}>${label}</button>
     ${problem !== "" && html`<span role="alert">${problem}</span>`}
   </div>`;
 }
 
-/** @param {{ item: Item }} props */
+/**
+ * The state of a button that sends a request.
+ * @param {() => Promise<void>} action
+ * @returns {{ problem: string, isBusy: boolean, run: () => void }} `problem`: why the last run failed, or empty
+ */
+function useAction(action) {
+  const [problem, setProblem] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const run = () => {
+    setBusy(true);
+    action()
+      .catch((/** @type {Error} */ error) => setProblem(error.message))
+      .finally(() => setBusy(false));
+  };
+  return { problem, isBusy, run };
+}
+
+/** Copy button and model below an answer. @param {{ item: Item }} props */
 function Foot({ item }) {
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {
@@ -111,7 +116,7 @@ function Foot({ item }) {
   </div>`;
 }
 
-/** @param {{ files: readonly File[], onEnlarge: (image: Image) => void }} props */
+/** The files of a message, pictures first. @param {{ files: readonly File[], onEnlarge: (image: Image) => void }} props */
 function Files({ files, onEnlarge }) {
   if (files.length === 0) return null;
   const images = files.filter((file) => file.kind === "image");
@@ -127,7 +132,7 @@ function Files({ files, onEnlarge }) {
   </div>`;
 }
 
-/** @param {{ image: Image, onEnlarge: (image: Image) => void }} props */
+/** A picture that opens the lightbox. @param {{ image: Image, onEnlarge: (image: Image) => void }} props */
 function Picture({ image, onEnlarge }) {
   const [isBroken, setBroken] = useState(false);
   if (isBroken) return html`<p class="file-chip"><${Icon} name="file" />${image.name} cannot be shown</p>`;
@@ -141,13 +146,13 @@ function Picture({ image, onEnlarge }) {
   </button>`;
 }
 
-/** @param {{ file: File }} props */
+/** Any file that is not a picture. @param {{ file: File }} props */
 function OtherFile({ file }) {
   switch (file.kind) {
     case "audio":
       return html`<figure class="voice">
         <audio controls preload="metadata" src=${file.url} aria-label=${`Recording ${file.name}`}></audio>
-        ${file.words !== undefined && file.words !== "" && html`<figcaption>${file.words}</figcaption>`}
+        ${file.transcript !== undefined && file.transcript !== "" && html`<figcaption>${file.transcript}</figcaption>`}
       </figure>`;
     case "file":
       return file.text === undefined || file.text === ""

@@ -1,11 +1,11 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "./dom.js";
 
-/** A note ends by itself after this long. */
+/** Longest recording. */
 const maxMs = 10 * 60_000;
 const types = ["audio/webm;codecs=opus", "audio/ogg;codecs=opus", "audio/mp4"];
 
-/** Why there is no recording here; `undefined` where there is. */
+/** Why the browser cannot record here, as a sentence; `undefined` when it can. */
 export function recordingProblem() {
   if (navigator.mediaDevices === undefined || window.MediaRecorder === undefined)
     return "The browser records only on pages from this machine (localhost) or over https.";
@@ -13,7 +13,7 @@ export function recordingProblem() {
 }
 
 /**
- * Starts to record; asks for the microphone.
+ * Requests the microphone and starts recording.
  * @returns {Promise<{ level: () => number, stop: () => Promise<File>, cancel: () => void, startedAt: number }>}
  */
 async function startRecording() {
@@ -62,11 +62,11 @@ async function startRecording() {
 }
 
 /**
- * Stands in the composer's place while a note is recorded.
+ * Replaces the text field while a voice note is recorded.
  * @param {object} props
  * @param {(file: File, durationMs: number) => void} props.onDone
  * @param {() => void} props.onCancel
- * @param {(words: string) => void} props.onProblem
+ * @param {(reason: string) => void} props.onProblem
  */
 export function RecorderBar({ onDone, onCancel, onProblem }) {
   const recording = useRef(/** @type {Awaited<ReturnType<typeof startRecording>> | undefined} */ (undefined));
@@ -104,8 +104,8 @@ export function RecorderBar({ onDone, onCancel, onProblem }) {
         isOver.current = true;
         onProblem(
           error.name === "NotFoundError"
-            ? "There is no microphone."
-            : "The microphone may not be used. Allow it in the browser's settings of this page.",
+            ? "No microphone was found."
+            : "The browser blocked the microphone. Allow it in the browser's settings for this page.",
         );
       },
     );
@@ -139,7 +139,7 @@ export function RecorderBar({ onDone, onCancel, onProblem }) {
     <span class="recorder-dot" aria-hidden="true"></span>
     <span class="recorder-time" role="timer" aria-label="Recorded">${clock}</span>
     <meter class="recorder-level" min="0" max="1" value=${level} aria-label="Loudness"></meter>
-    <span class="recorder-words">${isOn ? "Recording" : "Waiting for the microphone"}</span>
+    <span class="recorder-state">${isOn ? "Recording" : "Waiting for the microphone"}</span>
     <button type="button" onClick=${cancel}>Cancel</button>
     <button type="button" class="primary" ref=${doneButton} onClick=${finish} disabled=${!isOn}>Done</button>
   </div>`;

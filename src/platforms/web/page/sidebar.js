@@ -3,10 +3,11 @@ import { classes, html } from "./dom.js";
 import { Icon } from "./icons.js";
 
 /**
+ * The list of conversations; a drawer in narrow windows.
  * @param {object} props
  * @param {readonly import("./api.js").Conversation[]} props.conversations
  * @param {string} props.currentId
- * @param {boolean} props.isOpen the drawer, where the window is narrow
+ * @param {boolean} props.isOpen whether the drawer is open
  * @param {boolean} props.isDrawer
  * @param {() => void} props.onClose
  * @param {() => void} props.onNew
@@ -63,7 +64,7 @@ export function Sidebar(props) {
               onOpen=${onOpen}
               onDelete=${async (/** @type {string} */ id) => {
                 await onDelete(id);
-                // The button that was pressed is gone with its entry.
+                // The focused button was removed with its entry.
                 newButton.current?.focus();
               }}
             />`,
@@ -79,7 +80,7 @@ export function Sidebar(props) {
 }
 
 /**
- * One conversation, and its deletion in two steps.
+ * One conversation, with a delete button that asks for confirmation.
  * @param {object} props
  * @param {import("./api.js").Conversation} props.conversation
  * @param {boolean} props.isCurrent
@@ -87,16 +88,16 @@ export function Sidebar(props) {
  * @param {(id: string) => Promise<void>} props.onDelete
  */
 function Entry({ conversation, isCurrent, onOpen, onDelete }) {
-  const [step, setStep] = useState(/** @type {"shown" | "asked" | "deleting"} */ ("shown"));
+  const [step, setStep] = useState(/** @type {"shown" | "confirming" | "deleting"} */ ("shown"));
   const [problem, setProblem] = useState("");
   const keepButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const deleteButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
-  const wasAsked = useRef(false);
-  // The focus follows the buttons: to the harmless one, and back to where it was.
+  const wasConfirming = useRef(false);
+  // Moves the focus to the Keep button, and back to the delete button afterwards.
   useLayoutEffect(() => {
-    if (step === "asked") keepButton.current?.focus();
-    if (step === "shown" && wasAsked.current) deleteButton.current?.focus();
-    wasAsked.current = step !== "shown";
+    if (step === "confirming") keepButton.current?.focus();
+    if (step === "shown" && wasConfirming.current) deleteButton.current?.focus();
+    wasConfirming.current = step !== "shown";
   }, [step]);
 
   const remove = () => {
@@ -138,7 +139,7 @@ function Entry({ conversation, isCurrent, onOpen, onDelete }) {
       class="quiet delete"
       ref=${deleteButton}
       aria-label=${`Delete ${title}`}
-      onClick=${() => setStep("asked")}
+      onClick=${() => setStep("confirming")}
     >
       <${Icon} name="trash" />
     </button>

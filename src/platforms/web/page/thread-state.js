@@ -3,10 +3,11 @@
 /** @typedef {import("../views.ts").SnapshotView} Snapshot */
 /** @typedef {{ items: readonly Item[], mayHaveMore: boolean, isLoaded: boolean }} Thread */
 
-/** @type {Thread} */
+/** A thread before its snapshot is loaded. @type {Thread} */
 export const emptyThread = { items: [], mayHaveMore: false, isLoaded: false };
 
 /**
+ * The thread of a snapshot.
  * @param {Snapshot} snapshot
  * @returns {Thread}
  */
@@ -15,7 +16,7 @@ export function fromSnapshot(snapshot) {
 }
 
 /**
- * The thread after a change; `undefined` when the change does not fit and a fresh snapshot is needed.
+ * Applies a change. Returns `undefined` when an earlier change is missing, so that a new snapshot is needed.
  * @param {Thread} thread
  * @param {Change} change
  * @returns {Thread | undefined}
@@ -44,8 +45,8 @@ export function applyChange(thread, change) {
  * @returns {readonly Item[]}
  */
 function put(items, { item, replaces, before }) {
-  const place = items.findIndex((other) => other.id === item.id);
-  if (place !== -1) {
+  const index = items.findIndex((other) => other.id === item.id);
+  if (index !== -1) {
     return items
       .map((other) => (other.id === item.id ? item : other))
       .filter((other) => other.id !== replaces);
@@ -57,9 +58,19 @@ function put(items, { item, replaces, before }) {
 }
 
 /**
- * Whether an answer is on its way.
+ * Whether an answer is still being made.
  * @param {Item} item
  */
 export function isRunning(item) {
   return item.state === "waiting" || item.state === "growing";
+}
+
+/**
+ * The small print below an answer.
+ * @param {Item} item
+ * @returns {readonly string[]}
+ */
+export function noticesOf(item) {
+  if (item.isPrivate !== true || isRunning(item)) return item.notices;
+  return [...item.notices, "Private: not kept in this conversation."];
 }

@@ -4,14 +4,14 @@ import { html } from "./dom.js";
 import { Icon } from "./icons.js";
 import { Message } from "./message.js";
 
-/** So near to the end counts as being there, in pixels. */
+/** Distance from the end that still counts as being at the end. */
 const nearPx = 60;
 
 /**
- * The messages. Follows a growing answer only while the person is at the end.
+ * The messages. Scrolls along with an answer only while the person is at the end.
  * @param {object} props
  * @param {import("./thread-state.js").Thread} props.thread
- * @param {unknown} props.empty shown where there are no messages
+ * @param {unknown} props.empty shown when there are no messages
  * @param {() => void} props.onEarlier
  * @param {(image: import("./message.js").Image) => void} props.onEnlarge
  * @param {(item: import("./thread-state.js").Item) => Promise<void>} props.onRetry
@@ -34,20 +34,20 @@ export function ThreadView({ thread, empty, onEarlier, onEnlarge, onRetry, onCon
     const element = scroller.current;
     if (element === null) return;
     const isNear = element.scrollHeight - element.scrollTop - element.clientHeight < nearPx;
-    // Only a person scrolls upwards; an answer that grows faster than it is followed must not count as that.
+    // Only a person scrolls up. New text that is not yet scrolled to also increases the distance from the end.
     if (isNear) isAtEnd.current = true;
     else if (element.scrollTop < lastTop.current) isAtEnd.current = false;
     lastTop.current = element.scrollTop;
     setAway(!isAtEnd.current);
   };
 
-  // One's own message is always brought into view.
+  // Scrolls to an own message after it is sent.
   useLayoutEffect(() => {
     isAtEnd.current = true;
     toEnd();
   }, [ownCount, thread.isLoaded, toEnd]);
 
-  // Whatever makes the thread grow (text, a picture that has loaded) keeps the end in view.
+  // Keeps the end in view when the content grows (text, a picture that has loaded) or the window shrinks.
   useEffect(() => {
     const element = scroller.current;
     const content = element?.firstElementChild;

@@ -1,7 +1,7 @@
 import { html } from "./dom.js";
 
 /**
- * What to try, as far as the commands are there.
+ * Things to try. Those of missing commands are left out.
  * @param {readonly import("../views.ts").CommandView[]} commands
  */
 function ideas(commands) {
@@ -10,27 +10,27 @@ function ideas(commands) {
   return [
     has("imagine") && {
       title: "Draw something",
-      words: "/imagine a sailing boat at dusk",
+      detail: "/imagine a sailing boat at dusk",
       text: "/imagine a sailing boat at dusk",
     },
     {
       title: "Describe a picture",
-      words: "Choose a picture, or paste or drop one",
+      detail: "Choose a picture, or paste or drop one",
       text: "What is in this picture?",
       picker: "image/*",
     },
     has("transcribe") && {
       title: "Transcribe a recording",
-      words: "Choose an audio file, or record a note",
+      detail: "Choose an audio file, or record a note",
       text: "/transcribe ",
       picker: "audio/*",
     },
-    has("models") && { title: "See the models", words: "/models", text: "/models" },
+    has("models") && { title: "See the models", detail: "/models", text: "/models" },
   ].filter((idea) => idea !== false);
 }
 
 /**
- * Stands in an empty conversation.
+ * Shown in an empty conversation.
  * @param {object} props
  * @param {readonly import("../views.ts").CommandView[]} props.commands
  * @param {(idea: { text: string, picker?: string }) => void} props.onIdea
@@ -45,7 +45,7 @@ export function Welcome({ commands, onIdea }) {
         (idea) =>
           html`<li key=${idea.title}>
             <button type="button" class="idea" onClick=${() => onIdea(idea)}>
-              <strong>${idea.title}</strong><span>${idea.words}</span>
+              <strong>${idea.title}</strong><span>${idea.detail}</span>
             </button>
           </li>`,
       )}
@@ -53,7 +53,7 @@ export function Welcome({ commands, onIdea }) {
   </section>`;
 }
 
-/** Said above everything while no model is connected. @param {{ banner: import("../views.ts").StateView["banner"] }} props */
+/** Shown while the gateway is the sandbox. @param {{ banner: import("../views.ts").StateView["banner"] }} props */
 export function Banner({ banner }) {
   if (!banner.isSandbox) return null;
   return html`<aside class="banner" aria-label="Sandbox">

@@ -49,7 +49,7 @@ describe("completion", () => {
     expect(labels("|")).toBeUndefined();
   });
 
-  it("takes a suggestion with Enter unless the word is whole already", () => {
+  it("accepts a suggestion with Enter unless the word is complete", () => {
     expect(at("/model|")?.isEager).toBe(true);
     expect(at("/models|")?.isEager).toBe(false);
     expect(at("/imagine a cat co|")?.isEager).toBe(false);
@@ -57,21 +57,21 @@ describe("completion", () => {
     expect(at("/imagine a cat count:3|")?.isEager).toBe(false);
   });
 
-  it("offers the options that are left, not the one that takes the text, and no files", () => {
-    expect(labels("/imagine |")).toEqual(["model:", "count:"]);
+  it("offers unused options, except the free-text one and attachments", () => {
+    expect(labels("/imagine |")).toEqual(["model:", "count:", "private:"]);
     expect(labels("/imagine a c|")).toEqual(["count:"]);
     expect(labels("/imagine count:2 a c|")).toBeUndefined();
     expect(labels("/imagine a |")).toBeUndefined();
     expect(labels("/nothing c|")).toBeUndefined();
   });
 
-  it("offers values, and asks for models", () => {
+  it("offers values, and requests model ids", () => {
     expect(labels("/imagine a cat count:|")).toEqual(["1", "2", "3", "4"]);
     expect(labels("/imagine a cat count:9|")).toBeUndefined();
     expect(at("/imagine a cat model:gp|")).toMatchObject({ modelQuery: "gp", suggestions: [] });
   });
 
-  it("puts the suggestion in the word's place and the caret behind it", () => {
+  it("replaces the word by the suggestion and puts the caret after it", () => {
     const text = "/imagine a cat co and more";
     const completion = complete(text, "/imagine a cat co".length, commands)!;
     expect(accept(text, completion, completion.suggestions[0]!)).toEqual({
@@ -81,19 +81,19 @@ describe("completion", () => {
     expect(accept("/mod", at("/mod|")!, at("/mod|")!.suggestions[0]!).text).toBe("/models ");
   });
 
-  it("knows the command of a text as the server does", () => {
+  it("finds the command of a text by the same rules as the server", () => {
     expect(commandOf("/imagine", commands)?.name).toBe("imagine");
     expect(commandOf("/IMAGINE a", commands)?.name).toBe("imagine");
     expect(commandOf("/imagine/a", commands)).toBeUndefined();
     expect(commandOf(" /imagine", commands)).toBeUndefined();
   });
 
-  it("never loses a character outside the completed word", () => {
-    const pieces = fc.constantFrom("/", "imagine", "im", " ", "model:", "count:", "a", "\n", "é", "🦊");
+  it("changes nothing outside the completed word", () => {
+    const fragments = fc.constantFrom("/", "imagine", "im", " ", "model:", "count:", "a", "\n", "é", "🦊");
     fc.assert(
-      fc.property(fc.array(pieces, { maxLength: 12 }), fc.nat(), (words, place) => {
+      fc.property(fc.array(fragments, { maxLength: 12 }), fc.nat(), (words, position) => {
         const text = words.join("");
-        const caret = place % (text.length + 1);
+        const caret = position % (text.length + 1);
         const completion = complete(text, caret, commands);
         for (const suggestion of completion?.suggestions ?? []) {
           const taken = accept(text, completion!, suggestion);

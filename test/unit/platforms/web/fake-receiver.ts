@@ -3,21 +3,22 @@ import type { ConversationSummary, StoredBlob, StoredMessage } from "../../../..
 import type { IncomingEvent } from "../../../../src/core/events.ts";
 import type { ConversationHistory, Receiver } from "../../../../src/core/platform.ts";
 
-/** A receiver that keeps what it is given and answers from what a test puts in. */
+/** A receiver that records its calls and returns what a test puts in. */
 export interface FakeReceiver extends Receiver, ConversationHistory {
   readonly events: IncomingEvent[];
   readonly retried: string[];
   readonly confirmed: string[];
-  /** Conversations that were removed. */
+  /** Conversations that were deleted. */
   readonly gone: string[];
   readonly cancelled: string[];
   readonly stored: Map<string, StoredMessage[]>;
   readonly blobs: Map<string, StoredBlob>;
   summaries: readonly ConversationSummary[];
-  /** True: the store is away, and everything that needs it fails. */
+  /** True: everything that needs the store throws `store-unavailable`. */
   isBroken: boolean;
 }
 
+/** @see {@link FakeReceiver} */
 export function createFakeReceiver(): FakeReceiver {
   const check = (receiver: FakeReceiver) => {
     if (receiver.isBroken) throw new ParleyError("store-unavailable", "the test broke the store");
@@ -75,7 +76,7 @@ export function createFakeReceiver(): FakeReceiver {
   };
 }
 
-/** A message as the log keeps it. */
+/** A stored message. */
 export function storedMessage(
   id: string,
   role: "user" | "assistant",

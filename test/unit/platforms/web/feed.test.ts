@@ -1,7 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createFeeds, Feed, mergeItems } from "../../../../src/platforms/web/feed.ts";
+import { mergeItems } from "../../../../src/platforms/web/conversation-views.ts";
+import { createFeeds, Feed } from "../../../../src/platforms/web/feed.ts";
 import type { Change, ItemView, SnapshotView } from "../../../../src/platforms/web/views.ts";
+import { pageItem } from "./page-item.ts";
 import { loadPageModule } from "./page-module.ts";
 
 interface Thread {
@@ -12,19 +14,8 @@ const page = await loadPageModule<{
   readonly applyChange: (thread: Thread, change: Change) => Thread | undefined;
 }>("thread-state");
 
-const item = (id: string, more: Partial<ItemView> = {}): ItemView => ({
-  id,
-  role: id.endsWith("user") ? "user" : "assistant",
-  state: "finished",
-  createdAt: 1,
-  text: "",
-  files: [],
-  notices: [],
-  ...more,
-});
-
 describe("a page that follows a feed", () => {
-  it("shows what the server has, whenever it came and whatever it missed", () => {
+  it("shows the server's items, whenever it connected and reconnected", () => {
     const step = fc.oneof(
       fc.record({ kind: fc.constant("write" as const), id: fc.nat(3), text: fc.string({ maxLength: 6 }) }),
       fc.record({ kind: fc.constant("append" as const), id: fc.nat(3), text: fc.string({ maxLength: 6 }) }),
@@ -32,55 +23,62 @@ describe("a page that follows a feed", () => {
       fc.record({ kind: fc.constant("drop" as const), id: fc.nat(5) }),
     );
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 40 }), fc.nat(40), fc.nat(40), (steps, joins, sleeps) => {
-        const feed = new Feed();
-        const all: { id: string; change: Change }[] = [];
-        feed.listen((change) => all.push(change));
-        let thread: Thread | undefined;
-        let seen = "";
-        for (const [index, one] of steps.entries()) {
-          if (index === joins) {
-            thread = page.fromSnapshot({ items: mergeItems([], feed), mayHaveMore: false });
-            seen = feed.cursor;
-            all.length = 0;
-          }
-          const id = `${one.id}/assistant`;
-          if (one.kind === "write") feed.setText(id, one.text);
-          else if (one.kind === "append") feed.setText(id, (feed.get(id)?.text ?? "") + one.text);
-          else if (one.kind === "put") feed.put(item(id, { text: one.text, state: "growing" }));
-          else feed.drop(id);
-          // Awake, it is told at once; asleep, it names what it saw last and is told the rest.
-          if (thread !== undefined && index < sleeps) {
-            for (const { id: number, change } of all.splice(0)) {
-              thread = page.applyChange(thread, change);
-              expect(thread).toBeDefined();
-              seen = number;
-              if (thread === undefined) return;
+      fc.property(
+        fc.array(step, { maxLength: 40 }),
+        fc.nat(40),
+        fc.nat(40),
+        (steps, connectsAt, disconnectsAt) => {
+          const feed = new Feed();
+          const all: { id: string; change: Change }[] = [];
+          feed.listen((change) => all.push(change));
+          let thread: Thread | undefined;
+          let seen = "";
+          for (const [index, one] of steps.entries()) {
+            if (index === connectsAt) {
+              thread = page.fromSnapshot({ items: mergeItems([], feed), mayHaveMore: false });
+              seen = feed.cursor;
+              all.length = 0;
+            }
+            const id = `${one.id}/assistant`;
+            if (one.kind === "write") feed.setText(id, one.text);
+            else if (one.kind === "append") feed.setText(id, (feed.get(id)?.text ?? "") + one.text);
+            else if (one.kind === "put") feed.put(pageItem(id, { text: one.text, state: "growing" }));
+            else feed.drop(id);
+            // Connected, it applies each change; disconnected, it later gets the changes after its cursor.
+            if (thread !== undefined && index < disconnectsAt) {
+              for (const { id: number, change } of all.splice(0)) {
+                thread = page.applyChange(thread, change);
+                expect(thread).toBeDefined();
+                seen = number;
+                if (thread === undefined) return;
+              }
             }
           }
-        }
-        if (thread === undefined) return;
-        for (const { change } of feed.since(seen) ?? []) thread = page.applyChange(thread!, change);
-        expect(thread?.items).toEqual(feed.items());
-      }),
+          if (thread === undefined) return;
+          for (const { change } of feed.since(seen) ?? []) thread = page.applyChange(thread!, change);
+          expect(thread?.items).toEqual(feed.items());
+        },
+      ),
     );
   });
 
-  it("is told only what is new of a growing text", () => {
+  it("gets only the appended text of a streamed answer", () => {
     const feed = new Feed();
     const changes: Change[] = [];
-    feed.put(item("1/assistant", { state: "growing", text: "Hel" }));
+    feed.put(pageItem("1/assistant", { state: "growing", text: "Hel" }));
     feed.listen(({ change }) => changes.push(change));
     feed.setText("1/assistant", "Hello");
     expect(changes).toEqual([{ kind: "text", id: "1/assistant", at: 3, text: "lo" }]);
-    expect(page.applyChange({ items: [item("1/assistant", { text: "He" })] }, changes[0]!)).toBeUndefined();
+    expect(
+      page.applyChange({ items: [pageItem("1/assistant", { text: "He" })] }, changes[0]!),
+    ).toBeUndefined();
   });
 
-  it("asks for a snapshot when it was away for too long, or the program started anew", () => {
+  it("needs a snapshot after more than 500 missed changes or a restart", () => {
     const feed = new Feed();
-    feed.put(item("1/user"));
+    feed.put(pageItem("1/user"));
     const early = feed.cursor;
-    for (let index = 0; index < 600; index++) feed.put(item("1/user", { text: `${index}` }));
+    for (let index = 0; index < 600; index++) feed.put(pageItem("1/user", { text: `${index}` }));
     expect(feed.since(early)).toBeUndefined();
     expect(feed.since(new Feed().cursor)).toBeUndefined();
     expect(feed.since("nonsense")).toBeUndefined();
@@ -88,51 +86,20 @@ describe("a page that follows a feed", () => {
   });
 });
 
-describe("history and feed together", () => {
-  const history = [item("1/user", { createdAt: 10 }), item("1/assistant", { createdAt: 20, text: "kept" })];
-
-  it("show each message once, the running one as it runs", () => {
+describe("feeds", () => {
+  it("are bounded in items and bytes", () => {
     const feed = new Feed();
-    feed.put(item("1/assistant", { state: "growing", text: "again", createdAt: 20 }));
-    feed.put(item("2/user", { createdAt: 30 }));
-    const merged = mergeItems(history, feed);
-    expect(merged.map(({ id, text }) => [id, text])).toEqual([
-      ["1/user", ""],
-      ["1/assistant", "again"],
-      ["2/user", ""],
-    ]);
-  });
-
-  it("keep a failure's Retry, which only the reply knew", () => {
-    const feed = new Feed();
-    feed.put(item("1/assistant", { state: "failed", failure: "No.", retryKey: "1" }));
-    expect(mergeItems(history, feed)[1]).toMatchObject({ text: "kept", failure: "No.", retryKey: "1" });
-  });
-
-  it("forget what is stored, and put what is not where it belongs", () => {
-    const feed = new Feed();
-    feed.put(item("0/user", { createdAt: 5, text: "/models" }));
-    feed.put(item("1/user", { createdAt: 10 }));
-    expect(mergeItems(history, feed).map(({ id }) => id)).toEqual(["0/user", "1/user", "1/assistant"]);
-    expect(feed.get("1/user")).toBeUndefined();
-    expect(feed.get("0/user")).toBeDefined();
-  });
-});
-
-describe("what a feed holds", () => {
-  it("is bounded", () => {
-    const feed = new Feed();
-    for (let index = 0; index < 300; index++) feed.put(item(`${index}/user`));
+    for (let index = 0; index < 300; index++) feed.put(pageItem(`${index}/user`));
     expect(feed.items().length).toBeLessThanOrEqual(101);
-    for (let index = 0; index < 10; index++) feed.hold(`${index}`, { bytes: new Uint8Array(10_000_000) });
-    expect(feed.held("9")).toBeDefined();
-    expect(feed.held("0")).toBeUndefined();
+    for (let index = 0; index < 10; index++) feed.cacheFile(`${index}`, new Uint8Array(10_000_000));
+    expect(feed.file("9")).toBeDefined();
+    expect(feed.file("0")).toBeUndefined();
   });
 
-  it("is forgotten when nobody looks and nothing runs", () => {
+  it("are dropped when no page listens and no answer is being made", () => {
     const feeds = createFeeds(2);
     const running = feeds.of("a");
-    running.put(item("1/assistant", { state: "waiting" }));
+    running.put(pageItem("1/assistant", { state: "waiting" }));
     const watched = feeds.of("b");
     watched.listen(() => undefined);
     const quiet = feeds.of("c");

@@ -13,13 +13,13 @@ afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.close()));
 });
 
-describe("binding", () => {
-  it.each(["127.0.0.1", "127.8.8.8", "localhost", "::1", "[::1]"])("to %s needs no password", (host) => {
+describe("checkBind", () => {
+  it.each(["127.0.0.1", "127.8.8.8", "localhost", "::1", "[::1]"])("needs no password for %s", (host) => {
     expect(() => checkBind(host, undefined)).not.toThrow();
   });
 
   it.each(["0.0.0.0", "::", "192.168.1.5", "example.org", "127.0.0.1.example.org"])(
-    "to %s needs one",
+    "needs a password for %s",
     (host) => {
       for (const password of [undefined, ""]) {
         try {
@@ -35,8 +35,8 @@ describe("binding", () => {
   );
 });
 
-describe("Host", () => {
-  it("is one of the page's own, with its port", async () => {
+describe("the Host header", () => {
+  it("must be a loopback name with the right port", async () => {
     const { ask, host } = await start();
     const port = host.split(":")[1]!;
     for (const own of [`127.0.0.1:${port}`, `localhost:${port}`, `LocalHost:${port}`, `[::1]:${port}`])
@@ -56,7 +56,7 @@ describe("Host", () => {
     }
   });
 
-  it("may be a named one, and behind a password any address of the machine", async () => {
+  it("may be a configured name or, when bound to all addresses, any IP address", async () => {
     const { ask } = await start({
       host: "0.0.0.0",
       password: "correct horse",
@@ -72,7 +72,7 @@ describe("Host", () => {
 describe("another site", () => {
   const change = { method: "POST", body: "{}" };
 
-  it("changes nothing: Origin, Sec-Fetch-Site and the page's own header are all asked for", async () => {
+  it("cannot change state: Origin, Sec-Fetch-Site and the custom header are required", async () => {
     const { ask, askAsPage, host } = await start();
     const good = {
       origin: `http://${host}`,
@@ -100,7 +100,7 @@ describe("another site", () => {
     expect(preflight.headers["access-control-allow-origin"]).toBeUndefined();
   });
 
-  it("reads nothing", async () => {
+  it("cannot read the API", async () => {
     const { ask } = await start();
     for (const path of ["/api/state", "/api/conversations", "/api/conversations/aaaaaaaaaaaaaaaa/events"]) {
       for (const headers of [
@@ -112,7 +112,7 @@ describe("another site", () => {
     }
   });
 
-  it("sends no form that the page would take", async () => {
+  it("cannot submit a form to the API", async () => {
     const { askAsPage } = await start();
     const path = "/api/conversations/aaaaaaaaaaaaaaaa/messages";
     const answer = await askAsPage(
@@ -124,7 +124,7 @@ describe("another site", () => {
     expect(answer.status).toBe(422);
   });
 
-  it("may link to the page, which no frame may hold and which runs its own scripts alone", async () => {
+  it("may link to the page, whose policy forbids frames and other scripts", async () => {
     const { ask } = await start();
     const page = await ask("/c/aaaaaaaaaaaaaaaa", { headers: { "sec-fetch-site": "cross-site" } });
     expect(page.status).toBe(200);
@@ -139,8 +139,8 @@ describe("another site", () => {
   });
 });
 
-describe("the page's files", () => {
-  it("are looked up, never resolved", async () => {
+describe("static files", () => {
+  it("are looked up in a table, not resolved as paths", async () => {
     const { ask } = await start();
     expect((await ask("/page/main.js")).headers["content-type"]).toContain("text/javascript");
     expect((await ask("/vendor/preact-hooks.js")).status).toBe(200);
@@ -158,7 +158,7 @@ describe("the page's files", () => {
     expect((await ask("//")).status).toBe(418);
   });
 
-  it("are not sent twice", async () => {
+  it("are revalidated by ETag", async () => {
     const { ask } = await start();
     const first = await ask("/page/main.js");
     const again = await ask("/page/main.js", { headers: { "if-none-match": String(first.headers.etag) } });

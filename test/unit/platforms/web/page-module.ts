@@ -1,6 +1,6 @@
 /**
- * Loads one of the page's own modules, which are plain JavaScript. Only those without a document work here.
- * `Module` says what the test uses of it.
+ * Imports a module of the page, which is plain JavaScript. Modules that need a DOM do not work here.
+ * `Module`: the exports that the test uses.
  */
 export async function loadPageModule<Module>(name: string): Promise<Module> {
   const url = new URL(`../../../../src/platforms/web/page/${name}.js`, import.meta.url);

@@ -5,20 +5,14 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createCommandSet, defineCommand } from "../../../../src/core/command.ts";
-import type { Log } from "../../../../src/core/telemetry.ts";
 import { createWebPlatform, type WebPlatform } from "../../../../src/platforms/web/platform.ts";
+import { silentLog } from "../../../support/silent-log.ts";
+import type { ItemView, SnapshotView } from "../../../../src/platforms/web/views.ts";
 import { createFakeReceiver, type FakeReceiver } from "./fake-receiver.ts";
-
-const silentLog: Log = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-  child: () => silentLog,
-};
 
 const run = () => Promise.resolve();
 
+/** Two commands, with every kind of option. */
 export const testCommands = createCommandSet([
   defineCommand({
     name: "imagine",
@@ -28,6 +22,7 @@ export const testCommands = createCommandSet([
       image: { kind: "attachment", accepts: "image", description: "A picture" },
       model: { kind: "string", description: "A model", completes: "models" },
       count: { kind: "integer", description: "How many", min: 1, max: 4 },
+      private: { kind: "boolean", description: "Only you see it" },
     },
     visibility: "public",
     run,
@@ -48,15 +43,15 @@ interface AskOptions {
   readonly body?: string | Uint8Array;
 }
 
-/** The page's platform behind a real HTTP server, with a receiver the test can look into. */
+/** The web platform behind a real HTTP server, with a fake receiver. */
 export interface PageServer {
   readonly platform: WebPlatform;
   readonly receiver: FakeReceiver;
   readonly host: string;
   readonly directory: string;
-  /** A request with exactly these headers; `Host` is the server's own where none is given. */
+  /** Sends a request with exactly these headers. Default `Host`: the server's address. */
   readonly ask: (path: string, options?: AskOptions) => Promise<Answer>;
-  /** A request as the page itself sends it. */
+  /** Sends a request with the headers that the page sends. */
   readonly askAsPage: (
     method: string,
     path: string,
@@ -66,6 +61,7 @@ export interface PageServer {
   close(): Promise<void>;
 }
 
+/** Starts the platform and its server on a free port. */
 export async function startPageServer(
   options: { host?: string; password?: string; publicHosts?: string[]; maxFileBytes?: number } = {},
 ): Promise<PageServer> {
@@ -89,7 +85,7 @@ export async function startPageServer(
   const { port } = server.address() as AddressInfo;
   const host = `127.0.0.1:${port}`;
 
-  // `fetch` would not let a test choose Host, Origin and Sec-Fetch-Site.
+  // `fetch` does not allow setting Host, Origin and Sec-Fetch-Site.
   const ask = (path: string, { method = "GET", headers = {}, body }: AskOptions = {}) =>
     new Promise<Answer>((resolve, reject) => {
       const request = sendRequest(
@@ -141,19 +137,20 @@ export async function startPageServer(
   };
 }
 
-/** Follows a conversation's events. Resolves when the first one is there. */
+/** Follows a conversation's events. Resolves after the first one. */
 export async function followEvents(host: string, path: string, headers: Record<string, string> = {}) {
   const abort = new AbortController();
   const response = await fetch(`http://${host}${path}`, { headers, signal: abort.signal });
-  if (!response.ok || response.body === null) throw new Error(`the stream answered ${response.status}`);
+  if (!response.ok || response.body === null)
+    throw new Error(`the stream returned status ${response.status}`);
   const chunks = response.body.pipeThrough(new TextDecoderStream())[Symbol.asyncIterator]();
   const events: PageEvent[] = [];
   let text = "";
-  /** All events so far, once there are enough; the line is hung up then. */
+  /** All events so far, as soon as there are enough. Then disconnects, unless `isLast` is false. */
   const until = async (isEnough: (events: readonly PageEvent[]) => boolean, isLast = true) => {
     while (!isEnough(events)) {
       const chunk = await chunks.next();
-      if (chunk.done === true) throw new Error("the stream ended before there was enough");
+      if (chunk.done === true) throw new Error("the stream ended too early");
       text += chunk.value;
       for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n")) {
         const event = toEvent(text.slice(0, end));
@@ -168,7 +165,7 @@ export async function followEvents(host: string, path: string, headers: Record<s
   return { until };
 }
 
-/** The first event alone. */
+/** Connects, and returns the first event alone. */
 export async function firstEvent(
   host: string,
   path: string,
@@ -176,6 +173,13 @@ export async function firstEvent(
 ): Promise<PageEvent> {
   const following = await followEvents(host, path, headers);
   return (await following.until(() => true))[0]!;
+}
+
+/** The items of a conversation as a page that connects gets them. */
+export async function snapshotOf(host: string, path: string): Promise<readonly ItemView[]> {
+  const first = await firstEvent(host, `${path}/events`);
+  if (first.event !== "snapshot") throw new Error(`the stream began with ${first.event}`);
+  return (first.data as SnapshotView).items;
 }
 
 function toEvent(block: string): PageEvent | undefined {
@@ -189,9 +193,10 @@ function toEvent(block: string): PageEvent | undefined {
   return { id: fields.get("id") ?? "", event: fields.get("event") ?? "", data: JSON.parse(data) };
 }
 
+/** A server-sent event with parsed data. */
 export interface PageEvent {
   readonly id: string;
   readonly event: string;
-  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into it as into any JSON
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests read it like any JSON
   readonly data: any;
 }

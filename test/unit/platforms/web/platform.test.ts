@@ -3,15 +3,20 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CommandCall, IncomingMessage } from "../../../../src/core/events.ts";
-import type { ReplyHooks } from "../../../../src/core/platform.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { storedMessage } from "./fake-receiver.ts";
-import { firstEvent, followEvents, startPageServer, type PageEvent, type PageServer } from "./page-server.ts";
+import {
+  firstEvent,
+  followEvents,
+  snapshotOf,
+  startPageServer,
+  type PageEvent,
+  type PageServer,
+} from "./page-server.ts";
 
 const id = "c".repeat(24);
 const conversationId = `web:${id}`;
 const path = `/api/conversations/${id}`;
-const hooks: ReplyHooks = { saveAddress: () => Promise.resolve() };
 const replyId = "m".repeat(24);
 const key = `${conversationId}:${replyId}`;
 
@@ -37,7 +42,7 @@ const send = (text: string, uploads: readonly string[] = [], messageId = replyId
   server.askAsPage("POST", `${path}/messages`, { id: messageId, text, uploads });
 
 describe("a sent message", () => {
-  it("is received once, however often it is sent", async () => {
+  it("is received once although it is sent twice", async () => {
     expect((await send("hello")).json()).toEqual({ outcome: "accepted" });
     expect((await send("hello")).json()).toEqual({ outcome: "duplicate" });
     expect(server.receiver.events).toHaveLength(1);
@@ -53,7 +58,7 @@ describe("a sent message", () => {
     });
   });
 
-  it("with a command is a call, checked before anything is received", async () => {
+  it("with a command becomes a call, validated before it is received", async () => {
     await send('/imagine a cat count:2 model:"x y"');
     expect(server.receiver.events[0]).toMatchObject({
       kind: "call",
@@ -78,12 +83,12 @@ describe("a sent message", () => {
     expect(await snapshot()).toHaveLength(1);
   });
 
-  it("that looks like a path is a message", async () => {
+  it("that begins with a path is not a command", async () => {
     await send("/usr/bin/env is where?");
     expect(server.receiver.events[0]?.kind).toBe("message");
   });
 
-  it("is not shown and not lost to its writer when the store is away", async () => {
+  it("is not shown and can be sent again when the store was unavailable", async () => {
     server.receiver.isBroken = true;
     const answer = await send("hello");
     expect(answer.status).toBe(503);
@@ -108,7 +113,7 @@ describe("a sent message", () => {
 });
 
 describe("files", () => {
-  it("wait on disk, are found by their message, and are read with the cap", async () => {
+  it("are stored until their message is processed, and read up to a size limit", async () => {
     const bytes = await fixture("picture.png");
     const uploadId = await upload("cat.png", bytes, "image/png");
     await send("look", [uploadId]);
@@ -128,7 +133,7 @@ describe("files", () => {
     expect(gone.status).toBe(410);
   });
 
-  it("go into a command's options, or are refused with the reason", async () => {
+  it("become options of a command, or are refused with the reason", async () => {
     const picture = await upload("cat.png", await fixture("picture.png"), "image/png");
     await send("/imagine with a hat", [picture]);
     const call = server.receiver.events[0] as CommandCall;
@@ -140,7 +145,7 @@ describe("files", () => {
     expect((await send("/imagine x", [voice], "p".repeat(24))).status).toBe(422);
   });
 
-  it("that are empty, too large or broken off leave nothing behind", async () => {
+  it("that are empty or too large leave nothing on disk", async () => {
     const empty = await server.ask("/api/uploads?name=a", { method: "POST", headers: { "x-parley": "1" } });
     expect(empty.status).toBe(422);
     const large = await server.ask("/api/uploads?name=b", {
@@ -158,13 +163,13 @@ describe("files", () => {
     await expect.poll(() => readdir(join(server.directory, "uploads"))).toEqual([]);
   });
 
-  it("can be taken back", async () => {
+  it("can be removed before they are sent", async () => {
     const uploadId = await upload("a.txt", Buffer.from("words"));
     expect((await server.askAsPage("DELETE", `/api/uploads/${uploadId}`)).status).toBe(200);
     expect(await readdir(join(server.directory, "uploads"))).toEqual([]);
   });
 
-  it("come back with the type of their bytes, and as downloads where a browser could run them", async () => {
+  it("are served with their sniffed type, and as downloads when a browser could run them", async () => {
     const hostile = Buffer.from("<html><script>alert(1)</script></html>");
     const uploadId = await upload("picture.png", hostile, "image/png");
     const answer = await server.askAsPage("GET", `/api/uploads/${uploadId}`);
@@ -181,7 +186,7 @@ describe("files", () => {
     );
   });
 
-  it("of the history are read by hash, in ranges too", async () => {
+  it("of the history are served by hash, with byte ranges", async () => {
     const bytes = await fixture("voice.ogg");
     const hash = createHash("sha256").update(bytes).digest("hex");
     server.receiver.blobs.set(`${conversationId} ${hash}`, { bytes, mediaType: "text/html" });
@@ -205,118 +210,10 @@ describe("files", () => {
   });
 });
 
-async function snapshot(): Promise<{ id: string; text: string }[]> {
-  const first = await firstEvent(server.host, `${path}/events`);
-  expect(first.event).toBe("snapshot");
-  return first.data.items;
-}
+const snapshot = () => snapshotOf(server.host, path);
 
-describe("a reply", () => {
-  it("grows on the page, and is shown as it is stored once it has ended", async () => {
-    await send("hello");
-    const reply = server.platform.openReply({ conversationId, replyId }, hooks);
-    const following = await followEvents(server.host, `${path}/events`);
-    const isEnough = (all: readonly PageEvent[]) => all.at(-1)?.data.item?.model === "m";
-    await reply.show();
-    reply.status("Reading cat.png");
-    reply.write({ lead: "> 🎙️ what was heard", text: "Hel" });
-    reply.write({ lead: "> 🎙️ what was heard", text: "Hello there" });
-    server.receiver.stored.set(conversationId, [
-      storedMessage(`${key}/user`, "user", "hello"),
-      storedMessage(`${key}/assistant/1`, "assistant", "Hello there", { model: "m" }),
-    ]);
-    await reply.finish({ notices: ["small print"] });
-    const events = await following.until(isEnough);
-    const states = events.flatMap(({ data }) => (data.kind === "put" ? [data.item.state] : []));
-    expect(states).toContain("waiting");
-    expect(events.some(({ data }) => data.item?.status === "Reading cat.png")).toBe(true);
-    const texts = events.flatMap(({ data }) => (data.item === undefined ? [] : [data.item.text]));
-    expect(texts).toContain("Hel");
-    expect(texts.at(-1)).toBe("Hello there");
-    expect(texts.join()).not.toContain("what was heard");
-    expect((await snapshot()).map((item) => item.id)).toEqual([`${key}/user`, `${key}/assistant`]);
-  });
-
-  it("shows a picture at the same address before and after it is stored", async () => {
-    const bytes = await fixture("picture.png");
-    const reply = server.platform.openReply({ conversationId, replyId }, hooks);
-    await reply.show();
-    await reply.attach({ name: "a.png", mediaType: "image/png", bytes, altText: "a cat" });
-    const [item] = (await snapshot()) as unknown as { files: { url: string; altText: string }[] }[];
-    expect(item?.files[0]?.altText).toBe("a cat");
-    const url = String(item?.files[0]?.url);
-    expect((await server.askAsPage("GET", url)).bytes.equals(bytes)).toBe(true);
-    const hash = createHash("sha256").update(bytes).digest("hex");
-    server.receiver.blobs.set(`${conversationId} ${hash}`, { bytes, mediaType: "image/png" });
-    const blob = { hash, mediaType: "image/png", sizeBytes: bytes.length };
-    server.receiver.stored.set(conversationId, [
-      storedMessage(`${key}/assistant/1`, "assistant", "", {
-        parts: [{ kind: "image", blob, name: "a.png", altText: "a cat" }],
-      }),
-    ]);
-    await reply.finish();
-    const [stored] = (await snapshot()) as unknown as { files: { url: string }[] }[];
-    expect(stored?.files[0]?.url).toBe(url);
-    expect((await server.askAsPage("GET", url)).bytes.equals(bytes)).toBe(true);
-  });
-
-  it("that fails offers Retry for what it failed at, and nothing else", async () => {
-    const reply = server.platform.openReply({ conversationId, replyId }, hooks);
-    await reply.show();
-    await reply.fail({ text: "The gateway is away.", retryKey: "turn-1", notices: ["small print"] });
-    expect(await snapshot()).toMatchObject([
-      { state: "failed", failure: "The gateway is away.", retryKey: "turn-1" },
-    ]);
-    expect((await server.askAsPage("POST", `${path}/retry`, { retryKey: "other" })).status).toBe(410);
-    expect((await server.askAsPage("POST", `${path}/retry`, { retryKey: "turn-1" })).status).toBe(202);
-    expect(server.receiver.retried).toEqual(["turn-1"]);
-    const again = server.platform.openReply({ conversationId, replyId }, hooks);
-    await again.show();
-    const [item] = (await snapshot()) as unknown as Record<string, unknown>[];
-    expect(item?.["state"]).toBe("waiting");
-    expect(item?.["failure"]).toBeUndefined();
-  });
-
-  it("of a burst takes the place of the one that was shown under another message", async () => {
-    const reply = server.platform.openReply({ conversationId, replyId }, hooks);
-    await reply.show();
-    reply.write({ text: "For both" });
-    const following = await followEvents(server.host, `${path}/events`);
-    const isEnough = (all: readonly PageEvent[]) => all.some(({ data }) => data.replaces !== undefined);
-    server.receiver.stored.set(conversationId, [
-      storedMessage("first/user", "user", "one"),
-      storedMessage("second/user", "user", "two"),
-      storedMessage("first/assistant/1", "assistant", "For both", { createdAt: Date.now() + 1 }),
-    ]);
-    await reply.finish();
-    const change = (await following.until(isEnough)).at(-1)?.data;
-    expect(change).toMatchObject({ replaces: `${key}/assistant`, item: { id: "first/assistant" } });
-    expect((await snapshot()).map((item) => item.id)).toEqual([
-      "first/user",
-      "second/user",
-      "first/assistant",
-    ]);
-  });
-
-  it("survives a store that cannot be read", async () => {
-    const reply = server.platform.openReply({ conversationId, replyId }, hooks);
-    await reply.show();
-    reply.write({ text: "Said anyway" });
-    server.receiver.isBroken = true;
-    await reply.finish();
-    expect((await server.ask(`${path}/events`)).status).toBe(503);
-    server.receiver.isBroken = false;
-    expect(await snapshot()).toMatchObject([{ text: "Said anyway", state: "finished" }]);
-  });
-
-  it("can be told to stop", async () => {
-    expect((await server.askAsPage("POST", `${path}/cancel`, {})).json()).toEqual({ isCancelled: true });
-    expect(server.receiver.cancelled).toEqual([conversationId]);
-  });
-});
-
-describe("a page that comes back", () => {
-  it("names what it saw and is told the rest, without a snapshot", async () => {
+describe("a page that reconnects", () => {
+  it("gets the changes after its cursor, without a snapshot", async () => {
     await send("one");
     const first = await firstEvent(server.host, `${path}/events`);
     await send("two", [], "n".repeat(24));
@@ -329,7 +226,7 @@ describe("a page that comes back", () => {
     }
   });
 
-  it("may ask for more of the history", async () => {
+  it("can request more of the history", async () => {
     const many = Array.from({ length: 150 }, (_, index) =>
       storedMessage(`${index}/user`, "user", `${index}`),
     );
@@ -344,7 +241,7 @@ describe("a page that comes back", () => {
 });
 
 describe("a thread", () => {
-  it("is the same for the same place, and the page that opened it is told", async () => {
+  it("has the same id for the same address, and the page that opened it is notified", async () => {
     const address = { conversationId, replyId };
     const following = await followEvents(server.host, `${path}/events`);
     const isEnough = (all: readonly PageEvent[]) => all.some(({ data }) => data.replyId === "x");
@@ -361,8 +258,8 @@ describe("a thread", () => {
   });
 });
 
-describe("what the page asks for", () => {
-  it("is the state, the list and the models", async () => {
+describe("the API", () => {
+  it("serves state, conversations and models", async () => {
     server.receiver.summaries = [{ conversationId, title: "Otters", updatedAt: 5 }];
     expect((await server.askAsPage("GET", "/api/conversations")).json()).toEqual({
       conversations: [{ id, title: "Otters", updatedAt: 5 }],
@@ -375,7 +272,7 @@ describe("what the page asks for", () => {
     expect(JSON.stringify(state)).toContain("/imagine <prompt>");
   });
 
-  it("is refused in words where there is nothing", async () => {
+  it("returns 404, 405 and 422 for requests that match no endpoint or are malformed", async () => {
     expect((await server.askAsPage("GET", "/api/nothing")).status).toBe(404);
     expect((await server.askAsPage("GET", "/api/conversations/SHOUT/events")).status).toBe(404);
     const wrong = await server.askAsPage("DELETE", `${path}/messages`);
@@ -383,7 +280,7 @@ describe("what the page asks for", () => {
     expect((await server.askAsPage("POST", `${path}/messages`, [])).status).toBe(422);
   });
 
-  it("is refused while it starts and after it stopped", async () => {
+  it("returns 503 after the platform stopped", async () => {
     await server.platform.stop();
     expect((await server.askAsPage("GET", "/api/state")).status).toBe(503);
     expect(server.platform.health()).toEqual({ state: "ready" });

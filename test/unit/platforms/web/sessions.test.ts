@@ -12,7 +12,7 @@ describe("a page with a password", () => {
     await server.close();
   });
 
-  it("shows the login alone, and everything after it", async () => {
+  it("serves only the login until the password is given, and again after logout", async () => {
     const page = await server.ask("/");
     expect(page.status).toBe(401);
     expect(page.bytes.toString("utf8")).toContain("Password of this page");
@@ -32,7 +32,7 @@ describe("a page with a password", () => {
     expect((await server.askAsPage("GET", "/api/state", undefined, value)).status).toBe(401);
   });
 
-  it("takes no login from another site", async () => {
+  it("refuses a login from another origin", async () => {
     const login = await server.askAsPage(
       "POST",
       "/api/login",
@@ -43,7 +43,7 @@ describe("a page with a password", () => {
     expect(login.headers["set-cookie"]).toBeUndefined();
   });
 
-  it("slows down guessing, also of the right one", async () => {
+  it("limits failed logins, after which the correct password is refused too", async () => {
     for (let index = 0; index < 5; index++)
       expect((await server.askAsPage("POST", "/api/login", { password: `wrong ${index}` })).status).toBe(403);
     const limited = await server.askAsPage("POST", "/api/login", { password: "correct horse" });
@@ -59,28 +59,28 @@ describe("sessions", () => {
       socket: { remoteAddress: "10.0.0.1" },
     }) as IncomingMessage;
 
-  it("let guesses be made again after a minute, and end after thirty days", () => {
+  it("accept logins again after a minute, and expire after thirty days", () => {
     let now = 0;
     const sessions = createSessions("correct horse", () => now);
     for (let index = 0; index < 5; index++) expect(sessions.logIn(request(), "no").kind).toBe("wrong");
     expect(sessions.logIn(request(), "correct horse")).toEqual({ kind: "limited", retryAfterMs: 60_000 });
     now = 60_001;
     const login = sessions.logIn(request(), "correct horse");
-    if (login.kind !== "in") throw new Error(login.kind);
+    if (login.kind !== "logged-in") throw new Error(login.kind);
     const cookie = login.cookie.split(";")[0];
-    expect(sessions.isIn(request({ cookie: `other=1; ${cookie}` }))).toBe(true);
-    expect(sessions.isIn(request({ cookie: "parley_session=guess" }))).toBe(false);
+    expect(sessions.isLoggedIn(request({ cookie: `other=1; ${cookie}` }))).toBe(true);
+    expect(sessions.isLoggedIn(request({ cookie: "parley_session=guess" }))).toBe(false);
     now += 30 * 24 * 3_600_000 + 1;
-    expect(sessions.isIn(request({ cookie: String(cookie) }))).toBe(false);
+    expect(sessions.isLoggedIn(request({ cookie: String(cookie) }))).toBe(false);
   });
 
-  it("are secure where the page is", () => {
+  it("have a Secure cookie over https", () => {
     const sessions = createSessions("correct horse");
     const login = sessions.logIn(request({ origin: "https://chat.example.org" }), "correct horse");
-    expect(login.kind === "in" && login.cookie).toMatch(/; Secure$/);
+    expect(login.kind === "logged-in" && login.cookie).toMatch(/; Secure$/);
   });
 
-  it("are not needed without a password", () => {
-    expect(createSessions(undefined).isIn(request())).toBe(true);
+  it("count every request as logged in without a password", () => {
+    expect(createSessions(undefined).isLoggedIn(request())).toBe(true);
   });
 });

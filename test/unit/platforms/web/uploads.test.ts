@@ -19,12 +19,12 @@ describe("uploads", () => {
     Object.assign(Readable.from([bytes]), { headers: {} }) as unknown as IncomingMessage;
   const claimed = { name: "a.txt", mediaType: "text/plain" };
 
-  it("are kept for a day after they were last used", async () => {
+  it("expire a day after their last use", async () => {
     const uploads = createUploads(directory, { maxBytes: 100, maxTotalBytes: 10_000 });
     const old = await uploads.save(body(Buffer.from("old")), claimed);
     const fresh = await uploads.save(body(Buffer.from("new")), claimed);
     const used = await uploads.save(body(Buffer.from("used")), claimed);
-    await writeFile(join(directory, "0".repeat(32)), "bytes of an upload that broke off");
+    await writeFile(join(directory, "0".repeat(32)), "remains of an interrupted upload");
     const long = new Date(Date.now() - 25 * 3_600_000);
     for (const file of await readdir(directory)) {
       if (!file.startsWith(fresh.id)) await utimes(join(directory, file), long, long);
@@ -37,14 +37,14 @@ describe("uploads", () => {
     expect(await uploads.find(used.id)).toMatchObject(claimed);
   });
 
-  it("stop at what they may take together", async () => {
+  it("are refused past the total size limit", async () => {
     const uploads = createUploads(directory, { maxBytes: 1000, maxTotalBytes: 1500 });
     await uploads.save(body(new Uint8Array(1000)), claimed);
     const announced = Object.assign(body(new Uint8Array(900)), { headers: { "content-length": "900" } });
     await expect(uploads.save(announced, claimed)).rejects.toMatchObject({ code: "attachment-too-large" });
   });
 
-  it("are there after a restart", async () => {
+  it("survive a restart", async () => {
     const first = createUploads(directory, { maxBytes: 100, maxTotalBytes: 1000 });
     const { id } = await first.save(body(Buffer.from("words")), { ...claimed, durationMs: 1200 });
     const second = createUploads(directory, { maxBytes: 100, maxTotalBytes: 1000 });
@@ -57,7 +57,7 @@ describe("uploads", () => {
     });
   });
 
-  it("are swept where there never were any", async () => {
+  it("can be swept before there are any", async () => {
     const uploads = createUploads(join(directory, "none"), { maxBytes: 1, maxTotalBytes: 1 });
     expect(await uploads.sweep()).toBe(0);
   });

@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { sniff } from "../../media/sniff.ts";
 import { commonHeaders, inertPolicy } from "./http.ts";
 
-/** What a browser may show in place. Everything else (HTML, SVG, PDF, …) is only ever offered as a download. */
-const shownTypes = new Set([
+/** Media types served inline. Everything else (HTML, SVG, PDF, …) is served as a download. */
+const inlineTypes = new Set([
   "image/png",
   "image/jpeg",
   "image/webp",
@@ -18,8 +18,8 @@ const shownTypes = new Set([
 ]);
 
 /**
- * Sends a file that people or models made: with the type its bytes have, from an allowlist, and as something that
- * can run no script. Answers ranges, so that a recording can be wound forward.
+ * Sends a file made by people or models, without a chance to run script: its media type is sniffed and must be on an
+ * allowlist, otherwise the file is a download. Supports single byte ranges, which seeking in a recording needs.
  */
 export function sendUntrustedFile(
   request: IncomingMessage,
@@ -28,12 +28,12 @@ export function sendUntrustedFile(
 ): void {
   const sniffed = sniff(file.bytes);
   const mediaType = sniffed.kind === "empty" ? "" : sniffed.mediaType;
-  const isShown = shownTypes.has(mediaType) && !file.isDownload;
+  const isInline = inlineTypes.has(mediaType) && !file.isDownload;
   const headers: Record<string, string | number> = {
     ...commonHeaders,
     "Content-Security-Policy": inertPolicy,
-    "Content-Type": shownTypes.has(mediaType) ? mediaType : "application/octet-stream",
-    "Content-Disposition": `${isShown ? "inline" : "attachment"}; filename*=UTF-8''${encodeName(file.name)}`,
+    "Content-Type": inlineTypes.has(mediaType) ? mediaType : "application/octet-stream",
+    "Content-Disposition": `${isInline ? "inline" : "attachment"}; filename*=UTF-8''${encodeName(file.name)}`,
     "Cache-Control": "private, max-age=31536000, immutable",
     "Accept-Ranges": "bytes",
   };
@@ -50,7 +50,7 @@ export function sendUntrustedFile(
   response.end(request.method === "HEAD" ? undefined : part);
 }
 
-/** One range of bytes, both ends included. Several at once, and other units, are answered whole. */
+/** One byte range, both ends inclusive. `undefined`, for several ranges and other units: the whole file. */
 function rangeOf(
   header: string | undefined,
   size: number,

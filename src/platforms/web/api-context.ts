@@ -1,0 +1,51 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Command } from "../../core/command.ts";
+import { ParleyError } from "../../core/errors.ts";
+import type { ConversationHistory, Receiver } from "../../core/platform.ts";
+import type { createConversationViews } from "./conversation-views.ts";
+import type { Feeds } from "./feed.ts";
+import type { Uploads } from "./uploads.ts";
+import type { StateView } from "./views.ts";
+
+/** Longest text of one message, in characters, and most files with it. */
+export const messageLimits = { maxChars: 60_000, maxFiles: 10 } as const;
+
+/** What the API routes work with. */
+export interface ApiContext {
+  readonly receiver: Receiver;
+  readonly history: ConversationHistory;
+  readonly commands: ReadonlyMap<string, Command>;
+  readonly feeds: Feeds;
+  readonly views: ReturnType<typeof createConversationViews>;
+  readonly uploads: Uploads;
+  readonly maxFileBytes: number;
+  readonly hasPassword: boolean;
+  /** Aborts when the platform stops: event streams end. */
+  readonly signal: AbortSignal;
+  banner(): StateView["banner"];
+}
+
+/** One request, and the groups that the route's path matched in it. */
+export interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly url: URL;
+  /** The first group: a conversation's page id or an upload's id. Empty where the path has none. */
+  readonly id: string;
+  /** The second group: a blob's hash. */
+  readonly hash: string;
+}
+
+/** Method and path of an API endpoint, and what handles it. Errors of `run` become problem responses. */
+export interface Route {
+  readonly method: "GET" | "POST" | "DELETE";
+  readonly path: RegExp;
+  readonly run: (context: ApiContext, exchange: Exchange) => Promise<void> | void;
+}
+
+/** An error for a field of a request body that is missing or invalid. */
+export function badField(name: string): ParleyError {
+  return new ParleyError("invalid-option", `field ${name} is invalid`, {
+    detail: { command: "message", option: name, problem: "it is missing, too long or has the wrong type" },
+  });
+}

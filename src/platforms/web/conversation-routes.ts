@@ -1,0 +1,196 @@
+import { messageLimits, badField, type ApiContext, type Exchange, type Route } from "./api-context.ts";
+import { isRunning } from "./feed.ts";
+import { readJson, sendJson, sendProblem } from "./http.ts";
+import {
+  isPageConversation,
+  pageIdPattern,
+  privateCallPrefix,
+  toConversationId,
+  toEventKey,
+  toItemId,
+  toPageId,
+  toTurnKey,
+} from "./ids.ts";
+import { localAuthor, toEvent } from "./messages.ts";
+import { sendEvents } from "./send-events.ts";
+import { sendUntrustedFile } from "./send-untrusted-file.ts";
+import { findUpload } from "./upload-routes.ts";
+import { toAttachment, type Upload } from "./uploads.ts";
+import type { FileView, ItemView } from "./views.ts";
+
+const defaultMessages = 100;
+const maxMessages = 2000;
+const maxKeyChars = 400;
+
+const conversation = `/api/conversations/(${pageIdPattern})`;
+
+/** The endpoints of `/api/conversations`. */
+export const conversationRoutes: readonly Route[] = [
+  { method: "GET", path: /^\/api\/conversations$/, run: sendConversations },
+  { method: "GET", path: new RegExp(`^${conversation}/events$`), run: streamConversation },
+  { method: "GET", path: new RegExp(`^${conversation}/blobs/([0-9a-f]{64})$`), run: sendBlob },
+  { method: "POST", path: new RegExp(`^${conversation}/messages$`), run: receiveMessage },
+  { method: "POST", path: new RegExp(`^${conversation}/cancel$`), run: cancel },
+  { method: "POST", path: new RegExp(`^${conversation}/retry$`), run: retry },
+  { method: "POST", path: new RegExp(`^${conversation}/confirm$`), run: confirm },
+  { method: "DELETE", path: new RegExp(`^${conversation}$`), run: deleteConversation },
+];
+
+async function sendConversations({ history }: ApiContext, { response }: Exchange): Promise<void> {
+  const all = await history.conversations(toConversationId(""));
+  sendJson(response, 200, {
+    conversations: all
+      .filter(({ conversationId }) => isPageConversation(conversationId))
+      .map(({ conversationId, title, updatedAt }) => ({ id: toPageId(conversationId), title, updatedAt })),
+  });
+}
+
+async function streamConversation(context: ApiContext, exchange: Exchange): Promise<void> {
+  const { request, response, url } = exchange;
+  const conversationId = toConversationId(exchange.id);
+  const asked = Number(url.searchParams.get("max") ?? defaultMessages);
+  const max = Number.isInteger(asked) ? Math.min(Math.max(asked, 1), maxMessages) : defaultMessages;
+  const lastSeen = request.headers["last-event-id"] ?? url.searchParams.get("after") ?? undefined;
+  await sendEvents(response, {
+    feed: context.feeds.of(conversationId),
+    cursor: typeof lastSeen === "string" && lastSeen !== "" ? lastSeen : undefined,
+    signal: context.signal,
+    readHistory: () => context.views.readHistory(conversationId, max),
+  });
+}
+
+async function sendBlob({ feeds, history }: ApiContext, exchange: Exchange): Promise<void> {
+  const { request, response, url, hash } = exchange;
+  const conversationId = toConversationId(exchange.id);
+  const bytes = feeds.of(conversationId).file(hash) ?? (await history.readBlob(conversationId, hash))?.bytes;
+  if (bytes === undefined) {
+    sendProblem(response, 404, "not-found", "This file is no longer available.");
+    return;
+  }
+  sendUntrustedFile(request, response, {
+    bytes,
+    name: url.searchParams.get("name") ?? hash,
+    isDownload: url.searchParams.has("download"),
+  });
+}
+
+async function receiveMessage(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
+  const { replyId, text, uploadIds } = parseMessage(await readJson(request));
+  const uploads = await Promise.all(uploadIds.map((uploadId) => findUpload(context.uploads, uploadId)));
+  if (text.trim() === "" && uploads.length === 0) throw badField("text");
+
+  const address = { conversationId: toConversationId(id), replyId };
+  const sentAt = Date.now();
+  const event = toEvent(context.commands, {
+    address,
+    text,
+    attachments: uploads.map((upload) => toAttachment(upload)),
+    sentAt,
+  });
+  for (const upload of uploads) await context.uploads.assign(upload, address.conversationId);
+  const feed = context.feeds.of(address.conversationId);
+  const itemId = toItemId(toEventKey(address), "user");
+  const isNew = feed.get(itemId) === undefined;
+  // Shown first, since the reply may start before `receive` resolves; removed when the message is not accepted.
+  if (isNew) {
+    const files = uploads.map((upload) => toFileView(upload));
+    const isPrivate = event.kind === "call" && event.isPrivate;
+    feed.put({
+      id: itemId,
+      role: "user",
+      state: "finished",
+      createdAt: sentAt,
+      text,
+      files,
+      notices: [],
+      ...(isPrivate ? { isPrivate } : {}),
+    });
+  }
+  let outcome: "accepted" | "duplicate" | undefined;
+  try {
+    outcome = await context.receiver.receive(event);
+  } finally {
+    if (isNew && outcome !== "accepted") feed.drop(itemId);
+  }
+  sendJson(response, 202, { outcome });
+}
+
+function parseMessage(body: Readonly<Record<string, unknown>>): {
+  readonly replyId: string;
+  readonly text: string;
+  readonly uploadIds: readonly string[];
+} {
+  const { id: replyId, text, uploads: uploadIds = [] } = body;
+  if (typeof replyId !== "string" || !new RegExp(`^${pageIdPattern}$`).test(replyId)) throw badField("id");
+  if (typeof text !== "string" || text.length > messageLimits.maxChars) throw badField("text");
+  if (!isStrings(uploadIds) || uploadIds.length > messageLimits.maxFiles) throw badField("uploads");
+  return { replyId, text, uploadIds };
+}
+
+function toFileView(upload: Upload): FileView {
+  const { id, name, mediaType } = upload;
+  const url = `/api/uploads/${id}`;
+  if (mediaType.startsWith("image/")) return { kind: "image", url, name, altText: name };
+  if (mediaType.startsWith("audio/")) return { kind: "audio", url, name };
+  return { kind: "file", url, name };
+}
+
+/** Stops the conversation's turn and its private calls, which run beside it. */
+function cancel(context: ApiContext, { response, id }: Exchange): void {
+  const conversationId = toConversationId(id);
+  const wasRunning = context.receiver.cancel(conversationId);
+  const wasPrivateRunning = cancelPrivateCalls(context, conversationId);
+  sendJson(response, 200, { isCancelled: wasRunning || wasPrivateRunning });
+}
+
+function cancelPrivateCalls({ feeds, receiver }: ApiContext, conversationId: string): boolean {
+  return feeds
+    .of(conversationId)
+    .items()
+    .filter((item) => item.isPrivate === true && isRunning(item))
+    .map((item) => receiver.cancel(toTurnKey(item.id)))
+    .includes(true);
+}
+
+async function retry(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
+  const { retryKey } = await readJson(request);
+  if (typeof retryKey !== "string" || retryKey.length > maxKeyChars) throw badField("retryKey");
+  const isOffered = await hasItem(context, toConversationId(id), (item) => item.retryKey === retryKey);
+  const outcome = isOffered ? await context.receiver.retry(retryKey) : "gone";
+  sendJson(response, outcome === "gone" ? 410 : 202, { outcome });
+}
+
+async function confirm(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
+  const { key } = await readJson(request);
+  if (typeof key !== "string" || key.length > maxKeyChars) throw badField("key");
+  const isOffered = await hasItem(context, toConversationId(id), (item) => item.confirm?.key === key);
+  const outcome = isOffered ? await context.receiver.confirm(key, localAuthor.id) : "gone";
+  sendJson(response, outcome === "accepted" ? 202 : 410, { outcome });
+}
+
+/** Whether a live or stored item of the conversation fulfils the condition. */
+async function hasItem(
+  { feeds, views }: ApiContext,
+  conversationId: string,
+  isWanted: (item: ItemView) => boolean,
+): Promise<boolean> {
+  if (feeds.of(conversationId).items().some(isWanted)) return true;
+  const readSnapshot = await views.readHistory(conversationId, defaultMessages);
+  return readSnapshot().items.some(isWanted);
+}
+
+async function deleteConversation(context: ApiContext, { response, id }: Exchange): Promise<void> {
+  const { receiver, history, uploads, feeds } = context;
+  const conversationId = toConversationId(id);
+  cancelPrivateCalls(context, conversationId);
+  await receiver.conversationDeleted(conversationId);
+  for (const call of await history.conversations(privateCallPrefix(conversationId)))
+    await receiver.conversationDeleted(call.conversationId);
+  await uploads.removeFrom(conversationId);
+  feeds.of(conversationId).clear();
+  sendJson(response, 200, {});
+}
+
+function isStrings(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === "string");
+}

@@ -1,0 +1,108 @@
+import type { Log } from "../../core/telemetry.ts";
+import type { ConversationHistory } from "../../core/platform.ts";
+import { isRunning, withFailure, type Feed, type Feeds } from "./feed.ts";
+import { toItem, type ItemView, type SnapshotView } from "./views.ts";
+
+/** Messages read to find the stored form of items that have just ended. */
+const recentMessages = 30;
+/** A read may return this many fewer messages than asked although there are more: attempts that were retried are left out. */
+const maxLeftOut = 10;
+/** Stored messages older than the oldest live item by more than this are not sent as new, in milliseconds. */
+const maxLagMs = 60_000;
+
+/** Merges the stored history of conversations with their live items. */
+export function createConversationViews(history: ConversationHistory, feeds: Feeds, log: Log) {
+  return {
+    /**
+     * Reads the last `maxMessages` of the history. The returned function merges them with the live items of that
+     * moment.
+     * @throws ParleyError `store-unavailable`
+     */
+    async readHistory(conversationId: string, maxMessages: number): Promise<() => SnapshotView> {
+      const messages = await history.history(conversationId, { maxMessages });
+      const stored = messages.map((message) => toItem(conversationId, message));
+      return () => ({
+        items: mergeItems(stored, feeds.of(conversationId)),
+        mayHaveMore: messages.length > maxLeftOut && messages.length >= maxMessages - maxLeftOut,
+      });
+    },
+
+    /**
+     * Replaces items that have ended by their stored form. While the store cannot be read the live form stays.
+     * Contract: does not throw.
+     */
+    async settle(conversationId: string): Promise<void> {
+      try {
+        const messages = await history.history(conversationId, { maxMessages: recentMessages });
+        const stored = messages.map((message) => toItem(conversationId, message));
+        settleItems(feeds.of(conversationId), stored);
+      } catch (error) {
+        log.warn({ conversation: conversationId, err: error }, "history read failed after a reply");
+      }
+    },
+  };
+}
+
+/**
+ * The history with the live items that are not in it. A live item wins over its stored form while it runs or when it
+ * has failed (it has the Retry); otherwise it is discarded. Private calls are left out once they have ended.
+ */
+export function mergeItems(stored: readonly ItemView[], feed: Feed): ItemView[] {
+  const merged = stored.map((item) => {
+    const live = feed.get(item.id);
+    if (live === undefined) return item;
+    if (isRunning(live)) return live;
+    if (live.state === "failed") return withFailure(item, live);
+    feed.discard(item.id);
+    return item;
+  });
+  const known = new Set(merged.map((item) => item.id));
+  feed.markSent([...known]);
+  for (const live of feed.items()) {
+    if (known.has(live.id) || isEndedPrivately(live)) continue;
+    const later = isRunning(live) ? -1 : merged.findIndex((item) => item.createdAt > live.createdAt);
+    if (later === -1) merged.push(live);
+    else merged.splice(later, 0, live);
+  }
+  return merged;
+}
+
+function settleItems(feed: Feed, stored: readonly ItemView[]): void {
+  const storedIds = new Set(stored.map((item) => item.id));
+  const oldestLive = Math.min(...feed.items().map((item) => item.createdAt));
+  for (const [index, item] of stored.entries()) {
+    const live =
+      feed.get(item.id) ?? (feed.wasSent(item.id) ? undefined : unmatchedAnswer(feed, item, storedIds));
+    if (live !== undefined) {
+      // A command stays as it was typed; the history has its text without the command.
+      const isCommand = item.role === "user" && live.text.startsWith("/");
+      if (!isRunning(live)) feed.settle(live.id, isCommand ? { ...item, text: live.text } : item);
+    } else if (!feed.wasSent(item.id) && item.createdAt >= oldestLive - maxLagMs) {
+      const next = stored.slice(index + 1).find((later) => feed.wasSent(later.id));
+      feed.insert(item, next?.id ?? feed.items().find((other) => isRunning(other))?.id);
+    }
+  }
+}
+
+/**
+ * The live form of an answer that is stored under another message of its batch: the last that ended before it was
+ * stored and has no stored form of its own.
+ */
+function unmatchedAnswer(feed: Feed, item: ItemView, storedIds: ReadonlySet<string>): ItemView | undefined {
+  if (item.role !== "assistant") return undefined;
+  return feed
+    .items()
+    .findLast(
+      (live) =>
+        live.role === "assistant" &&
+        live.isPrivate !== true &&
+        !isRunning(live) &&
+        !storedIds.has(live.id) &&
+        live.createdAt <= item.createdAt,
+    );
+}
+
+/** A private answer that is still live for its Retry or its confirmation alone. */
+function isEndedPrivately(item: ItemView): boolean {
+  return item.isPrivate === true && item.role === "assistant" && !isRunning(item);
+}

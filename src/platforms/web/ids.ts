@@ -1,0 +1,47 @@
+import type { WebAddress } from "./address.ts";
+
+/** All ids of the web platform are made and read here. */
+
+/** Pattern of the ids that pages make for conversations and messages. */
+export const pageIdPattern = "[a-z0-9]{16,40}";
+
+const conversationPrefix = "web:";
+const conversationPattern = new RegExp(`^${conversationPrefix}${pageIdPattern}$`);
+
+/** `pageId`: the conversation's id in the page's addresses. */
+export function toConversationId(pageId: string): string {
+  return `${conversationPrefix}${pageId}`;
+}
+
+/** The conversation's id in the page's addresses. */
+export function toPageId(conversationId: string): string {
+  return conversationId.slice(conversationPrefix.length);
+}
+
+/** False for the conversations that private calls are stored in. */
+export function isPageConversation(conversationId: string): boolean {
+  return conversationPattern.test(conversationId);
+}
+
+/** Prefix of the ids of all conversations that private calls of this conversation are stored in. */
+export function privateCallPrefix(conversationId: string): string {
+  return `${conversationId}:`;
+}
+
+/** The key of the event that a sent message becomes, and the id of the conversation a private call is stored in. */
+export function toEventKey({ conversationId, replyId }: WebAddress): string {
+  return `${privateCallPrefix(conversationId)}${replyId}`;
+}
+
+/**
+ * The item of a message or answer, the same before and after it is stored, and for all attempts at an answer.
+ * `turnKey`: key of the message's event; for an answer, of the turn's first event.
+ */
+export function toItemId(turnKey: string, role: "user" | "assistant"): string {
+  return `${turnKey}/${role}`;
+}
+
+/** The turn key in the id of an item or of a stored message (`<turn>/user`, `<turn>/assistant/<attempt>`). */
+export function toTurnKey(id: string): string {
+  return id.replace(/\/(?:user|assistant(?:\/\d+)?)$/, "");
+}

@@ -1,0 +1,77 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ParleyError, type ErrorCode } from "../../../src/core/errors.ts";
+import type { ConversationHistory, Platform, Receiver } from "../../../src/core/platform.ts";
+import { keepConnected, type Link } from "../../../src/operations/keep-connected.ts";
+import { createFakePlatform } from "../../support/fakes.ts";
+import { silentLog } from "../../support/silent-log.ts";
+
+/** Starts a platform whose first attempts fail with these errors. */
+function connect(failures: ParleyError[]) {
+  const startedAt: number[] = [];
+  let recoveries = 0;
+  let stops = 0;
+  const platform: Platform = {
+    ...createFakePlatform().platform,
+    async start() {
+      startedAt.push(Date.now());
+      const failure = failures.shift();
+      if (failure !== undefined) throw failure;
+    },
+    async stop() {
+      stops += 1;
+    },
+  };
+  const link: Link = keepConnected(platform, {
+    // The fake platform calls neither.
+    assistant: {} as Receiver,
+    history: {} as ConversationHistory,
+    log: silentLog,
+    async onConnected() {
+      recoveries += 1;
+    },
+  });
+  return { link, startedAt, counts: () => ({ recoveries, stops }) };
+}
+
+const error = (code: ErrorCode, retryAfterMs?: number): ParleyError =>
+  new ParleyError(code, "from the test", retryAfterMs === undefined ? {} : { retryAfterMs });
+
+describe("keepConnected", () => {
+  beforeEach(() => void vi.useFakeTimers({ now: 0 }));
+  afterEach(() => void vi.useRealTimers());
+
+  it("retries an unreachable platform with exponential backoff, at least the delay it asks for", async () => {
+    const { link, startedAt, counts } = connect([
+      error("platform-unreachable"),
+      error("platform-unreachable"),
+      error("platform-unreachable", 30_000),
+    ]);
+    await vi.runAllTimersAsync();
+    await link.connected;
+    expect(startedAt).toEqual([0, 1000, 3000, 33_000]);
+    expect(counts().recoveries).toBe(1);
+  });
+
+  it("waits at most a minute between attempts", async () => {
+    const { link, startedAt } = connect(Array.from({ length: 9 }, () => error("platform-unreachable")));
+    await vi.runAllTimersAsync();
+    await link.connected;
+    expect(startedAt.at(-1)! - startedAt.at(-2)!).toBe(60_000);
+  });
+
+  it("rejects at once when the token is refused", async () => {
+    const { link, startedAt } = connect([error("platform-unauthorized")]);
+    await expect(link.connected).rejects.toMatchObject({ code: "platform-unauthorized" });
+    expect(startedAt).toHaveLength(1);
+  });
+
+  it("stops retrying when stopped", async () => {
+    const { link, startedAt, counts } = connect([error("platform-unreachable")]);
+    await vi.advanceTimersByTimeAsync(500);
+    await link.stop();
+    await vi.runAllTimersAsync();
+    await expect(link.connected).rejects.toThrow();
+    expect(startedAt).toHaveLength(1);
+    expect(counts()).toEqual({ recoveries: 0, stops: 1 });
+  });
+});
