@@ -2,7 +2,7 @@ import type { StoredMessage } from "../core/storage.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { entryAt } from "./store-keys.ts";
 
-/** What is left of a message that was forgotten: its place stays taken, so that nothing moves up. */
+/** What is left of an erased message: its position stays taken, so that the numbering has no gap. */
 export interface Tombstone {
   readonly forgotten: true;
   /** The message's id, which stays known. */
@@ -11,27 +11,30 @@ export interface Tombstone {
 
 type Slot = StoredMessage | Tombstone;
 
-/** Reads of a conversation's numbered entries. */
+/** Reads a conversation's numbered entries. */
 export interface Slots {
-  /** Where the next message probably goes. */
+  /** The head's hint at the position of the next message; may be too low. */
   hintedEnd(conversationId: string): Promise<number>;
-  /** The first position from `from` on that nobody has taken. */
+  /** The first free position from `from` on. */
   firstFree(conversationId: string, from: number): Promise<number>;
+  isTaken(conversationId: string, position: number): Promise<boolean>;
   /** The newest messages, oldest first. */
   last(conversationId: string, maxMessages: number): Promise<readonly StoredMessage[]>;
+  /** `undefined`: free, erased or expired. */
   at(conversationId: string, position: number): Promise<StoredMessage | undefined>;
-  /** Every position that is or was taken, oldest first. */
+  /** Every position up to the end, oldest first. */
   all(conversationId: string): AsyncIterable<{
     readonly position: number;
-    /** Of the message that is or was there; `undefined` where it has expired. */
+    /** Of the message, also of an erased one; `undefined`: expired. */
     readonly id: string | undefined;
-    /** `undefined` where it was forgotten or has expired. */
+    /** `undefined`: erased or expired. */
     readonly message: StoredMessage | undefined;
   }>;
 }
 
 const batchSize = 200;
 
+/** @see {@link Slots} */
 export function createSlots(store: KeyValueStore): Slots {
   const read = async (conversationId: string, from: number, to: number) =>
     store.getMany<Slot>("slot", keysOf(conversationId, from, to));
@@ -52,10 +55,14 @@ export function createSlots(store: KeyValueStore): Slots {
   return {
     hintedEnd,
     firstFree,
+    async isTaken(conversationId, position) {
+      const [isTaken] = await store.hasMany("slot", [entryAt.slot(conversationId, position).key]);
+      return isTaken === true;
+    },
     async last(conversationId, maxMessages) {
       let end = await hintedEnd(conversationId);
       const size = Math.min(maxMessages, batchSize);
-      // One more than the hint says: when that is taken, the hint is old.
+      // One more than the hint says: if that is taken, the hint is out of date.
       let page = await read(conversationId, Math.max(0, end - size), end + 1);
       if (page.at(-1) !== undefined) {
         end = await firstFree(conversationId, end + 1);

@@ -81,6 +81,8 @@ export interface Conversations {
   saveSettings(conversationId: string, settings: ConversationSettings): Promise<void>;
   /** Conversations whose id starts with `prefix`, last spoken in first. */
   list(prefix: string, options: { readonly max: number }): Promise<readonly ConversationSummary[]>;
+  /** Ids of the conversations within a place, as `settings.within` says; at a cost that depends on those alone. */
+  listWithin(place: string): Promise<readonly string[]>;
   putBlob(conversationId: string, bytes: Uint8Array, mediaType: string): Promise<BlobRef>;
   getBlob(conversationId: string, hash: string): Promise<StoredBlob | undefined>;
 }
@@ -158,6 +160,8 @@ export interface Inbox {
   isOpen(key: string): Promise<boolean>;
   /** Everything accepted and not closed, oldest first. */
   listOpen(): Promise<readonly InboxEntry[]>;
+  /** Those of one conversation (`event.conversationId`), oldest first; at a cost that depends on those alone. */
+  listOpenIn(conversationId: string): Promise<readonly InboxEntry[]>;
 }
 
 /** One turn at a time in a conversation, in order, whichever process it runs in. */

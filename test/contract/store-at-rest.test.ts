@@ -7,9 +7,9 @@ import { createClient } from "redis";
 import { openStore, type Store, type StoreOptions } from "../../src/conversations/open-store.ts";
 import { has } from "../support/requirements.ts";
 import { type RedisServer, startRedis } from "../support/redis-server.ts";
-import { bytesOfFolder, bytesOfRedis, holds } from "./store-bytes.ts";
+import { bytesOfFolder, bytesOfRedis, holds } from "../support/store-bytes.ts";
 import { silentLog } from "../support/silent-log.ts";
-import { eventOf, messageOf } from "./store.ts";
+import { eventOf, messageOf } from "../support/store-samples.ts";
 
 const newKey = () => randomBytes(32).toString("base64");
 const dayMs = 24 * 60 * 60 * 1000;

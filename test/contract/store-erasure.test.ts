@@ -8,8 +8,8 @@ import { openStore, type Store } from "../../src/conversations/open-store.ts";
 import { has } from "../support/requirements.ts";
 import { type RedisServer, startRedis } from "../support/redis-server.ts";
 import { silentLog } from "../support/silent-log.ts";
-import { bytesOfFolder, bytesOfRedis, holds } from "./store-bytes.ts";
-import { eventOf, messageOf } from "./store.ts";
+import { bytesOfFolder, bytesOfRedis, holds } from "../support/store-bytes.ts";
+import { eventOf, messageOf } from "../support/store-samples.ts";
 
 let folder: string;
 let server: RedisServer;

@@ -9,7 +9,7 @@ import { openStore, type Store, type StoreOptions } from "../../src/conversation
 import { has } from "../support/requirements.ts";
 import { type RedisServer, startRedis } from "../support/redis-server.ts";
 import { silentLog } from "../support/silent-log.ts";
-import { eventOf, freshId, messageOf } from "./store.ts";
+import { eventOf, freshId, messageOf } from "../support/store-samples.ts";
 
 const password = "sesame-4711";
 const leaseMs = 1500;

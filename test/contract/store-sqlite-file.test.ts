@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
 import { silentLog } from "../support/silent-log.ts";
-import { messageOf } from "./store.ts";
+import { messageOf } from "../support/store-samples.ts";
 
 let folder: string;
 let file: string;

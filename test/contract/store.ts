@@ -1,8 +1,8 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { isParleyError } from "../../src/core/errors.ts";
-import type { IncomingMessage } from "../../src/core/events.ts";
 import type { StoredMessage } from "../../src/core/storage.ts";
+import { eventOf, freshId, messageOf } from "../support/store-samples.ts";
 import { writeFromProcesses } from "./store-processes.ts";
 import type { Store } from "../../src/conversations/open-store.ts";
 
@@ -14,33 +14,6 @@ export interface StoreSubject {
   /** Makes every write fail until `end`. */
   readonly outage: { begin(): Promise<void>; end(): Promise<void> };
 }
-
-export function messageOf(id: string, text = `words of ${id}`): StoredMessage {
-  return {
-    id,
-    role: "user",
-    author: { id: "test:ann", name: "Ann" },
-    parts: [{ kind: "text", text }],
-    createdAt: Date.now(),
-    estimatedTokens: Math.ceil(Buffer.byteLength(text) / 4),
-  };
-}
-
-export function eventOf(key: string, conversationId = "test:inbox"): IncomingMessage {
-  return {
-    kind: "message",
-    key,
-    platform: "test",
-    conversationId,
-    author: { id: "test:ann", name: "Ann" },
-    sentAt: Date.now(),
-    address: { channel: "c1" },
-    text: `text of ${key}`,
-    attachments: [],
-  };
-}
-
-export const freshId = (): string => `test:${randomUUID()}`;
 
 /** What every store does, whatever is underneath. */
 export function storeContract(name: string, subject: () => StoreSubject): void {

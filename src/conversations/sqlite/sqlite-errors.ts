@@ -12,36 +12,42 @@ const codes = {
 } as const;
 
 /**
- * What SQLite said, as a ParleyError whose message says how to mend it: `store-corrupt` for a damaged file,
+ * An error of SQLite as a ParleyError whose message says what to do: `store-corrupt` for a damaged file,
  * `store-unavailable` for everything else. ParleyErrors pass through.
  */
 export function toSqliteStoreError(error: unknown, file: string): ParleyError {
   if (error instanceof ParleyError) return error;
   const code = resultCode(error);
   const detail = { file, ...(code === undefined ? {} : { sqlite: code }) };
-  const say = (errorCode: "store-unavailable" | "store-corrupt", problem: string) =>
+  const toError = (errorCode: "store-unavailable" | "store-corrupt", problem: string) =>
     new ParleyError(errorCode, `the store ${file} ${problem}`, { detail, cause: error });
   switch (code) {
     case codes.notADatabase:
-      return say("store-corrupt", "is not an SQLite file: move it away, or set STORE_URL to another file");
+      return toError(
+        "store-corrupt",
+        "is not an SQLite file: move it away, or set STORE_URL to another file",
+      );
     case codes.corrupt:
-      return say("store-corrupt", "is damaged: stop, keep a copy of it, and restore a backup");
+      return toError("store-corrupt", "is damaged: stop, keep a copy of it, and restore a backup");
     case codes.full:
-      return say("store-unavailable", "cannot grow: the disk is full or a quota is reached");
+      return toError("store-unavailable", "cannot grow: the disk is full or a quota is reached");
     case codes.readOnly:
-      return say(
+      return toError(
         "store-unavailable",
         "cannot be written: give this user write permission to it and its folder",
       );
     case codes.cantOpen:
-      return say("store-unavailable", "cannot be opened: check the path and the permissions of its folder");
+      return toError(
+        "store-unavailable",
+        "cannot be opened: check the path and the permissions of its folder",
+      );
     case codes.busy:
-      return say("store-unavailable", "is locked by another program");
+      return toError("store-unavailable", "is locked by another program");
     case codes.ioError:
-      return say("store-unavailable", "cannot be read or written: the disk reports an error or is full");
+      return toError("store-unavailable", "cannot be read or written: the disk reports an error or is full");
     case undefined:
     default:
-      return say("store-unavailable", "failed");
+      return toError("store-unavailable", "failed");
   }
 }
 
