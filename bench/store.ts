@@ -121,6 +121,7 @@ function columns([raw = 0, ours = 0]: readonly number[]): string {
 function messageOf(number: number): StoredMessage {
   return {
     id: `discord:1234567890${number}/user`,
+    turnKey: `discord:1234567890${number}`,
     role: number % 2 === 0 ? "user" : "assistant",
     author: { id: "discord:42", name: "Ann" },
     parts: [

@@ -9,12 +9,13 @@ import { ParleyError } from "../core/errors.ts";
 import type { KeyedQueue } from "../support/keyed-queue.ts";
 import type { BlobStore } from "./blobs.ts";
 import { indexActivity, indexAuthor, indexPlaces, readPlatforms } from "./conversation-index.ts";
+import { toConversationTitle } from "./conversation-title.ts";
 import { readMembers } from "./index-members.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { outliving } from "./retention.ts";
 import { createSlots } from "./slots.ts";
 import { entryAt, indexes, platformOf } from "./store-keys.ts";
-import { toTitle } from "./title.ts";
+import { type Slot, toMessage } from "./stored-message.ts";
 
 /** What the log works with. */
 export interface ConversationLogOptions {
@@ -161,7 +162,7 @@ async function summarize(store: KeyValueStore, found: readonly Found[]): Promise
       "head",
       ids.map((id) => entryAt.head(id).key),
     ),
-    store.getMany<StoredMessage>(
+    store.getMany<Slot>(
       "slot",
       ids.map((id) => entryAt.slot(id, 0).key),
     ),
@@ -169,6 +170,6 @@ async function summarize(store: KeyValueStore, found: readonly Found[]): Promise
   return found.flatMap((summary, index) => {
     // Expired, and not swept yet.
     if (heads[index] !== true && settings[index] === undefined) return [];
-    return [{ ...summary, title: settings[index]?.title ?? toTitle(firsts[index]) }];
+    return [{ ...summary, title: settings[index]?.title ?? toConversationTitle(toMessage(firsts[index])) }];
   });
 }

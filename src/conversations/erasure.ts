@@ -13,8 +13,9 @@ import { eraseAnsweredEvents } from "./inbox.ts";
 import { readMembers } from "./index-members.ts";
 import { type Change, type KeyValueStore, writeBatches } from "./key-value.ts";
 import { blobHashes, outliving } from "./retention.ts";
-import { createSlots, type Tombstone } from "./slots.ts";
+import { createSlots } from "./slots.ts";
 import { entryAt, indexes } from "./store-keys.ts";
+import type { Tombstone } from "./stored-message.ts";
 
 /**
  * The erasing part of {@link Archive}. Erased data is removed from the service's files too. Each method can be run

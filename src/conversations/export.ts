@@ -53,8 +53,8 @@ function toMarkdown(
       message.role === "user" ? (message.author?.name ?? "Somebody") : (message.model ?? "Assistant");
     const when = new Date(message.createdAt).toISOString().replace("T", " ").slice(0, 16);
     const parts = message.parts.map((part) => toMarkdownPart(part, names));
-    const notices = (message.notices ?? []).map((notice) => `> ${oneLine(notice)}`);
-    return [`## ${oneLine(who)}, ${when} UTC`, ...parts, ...notices]
+    const notices = [...(message.notices ?? []), message.failure ?? []].flat();
+    return [`## ${oneLine(who)}, ${when} UTC`, ...parts, ...notices.map((notice) => `> ${oneLine(notice)}`)]
       .filter((each) => each !== "")
       .join("\n\n");
   });

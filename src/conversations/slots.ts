@@ -1,15 +1,7 @@
 import type { StoredMessage } from "../core/storage.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { entryAt } from "./store-keys.ts";
-
-/** What is left of an erased message: its position stays taken, so that the numbering has no gap. */
-export interface Tombstone {
-  readonly forgotten: true;
-  /** The message's id, which stays known. */
-  readonly id: string;
-}
-
-type Slot = StoredMessage | Tombstone;
+import { type Slot, toMessage } from "./stored-message.ts";
 
 /** Reads a conversation's numbered entries. */
 export interface Slots {
@@ -68,23 +60,23 @@ export function createSlots(store: KeyValueStore): Slots {
         end = await firstFree(conversationId, end + 1);
         page = await read(conversationId, Math.max(0, end - size), end);
       }
-      const found = page.filter(isMessage);
+      const found = toMessages(page);
       for (let to = end - size; to > 0 && found.length < maxMessages; to -= batchSize) {
-        found.unshift(...(await read(conversationId, Math.max(0, to - batchSize), to)).filter(isMessage));
+        found.unshift(...toMessages(await read(conversationId, Math.max(0, to - batchSize), to)));
       }
       return maxMessages <= 0 ? [] : found.slice(-maxMessages);
     },
     async at(conversationId, position) {
       const { space, key } = entryAt.slot(conversationId, position);
       const slot = await store.get<Slot>(space, key);
-      return isMessage(slot) ? slot : undefined;
+      return toMessage(slot);
     },
     async *all(conversationId) {
       const end = await firstFree(conversationId, await hintedEnd(conversationId));
       for (let from = 0; from < end; from += batchSize) {
         const page = await read(conversationId, from, Math.min(end, from + batchSize));
         for (const [index, slot] of page.entries())
-          yield { position: from + index, id: slot?.id, message: isMessage(slot) ? slot : undefined };
+          yield { position: from + index, id: slot?.id, message: toMessage(slot) };
       }
     },
   };
@@ -97,6 +89,6 @@ function keysOf(conversationId: string, from: number, to: number): string[] {
   );
 }
 
-function isMessage(slot: Slot | undefined): slot is StoredMessage {
-  return slot !== undefined && !("forgotten" in slot);
+function toMessages(slots: readonly (Slot | undefined)[]): StoredMessage[] {
+  return slots.flatMap((slot) => toMessage(slot) ?? []);
 }

@@ -24,11 +24,15 @@ export type MessagePart =
   | { readonly kind: "file"; readonly name: string; readonly text: string }
   | { readonly kind: "unread"; readonly name: string; readonly reason: string };
 
-/** One message of a conversation as it is kept and shown again. */
+/** One message of a conversation. */
 export interface StoredMessage {
-  /** Made from the event's key, so that writing it twice is noticed: `<key>/user`, `<key>/assistant/<attempt>`. */
+  /** Opaque; made from `turnKey`, role and attempt, so that a message is stored once. */
   readonly id: string;
   readonly role: "user" | "assistant";
+  /** Key of the event it answers (assistant: the first event of the turn) or comes from (user). */
+  readonly turnKey: string;
+  /** Assistant only: which run of the turn wrote it, from 1. */
+  readonly attempt?: number;
   readonly author?: Author;
   readonly parts: readonly MessagePart[];
   readonly createdAt: number;
@@ -36,6 +40,9 @@ export interface StoredMessage {
   readonly estimatedTokens: number;
   /** Assistant only: how it ended. `failed` messages are shown to people and not sent to the model. */
   readonly outcome?: "complete" | "interrupted" | "failed";
+  /** Why it failed or was interrupted, in words for people. */
+  readonly failure?: string;
+  /** What was left out, cut or replaced, in words for people. */
   readonly notices?: readonly string[];
   readonly model?: string;
   readonly usage?: Usage;

@@ -13,6 +13,7 @@ try {
     await store.conversations.append(conversationId, {
       id,
       role: "user",
+      turnKey: id,
       parts: [{ kind: "text", text: `${id} ${"lorem ".repeat(40)}` }],
       createdAt: n,
       estimatedTokens: 60,

@@ -92,7 +92,7 @@ describeStores("indexes", (current) => {
   });
 });
 
-describeStores("a store without indexes", (current) => {
+describeStores("a store of version 1", (current) => {
   let store: Store;
   beforeEach(async () => {
     await writeOldStore(current().url);
@@ -130,6 +130,19 @@ describeStores("a store without indexes", (current) => {
     const bytes = await current().bytes();
     for (const words of ["What is a sloop?", "And a ketch?"]) expect(bytes.includes(words)).toBe(false);
     expect(await keysIn(store, "discord:10")).toEqual(["discord:13"]);
+  });
+
+  it("has its messages in today's form", async () => {
+    const messages = await store.conversations.recent("discord:10", { maxMessages: 9 });
+    expect(messages.map(({ turnKey, attempt, failure }) => [turnKey, attempt, failure])).toEqual([
+      ["discord:11", undefined, undefined],
+      ["discord:11", 1, "The gateway is away."],
+      ["discord:11", 2, undefined],
+      ["discord:12", undefined, undefined],
+      ["discord:12", 1, undefined],
+    ]);
+    const found = await store.conversations.find("discord:10", "discord:11/assistant/1");
+    expect(found).toEqual(messages[1]);
   });
 
   it("is filled once", async () => {

@@ -43,7 +43,9 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
         const message: StoredMessage = {
           ...messageOf("m/with slash%", ':colon\0nul\u2028"quotes"😀\n:base64:AAAA'),
           role: "assistant",
-          outcome: "complete",
+          attempt: 2,
+          outcome: "failed",
+          failure: "The gateway is away.",
           notices: [":a", "b"],
           model: "vendor/model:tag",
           usage: { promptTokens: 3, costUsd: 0.000_12, isEstimated: false },
@@ -125,7 +127,11 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
         await store.conversations.append(ids[0] as string, messageOf("again"));
         const listed = await store.conversations.list(`${scope}:`, { max: 10 });
         expect(listed.map(({ conversationId }) => conversationId)).toEqual([ids[0], ids[2], ids[1]]);
-        expect(listed.map(({ title }) => title)).toEqual([`About ${ids[0]}`, `About ${ids[2]}`, "Named"]);
+        expect(listed.map(({ title }) => title)).toEqual([
+          `About ${ids[0]} and more`,
+          `About ${ids[2]} and more`,
+          "Named",
+        ]);
         expect(listed[0]?.updatedAt).toBeGreaterThan(listed[1]?.updatedAt as number);
         expect(await store.conversations.list(`${scope}:b`, { max: 10 })).toHaveLength(1);
         expect(await store.conversations.list(`${scope}:`, { max: 2 })).toHaveLength(2);

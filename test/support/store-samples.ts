@@ -7,6 +7,7 @@ export function messageOf(id: string, text = `words of ${id}`): StoredMessage {
   return {
     id,
     role: "user",
+    turnKey: id,
     author: { id: "test:ann", name: "Ann" },
     parts: [{ kind: "text", text }],
     createdAt: Date.now(),

@@ -79,33 +79,25 @@ export interface OptionView {
   readonly completesModels: boolean;
 }
 
-const answerSuffix = /\/assistant(?:\/\d+)?$/;
-
 /** A conversation's part of an API address. */
 function toPath(conversationId: string): string {
   return `/api/conversations/${conversationId.slice("web:".length)}`;
 }
 
-/** The key of the turn that a stored message belongs to. */
-function turnOf(messageId: string): string {
-  return messageId.replace(/\/user$/, "").replace(answerSuffix, "");
-}
-
 /** A stored message as the page shows it. A retried answer keeps the id of its first attempt. */
 export function toItem(conversationId: string, message: StoredMessage): ItemView {
   const text = message.parts.flatMap((part) => (part.kind === "text" ? [part.text] : []));
-  const notices = message.notices ?? [];
-  // The last notice of a failed answer says why it failed.
+  const { failure, turnKey, notices = [] } = message;
   const isFailed = message.outcome === "failed";
   return {
-    id: message.role === "assistant" ? message.id.replace(answerSuffix, "/assistant") : message.id,
+    id: `${turnKey}/${message.role}`,
     role: message.role,
     state: isFailed ? "failed" : "finished",
     createdAt: message.createdAt,
     text: text.join("\n\n"),
     files: message.parts.flatMap((part) => toFile(conversationId, part)),
-    notices: isFailed ? notices.slice(0, -1) : notices,
-    ...(isFailed ? { failure: notices.at(-1) ?? "This answer failed.", retryKey: turnOf(message.id) } : {}),
+    notices: isFailed || failure === undefined ? notices : [...notices, failure],
+    ...(isFailed ? { failure: failure ?? "This answer failed.", retryKey: turnKey } : {}),
     ...(message.model === undefined ? {} : { model: message.model }),
     ...(message.outcome === "interrupted" ? { isInterrupted: true } : {}),
   };
