@@ -5,8 +5,8 @@ import { entryAt } from "./store-keys.ts";
 import { createSlots } from "./slots.ts";
 
 /**
- * A conversation to take along: `conversation.md` to read, `conversation.json` with everything as it is kept,
- * and every picture and voice note as a file of its own, which the Markdown shows.
+ * A conversation as files: `conversation.md` to read, `conversation.json` with everything that is stored, and
+ * every picture and voice note, which the Markdown links to.
  */
 export async function exportConversation(
   store: KeyValueStore,

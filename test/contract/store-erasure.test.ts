@@ -27,7 +27,7 @@ describeStores("erasure", (current) => {
     await store.close();
   });
 
-  /** Says something with a picture of its own, and the event of it is answered. */
+  /** Stores a message with a picture of its own, and its answered event. */
   const say = async (conversationId: string, author: typeof ann, secret: string, shared?: Uint8Array) => {
     const id = `${conversationId}/${randomUUID()}`;
     const blob = await store.conversations.putBlob(
@@ -60,7 +60,7 @@ describeStores("erasure", (current) => {
       parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])),
     );
 
-  it("takes one author's messages out of a shared conversation, and leaves the others'", async () => {
+  it("erases one author's messages in a shared conversation and keeps the others'", async () => {
     const [hers, his] = [secretOf("hers"), secretOf("his")];
     const shared = Buffer.from("a picture both sent");
     const first = await say("test:1", ann, hers, shared);
@@ -76,7 +76,7 @@ describeStores("erasure", (current) => {
     });
 
     expect(await textsOf("test:1")).toEqual([his, "answer to both"]);
-    // The bytes are looked at while the store is open, its write-ahead log included.
+    // Read while the store is open, so the write-ahead log is included.
     expect(holds(await current().bytes(), hers)).toBe(false);
     expect(holds(await current().bytes(), his)).toBe(true);
     expect(await store.conversations.getBlob("test:1", first.blob.hash)).toBeUndefined();
@@ -90,7 +90,7 @@ describeStores("erasure", (current) => {
     expect(await textsOf("test:1")).toEqual([his, "answer to both", "goes on"]);
   });
 
-  it("takes an author out of everything, and private conversations as a whole", async () => {
+  it("erases an author everywhere, and conversations without other authors as a whole", async () => {
     const [hers, his] = [secretOf("hers"), secretOf("his")];
     await say("test:private", ann, hers);
     await store.conversations.append("test:private", {
@@ -124,7 +124,7 @@ describeStores("erasure", (current) => {
     });
   });
 
-  it("deletes a conversation of any length, and lets it begin anew", async () => {
+  it("deletes a conversation of any length, which can start anew", async () => {
     const secret = secretOf("long");
     await say("test:2", ann, secret);
     await store.conversations.saveSettings("test:2", { title: secret });
@@ -146,7 +146,7 @@ describeStores("erasure", (current) => {
     expect(await textsOf("test:2")).toEqual(["anew"]);
   });
 
-  it("takes single messages out, with the pictures nobody else shows, and knows their ids for good", async () => {
+  it("erases single messages with their own pictures, and refuses their ids from then on", async () => {
     const [gone, stays] = [secretOf("gone"), secretOf("stays")];
     const shared = Buffer.from("a picture in both");
     const first = await say("test:5", ann, gone, shared);
@@ -173,7 +173,7 @@ describeStores("erasure", (current) => {
     expect(await store.conversations.append("test:5", messageOf(first.id))).toBe("duplicate");
     expect(await store.inbox.accept(first.event)).toBe("duplicate");
     expect(await store.inbox.reopen(first.id)).toBeUndefined();
-    // Again, as after a crash, and before the message has come at all.
+    // Repeated, as after a crash; and before the message is stored.
     expect(await store.erasure.removeMessages("test:5", removed)).toMatchObject({
       messages: 0,
       blobs: 0,
@@ -184,7 +184,7 @@ describeStores("erasure", (current) => {
     expect(await store.conversations.find("test:5", second.id)).toBeDefined();
   });
 
-  it("takes files that no message shows only when told to", async () => {
+  it("erases files that no message shows only on request", async () => {
     await say("test:6", ann, secretOf("stays"));
     const { hash } = await store.conversations.putBlob(
       "test:6",
@@ -197,7 +197,7 @@ describeStores("erasure", (current) => {
     expect(await store.conversations.getBlob("test:6", hash)).toBeUndefined();
   });
 
-  it("counts what forgetting an author would remove, and removes nothing", async () => {
+  it("counts what forgetting an author would erase, and erases nothing", async () => {
     await say("test:7", ann, secretOf("one"));
     await store.conversations.append("test:7", answerOf("a1", "answer"));
     const alone = { messages: 2, blobs: 1, conversations: 1 };
@@ -210,14 +210,14 @@ describeStores("erasure", (current) => {
     expect(await store.erasure.forgetAuthor("test:7", ann.id)).toEqual(shared);
   });
 
-  it("leaves nothing in the files of what people wrote into the answered part of the inbox", async () => {
+  it("erases answered events from the files", async () => {
     const secret = secretOf("event");
     await say("test:3", ann, secret);
     await store.erasure.deleteConversation("test:3");
     expect(holds(await current().bytes(), secret)).toBe(false);
   });
 
-  it("exports a conversation to read, to process, and to look at", async () => {
+  it("exports a conversation as Markdown, JSON and pictures", async () => {
     const { blob } = await say("test:4", ann, "Look [here]: ```js\n1\n```");
     await store.conversations.saveSettings("test:4", { title: "Ships\nand more" });
     await store.conversations.append("test:4", {
@@ -270,7 +270,7 @@ describe("backup", () => {
     }
   };
 
-  it("is a whole moment of a store in use, and is a store when it is put back", async () => {
+  it("is a consistent snapshot of a store in use that can be opened as a store", async () => {
     const target = join(folder, "backup");
     const bytes = Buffer.from("a picture");
     const { atStart, acknowledged } = await use(join(folder, "live/parley.db"), async (store) => {
@@ -305,7 +305,7 @@ describe("backup", () => {
     });
   });
 
-  it("never overwrites another", async () => {
+  it("never overwrites another backup", async () => {
     await use(join(folder, "live/parley.db"), async (store) => {
       await store.backup(join(folder, "backup"));
       const before = await readFile(join(folder, "backup/parley.db"));
