@@ -7,6 +7,7 @@ import { type BlobStore, isBlobHash } from "./blobs.ts";
 import type { Encryption } from "./encryption.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { entryAt, folderOf } from "./store-keys.ts";
+import { unlessMissing } from "../support/unless-missing.ts";
 
 /** What blob files work with. */
 export interface BlobFilesOptions {
@@ -167,16 +168,6 @@ async function syncFolder(folder: string): Promise<void> {
     await handle.sync();
   } finally {
     await handle.close();
-  }
-}
-
-/** `undefined` when the file or folder does not exist; every other failure throws. */
-async function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
-  try {
-    return await work;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
   }
 }
 
