@@ -1,7 +1,7 @@
 /**
- * What a message costs to keep and to load, against the raw store underneath in the same run:
- * `node bench/store.ts [--large]`. Medians in milliseconds; ratios are what carries over to other machines.
- * The raw store is what one would write without Parley's promises: a table of messages, a Redis list.
+ * What storing and loading a message costs, compared with the raw store underneath in the same run:
+ * `node bench/store.ts [--large]`. Medians in milliseconds; the ratios hold on other machines too. The raw store is
+ * one without Parley's guarantees: a table of messages, a Redis list.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -28,7 +28,7 @@ const folder = await mkdtemp(join(tmpdir(), "parley-bench-"));
 try {
   await benchSqlite();
   if (has("redis")) await benchRedis();
-  else console.log("Redis: left out (no redis-server)");
+  else console.log("Redis: skipped (no redis-server)");
 } finally {
   await rm(folder, { recursive: true });
 }
@@ -79,7 +79,7 @@ async function compare(
 ): Promise<void> {
   console.log(`\n${name}; medians of ${rounds}, in ms`);
   console.log("messages     append: raw   parley  ratio    last 50: raw   parley  ratio");
-  // Files grow and caches fill at first, for both.
+  // Files grow and caches fill at first, for both stores.
   const warm = raw("bench:warm");
   for (let n = 0; n < 3000; n++) {
     await warm.append(messageOf(n));
@@ -100,7 +100,7 @@ async function compare(
   }
 }
 
-/** Taken in turns, so that what else the machine does falls on both alike. */
+/** Alternates, so that other load of the machine affects both alike. */
 async function medians(logs: readonly Log[], work: (log: Log) => Promise<unknown>): Promise<number[]> {
   const times = logs.map((): number[] => []);
   for (let round = 0; round < rounds + 20; round++) {
@@ -121,6 +121,7 @@ function columns([raw = 0, ours = 0]: readonly number[]): string {
 function messageOf(number: number): StoredMessage {
   return {
     id: `discord:1234567890${number}/user`,
+    turnKey: `discord:1234567890${number}`,
     role: number % 2 === 0 ? "user" : "assistant",
     author: { id: "discord:42", name: "Ann" },
     parts: [

@@ -2,7 +2,7 @@ import type { Log } from "./core/telemetry.ts";
 import type { Config } from "./config.ts";
 import type { Store } from "./conversations/open-store.ts";
 
-/** The store that the settings name. `exclusive: false` lets a program in beside the running bot. */
+/** Opens the store that the settings name. `exclusive: false` opens it beside a running bot. */
 export async function openConfiguredStore(
   config: Config,
   log: Log,

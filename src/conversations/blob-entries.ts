@@ -7,7 +7,7 @@ interface BlobEntry {
   readonly base64: string;
 }
 
-/** Blobs as entries of the store: for several machines, which share no disk. */
+/** Blobs as entries of the store: for several machines that share no disk. */
 export function createBlobEntries(store: KeyValueStore): BlobStore {
   return {
     async put(conversationId, hash, { bytes, mediaType }, ttlMs) {
@@ -24,10 +24,10 @@ export function createBlobEntries(store: KeyValueStore): BlobStore {
       await store.write(hashes.map((hash) => ({ kind: "delete", at: entryAt.blob(conversationId, hash) })));
     },
     async sweep() {
-      // They expire by themselves.
+      // The entries expire by themselves.
     },
     async reencrypt() {
-      // Entries like all others.
+      // Rewritten with all other entries.
       return 0;
     },
   };

@@ -7,7 +7,9 @@ import { type BlobStore, isBlobHash } from "./blobs.ts";
 import type { Encryption } from "./encryption.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { entryAt, folderOf } from "./store-keys.ts";
+import { unlessMissing } from "../support/unless-missing.ts";
 
+/** What blob files work with. */
 export interface BlobFilesOptions {
   readonly store: KeyValueStore;
   /** `<folder>/<conversation>/<hash>`. */
@@ -21,19 +23,19 @@ interface BlobEntry {
   readonly sizeBytes: number;
 }
 
-/** Of files that are encrypted. */
+/** Ends the name of an encrypted file. */
 const sealedSuffix = ".enc";
 
-/** Younger files than this may belong to a `put` that is still going on. */
+/** A younger file may belong to a `put` in flight. */
 const orphanAgeMs = 60 * 60 * 1000;
 
-/** Blobs as files beside the database: for one machine, where base64 in the store would cost ten times as much. */
+/** Blobs as files: for one machine, where base64 in the store would cost ten times as much. */
 export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOptions): BlobStore {
   const plainFileOf = (conversationId: string, hash: string) => join(folder, folderOf(conversationId), hash);
   const sealedFileOf = (conversationId: string, hash: string) =>
     plainFileOf(conversationId, hash) + sealedSuffix;
 
-  /** Writes the file as it is to be now, unless it is there; what is there is made too young to be swept away. */
+  /** Writes the file unless it exists; an existing one is touched, so that the sweep takes it for new. */
   const ensure = async (conversationId: string, hash: string, bytes: Uint8Array) => {
     const [file, content] = encryption.isOn
       ? [sealedFileOf(conversationId, hash), () => encryption.seal(bytes)]
@@ -54,7 +56,7 @@ export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOpt
       const entry: BlobEntry = { mediaType, sizeBytes: bytes.byteLength };
       await guard(() => ensure(conversationId, hash, bytes));
       await store.write([{ kind: "set", at: entryAt.blob(conversationId, hash), value: entry, ttlMs }]);
-      // A sweep may have been about to remove an old file of these bytes; it cannot any more.
+      // A sweep may have removed an old file of these bytes meanwhile; from here on it finds the entry.
       await guard(() => ensure(conversationId, hash, bytes));
     },
     async get(conversationId, hash) {
@@ -64,7 +66,7 @@ export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOpt
       if (entry === undefined) return undefined;
       const bytes = await guard(() => read(conversationId, hash));
       if (bytes === undefined) {
-        log.error({ hash }, "the file of a blob is missing");
+        log.error({ hash }, "blob file missing");
         return undefined;
       }
       if (createHash("sha256").update(bytes).digest("hex") !== hash) {
@@ -73,7 +75,7 @@ export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOpt
       return { bytes, mediaType: entry.mediaType };
     },
     async delete(conversationId, hashes) {
-      // Files first: what a crash leaves are entries without a file, which the next run deletes again.
+      // Files first: a crash leaves entries without a file, which the next run deletes.
       await guard(async () => {
         for (const hash of hashes.filter(isBlobHash)) {
           await unlessMissing(unlink(sealedFileOf(conversationId, hash)));
@@ -110,16 +112,16 @@ export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOpt
   };
 }
 
-/** Brings one file under the newest key; answers whether it was not. */
+/** Encrypts one file with the newest key; returns false when it already was. */
 async function reseal(folder: string, name: string, encryption: Encryption): Promise<boolean> {
   const hash = name.replace(sealedSuffix, "");
-  const kept = isBlobHash(hash) ? await unlessMissing(readFile(join(folder, name))) : undefined;
-  if (kept === undefined) return false;
+  const content = isBlobHash(hash) ? await unlessMissing(readFile(join(folder, name))) : undefined;
+  if (content === undefined) return false;
   const isSealed = name.endsWith(sealedSuffix);
-  if (isSealed && encryption.isSealedWithNewest(kept)) return false;
+  if (isSealed && encryption.isSealedWithNewest(content)) return false;
   await writeDurably(
     join(folder, hash + sealedSuffix),
-    encryption.seal(isSealed ? encryption.unseal(kept) : kept),
+    encryption.seal(isSealed ? encryption.unseal(content) : content),
   );
   if (!isSealed) await unlessMissing(unlink(join(folder, name)));
   return true;
@@ -138,7 +140,7 @@ async function guard<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Whole or not there at all, also after a power cut: bytes, then name, then the folder that holds the name. */
+/** Atomic and durable, also through a power cut: bytes, then name, then the folder that holds the name. */
 async function writeDurably(file: string, bytes: Uint8Array): Promise<void> {
   const folder = dirname(file);
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -169,16 +171,6 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** `undefined` where the file or folder is not there; every other failure throws. */
-async function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
-  try {
-    return await work;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
-}
-
 async function namesIn(folder: string): Promise<readonly string[]> {
   return (await unlessMissing(readdir(folder))) ?? [];
 }
@@ -193,7 +185,7 @@ async function removeIfEmpty(folder: string): Promise<void> {
   try {
     await unlessMissing(rmdir(folder));
   } catch (error) {
-    // A put came in between: the folder is in use again.
+    // A put has used the folder meanwhile.
     if ((error as NodeJS.ErrnoException).code !== "ENOTEMPTY") throw error;
   }
 }

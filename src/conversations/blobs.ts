@@ -2,18 +2,18 @@ import type { StoredBlob } from "../core/storage.ts";
 
 /** Bytes kept beside a conversation under their SHA-256 in lower-case hex. Failures are ParleyErrors. */
 export interface BlobStore {
-  /** Durable when it resolves. The same bytes again only prolong their life. */
+  /** Durable when it resolves. Putting the same bytes again extends their time to live. */
   put(conversationId: string, hash: string, blob: StoredBlob, ttlMs: number | undefined): Promise<void>;
   /** @throws ParleyError `store-corrupt` when the bytes are not what was put */
   get(conversationId: string, hash: string): Promise<StoredBlob | undefined>;
   delete(conversationId: string, hashes: readonly string[]): Promise<void>;
-  /** Removes bytes that nothing names any more: remains of crashes and of expired entries. */
+  /** Removes bytes without an entry: left by crashes and by expired entries. `now` in Unix ms. */
   sweep(now: number): Promise<void>;
-  /** Brings what is not in the store's entries under the newest key; resolves to how many blobs that were. */
+  /** Encrypts blobs outside the store's entries with the newest key; resolves to how many were rewritten. */
   reencrypt(): Promise<number>;
 }
 
-/** Whether a string can be a blob's name; everything else is refused before it comes near a path. */
+/** Whether a string can be the name of a blob; anything else must never become part of a path. */
 export function isBlobHash(hash: string): boolean {
   return /^[0-9a-f]{64}$/.test(hash);
 }

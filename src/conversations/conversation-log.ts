@@ -6,46 +6,39 @@ import type {
   StoredMessage,
 } from "../core/storage.ts";
 import { ParleyError } from "../core/errors.ts";
-import type { BlobStore } from "./blobs.ts";
 import type { KeyedQueue } from "../support/keyed-queue.ts";
-import type { Change, KeyValueStore } from "./key-value.ts";
-import { entryAt, indexes, platformOf } from "./store-keys.ts";
-import { outliving, platforms } from "./retention.ts";
+import type { BlobStore } from "./blobs.ts";
+import { indexActivity, indexAuthor, indexPlaces, readPlatforms } from "./conversation-index.ts";
+import { toConversationTitle } from "./conversation-title.ts";
+import { readMembers } from "./index-members.ts";
+import type { KeyValueStore } from "./key-value.ts";
+import { outliving } from "./retention.ts";
 import { createSlots } from "./slots.ts";
-import { toTitle } from "./title.ts";
+import { entryAt, indexes, platformOf } from "./store-keys.ts";
+import { type Slot, toMessage } from "./stored-message.ts";
 
+/** What the log works with. */
 export interface ConversationLogOptions {
   readonly store: KeyValueStore;
   readonly blobs: BlobStore;
-  /** Writers of one process take turns by conversation, so that they do not race each other for the same slot. */
+  /** Serializes the writes of this process by conversation, so that they do not compete for the same slot. */
   readonly writers: KeyedQueue;
-  /** How long a message is kept. Default: for ever. */
+  /** How long a message is kept, in milliseconds. Default: for ever. */
   readonly retentionMs?: number | undefined;
 }
 
-/** Losing this often to other processes in a row means that something is badly wrong. */
+/** So many lost races for a slot in a row are a fault, not contention. */
 const maxConflicts = 10_000;
 
 /**
- * The log of every conversation over a key-value store: one entry a message ("slot"), written set-if-absent
- * together with its id and the new end, so that writers in several processes lose nothing and an append costs the
- * same however long the conversation is.
+ * The log of every conversation over a key-value store: one entry per message (a slot), written set-if-absent
+ * together with its id, the new end and the indexes. Writers in several processes lose nothing, and an append costs
+ * the same however long the conversation is.
  */
 export function createConversationLog(options: ConversationLogOptions): Conversations {
   const { store, blobs, writers, retentionMs } = options;
   const outlivingMs = outliving(retentionMs);
   const slots = createSlots(store);
-  const announced = new Set<string>();
-
-  const touch = (conversationId: string): Change[] => {
-    const platform = platformOf(conversationId);
-    const index = indexes.conversations(platform);
-    const changes: Change[] = [{ kind: "add-member", index, member: conversationId, score: Date.now() }];
-    if (!announced.has(platform))
-      changes.push({ kind: "add-member", index: indexes.platforms, member: platform, score: 0 });
-    return changes;
-  };
-
   const append = async (conversationId: string, message: StoredMessage) => {
     const id = entryAt.messageId(conversationId, message.id);
     let position = await slots.hintedEnd(conversationId);
@@ -65,13 +58,11 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
           ...(outlivingMs === undefined
             ? []
             : [{ kind: "keep", at: entryAt.settings(conversationId), ttlMs: outlivingMs } as const]),
-          ...touch(conversationId),
+          ...indexActivity(conversationId, Date.now()),
+          ...(message.author === undefined ? [] : indexAuthor(conversationId, message.author.id)),
         ],
       );
-      if (taken === undefined) {
-        announced.add(platformOf(conversationId));
-        return "appended";
-      }
+      if (taken === undefined) return "appended";
       if (taken === id) return "duplicate";
       position = await slots.firstFree(conversationId, position + 1);
     }
@@ -110,10 +101,12 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     async saveSettings(conversationId, settings) {
       await writers.run(conversationId, async () => {
         const isNew = !(await exists(conversationId));
-        const merged = { ...(await readSettings(conversationId)), ...settings };
+        const before = await readSettings(conversationId);
+        const merged = { ...before, ...settings };
         await store.write([
           { kind: "set", at: entryAt.settings(conversationId), value: merged, ttlMs: outlivingMs },
-          ...(isNew ? touch(conversationId) : []),
+          ...(isNew ? indexActivity(conversationId, Date.now()) : []),
+          ...indexPlaces(conversationId, before?.within ?? [], merged.within ?? []),
         ]);
       });
     },
@@ -121,6 +114,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
       const found = await newest(store, prefix, max);
       return summarize(store, found);
     },
+    listWithin: (place) => readMembers(store, indexes.conversationsWithin(place)),
     async putBlob(conversationId, bytes, mediaType) {
       const hash = createHash("sha256").update(bytes).digest("hex");
       await store.write([
@@ -138,7 +132,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
 type Found = Omit<ConversationSummary, "title">;
 
 async function newest(store: KeyValueStore, prefix: string, max: number): Promise<Found[]> {
-  const searched = prefix.includes(":") ? [platformOf(prefix)] : await platforms(store);
+  const searched = prefix.includes(":") ? [platformOf(prefix)] : await readPlatforms(store);
   const found: Found[] = [];
   for (const platform of searched) {
     let taken = 0;
@@ -156,7 +150,7 @@ async function newest(store: KeyValueStore, prefix: string, max: number): Promis
   return found.sort((a, b) => b.updatedAt - a.updatedAt).slice(0, max);
 }
 
-/** Titles that were given, else the beginning of what was said first. Three round trips, however many there are. */
+/** With the title that was set, else the beginning of the first message. Three round trips in all. */
 async function summarize(store: KeyValueStore, found: readonly Found[]): Promise<ConversationSummary[]> {
   const ids = found.map(({ conversationId }) => conversationId);
   const [settings, heads, firsts] = await Promise.all([
@@ -168,14 +162,14 @@ async function summarize(store: KeyValueStore, found: readonly Found[]): Promise
       "head",
       ids.map((id) => entryAt.head(id).key),
     ),
-    store.getMany<StoredMessage>(
+    store.getMany<Slot>(
       "slot",
       ids.map((id) => entryAt.slot(id, 0).key),
     ),
   ]);
   return found.flatMap((summary, index) => {
-    // Expired since it was ranked.
+    // Expired, and not swept yet.
     if (heads[index] !== true && settings[index] === undefined) return [];
-    return [{ ...summary, title: settings[index]?.title ?? toTitle(firsts[index]) }];
+    return [{ ...summary, title: settings[index]?.title ?? toConversationTitle(toMessage(firsts[index])) }];
   });
 }

@@ -2,21 +2,21 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:
 import type { KeyvEncryptionAdapter } from "keyv";
 import { ParleyError } from "../core/errors.ts";
 
-/** Encryption at rest: AES-256-GCM, a new nonce for everything written, the key named by its fingerprint. */
+/** Encryption at rest: AES-256-GCM, a new nonce for every value, the key identified by its fingerprint. */
 export interface Encryption {
-  /** For Keyv's pipeline. Values from before encryption was switched on are read as they are. */
+  /** For Keyv's pipeline. Values stored before encryption was turned on are read as they are. */
   readonly adapter: KeyvEncryptionAdapter;
-  /** Whether what is written now is encrypted. */
+  /** Whether new values are encrypted. */
   readonly isOn: boolean;
   /** Whether a stored value is as it would be written now; `reencrypt` rewrites the others. */
   readonly isCurrent: (stored: string) => boolean;
-  /** For blobs. @throws ParleyError `store-corrupt`, `config` (its key is not among the settings) */
+  /** For blobs. @throws ParleyError `store-corrupt`, `config` (its key is not in the settings) */
   readonly seal: (bytes: Uint8Array) => Uint8Array;
   readonly unseal: (sealed: Uint8Array) => Uint8Array;
   readonly isSealedWithNewest: (sealed: Uint8Array) => boolean;
 }
 
-/** Starts an encrypted value; JSON never begins so. */
+/** Prefix of an encrypted value; JSON never begins with it. */
 const marker = "enc1:";
 
 /** Fingerprint (4 bytes), nonce (12), tag (16), then the text. */
@@ -28,8 +28,8 @@ interface Key {
 }
 
 /**
- * Everything is written with the first key and read with any: to change keys, put the new one in front and keep
- * the old one until all is rewritten. Without keys nothing is encrypted, and what is encrypted is refused.
+ * Writes with the first key and reads with any: to change keys, put the new one first and keep the old one until
+ * everything is rewritten. Without keys nothing is encrypted, and encrypted values are refused.
  * @throws ParleyError `config` when a key is not 32 bytes in base64 or hex
  */
 export function createEncryption(keys: readonly string[] = []): Encryption {
@@ -49,7 +49,7 @@ export function createEncryption(keys: readonly string[] = []): Encryption {
     if (key === undefined) {
       throw new ParleyError(
         "config",
-        "the store is encrypted with a key that is not in STORE_ENCRYPTION_KEYS: add it behind the newest one",
+        "the store is encrypted with a key that is not in STORE_ENCRYPTION_KEYS: add it after the newest one",
       );
     }
     try {
@@ -57,7 +57,7 @@ export function createEncryption(keys: readonly string[] = []): Encryption {
       decipher.setAuthTag(tag);
       return Buffer.concat([decipher.update(text), decipher.final()]);
     } catch (cause) {
-      throw new ParleyError("store-corrupt", "an encrypted value was changed", { cause });
+      throw new ParleyError("store-corrupt", "an encrypted value was tampered with or damaged", { cause });
     }
   };
   const isSealedWithNewest = (sealed: Uint8Array) =>
@@ -86,7 +86,7 @@ function decode(stored: string): Buffer {
 function split(sealed: Uint8Array) {
   const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength);
   if (bytes.length < lengths.id + lengths.nonce + lengths.tag)
-    throw new ParleyError("store-corrupt", "an encrypted value was cut off");
+    throw new ParleyError("store-corrupt", "an encrypted value is truncated");
   let at = 0;
   const take = (length: number) => bytes.subarray(at, (at += length));
   return {

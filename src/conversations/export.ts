@@ -5,8 +5,8 @@ import { entryAt } from "./store-keys.ts";
 import { createSlots } from "./slots.ts";
 
 /**
- * A conversation to take along: `conversation.md` to read, `conversation.json` with everything as it is kept,
- * and every picture and voice note as a file of its own, which the Markdown shows.
+ * A conversation as files: `conversation.md` to read, `conversation.json` with everything that is stored, and
+ * every picture and voice note, which the Markdown links to.
  */
 export async function exportConversation(
   store: KeyValueStore,
@@ -53,8 +53,8 @@ function toMarkdown(
       message.role === "user" ? (message.author?.name ?? "Somebody") : (message.model ?? "Assistant");
     const when = new Date(message.createdAt).toISOString().replace("T", " ").slice(0, 16);
     const parts = message.parts.map((part) => toMarkdownPart(part, names));
-    const notices = (message.notices ?? []).map((notice) => `> ${oneLine(notice)}`);
-    return [`## ${oneLine(who)}, ${when} UTC`, ...parts, ...notices]
+    const notices = [...(message.notices ?? []), message.failure ?? []].flat();
+    return [`## ${oneLine(who)}, ${when} UTC`, ...parts, ...notices.map((notice) => `> ${oneLine(notice)}`)]
       .filter((each) => each !== "")
       .join("\n\n");
   });

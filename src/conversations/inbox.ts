@@ -1,68 +1,89 @@
 import type { Inbox, InboxEntry, TurnProgress } from "../core/storage.ts";
-import type { IncomingEvent } from "../core/events.ts";
 import type { Log } from "../core/telemetry.ts";
-import type { Change, KeyValueStore } from "./key-value.ts";
-import { indexes } from "./store-keys.ts";
+import { indexAnswered, indexOpen, unindexAnswered, unindexOpen } from "./event-index.ts";
+import { answeredTtlMs, type InboxRecord, orderOf, toEntry, toErased } from "./inbox-record.ts";
+import { readMembers } from "./index-members.ts";
+import { type Change, type KeyValueStore, writeBatches } from "./key-value.ts";
+import { entryAt, indexes } from "./store-keys.ts";
 
-const dayMs = 24 * 60 * 60 * 1000;
+/** A turn's progress says where its reply is; it must outlast the longest outage that a start recovers from. */
+const turnTtlMs = 90 * 24 * 60 * 60 * 1000;
 
-/** A turn's progress says where its reply stands; it must outlast the longest outage a start recovers from. */
-const turnTtlMs = 90 * dayMs;
-
-interface InboxRecord {
-  readonly event: IncomingEvent;
-  readonly acceptedAt: number;
-  readonly isClosed?: true;
-  /** Only the key is left of the event: it was answered, and its author wants it forgotten. */
-  readonly isForgotten?: true;
-}
+const batchSize = 500;
 
 /**
- * The inbox over a key-value store. The entry under an event's key is the dedupe record and the work to do in
- * one; the ranking of open keys changes in the same atomic write, so neither can be lost without the other and
- * `listOpen` never walks what is answered.
+ * The inbox over a key-value store. The entry under an event's key is both the dedupe record and the pending work.
+ * The indexes of events change in the same atomic write, so neither can be lost without the other, and a list
+ * never reads entries that are not in it.
  */
 export function createInbox({ store, log }: { readonly store: KeyValueStore; readonly log: Log }): Inbox {
-  let lastTicket = 0;
-  const at = (key: string) => ({ space: "inbox", key }) as const;
-  const turnAt = (key: string) => ({ space: "turn", key }) as const;
+  let lastOrder = 0;
 
   const read = async (keys: readonly string[]) => {
     const [records, turns] = await Promise.all([
       store.getMany<InboxRecord>("inbox", keys),
       store.getMany<TurnProgress>("turn", keys),
     ]);
-    return keys.map((key, index) => ({ key, record: records[index], turn: turns[index] }));
+    return keys.map((key, position) => ({ key, record: records[position], turn: turns[position] }));
+  };
+
+  const readOpen = async (index: string): Promise<readonly InboxEntry[]> => {
+    const keys = await readMembers(store, index);
+    const open: InboxEntry[] = [];
+    const missing: string[] = [];
+    for (let from = 0; from < keys.length; from += batchSize) {
+      for (const { key, record, turn } of await read(keys.slice(from, from + batchSize))) {
+        if (record === undefined) missing.push(key);
+        else if (record.isClosed !== true) open.push(toEntry(record, turn));
+      }
+    }
+    if (missing.length > 0) {
+      // A conversation's index may keep a member for a while; the index of all open events never does.
+      if (index === indexes.openEvents) {
+        log.error(
+          { entries: missing.length },
+          "accepted events are missing from the store: was it emptied, or does it evict entries?",
+        );
+      }
+      await writeBatches(
+        store,
+        missing.map((member) => ({ kind: "remove-member", index, member })),
+      );
+    }
+    return open;
   };
 
   return {
     async accept(event) {
       const acceptedAt = Date.now();
-      // Finer than the clock: what arrives within one millisecond keeps its order.
-      const ticket = Math.max(acceptedAt * 1000, lastTicket + 1);
-      lastTicket = ticket;
-      const record: InboxRecord = { event, acceptedAt };
-      const taken = await store.writeIfAbsent(
-        [at(event.key)],
-        [
-          { kind: "set", at: at(event.key), value: record },
-          { kind: "add-member", index: indexes.inbox, member: event.key, score: ticket },
-        ],
-      );
+      // Events accepted within one millisecond keep their order.
+      const order = Math.max(orderOf({ acceptedAt }), lastOrder + 1);
+      lastOrder = order;
+      const at = entryAt.event(event.key);
+      const value: InboxRecord = { event, acceptedAt };
+      const taken = await store.writeIfAbsent([at], [{ kind: "set", at, value }, ...indexOpen(event, order)]);
       return taken === undefined ? "accepted" : "duplicate";
     },
     async saveTurn(turn) {
       const [key] = turn.keys;
       if (key === undefined) return;
-      await store.write([{ kind: "set", at: turnAt(key), value: turn, ttlMs: turnTtlMs }]);
+      await store.write([{ kind: "set", at: entryAt.turn(key), value: turn, ttlMs: turnTtlMs }]);
     },
     async close(keys) {
+      const now = Date.now();
       const changes: Change[] = [];
       for (const { key, record, turn } of await read(keys)) {
-        changes.push({ kind: "remove-member", index: indexes.inbox, member: key });
-        if (record !== undefined)
-          changes.push({ kind: "set", at: at(key), value: { ...record, isClosed: true }, ttlMs: dayMs });
-        if (turn !== undefined) changes.push({ kind: "set", at: turnAt(key), value: turn, ttlMs: dayMs });
+        if (record === undefined) {
+          changes.push({ kind: "remove-member", index: indexes.openEvents, member: key });
+        } else {
+          const value: InboxRecord = { ...record, isClosed: true };
+          changes.push({ kind: "set", at: entryAt.event(key), value, ttlMs: answeredTtlMs });
+          changes.push(...unindexOpen(record.event));
+          if (record.isForgotten !== true)
+            changes.push(...indexAnswered(record.event, { now, ttlMs: answeredTtlMs }));
+        }
+        if (turn !== undefined)
+          changes.push({ kind: "set", at: entryAt.turn(key), value: turn, ttlMs: answeredTtlMs });
       }
       await store.write(changes);
     },
@@ -70,15 +91,17 @@ export function createInbox({ store, log }: { readonly store: KeyValueStore; rea
       const [found] = await read([key]);
       if (found?.record === undefined || found.record.isForgotten === true) return undefined;
       const { event, acceptedAt } = found.record;
-      const turn = found.turn;
-      await store.write([
-        { kind: "set", at: at(key), value: { event, acceptedAt } satisfies InboxRecord },
-        { kind: "add-member", index: indexes.inbox, member: key, score: acceptedAt * 1000 },
-        ...(turn === undefined
-          ? []
-          : [{ kind: "set", at: turnAt(key), value: turn, ttlMs: turnTtlMs } as const]),
-      ]);
-      return toEntry({ event, acceptedAt }, turn);
+      const { turn } = found;
+      const value: InboxRecord = { event, acceptedAt };
+      const changes: Change[] = [
+        { kind: "set", at: entryAt.event(key), value },
+        ...indexOpen(event, orderOf(value)),
+        ...unindexAnswered(event),
+      ];
+      if (turn !== undefined)
+        changes.push({ kind: "set", at: entryAt.turn(key), value: turn, ttlMs: turnTtlMs });
+      await store.write(changes);
+      return toEntry(value, turn);
     },
     async lookUp(keys) {
       const found = await read(keys);
@@ -87,79 +110,51 @@ export function createInbox({ store, log }: { readonly store: KeyValueStore; rea
       );
     },
     async withdraw(keys) {
-      const found = await read(keys);
-      await store.write(
-        found.flatMap(({ key, record }): Change[] => [
-          { kind: "remove-member", index: indexes.inbox, member: key },
-          { kind: "set", at: at(key), value: toForgotten(key, record), ttlMs: dayMs },
-          { kind: "delete", at: turnAt(key) },
-        ]),
-      );
+      const records = await store.getMany<InboxRecord>("inbox", keys);
+      await store.write(keys.flatMap((key, position) => eraseEvent(key, records[position])));
       await store.backend.scrub();
     },
     async isOpen(key) {
       const record = await store.get<InboxRecord>("inbox", key);
       return record !== undefined && record.isClosed !== true;
     },
-    async listOpen() {
-      const entries: InboxEntry[] = [];
-      const lost: Change[] = [];
-      for (let offset = 0; ; offset += 500) {
-        const page = { order: "lowest-first", offset, max: 500 } as const;
-        const keys = (await store.backend.readIndex(indexes.inbox, page)).map(({ member }) => member);
-        if (keys.length === 0) break;
-        for (const { key, record, turn } of await read(keys)) {
-          if (record !== undefined && record.isClosed !== true) entries.push(toEntry(record, turn));
-          else if (record === undefined)
-            lost.push({ kind: "remove-member", index: indexes.inbox, member: key });
-        }
-      }
-      if (lost.length > 0) {
-        log.error(
-          { entries: lost.length },
-          "accepted events are gone from the store: was it emptied or does it evict?",
-        );
-        await store.write(lost);
-      }
-      return entries;
-    },
+    listOpen: () => readOpen(indexes.openEvents),
+    listOpenIn: (conversationId) => readOpen(indexes.openEventsIn(conversationId)),
   };
 }
 
+/** Which answered events are erased: those of a conversation, of an author, or of an author in a conversation. */
+export type AnsweredEvents =
+  | { readonly conversationId: string; readonly authorId?: undefined }
+  | { readonly conversationId: string | undefined; readonly authorId: string };
+
 /**
- * Takes the content out of answered events; their keys still answer `duplicate`. Events that are not answered yet
- * stay: the request to forget is among them. Walks the whole inbox.
+ * Erases the content of answered events; their keys are still duplicates. Open events stay: the request to erase is
+ * one of them.
  */
-export async function forgetEvents(
-  store: KeyValueStore,
-  isMeant: (event: IncomingEvent) => boolean,
-): Promise<void> {
-  for await (const key of store.backend.keys("inbox")) {
-    const record = await store.get<InboxRecord>("inbox", key);
-    if (record?.isClosed !== true || record.isForgotten === true || !isMeant(record.event)) continue;
-    await store.write([
-      { kind: "set", at: { space: "inbox", key }, value: toForgotten(key, record), ttlMs: dayMs },
-      { kind: "delete", at: { space: "turn", key } },
-    ]);
+export async function eraseAnsweredEvents(store: KeyValueStore, which: AnsweredEvents): Promise<void> {
+  const { conversationId, authorId } = which;
+  const index =
+    authorId === undefined ? indexes.answeredEventsIn(conversationId) : indexes.answeredEventsBy(authorId);
+  const keys = await readMembers(store, index);
+  for (let from = 0; from < keys.length; from += batchSize) {
+    const batch = keys.slice(from, from + batchSize);
+    const records = await store.getMany<InboxRecord>("inbox", batch);
+    const changes = batch.flatMap((key, position): Change[] => {
+      const record = records[position];
+      if (record?.isClosed !== true || record.isForgotten === true) return [];
+      if (conversationId !== undefined && record.event.conversationId !== conversationId) return [];
+      return eraseEvent(key, record);
+    });
+    await writeBatches(store, changes);
   }
 }
 
-/** What is left of an event: its key, so that a late delivery is noticed. */
-function toForgotten(key: string, record: InboxRecord | undefined): InboxRecord {
-  const bare: IncomingEvent = {
-    kind: "message",
-    key,
-    platform: record?.event.platform ?? "",
-    conversationId: "",
-    author: { id: "", name: "" },
-    sentAt: record?.event.sentAt ?? 0,
-    address: {},
-    text: "",
-    attachments: [],
-  };
-  return { event: bare, acceptedAt: record?.acceptedAt ?? 0, isClosed: true, isForgotten: true };
-}
-
-function toEntry({ event, acceptedAt }: InboxRecord, turn: TurnProgress | undefined): InboxEntry {
-  return turn === undefined ? { event, acceptedAt } : { event, acceptedAt, turn };
+function eraseEvent(key: string, record: InboxRecord | undefined): Change[] {
+  return [
+    { kind: "set", at: entryAt.event(key), value: toErased(key, record), ttlMs: answeredTtlMs },
+    { kind: "delete", at: entryAt.turn(key) },
+    { kind: "remove-member", index: indexes.openEvents, member: key },
+    ...(record === undefined ? [] : [...unindexOpen(record.event), ...unindexAnswered(record.event)]),
+  ];
 }

@@ -7,7 +7,7 @@ import type { KeyValueStore } from "./key-value.ts";
 const check = { space: "meta", key: "key-check" } as const;
 
 /**
- * Finds out at the start, rather than at somebody's first message, that the keys do not fit the store.
+ * Fails at the start, not at the first message, when the keys do not fit the store.
  * @throws ParleyError `config`, `store-corrupt`
  */
 export async function checkKeys(store: KeyValueStore, encryption: Encryption): Promise<void> {
@@ -18,8 +18,9 @@ export async function checkKeys(store: KeyValueStore, encryption: Encryption): P
 }
 
 /**
- * Rewrites everything that is not under the newest key, while the store is in use. Afterwards older keys can go.
- * Resolves to how many entries and blobs were rewritten.
+ * Rewrites everything that is not encrypted with the newest key, while the store is in use. Older keys are not needed
+ * afterwards. Resolves to the number of entries and blobs rewritten.
+ * @throws ParleyError `config` when there is no key
  */
 export async function reencrypt(
   store: KeyValueStore,
@@ -31,7 +32,7 @@ export async function reencrypt(
   let changed = await blobs.reencrypt();
   for (const space of spaces) {
     for await (const key of store.backend.keys(space)) {
-      // Lost to somebody who wrote meanwhile: then it is under the newest key already.
+      // When `replace` fails, a concurrent write has stored it with the newest key.
       const old = await rawValue(store, space, key);
       if (old === undefined || encryption.isCurrent(old)) continue;
       const value = await encryption.adapter.encrypt(await encryption.adapter.decrypt(old));
@@ -42,7 +43,7 @@ export async function reencrypt(
   return changed;
 }
 
-/** As it lies in the service, before Keyv has decoded it. */
+/** The stored value, before Keyv decodes it. */
 async function rawValue(store: KeyValueStore, space: (typeof spaces)[number], key: string) {
   const { backend } = store;
   return backend.attempt(() => backend.reader(space).get(key));

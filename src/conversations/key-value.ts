@@ -98,6 +98,14 @@ export function createKeyValueStore(
   };
 }
 
+const batchSize = 200;
+
+/** Many changes in several atomic writes, in order: for changes that need not happen together. */
+export async function writeBatches(store: KeyValueStore, changes: readonly Change[]): Promise<void> {
+  for (let from = 0; from < changes.length; from += batchSize)
+    await store.write(changes.slice(from, from + batchSize));
+}
+
 /**
  * Keyv swallows failures while its `error` event has a listener (a read returns `undefined`), and throws them when
  * it has none: so it must have none.

@@ -8,6 +8,7 @@ import { createConversationLog } from "./conversation-log.ts";
 import { createEncryption, type Encryption } from "./encryption.ts";
 import { createErasure, type Erasure } from "./erasure.ts";
 import { exportConversation } from "./export.ts";
+import { fillIndexes } from "./fill-indexes.ts";
 import { createInbox } from "./inbox.ts";
 import { checkKeys, reencrypt } from "./key-change.ts";
 import { createKeyValueStore, type KeyValueStore } from "./key-value.ts";
@@ -71,6 +72,7 @@ export async function openStore(url: string, options: StoreOptions): Promise<Sto
   const store = createKeyValueStore(opened.backend, { encryption: encryption.adapter });
   try {
     await checkKeys(store, encryption);
+    await fillIndexes(store, options.log);
     const [blobs, queue] = await Promise.all([
       createBlobs(opened, store, encryption, options),
       createQueue(opened, options),

@@ -1,37 +1,32 @@
 import type { StoredMessage } from "../core/storage.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { entryAt } from "./store-keys.ts";
+import { type Slot, toMessage } from "./stored-message.ts";
 
-/** What is left of a message that was forgotten: its place stays taken, so that nothing moves up. */
-export interface Tombstone {
-  readonly forgotten: true;
-  /** The message's id, which stays known. */
-  readonly id: string;
-}
-
-type Slot = StoredMessage | Tombstone;
-
-/** Reads of a conversation's numbered entries. */
+/** Reads a conversation's numbered entries. */
 export interface Slots {
-  /** Where the next message probably goes. */
+  /** The head's hint at the position of the next message; may be too low. */
   hintedEnd(conversationId: string): Promise<number>;
-  /** The first position from `from` on that nobody has taken. */
+  /** The first free position from `from` on. */
   firstFree(conversationId: string, from: number): Promise<number>;
+  isTaken(conversationId: string, position: number): Promise<boolean>;
   /** The newest messages, oldest first. */
   last(conversationId: string, maxMessages: number): Promise<readonly StoredMessage[]>;
+  /** `undefined`: free, erased or expired. */
   at(conversationId: string, position: number): Promise<StoredMessage | undefined>;
-  /** Every position that is or was taken, oldest first. */
+  /** Every position up to the end, oldest first. */
   all(conversationId: string): AsyncIterable<{
     readonly position: number;
-    /** Of the message that is or was there; `undefined` where it has expired. */
+    /** Of the message, also of an erased one; `undefined`: expired. */
     readonly id: string | undefined;
-    /** `undefined` where it was forgotten or has expired. */
+    /** `undefined`: erased or expired. */
     readonly message: StoredMessage | undefined;
   }>;
 }
 
 const batchSize = 200;
 
+/** @see {@link Slots} */
 export function createSlots(store: KeyValueStore): Slots {
   const read = async (conversationId: string, from: number, to: number) =>
     store.getMany<Slot>("slot", keysOf(conversationId, from, to));
@@ -52,32 +47,36 @@ export function createSlots(store: KeyValueStore): Slots {
   return {
     hintedEnd,
     firstFree,
+    async isTaken(conversationId, position) {
+      const [isTaken] = await store.hasMany("slot", [entryAt.slot(conversationId, position).key]);
+      return isTaken === true;
+    },
     async last(conversationId, maxMessages) {
       let end = await hintedEnd(conversationId);
       const size = Math.min(maxMessages, batchSize);
-      // One more than the hint says: when that is taken, the hint is old.
+      // One more than the hint says: if that is taken, the hint is out of date.
       let page = await read(conversationId, Math.max(0, end - size), end + 1);
       if (page.at(-1) !== undefined) {
         end = await firstFree(conversationId, end + 1);
         page = await read(conversationId, Math.max(0, end - size), end);
       }
-      const found = page.filter(isMessage);
+      const found = toMessages(page);
       for (let to = end - size; to > 0 && found.length < maxMessages; to -= batchSize) {
-        found.unshift(...(await read(conversationId, Math.max(0, to - batchSize), to)).filter(isMessage));
+        found.unshift(...toMessages(await read(conversationId, Math.max(0, to - batchSize), to)));
       }
       return maxMessages <= 0 ? [] : found.slice(-maxMessages);
     },
     async at(conversationId, position) {
       const { space, key } = entryAt.slot(conversationId, position);
       const slot = await store.get<Slot>(space, key);
-      return isMessage(slot) ? slot : undefined;
+      return toMessage(slot);
     },
     async *all(conversationId) {
       const end = await firstFree(conversationId, await hintedEnd(conversationId));
       for (let from = 0; from < end; from += batchSize) {
         const page = await read(conversationId, from, Math.min(end, from + batchSize));
         for (const [index, slot] of page.entries())
-          yield { position: from + index, id: slot?.id, message: isMessage(slot) ? slot : undefined };
+          yield { position: from + index, id: slot?.id, message: toMessage(slot) };
       }
     },
   };
@@ -90,6 +89,6 @@ function keysOf(conversationId: string, from: number, to: number): string[] {
   );
 }
 
-function isMessage(slot: Slot | undefined): slot is StoredMessage {
-  return slot !== undefined && !("forgotten" in slot);
+function toMessages(slots: readonly (Slot | undefined)[]): StoredMessage[] {
+  return slots.flatMap((slot) => toMessage(slot) ?? []);
 }

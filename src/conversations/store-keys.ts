@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import type { EntryAddress } from "./backend.ts";
 
-/** Where the entries of a conversation lie. Ids hold anything, so `/` and `%` in them are escaped. */
+/** Addresses of a conversation's entries. Ids may hold anything, so `/` and `%` in them are escaped. */
 export const entryAt = {
   head: (conversationId: string): EntryAddress => ({ space: "head", key: escapeId(conversationId) }),
   settings: (conversationId: string): EntryAddress => ({ space: "settings", key: escapeId(conversationId) }),
   slot: (conversationId: string, position: number): EntryAddress => ({
     space: "slot",
-    // Padded so that a sorted walk goes through them in order.
+    // Padded so that keys sort by position.
     key: `${escapeId(conversationId)}/${String(position).padStart(10, "0")}`,
   }),
   messageId: (conversationId: string, messageId: string): EntryAddress => ({
@@ -18,17 +18,34 @@ export const entryAt = {
     space: "blob",
     key: `${folderOf(conversationId)}/${hash}`,
   }),
+  event: (key: string): EntryAddress => ({ space: "inbox", key }),
+  turn: (key: string): EntryAddress => ({ space: "turn", key }),
 } as const;
 
+/** Names of the sorted indexes. */
 export const indexes = {
-  /** Platforms that have conversations. */
+  /** Platforms that have or had conversations. */
   platforms: "platforms",
-  /** A platform's conversations by the time they were last spoken in. */
+  /** A platform's conversations by the time of their last message. */
   conversations: (platform: string) => `conversations:${platform}`,
+  /** Conversations that an author has written in. */
+  conversationsOf: (authorId: string) => `conversations-of:${authorId}`,
+  /** Conversations within a place: a server, workspace or channel. */
+  conversationsWithin: (place: string) => `conversations-within:${place}`,
+  /** Names of the two kinds of indexes above that list a conversation, so that it can be removed from them. */
+  listings: (conversationId: string) => `listings:${conversationId}`,
   /** Hashes of a conversation's blobs. */
   blobs: (conversationId: string) => `blobs:${folderOf(conversationId)}`,
-  /** Keys of accepted events that are not answered yet, in order of acceptance. */
-  inbox: "inbox",
+  /** Keys of open events, in order of acceptance. */
+  openEvents: "inbox",
+  /** Keys of a conversation's open events, in order of acceptance. */
+  openEventsIn: (conversationId: string) => `open-events-in:${conversationId}`,
+  /** Keys of a conversation's answered events by the time at which they expire. */
+  answeredEventsIn: (conversationId: string) => `answered-events-in:${conversationId}`,
+  /** Keys of an author's answered events by the time at which they expire. */
+  answeredEventsBy: (authorId: string) => `answered-events-by:${authorId}`,
+  /** Names of the two kinds of indexes above by the time at which their last member expires. */
+  expiringIndexes: "expiring-indexes",
 } as const;
 
 /** The first part of a conversation's id. */
@@ -36,7 +53,7 @@ export function platformOf(conversationId: string): string {
   return conversationId.split(":", 1)[0] ?? "";
 }
 
-/** A folder name that no conversation id, however odd, can lead out of. */
+/** A folder name for a conversation: a hash, so that no id can lead out of the parent folder. */
 export function folderOf(conversationId: string): string {
   return createHash("sha256").update(conversationId).digest("hex").slice(0, 32);
 }

@@ -1,4 +1,4 @@
-/** What a process of a store test does: `append <url> <conversation> <writer> <from> <to>`, `open <url>`, `hold <url>`, `lease <url> <conversation> <lease ms>`. */
+/** The process of a store test: `append <url> <conversation> <writer> <from> <to>`, `open <url>`, `hold <url>`, `lease <url> <conversation> <lease ms>`. */
 import { isParleyError } from "../../src/core/errors.ts";
 import { openStore } from "../../src/conversations/open-store.ts";
 import { silentLog } from "../support/silent-log.ts";
@@ -13,6 +13,7 @@ try {
     await store.conversations.append(conversationId, {
       id,
       role: "user",
+      turnKey: id,
       parts: [{ kind: "text", text: `${id} ${"lorem ".repeat(40)}` }],
       createdAt: n,
       estimatedTokens: 60,

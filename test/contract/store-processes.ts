@@ -29,7 +29,7 @@ export async function writeFromProcesses(
       acknowledged.set(writer, ids);
       for (let life = 0; ids.length < messages; life++) {
         const child = spawnChild("append", url, conversationId, writer, String(ids.length), String(messages));
-        // Somewhere in the part that this life is to write, but never the last life.
+        // At a random point of this run, but never in the last run.
         const killAt =
           life < killsEach ? ids.length + Math.ceil((messages / (killsEach + 1)) * Math.random()) : -1;
         const gone = once(child, "exit");

@@ -9,7 +9,7 @@ import { openStore, type Store, type StoreOptions } from "../../src/conversation
 import { has } from "../support/requirements.ts";
 import { type RedisServer, startRedis } from "../support/redis-server.ts";
 import { silentLog } from "../support/silent-log.ts";
-import { eventOf, freshId, messageOf } from "./store.ts";
+import { eventOf, freshId, messageOf } from "../support/store-samples.ts";
 
 const password = "sesame-4711";
 const leaseMs = 1500;
@@ -32,17 +32,17 @@ describe.skipIf(!has("redis"))("the Redis server", () => {
     await server.remove();
   });
 
-  it("is named without its password", async () => {
+  it("is described without its password", async () => {
     expect((await open()).describe()).toBe(`Redis at 127.0.0.1:${server.port}`);
   });
 
   it.each([
     ["a wrong password", () => `redis://:wrong-secret@127.0.0.1:${server.port}`, "store-unavailable"],
     ["no password", () => `redis://127.0.0.1:${server.port}`, "store-unavailable"],
-    ["nobody listening", () => "redis://:wrong-secret@127.0.0.1:1", "store-unavailable"],
-    ["something that is no URL", () => "redis://:wrong-secret@127.0.0.1:port", "config"],
-    ["another service", () => "postgres://u:wrong-secret@127.0.0.1/db", "config"],
-  ])("ends the start with %s, and never shows it", async (_, address, code) => {
+    ["no server", () => "redis://:wrong-secret@127.0.0.1:1", "store-unavailable"],
+    ["a malformed URL", () => "redis://:wrong-secret@127.0.0.1:port", "config"],
+    ["another scheme", () => "postgres://u:wrong-secret@127.0.0.1/db", "config"],
+  ])("fails to open with %s, and shows no password", async (_, address, code) => {
     const error = await openStore(address(), { log: silentLog, deadlineMs: 1000 }).catch(
       (thrown: unknown) => thrown,
     );
@@ -50,7 +50,7 @@ describe.skipIf(!has("redis"))("the Redis server", () => {
     expect(inspect(error, { depth: 9 })).not.toContain("wrong-secret");
   });
 
-  it("that hangs is an error within the deadline, and answers again when it goes on", async () => {
+  it("that hangs is an error within the deadline, and works again when it continues", async () => {
     const store = await open();
     const id = freshId();
     await store.conversations.append(id, messageOf("before"));
@@ -67,7 +67,7 @@ describe.skipIf(!has("redis"))("the Redis server", () => {
     expect(await store.conversations.recent(id, { maxMessages: 9 })).toHaveLength(2);
   });
 
-  it("that is killed again and again loses nothing that was acknowledged", { timeout: 60_000 }, async () => {
+  it("that is killed repeatedly loses no acknowledged message", { timeout: 60_000 }, async () => {
     const store = await open();
     const id = freshId();
     const acknowledged: string[] = [];
@@ -75,7 +75,7 @@ describe.skipIf(!has("redis"))("the Redis server", () => {
     const writer = (async () => {
       for (let n = 0; !end.signal.aborted; n++) {
         const message = messageOf(`m${n}`);
-        // What failed is tried again under the same id, as a turn is.
+        // Retried under the same id, as a turn is.
         await vi.waitFor(() => store.conversations.append(id, message), { timeout: 20_000, interval: 20 });
         acknowledged.push(message.id);
       }
@@ -99,7 +99,7 @@ describe.skipIf(!has("redis"))("the Redis server", () => {
     await expect(openStore(`${url}/3`, { log: silentLog })).rejects.toMatchObject({ code: "store-newer" });
   });
 
-  it("that lost where a conversation ends is read and written as if it had not", async () => {
+  it("that lost the head of a conversation finds its end again", async () => {
     const store = await open();
     const id = freshId();
     for (let n = 0; n < 450; n++) await store.conversations.append(id, messageOf(`m${n}`));
@@ -138,7 +138,8 @@ describe.skipIf(!has("redis"))("the Redis server", () => {
       const turn = async () => {
         running++;
         most = Math.max(most, running);
-        await new Promise((resolve) => setTimeout(resolve, 20));
+        // Time for the other instances to try.
+        for (let n = 0; n < 20; n++) await Promise.all(stores.map((store) => store.ping()));
         running--;
         done++;
       };
@@ -146,13 +147,15 @@ describe.skipIf(!has("redis"))("the Redis server", () => {
       expect({ most, done }).toEqual({ most: 1, done: 9 });
     });
 
-    it("keeps a conversation for longer than the lease while its holder lives", async () => {
-      const [one, two] = await Promise.all([open({ leaseMs: 800 }), open({ leaseMs: 800 })]);
+    it("renews a lease while its holder lives", async () => {
+      const shortMs = 800;
+      const [one, two] = await Promise.all([open({ leaseMs: shortMs }), open({ leaseMs: shortMs })]);
       const id = freshId();
+      const began = performance.now();
       const steps: string[] = [];
       const first = one.queue.run(id, async (signal) => {
         steps.push("begins");
-        await new Promise((resolve) => setTimeout(resolve, 2000));
+        await vi.waitUntil(() => performance.now() - began > 2.5 * shortMs, { timeout: 5000 });
         steps.push(signal.aborted ? "lost" : "ends");
       });
       await vi.waitUntil(() => steps.length === 1);
@@ -161,7 +164,7 @@ describe.skipIf(!has("redis"))("the Redis server", () => {
       expect(steps).toEqual(["begins", "ends", "next"]);
     });
 
-    it("hands a conversation on when its holder dies", async () => {
+    it("frees the lease of a holder that died", async () => {
       const id = freshId();
       const holder = await holdFromChild(url, id);
       holder.child.kill("SIGKILL");
@@ -171,7 +174,7 @@ describe.skipIf(!has("redis"))("the Redis server", () => {
       expect(performance.now() - began).toBeLessThan(leaseMs + 1000);
     });
 
-    it("tells a holder that was paused past its lease, after another has taken over", async () => {
+    it("aborts the work of a holder that was paused past its lease", async () => {
       const id = freshId();
       const holder = await holdFromChild(url, id);
       holder.child.kill("SIGSTOP");
@@ -184,7 +187,7 @@ describe.skipIf(!has("redis"))("the Redis server", () => {
       expect(line).toBe("lost");
     });
 
-    it("tells a holder that Redis has been away for longer than its lease", { timeout: 30_000 }, async () => {
+    it("aborts the work of a holder whose lease expired during an outage", { timeout: 30_000 }, async () => {
       const store = await open();
       const run = store.queue.run(freshId(), async (signal) => {
         await server.kill();
@@ -199,7 +202,7 @@ describe.skipIf(!has("redis"))("the Redis server", () => {
   });
 });
 
-/** A process that has the conversation and prints `lost` when its signal says so. */
+/** A process that holds the lease of a conversation and prints `lost` when its signal aborts. */
 async function holdFromChild(url: string, conversationId: string) {
   const script = fileURLToPath(new URL("store-child.ts", import.meta.url));
   const child = spawn(process.execPath, [script, "lease", url, conversationId, String(leaseMs)], {

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
 import { silentLog } from "../support/silent-log.ts";
-import { messageOf } from "./store.ts";
+import { messageOf } from "../support/store-samples.ts";
 
 let folder: string;
 let file: string;
@@ -32,7 +32,7 @@ async function withStore<T>(work: (store: Store) => Promise<T>): Promise<T> {
 }
 
 describe("the SQLite file", () => {
-  it("is readable to its owner only, as are its companions and its folders", async () => {
+  it("is readable to its owner only, with its companion files and folders", async () => {
     await withStore(async (store) => {
       await store.conversations.append("web:1", messageOf("m"));
       const { hash } = await store.conversations.putBlob("web:1", Buffer.from("x"), "text/plain");
@@ -54,7 +54,7 @@ describe("the SQLite file", () => {
     expect(kept.map(({ id }) => id)).toEqual(["m"]);
   });
 
-  it("is refused to a second bot, in this process and in another, until the first lets go", async () => {
+  it("is refused to a second bot, in this process or another, until the first closes it", async () => {
     await withStore(async () => {
       await expect(openFile()).rejects.toMatchObject({
         code: "store-unavailable",
@@ -67,7 +67,7 @@ describe("the SQLite file", () => {
     await withStore((store) => store.ping());
   });
 
-  it("is free again when the bot that held it was killed", async () => {
+  it("is unlocked when the bot that held it is killed", async () => {
     const holder = spawn(process.execPath, [childScript, "hold", `sqlite:${file}`], {
       stdio: ["ignore", "pipe", "inherit"],
     });
@@ -113,7 +113,7 @@ describe("the SQLite file", () => {
     });
   });
 
-  it("is told to be damaged when its pages are", async () => {
+  it("is reported as damaged when its pages are", async () => {
     await withStore(async (store) => {
       for (let n = 0; n < 300; n++)
         await store.conversations.append("web:1", messageOf(`m${n}`, "x".repeat(500)));
@@ -129,7 +129,7 @@ describe("the SQLite file", () => {
     });
   });
 
-  it("is told to be unwritable at the start", async () => {
+  it("is reported as read-only at the start", async () => {
     await withStore((store) => store.ping());
     await chmod(file, 0o444);
     const output = await runChild([process.execPath, childScript, "open", `sqlite:${file}`], {
@@ -139,13 +139,13 @@ describe("the SQLite file", () => {
     expect(output).toContain("permission");
   });
 
-  it("is told to be impossible where its folder cannot be made", async () => {
+  it("is reported as unavailable when its folder cannot be created", async () => {
     await writeFile(join(folder, "data"), "a file where a folder should be");
     await expect(openFile()).rejects.toMatchObject({ code: "store-unavailable" });
   });
 
-  it("loses nothing that was acknowledged when the disk is full", async () => {
-    // The shell's limit on file sizes stands in for a full disk: writes fail half-way, as they do there.
+  it("loses no acknowledged message when the disk is full", async () => {
+    // The shell's limit on file sizes simulates a full disk: writes fail half-way.
     const output = await runChild([
       "/bin/sh",
       "-c",
@@ -169,7 +169,7 @@ describe("the SQLite file", () => {
     await withStore((store) => store.conversations.append("web:full", messageOf("room again")));
   });
 
-  it("says that a blob was changed behind its back", async () => {
+  it("reports a blob that was changed on disk", async () => {
     await withStore(async (store) => {
       const { hash } = await store.conversations.putBlob("web:1", Buffer.from("picture"), "image/png");
       const path = await findFile(join(folder, "data/blobs"), hash);
@@ -191,7 +191,7 @@ async function findFile(under: string, name: string): Promise<string> {
   return join(under, found);
 }
 
-/** Runs a program to its end; resolves to what it printed. The superuser may write anything, so it can step down. */
+/** Runs a program; resolves to its output. `asNobody` drops the rights of the superuser, who may write anything. */
 async function runChild(command: readonly string[], options: { asNobody?: string } = {}): Promise<string> {
   const [program = "", ...words] = command;
   const nobody = 65_534;

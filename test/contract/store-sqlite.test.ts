@@ -22,7 +22,7 @@ storeContract("sqlite", () => ({
   url: `sqlite:${file()}`,
   open: () => openStore(`sqlite:${file()}`, { log: silentLog, exclusive: false }),
   outage: {
-    // Another program that will not let go of the file.
+    // Another program that keeps the file locked.
     async begin() {
       intruder = new DatabaseSync(file());
       intruder.exec("BEGIN EXCLUSIVE");

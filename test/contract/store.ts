@@ -1,48 +1,21 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { isParleyError } from "../../src/core/errors.ts";
-import type { IncomingMessage } from "../../src/core/events.ts";
 import type { StoredMessage } from "../../src/core/storage.ts";
+import { eventOf, freshId, messageOf } from "../support/store-samples.ts";
 import { writeFromProcesses } from "./store-processes.ts";
 import type { Store } from "../../src/conversations/open-store.ts";
 
-/** What a backend brings to be held to the contract. */
+/** What a backend brings to the contract. */
 export interface StoreSubject {
   readonly url: string;
-  /** Opens the same store again and again; a second one at the same time only where the backend allows it. */
+  /** Opens the same store; several at a time if the backend allows it. */
   open(): Promise<Store>;
   /** Makes every write fail until `end`. */
   readonly outage: { begin(): Promise<void>; end(): Promise<void> };
 }
 
-export function messageOf(id: string, text = `words of ${id}`): StoredMessage {
-  return {
-    id,
-    role: "user",
-    author: { id: "test:ann", name: "Ann" },
-    parts: [{ kind: "text", text }],
-    createdAt: Date.now(),
-    estimatedTokens: Math.ceil(Buffer.byteLength(text) / 4),
-  };
-}
-
-export function eventOf(key: string, conversationId = "test:inbox"): IncomingMessage {
-  return {
-    kind: "message",
-    key,
-    platform: "test",
-    conversationId,
-    author: { id: "test:ann", name: "Ann" },
-    sentAt: Date.now(),
-    address: { channel: "c1" },
-    text: `text of ${key}`,
-    attachments: [],
-  };
-}
-
-export const freshId = (): string => `test:${randomUUID()}`;
-
-/** What every store does, whatever is underneath. */
+/** The contract of every store, whichever its backend. */
 export function storeContract(name: string, subject: () => StoreSubject): void {
   describe(`${name}: store contract`, () => {
     let store: Store;
@@ -54,7 +27,7 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
     });
 
     describe("conversations", () => {
-      it("answers what was appended, oldest first", async () => {
+      it("returns appended messages, oldest first", async () => {
         const id = freshId();
         for (const n of [1, 2, 3])
           expect(await store.conversations.append(id, messageOf(`m${n}`))).toBe("appended");
@@ -65,12 +38,14 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
         expect(await ids(0)).toEqual([]);
       });
 
-      it("keeps a message as it was", async () => {
+      it("returns a message as it was appended", async () => {
         const id = freshId();
         const message: StoredMessage = {
           ...messageOf("m/with slash%", ':colon\0nul\u2028"quotes"😀\n:base64:AAAA'),
           role: "assistant",
-          outcome: "complete",
+          attempt: 2,
+          outcome: "failed",
+          failure: "The gateway is away.",
           notices: [":a", "b"],
           model: "vendor/model:tag",
           usage: { promptTokens: 3, costUsd: 0.000_12, isEstimated: false },
@@ -89,7 +64,7 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
         expect(await store.conversations.find(id, message.id)).toEqual(message);
       });
 
-      it("writes a message id once", async () => {
+      it("stores a message id once", async () => {
         const id = freshId();
         await store.conversations.append(id, messageOf("same", "first"));
         await store.conversations.append(id, messageOf("other"));
@@ -101,7 +76,7 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
         ]);
       });
 
-      it("loses none of 1,000 messages appended at once, and none comes twice", async () => {
+      it("stores each of 1,000 messages appended at once exactly once", async () => {
         const id = freshId();
         const ids = Array.from({ length: 1000 }, (_, n) => `m${n}`);
         const answers = await Promise.all(ids.map((each) => store.conversations.append(id, messageOf(each))));
@@ -110,7 +85,7 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
         expect(kept.map((message) => message.id)).toEqual(ids);
       });
 
-      it("keeps conversations apart whose ids look alike", async () => {
+      it("separates conversations with similar ids", async () => {
         const base = freshId();
         const ids = [base, `${base}/`, `${base}%2F`, `${base}/0000000000`, `${base}_`, `${base}:`];
         for (const id of ids) await store.conversations.append(id, messageOf(id));
@@ -119,7 +94,7 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
         }
       });
 
-      it("knows only conversations that were spoken in or set up", async () => {
+      it("knows only conversations with messages or settings", async () => {
         const [spoken, set, unknown] = [freshId(), freshId(), freshId()];
         await store.conversations.append(spoken, messageOf("m"));
         await store.conversations.saveSettings(set, { model: "m1" });
@@ -141,7 +116,7 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
         expect(await store.conversations.settings(id)).toEqual({ model: "m2", title: "Ships" });
       });
 
-      it("lists a platform's conversations, last spoken in first, with a title", async () => {
+      it("lists a platform's conversations with titles, the most recently active first", async () => {
         const scope = `list${randomUUID().replaceAll("-", "")}`;
         const ids = ["a", "b", "c"].map((each) => `${scope}:${each}`);
         for (const id of ids) {
@@ -152,7 +127,11 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
         await store.conversations.append(ids[0] as string, messageOf("again"));
         const listed = await store.conversations.list(`${scope}:`, { max: 10 });
         expect(listed.map(({ conversationId }) => conversationId)).toEqual([ids[0], ids[2], ids[1]]);
-        expect(listed.map(({ title }) => title)).toEqual([`About ${ids[0]}`, `About ${ids[2]}`, "Named"]);
+        expect(listed.map(({ title }) => title)).toEqual([
+          `About ${ids[0]} and more`,
+          `About ${ids[2]} and more`,
+          "Named",
+        ]);
         expect(listed[0]?.updatedAt).toBeGreaterThan(listed[1]?.updatedAt as number);
         expect(await store.conversations.list(`${scope}:b`, { max: 10 })).toHaveLength(1);
         expect(await store.conversations.list(`${scope}:`, { max: 2 })).toHaveLength(2);
@@ -164,7 +143,7 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
     });
 
     describe("blobs", () => {
-      it("keeps bytes under their SHA-256, within their conversation", async () => {
+      it("stores bytes under their SHA-256, within their conversation", async () => {
         const [id, other] = [freshId(), freshId()];
         const bytes = randomBytes(300_000);
         const ref = await store.conversations.putBlob(id, bytes, "image/png");
@@ -177,7 +156,7 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
         expect(await store.conversations.getBlob(other, hash)).toBeUndefined();
       });
 
-      it("keeps the same bytes put many times at once", async () => {
+      it("stores the same bytes put many times at once", async () => {
         const id = freshId();
         const bytes = randomBytes(10_000);
         const refs = await Promise.all(
@@ -188,14 +167,14 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
       });
 
       it.each(["../../../etc/passwd", "..", "", "/etc/passwd", "A".repeat(64), `${"0".repeat(63)}/`])(
-        "answers nothing for the name %j",
+        "has no blob of the name %j",
         async (name) => {
           expect(await store.conversations.getBlob(freshId(), name)).toBeUndefined();
         },
       );
 
       it.each(["../../escape", "/absolute", "a\0b", ".", "x".repeat(5000)])(
-        "takes blobs of a conversation called %j",
+        "stores blobs of a conversation with the id %j",
         async (id) => {
           const bytes = randomBytes(16);
           const { hash } = await store.conversations.putBlob(id, bytes, "text/plain");
@@ -217,7 +196,7 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
         expect(answers.filter((answer) => answer === "duplicate")).toHaveLength(49);
       });
 
-      it("lists what is open, oldest first, with its turn", async () => {
+      it("lists open events, oldest first, with their turns", async () => {
         const keys = Array.from({ length: 20 }, freshId);
         for (const key of keys) await store.inbox.accept(eventOf(key));
         expect(await openKeys(keys)).toEqual(keys);
@@ -229,7 +208,7 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
         expect(entry?.acceptedAt).toBeGreaterThan(Date.now() - 60_000);
       });
 
-      it("answers duplicate for what is closed, and lists it no more", async () => {
+      it("returns duplicate for closed events, and lists them no more", async () => {
         const keys = [freshId(), freshId(), freshId()];
         for (const key of keys) await store.inbox.accept(eventOf(key));
         await store.inbox.close(keys.slice(0, 2));
@@ -241,7 +220,7 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
         expect(await openKeys(keys)).toEqual([keys[2]]);
       });
 
-      it("opens a closed entry again, with its turn", async () => {
+      it("reopens a closed entry with its turn", async () => {
         const key = freshId();
         await store.inbox.accept(eventOf(key));
         const turn = { keys: [key], address: { message: "7" }, attempts: 2 };
@@ -256,7 +235,7 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
     });
 
     describe("queue", () => {
-      it("runs one at a time within a conversation, in order, and others meanwhile", async () => {
+      it("runs one at a time within a conversation, in order, and other conversations meanwhile", async () => {
         const [id, other] = [freshId(), freshId()];
         const steps: string[] = [];
         const gate = Promise.withResolvers<void>();
@@ -274,7 +253,7 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
         expect(steps.filter((step) => step !== "other")).toEqual(["first begins", "first ends", "second"]);
       });
 
-      it("goes on after work that failed, and answers what work answered", async () => {
+      it("continues after failed work, and returns the result of work", async () => {
         const id = freshId();
         const failed = store.queue.run(id, async () => {
           throw new Error("broken turn");
@@ -286,7 +265,7 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
     });
 
     describe("outage", () => {
-      it("is an error for whoever writes, never an empty answer for whoever reads, and passes", async () => {
+      it("is an error of writes and reads, never an empty result, and passes", async () => {
         const id = freshId();
         const key = freshId();
         await store.conversations.append(id, messageOf("before"));
@@ -330,7 +309,7 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
     });
 
     it(
-      "loses nothing of several processes that write one conversation and are killed",
+      "loses nothing when several processes write one conversation and are killed",
       { timeout: 90_000 },
       async () => {
         const id = freshId();
@@ -345,19 +324,19 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
         expect(new Set(kept).size).toBe(kept.length);
         for (const [writer, ids] of acknowledged) {
           expect(ids).toHaveLength(200);
-          // A message whose writer was killed before it could say so may be there too: its next life found it so.
+          // Includes messages whose writer was killed before it printed them: its next run found a duplicate.
           expect(kept.filter((each) => each.startsWith(`${writer}-`))).toEqual(ids);
         }
       },
     );
 
-    it("answers a ping", async () => {
+    it("responds to a ping", async () => {
       await store.ping();
     });
   });
 }
 
-/** The code of the error it throws, else its answer. */
+/** The code of the error that `work` throws, or its result. */
 async function codeOf(work: Promise<unknown>): Promise<unknown> {
   try {
     return await work;

@@ -5,13 +5,13 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** A real redis-server of our own: a free port, a folder that goes with it, everything on disk at once. */
+/** A redis-server on a free port with a folder of its own; every write is on disk when it is acknowledged. */
 export interface RedisServer {
   readonly port: number;
   readonly url: string;
-  /** SIGKILL, as a crash would. Resolves when it is gone. */
+  /** SIGKILL, as in a crash. Resolves when the process has ended. */
   kill(): Promise<void>;
-  /** Starts it again on the same port and files. Resolves when it answers. */
+  /** Starts it again on the same port and files. Resolves when it accepts connections. */
   start(): Promise<void>;
   pause(): void;
   resume(): void;

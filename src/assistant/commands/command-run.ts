@@ -30,6 +30,7 @@ export async function storeQuestion(
   await dependencies.conversations.append(run.conversationId, {
     id: messageIds.user(run.call.key),
     role: "user",
+    turnKey: run.call.key,
     author: run.call.author,
     parts,
     createdAt: run.call.sentAt,
@@ -48,6 +49,8 @@ export async function storeResult(
   await dependencies.conversations.append(run.conversationId, {
     id: messageIds.assistant(run.call.key, run.attempt),
     role: "assistant",
+    turnKey: run.call.key,
+    attempt: run.attempt,
     createdAt: dependencies.now(),
     estimatedTokens: estimatePartsTokens(result.parts),
     outcome: "complete",

@@ -63,7 +63,7 @@ async function concludeFailure(
     // Changes nothing where the command has stored its question already. A Retry stores it in its better form.
     if (!isWorthRetrying(error))
       await storeQuestion(dependencies, run, [{ kind: "text", text: toCommandLine(call) }], false);
-    await storeResult(dependencies, run, { parts: [], outcome: "failed", notices: [text] });
+    await storeResult(dependencies, run, { parts: [], outcome: "failed", failure: text });
   }
   await reply.show();
   if (isParleyError(error, "cancelled")) {

@@ -53,8 +53,11 @@ export function createDeletionEvents(
   }
 
   async function conversationDeleted(conversationId: string): Promise<void> {
-    const [open, exists] = await Promise.all([inbox.listOpen(), conversations.exists(conversationId)]);
-    const keys = open.flatMap(({ event }) => (event.conversationId === conversationId ? [event.key] : []));
+    const [open, exists] = await Promise.all([
+      inbox.listOpenIn(conversationId),
+      conversations.exists(conversationId),
+    ]);
+    const keys = open.map(({ event }) => event.key);
     if (!exists && keys.length === 0) return;
     if (keys.length > 0) await inbox.withdraw(keys);
     scheduler.activeIn(conversationId)?.deleteMessages(keys);
@@ -74,11 +77,8 @@ export function createDeletionEvents(
     },
     conversationDeleted,
     async placeDeleted(place) {
-      const platform = place.slice(0, place.indexOf(":") + 1);
-      for (const { conversationId } of await conversations.list(platform, { max: Infinity })) {
-        const { within } = await conversations.settings(conversationId);
-        if (within?.includes(place) === true) await conversationDeleted(conversationId);
-      }
+      for (const conversationId of await conversations.listWithin(place))
+        await conversationDeleted(conversationId);
     },
   };
 }

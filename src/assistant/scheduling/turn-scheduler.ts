@@ -25,7 +25,7 @@ export interface TurnScheduler {
 }
 
 export interface TurnSchedulerOptions {
-  readonly inbox: Pick<Inbox, "isOpen" | "listOpen">;
+  readonly inbox: Pick<Inbox, "isOpen" | "listOpenIn">;
   readonly queue: ConversationQueue;
   readonly log: Log;
   /** Unix milliseconds. */
@@ -84,7 +84,9 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     const turns = pending.get(conversationId);
     if (turns === undefined) return;
     const before = [...turns];
-    const open = (await inbox.listOpen()).filter(({ event }) => storedIn(event) === conversationId);
+    // A call outside a conversation is stored apart from the conversation under which the inbox lists it.
+    const listedIn = before[0]?.event.conversationId ?? conversationId;
+    const open = (await inbox.listOpenIn(listedIn)).filter(({ event }) => storedIn(event) === conversationId);
     const merged = reconcile(before, toOpenTurns(open, options.now()));
     const mergedKeys = new Set(merged.flatMap(keysOf));
     // Turns scheduled while the inbox was read may be missing from what was read.

@@ -52,6 +52,7 @@ async function readMessage(
     message: {
       id: messageIds.user(message.key),
       role: "user",
+      turnKey: message.key,
       author: message.author,
       parts,
       createdAt: message.sentAt,

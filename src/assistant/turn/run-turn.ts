@@ -33,7 +33,7 @@ export async function runTurn(dependencies: TurnDependencies, turn: Turn): Promi
     const end = await askModel(dependencies, turn, { read, lead, shown, startedAt }, answer);
     if (end.reason !== "stop") answer.notices.push(endedEarlyNotice(end.reason));
     throwIfAbandoned(turn.signal);
-    await storeAnswer(dependencies, turn, answer, "complete", end);
+    await storeAnswer(dependencies, turn, answer, { outcome: "complete", end });
     // A process that was paused learns at the latest here that another one has resumed the turn.
     throwIfAbandoned(turn.signal);
     await turn.reply.finish({ notices: answer.notices });
@@ -49,18 +49,22 @@ async function refuse(
   turn: Turn,
   answer: PartialAnswer,
 ): Promise<TurnOutcome> {
-  const { notices } = answer;
-  await storeAnswer(dependencies, turn, { ...answer, notices: [...notices, nothingReadable] }, "failed");
-  await turn.reply.fail({ text: nothingReadable, notices });
+  await storeAnswer(dependencies, turn, answer, { outcome: "failed", failure: nothingReadable });
+  await turn.reply.fail({ text: nothingReadable, notices: answer.notices });
   return "failed";
+}
+
+interface AnswerResult {
+  readonly outcome: NonNullable<StoredMessage["outcome"]>;
+  readonly failure?: string;
+  readonly end?: AnswerEnd;
 }
 
 async function storeAnswer(
   dependencies: TurnDependencies,
   turn: Turn,
   answer: PartialAnswer,
-  outcome: NonNullable<StoredMessage["outcome"]>,
-  end?: AnswerEnd,
+  { outcome, failure, end }: AnswerResult,
 ): Promise<void> {
   const text: MessagePart[] = answer.text === "" ? [] : [{ kind: "text", text: answer.text }];
   const parts = [...text, ...answer.images];
@@ -68,10 +72,13 @@ async function storeAnswer(
   await dependencies.conversations.append(turn.conversationId, {
     id: messageIds.assistant(turn.key, turn.attempt),
     role: "assistant",
+    turnKey: turn.key,
+    attempt: turn.attempt,
     parts,
     createdAt: dependencies.now(),
     estimatedTokens: estimatePartsTokens(parts),
     outcome,
+    ...(failure === undefined ? {} : { failure }),
     notices: answer.notices,
     ...(shownAs.length === 0 ? {} : { shownAs }),
     ...(end === undefined ? {} : { model: end.model, usage: end.usage }),
@@ -119,8 +126,18 @@ async function concludeFailure(
   const text = toNotice(error);
   const notices = [...answer.notices];
   try {
-    const stored = { ...answer, notices: [...notices, text] };
-    await storeAnswer(dependencies, turn, stored, outcome === "failed" ? "failed" : "interrupted");
+    if (isCancelled)
+      await storeAnswer(
+        dependencies,
+        turn,
+        { ...answer, notices: [...notices, text] },
+        { outcome: "interrupted" },
+      );
+    else
+      await storeAnswer(dependencies, turn, answer, {
+        outcome: outcome === "failed" ? outcome : "interrupted",
+        failure: text,
+      });
   } catch (storeError) {
     log.error({ turn: turn.key, err: storeError }, "partial answer not stored");
     notices.push(toNotice(storeError));

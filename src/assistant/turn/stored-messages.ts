@@ -35,8 +35,6 @@ export const messageIds = {
   assistant: (key: string, attempt: number): string => `${key}/assistant/${attempt}`,
 };
 
-const attemptSuffix = /\/assistant\/(\d+)$/;
-
 /**
  * Keeps only the last attempt of each turn: earlier attempts stay in the log, and a process that was paused may add its own
  * after another has resumed the turn. The last attempt takes the position of the first.
@@ -44,17 +42,15 @@ const attemptSuffix = /\/assistant\/(\d+)$/;
 export function withoutRetriedAttempts(messages: readonly StoredMessage[]): StoredMessage[] {
   const kept: StoredMessage[] = [];
   const indexOfTurn = new Map<string, number>();
-  const attemptOf = (message: StoredMessage | undefined) =>
-    Number(attemptSuffix.exec(message?.id ?? "")?.[1]);
   for (const message of messages) {
-    if (message.role === "assistant" && attemptSuffix.test(message.id)) {
-      const turn = message.id.replace(attemptSuffix, "");
-      const index = indexOfTurn.get(turn);
+    const { attempt, turnKey } = message;
+    if (attempt !== undefined) {
+      const index = indexOfTurn.get(turnKey);
       if (index !== undefined) {
-        if (attemptOf(message) > attemptOf(kept[index])) kept[index] = message;
+        if (attempt > (kept[index]?.attempt ?? 0)) kept[index] = message;
         continue;
       }
-      indexOfTurn.set(turn, kept.length);
+      indexOfTurn.set(turnKey, kept.length);
     }
     kept.push(message);
   }

@@ -6,8 +6,11 @@ import { connectRedis, type RedisClient, type RedisConnectionOptions } from "./r
 import { createRedisLeases } from "./redis-leases.ts";
 import { applyScript, type KeyNames, toScriptInput } from "./redis-script.ts";
 
-/** Raised together with a migration when the layout of entries changes. */
-const schemaVersion = 1;
+/**
+ * Raised together with a migration when the layout changes. 2: indexes by conversation, author and place, which
+ * earlier versions do not maintain; `fillIndexes` fills them.
+ */
+const schemaVersion = 2;
 
 const namespaceOf = (space: Space) => `parley:${space}`;
 
@@ -127,6 +130,7 @@ async function claimSchema(client: RedisClient): Promise<void> {
   const key = "parley:schema";
   await client.set(key, String(schemaVersion), { condition: "NX" });
   const version = Number(await client.get(key));
+  if (version < schemaVersion) await client.set(key, String(schemaVersion));
   if (version > schemaVersion) {
     throw new ParleyError(
       "store-newer",

@@ -2,6 +2,7 @@ import { constants, type Dirent } from "node:fs";
 import { copyFile, mkdir, readdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { ParleyError } from "../../core/errors.ts";
+import { unlessMissing } from "../../support/unless-missing.ts";
 
 /** What a backup copies, and where to. */
 export interface BackupOptions {
@@ -57,13 +58,4 @@ async function entriesOf(folder: string): Promise<readonly Dirent[]> {
 async function copyUnlessMissing(from: string, to: string): Promise<void> {
   // Shares the bytes if the file system supports it.
   await unlessMissing(copyFile(from, to, constants.COPYFILE_FICLONE));
-}
-
-async function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
-  try {
-    return await work;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
 }

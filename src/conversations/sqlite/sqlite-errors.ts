@@ -1,48 +1,31 @@
 import { ParleyError } from "../../core/errors.ts";
 
-/** Result codes of SQLite. @see https://www.sqlite.org/rescode.html */
-const codes = {
-  busy: 5,
-  readOnly: 8,
-  ioError: 10,
-  corrupt: 11,
-  full: 13,
-  cantOpen: 14,
-  notADatabase: 26,
-} as const;
+/** What is wrong and what to do, by result code. @see https://www.sqlite.org/rescode.html */
+const problems: Readonly<Record<number, string>> = {
+  5: "is locked by another program",
+  8: "cannot be written: give this user write permission to it and its folder",
+  10: "cannot be read or written: the disk reports an error or is full",
+  11: "is damaged: stop, keep a copy of it, and restore a backup",
+  13: "cannot grow: the disk is full or a quota is reached",
+  14: "cannot be opened: check the path and the permissions of its folder",
+  26: "is not an SQLite file: move it away, or set STORE_URL to another file",
+};
+/** SQLITE_CORRUPT and SQLITE_NOTADB. */
+const corruptCodes = new Set([11, 26]);
 
 /**
- * What SQLite said, as a ParleyError whose message says how to mend it: `store-corrupt` for a damaged file,
+ * An error of SQLite as a ParleyError whose message says what to do: `store-corrupt` for a damaged file,
  * `store-unavailable` for everything else. ParleyErrors pass through.
  */
 export function toSqliteStoreError(error: unknown, file: string): ParleyError {
   if (error instanceof ParleyError) return error;
   const code = resultCode(error);
-  const detail = { file, ...(code === undefined ? {} : { sqlite: code }) };
-  const say = (errorCode: "store-unavailable" | "store-corrupt", problem: string) =>
-    new ParleyError(errorCode, `the store ${file} ${problem}`, { detail, cause: error });
-  switch (code) {
-    case codes.notADatabase:
-      return say("store-corrupt", "is not an SQLite file: move it away, or set STORE_URL to another file");
-    case codes.corrupt:
-      return say("store-corrupt", "is damaged: stop, keep a copy of it, and restore a backup");
-    case codes.full:
-      return say("store-unavailable", "cannot grow: the disk is full or a quota is reached");
-    case codes.readOnly:
-      return say(
-        "store-unavailable",
-        "cannot be written: give this user write permission to it and its folder",
-      );
-    case codes.cantOpen:
-      return say("store-unavailable", "cannot be opened: check the path and the permissions of its folder");
-    case codes.busy:
-      return say("store-unavailable", "is locked by another program");
-    case codes.ioError:
-      return say("store-unavailable", "cannot be read or written: the disk reports an error or is full");
-    case undefined:
-    default:
-      return say("store-unavailable", "failed");
-  }
+  const problem = (code === undefined ? undefined : problems[code]) ?? "failed";
+  return new ParleyError(
+    code !== undefined && corruptCodes.has(code) ? "store-corrupt" : "store-unavailable",
+    `the store ${file} ${problem}`,
+    { detail: { file, ...(code === undefined ? {} : { sqlite: code }) }, cause: error },
+  );
 }
 
 /** The primary result code; extended ones carry it in their low byte. */

@@ -1,10 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { ParleyError } from "../../core/errors.ts";
 
-/**
- * One step each from version n to n + 1; the file keeps its version in `user_version`. Never edit a released
- * step, add one.
- */
+/** Each step migrates from version n to n + 1, which `user_version` holds. Never edit a released step, add one. */
 export const migrations: readonly ((database: DatabaseSync) => void)[] = [
   (database) => {
     database.exec(`
@@ -25,11 +22,15 @@ export const migrations: readonly ((database: DatabaseSync) => void)[] = [
       CREATE INDEX rankings_by_score ON rankings (ranking, score);
     `);
   },
+  () => {
+    // The tables are the same. A version of Parley that does not maintain the indexes by conversation, author and
+    // place refuses the file from here on; `fillIndexes` fills them.
+  },
 ];
 
 /**
- * Brings an open file to the newest version, all steps or none.
- * @throws ParleyError `store-newer` when a later Parley wrote it; `store-corrupt` when its tables are not ours
+ * Migrates an open file to the newest version, all steps or none. Its table `rankings` holds the sorted indexes.
+ * @throws ParleyError `store-newer` when a later Parley wrote it; `store-corrupt` when another program did
  */
 export function migrate(database: DatabaseSync, file: string, steps = migrations): void {
   database.exec("BEGIN IMMEDIATE");
@@ -50,7 +51,7 @@ export function migrate(database: DatabaseSync, file: string, steps = migrations
       );
     }
     for (const step of steps.slice(version)) step(database);
-    // Written even when nothing changed: a file that cannot be written is found out now, not at the first message.
+    // Written even when nothing changed: a read-only file fails at the start, not at the first message.
     database.exec(`PRAGMA user_version = ${steps.length}`);
     database.exec("COMMIT");
   } catch (error) {

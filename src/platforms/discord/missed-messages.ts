@@ -50,7 +50,7 @@ export function createMissedMessages(options: {
       const messages = await history.history(conversationId, { maxMessages: 20 });
       // A thread of others is known from the first call on; what they said before was not for the bot.
       const lastSeen = messages
-        .map(({ id }) => BigInt(/^discord:(\d+)\/user$/.exec(id)?.[1] ?? 0))
+        .map(({ turnKey }) => BigInt(/^discord:(\d+)$/.exec(turnKey)?.[1] ?? 0))
         .reduce((last, id) => (id > last ? id : last), BigInt(channelId));
       places.push({ channelId, after: lastSeen > earliest ? lastSeen : earliest });
     }

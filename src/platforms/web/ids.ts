@@ -41,7 +41,7 @@ export function toItemId(turnKey: string, role: "user" | "assistant"): string {
   return `${turnKey}/${role}`;
 }
 
-/** The turn key in the id of an item or of a stored message (`<turn>/user`, `<turn>/assistant/<attempt>`). */
+/** The turn key in the id of an item. */
 export function toTurnKey(id: string): string {
-  return id.replace(/\/(?:user|assistant(?:\/\d+)?)$/, "");
+  return id.replace(/\/(?:user|assistant)$/, "");
 }

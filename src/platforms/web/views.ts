@@ -1,6 +1,6 @@
 import type { ConfirmButton } from "../../core/platform.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
-import { toItemId, toPageId, toTurnKey } from "./ids.ts";
+import { toItemId, toPageId } from "./ids.ts";
 
 /** A file of a message on the page. `url` is relative to this server, except of a link. */
 export type FileView =
@@ -97,20 +97,17 @@ export interface OptionView {
 /** Converts a stored message. A retried answer has the id of its first attempt. */
 export function toItem(conversationId: string, message: StoredMessage): ItemView {
   const text = message.parts.flatMap((part) => (part.kind === "text" ? [part.text] : []));
-  const notices = message.notices ?? [];
-  // The last notice of a failed answer says why it failed.
+  const { failure, turnKey, notices = [] } = message;
   const isFailed = message.outcome === "failed";
   return {
-    id: toItemId(toTurnKey(message.id), message.role),
+    id: toItemId(turnKey, message.role),
     role: message.role,
     state: isFailed ? "failed" : "finished",
     createdAt: message.createdAt,
     text: text.join("\n\n"),
     files: message.parts.flatMap((part) => toFile(conversationId, part)),
-    notices: isFailed ? notices.slice(0, -1) : notices,
-    ...(isFailed
-      ? { failure: notices.at(-1) ?? "This answer failed.", retryKey: toTurnKey(message.id) }
-      : {}),
+    notices: isFailed || failure === undefined ? notices : [...notices, failure],
+    ...(isFailed ? { failure: failure ?? "This answer failed.", retryKey: turnKey } : {}),
     ...(message.model === undefined ? {} : { model: message.model }),
     ...(message.outcome === "interrupted" ? { isInterrupted: true } : {}),
   };

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startParley, type Parley } from "../../../src/compose.ts";
 import { parseConfig } from "../../../src/config.ts";
-import { bytesOfFolder, holds } from "../../contract/store-bytes.ts";
+import { bytesOfFolder, holds } from "../../support/store-bytes.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
 import {
   startScriptedGateway,

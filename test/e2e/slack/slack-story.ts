@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { startParley, type Parley } from "../../../src/compose.ts";
 import { parseConfig } from "../../../src/config.ts";
 import { createManifest } from "../../../src/platforms/slack/manifest.ts";
-import { bytesOfFolder, holds } from "../../contract/store-bytes.ts";
+import { bytesOfFolder, holds } from "../../support/store-bytes.ts";
 import {
   startScriptedGateway,
   type ScriptedAnswer,

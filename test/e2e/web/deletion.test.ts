@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { bytesOfFolder, holds } from "../../contract/store-bytes.ts";
+import { bytesOfFolder, holds } from "../../support/store-bytes.ts";
 import { has } from "../../support/requirements.ts";
 import { answerAfter, fixturePath, say, startPageStory, type PageStory } from "./page-story.ts";
 

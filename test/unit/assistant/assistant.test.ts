@@ -167,6 +167,13 @@ describe("an answer that goes wrong", () => {
     const [reply] = world.platform.replies;
     expect(reply).toMatchObject({ state: "failed", failure: { retryKey: event.key } });
     expect(reply?.failure?.text).toContain("cannot be reached");
+    const [, failed] = await world.history.history("fake:c1", { maxMessages: 10 });
+    expect(failed).toMatchObject({
+      turnKey: event.key,
+      attempt: 1,
+      failure: reply?.failure?.text,
+      notices: [],
+    });
 
     world.gateway.answerWith(async function* back(request) {
       yield { kind: "text", text: "yes" };
@@ -194,6 +201,7 @@ describe("an answer that goes wrong", () => {
     const log = await world.history.history("fake:c1", { maxMessages: 10 });
     expect(log.at(-1)).toMatchObject({
       outcome: "interrupted",
+      failure: world.platform.replies[0]?.failure?.text,
       parts: [{ kind: "text", text: "half of it" }],
     });
   });

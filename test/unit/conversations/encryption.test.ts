@@ -6,7 +6,7 @@ import { createEncryption } from "../../../src/conversations/encryption.ts";
 const newKey = () => randomBytes(32).toString("base64");
 
 describe("encryption at rest", () => {
-  it("gives back any text and any bytes, and shows nothing of them", async () => {
+  it("decrypts any text and bytes, and shows nothing of them encrypted", async () => {
     const { adapter, seal, unseal } = createEncryption([newKey()]);
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: "grapheme" }), fc.uint8Array(), async (text, bytes) => {
@@ -18,12 +18,12 @@ describe("encryption at rest", () => {
     );
   });
 
-  it("never writes the same text the same way twice", async () => {
+  it("encrypts the same text differently each time", async () => {
     const { adapter } = createEncryption([newKey()]);
     expect(await adapter.encrypt("same")).not.toBe(await adapter.encrypt("same"));
   });
 
-  it("reads what an older key wrote, and writes with the newest", async () => {
+  it("reads with older keys and writes with the newest", async () => {
     const [old, recent] = [newKey(), Buffer.from(newKey(), "base64").toString("hex")];
     const stored = await createEncryption([old]).adapter.encrypt("words");
     const both = createEncryption([recent, old]);
@@ -34,13 +34,13 @@ describe("encryption at rest", () => {
     expect(await createEncryption([recent]).adapter.decrypt(again)).toBe("words");
   });
 
-  it("reads what was written before encryption was switched on", async () => {
+  it("reads values stored before encryption was turned on", async () => {
     const { adapter, isCurrent } = createEncryption([newKey()]);
     expect(await adapter.decrypt('{"value":1}')).toBe('{"value":1}');
     expect(isCurrent('{"value":1}')).toBe(false);
   });
 
-  it("says which setting is missing when a key is not there", async () => {
+  it("names the setting when a key is missing", async () => {
     const stored = await createEncryption([newKey()]).adapter.encrypt("words");
     for (const keys of [[], [newKey()]]) {
       expect(() => createEncryption(keys).adapter.decrypt(stored)).toThrow(
@@ -52,7 +52,7 @@ describe("encryption at rest", () => {
     }
   });
 
-  it("notices every change of a stored value", () => {
+  it("detects every change of a stored value", () => {
     const { seal, unseal } = createEncryption([newKey()]);
     const sealed = seal(Buffer.from("do not touch"));
     for (let at = 4; at < sealed.length; at++) {

@@ -1,21 +1,20 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../src/core/errors.ts";
-import type { Log } from "../../../src/core/telemetry.ts";
 import { createLeasedQueue, type Leases } from "../../../src/conversations/leased-queue.ts";
+import { silentLog } from "../../support/silent-log.ts";
 
-const log: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
 const ttlMs = 1000;
 
-/** A lease service in memory that can fail, and that counts what it is asked. */
+/** A lease service in memory that can fail, and that counts renewals. */
 function createFakeLeases() {
   const held = new Map<string, { holder: string; until: number }>();
-  const state = { isAway: false, renewals: 0 };
+  const state = { isDown: false, renewals: 0 };
   const find = (name: string) => {
     const lease = held.get(name);
     return lease !== undefined && lease.until > Date.now() ? lease : undefined;
   };
   const check = () => {
-    if (state.isAway) throw new ParleyError("store-unavailable", "away");
+    if (state.isDown) throw new ParleyError("store-unavailable", "down");
   };
   const leases: Leases = {
     async take(name, holder, ttl) {
@@ -39,7 +38,7 @@ function createFakeLeases() {
   return { leases, held, state };
 }
 
-describe("the queue across processes", () => {
+describe("the leased queue", () => {
   beforeEach(() => {
     vi.useFakeTimers({
       toFake: ["setTimeout", "setInterval", "clearInterval", "clearTimeout", "Date", "performance"],
@@ -49,18 +48,18 @@ describe("the queue across processes", () => {
     vi.useRealTimers();
   });
 
-  it("gives the lease back, also after work that failed", async () => {
+  it("releases the lease, also after failed work", async () => {
     const { leases, held } = createFakeLeases();
-    const queue = createLeasedQueue({ leases, log, ttlMs });
+    const queue = createLeasedQueue({ leases, log: silentLog, ttlMs });
     await expect(queue.run("c", async () => Promise.reject(new Error("broken turn")))).rejects.toThrow(
       "broken turn",
     );
     expect(held.size).toBe(0);
   });
 
-  it("renews for as long as the work goes on, and no longer", async () => {
+  it("renews the lease while the work runs, and no longer", async () => {
     const { leases, state } = createFakeLeases();
-    const queue = createLeasedQueue({ leases, log, ttlMs });
+    const queue = createLeasedQueue({ leases, log: silentLog, ttlMs });
     const gate = Promise.withResolvers<void>();
     const run = queue.run("c", async (signal) => {
       await gate.promise;
@@ -75,9 +74,9 @@ describe("the queue across processes", () => {
     expect(state.renewals).toBe(renewals);
   });
 
-  it("outlives a short outage, and aborts the work when a long one has eaten the lease", async () => {
+  it("survives a short outage, and aborts the work when the lease expires in a long one", async () => {
     const { leases, state } = createFakeLeases();
-    const queue = createLeasedQueue({ leases, log, ttlMs });
+    const queue = createLeasedQueue({ leases, log: silentLog, ttlMs });
     const gate = Promise.withResolvers<void>();
     let signal: AbortSignal | undefined;
     const run = queue.run("c", async (given) => {
@@ -85,21 +84,21 @@ describe("the queue across processes", () => {
       await gate.promise;
     });
     await vi.advanceTimersByTimeAsync(ttlMs);
-    state.isAway = true;
+    state.isDown = true;
     await vi.advanceTimersByTimeAsync(ttlMs / 2);
-    state.isAway = false;
+    state.isDown = false;
     await vi.advanceTimersByTimeAsync(2 * ttlMs);
     expect(signal?.aborted).toBe(false);
-    state.isAway = true;
+    state.isDown = true;
     await vi.advanceTimersByTimeAsync(ttlMs + ttlMs / 4);
     expect(signal?.reason).toMatchObject({ code: "store-unavailable" });
     gate.resolve();
     await run;
   });
 
-  it("aborts the work when somebody else has taken the lease, and leaves theirs alone", async () => {
+  it("aborts the work when another holder has the lease, and leaves that lease alone", async () => {
     const { leases, held } = createFakeLeases();
-    const queue = createLeasedQueue({ leases, log, ttlMs });
+    const queue = createLeasedQueue({ leases, log: silentLog, ttlMs });
     const gate = Promise.withResolvers<void>();
     let signal: AbortSignal | undefined;
     const run = queue.run("c", async (given) => {
@@ -115,18 +114,18 @@ describe("the queue across processes", () => {
     expect(held.get("c")?.holder).toBe("another");
   });
 
-  it("tells an outage before the work begins", async () => {
+  it("reports an outage before the work begins", async () => {
     const { leases, state } = createFakeLeases();
-    state.isAway = true;
-    const queue = createLeasedQueue({ leases, log, ttlMs });
+    state.isDown = true;
+    const queue = createLeasedQueue({ leases, log: silentLog, ttlMs });
     const work = vi.fn<() => Promise<void>>();
     await expect(queue.run("c", work)).rejects.toMatchObject({ code: "store-unavailable" });
     expect(work).not.toHaveBeenCalled();
   });
 
-  it("answers at once where another process is at the conversation, and waits for its own work", async () => {
+  it("returns at once when another process has the conversation, but waits for its own work", async () => {
     const { leases, held } = createFakeLeases();
-    const queue = createLeasedQueue({ leases, log, ttlMs });
+    const queue = createLeasedQueue({ leases, log: silentLog, ttlMs });
     const steps: string[] = [];
     const first = queue.run("c", async () => {
       await new Promise((resolve) => setTimeout(resolve, 100));
@@ -142,9 +141,9 @@ describe("the queue across processes", () => {
     expect(steps).toHaveLength(2);
   });
 
-  it("once closed, lets what runs go on and refuses what waits", async () => {
+  it("once closed, lets running work continue and rejects waiting work", async () => {
     const { leases, held } = createFakeLeases();
-    const queue = createLeasedQueue({ leases, log, ttlMs });
+    const queue = createLeasedQueue({ leases, log: silentLog, ttlMs });
     held.set("taken", { holder: "another", until: Date.now() + 60_000 });
     const running = queue.run("c", async () => {
       await new Promise((resolve) => setTimeout(resolve, 500));

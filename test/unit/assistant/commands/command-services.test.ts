@@ -197,7 +197,12 @@ describe("a command", () => {
     await settled();
     const [asked, failed] = await world.history.history("fake:c1", { maxMessages: 10 });
     expect(asked).toMatchObject({ parts: [{ text: "/imagine a fox count:9" }], inContext: false });
-    expect(failed).toMatchObject({ outcome: "failed" });
+    expect(failed).toMatchObject({
+      outcome: "failed",
+      turnKey: asked?.turnKey,
+      attempt: 1,
+      failure: expect.stringContaining("count"),
+    });
   });
 
   it.each([

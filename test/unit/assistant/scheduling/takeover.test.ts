@@ -16,6 +16,8 @@ afterEach(async () => {
 const answer = (key: string, attempt: number, text: string): StoredMessage => ({
   id: messageIds.assistant(key, attempt),
   role: "assistant",
+  turnKey: key,
+  attempt,
   parts: [{ kind: "text", text }],
   createdAt: 1,
   estimatedTokens: 1,

@@ -15,7 +15,7 @@ function createHarness(closed: ReadonlySet<string> = new Set()) {
   const runs: { keys: string[]; active: ActiveTurn; end: () => void }[] = [];
   const queue = createLocalQueue();
   const scheduler = createTurnScheduler({
-    inbox: { isOpen: (key) => Promise.resolve(!closed.has(key)), listOpen: () => Promise.resolve([]) },
+    inbox: { isOpen: (key) => Promise.resolve(!closed.has(key)), listOpenIn: () => Promise.resolve([]) },
     queue,
     log: silentLog,
     now: () => 0,

@@ -17,7 +17,7 @@ function stored(
   parts: readonly MessagePart[] | string,
 ): StoredMessage {
   const list: readonly MessagePart[] = typeof parts === "string" ? [{ kind: "text", text: parts }] : parts;
-  return { id, role, parts: list, createdAt: 0, estimatedTokens: estimatePartsTokens(list) };
+  return { id, role, turnKey: id, parts: list, createdAt: 0, estimatedTokens: estimatePartsTokens(list) };
 }
 
 const picture = (name: string): MessagePart => ({
@@ -144,11 +144,11 @@ describe("the budget", () => {
 describe("a retried turn", () => {
   it("is shown by its last attempt, where the first one stood", () => {
     const log = [
-      stored("k1/user", "user", "q"),
-      stored("k1/assistant/1", "assistant", "broken"),
-      stored("k2/user", "user", "next"),
-      stored("k1/assistant/2", "assistant", "whole"),
+      { ...stored("question", "user", "q"), turnKey: "k1" },
+      { ...stored("first", "assistant", "broken"), turnKey: "k1", attempt: 1 },
+      { ...stored("next", "user", "next"), turnKey: "k2" },
+      { ...stored("second", "assistant", "whole"), turnKey: "k1", attempt: 2 },
     ];
-    expect(withoutRetriedAttempts(log).map(({ id }) => id)).toEqual(["k1/user", "k1/assistant/2", "k2/user"]);
+    expect(withoutRetriedAttempts(log).map(({ id }) => id)).toEqual(["question", "second", "next"]);
   });
 });

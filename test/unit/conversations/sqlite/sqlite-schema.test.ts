@@ -14,14 +14,14 @@ describe("migration of the SQLite file", () => {
   });
   const version = () => database.prepare("PRAGMA user_version").get()?.["user_version"];
 
-  it("makes a new file, and changes nothing the next time", () => {
+  it("creates the tables once", () => {
     migrate(database, "f");
     expect(version()).toBe(migrations.length);
     migrate(database, "f");
     expect(version()).toBe(migrations.length);
   });
 
-  it("brings an older file up, with what is in it", () => {
+  it("migrates an older file with its entries", () => {
     migrate(database, "f", migrations.slice(0, 1));
     database.exec("INSERT INTO entries (namespace, key, value) VALUES ('slot', 'k', 'v')");
     migrate(database, "f", [...migrations.slice(0, 1), addColumn]);
@@ -32,7 +32,7 @@ describe("migration of the SQLite file", () => {
     });
   });
 
-  it("leaves a file as it was when a step fails", () => {
+  it("changes nothing when a step fails", () => {
     migrate(database, "f", migrations.slice(0, 1));
     const broken = () => database.exec("this is not SQL");
     expect(() => migrate(database, "f", [...migrations.slice(0, 1), addColumn, broken])).toThrow(
@@ -43,7 +43,7 @@ describe("migration of the SQLite file", () => {
     expect(database.isTransaction).toBe(false);
   });
 
-  it("refuses a newer file and leaves it alone", () => {
+  it("refuses a newer file and does not change it", () => {
     migrate(database, "f", [...migrations, addColumn]);
     expect(() => migrate(database, "f")).toThrow(expect.objectContaining({ code: "store-newer" }));
     expect(version()).toBe(migrations.length + 1);

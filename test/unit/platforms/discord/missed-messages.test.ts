@@ -41,7 +41,7 @@ function setUp(conversations: Record<string, { known: readonly string[]; channel
         }));
       },
       history: (id) =>
-        Promise.resolve((conversations[id]?.known ?? []).map((known) => ({ id: known }) as StoredMessage)),
+        Promise.resolve((conversations[id]?.known ?? []).map((turnKey) => ({ turnKey }) as StoredMessage)),
     },
     take: (message) => void taken.push(message.id),
     now: () => now,
@@ -66,7 +66,7 @@ describe("messages missed on Discord", () => {
     const { missed, taken } = setUp({
       // What was said in a thread of others before the bot was called into it was not for it.
       [`discord:${thread}`]: {
-        known: [`discord:${known}/user`, `discord:${known}/assistant/1`],
+        known: [`discord:${known}`, `discord:${known}`],
         channel: [before, known, one, two],
       },
     });

@@ -76,16 +76,18 @@ export function createFakeReceiver(): FakeReceiver {
   };
 }
 
-/** A stored message. */
+/** A stored message. Its id is `<turn key>/user` or `<turn key>/assistant/<attempt>`. */
 export function storedMessage(
   id: string,
   role: "user" | "assistant",
   text: string,
-  more: Partial<StoredMessage> = {},
+  more: Omit<Partial<StoredMessage>, "turnKey"> = {},
 ): StoredMessage {
   return {
     id,
     role,
+    turnKey: id.replace(/\/(user|assistant\/\d+)$/, ""),
+    ...(role === "assistant" ? { attempt: Number(id.split("/").at(-1)) } : {}),
     parts: text === "" ? [] : [{ kind: "text", text }],
     createdAt: Date.now(),
     estimatedTokens: 1,

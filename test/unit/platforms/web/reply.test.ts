@@ -25,6 +25,19 @@ const send = (text: string) => server.askAsPage("POST", `${path}/messages`, { id
 const snapshot = () => snapshotOf(server.host, path);
 
 describe("a reply", () => {
+  it("that failed or was interrupted is shown with its failure after a reload", async () => {
+    const failure = "The gateway is away.";
+    const notices = ["small print"];
+    server.receiver.stored.set(conversationId, [
+      storedMessage("turn-1/assistant/2", "assistant", "", { outcome: "failed", failure, notices }),
+      storedMessage("turn-2/assistant/1", "assistant", "half", { outcome: "interrupted", failure, notices }),
+    ]);
+    expect(await snapshot()).toMatchObject([
+      { id: "turn-1/assistant", state: "failed", failure, notices, retryKey: "turn-1" },
+      { id: "turn-2/assistant", state: "finished", isInterrupted: true, notices: [...notices, failure] },
+    ]);
+  });
+
   it("is streamed to the page, and replaced by its stored form after it has ended", async () => {
     await send("hello");
     const reply = server.platform.openReply({ conversationId, replyId }, hooks);

@@ -2,7 +2,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { createClient } from "redis";
 
-/** Whether a text is in there, as it is or as the beginning of base64. */
+/** Whether the bytes contain a text, plain or at the beginning of base64. */
 export function holds(bytes: Buffer, text: string): boolean {
   return bytes.includes(text) || bytes.includes(Buffer.from(text).toString("base64").slice(0, -4));
 }
@@ -18,7 +18,7 @@ export async function bytesOfFolder(under: string): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-/** Every key and value; what the server's own files hold beyond that is the server's. */
+/** Every key and value; not the files of the server. */
 export async function bytesOfRedis(url: string): Promise<Buffer> {
   const client = await createClient({ url }).connect();
   const parts: Buffer[] = [];

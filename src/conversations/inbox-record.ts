@@ -1,0 +1,42 @@
+import type { IncomingEvent } from "../core/events.ts";
+import type { InboxEntry, TurnProgress } from "../core/storage.ts";
+
+const dayMs = 24 * 60 * 60 * 1000;
+
+/** How long an answered event stays known, so that a late delivery is a duplicate. */
+export const answeredTtlMs = dayMs;
+
+/** An accepted event as it is stored. */
+export interface InboxRecord {
+  readonly event: IncomingEvent;
+  readonly acceptedAt: number;
+  readonly isClosed?: true;
+  /** Only the key is left of the event: it was answered, and its content was erased. */
+  readonly isForgotten?: true;
+}
+
+/** Position of an event among the open events; finer than the clock. */
+export function orderOf({ acceptedAt }: Pick<InboxRecord, "acceptedAt">): number {
+  return acceptedAt * 1000;
+}
+
+/** What is left of an erased event: its key, so that a late delivery is a duplicate. */
+export function toErased(key: string, record: InboxRecord | undefined): InboxRecord {
+  const event: IncomingEvent = {
+    kind: "message",
+    key,
+    platform: record?.event.platform ?? "",
+    conversationId: "",
+    author: { id: "", name: "" },
+    sentAt: record?.event.sentAt ?? 0,
+    address: {},
+    text: "",
+    attachments: [],
+  };
+  return { event, acceptedAt: record?.acceptedAt ?? 0, isClosed: true, isForgotten: true };
+}
+
+/** A stored event as the port shows it. */
+export function toEntry({ event, acceptedAt }: InboxRecord, turn: TurnProgress | undefined): InboxEntry {
+  return turn === undefined ? { event, acceptedAt } : { event, acceptedAt, turn };
+}
