@@ -1,6 +1,7 @@
 import { ParleyError } from "../core/errors.ts";
 import { carriesPlace } from "./exif.ts";
-import { sniff, type SniffedFile } from "./sniff.ts";
+import { sniff } from "./sniff.ts";
+import type { SniffedFile } from "./sniffed-file.ts";
 import type { Metadata, Sharp, SharpOptions } from "sharp";
 
 /** A picture as models take it. */

@@ -1,4 +1,4 @@
-import type { SniffedFile } from "./sniff.ts";
+import type { SniffedFile } from "./sniffed-file.ts";
 
 /** Most text files show what they are not within their first bytes; the whole is decoded only after that. */
 const probeBytes = 4096;

@@ -2,18 +2,9 @@ import { hasAdtsFrames, hasMpegFrames, skipId3 } from "./audio-frames.ts";
 import { bigEndian, hasBytes, latin1, littleEndian } from "./bytes.ts";
 import { matroskaTracks, mp4Brands, mp4Tracks, oggTracks } from "./containers.ts";
 import { sniffText } from "./sniff-text.ts";
+import type { SniffedFile } from "./sniffed-file.ts";
 
-/** What bytes turned out to be. Animated pictures are `image`; video, archives, SVG and HTML are `other`. */
-export type SniffedFile = {
-  readonly kind: "image" | "audio" | "text" | "other";
-  readonly mediaType: string;
-  /** Without dot; what a service that goes by names expects for these bytes. */
-  readonly extension: string;
-  /** Audio only: what wraps the sound, e.g. `ogg`, `mp4`, `webm`. */
-  readonly container?: string;
-};
-
-/** What {@link sniff} answers; `empty` stands for 0 bytes. */
+/** Result of {@link sniff}; `empty` stands for 0 bytes. */
 export type Sniffed = SniffedFile | { readonly kind: "empty" };
 
 type Detect = (bytes: Uint8Array) => SniffedFile | undefined;
