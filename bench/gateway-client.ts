@@ -15,7 +15,7 @@ import { fileURLToPath } from "node:url";
 import OpenAI from "openai";
 import type { Log } from "../src/core/telemetry.ts";
 import { createGatewayClient } from "../src/gateway/client.ts";
-import { fileSource } from "../src/gateway/multipart.ts";
+import { fileSource } from "../src/support/byte-source.ts";
 
 const events = 20_000;
 const rounds = 15;

@@ -1,11 +1,12 @@
 import { ParleyError } from "../core/errors.ts";
 import type { TranscriptionAnswer, TranscriptionRequest } from "../core/gateway.ts";
+import { type ByteSource, bytesSource } from "../support/byte-source.ts";
+import { createMultipartBody } from "../support/multipart-body.ts";
 import { AttemptError } from "./attempt-error.ts";
 import { type GatewayContext, runCall } from "./call.ts";
 import { readUsage } from "./completion-chunk.ts";
 import { badAnswer, readDocument } from "./read-json-body.ts";
 import { isFields } from "./error-body.ts";
-import { type ByteSource, bytesSource, createMultipartBody } from "./multipart.ts";
 import { transcriptionSchema } from "./schemas.ts";
 import { toUsage } from "./usage.ts";
 import type { Watch } from "./attempt-timeouts.ts";
@@ -50,12 +51,8 @@ export function createTranscription(
         model,
         method: "POST",
         path: "/v1/audio/transcriptions",
-        headers: {
-          "content-type": body.contentType,
-          "content-length": String(body.contentLength),
-          accept: "application/json",
-        },
-        body: body.create(),
+        headers: { ...body.headers, accept: "application/json" },
+        body: body.read(),
       },
       watch,
       signal,

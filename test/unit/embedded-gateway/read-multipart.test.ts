@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { boundaryOf, collect, readMultipart } from "../../../src/embedded-gateway/multipart.ts";
+import { boundaryOf, collect, readMultipart } from "../../../src/embedded-gateway/read-multipart.ts";
 
 interface Given {
   readonly name: string;
