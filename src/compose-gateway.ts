@@ -9,7 +9,6 @@ import type { Records } from "./conversations/open-store.ts";
 import type { EmbeddedGateway } from "./embedded-gateway/embedded-gateway.ts";
 import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
 import { createGatewayClient } from "./gateway/client.ts";
-import type { PriceTable } from "./gateway/prices.ts";
 import { createDownloader } from "./media/guarded-download.ts";
 
 /** Largest picture that is taken from a gateway's answer, in bytes. */
@@ -51,7 +50,7 @@ export async function openGateway(
       image: config.IMAGE_FALLBACK_MODELS,
       transcription: config.TRANSCRIPTION_FALLBACK_MODELS,
     },
-    ...(config.MODEL_PRICES === undefined ? {} : { prices: config.MODEL_PRICES as PriceTable }),
+    ...(config.MODEL_PRICES === undefined ? {} : { prices: config.MODEL_PRICES }),
     maxImageBytes,
     async downloadImage(url, signal) {
       const { bytes } = await downloader.download(url, {

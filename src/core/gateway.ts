@@ -1,3 +1,5 @@
+import type { BilledAmounts } from "./model-price.ts";
+
 /** A piece of a message to a model. An image's `url` is an https address or a `data:<type>;base64,` URI. */
 export type ContentPart =
   | { readonly kind: "text"; readonly text: string }
@@ -19,12 +21,14 @@ export interface ChatRequest {
   readonly stream?: boolean;
 }
 
+/** The operations of a gateway. */
+export type Operation = "chat" | "image" | "transcription" | "models";
+
+/** The operations that are asked of one model. */
+export type ModelOperation = Exclude<Operation, "models">;
+
 /** Tokens and cost of one call. `isEstimated`: computed here because the gateway did not report it. */
-export interface Usage {
-  readonly promptTokens?: number;
-  readonly completionTokens?: number;
-  readonly audioSeconds?: number;
-  readonly images?: number;
+export interface Usage extends BilledAmounts {
   readonly costUsd?: number;
   readonly isEstimated: boolean;
 }

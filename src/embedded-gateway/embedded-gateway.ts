@@ -60,7 +60,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
   const maxUploadBytes = options.maxUploadBytes ?? 25 * 1024 * 1024;
   const times = { pingMs: options.pingMs ?? 10_000, stalledMs: options.stalledClientMs ?? 60_000 };
   const keyHashes = (options.apiKeys ?? []).filter((key) => key !== "").map((key) => hashKey(key));
-  const shelf = createPictureShelf({ keepMs: 60 * 60 * 1000, maxBytes: 128 * 1024 * 1024 });
+  const shelf = createPictureShelf({ ttlMs: 60 * 60 * 1000, maxBytes: 128 * 1024 * 1024 });
   let operations: Operations | undefined;
   let ring: KeyRing | undefined;
   const running = new Set<Promise<void>>();

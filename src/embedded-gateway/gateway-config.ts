@@ -16,10 +16,10 @@ const capabilities = [
 const usd = z.number().nonnegative();
 
 const pricesSchema = z.strictObject({
-  inputPerMillionTokens: usd.optional(),
-  outputPerMillionTokens: usd.optional(),
-  perAudioMinute: usd.optional(),
-  perImage: usd.optional(),
+  inputPerMillionUsd: usd.optional(),
+  outputPerMillionUsd: usd.optional(),
+  perAudioMinuteUsd: usd.optional(),
+  perImageUsd: usd.optional(),
 });
 
 const modelSchema = z.strictObject({

@@ -1,8 +1,9 @@
+import type { ModelOperation } from "../core/gateway.ts";
 import type { Log } from "../core/telemetry.ts";
 import type { Downloader } from "../media/guarded-download.ts";
 import type { Access } from "./access.ts";
 import type { Exchange } from "./exchange.ts";
-import { mergeModels, type Operation } from "./models.ts";
+import { mergeModels } from "./models.ts";
 import { picturePath, type PictureShelf } from "./picture-shelf.ts";
 import { readJson } from "./read-body.ts";
 import { parseChatBody, parseImageBody, parseTranscriptionFields } from "./requests.ts";
@@ -61,7 +62,7 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
   let opened: Promise<Sandbox> | undefined;
   const sandbox = (): Promise<Sandbox> => (opened ??= openSandbox(options, loadImageFor));
 
-  const routeFor = (model: string, operation: Operation, access: Access): Route => {
+  const routeFor = (model: string, operation: ModelOperation, access: Access): Route => {
     const route = router.route(model, operation);
     access.expectModel(model);
     return route;
@@ -69,7 +70,7 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
   const forward = (
     exchange: Exchange,
     access: Access,
-    operation: Operation,
+    operation: ModelOperation,
     { targets }: Route & { kind: "upstream" },
     send: (forwarder: Forwarder, forwarded: Forwarded) => Promise<void>,
   ): Promise<void> => {
@@ -79,7 +80,7 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
       targets,
       loadImage: loadImageFor(exchange),
       isOwnPicture: (url) => findOwn(exchange, url) !== undefined,
-      onSpent: (target, spent) => access.onSpent(operation, target, spent),
+      onUsage: (target, usage) => access.onUsage(operation, target, usage),
     });
   };
 
@@ -95,19 +96,19 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
       const route = routeFor(body.model, "chat", access);
       if (route.kind === "sandbox") {
         await (await sandbox()).chat(exchange, { ...body, model: route.model });
-        return access.onSpent("chat", undefined, {});
+        return access.onUsage("chat", undefined, {});
       }
       return forward(exchange, access, "chat", route, (to, forwarded) => to.chat(forwarded, body));
     },
 
     images: async (exchange, access) => {
       const body = parseImageBody(await readJson(exchange.request, maxJsonBytes));
-      const route = routeFor(body.model, "images", access);
+      const route = routeFor(body.model, "image", access);
       if (route.kind === "sandbox") {
         await (await sandbox()).images(exchange, { ...body, model: route.model });
-        return access.onSpent("images", undefined, { images: body.n });
+        return access.onUsage("image", undefined, { images: body.n });
       }
-      return forward(exchange, access, "images", route, (to, forwarded) => to.images(forwarded, body));
+      return forward(exchange, access, "image", route, (to, forwarded) => to.images(forwarded, body));
     },
 
     transcribe: async (exchange, access) => {
@@ -124,7 +125,7 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
       const bytes = await upload.readAll();
       const fields = parseTranscriptionFields(upload.fields);
       await (await sandbox()).transcribe(exchange, { ...fields, model: route.model }, bytes);
-      access.onSpent("transcription", undefined, {});
+      access.onUsage("transcription", undefined, {});
     },
 
     close: async () => {

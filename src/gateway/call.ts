@@ -1,9 +1,9 @@
 import { ParleyError } from "../core/errors.ts";
+import type { Operation } from "../core/gateway.ts";
 import type { Log } from "../core/telemetry.ts";
 import { AttemptError } from "./attempt-error.ts";
-import type { Operation } from "./failures.ts";
 import type { ModelCatalogue } from "./model-catalogue.ts";
-import { isWorthAnotherModel, type RetryRules, withRetries } from "./retry.ts";
+import { isWorthFallback, type RetryRules, withRetries } from "./retry.ts";
 import type { Scrub } from "./scrub.ts";
 import type { Transport } from "./transport.ts";
 import { createWatch, type Watch } from "./attempt-timeouts.ts";
@@ -104,7 +104,7 @@ export async function runCall<T>(
       if (!(error instanceof AttemptError)) throw error;
       const failure = await explain(context, error.failure, model, signal);
       firstFailure ??= failure;
-      if (!hasNext || Date.now() >= deadlineAt || !isWorthAnotherModel(error, operation)) throw firstFailure;
+      if (!hasNext || Date.now() >= deadlineAt || !isWorthFallback(error, operation)) throw firstFailure;
       log.warn({ operation, model, code: failure.code, next: models[index + 1] }, "another model is asked");
     }
   }

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import { ParleyError } from "../core/errors.ts";
 import type { ChatEvent, ChatMessage, ChatRequest } from "../core/gateway.ts";
 import { AttemptError } from "./attempt-error.ts";
@@ -20,6 +21,8 @@ interface Dialect {
   maxTokensName: "max_tokens" | "max_completion_tokens";
 }
 
+/** Models whose refused fields are remembered. */
+const maxDialects = 1000;
 /** An answer that is not streamed shows nothing until all of it is there. */
 const wholeAnswerPatience = 4;
 
@@ -27,7 +30,7 @@ const wholeAnswerPatience = 4;
 export function createChat(
   context: ChatContext,
 ): (request: ChatRequest, signal: AbortSignal) => AsyncIterable<ChatEvent> {
-  const dialects = new Map<string, Dialect>();
+  const dialects = new LRUCache<string, Dialect>({ max: maxDialects });
   const dialectOf = (model: string): Dialect => {
     let dialect = dialects.get(model);
     if (dialect === undefined) {

@@ -9,7 +9,7 @@ import { createImageGeneration } from "./image-generation.ts";
 import { isFields } from "./error-body.ts";
 import { createModelCatalogue } from "./model-catalogue.ts";
 import type { PriceTable } from "./prices.ts";
-import { type RetryRules, usualRetryRules, withRetries } from "./retry.ts";
+import { type RetryRules, defaultRetryRules, withRetries } from "./retry.ts";
 import { createScrub, type Scrub } from "./scrub.ts";
 import { createTranscription, type StreamedTranscriptionRequest } from "./transcription.ts";
 import { createTransport, type Transport } from "./transport.ts";
@@ -62,7 +62,7 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
     log,
     fallbacks = {},
     maxImageBytes,
-    retryRules = usualRetryRules,
+    retryRules = defaultRetryRules,
   } = options;
   const scrub = createScrub(apiKey);
   const transport = createTransport({ baseUrl, apiKey, connectMs: timeouts.connectMs, scrub });

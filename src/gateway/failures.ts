@@ -1,10 +1,8 @@
 import { type ErrorCode, ParleyError } from "../core/errors.ts";
+import type { Operation } from "../core/gateway.ts";
 import { AttemptError, type RetryClass } from "./attempt-error.ts";
 import type { ErrorInfo } from "./error-body.ts";
 import type { Scrub } from "./scrub.ts";
-
-/** The gateway's operations, as they are named in errors and logs. */
-export type Operation = "chat" | "image" | "transcription" | "models";
 
 /** Headers of an answer, lower-case names. */
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -110,8 +108,8 @@ function retryClassOf(status: number, code: ErrorCode, headers: Headers): RetryC
   const advice = first(headers["x-should-retry"])?.toLowerCase();
   if (advice === "false") return "never";
   if (status === 429 || status === 503) return "busy";
-  if (retriableStatuses.has(status)) return "trouble";
-  return advice === "true" ? "trouble" : "never";
+  if (retriableStatuses.has(status)) return "transient";
+  return advice === "true" ? "transient" : "never";
 }
 
 function codeOf(status: number, info: ErrorInfo | undefined, operation: Operation): ErrorCode {

@@ -241,19 +241,13 @@ function findMark(text: string): { at: number; kind: "markdown" | "data" } | und
   return { at: data, kind: "data" };
 }
 
-/** Beginnings of the data mark by their last character: nearly no text ends with one. */
-const partialDataMarks = new Map<string, string[]>();
-for (let length = dataMark.length - 1; length > 0; length--) {
-  const beginning = dataMark.slice(0, length);
-  const last = beginning.at(-1) ?? "";
-  partialDataMarks.set(last, [...(partialDataMarks.get(last) ?? []), beginning]);
-}
-
-/** How many characters at the end may be the beginning of a mark. */
+/** How many characters at the end of the text may be the beginning of a mark. */
 function partialMark(text: string): number {
-  const last = text.at(-1) ?? "";
-  if (last === "!") return 1;
-  return partialDataMarks.get(last)?.find((beginning) => text.endsWith(beginning))?.length ?? 0;
+  if (text.endsWith("!")) return 1;
+  for (let length = Math.min(dataMark.length - 1, text.length); length > 0; length--) {
+    if (text.endsWith(dataMark.slice(0, length))) return length;
+  }
+  return 0;
 }
 
 /** Follows fences and inline code through the shown text. */

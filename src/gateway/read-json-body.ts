@@ -1,7 +1,8 @@
 import { ParleyError } from "../core/errors.ts";
+import type { Operation } from "../core/gateway.ts";
 import { AttemptError } from "./attempt-error.ts";
 import { readError } from "./error-body.ts";
-import { type Operation, toAttemptError } from "./failures.ts";
+import { toAttemptError } from "./failures.ts";
 import type { Scrub } from "./scrub.ts";
 import { type GatewayResponse, pageTitle, parseJson, translateBreak } from "./transport.ts";
 import type { Watch } from "./attempt-timeouts.ts";

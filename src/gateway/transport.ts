@@ -1,8 +1,9 @@
 import { Agent, type Dispatcher } from "undici";
 import { isParleyError, ParleyError } from "../core/errors.ts";
+import type { Operation } from "../core/gateway.ts";
 import { AttemptError } from "./attempt-error.ts";
 import { type ErrorInfo, readError } from "./error-body.ts";
-import { type Headers, type Operation, toAttemptError, toConnectionError } from "./failures.ts";
+import { type Headers, toAttemptError, toConnectionError } from "./failures.ts";
 import type { Scrub } from "./scrub.ts";
 import type { Watch } from "./attempt-timeouts.ts";
 
@@ -123,7 +124,7 @@ export function translateBreak(error: unknown, context: BreakContext): unknown {
     const failure = new ParleyError(reason.code, `${context.operation} failed: ${reason.message}`, {
       detail: { ...(model !== undefined && { model }), ...reason.detail },
     });
-    return new AttemptError(failure, "silent");
+    return new AttemptError(failure, "timeout");
   }
   return toConnectionError(error, context.operation, model);
 }

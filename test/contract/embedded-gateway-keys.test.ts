@@ -31,7 +31,7 @@ function createMemoryStore(): KeyValue & { readonly values: Map<string, Json>; i
   return store;
 }
 
-const model = { id: "small", prices: { inputPerMillionTokens: 1000, outputPerMillionTokens: 2000 } };
+const model = { id: "small", prices: { inputPerMillionUsd: 1000, outputPerMillionUsd: 2000 } };
 
 async function start(limits: KeyLimits, answer = toAnswer("hi")) {
   const keyStore = createMemoryStore();
@@ -83,9 +83,9 @@ describe("a key that was given out", () => {
     const { ring, key, ask, url, secret } = await start({ budgetUsdPerDay: 0.01 });
     // 3 tokens at 0.001 and 2 at 0.002 USD: seven thousandths a call.
     await ask();
-    await vi.waitFor(async () => expect((await ring.use(key.id, "day")).costUsd).toBeCloseTo(0.007));
+    await vi.waitFor(async () => expect((await ring.usage(key.id, "day")).costUsd).toBeCloseTo(0.007));
     await ask();
-    await vi.waitFor(async () => expect((await ring.use(key.id, "month")).requests).toBe(2));
+    await vi.waitFor(async () => expect((await ring.usage(key.id, "month")).requests).toBe(2));
     const refused = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } });
     expect(refused.status).toBe(402);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
@@ -100,13 +100,13 @@ describe("a key that was given out", () => {
     const whole = await start({}, { body });
     await whole.client.chat.completions.stream({ model: "up/small", messages }).finalChatCompletion();
     await vi.waitFor(async () =>
-      expect((await whole.ring.use(whole.key.id, "day")).completionTokens).toBe(2),
+      expect((await whole.ring.usage(whole.key.id, "day")).completionTokens).toBe(2),
     );
     const half = await start({}, { body: toEvent({ content: "x".repeat(400) }), after: "break" });
     const broken = half.client.chat.completions.stream({ model: "up/small", messages }).finalChatCompletion();
     await expect(broken).rejects.toThrow();
     await vi.waitFor(async () =>
-      expect((await half.ring.use(half.key.id, "day")).completionTokens).toBe(100),
+      expect((await half.ring.usage(half.key.id, "day")).completionTokens).toBe(100),
     );
   });
 

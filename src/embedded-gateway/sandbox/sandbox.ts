@@ -1,4 +1,4 @@
-import { invalidRequest, wrongKindOfModel } from "../api-error.ts";
+import { invalidRequest, unsupportedModel } from "../api-error.ts";
 import type { Exchange } from "../exchange.ts";
 import type { PictureShelf } from "../picture-shelf.ts";
 import type { ChatBody, ImageBody, TranscriptionFields } from "../requests.ts";
@@ -41,7 +41,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
             return answerWithPicture(body, loadImage);
           }
           default: {
-            throw wrongKindOfModel(body.model, "chat");
+            throw unsupportedModel(body.model, "chat");
           }
         }
       };
@@ -49,7 +49,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     },
 
     images: async (exchange, body) => {
-      if (body.model !== "sandbox/image") throw wrongKindOfModel(body.model, "generate images");
+      if (body.model !== "sandbox/image") throw unsupportedModel(body.model, "generate images");
       const size = toPixels(body.size);
       const data: Record<string, string>[] = [];
       for (let index = 0; index < body.n; index += 1) {
@@ -68,7 +68,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     },
 
     transcribe: async (exchange, fields, bytes) => {
-      if (fields.model !== "sandbox/transcribe") throw wrongKindOfModel(fields.model, "transcribe");
+      if (fields.model !== "sandbox/transcribe") throw unsupportedModel(fields.model, "transcribe");
       const recording = await listen(bytes, exchange.signal);
       const text = describeRecording(recording, bytes.length, fields);
       if (fields.response_format === "text") {

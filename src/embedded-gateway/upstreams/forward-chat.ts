@@ -3,7 +3,7 @@ import type { Target } from "../router.ts";
 import { tryTargets } from "./attempts.ts";
 import { maxAnswerBytes, toAnswerHeaders, type Forwarding } from "./forward.ts";
 import { pumpStream } from "./pump-stream.ts";
-import { readUsage } from "./spent.ts";
+import { readUsage } from "./upstream-usage.ts";
 import { readAnswerJson, type UpstreamAnswer } from "./upstream-client.ts";
 import { errorIn, toStatusFailure } from "./upstream-failure.ts";
 
@@ -23,7 +23,7 @@ export async function forwardChat(forwarding: Forwarding, body: ChatBody): Promi
     if (error !== undefined) throw toStatusFailure(target.prefix, 502, answer.headers, error);
     return { target, answer, json };
   });
-  forwarding.onSpent(target, readUsage(json) ?? {});
+  forwarding.onUsage(target, readUsage(json) ?? {});
   exchange.sendJson(200, { ...json, model: target.publicId }, toAnswerHeaders(target, answer.headers));
 }
 
@@ -43,7 +43,7 @@ async function forwardStream(forwarding: Forwarding, body: ChatBody): Promise<vo
         },
         wantsUsage: body.stream_options?.include_usage === true,
         estimatedPromptTokens: estimateTokens(body),
-        onUsage: (spent) => forwarding.onSpent(target, spent),
+        onUsage: (usage) => forwarding.onUsage(target, usage),
       });
     });
   } finally {

@@ -3,7 +3,7 @@ import type { PictureShelf } from "../picture-shelf.ts";
 import type { ImageBody } from "../requests.ts";
 import { tryTargets } from "./attempts.ts";
 import { maxAnswerBytes, toAnswerHeaders, type Forwarding } from "./forward.ts";
-import { readUsage } from "./spent.ts";
+import { readUsage } from "./upstream-usage.ts";
 import { readAnswerJson } from "./upstream-client.ts";
 import { errorIn, toBrokenFailure, toStatusFailure } from "./upstream-failure.ts";
 
@@ -46,7 +46,7 @@ export async function forwardImages(
     },
   );
   const data = pictures.map((item) => (format === "b64_json" ? item : withUrl(item, exchange.origin, shelf)));
-  forwarding.onSpent(target, { ...readUsage(json), images: data.length });
+  forwarding.onUsage(target, { ...readUsage(json), images: data.length });
   exchange.sendJson(
     200,
     { created: Math.floor(Date.now() / 1000), ...json, data },

@@ -12,7 +12,7 @@ import type { Target } from "../router.ts";
 import type { Upload } from "../upload.ts";
 import { tryTargets } from "./attempts.ts";
 import { maxAnswerBytes, toAnswerHeaders, type Forwarding } from "./forward.ts";
-import { readUsage } from "./spent.ts";
+import { readUsage } from "./upstream-usage.ts";
 import { parseAnswer, readAnswerText, type UpstreamRequest } from "./upstream-client.ts";
 import { errorIn, toStatusFailure } from "./upstream-failure.ts";
 
@@ -54,11 +54,11 @@ export async function forwardTranscription(forwarding: Forwarding, upload: Uploa
   const headers = toAnswerHeaders(target, answer.headers);
   // Subtitles and plain text are forwarded unchanged.
   if (json === undefined) {
-    forwarding.onSpent(target, {});
+    forwarding.onUsage(target, {});
     return exchange.sendBytes(200, text, { "content-type": type, ...headers });
   }
   const seconds = Number(json["duration"]);
-  forwarding.onSpent(target, {
+  forwarding.onUsage(target, {
     ...(Number.isFinite(seconds) && seconds > 0 ? { audioSeconds: seconds } : {}),
     ...readUsage(json),
   });

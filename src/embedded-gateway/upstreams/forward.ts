@@ -2,7 +2,7 @@ import type { Log } from "../../core/telemetry.ts";
 import type { Exchange } from "../exchange.ts";
 import type { Target } from "../router.ts";
 import type { LoadImage } from "../sandbox/load-image.ts";
-import type { Spent } from "./spent.ts";
+import type { UpstreamUsage } from "./upstream-usage.ts";
 import type { UpstreamClient } from "./upstream-client.ts";
 
 /** One client's request on its way to upstreams. */
@@ -17,7 +17,7 @@ export interface Forwarding {
   /** Whether a picture's address is this gateway's own, which no upstream can reach. */
   isOwnPicture(url: string): boolean;
   /** Called once with what the answer used. Contract: must not throw. */
-  onSpent(target: Target, spent: Spent): void;
+  onUsage(target: Target, usage: UpstreamUsage): void;
 }
 
 /** The largest answer that is not a stream; pictures come as base64. */

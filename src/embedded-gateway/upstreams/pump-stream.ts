@@ -3,7 +3,7 @@ import type { SseWriter } from "../../support/sse-writer.ts";
 import { ApiError } from "../api-error.ts";
 import type { Target } from "../router.ts";
 import { maxAnswerBytes } from "./forward.ts";
-import { readUsage, type Spent } from "./spent.ts";
+import { readUsage, type UpstreamUsage } from "./upstream-usage.ts";
 import { readAnswerJson, type UpstreamAnswer } from "./upstream-client.ts";
 import { errorIn, toBrokenFailure, toStatusFailure } from "./upstream-failure.ts";
 
@@ -16,7 +16,7 @@ export interface PumpOptions {
   readonly wantsUsage: boolean;
   /** Counted where the upstream does not say. */
   readonly estimatedPromptTokens: number;
-  onUsage(spent: Spent): void;
+  onUsage(reported: UpstreamUsage): void;
 }
 
 interface Choice {
@@ -38,7 +38,7 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
   let hasRole = false;
   let hasFinished = false;
   let isDone = false;
-  let spent: Spent | undefined;
+  let reported: UpstreamUsage | undefined;
   let chars = 0;
   const events: EventSourceMessage[] = [];
   const parser = createParser({ onEvent: (event) => void events.push(event), maxBufferSize: maxAnswerBytes });
@@ -64,7 +64,7 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
     }
     if (choices.some(({ finish_reason: reason }) => typeof reason === "string")) hasFinished = true;
     const usage = readUsage(chunk);
-    if (usage !== undefined) spent = usage;
+    if (usage !== undefined) reported = usage;
     // The usage chunk was asked for by us; a client that did not ask may trip over its empty choices.
     if (usage !== undefined && choices.length === 0 && !options.wantsUsage) return undefined;
     for (const { delta } of choices) chars += typeof delta?.content === "string" ? delta.content.length : 0;
@@ -102,7 +102,7 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
     // An answer that broke off, or whose client left, has cost something all the same.
     if (stream !== undefined) {
       options.onUsage(
-        spent ?? { promptTokens: options.estimatedPromptTokens, completionTokens: Math.ceil(chars / 4) },
+        reported ?? { promptTokens: options.estimatedPromptTokens, completionTokens: Math.ceil(chars / 4) },
       );
     }
   }

@@ -128,7 +128,7 @@ describe("picture shelf", () => {
 
   it("gives up the oldest for the newest, and all in time", () => {
     vi.useFakeTimers();
-    const shelf = createPictureShelf({ keepMs: 1000, maxBytes: 100 });
+    const shelf = createPictureShelf({ ttlMs: 1000, maxBytes: 100 });
     const [first, second] = [shelf.put(picture(60)), shelf.put(picture(60))];
     expect(first).toMatch(/^\/pictures\/[\w-]{32}\.png$/);
     expect(shelf.get(first)).toBeUndefined();

@@ -3,8 +3,9 @@ import { ParleyError } from "../../../src/core/errors.ts";
 import type { ModelCapabilities } from "../../../src/core/gateway.ts";
 import { readCapabilities } from "../../../src/gateway/capabilities.ts";
 import { createModelCatalogue } from "../../../src/gateway/model-catalogue.ts";
-import { costOf, describePrice, findPrice, priceTiers } from "../../../src/gateway/prices.ts";
-import { suggestModel } from "../../../src/gateway/suggest.ts";
+import { costOf } from "../../../src/core/model-price.ts";
+import { nearestName } from "../../../src/support/nearest-name.ts";
+import { describePrice, findPrice, priceTiers } from "../../../src/gateway/prices.ts";
 import { toUsage } from "../../../src/gateway/usage.ts";
 import { startScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
 import { createTestClient, createTestLog, failureOf, never } from "./harness.ts";
@@ -201,7 +202,7 @@ describe("did you mean", () => {
     ["x", undefined],
     ["", undefined],
   ])("%s: %s", (wanted, suggestion) => {
-    expect(suggestModel(wanted, known)).toBe(suggestion);
+    expect(nearestName(wanted, known)).toBe(suggestion);
   });
 });
 

@@ -188,7 +188,7 @@ describe("delays", () => {
   it("have full jitter under a ceiling that doubles", async () => {
     const delays: number[] = [];
     let attempts = 0;
-    const failure = new AttemptError(new ParleyError("gateway-error", "x"), "trouble");
+    const failure = new AttemptError(new ParleyError("gateway-error", "x"), "transient");
     await failureOf(
       withRetries(
         () => {
