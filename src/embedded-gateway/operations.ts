@@ -8,7 +8,7 @@ import { picturePath, type PictureShelf } from "./picture-shelf.ts";
 import { readJson } from "./read-body.ts";
 import { parseChatBody, parseImageBody, parseTranscriptionFields } from "./requests.ts";
 import { createRouter, type Route } from "./router.ts";
-import type { LoadImage } from "./sandbox/load-image.ts";
+import type { LoadImage } from "./load-image.ts";
 import type { Sandbox } from "./sandbox/sandbox.ts";
 import type { GatewayConfig } from "./settings.ts";
 import { openUpload } from "./upload.ts";
@@ -53,7 +53,7 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
   const loadImageFor =
     (exchange: Exchange): LoadImage =>
     async (image, use) => {
-      const { createImageDownloader, createImageLoader } = await import("./sandbox/load-image.ts");
+      const { createImageDownloader, createImageLoader } = await import("./load-image.ts");
       downloader ??= createImageDownloader();
       const { signal } = exchange;
       const load = createImageLoader({ signal, downloader, findOwn: (url) => findOwn(exchange, url) });

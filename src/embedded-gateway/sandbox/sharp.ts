@@ -1,4 +1,4 @@
-/** Loaded with the first picture. Its cache and its threads pay off for servers of pictures, not here. */
+/** Loads sharp with the first image. Its cache and threads would cost memory and gain nothing here. */
 export async function loadSharp() {
   const { default: sharp } = await import("sharp");
   sharp.cache(false);
@@ -6,5 +6,5 @@ export async function loadSharp() {
   return sharp;
 }
 
-/** Refused before a pixel is decoded. */
+/** Larger images are refused before they are decoded. */
 export const maxInputPixels = 50_000_000;

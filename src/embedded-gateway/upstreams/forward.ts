@@ -1,7 +1,7 @@
 import type { Log } from "../../core/telemetry.ts";
 import type { Exchange } from "../exchange.ts";
+import type { LoadImage } from "../load-image.ts";
 import type { Target } from "../router.ts";
-import type { LoadImage } from "../sandbox/load-image.ts";
 import type { UpstreamUsage } from "./upstream-usage.ts";
 import type { UpstreamClient } from "./upstream-client.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ParleyError, type ErrorCode } from "../../../src/core/errors.ts";
-import { createImageLoader } from "../../../src/embedded-gateway/sandbox/load-image.ts";
+import { createImageLoader } from "../../../src/embedded-gateway/load-image.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
 
 const param = "messages[0].content[0].image_url.url";

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { createPictureShelf } from "../../../src/embedded-gateway/picture-shelf.ts";
 import { nameColour } from "../../../src/embedded-gateway/sandbox/colours.ts";
-import { asksForChange } from "../../../src/embedded-gateway/sandbox/edit-picture.ts";
+import { asksForEdit } from "../../../src/embedded-gateway/sandbox/edit-picture.ts";
 import { parseLength, writeLong } from "../../../src/embedded-gateway/sandbox/long-text.ts";
 import { createLoudnessMeter } from "../../../src/embedded-gateway/sandbox/loudness.ts";
 import { parsePrompt } from "../../../src/embedded-gateway/sandbox/prompt.ts";
@@ -57,15 +57,15 @@ describe("parsePrompt", () => {
   });
 });
 
-describe("asksForChange", () => {
+describe("asksForEdit", () => {
   it.each(["make it grayscale", "blur", "rotate by 90", 'add the text "hi"', "put a hat on the picture"])(
     "yes: %s",
     (prompt) => {
-      expect(asksForChange(prompt)).toBe(true);
+      expect(asksForEdit(prompt)).toBe(true);
     },
   );
   it.each(["a red fox", "three boats at sea"])("no: %s", (prompt) => {
-    expect(asksForChange(prompt)).toBe(false);
+    expect(asksForEdit(prompt)).toBe(false);
   });
 });
 
