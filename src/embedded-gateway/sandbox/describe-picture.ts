@@ -1,6 +1,6 @@
 import type { Metadata } from "sharp";
 import { nameColour } from "./colours.ts";
-import { loadSharp, maxInputPixels } from "./sharp.ts";
+import { loadSharp, maxInputPixels } from "../../media/load-sharp.ts";
 
 /** Edge of the copy whose pixels are counted. */
 const sampleEdgePx = 64;

@@ -1,6 +1,6 @@
 import { parsePrompt, type Scene, type Thing } from "./prompt.ts";
 import { createRandom, type Random } from "./random.ts";
-import { loadSharp } from "./sharp.ts";
+import { loadSharp } from "../../media/load-sharp.ts";
 import { shapes } from "./shapes.ts";
 
 /** In pixels. */

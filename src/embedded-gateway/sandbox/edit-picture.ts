@@ -2,7 +2,7 @@ import type { Sharp } from "sharp";
 import { colourOf } from "./colours.ts";
 import { drawOverlay, type Size } from "./draw.ts";
 import { parsePrompt } from "./prompt.ts";
-import { loadSharp, maxInputPixels } from "./sharp.ts";
+import { loadSharp, maxInputPixels } from "../../media/load-sharp.ts";
 
 /** Longest edge of an edited picture. */
 const maxEdgePx = 2048;
