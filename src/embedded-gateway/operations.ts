@@ -14,6 +14,7 @@ import type { GatewayConfig } from "./settings.ts";
 import { openUpload } from "./upload.ts";
 import type { Forwarded, Forwarder } from "./upstreams/forwarder.ts";
 
+/** Settings of {@link createOperations}. */
 export interface OperationsOptions {
   readonly config: GatewayConfig;
   readonly log: Log;
@@ -26,7 +27,7 @@ export interface OperationsOptions {
 
 type Operate = (exchange: Exchange, access: Access) => Promise<void>;
 
-/** The specification's four operations. Each answers the exchange; failures are ApiErrors. */
+/** The four operations of the gateway API. Each sends its response; failures are thrown as ApiErrors. */
 export interface Operations {
   readonly models: Operate;
   readonly chat: Operate;
@@ -36,8 +37,8 @@ export interface Operations {
 }
 
 /**
- * Sends each request to the sandbox or on to an upstream, by its model. The sandbox is loaded with its first request,
- * the upstreams' side only where there are any: an idle bot pays for neither.
+ * Routes each request by its model to the sandbox or to an upstream. The sandbox is loaded with its first request, the
+ * forwarder only when upstreams are configured.
  */
 export async function createOperations(options: OperationsOptions): Promise<Operations> {
   const { config, shelf, maxJsonBytes, maxUploadBytes } = options;
@@ -74,7 +75,7 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
     { targets }: Route & { kind: "upstream" },
     send: (forwarder: Forwarder, forwarded: Forwarded) => Promise<void>,
   ): Promise<void> => {
-    if (forwarder === undefined) throw new Error("There is a target without upstreams.");
+    if (forwarder === undefined) throw new Error("target without upstreams");
     return send(forwarder, {
       exchange,
       targets,
@@ -113,7 +114,7 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
 
     transcribe: async (exchange, access) => {
       const upload = await openUpload(exchange.request, maxUploadBytes);
-      // A form may name its model after its file; then the file has to wait.
+      // When the model follows the file in the form, the file is buffered first.
       if (upload.fields["model"] === undefined) await upload.readAll();
       const { model } = parseTranscriptionFields(upload.fields);
       const route = routeFor(model, "transcription", access);

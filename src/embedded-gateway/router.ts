@@ -21,6 +21,7 @@ export type Route =
   | { readonly kind: "sandbox"; readonly model: string }
   | { readonly kind: "upstream"; readonly targets: readonly [Target, ...Target[]] };
 
+/** Decides which model serves a request. */
 export interface Router {
   /**
    * @throws ApiError 404 `model_not_found` (ids are case-sensitive), 400 `model_not_supported` when the settings do
@@ -54,17 +55,19 @@ export function createRouter(config: GatewayConfig, knownIds: () => readonly str
   };
 
   return {
-    route: (asked, operation) => {
-      const id = Object.hasOwn(config.aliases, asked) ? (config.aliases[asked] ?? asked) : asked;
+    route: (requested, operation) => {
+      const id = Object.hasOwn(config.aliases, requested)
+        ? (config.aliases[requested] ?? requested)
+        : requested;
       if (config.sandbox && sandboxModels.some((model) => model.id === id))
         return { kind: "sandbox", model: id };
       const first = toTarget(id);
-      if (first === undefined) throw unknownModel(asked, nearestName(asked, knownIds()));
+      if (first === undefined) throw unknownModel(requested, nearestName(requested, knownIds()));
       const able = first.model?.capabilities;
       if (able !== undefined && !needs[operation].some((capability) => able.includes(capability))) {
-        throw unsupportedModel(asked, verbs[operation]);
+        throw unsupportedModel(requested, verbs[operation]);
       }
-      const chain = config.fallbacks[asked] ?? config.fallbacks[id] ?? [];
+      const chain = config.fallbacks[requested] ?? config.fallbacks[id] ?? [];
       const rest = chain.map((next) => toTarget(next)).filter((target) => target !== undefined);
       return { kind: "upstream", targets: [first, ...rest] };
     },

@@ -25,8 +25,9 @@ const keySchema = z.object({
   requestsPerMinute: z.number().optional(),
 });
 
-/** A key for one person or program. */
+/** A key with its limits, issued to one person or program. */
 export type VirtualKey = z.infer<typeof keySchema>;
+/** Restrictions of a key. Absent ones do not apply. */
 export type KeyLimits = Pick<
   VirtualKey,
   "models" | "budgetUsdPerDay" | "budgetUsdPerMonth" | "requestsPerMinute"
@@ -50,6 +51,7 @@ export interface KeyRing {
   admit(token: string): Promise<Access | undefined>;
 }
 
+/** Settings of {@link createKeyRing}. */
 export interface KeyRingOptions {
   readonly store: KeyValue;
   readonly log: Log;

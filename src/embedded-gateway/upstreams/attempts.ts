@@ -3,6 +3,7 @@ import { backoffMs, retry } from "../../support/retry.ts";
 import type { Target } from "../router.ts";
 import { UpstreamFailure } from "./upstream-failure.ts";
 
+/** The request that {@link tryTargets} sends. */
 export interface AttemptOptions {
   readonly targets: readonly [Target, ...Target[]];
   readonly signal: AbortSignal;

@@ -22,6 +22,7 @@ const retryMs = 30_000;
 const timeoutMs = 10_000;
 const maxListBytes = 16 * 1024 * 1024;
 
+/** Settings of {@link createModelLists}. */
 export interface ModelListsOptions {
   readonly config: GatewayConfig;
   readonly log: Log;

@@ -72,7 +72,7 @@ describe("parseGatewayConfig", () => {
     expect(problems.join()).not.toContain("secret-key");
   });
 
-  it("tells what names nothing", () => {
+  it("reports unknown ids and variables", () => {
     const up = { baseUrl: "http://x/v1", apiKeyEnv: "UP_KEY" };
     expect(
       problemsOf({
@@ -82,12 +82,12 @@ describe("parseGatewayConfig", () => {
       }),
     ).toEqual([
       "- upstreams.up.apiKeyEnv: the environment variable UP_KEY is not set",
-      "- upstreams.sandbox: this prefix is the gateway's own",
+      "- upstreams.sandbox: this prefix is reserved",
       "- aliases.faster: 'fast' is an alias; name the model itself",
       "- aliases.other: 'else/a' does not begin with the prefix of an upstream",
       "- aliases.up/b: it begins with the prefix of an upstream",
       "- fallbacks.fast[0]: 'up/b' is an alias; name the model itself",
-      "- fallbacks.fast[1]: the sandbox is no fallback",
+      "- fallbacks.fast[1]: the sandbox cannot be a fallback",
       "- fallbacks.else/a: 'else/a' does not begin with the prefix of an upstream",
       "- fallbacks.else/a[0]: 'up/b' is an alias; name the model itself",
     ]);
