@@ -18,15 +18,24 @@ const edit = (done: string, apply: Edit["apply"]): Edit => ({ done, apply });
 /** Edits in the order in which they are applied, each with the wording that asks for it. */
 const rules: readonly (readonly [RegExp, (match: RegExpExecArray) => Edit | undefined])[] = [
   [/\b(\d{2,4}) ?(?:x|×|by) ?(\d{2,4})\b/, ([, width, height]) => resize(Number(width), Number(height))],
+  [
+    /\bcrop/,
+    () =>
+      edit("cropped to a square", (image, { widthPx: w, heightPx: h }) =>
+        image.resize(Math.min(w, h), Math.min(w, h)),
+      ),
+  ],
   [/\b(?:rotate|turn)\w* \D{0,40}?(-?\d{1,3})/, ([, degrees]) => rotate(Number(degrees))],
   [/\bupside ?down\b/, () => rotate(180)],
-  [/\bmirror|\bflip/, () => edit("mirrored", (image) => image.flop())],
+  [/\bmirror/, () => edit("mirrored", (image) => image.flop())],
+  [/\bflip/, () => edit("flipped upside down", (image) => image.flip())],
   [/\b(gr[ae]y|black[ -](and|&)[ -]white)/, () => edit("made greyscale", (image) => image.greyscale())],
   [/\b(sepia|vintage)\b/, () => edit("made sepia", (image) => image.tint("#c9a36b"))],
   [/\b(invert|negative)/, () => edit("inverted", (image) => image.negate({ alpha: false }))],
   [/\b(blur|soft(?:er|en))/, () => edit("blurred", (image, size) => image.blur(2 + size.widthPx / 100))],
   [/\bsharp(?:er|en)/, () => edit("sharpened", (image) => image.sharpen({ sigma: 2 }))],
   [/\b(?:bright|light)(?:er|en)/, () => edit("made brighter", (image) => image.linear(1.15, 30))],
+  [/\bcontrast/, () => edit("given more contrast", (image) => image.linear(1.4, -51))],
   [/\bdark(?:er|en)/, () => edit("made darker", (image) => image.linear(0.6, 0))],
   [
     /\b(?:tint|colou?r|make|turn|paint)\w* (?:\w+ ){1,3}?([a-z]+)\b(?= *(?:$|[.,!]|and\b|with\b))/,
