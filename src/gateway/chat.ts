@@ -1,9 +1,9 @@
 import { LRUCache } from "lru-cache";
-import { ParleyError } from "../core/errors.ts";
 import type { ChatEvent, ChatMessage, ChatRequest } from "../core/gateway.ts";
 import { AttemptError } from "./attempt-error.ts";
 import { type GatewayContext, runCall } from "./call.ts";
 import { type ChatAnswer, createChatAnswer } from "./chat-answer.ts";
+import { checkRequest } from "./check-request.ts";
 import { createImageLoader, type ImageLoaderOptions } from "./images.ts";
 import { estimatePromptTokens, toUsage } from "./usage.ts";
 import type { AttemptTimeouts } from "./attempt-timeouts.ts";
@@ -99,7 +99,7 @@ export function createChat(
   };
 
   return async function* chat(request, signal) {
-    checkRequest(request);
+    checkChat(request);
     const { value, model, notices } = await runCall(
       context,
       {
@@ -214,22 +214,10 @@ function rejectedImages(error: AttemptError, request: ChatRequest): boolean {
   );
 }
 
-/** Checks the limits of the specification before anything is sent. */
-function checkRequest(request: ChatRequest): void {
-  const { temperature = 1, maxTokens = 1024, messages, model } = request;
-  const problem =
-    model === ""
-      ? ["model", "name a model"]
-      : messages.length === 0
-        ? ["messages", "at least one message"]
-        : !(temperature >= 0 && temperature <= 2)
-          ? ["temperature", "a number from 0 to 2"]
-          : !Number.isInteger(maxTokens) || maxTokens < 1
-            ? ["max_tokens", "a whole number of at least 1"]
-            : undefined;
-  if (problem === undefined) return;
-  const [parameter = "", rule = ""] = problem;
-  throw new ParleyError("gateway-bad-request", `chat request: ${parameter} must be ${rule}`, {
-    detail: { model, parameter, gatewayMessage: rule },
-  });
+function checkChat({ model, messages, temperature = 1, maxTokens = 1024 }: ChatRequest): void {
+  checkRequest("chat", model, [
+    [messages.length > 0, "messages", "at least one message"],
+    [temperature >= 0 && temperature <= 2, "temperature", "a number from 0 to 2"],
+    [Number.isInteger(maxTokens) && maxTokens >= 1, "max_tokens", "a whole number of at least 1"],
+  ]);
 }

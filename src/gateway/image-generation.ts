@@ -2,6 +2,7 @@ import { ParleyError } from "../core/errors.ts";
 import type { GeneratedImage, ImageAnswer, ImageRequest } from "../core/gateway.ts";
 import { AttemptError } from "./attempt-error.ts";
 import { type GatewayContext, runCall } from "./call.ts";
+import { checkRequest } from "./check-request.ts";
 import { readUsage } from "./completion-chunk.ts";
 import { badAnswer, readAnswerBody } from "./read-answer-body.ts";
 import { isFields } from "./error-body.ts";
@@ -103,7 +104,7 @@ export function createImageGeneration(
   };
 
   return async (request, signal) => {
-    checkRequest(request);
+    checkImageRequest(request);
     const { value, model, notices } = await runCall(
       context,
       {
@@ -113,21 +114,17 @@ export function createImageGeneration(
         signal,
         firstEventFactor,
       },
-      async (model, timeouts) => {
-        try {
-          return await attempt(request, model, timeouts, signal);
-        } catch (error) {
-          if (
-            error instanceof AttemptError &&
-            error.failure.code === "gateway-unsupported" &&
-            error.info !== undefined
-          )
-            context.catalogue.learn(model, { generatesImages: false });
-          throw error;
-        } finally {
-          timeouts.dispose();
-        }
-      },
+      (model, timeouts) =>
+        attempt(request, model, timeouts, signal)
+          .catch((error: unknown) => {
+            const isUnsupported =
+              error instanceof AttemptError &&
+              error.failure.code === "gateway-unsupported" &&
+              error.info !== undefined;
+            if (isUnsupported) context.catalogue.learn(model, { generatesImages: false });
+            throw error;
+          })
+          .finally(() => timeouts.dispose()),
     );
     context.catalogue.learn(model, { generatesImages: true });
     const counted = { images: value.images.length };
@@ -141,20 +138,10 @@ export function createImageGeneration(
   };
 }
 
-function checkRequest({ model, prompt, count = 1, size }: ImageRequest): void {
-  const problem =
-    model === ""
-      ? ["model", "name a model"]
-      : prompt.trim() === ""
-        ? ["prompt", "say what to draw"]
-        : !Number.isInteger(count) || count < 1
-          ? ["n", "a whole number of at least 1"]
-          : size !== undefined && !/^[1-9]\d{0,4}x[1-9]\d{0,4}$/.test(size)
-            ? ["size", "<width>x<height> in pixels"]
-            : undefined;
-  if (problem === undefined) return;
-  const [parameter = "", rule = ""] = problem;
-  throw new ParleyError("gateway-bad-request", `image request: ${parameter} must be ${rule}`, {
-    detail: { model, parameter, gatewayMessage: rule },
-  });
+function checkImageRequest({ model, prompt, count = 1, size }: ImageRequest): void {
+  checkRequest("image", model, [
+    [prompt.trim() !== "", "prompt", "a description of the image"],
+    [Number.isInteger(count) && count >= 1, "n", "a whole number of at least 1"],
+    [size === undefined || /^[1-9]\d{0,4}x[1-9]\d{0,4}$/.test(size), "size", "<width>x<height> in pixels"],
+  ]);
 }

@@ -4,6 +4,7 @@ import { type ByteSource, bytesSource } from "../support/byte-source.ts";
 import { createMultipartBody } from "../support/multipart-body.ts";
 import { AttemptError } from "./attempt-error.ts";
 import { type GatewayContext, runCall } from "./call.ts";
+import { checkRequest } from "./check-request.ts";
 import { readUsage } from "./completion-chunk.ts";
 import { badAnswer, readAnswerBody } from "./read-answer-body.ts";
 import { isFields } from "./error-body.ts";
@@ -78,7 +79,8 @@ export function createTranscription(
   };
 
   return async (request, signal) => {
-    checkRequest(request);
+    const sizeBytes = "source" in request ? request.source.sizeBytes : request.bytes.length;
+    checkRequest("transcription", request.model, [[sizeBytes > 0, "file", "not empty"]]);
     const { value, model, notices } = await runCall(
       context,
       {
@@ -88,13 +90,7 @@ export function createTranscription(
         signal,
         firstEventFactor,
       },
-      async (model, timeouts) => {
-        try {
-          return await attempt(request, model, timeouts, signal);
-        } finally {
-          timeouts.dispose();
-        }
-      },
+      (model, timeouts) => attempt(request, model, timeouts, signal).finally(() => timeouts.dispose()),
     );
     context.catalogue.learn(model, { transcribes: true });
     const reportedSeconds = value.duration ?? value.usage?.seconds;
@@ -121,15 +117,4 @@ function withText(value: unknown): unknown {
     isFields(segment) ? segment["text"] : undefined,
   );
   return { ...value, text: parts.filter((part) => typeof part === "string").join("") };
-}
-
-function checkRequest(request: TranscriptionRequest | StreamedTranscriptionRequest): void {
-  const size = "source" in request ? request.source.sizeBytes : request.bytes.length;
-  const problem =
-    request.model === "" ? ["model", "name a model"] : size === 0 ? ["file", "not empty"] : undefined;
-  if (problem === undefined) return;
-  const [parameter = "", rule = ""] = problem;
-  throw new ParleyError("gateway-bad-request", `transcription request: ${parameter} must be ${rule}`, {
-    detail: { model: request.model, parameter, gatewayMessage: rule },
-  });
 }
