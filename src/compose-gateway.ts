@@ -7,7 +7,7 @@ import type { Log } from "./core/telemetry.ts";
 import type { Config } from "./config.ts";
 import type { Records } from "./conversations/open-store.ts";
 import type { EmbeddedGateway } from "./embedded-gateway/embedded-gateway.ts";
-import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
+import type { GatewayConfig } from "./embedded-gateway/settings.ts";
 import { createGatewayClient } from "./gateway/client.ts";
 import { createDownloader } from "./media/guarded-download.ts";
 

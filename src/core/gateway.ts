@@ -5,11 +5,13 @@ export type ContentPart =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "image"; readonly url: string };
 
+/** One message of a conversation. */
 export interface ChatMessage {
   readonly role: "system" | "user" | "assistant";
   readonly content: string | readonly ContentPart[];
 }
 
+/** Request of {@link Gateway.chat}. */
 export interface ChatRequest {
   readonly model: string;
   readonly messages: readonly ChatMessage[];
@@ -33,6 +35,7 @@ export interface Usage extends BilledAmounts {
   readonly isEstimated: boolean;
 }
 
+/** An image in an answer. */
 export interface GeneratedImage {
   readonly bytes: Uint8Array;
   /** Sniffed from the bytes. */
@@ -52,6 +55,7 @@ export type ChatEvent =
   | { readonly kind: "notice"; readonly text: string }
   | { readonly kind: "finish"; readonly reason: FinishReason; readonly model: string; readonly usage: Usage };
 
+/** Request of {@link Gateway.generateImages}. */
 export interface ImageRequest {
   readonly model: string;
   readonly prompt: string;
@@ -61,6 +65,7 @@ export interface ImageRequest {
   readonly size?: string;
 }
 
+/** Result of {@link Gateway.generateImages}. `notices` are sentences for people. */
 export interface ImageAnswer {
   readonly images: readonly GeneratedImage[];
   readonly model: string;
@@ -68,6 +73,7 @@ export interface ImageAnswer {
   readonly notices: readonly string[];
 }
 
+/** Request of {@link Gateway.transcribe}. */
 export interface TranscriptionRequest {
   readonly model: string;
   readonly bytes: Uint8Array;
@@ -81,6 +87,7 @@ export interface TranscriptionRequest {
   readonly durationMs?: number;
 }
 
+/** Result of {@link Gateway.transcribe}. `notices` are sentences for people. */
 export interface TranscriptionAnswer {
   readonly text: string;
   readonly model: string;
@@ -98,6 +105,7 @@ export interface ModelCapabilities {
   readonly transcribes?: boolean;
 }
 
+/** A record of the model list. */
 export interface Model {
   readonly id: string;
   readonly ownedBy?: string;

@@ -3,8 +3,6 @@ import { ParleyError } from "../core/errors.ts";
 import { withoutComments } from "./json-comments.ts";
 import type { Capability, GatewayConfig, UpstreamConfig } from "./settings.ts";
 
-export type { GatewayConfig } from "./settings.ts";
-
 const capabilities = [
   "chat",
   "vision",

@@ -16,6 +16,7 @@ export interface ImageRef {
  */
 export type LoadImage = <T>(image: ImageRef, use: (bytes: Buffer) => Promise<T>) => Promise<T>;
 
+/** Settings of {@link createImageLoader}. */
 export interface ImageLoaderOptions {
   readonly signal: AbortSignal;
   readonly downloader: Downloader;

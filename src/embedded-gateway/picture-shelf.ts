@@ -17,6 +17,7 @@ export interface PictureShelf {
   get(path: string): ShelvedPicture | undefined;
 }
 
+/** Limits of a {@link PictureShelf}. */
 export interface PictureShelfOptions {
   /** Lifetime of an image, in milliseconds. */
   readonly ttlMs: number;

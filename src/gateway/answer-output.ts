@@ -20,6 +20,7 @@ export interface AnswerOutput {
   totals(): { readonly textBytes: number; readonly images: number; readonly isRefusal: boolean };
 }
 
+/** What {@link createAnswerOutput} works with. */
 export interface AnswerOutputOptions {
   readonly images: ImageLoader;
   readonly timeouts: AttemptTimeouts;

@@ -41,6 +41,7 @@ export interface CallPlan {
   readonly firstEventFactor: number;
 }
 
+/** Result of {@link runCall}. */
 export interface CallResult<T> {
   readonly value: T;
   /** The model that answered. */

@@ -35,6 +35,7 @@ export interface ChatAnswer {
   close(): void;
 }
 
+/** The response to read, and the call that it belongs to. */
 export interface ChatAnswerOptions {
   readonly response: GatewayResponse;
   readonly model: string;

@@ -34,6 +34,7 @@ export interface ModelCatalogue {
   close(): void;
 }
 
+/** Settings of {@link createModelCatalogue}. */
 export interface ModelCatalogueOptions {
   /** Fetches the raw records. Contract: throws ParleyErrors. */
   fetchRecords(signal: AbortSignal): Promise<readonly unknown[]>;

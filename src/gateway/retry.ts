@@ -31,6 +31,7 @@ export function isWorthFallback(error: AttemptError, operation: Operation): bool
   return code !== "gateway-unreachable" && isRetriable(error, operation);
 }
 
+/** The call that {@link withRetries} repeats. */
 export interface RetryContext {
   readonly operation: Operation;
   readonly rules: RetryRules;

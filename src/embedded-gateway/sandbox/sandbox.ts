@@ -10,6 +10,7 @@ import { answerWithPicture } from "./image-model.ts";
 import { listen } from "./listen.ts";
 import { sandboxHeader, sendAnswer } from "./send-answer.ts";
 
+/** Settings of {@link createSandbox}. */
 export interface SandboxOptions {
   /** Pause between two words of a streamed answer, in milliseconds. */
   readonly wordDelayMs: number;
