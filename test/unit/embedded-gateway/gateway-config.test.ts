@@ -45,7 +45,7 @@ describe("parseGatewayConfig", () => {
     });
   });
 
-  it("tells every problem at once, by its place", () => {
+  it("reports every problem with its path", () => {
     const problems = problemsOf({
       sandbx: true,
       upstreams: {
@@ -58,8 +58,8 @@ describe("parseGatewayConfig", () => {
         },
       },
     });
-    const places = problems.map((line) => line.slice(2).split(": ")[0]);
-    expect(places).toEqual(
+    const paths = problems.map((line) => line.slice(2).split(": ")[0]);
+    expect(paths).toEqual(
       expect.arrayContaining([
         "sandbx",
         "upstreams.a/b",
@@ -93,14 +93,14 @@ describe("parseGatewayConfig", () => {
     ]);
   });
 
-  it("says where the JSON is broken", () => {
+  it("reports where the JSON is invalid", () => {
     expect(problemsOf('{ "upstreams": }')[0]).toMatch(/^- it is not valid JSON: /);
     expect(problemsOf("[]")[0]).toMatch(/^- the file: /);
   });
 });
 
 describe("withoutComments", () => {
-  it("takes comments and last commas, and leaves strings alone", () => {
+  it("removes comments and trailing commas, and keeps strings", () => {
     const text = `{ // one, "two"
       "a": "http://x // no comment", /* "b": [1,], */ "c": [1, 2, ], "d": "/* \\" */,]",
     }`;

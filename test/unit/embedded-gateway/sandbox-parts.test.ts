@@ -9,7 +9,7 @@ import { parsePrompt } from "../../../src/embedded-gateway/sandbox/prompt.ts";
 import { toTokens, toWords } from "../../../src/embedded-gateway/sandbox/tokens.ts";
 
 describe("tokens", () => {
-  it("are the text again when joined, and never tear a character", () => {
+  it("joined are the text again, with all characters whole", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 300 }), (text) => {
         expect(toTokens(text).join("")).toBe(text);
@@ -92,7 +92,7 @@ describe("loudness", () => {
       (_, at) => Math.sin((at / 8000) * 2 * Math.PI * 440) * level,
     );
 
-  it("measures level, peak and silence, however the samples are cut", () => {
+  it("measures level, peak and silence, however the samples are split", () => {
     const samples = [tone(1, 0.5), tone(0.8, 0), tone(1.2, 0.05)];
     const whole = createLoudnessMeter();
     for (const part of samples) whole.add([part], 8000);
@@ -114,7 +114,7 @@ describe("loudness", () => {
     expect(cut.result().sparkline).toBe(result.sparkline);
   });
 
-  it("knows nothing and silence apart from sound", () => {
+  it("has no level without samples", () => {
     expect(createLoudnessMeter().result()).toMatchObject({ seconds: 0, averageDb: -100, sparkline: "" });
   });
 });
@@ -126,7 +126,7 @@ describe("picture shelf", () => {
     extension: "png",
   });
 
-  it("gives up the oldest for the newest, and all in time", () => {
+  it("evicts the least recently used, and all after their lifetime", () => {
     vi.useFakeTimers();
     const shelf = createPictureShelf({ ttlMs: 1000, maxBytes: 100 });
     const [first, second] = [shelf.put(picture(60)), shelf.put(picture(60))];
