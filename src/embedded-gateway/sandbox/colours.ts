@@ -10,7 +10,6 @@ const palette = {
   purple: "#8348c2",
   pink: "#f08cb4",
   brown: "#8a5a37",
-  beige: "#e3d3b3",
   white: "#fafafa",
   grey: "#8d939c",
   black: "#20232a",

@@ -19,15 +19,12 @@ const edit = (done: string, apply: Edit["apply"]): Edit => ({ done, apply });
 const rules: readonly (readonly [RegExp, (match: RegExpExecArray) => Edit | undefined])[] = [
   [/\b(\d{2,4}) ?(?:x|×|by) ?(\d{2,4})\b/, ([, width, height]) => resize(Number(width), Number(height))],
   [
-    /\bcrop/,
-    () =>
-      edit("cropped to a square", (image, { widthPx: w, heightPx: h }) =>
-        image.resize(Math.min(w, h), Math.min(w, h)),
-      ),
+    /\b(?:rotate|turn)\w* \D{0,40}?(-?\d{1,3})/,
+    ([, degrees]) =>
+      edit(`turned by ${degrees}°`, (image) => image.rotate(Number(degrees), { background: "#fff" })),
   ],
-  [/\b(?:rotate|turn)\w* \D{0,40}?(-?\d{1,3})/, ([, degrees]) => rotate(Number(degrees))],
-  [/\bupside ?down\b/, () => rotate(180)],
   [/\bmirror/, () => edit("mirrored", (image) => image.flop())],
+  [/\bupside ?down\b/, () => edit("turned upside down", (image) => image.rotate(180))],
   [/\bflip/, () => edit("flipped upside down", (image) => image.flip())],
   [/\b(gr[ae]y|black[ -](and|&)[ -]white)/, () => edit("made greyscale", (image) => image.greyscale())],
   [/\b(sepia|vintage)\b/, () => edit("made sepia", (image) => image.tint("#c9a36b"))],
@@ -100,10 +97,6 @@ function withoutQuotes(prompt: string): string {
 function resize(width: number, height: number): Edit {
   const [w, h] = [Math.min(width, maxEdgePx), Math.min(height, maxEdgePx)];
   return edit(`resized to ${w} × ${h}`, (image) => image.resize(w, h));
-}
-
-function rotate(degrees: number): Edit {
-  return edit(`turned by ${degrees}°`, (image) => image.rotate(degrees, { background: "#ffffff" }));
 }
 
 function tint(word: string): Edit | undefined {

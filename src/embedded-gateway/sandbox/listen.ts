@@ -1,4 +1,5 @@
 import { setImmediate as yieldToEventLoop } from "node:timers/promises";
+import type { IFormat } from "music-metadata";
 import { sniff } from "../../media/sniff.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
 import { invalidRequest, type ApiError } from "../api-error.ts";
@@ -42,9 +43,7 @@ export async function listen(
   if (file.kind === "empty") throw unreadable("the audio file is empty", "empty_file");
   if (file.kind !== "audio") throw unreadable(`it holds ${file.mediaType}, no audio`, "invalid_audio");
   try {
-    const { parseBuffer } = await import("music-metadata");
-    const mimeType = file.mediaType;
-    const { format } = await parseBuffer(bytes, { mimeType }, { duration: true, skipCovers: true });
+    const format = await readFormat(bytes, file.mediaType);
     const [container, usual] = containers[file.container ?? ""] ?? [];
     if (container === undefined || usual === undefined) throw new Error("no decoder");
     const codec = (format.codec ?? "unknown codec").replace("OPUS", "Opus");
@@ -75,6 +74,17 @@ export async function listen(
   } catch (error) {
     signal.throwIfAborted();
     throw unreadable("the audio cannot be decoded", "invalid_audio", error);
+  }
+}
+
+async function readFormat(bytes: Buffer, mimeType: string): Promise<Partial<IFormat>> {
+  const { parseBuffer } = await import("music-metadata");
+  try {
+    return (await parseBuffer(bytes, { mimeType }, { duration: true, skipCovers: true })).format;
+  } catch (error) {
+    // Browsers record WebM clusters of unknown length, which this reader rejects and the decoder accepts.
+    if (mimeType !== "audio/webm") throw error;
+    return bytes.includes("A_OPUS") ? { codec: "Opus", sampleRate: 48_000 } : {};
   }
 }
 

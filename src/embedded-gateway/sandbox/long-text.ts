@@ -75,6 +75,4 @@ ${writeTable(3)}
 
 ${writeCode("typescript", 3)}
 
----
-
 To be escaped: <b>not bold</b> & "quotes", a \\*star\\*, emoji 🦊, ünïcödé, 日本語.`;

@@ -37,7 +37,6 @@ export const shapes = {
   sun: sky("#f7d038", '<circle r="50" fill-opacity=".3"/><circle r="34"/>'),
   moon: sky("#f6ecd2", path("M14-44A46 46 0 1 0 44 20 38 38 0 0 1 14-44Z")),
   cloud: sky("#fafafa", path("M-36 26a20 20 0 0 1-4-40 28 28 0 0 1 52-6 22 22 0 0 1 24 46Z")),
-  bird: sky("#20232a", path("M-44-10Q-20-34 0 0 20-34 44-10 20-20 0 12-20-20-44-10Z")),
   mountain: ground("#8d939c", path("M-70 50-8-50 60 50Z") + path("M-8-50-27-20-10-30 2-20 13-20Z", light)),
   tree: ground("#3fa65a", path("M-6 10h12v40h-12z", brown) + path("M0-50 34 14H-34Z")),
   house: ground("#e3d3b3", path("M-34-4h68v54h-68z") + path("M-44-2 0-44 44-2ZM-8 18h18v32h-18z", brown)),
