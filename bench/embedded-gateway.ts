@@ -1,7 +1,7 @@
 /**
- * The embedded gateway against the direct call, in one run and interleaved: time it adds to a request and to a first
- * token, and 1,000 concurrent streams with the memory they take. Run: `node bench/embedded-gateway.ts`. Upstream and
- * gateway are processes of their own.
+ * The embedded gateway against the direct call, in one run and interleaved: time added to a request and to a first
+ * token, and the memory of 1,000 concurrent streams. Run: `node bench/embedded-gateway.ts`. Upstream and gateway are
+ * separate processes.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -166,7 +166,7 @@ async function time(side: Side, stream: boolean): Promise<number> {
   return (stream ? (first ?? Number.NaN) : performance.now()) - startedAt;
 }
 
-/** Whether a slow stream arrived whole: every word once, in order, and the end. */
+/** Whether a slow stream is complete: every word once, in order, and the end. */
 async function hold(side: Side): Promise<boolean> {
   try {
     const { body } = await ask(side, "slow", true);

@@ -1,7 +1,7 @@
 /**
  * The gateway client against the official SDK, in one run and interleaved: streamed events a second, the cost of a
  * small request, and the memory of a 100 MB upload. Run: `node bench/gateway-client.ts`. The server and the two
- * clients are processes of their own; each upload runs in a fresh one.
+ * clients are separate processes, as is each upload.
  */
 import { type ChildProcess, fork, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -15,7 +15,7 @@ import { fileURLToPath } from "node:url";
 import OpenAI from "openai";
 import type { Log } from "../src/core/telemetry.ts";
 import { createGatewayClient } from "../src/gateway/client.ts";
-import { fileSource } from "../src/gateway/multipart.ts";
+import { fileSource } from "../src/support/byte-source.ts";
 
 const events = 20_000;
 const rounds = 15;
@@ -38,7 +38,7 @@ function ours(baseUrl: string) {
     apiKey: "sk-bench",
     log,
     timeouts: { connectMs: 5000, firstEventMs: 60_000, idleMs: 30_000, totalMs: 600_000 },
-    downloadImage: () => Promise.reject(new Error("no pictures here")),
+    downloadImage: () => Promise.reject(new Error("no images in this benchmark")),
     maxImageBytes: 10_000_000,
   });
 }
@@ -100,7 +100,7 @@ async function askOfficial(client: OpenAI): Promise<void> {
   await client.chat.completions.create({ model: "m", messages, max_tokens: 1024, temperature: 1 });
 }
 
-/** Wall and processor milliseconds of a piece of work in this process. */
+/** Wall and processor milliseconds of some work in this process. */
 async function measure(work: () => Promise<unknown>): Promise<Sample> {
   const cpu = process.cpuUsage();
   const startedAt = performance.now();
@@ -122,7 +122,7 @@ async function compare(): Promise<void> {
     server.stdout?.once("data", (data: Buffer) => resolve(data.toString().trim())),
   );
   const baseUrl = `http://127.0.0.1:${port}`;
-  // Each in a process of its own: garbage made by one would be collected on the other's time.
+  // In separate processes, so that one does not pay for the other's garbage collection.
   const workers = ["ours", "sdk"].map((who) => fork(itself, ["worker", who, baseUrl]));
   try {
     console.log(`node ${process.version}, ${cpus().length} cores; medians of ${rounds} interleaved rounds`);
@@ -220,7 +220,7 @@ function uploadInChild(who: string, baseUrl: string, path: string): Promise<numb
   });
 }
 
-/** Prints by how many megabytes the highest resident size grew. `ours-bytes` counts from when the bytes are held. */
+/** Prints the growth of the peak resident size in megabytes. `ours-bytes` does not count the bytes themselves. */
 async function upload(who: string, baseUrl: string, path: string): Promise<void> {
   const client = ours(baseUrl);
   const sdk = official(baseUrl);

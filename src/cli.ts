@@ -4,7 +4,7 @@ import { loadCommands } from "./load-commands.ts";
 import { isParleyError } from "./core/errors.ts";
 import type { Log } from "./core/telemetry.ts";
 import { openConfiguredStore } from "./compose-store.ts";
-import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
+import type { GatewayConfig } from "./embedded-gateway/settings.ts";
 import { parseConfig, type Config } from "./config.ts";
 import { platformModules } from "./platforms/registry.ts";
 import { createLog } from "./operations/log.ts";

@@ -7,23 +7,23 @@ import type { Log } from "./core/telemetry.ts";
 import type { Config } from "./config.ts";
 import type { Records } from "./conversations/open-store.ts";
 import type { EmbeddedGateway } from "./embedded-gateway/embedded-gateway.ts";
-import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
+import type { GatewayConfig } from "./embedded-gateway/settings.ts";
 import { createGatewayClient } from "./gateway/client.ts";
-import type { PriceTable } from "./gateway/prices.ts";
 import { createDownloader } from "./media/guarded-download.ts";
 
-/** Largest picture that is taken from a gateway's answer, in bytes. */
+/** Largest image of a gateway's answer. */
 const maxImageBytes = 20_000_000;
 
+/** A gateway client with its settings. */
 export interface OpenedGateway {
   readonly client: Gateway;
   readonly models: ModelSettings;
-  /** For the start lines: which gateway, and what it is. */
+  /** The gateway's address and kind, for the start message. */
   describe(): string;
   close(): Promise<void>;
 }
 
-/** The gateway that the settings name, or the embedded one on a free loopback port with a key of its own. */
+/** The configured gateway, or the embedded one on a free loopback port with a random key. */
 export async function openGateway(
   config: Config,
   log: Log,
@@ -51,7 +51,7 @@ export async function openGateway(
       image: config.IMAGE_FALLBACK_MODELS,
       transcription: config.TRANSCRIPTION_FALLBACK_MODELS,
     },
-    ...(config.MODEL_PRICES === undefined ? {} : { prices: config.MODEL_PRICES as PriceTable }),
+    ...(config.MODEL_PRICES === undefined ? {} : { prices: config.MODEL_PRICES }),
     maxImageBytes,
     async downloadImage(url, signal) {
       const { bytes } = await downloader.download(url, {
@@ -80,13 +80,13 @@ export async function openGateway(
   };
 }
 
-/** The embedded gateway on its own, for `npm run gateway`. */
+/** The embedded gateway alone, for `npm run gateway`. */
 export async function createConfiguredGateway(
   where: {
     readonly host: string;
     readonly port: number;
     readonly apiKeys: readonly string[];
-    /** Where the keys that were given out are, and their use. */
+    /** Store of issued keys and their usage. */
     readonly keyStore?: Records;
   },
   log: Log,
@@ -115,9 +115,9 @@ async function startEmbedded(
 }
 
 /**
- * The embedded gateway's settings, out of the file that GATEWAY_CONFIG names. Keys of upstreams come from the
- * environment.
- * @throws ParleyError `config`
+ * Reads the embedded gateway's settings from the file that GATEWAY_CONFIG names. API keys of upstreams come from
+ * `environment`.
+ * @throws ParleyError `config` when the file is unreadable or invalid
  */
 export async function readGatewayConfig(
   file: string,

@@ -10,7 +10,7 @@ import type { Config, ConfiguredPlatform } from "./config.ts";
 import type { CreatedPlatform, PlatformModule } from "./core/platform-module.ts";
 import type { Store } from "./conversations/open-store.ts";
 import { openConfiguredStore } from "./compose-store.ts";
-import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
+import type { GatewayConfig } from "./embedded-gateway/settings.ts";
 import { openGateway, type OpenedGateway } from "./compose-gateway.ts";
 import { createResourceStack } from "./operations/resource-stack.ts";
 import { keepConnected } from "./operations/keep-connected.ts";

@@ -1,13 +1,17 @@
+import type { BilledAmounts } from "./model-price.ts";
+
 /** A piece of a message to a model. An image's `url` is an https address or a `data:<type>;base64,` URI. */
 export type ContentPart =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "image"; readonly url: string };
 
+/** One message of a conversation. */
 export interface ChatMessage {
   readonly role: "system" | "user" | "assistant";
   readonly content: string | readonly ContentPart[];
 }
 
+/** Request of {@link Gateway.chat}. */
 export interface ChatRequest {
   readonly model: string;
   readonly messages: readonly ChatMessage[];
@@ -19,16 +23,19 @@ export interface ChatRequest {
   readonly stream?: boolean;
 }
 
+/** The operations of a gateway. */
+export type Operation = "chat" | "image" | "transcription" | "models";
+
+/** The operations that are asked of one model. */
+export type ModelOperation = Exclude<Operation, "models">;
+
 /** Tokens and cost of one call. `isEstimated`: computed here because the gateway did not report it. */
-export interface Usage {
-  readonly promptTokens?: number;
-  readonly completionTokens?: number;
-  readonly audioSeconds?: number;
-  readonly images?: number;
+export interface Usage extends BilledAmounts {
   readonly costUsd?: number;
   readonly isEstimated: boolean;
 }
 
+/** An image in an answer. */
 export interface GeneratedImage {
   readonly bytes: Uint8Array;
   /** Sniffed from the bytes. */
@@ -48,6 +55,7 @@ export type ChatEvent =
   | { readonly kind: "notice"; readonly text: string }
   | { readonly kind: "finish"; readonly reason: FinishReason; readonly model: string; readonly usage: Usage };
 
+/** Request of {@link Gateway.generateImages}. */
 export interface ImageRequest {
   readonly model: string;
   readonly prompt: string;
@@ -57,6 +65,7 @@ export interface ImageRequest {
   readonly size?: string;
 }
 
+/** Result of {@link Gateway.generateImages}. `notices` are sentences for people. */
 export interface ImageAnswer {
   readonly images: readonly GeneratedImage[];
   readonly model: string;
@@ -64,6 +73,7 @@ export interface ImageAnswer {
   readonly notices: readonly string[];
 }
 
+/** Request of {@link Gateway.transcribe}. */
 export interface TranscriptionRequest {
   readonly model: string;
   readonly bytes: Uint8Array;
@@ -77,6 +87,7 @@ export interface TranscriptionRequest {
   readonly durationMs?: number;
 }
 
+/** Result of {@link Gateway.transcribe}. `notices` are sentences for people. */
 export interface TranscriptionAnswer {
   readonly text: string;
   readonly model: string;
@@ -94,6 +105,7 @@ export interface ModelCapabilities {
   readonly transcribes?: boolean;
 }
 
+/** A record of the model list. */
 export interface Model {
   readonly id: string;
   readonly ownedBy?: string;

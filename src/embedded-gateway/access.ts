@@ -1,20 +1,20 @@
-import type { Operation } from "./models.ts";
+import type { ModelOperation } from "../core/gateway.ts";
 import type { Target } from "./router.ts";
-import type { Spent } from "./upstreams/spent.ts";
+import type { UpstreamUsage } from "./upstreams/upstream-usage.ts";
 
-/** What the caller of one request may do, and where its use is written down. */
+/** Permissions of one request's caller, and where its usage is recorded. */
 export interface Access {
-  /** @throws ApiError 403 where the caller's key does not allow the model */
+  /** @throws ApiError 403 when the caller's key does not allow the model */
   expectModel(model: string): void;
-  /** Whether the model list shows it to the caller. */
+  /** Whether the model list shows the model to the caller. */
   sees(model: string): boolean;
-  /** `target` is `undefined` for the sandbox, which costs nothing. Contract: must not throw. */
-  onSpent(operation: Operation, target: Target | undefined, spent: Spent): void;
+  /** `target` is `undefined` for the sandbox, which is free. Contract: must not throw. */
+  onUsage(operation: ModelOperation, target: Target | undefined, usage: UpstreamUsage): void;
 }
 
-/** Who holds one of the gateway's own keys, or comes where none are needed. */
+/** Access without restriction: with the gateway's own keys, or where no key is needed. */
 export const fullAccess: Access = {
   expectModel: () => {},
   sees: () => true,
-  onSpent: () => {},
+  onUsage: () => {},
 };

@@ -1,13 +1,13 @@
-/** What goes beside the message of an {@link ApiError}. */
+/** Optional fields of an {@link ApiError}. */
 export interface ApiErrorOptions {
-  /** The parameter at fault, e.g. `messages[0].content[1].image_url.url`. */
+  /** The invalid parameter, e.g. `messages[0].content[1].image_url.url`. */
   readonly param?: string;
   readonly code?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly cause?: unknown;
 }
 
-/** The usual error envelope. */
+/** The error body of the OpenAI convention. */
 export interface ErrorEnvelope {
   readonly error: {
     readonly message: string;
@@ -18,9 +18,8 @@ export interface ErrorEnvelope {
 }
 
 /**
- * An error that goes to the HTTP client as it is: status, extra headers and the envelope
- * `{error:{message,type,param,code}}`. It never leaves the gateway's server in another form, which is why it is
- * not a ParleyError: the client on the other side makes that one.
+ * An error response to the HTTP client: status, additional headers and the envelope `{error:{message,type,param,code}}`.
+ * It is not a ParleyError since it never leaves the server in another form; the gateway client creates that one.
  */
 export class ApiError extends Error {
   readonly status: number;
@@ -46,16 +45,16 @@ export class ApiError extends Error {
   }
 }
 
-/** 400: the request is wrong and stays wrong. */
+/** 400: the request is invalid. */
 export function invalidRequest(message: string, options: ApiErrorOptions = {}): ApiError {
   return new ApiError(400, "invalid_request_error", message, options);
 }
 
-/** 404: no such model. Ids are case-sensitive, so a near miss in case is named. */
+/** 404: unknown model, with a suggestion where there is one. */
 export function unknownModel(model: string, suggestion?: string): ApiError {
   const hint =
     suggestion === undefined
-      ? "GET /v1/models lists what there is; ids are case-sensitive."
+      ? "GET /v1/models lists all models; ids are case-sensitive."
       : `Did you mean '${suggestion}'?`;
   return new ApiError(404, "invalid_request_error", `The model '${clip(model)}' does not exist. ${hint}`, {
     param: "model",
@@ -63,15 +62,15 @@ export function unknownModel(model: string, suggestion?: string): ApiError {
   });
 }
 
-/** 400: the model exists and cannot do this. */
-export function wrongKindOfModel(model: string, cannot: string): ApiError {
+/** 400: the model exists and does not support the operation. */
+export function unsupportedModel(model: string, cannot: string): ApiError {
   return invalidRequest(`The model '${clip(model)}' cannot ${cannot}.`, {
     param: "model",
     code: "model_not_supported",
   });
 }
 
-/** 413: more bytes than the cap. */
+/** 413: `what` is larger than the limit. */
 export function tooLarge(what: string, maxBytes: number, param?: string): ApiError {
   const message = `${what} is larger than the limit of ${maxBytes} bytes.`;
   return new ApiError(413, "invalid_request_error", message, {
@@ -80,7 +79,7 @@ export function tooLarge(what: string, maxBytes: number, param?: string): ApiErr
   });
 }
 
-/** Client text inside an error message, cut so that an error never echoes a megabyte. */
+/** Client text for an error message, cut at `maxChars`. */
 export function clip(text: string, maxChars = 120): string {
   return text.length <= maxChars ? text : `${text.slice(0, maxChars)}…`;
 }

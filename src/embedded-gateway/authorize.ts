@@ -1,17 +1,17 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { ApiError } from "./api-error.ts";
 
-/** SHA-256 of a key: what is kept and compared. */
+/** SHA-256 of a key; only hashes are stored and compared. */
 export function hashKey(key: string): Buffer {
   return createHash("sha256").update(key).digest();
 }
 
-/** The bearer token of a header; `undefined`: there is none. */
+/** The bearer token of an Authorization header, `undefined` without one. */
 export function bearerToken(header: string | undefined): string | undefined {
   return /^bearer +(\S+) *$/i.exec(header ?? "")?.[1];
 }
 
-/** Whether `token` is one of the keys, in a time that does not tell which or how nearly. */
+/** Whether `token` is one of the keys, compared in constant time. */
 export function isOneOf(token: string, hashes: readonly Buffer[]): boolean {
   const hash = hashKey(token);
   let isKnown = false;
@@ -19,7 +19,7 @@ export function isOneOf(token: string, hashes: readonly Buffer[]): boolean {
   return isKnown;
 }
 
-/** 401, for a missing and for a wrong key. The key itself is never echoed. */
+/** 401 for a missing or unknown key. The key is not part of the message. */
 export function unauthorized(hasToken: boolean): ApiError {
   const message = hasToken
     ? "The API key is not valid."

@@ -13,46 +13,46 @@ import type { KeyValue } from "./keys/key-value.ts";
 import { createOperations, type Operations } from "./operations.ts";
 import { createPictureShelf, picturePath, type ShelvedPicture } from "./picture-shelf.ts";
 
-/** Settings of the gateway's server. */
+/** Settings of {@link createEmbeddedGateway}. */
 export interface EmbeddedGatewayOptions {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
-  /** Keys that may do everything. With none, every caller may, and only a loopback host is served. */
+  /** Keys without restriction. Without any key no request needs one, and only loopback hosts are served. */
   readonly apiKeys?: readonly string[];
   /** From {@link parseGatewayConfig}. Default: the sandbox alone. */
   readonly config?: GatewayConfig;
-  /** Where keys that were given out are kept, with what they have used. See {@link createKeyRing}. */
+  /** Store of issued keys and their usage. See {@link createKeyRing}. */
   readonly keyStore?: KeyValue;
   readonly log: Log;
-  /** Bytes of a JSON body. Default 32 MiB. */
+  /** Largest JSON body. Default 32 MiB. */
   readonly maxJsonBytes?: number;
-  /** Bytes of an audio upload. Default 25 MiB. */
+  /** Largest audio upload. Default 25 MiB. */
   readonly maxUploadBytes?: number;
   /** Silence in a stream after which a comment is sent. Default 10 s. */
   readonly pingMs?: number;
-  /** How long a client may take nothing of its answer before it is cut off. Default 60 s. */
+  /** A client that reads nothing of its answer for so long is disconnected. Default 60 s. */
   readonly stalledClientMs?: number;
-  /** Pause between two words of a sandbox answer. Default 10 ms, never more than 5 s an answer. */
+  /** Pause between two words of a sandbox answer. Default 10 ms, at most 5 s an answer. */
   readonly sandboxWordDelayMs?: number;
-  /** How long a stop waits for running answers. Default 10 s. */
+  /** How long {@link EmbeddedGateway.close} waits for running requests. Default 10 s. */
   readonly drainMs?: number;
 }
 
-/** A gateway served over HTTP, as the specification describes it. */
+/** An HTTP server of the gateway API. */
 export interface EmbeddedGateway {
   /**
-   * Starts to serve. `url` is what `GATEWAY_BASE_URL` takes: without `/v1`.
-   * @throws ParleyError `config`: the address is taken, or public without any key
+   * Starts to serve. `url` is the base URL without `/v1`, as for `GATEWAY_BASE_URL`.
+   * @throws ParleyError `config` when the address is in use, or public without any key
    */
   listen(): Promise<{ url: string }>;
-  /** Takes no new requests, waits for the running ones up to `drainMs`, then ends them. */
+  /** Refuses new requests, waits up to `drainMs` for the running ones, then disconnects them. */
   close(): Promise<void>;
 }
 
 /**
- * Parley's own gateway: sandbox models that need nothing, and upstreams where settings name them. Every answer
- * carries `x-request-id`; every error the usual envelope. Nothing is loaded that is not used.
+ * Parley's own gateway: sandbox models, and the upstreams of the settings. Every answer has `x-request-id`, every error
+ * the usual envelope. Modules are loaded with their first use.
  */
 export function createEmbeddedGateway(options: EmbeddedGatewayOptions): EmbeddedGateway {
   const { log } = options;
@@ -60,7 +60,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
   const maxUploadBytes = options.maxUploadBytes ?? 25 * 1024 * 1024;
   const times = { pingMs: options.pingMs ?? 10_000, stalledMs: options.stalledClientMs ?? 60_000 };
   const keyHashes = (options.apiKeys ?? []).filter((key) => key !== "").map((key) => hashKey(key));
-  const shelf = createPictureShelf({ keepMs: 60 * 60 * 1000, maxBytes: 128 * 1024 * 1024 });
+  const shelf = createPictureShelf({ ttlMs: 60 * 60 * 1000, maxBytes: 128 * 1024 * 1024 });
   let operations: Operations | undefined;
   let ring: KeyRing | undefined;
   const running = new Set<Promise<void>>();
@@ -81,7 +81,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
     const access = token === undefined ? undefined : await ring?.admit(token);
     if (access !== undefined) return access;
     if (keyHashes.length > 0 || (await ring?.hasKeys()) === true) throw unauthorized(token !== undefined);
-    // A page of another site could reach loopback under a name of its own.
+    // DNS rebinding: a web page can reach loopback through a host name of its own.
     if (isLoopbackName(request.headers.host ?? "")) return fullAccess;
     throw new ApiError(403, "permission_error", "Without keys only loopback host names are served.", {
       code: "host_not_allowed",
@@ -108,12 +108,13 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
     try {
       await route(exchange);
     } catch (error) {
-      if (exchange.signal.aborted) log.debug({ requestId: exchange.requestId }, "gateway client left");
+      if (exchange.signal.aborted)
+        log.debug({ requestId: exchange.requestId }, "gateway client disconnected");
       else exchange.sendError(toApiError(error, exchange, log));
     }
-    // What was refused half-way is read to its end, or the client never gets to read why.
+    // The rest of a refused request is read, since clients read the answer only after they have sent everything.
     if (!request.complete) {
-      // A form's reader that stopped half-way would hold the request back.
+      // An unfinished multipart reader would keep the request paused.
       request.removeAllListeners("readable");
       request.resume();
     }
@@ -156,7 +157,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       }
       await new Promise<void>((resolve, reject) => {
         server.once("error", (cause) =>
-          reject(new ParleyError("config", "The gateway cannot listen.", { cause })),
+          reject(new ParleyError("config", "The gateway cannot listen on its address.", { cause })),
         );
         server.listen(options.port, options.host, resolve);
       });
@@ -168,7 +169,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       server.closeIdleConnections();
       const deadline = setTimeout(() => server.closeAllConnections(), options.drainMs ?? 10_000);
       await Promise.all(running);
-      // Also those that a client opened and never used, which do not count as idle.
+      // Connections that were opened and never used do not count as idle.
       server.closeAllConnections();
       await closed;
       await operations?.close();
@@ -195,13 +196,13 @@ function toApiError(error: unknown, exchange: Exchange, log: Log): ApiError {
   if (error instanceof ApiError) return error;
   if (isParleyError(error, "store-unavailable")) {
     log.error({ requestId: exchange.requestId, error }, "key store failed");
-    return new ApiError(503, "server_error", "Keys cannot be checked at the moment.", {
+    return new ApiError(503, "server_error", "The store of keys is not available.", {
       code: "store_unavailable",
       headers: { "retry-after": "5" },
     });
   }
   log.error({ requestId: exchange.requestId, error }, "gateway request failed");
-  return new ApiError(500, "server_error", "The gateway failed to answer; its log says why.", {
+  return new ApiError(500, "server_error", "Internal error; see the log of the gateway.", {
     code: "internal_error",
   });
 }
@@ -226,7 +227,7 @@ function stopping(): ApiError {
   });
 }
 
-/** Of a bind address or a Host header. */
+/** For a bind address or a Host header. */
 function isLoopbackName(host: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)(:\d+)?$/i.test(host);
 }

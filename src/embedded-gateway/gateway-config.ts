@@ -3,8 +3,6 @@ import { ParleyError } from "../core/errors.ts";
 import { withoutComments } from "./json-comments.ts";
 import type { Capability, GatewayConfig, UpstreamConfig } from "./settings.ts";
 
-export type { GatewayConfig } from "./settings.ts";
-
 const capabilities = [
   "chat",
   "vision",
@@ -16,10 +14,10 @@ const capabilities = [
 const usd = z.number().nonnegative();
 
 const pricesSchema = z.strictObject({
-  inputPerMillionTokens: usd.optional(),
-  outputPerMillionTokens: usd.optional(),
-  perAudioMinute: usd.optional(),
-  perImage: usd.optional(),
+  inputPerMillionUsd: usd.optional(),
+  outputPerMillionUsd: usd.optional(),
+  perAudioMinuteUsd: usd.optional(),
+  perImageUsd: usd.optional(),
 });
 
 const modelSchema = z.strictObject({
@@ -79,9 +77,9 @@ const fileSchema = z.strictObject({
 type FileUpstream = z.infer<typeof upstreamSchema>;
 
 /**
- * Reads the file that `GATEWAY_CONFIG` names: JSON, comments allowed (docs/gateway.example.jsonc). Keys come from the
- * environment variables it names, never from the file.
- * @throws ParleyError `config` whose message lists every problem, one a line
+ * Parses the file that `GATEWAY_CONFIG` names: JSON with comments (docs/gateway.example.jsonc). API keys are read from
+ * the environment variables that it names.
+ * @throws ParleyError `config` with every problem on a line of its message
  */
 export function parseGatewayConfig(
   text: string,
@@ -132,13 +130,12 @@ function findDanglingIds(file: z.infer<typeof fileSchema>): string[] {
   const check = (path: string, id: string, mayBeSandbox: boolean): void => {
     const name = id.split("/", 1)[0] ?? "";
     if (Object.hasOwn(file.aliases, id)) problems.push(`${path}: '${id}' is an alias; name the model itself`);
-    else if (name === "sandbox" && !mayBeSandbox) problems.push(`${path}: the sandbox is no fallback`);
+    else if (name === "sandbox" && !mayBeSandbox) problems.push(`${path}: the sandbox cannot be a fallback`);
     else if (name === "sandbox" ? !file.sandbox : !Object.hasOwn(file.upstreams, name) || !id.includes("/")) {
       problems.push(`${path}: '${id}' does not begin with the prefix of an upstream`);
     }
   };
-  if (Object.hasOwn(file.upstreams, "sandbox"))
-    problems.push("upstreams.sandbox: this prefix is the gateway's own");
+  if (Object.hasOwn(file.upstreams, "sandbox")) problems.push("upstreams.sandbox: this prefix is reserved");
   for (const [alias, id] of Object.entries(file.aliases)) {
     check(`aliases.${alias}`, id, true);
     if (Object.hasOwn(file.upstreams, alias.split("/", 1)[0] ?? "") && alias.includes("/")) {
@@ -162,7 +159,7 @@ function toLines(issue: z.core.$ZodIssue, at: readonly PropertyKey[] = []): stri
     return issue.issues.map((nested) => `${toPath(path)}: ${nested.message}`);
   }
   if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => `${toPath([...path, key])}: there is no such setting`);
+    return issue.keys.map((key) => `${toPath([...path, key])}: unknown setting`);
   }
   return [`${toPath(path)}: ${issue.message}`];
 }
@@ -176,6 +173,6 @@ function toPath(path: readonly PropertyKey[]): string {
 }
 
 function toConfigError(problems: readonly string[], cause?: unknown): ParleyError {
-  const message = `The gateway's settings have problems:\n${problems.map((line) => `- ${line}`).join("\n")}`;
+  const message = `The gateway's settings are invalid:\n${problems.map((line) => `- ${line}`).join("\n")}`;
   return new ParleyError("config", message, cause === undefined ? {} : { cause });
 }

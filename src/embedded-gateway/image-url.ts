@@ -1,15 +1,15 @@
 import { isIP } from "node:net";
 import { isPublicAddress } from "../media/public-address.ts";
 
-/** Pictures of a message, decoded. */
+/** A decoded data URI. */
 export interface DataUri {
   readonly mediaType: string;
   readonly bytes: Buffer;
 }
 
 /**
- * What is wrong with an image address, as the end of a sentence; `undefined`: nothing that can be seen without a
- * connection. Names are resolved, and checked again, only where the picture is fetched.
+ * What is wrong with an image URL, as the end of a sentence; `undefined` for a valid one. Host names are resolved and
+ * checked only when the image is downloaded.
  */
 export function checkImageUrl(text: string): string | undefined {
   if (text.startsWith("data:")) {
@@ -28,14 +28,14 @@ export function checkImageUrl(text: string): string | undefined {
   return isPublicHost(url.hostname) ? undefined : "names a blocked address: only public hosts are fetched";
 }
 
-/** The parts of a data URI that {@link checkImageUrl} has passed. */
+/** Decodes a data URI that is valid by {@link checkImageUrl}. */
 export function parseDataUri(text: string): DataUri {
   const comma = text.indexOf(",");
   const mediaType = text.slice("data:".length, text.indexOf(";")).toLowerCase();
   return { mediaType, bytes: Buffer.from(text.slice(comma + 1), "base64") };
 }
 
-/** Also the spellings of an address that URL has normalised already: 0x7f.1, 2130706433, ::ffff:127.0.0.1. */
+/** Spellings such as 0x7f.1 or 2130706433 are already normalised by `URL`. */
 function isPublicHost(hostname: string): boolean {
   const host = hostname.replaceAll(/^\[|\]$/g, "").replace(/\.$/, "");
   if (isIP(host) !== 0) return isPublicAddress(host);

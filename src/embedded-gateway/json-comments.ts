@@ -1,6 +1,5 @@
 /**
- * JSON with `//` and `/* *\/` comments and commas before closing brackets, as plain JSON. Comments become blanks, so
- * that a parser's positions still hold.
+ * Replaces `//` and `/* *\/` comments and trailing commas by blanks, so that positions in error messages stay right.
  */
 export function withoutComments(text: string): string {
   const blank = (found: string): string => found.replaceAll(/[^\n]/g, " ");

@@ -1,9 +1,6 @@
 import type { GatewayConfig } from "./settings.ts";
 
-/** The operations of the gateway that name a model. */
-export type Operation = "chat" | "images" | "transcription";
-
-/** A record of `GET /v1/models`, with the metadata that services commonly add. */
+/** A record of `GET /v1/models`, with common additional metadata. */
 export interface ModelRecord {
   readonly id: string;
   readonly object: "model";
@@ -13,7 +10,7 @@ export interface ModelRecord {
   readonly [field: string]: unknown;
 }
 
-/** Unix seconds; the day that the sandbox came with. */
+/** Unix seconds. */
 const releasedAt = 1_767_225_600;
 
 const free = { prompt: "0", completion: "0", image: "0", audio_minute: "0" };
@@ -41,14 +38,14 @@ function sandboxModel(
   };
 }
 
-/** What the gateway offers without any upstream. None of them is a language model, and each says so. */
+/** The models that need no upstream. None is a language model, and each says so. */
 export const sandboxModels: readonly ModelRecord[] = [
   sandboxModel("chat", "Answers by rules; no language model.", ["text", "image"], ["text"]),
   sandboxModel("image", "Draws scenes by rules and changes pictures.", ["text", "image"], ["text", "image"]),
   sandboxModel("transcribe", "Measures sound; recognises no words.", ["audio"], ["text"]),
 ];
 
-/** The whole list: aliases first, described like what they stand for. */
+/** The whole model list. Aliases come first, with the metadata of the model that they stand for. */
 export function mergeModels(config: GatewayConfig, upstreamModels: readonly ModelRecord[]): ModelRecord[] {
   const records = [...(config.sandbox ? sandboxModels : []), ...upstreamModels];
   const aliases = Object.entries(config.aliases).map(([alias, id]): ModelRecord => {

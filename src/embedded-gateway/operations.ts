@@ -1,18 +1,20 @@
+import type { ModelOperation } from "../core/gateway.ts";
 import type { Log } from "../core/telemetry.ts";
 import type { Downloader } from "../media/guarded-download.ts";
 import type { Access } from "./access.ts";
 import type { Exchange } from "./exchange.ts";
-import { mergeModels, type Operation } from "./models.ts";
+import { mergeModels } from "./models.ts";
 import { picturePath, type PictureShelf } from "./picture-shelf.ts";
 import { readJson } from "./read-body.ts";
 import { parseChatBody, parseImageBody, parseTranscriptionFields } from "./requests.ts";
 import { createRouter, type Route } from "./router.ts";
-import type { LoadImage } from "./sandbox/load-image.ts";
+import type { LoadImage } from "./load-image.ts";
 import type { Sandbox } from "./sandbox/sandbox.ts";
 import type { GatewayConfig } from "./settings.ts";
 import { openUpload } from "./upload.ts";
 import type { Forwarded, Forwarder } from "./upstreams/forwarder.ts";
 
+/** Settings of {@link createOperations}. */
 export interface OperationsOptions {
   readonly config: GatewayConfig;
   readonly log: Log;
@@ -25,7 +27,7 @@ export interface OperationsOptions {
 
 type Operate = (exchange: Exchange, access: Access) => Promise<void>;
 
-/** The specification's four operations. Each answers the exchange; failures are ApiErrors. */
+/** The four operations of the gateway API. Each sends its response; failures are thrown as ApiErrors. */
 export interface Operations {
   readonly models: Operate;
   readonly chat: Operate;
@@ -35,8 +37,8 @@ export interface Operations {
 }
 
 /**
- * Sends each request to the sandbox or on to an upstream, by its model. The sandbox is loaded with its first request,
- * the upstreams' side only where there are any: an idle bot pays for neither.
+ * Routes each request by its model to the sandbox or to an upstream. The sandbox is loaded with its first request, the
+ * forwarder only when upstreams are configured.
  */
 export async function createOperations(options: OperationsOptions): Promise<Operations> {
   const { config, shelf, maxJsonBytes, maxUploadBytes } = options;
@@ -52,7 +54,7 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
   const loadImageFor =
     (exchange: Exchange): LoadImage =>
     async (image, use) => {
-      const { createImageDownloader, createImageLoader } = await import("./sandbox/load-image.ts");
+      const { createImageDownloader, createImageLoader } = await import("./load-image.ts");
       downloader ??= createImageDownloader();
       const { signal } = exchange;
       const load = createImageLoader({ signal, downloader, findOwn: (url) => findOwn(exchange, url) });
@@ -61,7 +63,7 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
   let opened: Promise<Sandbox> | undefined;
   const sandbox = (): Promise<Sandbox> => (opened ??= openSandbox(options, loadImageFor));
 
-  const routeFor = (model: string, operation: Operation, access: Access): Route => {
+  const routeFor = (model: string, operation: ModelOperation, access: Access): Route => {
     const route = router.route(model, operation);
     access.expectModel(model);
     return route;
@@ -69,17 +71,17 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
   const forward = (
     exchange: Exchange,
     access: Access,
-    operation: Operation,
+    operation: ModelOperation,
     { targets }: Route & { kind: "upstream" },
     send: (forwarder: Forwarder, forwarded: Forwarded) => Promise<void>,
   ): Promise<void> => {
-    if (forwarder === undefined) throw new Error("There is a target without upstreams.");
+    if (forwarder === undefined) throw new Error("target without upstreams");
     return send(forwarder, {
       exchange,
       targets,
       loadImage: loadImageFor(exchange),
       isOwnPicture: (url) => findOwn(exchange, url) !== undefined,
-      onSpent: (target, spent) => access.onSpent(operation, target, spent),
+      onUsage: (target, usage) => access.onUsage(operation, target, usage),
     });
   };
 
@@ -95,24 +97,24 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
       const route = routeFor(body.model, "chat", access);
       if (route.kind === "sandbox") {
         await (await sandbox()).chat(exchange, { ...body, model: route.model });
-        return access.onSpent("chat", undefined, {});
+        return access.onUsage("chat", undefined, {});
       }
       return forward(exchange, access, "chat", route, (to, forwarded) => to.chat(forwarded, body));
     },
 
     images: async (exchange, access) => {
       const body = parseImageBody(await readJson(exchange.request, maxJsonBytes));
-      const route = routeFor(body.model, "images", access);
+      const route = routeFor(body.model, "image", access);
       if (route.kind === "sandbox") {
         await (await sandbox()).images(exchange, { ...body, model: route.model });
-        return access.onSpent("images", undefined, { images: body.n });
+        return access.onUsage("image", undefined, { images: body.n });
       }
-      return forward(exchange, access, "images", route, (to, forwarded) => to.images(forwarded, body));
+      return forward(exchange, access, "image", route, (to, forwarded) => to.images(forwarded, body));
     },
 
     transcribe: async (exchange, access) => {
       const upload = await openUpload(exchange.request, maxUploadBytes);
-      // A form may name its model after its file; then the file has to wait.
+      // When the model follows the file in the form, the file is buffered first.
       if (upload.fields["model"] === undefined) await upload.readAll();
       const { model } = parseTranscriptionFields(upload.fields);
       const route = routeFor(model, "transcription", access);
@@ -124,7 +126,7 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
       const bytes = await upload.readAll();
       const fields = parseTranscriptionFields(upload.fields);
       await (await sandbox()).transcribe(exchange, { ...fields, model: route.model }, bytes);
-      access.onSpent("transcription", undefined, {});
+      access.onUsage("transcription", undefined, {});
     },
 
     close: async () => {

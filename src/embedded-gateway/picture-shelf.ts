@@ -1,5 +1,7 @@
 import { randomBytes } from "node:crypto";
+import { LRUCache } from "lru-cache";
 
+/** A generated image and its type. */
 export interface ShelvedPicture {
   readonly bytes: Buffer;
   readonly mediaType: string;
@@ -7,46 +9,40 @@ export interface ShelvedPicture {
   readonly extension: string;
 }
 
-/** Generated pictures, held in memory for the client to fetch. */
+/** Generated images, kept in memory for clients to download. */
 export interface PictureShelf {
-  /** The path of the picture: unguessable, so that it needs no key. */
+  /** Stores an image and returns its path, which is unguessable and so needs no key. */
   put(picture: ShelvedPicture): string;
-  /** `undefined`: never there, expired, or given up for newer ones. */
+  /** `undefined` for a path that is unknown, expired or evicted. */
   get(path: string): ShelvedPicture | undefined;
 }
 
+/** Limits of a {@link PictureShelf}. */
 export interface PictureShelfOptions {
-  /** How long a picture is kept, in milliseconds. */
-  readonly keepMs: number;
-  /** Of all pictures together; the oldest go first. */
+  /** Lifetime of an image, in milliseconds. */
+  readonly ttlMs: number;
+  /** Of all images together; past it the least recently used are evicted. */
   readonly maxBytes: number;
 }
 
+/** Path prefix of all images. */
 export const picturePath = "/pictures/";
 
-/** Expired pictures go with the next one put or asked for; there is no timer to stop. */
-export function createPictureShelf(options: PictureShelfOptions): PictureShelf {
-  const pictures = new Map<string, { readonly picture: ShelvedPicture; readonly expiresAt: number }>();
-  let bytes = 0;
-  const sweep = (): void => {
-    // Insertion order is age order.
-    for (const [path, { picture, expiresAt }] of pictures) {
-      if (expiresAt > Date.now() && bytes <= options.maxBytes) return;
-      bytes -= picture.bytes.length;
-      pictures.delete(path);
-    }
-  };
+/** @see {@link PictureShelf} */
+export function createPictureShelf({ ttlMs, maxBytes }: PictureShelfOptions): PictureShelf {
+  const pictures = new LRUCache<string, ShelvedPicture>({
+    ttl: ttlMs,
+    perf: { now: () => Date.now() },
+    maxSize: maxBytes,
+    sizeCalculation: ({ bytes }) => Math.max(1, bytes.length),
+  });
   return {
     put: (picture) => {
       const path = `${picturePath}${randomBytes(24).toString("base64url")}.${picture.extension}`;
-      pictures.set(path, { picture, expiresAt: Date.now() + options.keepMs });
-      bytes += picture.bytes.length;
-      sweep();
+      pictures.purgeStale();
+      pictures.set(path, picture);
       return path;
     },
-    get: (path) => {
-      sweep();
-      return pictures.get(path)?.picture;
-    },
+    get: (path) => pictures.get(path),
   };
 }

@@ -3,23 +3,25 @@ import { chatRequestSchema, imageRequestSchema, transcriptionFieldsSchema } from
 import { clip, invalidRequest, type ApiError } from "./api-error.ts";
 import { checkImageUrl } from "./image-url.ts";
 
-/** A checked body of `POST /v1/chat/completions`; fields beyond the specification are still in it. */
+/** A valid body of `POST /v1/chat/completions`, with fields beyond the specification. */
 export type ChatBody = z.infer<typeof chatRequestSchema>;
+/** One message of a {@link ChatBody}. */
 export type WireMessage = ChatBody["messages"][number];
-/** A checked body of `POST /v1/images/generations`. */
+/** A valid body of `POST /v1/images/generations`. */
 export type ImageBody = z.infer<typeof imageRequestSchema>;
-/** The checked text fields of `POST /v1/audio/transcriptions`. */
+/** Valid text fields of `POST /v1/audio/transcriptions`. */
 export type TranscriptionFields = z.infer<typeof transcriptionFieldsSchema>;
 
 /**
- * `isOwn` tells the addresses of the gateway's own pictures, which may be loopback.
- * @throws ApiError 400 that names the first parameter at fault, image addresses included
+ * Validates a chat body with its image URLs.
+ * @param isOwn whether a URL is one of the gateway's own pictures, which may be on loopback
+ * @throws ApiError 400 that names the first invalid parameter
  */
 export function parseChatBody(body: unknown, isOwn: (url: string) => boolean = () => false): ChatBody {
   const parsed = parse(chatRequestSchema, body);
   const newer = parsed["max_completion_tokens"];
   if (newer !== undefined && newer !== null) {
-    // The convention's newer name of the same limit.
+    // The newer name of the same limit.
     parsed.max_tokens = parse(maxCompletionTokens, { max_completion_tokens: newer }).max_completion_tokens;
   }
   for (const [index, message] of parsed.messages.entries()) checkImages(message, index, isOwn);
@@ -28,17 +30,17 @@ export function parseChatBody(body: unknown, isOwn: (url: string) => boolean = (
 
 const maxCompletionTokens = z.object({ max_completion_tokens: z.number().int().min(1) });
 
-/** @throws ApiError 400 that names the first parameter at fault */
+/** Validates an image body. @throws ApiError 400 that names the first invalid parameter */
 export function parseImageBody(body: unknown): ImageBody {
   return parse(imageRequestSchema, body);
 }
 
-/** @throws ApiError 400 that names the first field at fault */
+/** Validates the fields of a form. @throws ApiError 400 that names the first invalid field */
 export function parseTranscriptionFields(fields: unknown): TranscriptionFields {
   return parse(transcriptionFieldsSchema, fields);
 }
 
-/** The image addresses of a message, with the names of their parameters. */
+/** The image URLs of a message, each with its parameter. */
 export function imagesOf(message: WireMessage, index: number): { url: string; param: string }[] {
   if (typeof message.content === "string") return [];
   return message.content.flatMap((part, at) =>
@@ -48,7 +50,7 @@ export function imagesOf(message: WireMessage, index: number): { url: string; pa
   );
 }
 
-/** What a message says, its text parts joined. */
+/** The text parts of a message, joined by line breaks. */
 export function textOf(message: WireMessage): string {
   if (typeof message.content === "string") return message.content;
   return message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
@@ -88,7 +90,7 @@ function toApiError(issue: Issue): ApiError {
   return invalidRequest(`Invalid '${param}': ${issue.message}.`, { param, code });
 }
 
-/** Of a union's branches the one that got furthest tells what was meant. */
+/** Of a union's branches, the issue with the longest path: that branch was probably meant. */
 function deepest(issues: readonly Issue[]): Issue | undefined {
   const [first] = issues;
   if (first?.code !== "invalid_union") return first;

@@ -1,44 +1,47 @@
-import { unknownModel, wrongKindOfModel } from "./api-error.ts";
+import type { ModelOperation } from "../core/gateway.ts";
+import { nearestName } from "../support/nearest-name.ts";
+import { unknownModel, unsupportedModel } from "./api-error.ts";
+import { sandboxModels } from "./models.ts";
 import type { Capability, GatewayConfig, ModelConfig, UpstreamConfig } from "./settings.ts";
-import { sandboxModels, type Operation } from "./models.ts";
 
 /** A model at an upstream. */
 export interface Target {
-  /** What clients call it, `prefix/model`: returned in `model`. */
+  /** `prefix/model`, as clients name it and as answers name it in `model`. */
   readonly publicId: string;
   readonly prefix: string;
   readonly upstream: UpstreamConfig;
-  /** What the upstream calls it; may hold further slashes. */
+  /** The upstream's own id; may contain further slashes. */
   readonly upstreamModel: string;
-  /** As the settings describe it. */
+  /** `undefined` when the settings do not list it. */
   readonly model: ModelConfig | undefined;
 }
 
-/** Who answers: the sandbox, or the first of some upstream models that can. */
+/** What serves a request: the sandbox, or upstream models that are tried in order. */
 export type Route =
   | { readonly kind: "sandbox"; readonly model: string }
   | { readonly kind: "upstream"; readonly targets: readonly [Target, ...Target[]] };
 
+/** Decides which model serves a request. */
 export interface Router {
   /**
-   * @throws ApiError 404 `model_not_found` (ids are case-sensitive), 400 `model_not_supported` where the settings
-   * say that it cannot do the operation
+   * @throws ApiError 404 `model_not_found` (ids are case-sensitive), 400 `model_not_supported` when the settings do
+   * not list the capability for the operation
    */
-  route(model: string, operation: Operation): Route;
+  route(model: string, operation: ModelOperation): Route;
 }
 
-const needs: Readonly<Record<Operation, readonly Capability[]>> = {
+const needs: Readonly<Record<ModelOperation, readonly Capability[]>> = {
   chat: ["chat", "vision", "draws-in-chat"],
-  images: ["images"],
+  image: ["images"],
   transcription: ["transcription"],
 };
-const verbs: Readonly<Record<Operation, string>> = {
+const verbs: Readonly<Record<ModelOperation, string>> = {
   chat: "chat",
-  images: "generate images",
+  image: "generate images",
   transcription: "transcribe",
 };
 
-/** Ids are split at the first `/`. `knownIds` are for suggestions. */
+/** Ids are split at the first `/`. `knownIds` returns the ids to suggest from. */
 export function createRouter(config: GatewayConfig, knownIds: () => readonly string[]): Router {
   const toTarget = (publicId: string): Target | undefined => {
     const slash = publicId.indexOf("/");
@@ -52,27 +55,21 @@ export function createRouter(config: GatewayConfig, knownIds: () => readonly str
   };
 
   return {
-    route: (asked, operation) => {
-      const id = Object.hasOwn(config.aliases, asked) ? (config.aliases[asked] ?? asked) : asked;
+    route: (requested, operation) => {
+      const id = Object.hasOwn(config.aliases, requested)
+        ? (config.aliases[requested] ?? requested)
+        : requested;
       if (config.sandbox && sandboxModels.some((model) => model.id === id))
         return { kind: "sandbox", model: id };
       const first = toTarget(id);
-      if (first === undefined) throw unknownModel(asked, nearest(asked, knownIds()));
+      if (first === undefined) throw unknownModel(requested, nearestName(requested, knownIds()));
       const able = first.model?.capabilities;
       if (able !== undefined && !needs[operation].some((capability) => able.includes(capability))) {
-        throw wrongKindOfModel(asked, verbs[operation]);
+        throw unsupportedModel(requested, verbs[operation]);
       }
-      const chain = config.fallbacks[asked] ?? config.fallbacks[id] ?? [];
+      const chain = config.fallbacks[requested] ?? config.fallbacks[id] ?? [];
       const rest = chain.map((next) => toTarget(next)).filter((target) => target !== undefined);
       return { kind: "upstream", targets: [first, ...rest] };
     },
   };
-}
-
-/** The same id in another case, or with its prefix forgotten. */
-function nearest(asked: string, ids: readonly string[]): string | undefined {
-  const wanted = asked.toLowerCase();
-  return (
-    ids.find((id) => id.toLowerCase() === wanted) ?? ids.find((id) => id.toLowerCase().endsWith(`/${wanted}`))
-  );
 }

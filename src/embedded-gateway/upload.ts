@@ -1,37 +1,37 @@
 import type { IncomingMessage } from "node:http";
 import { invalidRequest, tooLarge, type ApiError } from "./api-error.ts";
-import { boundaryOf, collect, readMultipart, type Part } from "./multipart.ts";
+import { boundaryOf, collect, readMultipart, type Part } from "./read-multipart.ts";
 import { expectContentType, expectLength } from "./read-body.ts";
 
-/** A transcription request, read as far as its file. */
+/** A transcription request, read up to its file. */
 export interface Upload {
   /** The text fields so far; complete after `readAll`. */
   readonly fields: Readonly<Record<string, string>>;
   readonly fileName: string;
   readonly mediaType: string;
   /**
-   * The whole file, and with it the fields behind it. The second call answers the same.
-   * @throws ApiError 413, 400
+   * The whole file; the fields after it are read too. Later calls return the same bytes.
+   * @throws ApiError 413 (file too large), 400 (a second file, a malformed body)
    */
   readAll(): Promise<Buffer>;
-  /** Instead of `readAll`: the rest of the form as it comes. `undefined`: its length is not known, or it is read. */
-  passOn(): RestOfForm | undefined;
+  /** Instead of `readAll`: the rest of the form as it arrives. `undefined` when its length is unknown or it was read. */
+  passThrough(): RestOfForm | undefined;
 }
 
 interface RestOfForm {
   readonly boundary: string;
   readonly lengthBytes: number;
-  /** Begins with the file's first byte, ends with the closing boundary. */
+  /** From the file's first byte to the closing boundary. */
   readonly bytes: AsyncIterable<Buffer>;
 }
 
 const maxFieldBytes = 64 * 1024;
-/** The form around the file is small, so an announced length tells early. */
+/** Allowance for the form around the file when the announced length is checked. */
 const maxFormBytes = 1024 * 1024;
 
 /**
  * Reads a multipart request up to its first audio byte.
- * @throws ApiError 415, 413, 400 (no file, an empty file, a broken body)
+ * @throws ApiError 415, 413, 400 (no file, an empty file, a malformed body)
  */
 export async function openUpload(request: IncomingMessage, maxBytes: number): Promise<Upload> {
   expectContentType(request, "multipart/form-data");
@@ -61,7 +61,7 @@ export async function openUpload(request: IncomingMessage, maxBytes: number): Pr
 interface OpenForm {
   readonly request: IncomingMessage;
   readonly parts: AsyncGenerator<Part, void>;
-  /** The file's. */
+  /** Of the file. */
   readonly part: Part;
   readonly fields: Record<string, string>;
   readonly boundary: string;
@@ -84,7 +84,7 @@ function toUpload({ request, parts, part, fields, boundary, maxBytes }: OpenForm
     fileName: part.fileName === undefined || part.fileName === "" ? "audio" : part.fileName,
     mediaType: part.mediaType ?? "application/octet-stream",
     readAll: () => (whole ??= readAll()),
-    passOn: () => {
+    passThrough: () => {
       const total = Number(request.headers["content-length"]);
       if (whole !== undefined || !Number.isInteger(total)) return undefined;
       const { offsetBytes, bytes } = part.remainder();

@@ -2,18 +2,17 @@ import type { ParleyError } from "../core/errors.ts";
 import type { ErrorInfo } from "./error-body.ts";
 
 /**
- * What may be done about a failed attempt:
- * `unconnected`: no byte of the request reached the gateway; `lost`: the connection broke later; `busy`: the gateway
- * said 429 or 503, so it did nothing; `trouble`: another status that a second try often mends; `silent`: a timer ran
- * out; `never`: a second try gets the same answer.
+ * What a retry may achieve. `unconnected`: no byte of the request was sent; `lost`: the connection broke later;
+ * `busy`: status 429 or 503, the gateway did nothing; `transient`: another status that often passes; `timeout`: a
+ * timer ran out; `never`: a retry fails the same way.
  */
-export type RetryClass = "unconnected" | "lost" | "busy" | "trouble" | "silent" | "never";
+export type RetryClass = "unconnected" | "lost" | "busy" | "transient" | "timeout" | "never";
 
-/** A failed attempt on its way to the retry loop, which unwraps {@link AttemptError.failure}. Never leaves src/gateway. */
+/** A failed attempt, for the retry loop, which unwraps {@link AttemptError.failure}. Never leaves src/gateway. */
 export class AttemptError extends Error {
   readonly failure: ParleyError;
   readonly retryClass: RetryClass;
-  /** What the gateway said, as it said it: to be matched, never shown. */
+  /** The gateway's error as it was sent: to be matched, never shown or logged. */
   readonly info: ErrorInfo | undefined;
 
   constructor(failure: ParleyError, retryClass: RetryClass, info?: ErrorInfo) {

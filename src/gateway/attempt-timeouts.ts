@@ -1,86 +1,86 @@
 import { ParleyError } from "../core/errors.ts";
 
-/** After the finish reason only usage may follow; a server that keeps the line open is not waited for longer. */
-export const restMs = 3000;
+/** How long the body may stay open after the finish reason; only usage follows it. */
+export const endGraceMs = 3000;
 
-/** How long an attempt may wait for what. `deadlineAt` is in Unix milliseconds; `totalMs` only says it in errors. */
-export interface WatchLimits {
+/** Limits of one attempt, in milliseconds; `deadlineAt` in Unix milliseconds. `totalMs` only appears in errors. */
+export interface TimeoutLimits {
   readonly firstEventMs: number;
   readonly idleMs: number;
   readonly deadlineAt: number;
   readonly totalMs: number;
 }
 
-/** Watches one attempt: aborts its request when the caller gives up or a timer runs out. */
-export interface Watch {
-  /** Given to the request. Its reason is the caller's own, or a `gateway-timeout`. */
+/** The timers of one attempt. They abort its request when one expires or the caller aborts. */
+export interface AttemptTimeouts {
+  /** For the request. Its reason is the caller's own, or a `gateway-timeout`. */
   readonly signal: AbortSignal;
-  /** Something meaningful arrived: text, an image, a part of a large body; never a ping. */
-  touch(): void;
-  /** The caller is busy with what arrived: from now to `release` the gap between events is not the gateway's. */
-  hold(): void;
-  release(): void;
-  /** The answer is whole; what may follow must do so within {@link restMs}. */
-  finishSoon(): void;
-  /** Stops all timers. To be called on every path. */
+  /** Restarts the idle timer: text, an image or part of a large body arrived. Pings do not count. */
+  progress(): void;
+  /** Stops the idle timer while the caller works on what arrived. */
+  pause(): void;
+  resume(): void;
+  /** The answer is complete: the body must end within {@link endGraceMs}. */
+  expectEnd(): void;
+  /** Stops all timers. Contract: called on every path. */
   dispose(): void;
 }
 
-/** Starts the timers of an attempt: first meaningful event, gap between such events, total. One timer serves all three. */
-export function createWatch(callerSignal: AbortSignal, limits: WatchLimits): Watch {
+/** Starts the timers of an attempt: first event, idle and total. One Node timer serves all three. */
+export function createAttemptTimeouts(callerSignal: AbortSignal, limits: TimeoutLimits): AttemptTimeouts {
   const controller = new AbortController();
-  let which: "first-event" | "idle" | "rest" = "first-event";
+  let which: "first-event" | "idle" | "end" = "first-event";
   let limitMs = limits.firstEventMs;
   let since = Date.now();
-  let isHeld = false;
+  let isPaused = false;
   let timer: NodeJS.Timeout | undefined;
 
   const expire = (timeout: string, ms: number) => {
     controller.abort(
-      new ParleyError("gateway-timeout", `the gateway was silent too long (${timeout}, ${ms} ms)`, {
+      new ParleyError("gateway-timeout", `the gateway timed out (${timeout}, ${ms} ms)`, {
         detail: { timeout, timeoutMs: ms },
       }),
     );
   };
 
-  // Looked at often enough that no limit can be shortened to before the next look: nothing is rescheduled meanwhile.
-  const lookMs = Math.min(limits.idleMs, restMs, 0x7fffffff);
-  const look = () => {
+  // The shortest limit there can be: checked so often, no change of the limit needs another timer.
+  const checkMs = Math.min(limits.idleMs, endGraceMs, 0x7fffffff);
+  const check = () => {
     const now = Date.now();
     if (now >= limits.deadlineAt) return expire("total", limits.totalMs);
-    const left = isHeld ? limitMs : since + limitMs - now;
-    if (left <= 0) return expire(which, limitMs);
-    timer = setTimeout(look, Math.min(left, limits.deadlineAt - now, lookMs));
+    const leftMs = isPaused ? limitMs : since + limitMs - now;
+    if (leftMs <= 0) return expire(which, limitMs);
+    timer = setTimeout(check, Math.min(leftMs, limits.deadlineAt - now, checkMs));
   };
 
   const onAbort = () => controller.abort(callerSignal.reason);
   if (callerSignal.aborted) onAbort();
   else {
     callerSignal.addEventListener("abort", onAbort, { once: true });
-    look();
+    check();
   }
 
   return {
     signal: controller.signal,
-    touch() {
+    progress() {
       since = Date.now();
       if (which !== "first-event") return;
       which = "idle";
       limitMs = limits.idleMs;
     },
-    hold() {
-      isHeld = true;
+    pause() {
+      isPaused = true;
     },
-    release() {
-      if (!isHeld) return;
-      isHeld = false;
+    resume() {
+      if (!isPaused) return;
+      isPaused = false;
       since = Date.now();
     },
-    finishSoon() {
-      which = "rest";
-      limitMs = Math.min(restMs, limits.idleMs);
+    expectEnd() {
+      which = "end";
+      limitMs = Math.min(endGraceMs, limits.idleMs);
       since = Date.now();
-      isHeld = false;
+      isPaused = false;
     },
     dispose() {
       clearTimeout(timer);

@@ -1,25 +1,25 @@
 import { ParleyError } from "../core/errors.ts";
+import type { Operation } from "../core/gateway.ts";
 import type { Log } from "../core/telemetry.ts";
 import { AttemptError } from "./attempt-error.ts";
-import type { Operation } from "./failures.ts";
 import type { ModelCatalogue } from "./model-catalogue.ts";
-import { isWorthAnotherModel, type RetryRules, withRetries } from "./retry.ts";
+import { isWorthFallback, type RetryRules, withRetries } from "./retry.ts";
 import type { Scrub } from "./scrub.ts";
 import type { Transport } from "./transport.ts";
-import { createWatch, type Watch } from "./attempt-timeouts.ts";
+import { createAttemptTimeouts, type AttemptTimeouts } from "./attempt-timeouts.ts";
 
-/** How long the client waits for what, in milliseconds. */
+/** Time limits of a call, in milliseconds. */
 export interface GatewayTimeouts {
   readonly connectMs: number;
   /** From the request to the first text, image or reasoning. */
   readonly firstEventMs: number;
-  /** Between two of those. Pings do not count. */
+  /** Between two of those; pings do not count. */
   readonly idleMs: number;
-  /** For a call with all its attempts. */
+  /** Of a call with all its attempts. */
   readonly totalMs: number;
 }
 
-/** What all operations of one client work with. */
+/** Shared by all operations of one client. */
 export interface GatewayContext {
   readonly transport: Transport;
   readonly scrub: Scrub;
@@ -29,49 +29,49 @@ export interface GatewayContext {
   readonly catalogue: ModelCatalogue;
 }
 
-/** One call of an operation: its models are tried in order. */
+/** One call of an operation. */
 export interface CallPlan {
   readonly operation: Operation;
   readonly model: string;
   readonly fallbacks: readonly string[];
   readonly signal: AbortSignal;
   /**
-   * How much longer than `firstEventMs` the first sign may take: an answer that is not streamed begins only when it
-   * is all there.
+   * Multiplies `firstEventMs`: the first byte of an answer that is not streamed comes only when all of it is ready.
    */
-  readonly patience: number;
+  readonly firstEventFactor: number;
 }
 
+/** Result of {@link runCall}. */
 export interface CallResult<T> {
   readonly value: T;
-  /** The model asked in the end. */
+  /** The model that answered. */
   readonly model: string;
   /** "Model X did not answer; Y did." */
   readonly notices: readonly string[];
 }
 
-/** A wait that is longer than this is not worth it while another model could be asked. */
+/** A longer retry delay is skipped when there is a fallback model. */
 const maxWaitBeforeFallbackMs = 5000;
-/** Nobody sits in front of a silent bot for longer, but a short first-event limit must not forbid every second try. */
-const leastRetryPatienceMs = 30_000;
+/** Retries stop after the first-event limit, but never before this: a short limit would rule out every retry. */
+const minRetryWindowMs = 30_000;
 
 /**
- * Runs attempts at the plan's models, each with retries, until one succeeds. Each attempt gets a watch of its own and
- * has to dispose it.
- * @throws ParleyError `gateway-…` of the model asked for; the signal's reason when it aborts
+ * Tries the requested model and then its fallbacks, each with retries, until an attempt succeeds. Contract: `attempt`
+ * disposes its timeouts.
+ * @throws ParleyError `gateway-…` of the requested model; the signal's reason when it aborts
  */
 export async function runCall<T>(
   context: GatewayContext,
   plan: CallPlan,
-  attempt: (model: string, watch: Watch) => Promise<T>,
+  attempt: (model: string, timeouts: AttemptTimeouts) => Promise<T>,
 ): Promise<CallResult<T>> {
   const { operation, signal } = plan;
-  const { timeouts, log } = context;
+  const { log, timeouts: limits } = context;
   signal.throwIfAborted();
   const startedAt = Date.now();
-  const deadlineAt = startedAt + timeouts.totalMs;
+  const deadlineAt = startedAt + limits.totalMs;
   const retryDeadlineAt =
-    startedAt + Math.min(timeouts.totalMs, Math.max(timeouts.firstEventMs, leastRetryPatienceMs));
+    startedAt + Math.min(limits.totalMs, Math.max(limits.firstEventMs, minRetryWindowMs));
   const models = [plan.model, ...plan.fallbacks.filter((id) => id !== plan.model)];
   let firstFailure: ParleyError | undefined;
   for (const [index, model] of models.entries()) {
@@ -79,13 +79,13 @@ export async function runCall<T>(
     try {
       const value = await withRetries(
         () => {
-          const watch = createWatch(signal, {
-            firstEventMs: timeouts.firstEventMs * plan.patience,
-            idleMs: timeouts.idleMs,
+          const timeouts = createAttemptTimeouts(signal, {
+            firstEventMs: limits.firstEventMs * plan.firstEventFactor,
+            idleMs: limits.idleMs,
             deadlineAt,
-            totalMs: timeouts.totalMs,
+            totalMs: limits.totalMs,
           });
-          return attempt(model, watch);
+          return attempt(model, timeouts);
         },
         {
           operation,
@@ -94,7 +94,7 @@ export async function runCall<T>(
           maxWaitMs: hasNext ? maxWaitBeforeFallbackMs : Number.POSITIVE_INFINITY,
           signal,
           onRetry: (failure, delayMs) =>
-            log.debug({ operation, model, code: failure.code, delayMs }, "the gateway is asked again"),
+            log.debug({ operation, model, code: failure.code, delayMs }, "retrying gateway call"),
         },
       );
       const notices = index === 0 ? [] : [`Model ${plan.model} did not answer; ${model} did.`];
@@ -102,17 +102,20 @@ export async function runCall<T>(
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       if (!(error instanceof AttemptError)) throw error;
-      const failure = await explain(context, error.failure, model, signal);
+      const failure = await withSuggestion(context, error.failure, model, signal);
       firstFailure ??= failure;
-      if (!hasNext || Date.now() >= deadlineAt || !isWorthAnotherModel(error, operation)) throw firstFailure;
-      log.warn({ operation, model, code: failure.code, next: models[index + 1] }, "another model is asked");
+      if (!hasNext || Date.now() >= deadlineAt || !isWorthFallback(error, operation)) throw firstFailure;
+      log.warn(
+        { operation, model, code: failure.code, next: models[index + 1] },
+        "falling back to another model",
+      );
     }
   }
-  throw firstFailure ?? new ParleyError("internal", "no model to ask");
+  throw firstFailure ?? new ParleyError("internal", "no model to call");
 }
 
-/** Adds "did you mean" to an unknown model, where the list is known or comes quickly. */
-async function explain(
+/** Adds a suggestion to the error of an unknown model, if the model list is available quickly. */
+async function withSuggestion(
   context: GatewayContext,
   failure: ParleyError,
   model: string,

@@ -4,9 +4,9 @@ import { isFields } from "./error-body.ts";
 type Mutable = { -readonly [K in keyof ModelCapabilities]?: boolean };
 
 /**
- * What a model of the list can do: from its metadata where that says so, from its name where not, corrected by what
- * calls have shown. Everything nobody has said stays `undefined`.
- * @param record a record of the model list, as the gateway sent it
+ * Capabilities of a listed model: guessed from its name, overridden by its metadata, overridden by what calls have
+ * shown. Unknown ones stay `undefined`.
+ * @param record a record of the model list as the gateway sent it
  */
 export function readCapabilities(
   record: Readonly<Record<string, unknown>> & { readonly id: string },
@@ -52,7 +52,7 @@ function splitModality(value: unknown): [string[] | undefined, string[] | undefi
   return [input.split("+"), output.split("+")];
 }
 
-/** One word for the whole model, as some proxies send it. */
+/** From one word for the whole model, as some proxies send it. */
 function fromKind(kind: unknown): ModelCapabilities {
   switch (kind) {
     case "chat":
@@ -86,7 +86,7 @@ const flags: Readonly<Record<string, keyof ModelCapabilities>> = {
   audio_transcription: "transcribes",
 };
 
-/** `{vision: true}`, or a list of such words. */
+/** From `{vision: true}` or a list of such words. */
 function fromFlags(value: unknown): ModelCapabilities {
   const found: Mutable = {};
   if (isFields(value)) {

@@ -1,271 +1,149 @@
 import { ParleyError } from "../core/errors.ts";
 import type { ChatEvent, FinishReason } from "../core/gateway.ts";
+import { createAnswerFailures, toInterruption } from "./answer-failures.ts";
+import { createAnswerOutput } from "./answer-output.ts";
+import { advance, emptyProgress, finishReasonOf, verdictOf } from "./answer-progress.ts";
 import { AttemptError } from "./attempt-error.ts";
-import { type Ending, type Piece, readPiece, type ReportedUsage } from "./completion-chunk.ts";
+import { type AttemptTimeouts, endGraceMs } from "./attempt-timeouts.ts";
 import { createChunkReader } from "./chunk-reader.ts";
-import { toAttemptError } from "./failures.ts";
-import { createFrameReader, type Frame } from "./stream-frames.ts";
-import { type ImageLoader, imageNotice } from "./images.ts";
-import { createInlineImages, type InlinePiece } from "./inline-images.ts";
+import { readCompletionChunk, type ReportedUsage } from "./completion-chunk.ts";
+import type { ImageLoader } from "./images.ts";
 import type { Scrub } from "./scrub.ts";
-import { type GatewayResponse, pageTitle, translateBreak } from "./transport.ts";
-import { restMs, type Watch } from "./attempt-timeouts.ts";
+import { createFrameReader, type Frame } from "./stream-frames.ts";
+import { type GatewayResponse, translateFailure } from "./transport.ts";
 
-/** What an answer came to, for the `finish` event. */
+/** Totals of a complete answer, for the `finish` event. */
 interface AnswerTotals {
   readonly reason: FinishReason;
-  /** The model that says it answered. */
+  /** The model named by the answer. */
   readonly model: string | undefined;
   readonly usage: ReportedUsage | undefined;
   readonly textBytes: number;
   readonly images: number;
 }
 
-/** An answer under way. */
+/** An answer that is being received. */
 export interface ChatAnswer {
   /**
    * The next events, at least one; `undefined` after the last. All text of one network packet is one event.
    * @throws AttemptError before the first output; after it ParleyError `gateway-interrupted`; the caller's reason
    */
   next(): Promise<readonly ChatEvent[] | undefined>;
-  /** What it came to. Only after `next` has answered `undefined`. */
+  /** Only after `next` has returned `undefined`. */
   totals(): AnswerTotals;
-  /** Cancels what is still under way at the gateway; harmless after the end. */
+  /** Cancels the request if it is still running. */
   close(): void;
 }
 
+/** The response to read, and the call that it belongs to. */
 export interface ChatAnswerOptions {
   readonly response: GatewayResponse;
   readonly model: string;
-  readonly watch: Watch;
+  readonly timeouts: AttemptTimeouts;
   readonly callerSignal: AbortSignal;
   readonly images: ImageLoader;
   readonly maxImageBytes: number;
   readonly scrub: Scrub;
 }
 
-/** Reads the body of a chat answer, streamed or whole, into events. */
+/** `failed`: the error is thrown by the next call, after the events that arrived before it. */
+type ReaderState =
+  | { readonly kind: "reading" | "ended" }
+  | { readonly kind: "failed"; readonly error: unknown };
+
+/** Reads the body of a chat answer, streamed or not, into events. */
 export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
-  const { response, model, watch, callerSignal, images, scrub } = options;
+  const { response, model, timeouts, callerSignal, images, scrub } = options;
   const maxImageChars = Math.ceil(options.maxImageBytes * 1.4) + 1024;
   const frames = createFrameReader(maxImageChars * 10 + 1024 * 1024);
-  const inline = createInlineImages(maxImageChars);
   const chunks = createChunkReader(response.body);
+  const output = createAnswerOutput({ images, timeouts, maxImageChars });
+  const failures = createAnswerFailures(response, model, scrub);
+  let state: ReaderState = { kind: "reading" };
+  let progress = emptyProgress;
 
-  let state: "reading" | "ended" = "reading";
-  /** Thrown by the next call, after what arrived before it. */
-  let pending: { readonly error: unknown } | undefined;
-  let ending: Ending | undefined;
-  let isDone = false;
-  let answeredBy: string | undefined;
-  let usage: ReportedUsage | undefined;
-  let hasOutput = false;
-  let hasRefused = false;
-  let textBytes = 0;
-  let imageCount = 0;
-  let values = 0;
-  let unknownValues = 0;
-  let isWhole = false;
-
-  /** An error of this answer: a failed attempt before the first output, an interruption after it. */
-  const broken = (error: AttemptError): Error => {
-    if (!hasOutput) return error;
-    const { failure } = error;
-    return new ParleyError("gateway-interrupted", `the answer broke off: ${failure.message}`, {
-      cause: failure,
-      ...(failure.retryAfterMs !== undefined && { retryAfterMs: failure.retryAfterMs }),
-      detail: { model, ...failure.detail, reason: failure.code },
-    });
-  };
-  const failed = (info: { message: string; code?: string; type?: string; param?: string }) =>
-    broken(
-      toAttemptError(
-        { operation: "chat", model, status: response.status, headers: response.headers, info },
-        scrub,
-      ),
-    );
-  const unreadable = (what: string, text: string) =>
-    broken(
-      new AttemptError(
-        new ParleyError("gateway-bad-answer", `chat failed: ${what}`, {
-          detail: { model, status: response.status, ...(text !== "" && { gatewayMessage: scrub(text) }) },
-        }),
-        "never",
-      ),
-    );
-
-  const addText = (events: ChatEvent[], text: string) => {
-    if (text === "") return;
-    hasOutput = true;
-    textBytes += Buffer.byteLength(text, "utf8");
-    pushJoined(events, "text", text);
-  };
-  const addImage = async (events: ChatEvent[], url: string, source: string) => {
-    watch.touch();
-    watch.hold();
-    try {
-      const image = await images.load(url, watch.signal);
-      if (image !== undefined) {
-        hasOutput = true;
-        imageCount++;
-        events.push({ kind: "image", image });
-      }
-    } catch (error) {
-      if (watch.signal.aborted) throw error;
-      addText(events, source);
-      events.push({ kind: "notice", text: imageNotice(error) });
+  const readFrame = async (frame: Exclude<Frame, { kind: "done" }>): Promise<boolean> => {
+    if (frame.kind !== "json") {
+      await output.flush();
+      throw failures.ofFrame(frame);
     }
-    watch.release();
-  };
-  const addInline = async (events: ChatEvent[], pieces: readonly InlinePiece[]) => {
-    for (const piece of pieces) {
-      if (piece.kind === "text") addText(events, piece.text);
-      else if (piece.kind === "image") await addImage(events, piece.url, piece.source);
-      else events.push({ kind: "notice", text: lostImageNotice(piece.why) });
+    const chunk = readCompletionChunk(frame.value);
+    if (chunk.error !== undefined) {
+      await output.flush();
+      throw failures.reported(chunk.error);
     }
+    progress = advance(progress, { kind: "chunk", chunk, isEvent: frame.isEvent });
+    output.addText(chunk.text);
+    const hasMore = chunk.reasoning !== "" || chunk.refusal !== "" || chunk.images.length > 0;
+    if (hasMore) await output.addRest(chunk);
+    return hasMore || chunk.text !== "";
   };
 
-  /** Text that is not yet searched for pictures: searched once a packet, not once an event. */
-  let words = "";
-  const addWords = async (events: ChatEvent[]) => {
-    if (words === "") return;
-    const parts = inline.push(words);
-    words = "";
-    await addInline(events, parts);
-  };
-
-  const readValue = (piece: Piece, isEvent: boolean) => {
-    if (!piece.isKnown) {
-      unknownValues++;
-      return;
-    }
-    values++;
-    isWhole = !isEvent && !piece.isDelta && values === 1;
-    answeredBy ??= piece.model;
-    if (piece.usage !== undefined) usage = { ...usage, ...piece.usage };
-    if (piece.ending !== undefined) ending = piece.ending;
-  };
-
-  /** What is rarer than words; it stands behind the words of its own event. */
-  const readRest = async (events: ChatEvent[], piece: Piece) => {
-    await addWords(events);
-    if (piece.reasoning !== "") pushJoined(events, "reasoning", piece.reasoning);
-    if (piece.refusal !== "") {
-      hasRefused = true;
-      addText(events, piece.refusal);
-    }
-    for (const url of piece.images) await addImage(events, url, "");
-  };
-
-  const readFrames = async (events: ChatEvent[], list: readonly Frame[]) => {
+  const readFrames = async (list: readonly Frame[]) => {
     let isMeaningful = frames.hasGrown();
-    const hadEnding = ending !== undefined;
+    const hadEnding = progress.ending !== undefined;
     for (const frame of list) {
       if (frame.kind === "done") {
-        isDone = true;
+        progress = advance(progress, frame);
         break;
       }
-      if (frame.kind !== "json") {
-        await addWords(events);
-        throw failureOf(frame);
-      }
-      const piece = readPiece(frame.value);
-      if (piece.error !== undefined) {
-        await addWords(events);
-        throw failed(piece.error);
-      }
-      readValue(piece, frame.isEvent);
-      words += piece.text;
-      const hasMore = piece.reasoning !== "" || piece.refusal !== "" || piece.images.length > 0;
-      if (hasMore) await readRest(events, piece);
-      isMeaningful ||= hasMore || piece.text !== "";
+      if (await readFrame(frame)) isMeaningful = true;
     }
-    await addWords(events);
-    if (ending !== undefined && (isMeaningful || !hadEnding)) watch.finishSoon();
-    else if (isMeaningful) watch.touch();
+    await output.flush();
+    if (progress.ending !== undefined && (isMeaningful || !hadEnding)) timeouts.expectEnd();
+    else if (isMeaningful) timeouts.progress();
   };
-  const failureOf = (frame: Exclude<Frame, { kind: "json" | "done" }>): Error => {
-    switch (frame.kind) {
-      case "failed":
-        return failed({ message: frame.text, type: "server_error" });
-      case "page":
-        return unreadable("a web page instead of an answer", pageTitle(frame.text));
-      case "too-large":
-        return unreadable("the answer is too large", "");
-      case "junk":
-        return unreadable("the answer is no JSON", frame.text);
+
+  /** Reads one packet. Returns false at the end of the body. */
+  const readPacket = async (): Promise<boolean> => {
+    try {
+      const packet = await chunks.next();
+      callerSignal.throwIfAborted();
+      await readFrames(packet === undefined ? frames.end() : frames.push(packet));
+      return packet !== undefined;
+    } catch (error) {
+      if (callerSignal.aborted) throw callerSignal.reason;
+      const isOwn = error instanceof AttemptError || error instanceof ParleyError;
+      if (isOwn && !timeouts.signal.aborted) throw error;
+      // After the finish reason the answer is complete: at most its usage is lost.
+      if (progress.ending !== undefined) return false;
+      throw translateFailure(error, { operation: "chat", model, timeouts, callerSignal });
     }
   };
 
-  /** The body is over, cleanly or not: decides whether the answer is. */
-  const conclude = async (events: ChatEvent[]) => {
-    await addInline(events, inline.end());
-    if (ending?.reason === "failed")
-      throw failed({ message: `the provider ended the answer with "${ending.word}"`, type: "server_error" });
-    if (ending === undefined && !isDone && !isWhole) {
-      if (values === 0 && unknownValues > 0) throw unreadable("the answer has another shape", "");
-      const cut =
-        values === 0
-          ? new ParleyError("gateway-empty-answer", "chat failed: an empty body", { detail: { model } })
-          : new ParleyError("gateway-interrupted", "the answer ended without a finish reason", {
-              detail: { model },
-            });
-      throw hasOutput ? cut : new AttemptError(cut, "lost");
-    }
-    if (hasOutput) return;
-    const word = ending?.word ?? "none";
-    const isWithheld = ending?.reason === "filtered";
-    throw new AttemptError(
-      new ParleyError(
-        isWithheld ? "gateway-refused" : "gateway-empty-answer",
-        `chat failed: ${isWithheld ? "the answer was withheld" : "neither text nor image"} (${scrub(word, 40)})`,
-        { detail: { model, finishReason: scrub(word, 40) } },
-      ),
-      "never",
-    );
+  /** Decides at the end of the body whether the answer is complete. */
+  const complete = async () => {
+    await output.end("complete");
+    const verdict = verdictOf(progress);
+    if (verdict !== "complete") throw failures.ofVerdict(verdict, progress.ending);
+    if (output.isEmpty()) throw failures.withoutContent(progress.ending);
+    state = { kind: "ended" };
+    // Servers usually end the body right after [DONE]; the connection can then be reused.
+    chunks.leave(endGraceMs);
   };
 
-  /** The answer ends with `error`; what arrived before it, in the same packet, is shown first. */
-  const endWith = (events: ChatEvent[], error: unknown): readonly ChatEvent[] => {
-    state = "ended";
+  /** Ends the answer with an error. The events that arrived before it are returned first. */
+  const fail = async (cause: unknown): Promise<readonly ChatEvent[]> => {
+    const isInterruption = cause instanceof AttemptError && !output.isEmpty();
+    const error = isInterruption ? toInterruption(cause, model) : cause;
+    state = { kind: "failed", error };
     chunks.cancel();
-    if (hasOutput) for (const piece of inline.end()) if (piece.kind === "text") addText(events, piece.text);
+    if (!output.isEmpty()) await output.end("interrupted");
+    const events = output.take();
     if (events.every((event) => event.kind === "notice")) throw error;
-    pending = { error };
     return events;
   };
 
   const readNext = async (): Promise<readonly ChatEvent[] | undefined> => {
-    while (state === "reading") {
-      const events: ChatEvent[] = [];
-      let isOver: boolean;
+    while (state.kind === "reading") {
       try {
-        const chunk = await chunks.next();
-        callerSignal.throwIfAborted();
-        isOver = chunk === undefined;
-        await readFrames(events, chunk === undefined ? frames.end() : frames.push(chunk));
+        const hasMore = await readPacket();
+        if (!hasMore || progress.phase === "done") await complete();
       } catch (error) {
         if (callerSignal.aborted) throw callerSignal.reason;
-        const isOwn = error instanceof AttemptError || error instanceof ParleyError;
-        if (isOwn && !watch.signal.aborted) return endWith(events, error);
-        // With the finish reason the answer was whole; what was lost is its usage at most.
-        if (ending === undefined) {
-          const cause = translateBreak(error, { operation: "chat", model, watch, callerSignal });
-          return endWith(events, cause instanceof AttemptError ? broken(cause) : cause);
-        }
-        isOver = true;
+        return fail(error);
       }
-      if (isOver || isDone) {
-        try {
-          await conclude(events);
-        } catch (error) {
-          if (callerSignal.aborted) throw callerSignal.reason;
-          return endWith(events, error);
-        }
-        state = "ended";
-        // A server should end the body right behind [DONE]; one that does is worth keeping the connection to.
-        chunks.leave(restMs);
-      }
+      const events = output.take();
       if (events.length > 0) return events;
     }
     return undefined;
@@ -273,41 +151,21 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
 
   return {
     async next() {
-      if (pending !== undefined) throw pending.error;
+      if (state.kind === "failed") throw state.error;
       callerSignal.throwIfAborted();
-      watch.release();
+      timeouts.resume();
       const events = await readNext();
-      watch.hold();
+      timeouts.pause();
       return events;
     },
-    totals: () => ({
-      reason: hasRefused ? "filtered" : toFinishReason(ending),
-      model: answeredBy,
-      usage,
-      textBytes,
-      images: imageCount,
-    }),
+    totals() {
+      const { textBytes, images, isRefusal } = output.totals();
+      const { model, usage } = progress;
+      return { reason: isRefusal ? "filtered" : finishReasonOf(progress), model, usage, textBytes, images };
+    },
     close() {
-      if (state === "reading") chunks.cancel();
-      state = "ended";
+      if (state.kind === "reading") chunks.cancel();
+      if (state.kind !== "failed") state = { kind: "ended" };
     },
   };
-}
-
-function toFinishReason(ending: Ending | undefined): FinishReason {
-  if (ending === undefined) return "stop";
-  return ending.reason === "failed" ? "other" : ending.reason;
-}
-
-/** Adds to the last event where that is of the same kind. */
-function pushJoined(events: ChatEvent[], kind: "text" | "reasoning", text: string): void {
-  const last = events.at(-1);
-  if (last?.kind === kind) events[events.length - 1] = { kind, text: last.text + text };
-  else events.push({ kind, text });
-}
-
-function lostImageNotice(why: "too-large" | "unfinished"): string {
-  return why === "too-large"
-    ? "A picture in the answer was too large and is left out."
-    : "A picture in the answer arrived incomplete and is left out.";
 }

@@ -1,33 +1,36 @@
-import { ParleyError } from "../core/errors.ts";
+import { LRUCache } from "lru-cache";
 import type { ChatEvent, ChatMessage, ChatRequest } from "../core/gateway.ts";
 import { AttemptError } from "./attempt-error.ts";
 import { type GatewayContext, runCall } from "./call.ts";
 import { type ChatAnswer, createChatAnswer } from "./chat-answer.ts";
+import { checkRequest } from "./check-request.ts";
 import { createImageLoader, type ImageLoaderOptions } from "./images.ts";
 import { estimatePromptTokens, toUsage } from "./usage.ts";
-import type { Watch } from "./attempt-timeouts.ts";
+import type { AttemptTimeouts } from "./attempt-timeouts.ts";
 
-/** What chat needs beside the common. */
+/** Context of the chat operation. */
 export interface ChatContext extends GatewayContext {
   readonly images: Pick<ImageLoaderOptions, "downloadImage" | "maxImageBytes">;
   readonly fallbacks: readonly string[];
 }
 
-/** What some servers refuse although others need it, and what is sent to those instead. */
+/** Fields that some servers reject although others need them, as sent to one model. */
 interface Dialect {
   streamOptions: boolean;
   temperature: boolean;
   maxTokensName: "max_tokens" | "max_completion_tokens";
 }
 
-/** An answer that is not streamed shows nothing until all of it is there. */
-const wholeAnswerPatience = 4;
+/** Models whose rejected fields are remembered. */
+const maxDialects = 1000;
+/** An answer that is not streamed begins only when it is complete. */
+const unstreamedFactor = 4;
 
-/** The chat operation of a client. It remembers what each model refuses. */
+/** The chat operation of a client. It remembers which fields each model rejects. */
 export function createChat(
   context: ChatContext,
 ): (request: ChatRequest, signal: AbortSignal) => AsyncIterable<ChatEvent> {
-  const dialects = new Map<string, Dialect>();
+  const dialects = new LRUCache<string, Dialect>({ max: maxDialects });
   const dialectOf = (model: string): Dialect => {
     let dialect = dialects.get(model);
     if (dialect === undefined) {
@@ -37,7 +40,12 @@ export function createChat(
     return dialect;
   };
 
-  const openOnce = async (request: ChatRequest, model: string, watch: Watch, signal: AbortSignal) => {
+  const openOnce = async (
+    request: ChatRequest,
+    model: string,
+    timeouts: AttemptTimeouts,
+    signal: AbortSignal,
+  ) => {
     const isStreamed = request.stream ?? true;
     const response = await context.transport.send(
       {
@@ -51,13 +59,13 @@ export function createChat(
         },
         body: JSON.stringify(toBody(request, model, isStreamed, dialectOf(model))),
       },
-      watch,
+      timeouts,
       signal,
     );
     const answer = createChatAnswer({
       response,
       model,
-      watch,
+      timeouts,
       callerSignal: signal,
       images: createImageLoader(context.images),
       maxImageBytes: context.images.maxImageBytes,
@@ -65,28 +73,33 @@ export function createChat(
     });
     try {
       const first = await answer.next();
-      return { answer, watch, first: first ?? [] };
+      return { answer, timeouts, first: first ?? [] };
     } catch (error) {
       answer.close();
       throw error;
     }
   };
 
-  /** Repeats at once, and once for each field, what was refused for a field that this server does not know. */
-  const open = async (request: ChatRequest, model: string, watch: Watch, signal: AbortSignal) => {
+  /** Repeats a request without delay, once for each field that the server rejects. */
+  const open = async (
+    request: ChatRequest,
+    model: string,
+    timeouts: AttemptTimeouts,
+    signal: AbortSignal,
+  ) => {
     for (;;) {
       try {
-        return await openOnce(request, model, watch, signal);
+        return await openOnce(request, model, timeouts, signal);
       } catch (error) {
-        if (error instanceof AttemptError && hasLearned(dialectOf(model), error)) continue;
-        watch.dispose();
+        if (error instanceof AttemptError && adaptDialect(dialectOf(model), error)) continue;
+        timeouts.dispose();
         throw error;
       }
     }
   };
 
   return async function* chat(request, signal) {
-    checkRequest(request);
+    checkChat(request);
     const { value, model, notices } = await runCall(
       context,
       {
@@ -94,16 +107,16 @@ export function createChat(
         model: request.model,
         fallbacks: context.fallbacks,
         signal,
-        patience: request.stream === false ? wholeAnswerPatience : 1,
+        firstEventFactor: request.stream === false ? unstreamedFactor : 1,
       },
-      (model, watch) =>
-        open(request, model, watch, signal).catch((error: unknown) => {
-          if (error instanceof AttemptError && isBlindness(error, request))
+      (model, timeouts) =>
+        open(request, model, timeouts, signal).catch((error: unknown) => {
+          if (error instanceof AttemptError && rejectedImages(error, request))
             context.catalogue.learn(model, { seesImages: false });
           throw error;
         }),
     );
-    const { answer, watch, first } = value;
+    const { answer, timeouts, first } = value;
     try {
       for (const text of notices) yield { kind: "notice", text };
       let events: readonly ChatEvent[] | undefined = first;
@@ -120,7 +133,7 @@ export function createChat(
       throw error instanceof AttemptError ? error.failure : error;
     } finally {
       answer.close();
-      watch.dispose();
+      timeouts.dispose();
     }
   };
 }
@@ -165,8 +178,8 @@ function toWireMessage({ role, content }: ChatMessage) {
   };
 }
 
-/** Whether the refusal was about a field that can be left out or renamed; if so, it is from now on. */
-function hasLearned(dialect: Dialect, error: AttemptError): boolean {
+/** Whether the server rejected a field that can be left out or renamed. If so, later requests do that. */
+function adaptDialect(dialect: Dialect, error: AttemptError): boolean {
   const status = error.failure.detail["status"];
   if (status !== 400 && status !== 422) return false;
   const words = `${error.info?.param ?? ""} ${error.info?.message.slice(0, 2000) ?? ""}`;
@@ -189,8 +202,8 @@ function hasLearned(dialect: Dialect, error: AttemptError): boolean {
   return false;
 }
 
-/** Whether the model refused because the messages hold a picture. */
-function isBlindness(error: AttemptError, request: ChatRequest): boolean {
+/** Whether the model rejected the request because of its images. */
+function rejectedImages(error: AttemptError, request: ChatRequest): boolean {
   if (
     error.failure.code !== "gateway-unsupported" ||
     !/image|vision|multimodal/i.test(error.info?.message ?? "")
@@ -201,22 +214,10 @@ function isBlindness(error: AttemptError, request: ChatRequest): boolean {
   );
 }
 
-/** What the specification limits, before anything is sent. */
-function checkRequest(request: ChatRequest): void {
-  const { temperature = 1, maxTokens = 1024, messages, model } = request;
-  const problem =
-    model === ""
-      ? ["model", "name a model"]
-      : messages.length === 0
-        ? ["messages", "at least one message"]
-        : !(temperature >= 0 && temperature <= 2)
-          ? ["temperature", "a number from 0 to 2"]
-          : !Number.isInteger(maxTokens) || maxTokens < 1
-            ? ["max_tokens", "a whole number of at least 1"]
-            : undefined;
-  if (problem === undefined) return;
-  const [parameter = "", rule = ""] = problem;
-  throw new ParleyError("gateway-bad-request", `chat request: ${parameter} must be ${rule}`, {
-    detail: { model, parameter, gatewayMessage: rule },
-  });
+function checkChat({ model, messages, temperature = 1, maxTokens = 1024 }: ChatRequest): void {
+  checkRequest("chat", model, [
+    [messages.length > 0, "messages", "at least one message"],
+    [temperature >= 0 && temperature <= 2, "temperature", "a number from 0 to 2"],
+    [Number.isInteger(maxTokens) && maxTokens >= 1, "max_tokens", "a whole number of at least 1"],
+  ]);
 }

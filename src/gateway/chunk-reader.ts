@@ -1,21 +1,21 @@
 import type { Readable } from "node:stream";
 
-/** Reads a body packet by packet. */
+/** Reads a body by packets. */
 export interface ChunkReader {
-  /** The next packet, `undefined` at a clean end. Throws what broke the body, after everything that came before it. */
+  /** The next packet, `undefined` at the end. A stream error is thrown after all packets that arrived before it. */
   next(): Promise<Uint8Array | undefined>;
-  /** Reads no more: what still comes within `ms` is thrown away, so that the connection can be used again. */
+  /** Stops reading. The rest of the body is discarded for up to `ms`, so that the connection can be reused. */
   leave(ms: number): void;
-  /** Reads no more and gives the connection up, so that the server notices at once. */
+  /** Stops reading and closes the connection, so that the server notices at once. */
   cancel(): void;
 }
 
-/** A reader that is slower than this many bytes makes the server wait. */
+/** Backpressure starts at this many unread bytes. */
 const maxQueuedBytes = 1024 * 1024;
 
 /**
- * A reader that loses nothing: the async iterator of a stream throws away what it has buffered as soon as the
- * connection breaks, and with it the last words before an interruption.
+ * A reader that loses no data: the async iterator of a stream discards its buffer when the connection is lost, and
+ * with it the last text before an interruption.
  */
 export function createChunkReader(body: Readable): ChunkReader {
   let queue: Uint8Array[] = [];
@@ -41,7 +41,7 @@ export function createChunkReader(body: Readable): ChunkReader {
   body.on("end", () => endWith({}));
   body.on("error", (error) => endWith({ error }));
   body.on("close", () => {
-    // Nearly always after `end`; an error made in vain costs more than all the rest of this file.
+    // Nearly always after `end`, so the costly error is created only when it is needed.
     if (ending === undefined) endWith({ error: new Error("the body was closed") });
   });
 

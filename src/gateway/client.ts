@@ -4,47 +4,48 @@ import type { Log } from "../core/telemetry.ts";
 import { AttemptError } from "./attempt-error.ts";
 import type { GatewayContext, GatewayTimeouts } from "./call.ts";
 import { createChat } from "./chat.ts";
-import { badAnswer, readDocument } from "./read-json-body.ts";
+import { badAnswer, readAnswerBody } from "./read-answer-body.ts";
 import { createImageGeneration } from "./image-generation.ts";
 import { isFields } from "./error-body.ts";
 import { createModelCatalogue } from "./model-catalogue.ts";
 import type { PriceTable } from "./prices.ts";
-import { type RetryRules, usualRetryRules, withRetries } from "./retry.ts";
+import { type RetryRules, defaultRetryRules, withRetries } from "./retry.ts";
 import { createScrub, type Scrub } from "./scrub.ts";
 import { createTranscription, type StreamedTranscriptionRequest } from "./transcription.ts";
 import { createTransport, type Transport } from "./transport.ts";
-import { createWatch } from "./attempt-timeouts.ts";
+import { createAttemptTimeouts } from "./attempt-timeouts.ts";
 
+/** Settings of {@link createGatewayClient}. */
 export interface GatewayClientOptions {
-  /** The specification's {base_url}; a trailing slash or `/v1` is tolerated. */
+  /** The specification's `{base_url}`; a trailing slash or `/v1` is accepted. */
   readonly baseUrl: string;
   readonly apiKey?: string;
   readonly log: Log;
   readonly timeouts: GatewayTimeouts;
-  /** Models asked, in order, when the one asked for does not answer. Default none. */
+  /** Models that are tried in order when the requested one fails. Default none. */
   readonly fallbacks?: {
     readonly chat?: readonly string[];
     readonly image?: readonly string[];
     readonly transcription?: readonly string[];
   };
-  /** Overrides what the gateway's list and the specification's tiers say. */
+  /** Override the prices of the gateway's list and of the specification's tiers. */
   readonly prices?: PriceTable;
-  /** Fetches a picture that an answer links to. The address is untrusted: the guard is the caller's to bring. */
+  /** Downloads an image that an answer links to. Contract: guards against private hosts, since the URL is untrusted. */
   downloadImage(url: string, signal: AbortSignal): Promise<Uint8Array>;
-  /** Larger pictures are left out with a notice. */
+  /** Larger images are left out with a notice. */
   readonly maxImageBytes: number;
   /** Default 3 attempts, 0.5 s doubling up to 8 s, with full jitter. */
   readonly retryRules?: RetryRules;
 }
 
-/** The gateway's four operations over connections of its own. */
+/** The four operations of one gateway. */
 export interface GatewayClient extends Gateway {
-  /** Also takes audio that is read while it is sent; see `fileSource` and `bytesSource`. */
+  /** Also accepts audio that is read while it is sent; see `fileSource`. */
   transcribe(
     request: TranscriptionRequest | StreamedTranscriptionRequest,
     signal: AbortSignal,
   ): Promise<TranscriptionAnswer>;
-  /** Ends what is under way and closes all connections. */
+  /** Aborts running calls and closes all connections. */
   close(): Promise<void>;
 }
 
@@ -52,7 +53,7 @@ const maxModelListBytes = 32 * 1024 * 1024;
 
 /**
  * A client of one gateway. It connects with its first call.
- * @throws ParleyError `config` when the base URL is none
+ * @throws ParleyError `config` when the base URL is invalid
  */
 export function createGatewayClient(options: GatewayClientOptions): GatewayClient {
   const {
@@ -62,7 +63,7 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
     log,
     fallbacks = {},
     maxImageBytes,
-    retryRules = usualRetryRules,
+    retryRules = defaultRetryRules,
   } = options;
   const scrub = createScrub(apiKey);
   const transport = createTransport({ baseUrl, apiKey, connectMs: timeouts.connectMs, scrub });
@@ -90,19 +91,19 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
   };
 }
 
-/** GET /v1/models, with retries. A list without end would hold up every first use, so it gets the first-event time. */
+/** `GET /v1/models`, with retries. Every first use waits for the list, so its total limit is the first-event limit. */
 function createListing(
   transport: Transport,
   scrub: Scrub,
-  timeouts: GatewayTimeouts,
+  limits: GatewayTimeouts,
   rules: RetryRules,
 ): (signal: AbortSignal) => Promise<readonly unknown[]> {
   const operation = "models";
+  const totalMs = limits.firstEventMs;
   const attempt = async (signal: AbortSignal, deadlineAt: number) => {
-    const totalMs = timeouts.firstEventMs;
-    const watch = createWatch(signal, {
+    const timeouts = createAttemptTimeouts(signal, {
       firstEventMs: totalMs,
-      idleMs: timeouts.idleMs,
+      idleMs: limits.idleMs,
       deadlineAt,
       totalMs,
     });
@@ -116,20 +117,20 @@ function createListing(
           headers: { accept: "application/json" },
           body: undefined,
         },
-        watch,
+        timeouts,
         signal,
       );
-      const context = { operation, model: undefined, watch, callerSignal: signal, scrub } as const;
-      const document = await readDocument(response, { ...context, maxBytes: maxModelListBytes });
-      const records = document.kind === "json" ? recordsOf(document.value) : undefined;
+      const context = { operation, model: undefined, timeouts, callerSignal: signal, scrub } as const;
+      const body = await readAnswerBody(response, { ...context, maxBytes: maxModelListBytes });
+      const records = body.kind === "json" ? recordsOf(body.value) : undefined;
       if (records === undefined) throw badAnswer(context, response.status, "no model list", "");
       return records;
     } finally {
-      watch.dispose();
+      timeouts.dispose();
     }
   };
   return async (signal) => {
-    const deadlineAt = Date.now() + timeouts.firstEventMs;
+    const deadlineAt = Date.now() + totalMs;
     try {
       return await withRetries(() => attempt(signal, deadlineAt), {
         operation,
@@ -140,7 +141,7 @@ function createListing(
         onRetry: () => {},
       });
     } catch (error) {
-      if (signal.aborted) throw new ParleyError("stopping", "the gateway client was closed");
+      if (signal.aborted) throw new ParleyError("stopping", "the gateway client is closed");
       throw error instanceof AttemptError ? error.failure : error;
     }
   };

@@ -8,37 +8,37 @@ export interface ReportedUsage {
   readonly costUsd?: number;
 }
 
-/** How an answer ended, in the provider's word. `failed`: the word means that the provider broke down. */
+/** Finish reason, with the provider's own word for it. `failed`: the word means an error at the provider. */
 export interface Ending {
   readonly reason: FinishReason | "failed";
   readonly word: string;
 }
 
-/** What one event or document of an answer holds. `text` may hold inline images; `images` are addresses or data URIs. */
-export interface Piece {
+/** Content of one event or document. `text` may contain inline images; `images` are URLs or data URIs. */
+export interface CompletionChunk {
   text: string;
   reasoning: string;
-  /** A refusal in the model's own words. */
+  /** Text of a refusal. */
   refusal: string;
   images: readonly string[];
   ending: Ending | undefined;
   usage: ReportedUsage | undefined;
   model: string | undefined;
   error: ErrorInfo | undefined;
-  /** The value was a part of an answer, to be followed by more. */
+  /** Whether it is a part of an answer that more chunks follow. */
   isDelta: boolean;
-  /** It had the shape of an answer at all. */
+  /** Whether it has the shape of an answer. */
   isKnown: boolean;
 }
 
 const none: readonly string[] = [];
 
 /**
- * Reads one event or document: an error first, then `delta ?? message` of the first choice. Anything optional that
- * is not of its type is taken as absent; items of lists fail one by one.
+ * Reads one event or document: an error, or else `delta ?? message` of the first choice. Optional fields and list
+ * items of the wrong type are ignored.
  */
-export function readPiece(value: unknown): Piece {
-  const piece: Piece = {
+export function readCompletionChunk(value: unknown): CompletionChunk {
+  const chunk: CompletionChunk = {
     text: "",
     reasoning: "",
     refusal: "",
@@ -50,67 +50,67 @@ export function readPiece(value: unknown): Piece {
     isDelta: false,
     isKnown: false,
   };
-  piece.error = readError(value);
-  if (piece.error !== undefined || !isFields(value)) return piece;
-  if (typeof value["model"] === "string" && value["model"] !== "") piece.model = value["model"];
-  piece.usage = readUsage(value["usage"]);
+  chunk.error = readError(value);
+  if (chunk.error !== undefined || !isFields(value)) return chunk;
+  if (typeof value["model"] === "string" && value["model"] !== "") chunk.model = value["model"];
+  chunk.usage = readUsage(value["usage"]);
   const choices = value["choices"];
   if (Array.isArray(choices)) {
-    piece.isKnown = true;
+    chunk.isKnown = true;
     for (const choice of choices as unknown[]) {
-      if (isFields(choice) && (choice["index"] ?? 0) === 0) readChoice(choice, piece);
+      if (isFields(choice) && (choice["index"] ?? 0) === 0) readChoice(choice, chunk);
     }
   } else if (isFields(value["message"])) {
-    // The native stream of a well-known local server: `{message, done, done_reason}`.
-    piece.isKnown = true;
-    readMessage(value["message"], piece);
-    piece.isDelta = value["done"] === false;
-    if (value["done"] === true) piece.ending = toEnding(value["done_reason"] ?? "stop");
-  } else if (piece.usage !== undefined) piece.isKnown = true;
-  return piece;
+    // Ollama's native stream: `{message, done, done_reason}`.
+    chunk.isKnown = true;
+    readMessage(value["message"], chunk);
+    chunk.isDelta = value["done"] === false;
+    if (value["done"] === true) chunk.ending = toEnding(value["done_reason"] ?? "stop");
+  } else if (chunk.usage !== undefined) chunk.isKnown = true;
+  return chunk;
 }
 
-function readChoice(choice: Readonly<Record<string, unknown>>, piece: Piece): void {
+function readChoice(choice: Readonly<Record<string, unknown>>, chunk: CompletionChunk): void {
   const delta = choice["delta"];
   const message = delta ?? choice["message"];
-  piece.isDelta = isFields(delta);
-  if (isFields(message)) readMessage(message, piece);
-  else if (typeof choice["text"] === "string") piece.text += choice["text"];
+  chunk.isDelta = isFields(delta);
+  if (isFields(message)) readMessage(message, chunk);
+  else if (typeof choice["text"] === "string") chunk.text += choice["text"];
   const ending = toEnding(choice["finish_reason"]);
-  if (ending !== undefined) piece.ending = ending;
+  if (ending !== undefined) chunk.ending = ending;
 }
 
-function readMessage(message: Readonly<Record<string, unknown>>, piece: Piece): void {
+function readMessage(message: Readonly<Record<string, unknown>>, chunk: CompletionChunk): void {
   const content = message["content"];
-  if (typeof content === "string") piece.text += content;
-  else if (Array.isArray(content)) for (const part of content as unknown[]) readPart(part, piece);
+  if (typeof content === "string") chunk.text += content;
+  else if (Array.isArray(content)) for (const part of content as unknown[]) readPart(part, chunk);
   const reasoning = message["reasoning"] ?? message["reasoning_content"];
-  if (typeof reasoning === "string") piece.reasoning += reasoning;
+  if (typeof reasoning === "string") chunk.reasoning += reasoning;
   const refusal = message["refusal"];
-  if (typeof refusal === "string") piece.refusal += refusal;
+  if (typeof refusal === "string") chunk.refusal += refusal;
   const images = message["images"];
   if (!Array.isArray(images)) return;
   for (const image of images as unknown[]) {
-    const url = imageAddress(image);
-    if (url !== undefined) piece.images = [...piece.images, url];
+    const url = imageUrlOf(image);
+    if (url !== undefined) chunk.images = [...chunk.images, url];
   }
 }
 
-function readPart(part: unknown, piece: Piece): void {
-  if (typeof part === "string") piece.text += part;
+function readPart(part: unknown, chunk: CompletionChunk): void {
+  if (typeof part === "string") chunk.text += part;
   if (!isFields(part)) return;
-  const url = imageAddress(part);
-  if (url !== undefined) piece.images = [...piece.images, url];
+  const url = imageUrlOf(part);
+  if (url !== undefined) chunk.images = [...chunk.images, url];
   else if (part["type"] === "refusal" && typeof part["refusal"] === "string")
-    piece.refusal += part["refusal"];
+    chunk.refusal += part["refusal"];
   else if (part["type"] === "thinking" || part["type"] === "reasoning") {
     const thought = part["text"] ?? part["thinking"];
-    if (typeof thought === "string") piece.reasoning += thought;
-  } else if (typeof part["text"] === "string") piece.text += part["text"];
+    if (typeof thought === "string") chunk.reasoning += thought;
+  } else if (typeof part["text"] === "string") chunk.text += part["text"];
 }
 
-/** The address in an image part: `image_url` as object or text, `b64_json`, or `inline_data`. */
-function imageAddress(part: unknown): string | undefined {
+/** The URL in an image part: `image_url` as object or text, `b64_json`, or `inline_data`. */
+function imageUrlOf(part: unknown): string | undefined {
   if (typeof part === "string") return /^(?:data:|https?:)/i.test(part.slice(0, 8)) ? part : undefined;
   if (!isFields(part)) return undefined;
   const image = part["image_url"] ?? (part["type"] === "image" ? (part["image"] ?? part["url"]) : undefined);
@@ -147,13 +147,13 @@ const reasons: Readonly<Record<string, Ending["reason"]>> = {
   malformed_function_call: "failed",
 };
 
-/** `undefined` while an answer goes on: `null`, missing, empty, or the word "null". */
+/** `undefined` before the end: `null`, missing, empty, or the word "null". */
 function toEnding(word: unknown): Ending | undefined {
   if (typeof word !== "string" || word === "" || word === "null") return undefined;
   return { reason: reasons[word.toLowerCase()] ?? "other", word };
 }
 
-/** Usage under its usual names. `undefined`: nothing usable in it. */
+/** Usage under its usual names. `undefined` without any valid field. */
 export function readUsage(value: unknown): ReportedUsage | undefined {
   if (!isFields(value)) return undefined;
   const promptTokens = toCount(value["prompt_tokens"]) ?? toCount(value["input_tokens"]);

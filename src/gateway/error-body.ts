@@ -1,23 +1,23 @@
-/** What an error body says, in whichever of the usual shapes it came. Unscrubbed. */
+/** The fields of an error body, whatever its shape. Not scrubbed. */
 export interface ErrorInfo {
   readonly message: string;
   readonly type?: string;
-  /** As text, also where the gateway sent a number. */
+  /** As text, also when the gateway sent a number. */
   readonly code?: string;
   readonly param?: string;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Whether `value` is an object with fields. */
+/** Whether `value` is an object and no array. */
 export function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /**
- * Looks for an error in a parsed body or stream event: `{error:{…}}`, `{error:"…"}`, `{object:"error"}`, `{detail:…}`,
+ * The error in a parsed body or stream event: `{error:{…}}`, `{error:"…"}`, `{object:"error"}`, `{detail:…}`,
  * `{errors:[…]}`, `[{error}]`, `{status:"failure",message}`, a bare `{message}`, or one inside the first choice.
- * `undefined`: there is none.
+ * `undefined` when there is none.
  */
 export function readError(value: unknown): ErrorInfo | undefined {
   if (Array.isArray(value)) return value.map(readError).find((info) => info !== undefined);

@@ -1,15 +1,13 @@
 import { type ErrorCode, ParleyError } from "../core/errors.ts";
+import type { Operation } from "../core/gateway.ts";
 import { AttemptError, type RetryClass } from "./attempt-error.ts";
 import type { ErrorInfo } from "./error-body.ts";
 import type { Scrub } from "./scrub.ts";
 
-/** The gateway's operations, as they are named in errors and logs. */
-export type Operation = "chat" | "image" | "transcription" | "models";
-
-/** Headers of an answer, lower-case names. */
+/** Headers of an answer, with lower-case names. */
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** What is known of a failed attempt. `status` 200: an error inside an answer that began well. */
+/** A failed answer. `status` is 200 for an error inside a successful answer. */
 export interface FailedAnswer {
   readonly operation: Operation;
   readonly model: string | undefined;
@@ -51,7 +49,7 @@ const statusOfType: Readonly<Record<string, number>> = {
   api_error: 500,
 };
 
-/** The status an error means: its own where the answer had none but 200. An unexplained one is a fault of the server. */
+/** The status of an error. Inside a successful answer it is derived from code and type; default 500. */
 function effectiveStatus(status: number, info: ErrorInfo | undefined): number {
   if (status >= 300 || info === undefined) return status;
   const code = Number(info.code);
@@ -59,7 +57,7 @@ function effectiveStatus(status: number, info: ErrorInfo | undefined): number {
   return statusOfType[info.code ?? ""] ?? statusOfType[info.type ?? ""] ?? 500;
 }
 
-/** Milliseconds that `retry-after-ms` or `retry-after` (seconds or a date) ask to wait. `undefined`: they do not say. */
+/** Milliseconds from `retry-after-ms` or `retry-after` (seconds or a date). `undefined` without a valid header. */
 export function readRetryAfter(headers: Headers, now = Date.now()): number | undefined {
   const exact = Number(first(headers["retry-after-ms"]) ?? Number.NaN);
   if (Number.isFinite(exact) && exact >= 0) return exact;
@@ -76,8 +74,8 @@ function first(value: string | readonly string[] | undefined): string | undefine
 }
 
 /**
- * The typed error of an answer that failed, with what may be done about it. `detail` has `model`, `status`,
- * `gatewayMessage` (scrubbed, at most 300 characters) and `requestId` where they are known.
+ * The typed error of a failed answer. `detail` has `model`, `status`, `gatewayMessage` (scrubbed, at most 300
+ * characters), `parameter` and `requestId` where known.
  */
 export function toAttemptError(answer: FailedAnswer, scrub: Scrub): AttemptError {
   const { operation, model, info, headers } = answer;
@@ -110,8 +108,8 @@ function retryClassOf(status: number, code: ErrorCode, headers: Headers): RetryC
   const advice = first(headers["x-should-retry"])?.toLowerCase();
   if (advice === "false") return "never";
   if (status === 429 || status === 503) return "busy";
-  if (retriableStatuses.has(status)) return "trouble";
-  return advice === "true" ? "trouble" : "never";
+  if (retriableStatuses.has(status)) return "transient";
+  return advice === "true" ? "transient" : "never";
 }
 
 function codeOf(status: number, info: ErrorInfo | undefined, operation: Operation): ErrorCode {
@@ -143,7 +141,7 @@ const unconnectedCodes = new Set([
   "UND_ERR_CONNECT_TIMEOUT",
 ]);
 
-/** The typed error of a connection that could not be made or broke before the answer began. */
+/** The typed error of a connection that could not be opened or was lost. */
 export function toConnectionError(
   cause: unknown,
   operation: Operation,
@@ -159,13 +157,13 @@ export function toConnectionError(
       detail: { ...(model !== undefined && { model }), ...(code !== undefined && { reason: code }) },
     },
   );
-  // A certificate does not mend itself within seconds.
+  // A bad certificate stays bad within seconds.
   if (code !== undefined && /^(?:ERR_TLS|CERT_|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED)/.test(code))
     return new AttemptError(failure, "never");
   return new AttemptError(failure, isUnconnected ? "unconnected" : "lost");
 }
 
-/** The `code` of a system or undici error, looked for in the error, its cause and the errors it gathers. */
+/** The `code` of a system or undici error: of the error, its cause or its aggregated errors. */
 function systemCode(error: unknown): string | undefined {
   if (typeof error !== "object" || error === null) return undefined;
   if ("code" in error && typeof error.code === "string") return error.code;

@@ -2,31 +2,37 @@ import { ParleyError } from "../core/errors.ts";
 import type { GeneratedImage, ImageAnswer, ImageRequest } from "../core/gateway.ts";
 import { AttemptError } from "./attempt-error.ts";
 import { type GatewayContext, runCall } from "./call.ts";
+import { checkRequest } from "./check-request.ts";
 import { readUsage } from "./completion-chunk.ts";
-import { badAnswer, readDocument } from "./read-json-body.ts";
+import { badAnswer, readAnswerBody } from "./read-answer-body.ts";
 import { isFields } from "./error-body.ts";
 import { createImageLoader, imageNotice, type ImageLoaderOptions } from "./images.ts";
 import { imageAnswerSchema } from "./schemas.ts";
 import { toUsage } from "./usage.ts";
-import type { Watch } from "./attempt-timeouts.ts";
+import type { AttemptTimeouts } from "./attempt-timeouts.ts";
 
-/** What image generation needs beside the common. */
+/** Context of the image operation. */
 export interface ImageContext extends GatewayContext {
   readonly images: Pick<ImageLoaderOptions, "downloadImage" | "maxImageBytes">;
   readonly fallbacks: readonly string[];
 }
 
-/** Drawing takes minutes and shows nothing meanwhile. */
-const drawingPatience = 4;
+/** Image generation takes minutes and sends nothing before its end. */
+const firstEventFactor = 4;
 
 /**
- * The image operation of a client. Since a second drawing is billed a second time, it is asked again only when no
- * connection came about or the gateway said 429 or 503.
+ * The image operation of a client. A repeated generation is billed twice, so it is retried only when there was no
+ * connection or the gateway returned 429 or 503.
  */
 export function createImageGeneration(
   context: ImageContext,
 ): (request: ImageRequest, signal: AbortSignal) => Promise<ImageAnswer> {
-  const attempt = async (request: ImageRequest, model: string, watch: Watch, signal: AbortSignal) => {
+  const attempt = async (
+    request: ImageRequest,
+    model: string,
+    timeouts: AttemptTimeouts,
+    signal: AbortSignal,
+  ) => {
     const { count, prompt, size } = request;
     const { scrub } = context;
     const response = await context.transport.send(
@@ -38,26 +44,26 @@ export function createImageGeneration(
         headers: { "content-type": "application/json", accept: "application/json" },
         body: JSON.stringify({ model, prompt, n: count ?? 1, ...(size !== undefined && { size }) }),
       },
-      watch,
+      timeouts,
       signal,
     );
     const maxBytes = Math.ceil(context.images.maxImageBytes * 1.4) * Math.max(1, count ?? 1) + 1024 * 1024;
-    const document = await readDocument(response, {
+    const body = await readAnswerBody(response, {
       operation: "image",
       model,
-      watch,
+      timeouts,
       callerSignal: signal,
       scrub,
       maxBytes,
     });
     const value: unknown =
-      document.kind === "json" && Array.isArray(document.value)
-        ? { data: document.value as unknown[] }
-        : document.kind === "json" && document.value;
+      body.kind === "json" && Array.isArray(body.value)
+        ? { data: body.value as unknown[] }
+        : body.kind === "json" && body.value;
     const parsed = imageAnswerSchema.safeParse(value);
     if (!parsed.success)
       throw badAnswer({ operation: "image", model, scrub }, response.status, "no image list", "");
-    const loaded = await load(parsed.data.data, watch, signal);
+    const loaded = await load(parsed.data.data, timeouts, signal);
     if (loaded.images.length === 0) {
       const empty = new ParleyError("gateway-empty-answer", "image failed: no image in the answer", {
         cause: loaded.lastError,
@@ -74,17 +80,17 @@ export function createImageGeneration(
       b64_json?: string | undefined;
       revised_prompt?: string | undefined;
     }[],
-    watch: Watch,
+    timeouts: AttemptTimeouts,
     signal: AbortSignal,
   ) => {
     const loader = createImageLoader({ ...context.images, dedupes: false });
     const images: GeneratedImage[] = [];
     const notices: string[] = [];
     let lastError: unknown;
-    watch.hold();
+    timeouts.pause();
     for (const item of items) {
       try {
-        const image = await loader.load(item.b64_json ?? item.url ?? "", watch.signal);
+        const image = await loader.load(item.b64_json ?? item.url ?? "", timeouts.signal);
         const revisedPrompt = item.revised_prompt;
         if (image !== undefined)
           images.push({ ...image, ...(revisedPrompt !== undefined && { revisedPrompt }) });
@@ -98,7 +104,7 @@ export function createImageGeneration(
   };
 
   return async (request, signal) => {
-    checkRequest(request);
+    checkImageRequest(request);
     const { value, model, notices } = await runCall(
       context,
       {
@@ -106,23 +112,19 @@ export function createImageGeneration(
         model: request.model,
         fallbacks: context.fallbacks,
         signal,
-        patience: drawingPatience,
+        firstEventFactor,
       },
-      async (model, watch) => {
-        try {
-          return await attempt(request, model, watch, signal);
-        } catch (error) {
-          if (
-            error instanceof AttemptError &&
-            error.failure.code === "gateway-unsupported" &&
-            error.info !== undefined
-          )
-            context.catalogue.learn(model, { generatesImages: false });
-          throw error;
-        } finally {
-          watch.dispose();
-        }
-      },
+      (model, timeouts) =>
+        attempt(request, model, timeouts, signal)
+          .catch((error: unknown) => {
+            const isUnsupported =
+              error instanceof AttemptError &&
+              error.failure.code === "gateway-unsupported" &&
+              error.info !== undefined;
+            if (isUnsupported) context.catalogue.learn(model, { generatesImages: false });
+            throw error;
+          })
+          .finally(() => timeouts.dispose()),
     );
     context.catalogue.learn(model, { generatesImages: true });
     const counted = { images: value.images.length };
@@ -136,20 +138,10 @@ export function createImageGeneration(
   };
 }
 
-function checkRequest({ model, prompt, count = 1, size }: ImageRequest): void {
-  const problem =
-    model === ""
-      ? ["model", "name a model"]
-      : prompt.trim() === ""
-        ? ["prompt", "say what to draw"]
-        : !Number.isInteger(count) || count < 1
-          ? ["n", "a whole number of at least 1"]
-          : size !== undefined && !/^[1-9]\d{0,4}x[1-9]\d{0,4}$/.test(size)
-            ? ["size", "<width>x<height> in pixels"]
-            : undefined;
-  if (problem === undefined) return;
-  const [parameter = "", rule = ""] = problem;
-  throw new ParleyError("gateway-bad-request", `image request: ${parameter} must be ${rule}`, {
-    detail: { model, parameter, gatewayMessage: rule },
-  });
+function checkImageRequest({ model, prompt, count = 1, size }: ImageRequest): void {
+  checkRequest("image", model, [
+    [prompt.trim() !== "", "prompt", "a description of the image"],
+    [Number.isInteger(count) && count >= 1, "n", "a whole number of at least 1"],
+    [size === undefined || /^[1-9]\d{0,4}x[1-9]\d{0,4}$/.test(size), "size", "<width>x<height> in pixels"],
+  ]);
 }

@@ -3,25 +3,26 @@ import { ParleyError } from "../core/errors.ts";
 import type { GeneratedImage } from "../core/gateway.ts";
 import { sniff } from "../media/sniff.ts";
 
-/** Turns what a gateway calls an image into bytes. */
+/** Loads the images of an answer. */
 export interface ImageLoader {
   /**
-   * The picture at an http(s) address, in a data URI or in bare base64. `undefined`: this answer had it before.
-   * @throws ParleyError `attachment-…` when it cannot be had; the signal's reason when it aborts
+   * The image at an http(s) URL, in a data URI or in bare base64. `undefined` for one that was loaded before.
+   * @throws ParleyError `attachment-…` when it cannot be loaded; the signal's reason when it aborts
    */
   load(source: string, signal: AbortSignal): Promise<GeneratedImage | undefined>;
 }
 
+/** Limits and downloader of {@link createImageLoader}. */
 export interface ImageLoaderOptions {
   downloadImage(url: string, signal: AbortSignal): Promise<Uint8Array>;
   readonly maxImageBytes: number;
-  /** Most pictures of one answer that are downloaded. Default 10. */
+  /** Downloads in one answer. Default 10. */
   readonly maxDownloads?: number;
-  /** False keeps pictures that are the same to the byte. Default true. */
+  /** Whether identical images are returned only once. Default true. */
   readonly dedupes?: boolean;
 }
 
-/** A loader for one answer: it remembers what it gave, by SHA-256, and gives it once. */
+/** A loader for one answer. Identical images are recognised by SHA-256. */
 export function createImageLoader(options: ImageLoaderOptions): ImageLoader {
   const { maxImageBytes, maxDownloads = 10, dedupes = true } = options;
   const seen = new Set<string>();
@@ -31,12 +32,9 @@ export function createImageLoader(options: ImageLoaderOptions): ImageLoader {
     if (/^data:/i.test(source.slice(0, 5))) return decodeDataUri(source, maxImageBytes);
     if (!/^[a-z][a-z\d+.-]*:/i.test(source.slice(0, 32))) return decodeBase64(source, maxImageBytes);
     if (!/^https?:/i.test(source.slice(0, 6)))
-      throw new ParleyError(
-        "attachment-blocked",
-        "an image address of the gateway's is neither http nor data",
-      );
+      throw new ParleyError("attachment-blocked", "image URL with a forbidden scheme");
     if (++downloads > maxDownloads)
-      throw new ParleyError("attachment-blocked", `more than ${maxDownloads} pictures linked in one answer`);
+      throw new ParleyError("attachment-blocked", `more than ${maxDownloads} linked images in one answer`);
     return options.downloadImage(source, signal);
   };
 
@@ -49,7 +47,7 @@ export function createImageLoader(options: ImageLoaderOptions): ImageLoader {
       if (bytes.length > maxImageBytes) throw tooLarge(maxImageBytes);
       const sniffed = sniff(bytes);
       if (sniffed.kind !== "image")
-        throw new ParleyError("attachment-unreadable", "what the gateway sent as an image is none", {
+        throw new ParleyError("attachment-unreadable", "the gateway sent an image of unknown format", {
           detail: { mediaType: sniffed.kind === "empty" ? "empty" : sniffed.mediaType },
         });
       if (isLink) seen.add(source);
@@ -69,22 +67,18 @@ function decodeDataUri(uri: string, maxBytes: number): Uint8Array {
 }
 
 function decodeBase64(text: string, maxBytes: number): Uint8Array {
-  // Line breaks and padding make it longer, so the bound is a loose one; the bytes are checked again.
+  // A loose bound, since line breaks and padding add characters; the bytes are checked again.
   if (text.length > maxBytes * 1.5 + 1024) throw tooLarge(maxBytes);
   return Buffer.from(text, "base64");
 }
 
 function tooLarge(maxBytes: number): ParleyError {
-  return new ParleyError(
-    "attachment-too-large",
-    `an image of the gateway's has more than ${maxBytes} bytes`,
-    {
-      detail: { maxBytes },
-    },
-  );
+  return new ParleyError("attachment-too-large", `image over ${maxBytes} bytes`, {
+    detail: { maxBytes },
+  });
 }
 
-/** Says that a picture of an answer could not be had, and why, without naming its address. */
+/** The notice for an image that could not be loaded. It does not contain the URL. */
 export function imageNotice(error: unknown): string {
   const code = error instanceof ParleyError ? error.code : undefined;
   switch (code) {

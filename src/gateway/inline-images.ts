@@ -1,12 +1,12 @@
-/** What the text of an answer is made of: words to show, or a picture written into them as Markdown or bare data. */
+/** A piece of an answer's text: text to show, or an image written as Markdown or as a bare data URI. */
 export type InlinePiece =
   | { readonly kind: "text"; readonly text: string }
-  /** `source` is the Markdown as it stood, to be shown where the address leads nowhere; empty for data URIs. */
+  /** `source` is the original Markdown, shown when the image cannot be loaded; empty for data URIs. */
   | { readonly kind: "image"; readonly url: string; readonly altText: string; readonly source: string }
-  /** A data URI that was longer than the limit or never ended. */
+  /** A data URI over the limit, or without an end. */
   | { readonly kind: "lost-image"; readonly why: "too-large" | "unfinished" };
 
-/** Takes pictures out of text that arrives in pieces. */
+/** Extracts images from text that arrives in parts. */
 export interface InlineImages {
   push(text: string): InlinePiece[];
   end(): InlinePiece[];
@@ -20,19 +20,19 @@ const dataMark = "data:image/";
 const notInDataUri = /[^\w+/=;:,.-]/;
 
 /**
- * Holds text back from `![` to `)`, so that no base64 is ever shown, and from a bare `data:image/` to its end.
- * What turns out to be no picture is released as it was. Images with http addresses inside code are left as they
- * are. Linear in the length of the text, however it is cut.
+ * Buffers text from `![` to `)`, and from a bare `data:image/` to its end, so that no base64 is shown. What turns out
+ * to be no image is released unchanged, as are images with http URLs inside code. Linear in the length of the text,
+ * however it is split.
  * @param maxDataChars longer data URIs are dropped and reported as `lost-image`
  */
 export function createInlineImages(maxDataChars: number): InlineImages {
   let pieces: InlinePiece[] = [];
   let state: State = "text";
-  /** What is held back, in the fragments it came in: joined once. */
-  let held: string[] = [];
-  let heldChars = 0;
+  /** Buffered text in the fragments that it arrived in, joined once. */
+  let buffered: string[] = [];
+  let bufferedChars = 0;
   let altText = "";
-  let openBrackets = 0;
+  let openParentheses = 0;
   const code = createCodeTracker();
 
   const emitText = (text: string) => {
@@ -42,41 +42,41 @@ export function createInlineImages(maxDataChars: number): InlineImages {
     if (last?.kind === "text") pieces[pieces.length - 1] = { kind: "text", text: last.text + text };
     else pieces.push({ kind: "text", text });
   };
-  const hold = (text: string) => {
-    held.push(text);
-    heldChars += text.length;
+  const buffer = (text: string) => {
+    buffered.push(text);
+    bufferedChars += text.length;
   };
-  const takeHeld = () => {
-    const text = held.join("");
-    held = [];
-    heldChars = 0;
+  const takeBuffered = () => {
+    const text = buffered.join("");
+    buffered = [];
+    bufferedChars = 0;
     return text;
   };
 
-  /** Each step reads `text` from its start and returns what it did not use. `undefined`: all of it is used. */
+  /** Each step reads `text` from its start and returns the unread rest, `undefined` when there is none. */
   const steps: Readonly<Record<State, (text: string) => string | undefined>> = {
     text(text) {
       const mark = findMark(text);
       if (mark === undefined) {
-        const keptBack = partialMark(text);
-        emitText(text.slice(0, text.length - keptBack));
-        if (keptBack > 0) hold(text.slice(text.length - keptBack));
+        const partialChars = partialMark(text);
+        emitText(text.slice(0, text.length - partialChars));
+        if (partialChars > 0) buffer(text.slice(text.length - partialChars));
         return undefined;
       }
       emitText(text.slice(0, mark.at));
       if (mark.kind === "markdown") {
         state = "alt";
-        hold("![");
+        buffer("![");
         return text.slice(mark.at + 2);
       }
       state = "bare";
-      hold(dataMark);
+      buffer(dataMark);
       return text.slice(mark.at + dataMark.length);
     },
     alt(text) {
       // A `]` at the very end waits for the next character.
-      const joined = held.length > 1 && held.at(-1) === "]" ? `${popHeld()}${text}` : text;
-      const before = heldChars - 2;
+      const joined = buffered.length > 1 && buffered.at(-1) === "]" ? `${popBuffered()}${text}` : text;
+      const before = bufferedChars - 2;
       const lineEnd = joined.indexOf("\n");
       const end = joined.indexOf("](");
       const isPending = joined.endsWith("]");
@@ -84,29 +84,29 @@ export function createInlineImages(maxDataChars: number): InlineImages {
       if (altChars > maxAltChars || (lineEnd !== -1 && (end === -1 || lineEnd < end)))
         return releaseMark(joined);
       if (end === -1) {
-        hold(isPending ? joined.slice(0, -1) : joined);
-        if (isPending) hold("]");
+        buffer(isPending ? joined.slice(0, -1) : joined);
+        if (isPending) buffer("]");
         return undefined;
       }
-      hold(joined.slice(0, end));
-      altText = held.join("").slice(2);
-      hold("](");
+      buffer(joined.slice(0, end));
+      altText = buffered.join("").slice(2);
+      buffer("](");
       state = "start";
-      openBrackets = 0;
+      openParentheses = 0;
       return joined.slice(end + 2);
     },
     start(text) {
-      // Enough of the address to tell what it is.
+      // Waits for enough characters to tell a data URI from a link.
       const joined = takeAfterBracket() + text;
       const address = joined.trimStart().replace(/^</, "");
       const head = address.slice(0, 5).toLowerCase();
       if ("data:".startsWith(head) && head.length < 5) {
-        hold(joined);
+        buffer(joined);
         return undefined;
       }
       state = head === "data:" ? "data" : "address";
       if (state === "data") {
-        takeHeld();
+        takeBuffered();
         return address;
       }
       return joined;
@@ -114,40 +114,40 @@ export function createInlineImages(maxDataChars: number): InlineImages {
     address(text) {
       for (let at = 0; at < text.length; at++) {
         const character = text[at];
-        if (character === "(") openBrackets++;
-        else if (character === "\n" || heldChars + at > maxAddressChars) return releaseMark(text);
-        else if (character === ")" && openBrackets-- === 0) {
-          hold(text.slice(0, at + 1));
+        if (character === "(") openParentheses++;
+        else if (character === "\n" || bufferedChars + at > maxAddressChars) return releaseMark(text);
+        else if (character === ")" && openParentheses-- === 0) {
+          buffer(text.slice(0, at + 1));
           const rest = text.slice(at + 1);
-          const source = held.join("");
-          const url = firstWord(source.slice(altText.length + 4, -1));
+          const source = buffered.join("");
+          const url = toUrl(source.slice(altText.length + 4, -1));
           if (!/^https?:\/\//i.test(url) || source.includes(dataMark) || code.isInside())
             return releaseMark(rest);
-          takeHeld();
+          takeBuffered();
           state = "text";
           pieces.push({ kind: "image", url, altText, source });
           return rest;
         }
       }
-      hold(text);
+      buffer(text);
       return undefined;
     },
     data(text) {
       const end = text.indexOf(")");
-      if (heldChars + (end === -1 ? text.length : end) > maxDataChars) return lose("skip-data", text);
+      if (bufferedChars + (end === -1 ? text.length : end) > maxDataChars) return lose("skip-data", text);
       if (end === -1) {
-        hold(text);
+        buffer(text);
         return undefined;
       }
-      hold(text.slice(0, end));
+      buffer(text.slice(0, end));
       state = "text";
-      pieces.push({ kind: "image", url: firstWord(takeHeld()), altText, source: "" });
+      pieces.push({ kind: "image", url: toUrl(takeBuffered()), altText, source: "" });
       return text.slice(end + 1);
     },
     bare(text) {
       const end = text.search(notInDataUri);
-      if (heldChars + (end === -1 ? text.length : end) > maxDataChars) return lose("skip-bare", text);
-      hold(end === -1 ? text : text.slice(0, end));
+      if (bufferedChars + (end === -1 ? text.length : end) > maxDataChars) return lose("skip-bare", text);
+      buffer(end === -1 ? text : text.slice(0, end));
       if (end === -1) return undefined;
       endBare();
       return text.slice(end);
@@ -166,27 +166,27 @@ export function createInlineImages(maxDataChars: number): InlineImages {
     },
   };
 
-  const popHeld = () => {
-    const last = held.pop() ?? "";
-    heldChars -= last.length;
+  const popBuffered = () => {
+    const last = buffered.pop() ?? "";
+    bufferedChars -= last.length;
     return last;
   };
-  /** What is held was no picture: its `![` is shown, and the rest is searched again, for it may hold one. */
+  /** The buffered text is no image: its `![` is shown, and the rest is searched again for an image. */
   const releaseMark = (text: string) => {
-    const whole = takeHeld() + text;
+    const whole = takeBuffered() + text;
     emitText(whole.slice(0, 2));
     state = "text";
     return whole.slice(2);
   };
-  const takeAfterBracket = () => (held.at(-1) === "](" ? "" : popHeld());
+  const takeAfterBracket = () => (buffered.at(-1) === "](" ? "" : popBuffered());
   const endBare = () => {
-    const url = takeHeld();
+    const url = takeBuffered();
     state = "text";
     if (/;base64,.{16}/.test(url.slice(0, 120))) pieces.push({ kind: "image", url, altText: "", source: "" });
     else emitText(url);
   };
   const lose = (next: "skip-data" | "skip-bare", text: string) => {
-    takeHeld();
+    takeBuffered();
     pieces.push({ kind: "lost-image", why: "too-large" });
     state = next;
     return text;
@@ -194,8 +194,8 @@ export function createInlineImages(maxDataChars: number): InlineImages {
 
   const run = (text: string) => {
     let rest: string | undefined = text;
-    // What was kept back for want of the next character is looked at again with it.
-    if (state === "text" && held.length > 0) rest = takeHeld() + text;
+    // The possible beginning of a mark is searched again together with the next characters.
+    if (state === "text" && buffered.length > 0) rest = takeBuffered() + text;
     while (rest !== undefined && rest !== "") rest = steps[state](rest);
   };
   const take = () => {
@@ -210,24 +210,24 @@ export function createInlineImages(maxDataChars: number): InlineImages {
       return take();
     },
     end() {
-      // Each turn shows two characters at least.
+      // Each iteration shows at least two characters.
       for (;;) {
         if (state !== "alt" && state !== "start" && state !== "address") break;
         run(releaseMark(""));
       }
       if (state === "data") {
-        takeHeld();
+        takeBuffered();
         pieces.push({ kind: "lost-image", why: "unfinished" });
       } else if (state === "bare") endBare();
-      else emitText(takeHeld());
+      else emitText(takeBuffered());
       state = "text";
       return take();
     },
   };
 }
 
-/** An address without its angle brackets and title, and without line breaks inside a data URI. */
-function firstWord(address: string): string {
+/** A URL without its angle brackets and title; a data URI also without line breaks. */
+function toUrl(address: string): string {
   const trimmed = address.trim().replace(/^<|>$/g, "");
   if (/^data:/i.test(trimmed.slice(0, 5))) return trimmed.replace(/\s+(?:["'].*)?$/s, "").replace(/\s+/g, "");
   return trimmed.split(/\s/, 1)[0] ?? "";
@@ -241,22 +241,16 @@ function findMark(text: string): { at: number; kind: "markdown" | "data" } | und
   return { at: data, kind: "data" };
 }
 
-/** Beginnings of the data mark by their last character: nearly no text ends with one. */
-const partialDataMarks = new Map<string, string[]>();
-for (let length = dataMark.length - 1; length > 0; length--) {
-  const beginning = dataMark.slice(0, length);
-  const last = beginning.at(-1) ?? "";
-  partialDataMarks.set(last, [...(partialDataMarks.get(last) ?? []), beginning]);
-}
-
-/** How many characters at the end may be the beginning of a mark. */
+/** How many characters at the end of the text may be the beginning of a mark. */
 function partialMark(text: string): number {
-  const last = text.at(-1) ?? "";
-  if (last === "!") return 1;
-  return partialDataMarks.get(last)?.find((beginning) => text.endsWith(beginning))?.length ?? 0;
+  if (text.endsWith("!")) return 1;
+  for (let length = Math.min(dataMark.length - 1, text.length); length > 0; length--) {
+    if (text.endsWith(dataMark.slice(0, length))) return length;
+  }
+  return 0;
 }
 
-/** Follows fences and inline code through the shown text. */
+/** Tracks whether the end of the shown text is inside a code fence or inline code. */
 function createCodeTracker() {
   let isFenced = false;
   let ticks = 0;

@@ -1,35 +1,40 @@
-import type { Log } from "../core/telemetry.ts";
-import type { Model, ModelCapabilities } from "../core/gateway.ts";
+import { LRUCache } from "lru-cache";
 import { isParleyError } from "../core/errors.ts";
+import type { Model, ModelCapabilities } from "../core/gateway.ts";
+import type { ModelPrice } from "../core/model-price.ts";
+import type { Log } from "../core/telemetry.ts";
+import { nearestName } from "../support/nearest-name.ts";
 import { readCapabilities } from "./capabilities.ts";
-import { describePrice, findPrice, type FoundPrice, type ModelPrice, type PriceTable } from "./prices.ts";
+import { describePrice, findPrice, type FoundPrice, type PriceTable } from "./prices.ts";
 import { modelRecordSchema } from "./schemas.ts";
-import { suggestModel } from "./suggest.ts";
 
+/** Models whose learned capabilities are remembered, listed or not. */
+const maxLearnedModels = 1000;
 /** A fetched list is used for this long before it is fetched again. */
 const freshMs = 5 * 60_000;
-/** After a failure the next background try comes no sooner. */
+/** Delay before the next background refresh after a failed one. */
 const coolDownMs = 30_000;
-/** How long an error may wait for the list to say what was meant. */
+/** How long an error message may wait for the list to suggest a model. */
 const suggestWaitMs = 2000;
 
-/** The models of the gateway, as far as they are known. */
+/** The cached model list of the gateway. */
 export interface ModelCatalogue {
   /**
-   * Waits only while nothing is known; a stale list is given at once and refreshed behind the caller's back.
-   * @throws ParleyError `gateway-…` when there is none at all; the signal's reason
+   * Waits only for the first list; a stale one is returned at once and refreshed in the background.
+   * @throws ParleyError `gateway-…` when no list was ever fetched; the signal's reason
    */
   list(signal: AbortSignal): Promise<readonly Model[]>;
-  /** What is cached, maybe nothing; begins a refresh when that is due. Never waits, never throws. */
+  /** The cached list, maybe empty. Starts a background refresh when it is stale. Never waits, never throws. */
   known(): readonly Model[];
   priceOf(modelId: string): FoundPrice | undefined;
-  /** A call has shown what a model can or cannot do. */
+  /** Records what a call has shown a model to support or not. */
   learn(modelId: string, shown: ModelCapabilities): void;
-  /** The id that was probably meant. Waits for the list for a moment at most. */
+  /** The id that was probably meant. Waits at most 2 s for a list. */
   suggest(modelId: string, signal: AbortSignal): Promise<string | undefined>;
   close(): void;
 }
 
+/** Settings of {@link createModelCatalogue}. */
 export interface ModelCatalogueOptions {
   /** Fetches the raw records. Contract: throws ParleyErrors. */
   fetchRecords(signal: AbortSignal): Promise<readonly unknown[]>;
@@ -43,11 +48,11 @@ interface Entry {
   readonly listedPrice: ModelPrice | undefined;
 }
 
-/** A catalogue that is filled by its first use. While the gateway is down the last list stays. */
+/** A catalogue that fetches with its first use. While the gateway is unreachable the last list stays. */
 export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatalogue {
   const { prices, log } = options;
   const closing = new AbortController();
-  const learned = new Map<string, ModelCapabilities>();
+  const learned = new LRUCache<string, ModelCapabilities>({ max: maxLearnedModels });
   let entries: ReadonlyMap<string, Entry> = new Map();
   let models: readonly Model[] = [];
   let fetchedAt: number | undefined;
@@ -75,7 +80,7 @@ export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatal
     rebuild();
   };
 
-  /** One fetch at a time, shared by all who want it. */
+  /** One fetch at a time, shared by all callers. */
   const refresh = () => {
     running ??= fetchAll().finally(() => {
       running = undefined;
@@ -83,16 +88,13 @@ export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatal
     return running;
   };
 
-  const refreshBehind = () => {
+  const refreshInBackground = () => {
     const now = Date.now();
     const isFresh = fetchedAt !== undefined && now - fetchedAt < freshMs;
     if (isFresh || closing.signal.aborted || (running === undefined && now - triedAt < coolDownMs)) return;
     refresh().catch((error: unknown) => {
       if (!closing.signal.aborted)
-        log.warn(
-          { code: isParleyError(error) ? error.code : "internal" },
-          "the model list could not be refreshed",
-        );
+        log.warn({ code: isParleyError(error) ? error.code : "internal" }, "model list refresh failed");
     });
   };
 
@@ -100,11 +102,11 @@ export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatal
     async list(signal) {
       signal.throwIfAborted();
       if (fetchedAt === undefined) await withSignal(refresh(), signal);
-      else refreshBehind();
+      else refreshInBackground();
       return models;
     },
     known() {
-      refreshBehind();
+      refreshInBackground();
       return models;
     },
     priceOf,
@@ -122,11 +124,14 @@ export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatal
         try {
           await withSignal(refresh(), AbortSignal.any([signal, AbortSignal.timeout(suggestWaitMs)]));
         } catch (error) {
-          // The caller is about to be told of a worse problem; a missing guess is none.
-          log.debug({ code: isParleyError(error) ? error.code : "timeout" }, "no model list to suggest from");
+          // A missing suggestion must not replace the error that it was for.
+          log.debug(
+            { code: isParleyError(error) ? error.code : "timeout" },
+            "no model list for a suggestion",
+          );
         }
       }
-      return suggestModel(modelId, [...entries.keys()]);
+      return nearestName(modelId, [...entries.keys()]);
     },
     close() {
       closing.abort();
@@ -134,14 +139,14 @@ export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatal
   };
 }
 
-/** Waits for a shared promise only as long as this caller wants to. */
+/** Waits for a shared promise until this caller's signal aborts. */
 async function withSignal<T>(shared: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
-  const { promise: given, reject } = Promise.withResolvers<never>();
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
   const onAbort = () => reject(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
   try {
-    return await Promise.race([shared, given]);
+    return await Promise.race([shared, aborted]);
   } finally {
     signal.removeEventListener("abort", onAbort);
   }

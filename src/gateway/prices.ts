@@ -1,12 +1,6 @@
-/** What a model costs, in USD. A model has the fields that apply to it. */
-export interface ModelPrice {
-  readonly inputPerMillionUsd?: number;
-  readonly outputPerMillionUsd?: number;
-  readonly perAudioMinuteUsd?: number;
-  readonly perImageUsd?: number;
-}
+import type { ModelPrice } from "../core/model-price.ts";
 
-/** Prices by model id; an id that ends in `*` stands for all that begin so, the longest one counts. */
+/** Prices by model id. A key that ends in `*` matches by prefix; the longest match wins. */
 export type PriceTable = Readonly<Record<string, ModelPrice>>;
 
 /**
@@ -21,7 +15,7 @@ export const priceTiers = {
   "legacy-transcription": { perAudioMinuteUsd: 0.006 },
 } as const satisfies Readonly<Record<string, ModelPrice>>;
 
-/** The specification names tiers, not models; these families are sold at those prices. First match counts. */
+/** The specification names tiers, not models; these model families have those prices. The first match wins. */
 const tierByName: readonly (readonly [RegExp, keyof typeof priceTiers])[] = [
   [/(?:^|\/)whisper-1$/, "legacy-transcription"],
   [/gpt-4o-transcribe/, "legacy-transcription"],
@@ -32,13 +26,13 @@ const tierByName: readonly (readonly [RegExp, keyof typeof priceTiers])[] = [
   [/(?:^|\/)gemini-2\.5-flash(?!.*image)/, "balanced-chat"],
 ];
 
-/** A price and how sure it is: `isGuess` where it was concluded from the model's name. */
+/** A model's price; `isGuess` when it was inferred from the model's name. */
 export interface FoundPrice {
   readonly price: ModelPrice;
   readonly isGuess: boolean;
 }
 
-/** Answers what a model costs: the operator's table first, then the gateway's own list, then the tiers. */
+/** What a model costs: from the operator's table, else the gateway's model list, else the specification's tiers. */
 export function findPrice(
   modelId: string,
   table: PriceTable | undefined,
@@ -61,30 +55,7 @@ function fromTable(modelId: string, table: PriceTable): ModelPrice | undefined {
   return best === undefined ? undefined : table[best];
 }
 
-/** How much of what a call used. */
-export interface Amounts {
-  readonly promptTokens?: number;
-  readonly completionTokens?: number;
-  readonly audioSeconds?: number;
-  readonly images?: number;
-}
-
-/** USD of a call, to a billionth. `undefined`: the price has no field for anything that was used. */
-export function costOf(price: ModelPrice, amounts: Amounts): number | undefined {
-  const items = [
-    [price.inputPerMillionUsd, (amounts.promptTokens ?? Number.NaN) / 1e6],
-    [price.outputPerMillionUsd, (amounts.completionTokens ?? Number.NaN) / 1e6],
-    [price.perAudioMinuteUsd, (amounts.audioSeconds ?? Number.NaN) / 60],
-    [price.perImageUsd, amounts.images ?? Number.NaN],
-  ] as const;
-  let cost: number | undefined;
-  for (const [each, amount] of items) {
-    if (each !== undefined && !Number.isNaN(amount)) cost = (cost ?? 0) + each * amount;
-  }
-  return cost === undefined ? undefined : Math.round(cost * 1e9) / 1e9;
-}
-
-/** A price in one line for people, e.g. "$0.10 in, $0.40 out per million tokens"; `undefined` where nothing is known. */
+/** A price in one line for people, e.g. "$0.10 in, $0.40 out per million tokens". `undefined` for an unknown price. */
 export function describePrice(found: FoundPrice | undefined): string | undefined {
   if (found === undefined) return undefined;
   const { inputPerMillionUsd, outputPerMillionUsd, perAudioMinuteUsd, perImageUsd } = found.price;
@@ -104,7 +75,7 @@ export function describePrice(found: FoundPrice | undefined): string | undefined
   return `${found.isGuess ? "about " : ""}${parts.join("; ")}`;
 }
 
-/** At least two decimals, and as many more as the amount needs, up to six. */
+/** With two decimals, or up to six where the amount needs them. */
 function usd(amount: number): string {
   const exact = amount.toFixed(6).replace(/0+$/, "");
   const decimals = exact.length - exact.indexOf(".") - 1;

@@ -1,78 +1,67 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { ParleyError } from "../core/errors.ts";
+import type { Operation } from "../core/gateway.ts";
+import { backoffMs, retry } from "../support/retry.ts";
 import { AttemptError, type RetryClass } from "./attempt-error.ts";
-import type { Operation } from "./failures.ts";
 
-/** How attempts are repeated. Delays have full jitter: anywhere from 0 to `baseDelayMs` · 2ⁿ, at most `maxDelayMs`. */
+/** How attempts are repeated. Delays have full jitter: from 0 to `baseDelayMs` doubled with each, up to `maxDelayMs`. */
 export interface RetryRules {
-  /** All attempts, the first included. */
+  /** Including the first. */
   readonly maxAttempts: number;
   readonly baseDelayMs: number;
   readonly maxDelayMs: number;
 }
 
-/** The usual rules: 3 attempts, 0.5 s doubling up to 8 s. */
-export const usualRetryRules: RetryRules = { maxAttempts: 3, baseDelayMs: 500, maxDelayMs: 8000 };
+/** The default rules: 3 attempts, 0.5 s doubling up to 8 s. */
+export const defaultRetryRules: RetryRules = { maxAttempts: 3, baseDelayMs: 500, maxDelayMs: 8000 };
 
-/** A second drawing is billed a second time, so only what surely did nothing is repeated. */
-const repeatableImageFailures: ReadonlySet<RetryClass> = new Set(["unconnected", "busy"]);
+/** A repeated image generation is billed twice, so only failures that certainly did nothing are retried. */
+const retriableImageFailures: ReadonlySet<RetryClass> = new Set(["unconnected", "busy"]);
 
-/** Whether another attempt at the same model makes sense. A timer that ran out has already taken all the patience there is. */
-function isRepeatable(error: AttemptError, operation: Operation): boolean {
-  if (operation === "image") return repeatableImageFailures.has(error.retryClass);
-  return error.retryClass !== "never" && error.retryClass !== "silent";
+/** Whether to retry the same model. After a timeout there is no time left for that. */
+function isRetriable(error: AttemptError, operation: Operation): boolean {
+  if (operation === "image") return retriableImageFailures.has(error.retryClass);
+  return error.retryClass !== "never" && error.retryClass !== "timeout";
 }
 
-/** Whether another model may do better. An unreachable gateway is unreachable for all its models. */
-export function isWorthAnotherModel(error: AttemptError, operation: Operation): boolean {
+/** Whether a fallback model may succeed. An unreachable gateway is unreachable for all its models. */
+export function isWorthFallback(error: AttemptError, operation: Operation): boolean {
   const { code } = error.failure;
   if (code === "gateway-unknown-model") return true;
-  if (error.retryClass === "silent") return operation !== "image";
-  return code !== "gateway-unreachable" && isRepeatable(error, operation);
+  if (error.retryClass === "timeout") return operation !== "image";
+  return code !== "gateway-unreachable" && isRetriable(error, operation);
 }
 
+/** The call that {@link withRetries} repeats. */
 export interface RetryContext {
   readonly operation: Operation;
   readonly rules: RetryRules;
   /** Unix ms: no wait may end after it. */
   readonly deadlineAt: number;
-  /** Longest wait that is worth it while another model could be asked instead. */
+  /** A longer wait is not begun: a fallback model can be asked instead. */
   readonly maxWaitMs: number;
   readonly signal: AbortSignal;
   onRetry(failure: ParleyError, delayMs: number): void;
-  /** From 0 up to and without 1. */
+  /** From 0 up to and without 1. Default `Math.random`. */
   readonly random?: () => number;
 }
 
 /**
- * Runs attempts until one succeeds. The gateway's Retry-After is a minimum; a wait that would pass the deadline is not
- * begun.
+ * Repeats attempts that failed with an {@link AttemptError}, by the rules. The gateway's Retry-After is a minimum.
  * @throws AttemptError the last one; the signal's reason when it aborts
  */
-export async function withRetries<T>(attempt: () => Promise<T>, context: RetryContext): Promise<T> {
+export function withRetries<T>(attempt: () => Promise<T>, context: RetryContext): Promise<T> {
   const { rules, signal, random = () => Math.random() } = context;
-  for (let attempts = 1; ; attempts++) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (signal.aborted) throw signal.reason;
-      if (!(error instanceof AttemptError)) throw error;
-      if (attempts >= rules.maxAttempts || !isRepeatable(error, context.operation)) throw error;
-      const ceiling = Math.min(rules.maxDelayMs, rules.baseDelayMs * 2 ** (attempts - 1));
-      const delayMs = Math.max(Math.ceil(random() * ceiling), error.failure.retryAfterMs ?? 0);
-      if (delayMs > context.maxWaitMs || Date.now() + delayMs >= context.deadlineAt) throw error;
+  const limits = { baseMs: rules.baseDelayMs, maxMs: rules.maxDelayMs };
+  return retry(attempt, {
+    signal,
+    delayMs: (error, attempts) => {
+      if (!(error instanceof AttemptError) || attempts >= rules.maxAttempts) return undefined;
+      if (!isRetriable(error, context.operation)) return undefined;
+      const jitterMs = Math.ceil(random() * backoffMs(attempts, limits));
+      const delayMs = Math.max(jitterMs, error.failure.retryAfterMs ?? 0);
+      if (delayMs > context.maxWaitMs || Date.now() + delayMs >= context.deadlineAt) return undefined;
       context.onRetry(error.failure, delayMs);
-      await wait(delayMs, signal);
-    }
-  }
-}
-
-async function wait(ms: number, signal: AbortSignal): Promise<void> {
-  try {
-    await sleep(ms, undefined, { signal });
-  } catch (error) {
-    // Node wraps the reason in an AbortError of its own.
-    if (signal.aborted) throw signal.reason;
-    throw error;
-  }
+      return delayMs;
+    },
+  });
 }

@@ -1,7 +1,6 @@
 /**
- * The wire shapes of the gateway's four operations. Requests are strict about what the specification limits and
- * pass other fields through; answers are read tolerantly: objects are loose, an optional leaf that does not parse
- * is absent, and items of a list fail one by one.
+ * Schemas of the gateway's four operations. Requests are checked by the limits of the specification and keep other
+ * fields; answers are parsed tolerantly: invalid optional fields and list items are dropped.
  */
 import { z } from "zod";
 
@@ -18,12 +17,10 @@ const items = <T extends z.ZodType>(schema: T) =>
 const count = z.number().int().nonnegative();
 const modelId = z.string().min(1, "name a model").max(256);
 
-// ---------------------------------------------------------------- requests
-
 const dataUriHead = /^data:[a-z]+\/[\w.+-]+(?:;[\w-]+=[^;,]*)*;base64,./i;
 
-/** Whether `url` is an http(s) address or has the head of a base64 data URI. Looks at the first characters only. */
-function isImageAddress(url: string): boolean {
+/** Whether `url` is an http(s) URL or begins like a base64 data URI. */
+function isImageUrl(url: string): boolean {
   if (/^data:/i.test(url)) return dataUriHead.test(url.slice(0, 256));
   return /^https?:\/\//i.test(url) && URL.canParse(url);
 }
@@ -35,7 +32,7 @@ const imagePartSchema = z.looseObject({
   image_url: z.looseObject({
     url: z
       .string()
-      .refine(isImageAddress, "an image is an http(s) address or data:<media_type>;base64,<base64_data>"),
+      .refine(isImageUrl, "an image is an http(s) address or data:<media_type>;base64,<base64_data>"),
   }),
 });
 
@@ -47,7 +44,7 @@ const messageSchema = z.looseObject({
   ]),
 });
 
-/** Body of POST /v1/chat/completions. The specification's defaults are filled in; `null` counts as not given. */
+/** Body of POST /v1/chat/completions. Missing and `null` fields get the specification's defaults. */
 export const chatRequestSchema = z.looseObject({
   model: modelId,
   messages: z.array(messageSchema).min(1, "at least one message"),
@@ -93,7 +90,7 @@ export const imageRequestSchema = z.looseObject({
   response_format: z.enum(["url", "b64_json"]).nullish(),
 });
 
-/** The text fields of POST /v1/audio/transcriptions; the `file` is read by whoever parses the multipart body. */
+/** Text fields of POST /v1/audio/transcriptions; the multipart reader checks `file`. */
 export const transcriptionFieldsSchema = z.looseObject({
   model: modelId,
   language: z
@@ -104,9 +101,7 @@ export const transcriptionFieldsSchema = z.looseObject({
   response_format: z.enum(["json", "text", "verbose_json", "srt", "vtt"]).optional(),
 });
 
-// ---------------------------------------------------------------- answers
-
-/** Token counts of an answer; `cost` is in USD where a gateway sends it. */
+/** Usage of an answer; `cost` is in USD. */
 const usageSchema = z.looseObject({
   prompt_tokens: leaf(count),
   completion_tokens: leaf(count),
@@ -139,7 +134,7 @@ export const chatCompletionSchema = z.looseObject({
   usage: leaf(usageSchema),
 });
 
-/** One event of a streamed answer. `message` stands in for `delta` where a gateway sends that; see `delta ?? message`. */
+/** One event of a streamed answer. Some gateways send `message` in place of `delta`. */
 export const chatChunkSchema = z.looseObject({
   id: leaf(z.string()),
   object: leaf(z.string()),
@@ -156,7 +151,7 @@ export const chatChunkSchema = z.looseObject({
   usage: leaf(usageSchema),
 });
 
-/** Answer of POST /v1/images/generations: each item has an address, a data URI in `url`, or `b64_json`. */
+/** Answer of POST /v1/images/generations: each item has `url` (http or data URI) or `b64_json`. */
 export const imageAnswerSchema = z.looseObject({
   created: leaf(z.number()),
   data: items(
@@ -205,7 +200,7 @@ export const modelRecordSchema = z.looseObject({
   pricing: leaf(z.looseObject({ prompt: price, completion: price, image: price, audio_minute: price })),
 });
 
-/** Answer of GET /v1/models; records without an id are left out. */
+/** Answer of GET /v1/models; records without an id are dropped. */
 export const modelListSchema = z.looseObject({ object: leaf(z.string()), data: items(modelRecordSchema) });
 
 /** The usual error body. `code` is a string or a number. */

@@ -1,39 +1,38 @@
 const tokenLike = /\b(?:sk|pk|rk|key|gsk|xox[abprs])-[\w*.-]{4,}/gi;
 const bearer = /\b(?:bearer|basic)\s+[\w~+/.*=-]{4,}/gi;
-const addressTail = /(\b[a-z][a-z\d+.-]*:\/\/)(?:[^\s/?#@"']*@)?([^\s?#"'<>]*)[?#][^\s"'<>]*/gi;
+const urlTail = /(\b[a-z][a-z\d+.-]*:\/\/)(?:[^\s/?#@"']*@)?([^\s?#"'<>]*)[?#][^\s"'<>]*/gi;
 const userInfo = /(\b[a-z][a-z\d+.-]*:\/\/)[^\s/?#@"']+@/gi;
 const dataUri = /data:[\w/+.-]*(?:;[\w=-]+)*,[^\s"')]*/gi;
 // oxlint-disable-next-line no-control-regex -- control characters are what it removes
 const control = /[\u0000-\u001F\u007F-\u009F\u200B-\u200F\u2028-\u202E\u2066-\u2069\uFEFF]+/g;
 
-/** Makes a text of the gateway's fit to be shown and logged. */
+/** Makes text from the gateway safe to show and to log. */
 export type Scrub = (text: string, maxChars?: number) => string;
 
 /**
- * A function that removes from a text of the gateway's: the API key, whatever looks like a token or a Bearer
- * header, queries and user info of addresses, data URIs and control characters; and cuts it to `maxChars`
- * (default 300).
+ * A function that removes the API key, anything like a token or a Bearer header, queries and user info of URLs, data
+ * URIs and control characters, and cuts the text to `maxChars` (default 300).
  */
 export function createScrub(apiKey: string | undefined): Scrub {
-  // A key shorter than this would be found in ordinary words.
+  // A shorter key would match ordinary words.
   const secrets =
     apiKey === undefined || apiKey.length < 4 ? [] : [...new Set([apiKey, encodeURIComponent(apiKey)])];
   return (text, maxChars = 300) => {
-    // Everything past a few thousand characters is cut anyway, and answers can be megabytes.
+    // The result is short, and answers can be megabytes.
     let clean = text.slice(0, 8000);
     for (const secret of secrets) clean = clean.replaceAll(secret, "[key]");
     clean = clean
       .replace(dataUri, "[data]")
       .replace(bearer, "[key]")
       .replace(tokenLike, "[key]")
-      .replace(addressTail, "$1$2")
+      .replace(urlTail, "$1$2")
       .replace(userInfo, "$1")
       .replace(control, " ")
       .replace(/ {2,}/g, " ")
       .trim();
     if (clean.length <= maxChars) return clean;
     const cut = clean.slice(0, maxChars - 1);
-    // Half a surrogate pair would be shown as a box.
+    // Keeps surrogate pairs whole.
     return `${/[\uD800-\uDBFF]$/.test(cut) ? cut.slice(0, -1) : cut}…`;
   };
 }

@@ -3,9 +3,9 @@ import { createParser } from "eventsource-parser";
 import { parseJson } from "./transport.ts";
 
 /**
- * A piece of an answer's body. `json`: a parsed value, from an event (`isEvent`) or from a body of bare JSON;
- * `failed`: an error event whose data is no JSON; `done`: the end marker; `page`: HTML; `junk`: neither, with its
- * first characters; `too-large`: a piece passed the limit and nothing after it can be read.
+ * A frame of an answer's body. `json`: a parsed value, from an event (`isEvent`) or from a body of bare JSON;
+ * `failed`: an error event whose data is no JSON; `done`: the end marker; `page`: HTML; `junk`: anything else, with its
+ * first characters; `too-large`: a frame over the limit, after which nothing can be read.
  */
 export type Frame =
   | { readonly kind: "json"; readonly value: unknown; readonly isEvent: boolean }
@@ -15,25 +15,25 @@ export type Frame =
   | { readonly kind: "junk"; readonly text: string }
   | { readonly kind: "too-large" };
 
-/** Takes a body apart, however it is cut into chunks. */
+/** Splits a body into frames, however it arrives in chunks. */
 export interface FrameReader {
   push(chunk: Uint8Array): Frame[];
-  /** The body has ended cleanly: what was still open is read as it is. */
+  /** The body has ended: an unfinished frame is read as it is. */
   end(): Frame[];
-  /** Whether what arrived since the last call may be part of a large frame rather than pings and padding. */
+  /** Whether data since the last call may be part of a large frame, and not only pings and padding. */
   hasGrown(): boolean;
 }
 
-/** More than this in one chunk is never a ping. */
+/** A larger chunk is never a ping. */
 const maxPingBytes = 1024;
 
 /**
- * A reader that goes by the first byte that is not blank: `{` or `[` is JSON (one document or one a line), `<` a web
- * page, anything else an event stream. Content types are not asked: they lie.
- * @param maxFrameChars more in one frame gives `too-large`
+ * Detects the format by the first character that is not blank: `{` or `[` is JSON (one document, or one a line), `<` a
+ * web page, anything else an event stream. Content types are ignored, since they are often wrong.
+ * @param maxFrameChars limit of one frame
  */
 export function createFrameReader(maxFrameChars: number): FrameReader {
-  // Several times as fast as a TextDecoder that streams.
+  // Several times as fast as a streaming TextDecoder.
   const decoder = new StringDecoder("utf8");
   let frames: Frame[] = [];
   let body: Body | undefined;
@@ -42,7 +42,7 @@ export function createFrameReader(maxFrameChars: number): FrameReader {
   const push = (text: string) => {
     let rest = text;
     if (body === undefined) {
-      // Blank lines that keep the connection open, and a byte order mark.
+      // Skips a byte order mark, and blank lines that keep the connection open.
       rest = rest.trimStart();
       if (rest === "") return;
       body = bodyFor(rest.charCodeAt(0), (frame) => frames.push(frame), maxFrameChars);
@@ -100,8 +100,8 @@ function createEventBody(emit: Emit, maxChars: number): Body {
       if (trimmed === "") return;
       const value = parseJson(trimmed);
       if (event === "error" && !(isObject(value) && "error" in value)) {
-        const isTold = isObject(value) && typeof value["message"] === "string";
-        emit(isTold ? errorFrame(value) : { kind: "failed", text: trimmed.slice(0, 2000) });
+        const hasMessage = isObject(value) && typeof value["message"] === "string";
+        emit(hasMessage ? errorFrame(value) : { kind: "failed", text: trimmed.slice(0, 2000) });
       } else if (value === undefined) emit({ kind: "junk", text: trimmed.slice(0, 2000) });
       else emit({ kind: "json", value, isEvent: true });
     },
@@ -118,7 +118,7 @@ function createEventBody(emit: Emit, maxChars: number): Body {
   return {
     push: feed,
     end() {
-      // Ends an event that lacks its blank line. A half one is then no JSON, which is how it is noticed.
+      // Ends an event without its blank line. An incomplete one is then detected as invalid JSON.
       feed("\n\n");
       const words = head.trim();
       if (!hasEvents && !isTooLarge && words !== "" && !/^(?::|data:|event:|id:|retry:)/.test(words))
@@ -135,9 +135,9 @@ function errorFrame(value: Record<string, unknown>): Frame {
   return { kind: "json", value: { error: value }, isEvent: true };
 }
 
-/** One JSON document, or one a line: told apart by whether the first line is whole by itself. */
+/** One JSON document, or one a line when the first line is valid by itself. */
 function createJsonBody(emit: Emit, maxChars: number): Body {
-  // Joined only when a line ends or the body does: adding to one string and searching it again is quadratic.
+  // Joined only at the end of a line or of the body: appending to and searching one string is quadratic.
   let open: string[] = [];
   let openChars = 0;
   let mode: "unknown" | "lines" | "document" = "unknown";
@@ -167,7 +167,7 @@ function createJsonBody(emit: Emit, maxChars: number): Body {
     if (!emitValue(text)) emit({ kind: "junk", text: text.slice(0, 2000) });
   };
 
-  const keep = (text: string) => {
+  const append = (text: string) => {
     open.push(text);
     openChars += text.length;
     if (openChars <= maxChars) return;
@@ -189,7 +189,7 @@ function createJsonBody(emit: Emit, maxChars: number): Body {
         start = lineEnd + 1;
         endLine(line);
       }
-      if (!isTooLarge && start < text.length) keep(text.slice(start));
+      if (!isTooLarge && start < text.length) append(text.slice(start));
     },
     end() {
       const text = open.join("").trim();

@@ -1,30 +1,32 @@
 import { ParleyError } from "../core/errors.ts";
 import type { TranscriptionAnswer, TranscriptionRequest } from "../core/gateway.ts";
+import { type ByteSource, bytesSource } from "../support/byte-source.ts";
+import { createMultipartBody } from "../support/multipart-body.ts";
 import { AttemptError } from "./attempt-error.ts";
 import { type GatewayContext, runCall } from "./call.ts";
+import { checkRequest } from "./check-request.ts";
 import { readUsage } from "./completion-chunk.ts";
-import { badAnswer, readDocument } from "./read-json-body.ts";
+import { badAnswer, readAnswerBody } from "./read-answer-body.ts";
 import { isFields } from "./error-body.ts";
-import { type ByteSource, bytesSource, createMultipartBody } from "./multipart.ts";
 import { transcriptionSchema } from "./schemas.ts";
 import { toUsage } from "./usage.ts";
-import type { Watch } from "./attempt-timeouts.ts";
+import type { AttemptTimeouts } from "./attempt-timeouts.ts";
 
-/** A transcription whose audio is read while it is sent, so that it is never held in memory whole. */
+/** A transcription whose audio is read while it is sent, in constant memory. */
 export type StreamedTranscriptionRequest = Omit<TranscriptionRequest, "bytes"> & {
   readonly source: ByteSource;
 };
 
-/** What transcription needs beside the common. */
+/** Context of the transcription operation. */
 export interface TranscriptionContext extends GatewayContext {
   readonly fallbacks: readonly string[];
 }
 
-/** Upload and recognition of a long recording show nothing until they are done. */
-const listeningPatience = 4;
+/** Nothing is sent back before a long recording is uploaded and recognised. */
+const firstEventFactor = 4;
 const maxAnswerBytes = 16 * 1024 * 1024;
 
-/** The transcription operation of a client. The audio is read anew for every attempt. */
+/** The transcription operation of a client. The audio is read again for each attempt. */
 export function createTranscription(
   context: TranscriptionContext,
 ): (
@@ -34,7 +36,7 @@ export function createTranscription(
   const attempt = async (
     request: TranscriptionRequest | StreamedTranscriptionRequest,
     model: string,
-    watch: Watch,
+    timeouts: AttemptTimeouts,
     signal: AbortSignal,
   ) => {
     const { scrub } = context;
@@ -50,25 +52,21 @@ export function createTranscription(
         model,
         method: "POST",
         path: "/v1/audio/transcriptions",
-        headers: {
-          "content-type": body.contentType,
-          "content-length": String(body.contentLength),
-          accept: "application/json",
-        },
-        body: body.create(),
+        headers: { ...body.headers, accept: "application/json" },
+        body: body.read(),
       },
-      watch,
+      timeouts,
       signal,
     );
-    const document = await readDocument(response, {
+    const answer = await readAnswerBody(response, {
       operation: "transcription",
       model,
-      watch,
+      timeouts,
       callerSignal: signal,
       scrub,
       maxBytes: maxAnswerBytes,
     });
-    const value = document.kind === "text" ? { text: document.text } : withText(document.value);
+    const value = answer.kind === "text" ? { text: answer.text } : withText(answer.value);
     const parsed = transcriptionSchema.safeParse(value);
     if (!parsed.success)
       throw badAnswer({ operation: "transcription", model, scrub }, response.status, "no transcription", "");
@@ -81,7 +79,8 @@ export function createTranscription(
   };
 
   return async (request, signal) => {
-    checkRequest(request);
+    const sizeBytes = "source" in request ? request.source.sizeBytes : request.bytes.length;
+    checkRequest("transcription", request.model, [[sizeBytes > 0, "file", "not empty"]]);
     const { value, model, notices } = await runCall(
       context,
       {
@@ -89,23 +88,20 @@ export function createTranscription(
         model: request.model,
         fallbacks: context.fallbacks,
         signal,
-        patience: listeningPatience,
+        firstEventFactor,
       },
-      async (model, watch) => {
-        try {
-          return await attempt(request, model, watch, signal);
-        } finally {
-          watch.dispose();
-        }
-      },
+      (model, timeouts) => attempt(request, model, timeouts, signal).finally(() => timeouts.dispose()),
     );
     context.catalogue.learn(model, { transcribes: true });
-    const told = value.duration ?? value.usage?.seconds;
-    const measured = request.durationMs === undefined ? undefined : request.durationMs / 1000;
+    const reportedSeconds = value.duration ?? value.usage?.seconds;
+    const measuredSeconds = request.durationMs === undefined ? undefined : request.durationMs / 1000;
     const usage = toUsage({
       reported: readUsage(value.usage),
-      estimated: told === undefined && measured !== undefined ? { audioSeconds: measured } : {},
-      ...(told !== undefined && { counted: { audioSeconds: told } }),
+      estimated:
+        reportedSeconds === undefined && measuredSeconds !== undefined
+          ? { audioSeconds: measuredSeconds }
+          : {},
+      ...(reportedSeconds !== undefined && { counted: { audioSeconds: reportedSeconds } }),
       price: context.catalogue.priceOf(model),
     });
     const { text, language } = value;
@@ -121,15 +117,4 @@ function withText(value: unknown): unknown {
     isFields(segment) ? segment["text"] : undefined,
   );
   return { ...value, text: parts.filter((part) => typeof part === "string").join("") };
-}
-
-function checkRequest(request: TranscriptionRequest | StreamedTranscriptionRequest): void {
-  const size = "source" in request ? request.source.sizeBytes : request.bytes.length;
-  const problem =
-    request.model === "" ? ["model", "name a model"] : size === 0 ? ["file", "not empty"] : undefined;
-  if (problem === undefined) return;
-  const [parameter = "", rule = ""] = problem;
-  throw new ParleyError("gateway-bad-request", `transcription request: ${parameter} must be ${rule}`, {
-    detail: { model: request.model, parameter, gatewayMessage: rule },
-  });
 }

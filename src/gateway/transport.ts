@@ -1,15 +1,16 @@
 import { Agent, type Dispatcher } from "undici";
 import { isParleyError, ParleyError } from "../core/errors.ts";
+import type { Operation } from "../core/gateway.ts";
 import { AttemptError } from "./attempt-error.ts";
 import { type ErrorInfo, readError } from "./error-body.ts";
-import { type Headers, type Operation, toAttemptError, toConnectionError } from "./failures.ts";
+import { type Headers, toAttemptError, toConnectionError } from "./failures.ts";
 import type { Scrub } from "./scrub.ts";
-import type { Watch } from "./attempt-timeouts.ts";
+import type { AttemptTimeouts } from "./attempt-timeouts.ts";
 
-/** Most of an error body that is read. */
+/** Largest part of an error body that is read. */
 const maxErrorBytes = 64 * 1024;
 
-/** One request to the gateway. `body` is made anew for every attempt. */
+/** One request to the gateway. */
 interface GatewayRequest {
   readonly operation: Operation;
   readonly model: string | undefined;
@@ -20,24 +21,28 @@ interface GatewayRequest {
   readonly body: string | AsyncIterable<Uint8Array> | undefined;
 }
 
-/** An answer whose status is a success; its body is still to be read. */
+/** An answer with a success status and an unread body. */
 export interface GatewayResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Dispatcher.ResponseData["body"];
 }
 
-/** Sends requests to one gateway over connections of its own. */
+/** Sends requests to one gateway over its own connections. */
 export interface Transport {
   /**
-   * Resolves when a success status has arrived.
-   * @throws AttemptError on any other status, a broken connection or a timer; the caller's reason when it gave up
+   * Resolves with a success status.
+   * @throws AttemptError for any other status, a lost connection or a timeout; the caller's reason when it aborts
    */
-  send(request: GatewayRequest, watch: Watch, callerSignal: AbortSignal): Promise<GatewayResponse>;
+  send(
+    request: GatewayRequest,
+    timeouts: AttemptTimeouts,
+    callerSignal: AbortSignal,
+  ): Promise<GatewayResponse>;
   close(): Promise<void>;
 }
 
-/** Where the gateway is. */
+/** Address and key of the gateway. */
 export interface TransportOptions {
   readonly baseUrl: string;
   readonly apiKey: string | undefined;
@@ -46,14 +51,14 @@ export interface TransportOptions {
 }
 
 /**
- * A transport with its own connections; the key goes to the base URL's origin alone, redirects are not followed.
- * @throws ParleyError `config` when the base URL is none
+ * A transport that sends the key to the base URL's origin only; redirects are not followed.
+ * @throws ParleyError `config` when the base URL is invalid
  */
 export function createTransport(options: TransportOptions): Transport {
   const { origin, basePath, search } = parseBaseUrl(options.baseUrl);
   const agent = new Agent({
     connect: { timeout: options.connectMs },
-    // With HTTP/2 one lost connection would end every answer under way.
+    // With HTTP/2 one lost connection would interrupt every running answer.
     allowH2: false,
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -66,7 +71,7 @@ export function createTransport(options: TransportOptions): Transport {
   };
 
   return {
-    async send(request, watch, callerSignal) {
+    async send(request, timeouts, callerSignal) {
       const { operation, model } = request;
       let answer: Dispatcher.ResponseData;
       try {
@@ -75,12 +80,12 @@ export function createTransport(options: TransportOptions): Transport {
           path: `${basePath}${request.path}${search}`,
           method: request.method,
           headers: { ...common, ...request.headers },
-          // Any iterable is taken, and waited for whenever the socket is full; the types do not say so.
+          // undici accepts any iterable and applies backpressure; its types do not say so.
           body: (request.body ?? null) as string | null,
-          signal: watch.signal,
+          signal: timeouts.signal,
         });
       } catch (error) {
-        throw translateBreak(error, { operation, model, watch, callerSignal });
+        throw translateFailure(error, { operation, model, timeouts, callerSignal });
       }
       const { statusCode: status, headers, body } = answer;
       if (status >= 200 && status < 300) return { status, headers, body };
@@ -89,9 +94,9 @@ export function createTransport(options: TransportOptions): Transport {
         info = readErrorText(await readCapped(body, maxErrorBytes), status);
       } catch (error) {
         if (callerSignal.aborted) throw callerSignal.reason;
-        // The status alone says enough; why its body could not be read does not matter.
+        // The status is enough.
         info = {
-          message: `status ${status}, and the rest was lost (${error instanceof Error ? error.name : "?"})`,
+          message: `status ${status}, the body could not be read (${error instanceof Error ? error.name : "?"})`,
         };
       }
       throw toAttemptError({ operation, model, status, headers, info }, options.scrub);
@@ -102,28 +107,28 @@ export function createTransport(options: TransportOptions): Transport {
   };
 }
 
-/** What an attempt was doing when it broke. */
-export interface BreakContext {
+/** The attempt whose request or body failed. */
+export interface FailureContext {
   readonly operation: Operation;
   readonly model: string | undefined;
-  readonly watch: Watch;
+  readonly timeouts: AttemptTimeouts;
   readonly callerSignal: AbortSignal;
 }
 
 /**
- * The error to throw when a request or its body broke: the caller's own reason when it gave up, a timer's
- * `gateway-timeout`, else `gateway-unreachable`.
+ * The error to throw when a request or its body fails: the caller's reason when it aborted, a `gateway-timeout` when
+ * a timer expired, else `gateway-unreachable`.
  */
-export function translateBreak(error: unknown, context: BreakContext): unknown {
-  const { watch, callerSignal, model } = context;
+export function translateFailure(error: unknown, context: FailureContext): unknown {
+  const { timeouts, callerSignal, model } = context;
   if (callerSignal.aborted) return callerSignal.reason;
   if (error instanceof AttemptError) return error;
-  const reason: unknown = watch.signal.aborted ? watch.signal.reason : undefined;
+  const reason: unknown = timeouts.signal.aborted ? timeouts.signal.reason : undefined;
   if (isParleyError(reason, "gateway-timeout")) {
     const failure = new ParleyError(reason.code, `${context.operation} failed: ${reason.message}`, {
       detail: { ...(model !== undefined && { model }), ...reason.detail },
     });
-    return new AttemptError(failure, "silent");
+    return new AttemptError(failure, "timeout");
   }
   return toConnectionError(error, context.operation, model);
 }
@@ -144,7 +149,7 @@ function parseBaseUrl(baseUrl: string): { origin: string; basePath: string; sear
   };
 }
 
-/** Up to `maxBytes` of a body; the rest is given up together with its connection. */
+/** At most `maxBytes` of a body. A larger body is aborted with its connection. */
 async function readCapped(body: AsyncIterable<Uint8Array>, maxBytes: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -156,7 +161,7 @@ async function readCapped(body: AsyncIterable<Uint8Array>, maxBytes: number): Pr
   return Buffer.concat(chunks).subarray(0, maxBytes).toString("utf8");
 }
 
-/** What the body of an error status says: JSON in any of the usual shapes, a proxy's page, or plain words. */
+/** The error in the body of an error status: JSON in any of the usual shapes, a proxy's web page, or plain text. */
 function readErrorText(text: string, status: number): ErrorInfo | undefined {
   const trimmed = text.trim();
   if (trimmed === "") return undefined;
@@ -164,19 +169,19 @@ function readErrorText(text: string, status: number): ErrorInfo | undefined {
   const json = trimmed.replace(/^(?:event:[^\n]*\n)?data:\s*/, "");
   if (json.startsWith("{") || json.startsWith("[")) {
     const value = parseJson(json);
-    if (value !== undefined) return readError(value) ?? { message: `status ${status} without a reason` };
+    if (value !== undefined) return readError(value) ?? { message: `status ${status} without a message` };
   }
   if (trimmed.startsWith("<")) return { message: pageTitle(trimmed) };
   return { message: trimmed };
 }
 
-/** What a proxy's page says of itself, in a few words. */
+/** The title of a web page, for error messages. */
 export function pageTitle(html: string): string {
   const title = /<title[^>]*>([^<]{1,200})/i.exec(html)?.[1]?.trim();
   return title === undefined || title === "" ? "a web page instead of an answer" : `a web page: ${title}`;
 }
 
-/** `undefined` where the text is no JSON. */
+/** `undefined` for text that is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,16 +1,17 @@
 import type { ChatMessage, Usage } from "../core/gateway.ts";
+import { type BilledAmounts, costOf } from "../core/model-price.ts";
 import type { ReportedUsage } from "./completion-chunk.ts";
-import { type Amounts, costOf, type FoundPrice } from "./prices.ts";
+import type { FoundPrice } from "./prices.ts";
 
-/** Tokens that a picture is counted as where the gateway does not say. */
+/** Tokens estimated for an image when the gateway reports no usage. */
 const tokensPerImage = 800;
 
-/** About how many tokens a text has: a quarter of its UTF-8 bytes, rounded up. */
+/** Estimated tokens of a text: a quarter of its UTF-8 bytes, rounded up. */
 function estimateTokens(text: string): number {
   return Math.ceil(Buffer.byteLength(text, "utf8") / 4);
 }
 
-/** About how many tokens a prompt has. Pictures count the same whatever their size; their data is not looked at. */
+/** Estimated tokens of a prompt. Every image counts the same, whatever its size. */
 export function estimatePromptTokens(messages: readonly ChatMessage[]): number {
   let tokens = 0;
   for (const { content } of messages) {
@@ -21,24 +22,24 @@ export function estimatePromptTokens(messages: readonly ChatMessage[]): number {
   return tokens;
 }
 
-/** What is known of a call: what the gateway reported, what was measured or estimated here, and the price. */
+/** What is known about the usage of a call. */
 export interface UsageFacts {
   readonly reported: ReportedUsage | undefined;
-  /** Amounts concluded here. They stand in for what was not reported. */
-  readonly estimated: Amounts;
-  /** Amounts that are certain though not reported: images counted, a duration the gateway told. */
-  readonly counted?: Amounts;
+  /** BilledAmounts concluded here. They stand in for what was not reported. */
+  readonly estimated: BilledAmounts;
+  /** BilledAmounts that are certain though not reported: images counted, a duration the gateway told. */
+  readonly counted?: BilledAmounts;
   readonly price: FoundPrice | undefined;
 }
 
-/** Tokens and money of a call. `isEstimated` as soon as one of its numbers was not the gateway's or its operator's. */
+/** Tokens and money of a call. `isEstimated` when any number was neither reported by the gateway nor configured. */
 export function toUsage(facts: UsageFacts): Usage {
   const { reported, estimated, counted = {}, price } = facts;
   const { costUsd: reportedCost, ...reportedTokens } = reported ?? {};
-  const amounts: Amounts = { ...estimated, ...counted, ...reportedTokens };
+  const amounts: BilledAmounts = { ...estimated, ...counted, ...reportedTokens };
   const costUsd = reportedCost ?? (price === undefined ? undefined : costOf(price.price, amounts));
   const known = { ...counted, ...reportedTokens };
-  const isGuessed = Object.keys(estimated).some((key) => known[key as keyof Amounts] === undefined);
+  const isGuessed = Object.keys(estimated).some((key) => known[key as keyof BilledAmounts] === undefined);
   const isPriceGuessed = reportedCost === undefined && costUsd !== undefined && price?.isGuess === true;
   return { ...amounts, ...(costUsd !== undefined && { costUsd }), isEstimated: isGuessed || isPriceGuessed };
 }

@@ -6,13 +6,13 @@ const v1Layer3 = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 3
 const v2Layer1 = [0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256];
 const v2Layer2And3 = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
 
-/** Sample rates of MPEG 1, by index; MPEG 2 has half of it, MPEG 2.5 a quarter. */
+/** Sample rates of MPEG 1 by index. MPEG 2 has half the rate, MPEG 2.5 a quarter. */
 const sampleRates = [44_100, 48_000, 32_000];
 
-/** Bytes a tag may be followed by before the first frame: encoders pad past the length they wrote. */
+/** Padding between a tag and the first frame: encoders pad more than the length in the tag says. */
 const maxPaddingBytes = 4096;
 
-/** Where the sound starts: after the ID3v2 tags at the front, or 0 where there is none. */
+/** Offset of the first byte after the ID3v2 tags, 0 without tags. */
 export function skipId3(bytes: Uint8Array): number {
   let offset = 0;
   while (latin1(bytes, offset, 3) === "ID3" && (bytes[offset + 3] ?? 0xff) < 0xff) {
@@ -45,7 +45,7 @@ function hasTwoFrames(bytes: Uint8Array, offset: number, lengthAt: FrameLength):
   return first !== undefined && lengthAt(bytes, offset + first) !== undefined;
 }
 
-/** Length in bytes of the frame whose header is at `offset`; `undefined`: no header there. */
+/** Length in bytes of the frame at `offset`, `undefined` when there is no frame header. */
 function mpegFrameBytes(bytes: Uint8Array, offset: number): number | undefined {
   const header = bigEndian(bytes, offset, 4);
   if (header >>> 21 !== 0x7ff) return undefined;

@@ -1,4 +1,4 @@
-/** `length` bytes from `start` as Latin-1 text; shorter where the bytes end. Never throws. */
+/** `length` bytes from `start` as Latin-1 text, shorter at the end of the bytes. Never throws. */
 export function latin1(bytes: Uint8Array, start: number, length: number): string {
   return String.fromCharCode(...bytes.subarray(start, start + length));
 }

@@ -1,6 +1,6 @@
 import { bigEndian, hasBytes, latin1 } from "./bytes.ts";
 
-/** Which kinds of track a container holds, as far as its bytes say. */
+/** Kinds of track in a container. */
 export interface Tracks {
   readonly hasAudio: boolean;
   readonly hasVideo: boolean;
@@ -16,7 +16,7 @@ interface Span {
 
 type Walk = (bytes: Uint8Array, from: number, to: number) => Generator<Span>;
 
-/** A crafted file has millions of parts of two bytes; a real one has hundreds at a level. */
+/** Limit for crafted files with millions of tiny parts; real files have hundreds at a level. */
 const maxParts = 20_000;
 
 /** All parts at the end of a path of ids, e.g. every `hdlr` in every `mdia` in every `trak` in `moov`. */
@@ -55,7 +55,7 @@ function* boxes(bytes: Uint8Array, from: number, to: number): Generator<Span> {
     const short = bigEndian(bytes, offset, 4);
     const isLong = short === 1;
     const header = isLong ? 16 : 8;
-    // Size 0 means "to the end"; the upper two bytes of a 64-bit size would be past any file read here.
+    // Size 0 means "to the end". The upper two bytes of a 64-bit size are ignored: no such file is read here.
     const size = isLong ? bigEndian(bytes, offset + 10, 6) : short === 0 ? to - offset : short;
     if (size < header) return;
     const start = offset + header;
@@ -71,7 +71,7 @@ const tracksId = "1654ae6b";
 const trackEntryId = "ae";
 const trackTypeId = "83";
 
-/** What a Matroska file calls itself and holds; `undefined`: it is none. */
+/** Document type and tracks of a Matroska file, `undefined` for other files. */
 export function matroskaTracks(bytes: Uint8Array): (Tracks & { readonly docType: string }) | undefined {
   const [docType] = descend(bytes, elements, [ebmlHeader, docTypeId]);
   if (!hasBytes(bytes, 0, [0x1a, 0x45, 0xdf, 0xa3])) return undefined;
@@ -86,7 +86,7 @@ export function matroskaTracks(bytes: Uint8Array): (Tracks & { readonly docType:
   };
 }
 
-/** Elements one after another. One of unknown size, as a browser's recorder writes it, goes to the end. */
+/** Successive elements. One of unknown size, as browsers record it, extends to the end. */
 function* elements(bytes: Uint8Array, from: number, to: number): Generator<Span> {
   let offset = from;
   while (offset < to) {
@@ -99,7 +99,7 @@ function* elements(bytes: Uint8Array, from: number, to: number): Generator<Span>
     const mask = 2 ** (8 - sizeLength) - 1;
     const first = (bytes[sizeAt] ?? 0) & mask;
     const isUnknown = first === mask && bytes.subarray(sizeAt + 1, start).every((byte) => byte === 0xff);
-    // Sizes of 8 bytes keep their lower six: more is past any file read here.
+    // Of 8-byte sizes the lower six are used: no larger file is read here.
     const tail = Math.min(sizeLength - 1, 6);
     const size = (sizeLength === 8 ? 0 : first * 256 ** tail) + bigEndian(bytes, start - tail, tail);
     const end = isUnknown ? to : Math.min(start + size, to);
@@ -109,12 +109,12 @@ function* elements(bytes: Uint8Array, from: number, to: number): Generator<Span>
   }
 }
 
-/** Bytes of an EBML number, from the leading zeros of its first byte; 0: there is none. */
+/** Length of an EBML number, from the leading zeros of its first byte. 0 for an invalid one. */
 function vintLength(first: number | undefined): number {
   return first === undefined || first === 0 ? 0 : Math.clz32(first) - 23;
 }
 
-/** The tracks of an Ogg file by the first packets of its logical streams; `undefined`: it is none. */
+/** The tracks of an Ogg file, from the first packets of its logical streams. `undefined` for other files. */
 export function oggTracks(bytes: Uint8Array): Tracks | undefined {
   if (latin1(bytes, 0, 4) !== "OggS" || bytes[4] !== 0) return undefined;
   let offset = 0;

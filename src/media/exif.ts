@@ -1,13 +1,13 @@
 import { bigEndian, hasBytes, latin1, littleEndian } from "./bytes.ts";
 
-/** Tag of the first directory that points at the directory of places (EXIF 2.32, 4.6.3). */
+/** Tag of the pointer to the GPS directory (EXIF 2.32, 4.6.3). */
 const gpsPointerTag = 0x8825;
 
 /**
- * Whether a picture's metadata may say where it was taken: a GPS directory in its EXIF block, GPS properties in
- * its XMP block, or an EXIF block that cannot be read. Never throws.
+ * Whether a picture's metadata may contain a location: a GPS directory in its EXIF block, GPS properties in its XMP
+ * block, or an unreadable EXIF block. Never throws.
  */
-export function carriesPlace(metadata: {
+export function hasLocation(metadata: {
   readonly exif?: Uint8Array | undefined;
   readonly xmp?: Uint8Array | undefined;
 }): boolean {

@@ -7,16 +7,16 @@ import type { buildConnector } from "undici";
 /** Opens a socket for undici. */
 export type Connect = buildConnector.connector;
 
-/** Every address of a name, as `dns.lookup` with `all` finds them. */
+/** Resolves a name to all its addresses, like `dns.lookup` with `all`. */
 export type LookupAll = (
   hostname: string,
   callback: (error: Error | null, addresses: readonly LookupAddress[]) => void,
 ) => void;
 
 /**
- * A connector that reaches public addresses only. An address written into the URL is looked at before anything
- * is sent, and what the socket is really connected to once more after: names can change their answer in between.
- * Failures are ParleyErrors `attachment-blocked`.
+ * A connector to public addresses only. An IP address in the URL is checked before connecting, and the address of the
+ * connected socket before anything is sent, since a name may resolve differently by then (DNS rebinding). Failures are
+ * ParleyErrors `attachment-blocked`.
  */
 export function createGuardedConnect(connect: Connect): Connect {
   return (options, callback) => {
@@ -38,7 +38,7 @@ export function createGuardedConnect(connect: Connect): Connect {
   };
 }
 
-/** A lookup for sockets that leaves out every address that is not public, and fails when none is left. */
+/** A lookup for sockets that returns public addresses only, and fails when there are none. */
 export function createGuardedLookup(lookupAll: LookupAll = allAddresses): LookupFunction {
   return (hostname, options, callback) => {
     lookupAll(hostname, (error, addresses) => {

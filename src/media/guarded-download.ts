@@ -8,40 +8,40 @@ import {
 import { trustedHostOf, type TrustedHost } from "./trusted-hosts.ts";
 import type { Agent, Dispatcher } from "undici";
 
+/** Which hosts a {@link Downloader} may connect to. */
 export interface DownloaderOptions {
   readonly trusted: readonly TrustedHost[];
-  /** Whether files may also come from strangers' public https addresses. */
+  /** Whether public https addresses of other hosts are allowed. */
   readonly allowPublicHttps: boolean;
   /** Default 3. */
   readonly maxRedirects?: number;
-  /** How names of strangers are resolved. Default: as the system does. */
+  /** Resolves names of other hosts. Default: the system resolver. */
   readonly lookup?: LookupAll;
-  /** How sockets to strangers are opened; the guard stays around it. Default: undici's own. */
+  /** Opens sockets to other hosts, inside the guard. Default: undici's connector. */
   readonly connect?: Connect;
 }
 
 interface DownloadLimits {
   readonly maxBytes: number;
-  /** For the whole download, redirects included. */
+  /** Of the whole download, with redirects. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
 
 interface Downloaded {
   readonly bytes: Uint8Array;
-  /** What the server claims, in lower case and without parameters. */
+  /** Content type of the response, in lower case and without parameters. */
   readonly mediaType: string | undefined;
 }
 
-/** Fetches files without being led astray. */
+/** Downloads files from allowed addresses only. */
 export interface Downloader {
   /**
-   * @throws ParleyError `attachment-blocked` (an address that is not to be fetched, here or behind a redirect),
-   * `attachment-too-large`, `attachment-gone` (403, 404, 410), `attachment-unreadable` (everything else, the
-   * deadline included); the signal's reason when it aborts
+   * @throws ParleyError `attachment-blocked` (a forbidden address, also after a redirect), `attachment-too-large`,
+   * `attachment-gone` (403, 404, 410), `attachment-unreadable` (all else, also a timeout); the signal's reason
    */
   download(url: string, limits: DownloadLimits): Promise<Downloaded>;
-  /** Ends what is running and closes all sockets. */
+  /** Aborts running downloads and closes all sockets. */
   close(): Promise<void>;
 }
 
@@ -50,12 +50,12 @@ interface Agents {
   readonly guarded: Agent;
 }
 
-/** Bodies of redirects are read so far to keep the connection, and no farther. */
+/** Redirect bodies are read up to this size, so that the connection can be reused. */
 const maxRedirectBodyBytes = 16_384;
 
 /**
- * Downloads over https from trusted hosts and, where allowed, from public addresses; redirects are followed by
- * hand, each one checked like the first. An Authorization goes to the host it is for and to no other.
+ * Downloads over https from trusted hosts and, where allowed, from public addresses. Each redirect is checked like the
+ * first address. A host's Authorization is sent to that host only.
  */
 export function createDownloader(options: DownloaderOptions): Downloader {
   let opened: Promise<Agents> | undefined;
@@ -98,7 +98,7 @@ export function createDownloader(options: DownloaderOptions): Downloader {
         return { bytes: await readBody(response, limits.maxBytes), mediaType: mediaTypeOf(response) };
       } catch (error) {
         limits.signal.throwIfAborted();
-        if (deadline.signal.aborted) throw unreadable("download took too long", { cause: error });
+        if (deadline.signal.aborted) throw unreadable("download timed out", { cause: error });
         throw toParleyError(error);
       } finally {
         clearTimeout(timer);
@@ -111,7 +111,7 @@ export function createDownloader(options: DownloaderOptions): Downloader {
   };
 }
 
-/** Loaded with the first download; never the process's global dispatcher, which others depend on. */
+/** Loads undici with the first download. The global dispatcher is left alone, since other code uses it. */
 async function openAgents(options: DownloaderOptions): Promise<Agents> {
   const { Agent, buildConnector } = await import("undici");
   const lookup = createGuardedLookup(options.lookup);
@@ -123,29 +123,29 @@ async function openAgents(options: DownloaderOptions): Promise<Agents> {
 }
 
 function parseUrl(address: string): URL {
-  if (!URL.canParse(address)) throw blocked("no address");
+  if (!URL.canParse(address)) throw blocked("invalid URL");
   return new URL(address);
 }
 
 function assertAllowed(url: URL, host: TrustedHost | undefined, allowPublicHttps: boolean): void {
-  if (url.username !== "" || url.password !== "") throw blocked("user info in the address");
+  if (url.username !== "" || url.password !== "") throw blocked("user info in the URL");
   const isPlain = url.protocol === "http:" && host?.allowHttp === true;
   if (url.protocol !== "https:" && !isPlain) throw blocked("only https");
-  if (host === undefined && !allowPublicHttps) throw blocked("not one of the known hosts");
+  if (host === undefined && !allowPublicHttps) throw blocked("host not trusted");
 }
 
-/** Where a response sends on to; `undefined`: it is the answer. */
+/** Target of a redirect, `undefined` for other responses. */
 function redirectTarget(response: Dispatcher.ResponseData, from: URL): URL | undefined {
   const location = response.headers["location"];
   if (![301, 302, 303, 307, 308].includes(response.statusCode) || typeof location !== "string")
     return undefined;
-  if (!URL.canParse(location, from.href)) throw blocked("redirect to no address");
+  if (!URL.canParse(location, from.href)) throw blocked("redirect to an invalid URL");
   return new URL(location, from.href);
 }
 
 async function readBody(response: Dispatcher.ResponseData, maxBytes: number): Promise<Uint8Array> {
   const { statusCode, headers, body } = response;
-  // Leaving the loop or the function early must end the transfer, not let it run on unread.
+  // The body is destroyed on every path; its error is then of no interest.
   body.on("error", () => {});
   try {
     if ([403, 404, 410].includes(statusCode)) {
@@ -178,9 +178,9 @@ function mediaTypeOf(response: Dispatcher.ResponseData): string | undefined {
 
 function toParleyError(error: unknown): ParleyError {
   if (isParleyError(error)) return error;
-  // The guard's own refusal arrives as the cause of what the socket reports.
+  // An error of the guard arrives as the cause of the socket's error.
   if (error instanceof Error && isParleyError(error.cause)) return error.cause;
-  return unreadable("download broke off", { cause: error });
+  return unreadable("download interrupted", { cause: error });
 }
 
 function blocked(reason: string): ParleyError {

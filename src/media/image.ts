@@ -1,66 +1,62 @@
 import { ParleyError } from "../core/errors.ts";
-import { carriesPlace } from "./exif.ts";
-import { sniff, type SniffedFile } from "./sniff.ts";
+import { createKeyedQueue } from "../support/keyed-queue.ts";
+import { hasLocation } from "./exif.ts";
+import { loadSharp, maxInputPixels } from "./load-sharp.ts";
+import { sniff } from "./sniff.ts";
+import type { SniffedFile } from "./sniffed-file.ts";
 import type { Metadata, Sharp, SharpOptions } from "sharp";
 
-/** A picture as models take it. */
+/** A picture in a format and size that models accept. */
 export interface ModelImage {
   readonly bytes: Uint8Array;
   readonly mediaType: "image/png" | "image/jpeg" | "image/webp" | "image/gif";
   readonly widthPx: number;
   readonly heightPx: number;
-  /** False where `bytes` are the sender's, byte for byte. */
+  /** False when `bytes` are the original file. */
   readonly changed: boolean;
-  /** What of the picture is not in there; a plain sentence for the sender. */
+  /** What was left out, as a sentence for the sender. */
   readonly notice?: string;
 }
 
-/** What a picture may measure. */
+/** Limits of a picture for models. */
 export interface ImageLimits {
-  /** Longest side; larger pictures are scaled down. */
+  /** Longest edge; larger pictures are scaled down. */
   readonly maxEdgePx: number;
-  /** Largest result; pictures that stay above it in every quality are refused. */
+  /** Largest result; pictures over it in every quality are refused. */
   readonly maxBytes: number;
 }
 
-/** Refused before a pixel is decoded: 50 megapixels are 200 MB in memory. */
-const maxPixels = 50_000_000;
-
-/** Smaller is not worth a model's while; what is still too large then is refused. */
-const smallestEdgePx = 64;
+/** A picture that is too large even at this size is refused. */
+const minEdgePx = 64;
 
 /**
- * Makes a picture what models take. PNG, JPEG, WebP and still GIF within the limits stay as they are; everything
- * else is turned upright, scaled and encoded again without metadata. A picture that says where it was taken is
- * always encoded again. Of several frames or pages only the first is kept, and `notice` says so.
- * @throws ParleyError `attachment-unreadable` (no picture, broken, or a format that cannot be decoded),
- * `attachment-too-large` (over 50 megapixels, or over `maxBytes` in every quality)
+ * Converts a picture for models. PNG, JPEG, WebP and still GIF within the limits and without a location stay
+ * unchanged; other pictures are rotated upright, scaled and re-encoded without metadata. Of several frames or pages the
+ * first is kept, and `notice` says so. Pictures are converted one after another.
+ * @throws ParleyError `attachment-unreadable` (no picture, or one that cannot be decoded), `attachment-too-large`
+ * (over 50 megapixels, or over `maxBytes` in every quality)
  */
 export function toModelImage(bytes: Uint8Array, limits: ImageLimits): Promise<ModelImage> {
   const file = sniff(bytes);
   if (file.kind !== "image") {
     return Promise.reject(unreadable(file.kind === "empty" ? "empty" : file.mediaType));
   }
-  const work = lastWork.then(() => convert(bytes, file, limits));
-  lastWork = work.then(
-    () => undefined,
-    () => undefined,
-  );
-  return work;
+  return queue.run("convert", () => convert(bytes, file, limits));
 }
 
-/** One picture at a time: several large ones at once would need their memory at once. */
-let lastWork: Promise<unknown> = Promise.resolve();
+/** Bounds the memory: one decoded picture at a time. */
+const queue = createKeyedQueue();
 
 type Open = (options?: SharpOptions) => Sharp;
 
 async function convert(bytes: Uint8Array, file: SniffedFile, limits: ImageLimits): Promise<ModelImage> {
   const sharp = await loadSharp();
-  const open: Open = (options) => sharp(bytes, { limitInputPixels: maxPixels, failOn: "error", ...options });
+  const open: Open = (options) =>
+    sharp(bytes, { limitInputPixels: maxInputPixels, failOn: "error", ...options });
   try {
     const metadata = await open().metadata();
     const frames = metadata.pages ?? 1;
-    if (frames === 1 && staysAsItIs(bytes, file, metadata, limits)) {
+    if (frames === 1 && staysUnchanged(bytes, file, metadata, limits)) {
       await assertDecodes(open);
       return {
         bytes,
@@ -78,7 +74,7 @@ async function convert(bytes: Uint8Array, file: SniffedFile, limits: ImageLimits
     if (error instanceof ParleyError) throw error;
     if (error instanceof Error && error.message.includes("exceeds pixel limit")) {
       throw new ParleyError("attachment-too-large", "picture has too many pixels", {
-        detail: { maxMegapixels: maxPixels / 1_000_000 },
+        detail: { maxMegapixels: maxInputPixels / 1_000_000 },
         cause: error,
       });
     }
@@ -86,23 +82,28 @@ async function convert(bytes: Uint8Array, file: SniffedFile, limits: ImageLimits
   }
 }
 
-function staysAsItIs(bytes: Uint8Array, file: SniffedFile, metadata: Metadata, limits: ImageLimits): boolean {
+function staysUnchanged(
+  bytes: Uint8Array,
+  file: SniffedFile,
+  metadata: Metadata,
+  limits: ImageLimits,
+): boolean {
   return (
     ["image/png", "image/jpeg", "image/webp", "image/gif"].includes(file.mediaType) &&
     bytes.length <= limits.maxBytes &&
     Math.max(metadata.width, metadata.height) <= limits.maxEdgePx &&
     (metadata.orientation ?? 1) === 1 &&
     metadata.space !== "cmyk" &&
-    !carriesPlace(metadata)
+    !hasLocation(metadata)
   );
 }
 
-/** A header alone says nothing about what follows; a model's error would come late and say less. */
+/** Decodes the whole picture, since a valid header may be followed by broken data. */
 async function assertDecodes(open: Open): Promise<void> {
   await open().resize(8, 8, { fit: "fill" }).raw().toBuffer();
 }
 
-/** Tries the whole picture first, then lower qualities, then smaller sizes. */
+/** Tries full size and quality first, then lower qualities, then smaller sizes. */
 async function encode(
   open: Open,
   metadata: Metadata,
@@ -133,20 +134,12 @@ async function encode(
     if (asPng) asPng = false;
     else if (quality > 70) quality = 70;
     else edgePx = Math.floor(edgePx * 0.7);
-    if (edgePx < smallestEdgePx) {
-      throw new ParleyError("attachment-too-large", "picture stays too large in every quality", {
+    if (edgePx < minEdgePx) {
+      throw new ParleyError("attachment-too-large", "picture too large in every quality", {
         detail: { maxBytes: limits.maxBytes },
       });
     }
   }
-}
-
-/** Loaded with the first picture, and kept small: its caches and threads pay off for servers of pictures. */
-async function loadSharp() {
-  const { default: sharp } = await import("sharp");
-  sharp.cache(false);
-  sharp.concurrency(1);
-  return sharp;
 }
 
 function unreadable(mediaType: string, cause?: unknown): ParleyError {

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from "node:net";
 
-/** IPv4 ranges that are no one's public address. @see https://www.iana.org/assignments/iana-ipv4-special-registry */
+/** IPv4 ranges that are not public. @see https://www.iana.org/assignments/iana-ipv4-special-registry */
 const blockedV4: readonly (readonly [network: string, prefix: number])[] = [
   ["0.0.0.0", 8],
   ["10.0.0.0", 8],
@@ -20,9 +20,8 @@ const blockedV4: readonly (readonly [network: string, prefix: number])[] = [
 ];
 
 /**
- * Ranges inside 2000::/3, the only space of public IPv6 addresses, that are none: protocol assignments with
- * Teredo, documentation, and 6to4, which carries an IPv4 address. What lies outside (::/96 with mapped ones,
- * 64:ff9b::/96, fc00::/7, fe80::/10, ff00::/8 …) needs no entry.
+ * IPv6 ranges inside 2000::/3 that are not public: protocol assignments with Teredo, documentation, and 6to4, which
+ * embeds an IPv4 address. Everything outside 2000::/3 is not public and needs no entry.
  * @see https://www.iana.org/assignments/iana-ipv6-special-registry
  */
 const blockedV6: readonly (readonly [network: string, prefix: number])[] = [
@@ -40,8 +39,8 @@ const unicast = new BlockList();
 unicast.addSubnet("2000::", 3, "ipv6");
 
 /**
- * Whether an IP address (never a name) may belong to a stranger's server on the internet. Anything that is not
- * an address, carries a zone or embeds an IPv4 address answers false. Never throws.
+ * Whether an IP address is public. False for names, and for IPv6 addresses with a zone or an embedded IPv4 address.
+ * Never throws.
  */
 export function isPublicAddress(address: string): boolean {
   if (address.includes("%")) return false;

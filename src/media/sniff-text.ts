@@ -1,15 +1,15 @@
-import type { SniffedFile } from "./sniff.ts";
+import type { SniffedFile } from "./sniffed-file.ts";
 
-/** Most text files show what they are not within their first bytes; the whole is decoded only after that. */
+/** Most binary files have a zero byte near the start; only others are decoded as a whole. */
 const probeBytes = 4096;
 
 /** C0 and C1 controls except tab, line feed, form feed, carriage return and next line. */
-// oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+// oxlint-disable-next-line no-control-regex -- control characters are searched for
 const controls = /[\u0000-\u0008\u000b\u000e-\u001f\u007f-\u0084\u0086-\u009f]/;
 
 /**
- * Text is valid UTF-8, or UTF-16 with a byte order mark, without control characters. SVG and HTML are text that
- * programs act on: they are `other`. Never throws.
+ * Detects text: valid UTF-8, or UTF-16 with a byte order mark, without control characters. SVG and HTML can run
+ * scripts, so they are `other`. `undefined` for anything else. Never throws.
  */
 export function sniffText(bytes: Uint8Array): SniffedFile | undefined {
   const text = decodeText(bytes);
@@ -24,7 +24,7 @@ export function sniffText(bytes: Uint8Array): SniffedFile | undefined {
   return { kind: "text", mediaType: "text/plain", extension: "txt" };
 }
 
-/** The text from its root element on: after XML declaration, comments and an SVG document type. */
+/** The beginning of the text after XML declaration, comments and an SVG document type. */
 function skipPreamble(text: string): string {
   let rest = text.trimStart();
   for (;;) {
@@ -41,7 +41,7 @@ function endOfSvgDoctype(text: string): string | undefined {
   return subset !== -1 && subset < text.indexOf(">") ? "]>" : ">";
 }
 
-/** Bytes as text without byte order mark: UTF-8, or UTF-16 where a mark says so. `undefined`: it is none. */
+/** Decodes UTF-8, or UTF-16 with a byte order mark. `undefined` for invalid bytes. */
 function decodeText(bytes: Uint8Array): string | undefined {
   const encoding =
     bytes[0] === 0xff && bytes[1] === 0xfe

@@ -2,25 +2,16 @@ import { hasAdtsFrames, hasMpegFrames, skipId3 } from "./audio-frames.ts";
 import { bigEndian, hasBytes, latin1, littleEndian } from "./bytes.ts";
 import { matroskaTracks, mp4Brands, mp4Tracks, oggTracks } from "./containers.ts";
 import { sniffText } from "./sniff-text.ts";
+import type { SniffedFile } from "./sniffed-file.ts";
 
-/** What bytes turned out to be. Animated pictures are `image`; video, archives, SVG and HTML are `other`. */
-export type SniffedFile = {
-  readonly kind: "image" | "audio" | "text" | "other";
-  readonly mediaType: string;
-  /** Without dot; what a service that goes by names expects for these bytes. */
-  readonly extension: string;
-  /** Audio only: what wraps the sound, e.g. `ogg`, `mp4`, `webm`. */
-  readonly container?: string;
-};
-
-/** What {@link sniff} answers; `empty` stands for 0 bytes. */
+/** Result of {@link sniff}; `empty` stands for 0 bytes. */
 export type Sniffed = SniffedFile | { readonly kind: "empty" };
 
 type Detect = (bytes: Uint8Array) => SniffedFile | undefined;
 
 /**
- * Says what a file is by its bytes alone; names and claimed types are never looked at. A container with only an
- * audio track is `audio`; with a picture track, or with tracks that cannot be told, it is `other`. Never throws.
+ * Detects the type of a file from its bytes alone; names and claimed types are ignored. A container with only audio
+ * tracks is `audio`; with a video track, or with unreadable tracks, it is `other`. Never throws.
  */
 export function sniff(bytes: Uint8Array): Sniffed {
   if (bytes.length === 0) return { kind: "empty" };
@@ -51,7 +42,7 @@ function sniffPicture(bytes: Uint8Array): SniffedFile | undefined {
   return undefined;
 }
 
-/** Two letters alone would make a picture of every text that begins with them. */
+/** Checks more than the two letters, with which texts begin too. */
 function isBmp(bytes: Uint8Array): boolean {
   const headerBytes = littleEndian(bytes, 14, 4);
   return (
@@ -75,7 +66,7 @@ const heicBrands = ["heic", "heix", "heim", "heis", "hevc", "hevx"];
 
 function sniffIsoMedia(bytes: Uint8Array): SniffedFile | undefined {
   const type = latin1(bytes, 4, 4);
-  // A size that fits the box keeps apart a text such as "The ftyp box".
+  // A plausible size rules out texts such as "The ftyp box".
   const isBranded = type === "ftyp" && bigEndian(bytes, 0, 4) <= 1024;
   if (!isBranded && type !== "moov" && type !== "mdat") return undefined;
   const tracks = mp4Tracks(bytes);
@@ -84,7 +75,7 @@ function sniffIsoMedia(bytes: Uint8Array): SniffedFile | undefined {
   const isPicture = major === "mif1" || major === "msf1";
   if (major.startsWith("avi") || (isPicture && brands.includes("avif"))) return image("avif", "avif");
   if (isPicture || heicBrands.includes(major)) return image("heic", "heic");
-  // A voice file may carry a cover or chapter pictures as a video track; its brand says that it is to be heard.
+  // An audio file may have a cover or chapter pictures as a video track; its brand still says audio.
   const isSound = major === "M4A " || major === "M4B ";
   if (isSound || (tracks.hasAudio && !tracks.hasVideo)) {
     return major.startsWith("3g") ? audio("audio/3gpp", "3gp", "mp4") : audio("audio/mp4", "m4a", "mp4");

@@ -1,16 +1,16 @@
-/** A host that files come from by agreement: a platform's own, or the configured gateway's. */
+/** A host whose files are always allowed: a platform's, or the configured gateway's. */
 export interface TrustedHost {
   /** Exact `cdn.example.com`, with a port `127.0.0.1:8787`, or `*.slack.com` (its subdomains and itself). */
   readonly host: string;
-  /** Plain http is fine there (a server on this machine). Default false. */
+  /** Whether http is allowed, e.g. for a server on this machine. Default false. */
   readonly allowHttp?: boolean;
-  /** Value of the Authorization header; sent to this host and to no other. */
+  /** Value of the Authorization header, sent to this host only. */
   readonly authorization?: string;
 }
 
 const defaultPorts: Readonly<Record<string, string>> = { "http:": "80", "https:": "443" };
 
-/** The entry that covers an address; `undefined`: it is a stranger's. A host without port means the default one. */
+/** The entry for a URL, `undefined` when there is none. An entry without port means the default port. */
 export function trustedHostOf(url: URL, trusted: readonly TrustedHost[]): TrustedHost | undefined {
   return trusted.find((entry) => covers(entry.host.toLowerCase(), url));
 }

@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 
+/** Settings of {@link createRateLimiter}. */
 export interface RateLimiterOptions {
   /** Keys remembered; past it the least recently used is forgotten. */
   readonly maxKeys: number;

@@ -1,5 +1,6 @@
 import { sleep } from "./sleep.ts";
 
+/** Policy of {@link retry}. */
 export interface RetryOptions {
   /**
    * Decides after each failed attempt: milliseconds to wait before the next one, or `undefined` to give up.

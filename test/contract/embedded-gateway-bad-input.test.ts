@@ -79,8 +79,8 @@ async function expectRefusal(response: Response, refusal: Refusal): Promise<void
   if (typeof refusal.param === "string") expect(error["message"]).toContain(`'${refusal.param}'`);
 }
 
-describe("a request that is wrong", () => {
-  it("has no key, or another", async () => {
+describe("an invalid request", () => {
+  it("has no key, or an unknown one", async () => {
     const bare = await fetch(`${url}/v1/models`);
     expect(bare.headers.get("www-authenticate")).toContain("Bearer");
     await expectRefusal(bare, { status: 401, code: "missing_api_key" });
@@ -94,7 +94,7 @@ describe("a request that is wrong", () => {
     });
   });
 
-  it("names a path, a method or a content type that is not there", async () => {
+  it("has an unknown path, method or content type", async () => {
     await expectRefusal(await post("/v1/embeddings", {}), { status: 404, code: "unknown_url" });
     await expectRefusal(await post("/v1/__proto__", {}), { status: 404, code: "unknown_url" });
     const wrongMethod = await fetch(`${url}/v1/chat/completions`, { headers: bearer });
@@ -159,7 +159,7 @@ describe("a request that is wrong", () => {
     }
   });
 
-  it("shows a picture that is cut off", async () => {
+  it("has a truncated picture", async () => {
     const bytes = Buffer.from(await fixture("picture.png")).subarray(0, 1500);
     const image = {
       type: "image_url",
@@ -185,7 +185,7 @@ describe("a request that is wrong", () => {
   });
 });
 
-describe("a form that is wrong", () => {
+describe("an invalid form", () => {
   const send = (body: string, type = "multipart/form-data; boundary=b"): Promise<Response> =>
     post("/v1/audio/transcriptions", body, { "content-type": type });
   const field = (name: string, value: string): string =>
@@ -241,11 +241,11 @@ describe("a form that is wrong", () => {
     expect({ status: response.status, ...error }).toMatchObject({ param: null, ...refusal });
   });
 
-  it("names no boundary", async () => {
+  it("has no boundary", async () => {
     await expectRefusal(await send("x", "multipart/form-data"), { status: 400, code: "invalid_multipart" });
   });
 
-  it("has a field without end", async () => {
+  it("has an endless field", async () => {
     const response = await send(field("prompt", "x".repeat(100_000)));
     await expectRefusal(response, { status: 413, param: "prompt", code: "request_too_large" });
   });
@@ -302,8 +302,8 @@ describe("a message that is hard to search", () => {
   );
 });
 
-describe("a client that misbehaves", () => {
-  it("leaves in the middle of its request", async () => {
+describe("a misbehaving client", () => {
+  it("disconnects during its request", async () => {
     const port = Number(new URL(url).port);
     for (const path of ["/v1/chat/completions", "/v1/audio/transcriptions"]) {
       const type =
@@ -320,7 +320,7 @@ describe("a client that misbehaves", () => {
     }
   });
 
-  it("leaves in the middle of its answer", async () => {
+  it("disconnects during its answer", async () => {
     const leave = new AbortController();
     const response = await fetch(`${url}/v1/chat/completions`, {
       method: "POST",
@@ -337,7 +337,7 @@ describe("a client that misbehaves", () => {
     leave.abort();
   });
 
-  it("speaks no HTTP", async () => {
+  it("does not send HTTP", async () => {
     const socket = connect(Number(new URL(url).port), "127.0.0.1");
     socket.write(randomBytes(2000));
     socket.resume();
@@ -372,23 +372,23 @@ describe("curl", () => {
 });
 
 describe("an address without keys", () => {
-  it("is refused where it is public", async () => {
+  it("is refused when it is public", async () => {
     const open = createEmbeddedGateway({ host: "0.0.0.0", port: 0, log });
     await expect(open.listen()).rejects.toMatchObject({ code: "config" });
     await open.close();
   });
 
-  it("serves loopback under its own names only", async () => {
+  it("serves loopback host names only", async () => {
     const open = createEmbeddedGateway({ host: "127.0.0.1", port: 0, log });
     const address = (await open.listen()).url;
     expect((await fetch(`${address}/v1/models`)).status).toBe(200);
-    // A page of another site whose name was made to point here.
+    // DNS rebinding: a host name that resolves to loopback.
     const rebound = await curl("-H", "Host: evil.example", `${address}/v1/models`);
     expect(rebound).toMatch(/403 .*host_not_allowed/s);
     await open.close();
   });
 
-  it("says when its port is taken", async () => {
+  it("reports a port that is in use", async () => {
     const second = createEmbeddedGateway({ host: "127.0.0.1", port: Number(new URL(url).port), log });
     await expect(second.listen()).rejects.toMatchObject({ code: "config" });
     await second.close();

@@ -31,7 +31,7 @@ function createMemoryStore(): KeyValue & { readonly values: Map<string, Json>; i
   return store;
 }
 
-const model = { id: "small", prices: { inputPerMillionTokens: 1000, outputPerMillionTokens: 2000 } };
+const model = { id: "small", prices: { inputPerMillionUsd: 1000, outputPerMillionUsd: 2000 } };
 
 async function start(limits: KeyLimits, answer = toAnswer("hi")) {
   const keyStore = createMemoryStore();
@@ -47,8 +47,8 @@ async function start(limits: KeyLimits, answer = toAnswer("hi")) {
   return { keyStore, ring, key, secret, url, client, ask, upstream };
 }
 
-describe("a key that was given out", () => {
-  it("is kept as a hash, works at once, and not after it was revoked", async () => {
+describe("an issued key", () => {
+  it("is stored as a hash, works at once, and is refused after it was revoked", async () => {
     const { keyStore, key, secret, ask, ring, url } = await start({});
     expect(JSON.stringify([...keyStore.values])).not.toContain(secret.split("_")[2]);
     await ask();
@@ -56,7 +56,7 @@ describe("a key that was given out", () => {
     const response = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${forged}` } });
     expect(response.status).toBe(401);
     expect(await ring.revoke(key.id)).toBe(true);
-    // Another process revoked it: the gateway's memory of it is five seconds old at most.
+    // Another process revoked it: the gateway caches keys for five seconds.
     await vi.waitFor(() => expect(ask()).rejects.toMatchObject({ status: 401 }), {
       timeout: 8000,
       interval: 200,
@@ -79,13 +79,13 @@ describe("a key that was given out", () => {
     });
   });
 
-  it("pays for what it uses until its budget is gone", async () => {
+  it("is charged until its budget is used up", async () => {
     const { ring, key, ask, url, secret } = await start({ budgetUsdPerDay: 0.01 });
-    // 3 tokens at 0.001 and 2 at 0.002 USD: seven thousandths a call.
+    // 3 tokens at 0.001 and 2 at 0.002 USD: 0.007 USD a call.
     await ask();
-    await vi.waitFor(async () => expect((await ring.use(key.id, "day")).costUsd).toBeCloseTo(0.007));
+    await vi.waitFor(async () => expect((await ring.usage(key.id, "day")).costUsd).toBeCloseTo(0.007));
     await ask();
-    await vi.waitFor(async () => expect((await ring.use(key.id, "month")).requests).toBe(2));
+    await vi.waitFor(async () => expect((await ring.usage(key.id, "month")).requests).toBe(2));
     const refused = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } });
     expect(refused.status).toBe(402);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
@@ -94,23 +94,23 @@ describe("a key that was given out", () => {
     });
   });
 
-  it("pays for streams too, also for one that breaks off", async () => {
+  it("is charged for streams, also for interrupted ones", async () => {
     const body =
       toEvent({ content: "x".repeat(400) }) + toEvent({}, "stop") + usageEvent + "data: [DONE]\n\n";
     const whole = await start({}, { body });
     await whole.client.chat.completions.stream({ model: "up/small", messages }).finalChatCompletion();
     await vi.waitFor(async () =>
-      expect((await whole.ring.use(whole.key.id, "day")).completionTokens).toBe(2),
+      expect((await whole.ring.usage(whole.key.id, "day")).completionTokens).toBe(2),
     );
     const half = await start({}, { body: toEvent({ content: "x".repeat(400) }), after: "break" });
     const broken = half.client.chat.completions.stream({ model: "up/small", messages }).finalChatCompletion();
     await expect(broken).rejects.toThrow();
     await vi.waitFor(async () =>
-      expect((await half.ring.use(half.key.id, "day")).completionTokens).toBe(100),
+      expect((await half.ring.usage(half.key.id, "day")).completionTokens).toBe(100),
     );
   });
 
-  it("keeps to its rate, and says when it may go on", async () => {
+  it("is rate limited, with Retry-After", async () => {
     const { ask, url, secret, upstream } = await start({ requestsPerMinute: 2 });
     await ask();
     await ask();
@@ -120,7 +120,7 @@ describe("a key that was given out", () => {
     expect(upstream.requests).toHaveLength(2);
   });
 
-  it("is not let in, and not turned away for good, while the store is down", async () => {
+  it("gets 503 while the store is down", async () => {
     const { keyStore, client } = await start({});
     keyStore.isDown = true;
     await expect(client.models.list()).rejects.toMatchObject({ status: 503, code: "store_unavailable" });
@@ -138,7 +138,7 @@ describe("a key that was given out", () => {
 });
 
 describe("runKeysCommand", () => {
-  it("creates, lists, shows the use of and revokes keys", async () => {
+  it("creates, lists and revokes keys, and shows their usage", async () => {
     const store = createMemoryStore();
     const ring = createKeyRing({ store, log: createQuietLog() });
     const run = (line: string) => runKeysCommand(line.split(" "), ring);

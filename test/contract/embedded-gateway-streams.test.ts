@@ -18,7 +18,7 @@ import {
 
 describe("streams", () => {
   it.each(["whole", "bytes", "in-characters", "in-fields"] as const)(
-    "pass through (cut: %s)",
+    "are forwarded (split: %s)",
     async (cut) => {
       const body = [
         toEvent({ role: "assistant", content: "" }),
@@ -47,7 +47,7 @@ describe("streams", () => {
     },
   );
 
-  it("end with an error and no [DONE] when the upstream breaks off", async () => {
+  it("end with an error and without [DONE] when the upstream is interrupted", async () => {
     const upstream = await startUpstream({ body: toEvent({ content: "half" }), after: "break" });
     const { url } = await startGateway({
       upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1`, retries: 2 } },
@@ -67,13 +67,13 @@ describe("streams", () => {
     expect((await readRaw(url)).text).toContain("upstream_interrupted");
   });
 
-  it("get their [DONE] where only the finish reason came", async () => {
+  it("get a [DONE] after a finish reason alone", async () => {
     const upstream = await startUpstream({ body: toEvent({ content: "all" }) + toEvent({}, "length") });
     const { url } = await startGateway({ upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1` } } });
     expect((await readRaw(url)).text).toMatch(/"finish_reason":"length".*\n\ndata: \[DONE\]\n\n$/s);
   });
 
-  it("pass an error on that comes in the middle", async () => {
+  it("forward an error in the middle", async () => {
     const error = `data: ${JSON.stringify({ error: { message: "overloaded", code: 529 } })}\n\n`;
     const upstream = await startUpstream({
       body: toEvent({ content: "half" }) + error + toEvent({}, "stop"),
@@ -84,7 +84,7 @@ describe("streams", () => {
     expect(text).not.toContain("[DONE]");
   });
 
-  it("become an error status where the error comes first, or nothing", async () => {
+  it("become an error status when the error comes first, or nothing", async () => {
     const bodies = [
       `data: ${JSON.stringify({ error: { message: "no room" } })}\n\n`,
       "",
@@ -101,7 +101,7 @@ describe("streams", () => {
     }
   });
 
-  it("are made of a whole answer where the upstream does not stream", async () => {
+  it("are made from an answer that the upstream did not stream", async () => {
     const upstream = await startUpstream(toAnswer("whole"));
     const { client } = await startGateway({ upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1` } } });
     const answer = await client.chat.completions
@@ -121,7 +121,7 @@ describe("streams", () => {
     expect((await readRaw(url)).text).toMatch(/^: ping\n\n.*late.*\[DONE\]\n\n$/s);
   });
 
-  it("abort the upstream when the client leaves", async () => {
+  it("abort the upstream when the client disconnects", async () => {
     const upstream = await startUpstream({ body: toEvent({ content: "first" }), after: "hang" });
     const { client } = await startGateway({ upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1` } } });
     const stream = await client.chat.completions.create({ model: "up/small", messages, stream: true });
@@ -132,7 +132,7 @@ describe("streams", () => {
     expect(await upstream.requests[0]?.leftEarly).toBe(true);
   });
 
-  it("abort the upstream when the client leaves before the first event", async () => {
+  it("abort the upstream when the client disconnects before the first event", async () => {
     const upstream = await startUpstream({ after: "hang" });
     const { client } = await startGateway({ upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1` } } });
     const leave = new AbortController();
@@ -146,7 +146,7 @@ describe("streams", () => {
     expect(await upstream.requests[0]?.leftEarly).toBe(true);
   });
 
-  it("wait for a client that reads slowly, and cut one off that does not read at all", async () => {
+  it("apply backpressure, and disconnect a client that does not read", async () => {
     let sent = 0;
     let isClosed = false;
     const event = toEvent({ content: "x".repeat(64 * 1024) });
@@ -174,7 +174,7 @@ describe("streams", () => {
       `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
     );
     await vi.waitFor(() => expect(isClosed).toBe(true), { timeout: 10_000 });
-    // What the kernel's buffers hold, and not what the upstream had to give.
+    // At most what the kernel buffers, not all that the upstream sends.
     expect(sent).toBeLessThan(60_000_000);
     socket.destroy();
     const models = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
@@ -183,7 +183,7 @@ describe("streams", () => {
 });
 
 describe("stopping", () => {
-  it("lets running answers end and takes no new ones", async () => {
+  it("completes running requests and refuses new ones", async () => {
     const finish = Promise.withResolvers<void>();
     const base = await startServer((request, response) => {
       request.resume();

@@ -29,7 +29,7 @@ describe("routing", () => {
     });
   });
 
-  it("carries the request id through and back", async () => {
+  it("forwards the request id and returns the upstream's", async () => {
     const upstream = await startUpstream(toAnswer("hi"));
     const { url } = await startGateway({ upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1` } } });
     const response = await fetch(`${url}/v1/chat/completions`, {
@@ -50,7 +50,7 @@ describe("routing", () => {
     });
   });
 
-  it("knows aliases and says which model answered", async () => {
+  it("resolves aliases and names the model that answered", async () => {
     const upstream = await startUpstream(toAnswer("hi"));
     const { client } = await startGateway({
       upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1` } },
@@ -69,7 +69,7 @@ describe("routing", () => {
     ]);
   });
 
-  it("refuses what is not listed, names near misses, and keeps models to their kind", async () => {
+  it("rejects unknown and unsupported models, with suggestions", async () => {
     const upstream = await startUpstream(toAnswer("hi"));
     const models = ["small", { id: "draw", capabilities: ["images"] }];
     const { client } = await startGateway({
@@ -84,7 +84,7 @@ describe("routing", () => {
     expect(upstream.requests).toHaveLength(0);
   });
 
-  it("merges the upstreams' own lists, asked for once, and survives one that is down", async () => {
+  it("merges and caches the upstreams' own lists, also while one is down", async () => {
     const list = {
       object: "list",
       data: [{ id: "a", object: "model", created: 5, owned_by: "them", context_length: 9 }, { id: "b" }],
@@ -110,7 +110,7 @@ describe("routing", () => {
 });
 
 describe("failures before the first byte", () => {
-  it("are tried again, then told with the upstream's status and Retry-After", async () => {
+  it("are retried, then reported with the upstream's status and Retry-After", async () => {
     const upstream = await startUpstream((_, index) =>
       index === 0 ? toError(503, "busy") : toAnswer("second"),
     );
@@ -132,7 +132,7 @@ describe("failures before the first byte", () => {
     expect(await response.json()).toEqual({
       error: { message: "slow down", type: "some_error", param: null, code: "some_code" },
     });
-    // Seven seconds are the client's to wait.
+    // Longer waits are left to the client.
     expect(busy.requests).toHaveLength(1);
   });
 
@@ -160,7 +160,7 @@ describe("failures before the first byte", () => {
     },
   );
 
-  it("are not passed to a fallback where the request itself is at fault", async () => {
+  it("are not retried with a fallback when the request is invalid", async () => {
     const strict = await startUpstream(toError(400, "too long"));
     const well = await startUpstream(toAnswer("saved"));
     const { client } = await startGateway({
@@ -173,7 +173,7 @@ describe("failures before the first byte", () => {
     expect(well.requests).toHaveLength(0);
   });
 
-  it("never tell a client that its key is wrong when it is the gateway's", async () => {
+  it("never blame the client's key when the gateway's was rejected", async () => {
     const upstream = await startUpstream(toError(401, "Incorrect API key provided: upstream-key"));
     const { client } = await startGateway({ upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1` } } });
     const failure = client.chat.completions.create({ model: "up/small", messages });
@@ -181,7 +181,7 @@ describe("failures before the first byte", () => {
     await expect(failure).rejects.not.toThrow("upstream-key");
   });
 
-  it("name an upstream that is not there", async () => {
+  it("name an unreachable upstream", async () => {
     const { client } = await startGateway({ upstreams: { up: { baseUrl: "http://127.0.0.1:9/v1" } } });
     await expect(client.chat.completions.create({ model: "up/small", messages })).rejects.toMatchObject({
       status: 502,
@@ -217,7 +217,7 @@ describe("images and audio", () => {
     expect(upstream.requests).toHaveLength(1);
   });
 
-  it("sends its own pictures on as data, since no upstream could fetch them", async () => {
+  it("sends its own pictures as data URIs, since upstreams cannot download them", async () => {
     const upstream = await startUpstream(toAnswer("a fox"));
     const { client } = await startGateway({ upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1` } } });
     const { data = [] } = await client.images.generate({
@@ -232,7 +232,7 @@ describe("images and audio", () => {
     expect(upstream.requests[0]?.body.toString()).toContain("data:image/png;base64,iVBOR");
   });
 
-  it.each([20_000, 5_000_000])("passes an upload of %i bytes through whole", async (bytes) => {
+  it.each([20_000, 5_000_000])("forwards an upload of %i bytes", async (bytes) => {
     const answer = { text: "hello", usage: { type: "duration", seconds: 3 } };
     const upstream = await startUpstream({
       headers: { "content-type": "application/json" },
@@ -246,7 +246,7 @@ describe("images and audio", () => {
       language: "en",
       prompt: "Oslo",
     };
-    // Named before the file, so that it can be passed on as it comes.
+    // Before the file, so that the upload can be streamed.
     const form = new FormData();
     for (const [name, value] of Object.entries({ model: request.model, language: "en" }))
       form.set(name, value);
@@ -271,7 +271,7 @@ describe("images and audio", () => {
     expect(upstream.requests).toHaveLength(2);
   });
 
-  it("refuses an empty file without asking the upstream", async () => {
+  it("rejects an empty file without calling the upstream", async () => {
     const upstream = await startUpstream(toError(500, "never"));
     const { client } = await startGateway({ upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1` } } });
     const request = client.audio.transcriptions.create({

@@ -61,7 +61,7 @@ describe("models.list", () => {
 });
 
 describe("chat.completions.create", () => {
-  it("answers whole, with usage, and says that it is a sandbox", async () => {
+  it("answers with usage, and says that it is a sandbox", async () => {
     const answer = await client.chat.completions.create({ model: "sandbox/chat", messages: [user("hello")] });
     expect(answer).toMatchObject({ object: "chat.completion", model: "sandbox/chat" });
     expect(answer.choices).toHaveLength(1);
@@ -77,7 +77,7 @@ describe("chat.completions.create", () => {
     expect(prompt).toBeGreaterThan(0);
   });
 
-  it("streams word by word, with usage in a last chunk where asked for", async () => {
+  it("streams word by word, with a usage chunk on request", async () => {
     const stream = await client.chat.completions.create({
       model: "sandbox/chat",
       messages: [user("hello")],
@@ -99,14 +99,14 @@ describe("chat.completions.create", () => {
     expect(new Set(chunks.map(({ id }) => id)).size).toBe(1);
   });
 
-  it("streams into the client's own accumulator", async () => {
+  it("works with the client's stream helper", async () => {
     const stream = client.chat.completions.stream({ model: "sandbox/chat", messages: [user("hello")] });
     const whole = await stream.finalChatCompletion();
     expect(whole.choices[0]).toMatchObject({ finish_reason: "stop" });
     expect(whole.choices[0]?.message.content).toContain("“hello”");
   });
 
-  it.each([true, false])("stops at max_tokens and says so (stream: %s)", async (stream) => {
+  it.each([true, false])("stops at max_tokens with finish reason length (stream: %s)", async (stream) => {
     const request = { model: "sandbox/chat", max_tokens: 5, messages: [user("write 9000 characters")] };
     const answer = stream
       ? await client.chat.completions.stream(request).finalChatCompletion()
@@ -127,7 +127,7 @@ describe("chat.completions.create", () => {
     expect(new Set(texts).size).toBe(1);
   });
 
-  it("shows that it was given the whole conversation", async () => {
+  it("recalls the whole conversation", async () => {
     const talk = [
       user("My dog is called Rex."),
       assistant("Fine."),
@@ -143,7 +143,7 @@ describe("chat.completions.create", () => {
     expect(all).toMatch(/1\. “My dog is called Rex\.”\n2\. “I live in Oslo\.”/);
   });
 
-  it("writes exactly as much as asked for, within the default limit", async () => {
+  it("writes exactly the requested length, within the default limit", async () => {
     const answer = await client.chat.completions.create({
       model: "sandbox/chat",
       messages: [user("Write 9,000 characters, please")],
@@ -206,7 +206,7 @@ describe("chat.completions.create", () => {
     });
   });
 
-  it("changes the picture it was given", async () => {
+  it("edits a picture", async () => {
     const content: OpenAI.Chat.ChatCompletionContentPart[] = [
       { type: "text", text: "Make it grayscale and rotate it by 90 degrees" },
       await toImagePart("picture.png"),
@@ -218,7 +218,7 @@ describe("chat.completions.create", () => {
     expect(answer.choices[0]?.message.content).toMatch(/sandbox.*turned by 90°, made greyscale/i);
     const picture = sharp(toPng(answer.choices[0]?.message));
     expect(await picture.metadata()).toMatchObject({ width: 240, height: 320 });
-    // Below the sandbox's mark, which keeps its own colour.
+    // Below the sandbox label, which keeps its own colour.
     picture.extract({ left: 0, top: 60, width: 240, height: 260 });
     const pixels = await picture.toColourspace("srgb").removeAlpha().raw().toBuffer();
     const colourful = Array.from({ length: pixels.length / 3 }, (_, at) => [
@@ -229,7 +229,7 @@ describe("chat.completions.create", () => {
 });
 
 describe("images.generate", () => {
-  it("draws as many different pictures of the size as asked for, to be fetched without a key", async () => {
+  it("draws the requested number of different pictures in the requested size, downloadable without a key", async () => {
     const { data = [] } = await client.images.generate({
       model: "sandbox/image",
       prompt: "three yellow stars over a blue mountain",
@@ -250,7 +250,7 @@ describe("images.generate", () => {
     expect(new Set(pictures.map((picture) => picture.toString("base64"))).size).toBe(3);
   });
 
-  it("draws the same picture for the same prompt, and the colour it names", async () => {
+  it("draws the same picture for the same prompt, in the named colour", async () => {
     const draw = async (prompt: string): Promise<string> => {
       const request = {
         model: "sandbox/image",
@@ -293,7 +293,7 @@ describe("audio.transcriptions.create", () => {
     ["voice.mp3", "MP3 with MPEG 2 Layer 3, 22.05 kHz, mono"],
     ["voice.wav", "WAV with PCM, 8 kHz, mono, 2.3 s"],
     ["mp4-named.ogg", "MP4 (M4A) with MPEG-4/AAC"],
-  ])("measures %s and says that it knows no words", async (name, facts) => {
+  ])("measures %s and says that it does not recognise words", async (name, facts) => {
     const answer = await client.audio.transcriptions.create({
       model: "sandbox/transcribe",
       file: await toFile(await fixture(name), name),

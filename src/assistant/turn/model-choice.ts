@@ -1,8 +1,8 @@
 import { ParleyError } from "../../core/errors.ts";
 import { nearestName } from "../../support/nearest-name.ts";
-import type { Gateway, Model, ModelCapabilities } from "../../core/gateway.ts";
+import type { Gateway, Model, ModelCapabilities, ModelOperation } from "../../core/gateway.ts";
 
-export type Operation = "chat" | "image" | "image-edit" | "transcription";
+type Operation = ModelOperation | "image-edit";
 
 /** The models an admin set; where one is missing the first of the gateway's list that can do it is taken. */
 export interface ModelSettings {

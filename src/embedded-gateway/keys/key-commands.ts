@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { ParleyError } from "../../core/errors.ts";
 import type { KeyLimits, KeyRing, VirtualKey } from "./key-ring.ts";
-import type { Use } from "./key-usage.ts";
+import type { KeyUsageTotals } from "./key-usage.ts";
 
 const keysUsage = `Keys of the embedded gateway:
   keys create <name> [--models <id,prefix/*,…>] [--day <USD>] [--month <USD>] [--rpm <requests a minute>]
@@ -10,14 +10,14 @@ const keysUsage = `Keys of the embedded gateway:
   keys usage [<id>]`;
 
 /**
- * Runs one of the commands above (the words after `keys`) and answers what to print. Only `create` ever shows a key.
+ * Runs one of the commands above (the words after `keys`) and returns the output. Only `create` shows a secret.
  * @throws ParleyError `invalid-option` with the usage in its message
  */
 export async function runKeysCommand(words: readonly string[], ring: KeyRing): Promise<string> {
   const { command, subject, limits } = parse(words);
   switch (command) {
     case "create": {
-      if (subject === undefined) throw wrong("A key needs a name.");
+      if (subject === undefined) throw usageError("The name of the key is missing.");
       const { key, secret } = await ring.create(subject, limits);
       return `${describe(key)}\n\nThe key, shown this once:\n${secret}`;
     }
@@ -26,22 +26,24 @@ export async function runKeysCommand(words: readonly string[], ring: KeyRing): P
       return keys.length === 0 ? "There are no keys." : keys.map((key) => describe(key)).join("\n");
     }
     case "revoke": {
-      if (subject === undefined) throw wrong("Say which key, by its id.");
-      if (!(await ring.revoke(subject))) throw wrong(`There is no key ${subject}.`);
+      if (subject === undefined) throw usageError("The id of the key is missing.");
+      if (!(await ring.revoke(subject))) throw usageError(`There is no key ${subject}.`);
       return `The key ${subject} is revoked.`;
     }
     case "usage": {
       const keys = (await ring.list()).filter(({ id }) => subject === undefined || id === subject);
       if (keys.length === 0)
-        throw wrong(subject === undefined ? "There are no keys." : `There is no key ${subject}.`);
+        throw usageError(subject === undefined ? "There are no keys." : `There is no key ${subject}.`);
       const lines = keys.map(async ({ id, name }) => {
-        const [day, month] = [await ring.use(id, "day"), await ring.use(id, "month")];
+        const [day, month] = [await ring.usage(id, "day"), await ring.usage(id, "month")];
         return `${id}  ${name}\n  today       ${toLine(day)}\n  this month  ${toLine(month)}`;
       });
       return (await Promise.all(lines)).join("\n");
     }
     default: {
-      throw wrong(command === undefined ? "Say what to do." : `There is no command '${command}'.`);
+      throw usageError(
+        command === undefined ? "The command is missing." : `There is no command '${command}'.`,
+      );
     }
   }
 }
@@ -75,7 +77,7 @@ function parse(words: readonly string[]): { command?: string; subject?: string; 
       },
     };
   } catch (error) {
-    throw error instanceof ParleyError ? error : wrong(error instanceof Error ? error.message : "");
+    throw error instanceof ParleyError ? error : usageError(error instanceof Error ? error.message : "");
   }
 }
 
@@ -83,7 +85,7 @@ function toAmount(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const amount = Number(text);
   if (!Number.isFinite(amount) || amount <= 0)
-    throw wrong(`--${name} must be a number above 0, not '${text}'.`);
+    throw usageError(`--${name} must be a number above 0, not '${text}'.`);
   return amount;
 }
 
@@ -98,12 +100,12 @@ function describe(key: VirtualKey): string {
   return `${key.id}  ${key.name}  ${limits.join("; ")}${state}`;
 }
 
-function toLine(use: Use): string {
-  const audio = use.audioSeconds === 0 ? "" : `, ${Math.round(use.audioSeconds)} s of audio`;
-  const images = use.images === 0 ? "" : `, ${use.images} images`;
-  return `${use.costUsd.toFixed(4)} USD, ${use.requests} requests, ${use.promptTokens} + ${use.completionTokens} tokens${audio}${images}`;
+function toLine(totals: KeyUsageTotals): string {
+  const audio = totals.audioSeconds === 0 ? "" : `, ${Math.round(totals.audioSeconds)} s of audio`;
+  const images = totals.images === 0 ? "" : `, ${totals.images} images`;
+  return `${totals.costUsd.toFixed(4)} USD, ${totals.requests} requests, ${totals.promptTokens} + ${totals.completionTokens} tokens${audio}${images}`;
 }
 
-function wrong(problem: string): ParleyError {
+function usageError(problem: string): ParleyError {
   return new ParleyError("invalid-option", `${problem}\n\n${keysUsage}`);
 }

@@ -1,66 +1,76 @@
 import { randomBytes, timingSafeEqual } from "node:crypto";
+import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import type { Json } from "../../core/events.ts";
+import { costOf } from "../../core/model-price.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { createRateLimiter } from "../../support/rate-limiter.ts";
 import type { Access } from "../access.ts";
 import { ApiError, clip } from "../api-error.ts";
 import { hashKey } from "../authorize.ts";
-import { toCostUsd } from "../upstreams/spent.ts";
 import type { KeyValue } from "./key-value.ts";
-import { createRateLimiter } from "./rate-limiter.ts";
-import { createSpending, endOf, type Period, type Use } from "./key-usage.ts";
+import { createKeyUsage, endOf, type KeyUsageTotals, type Period } from "./key-usage.ts";
 
 const keySchema = z.object({
   id: z.string(),
   name: z.string(),
-  /** SHA-256 of the key, in hex: the key itself is shown once and kept nowhere. */
+  /** SHA-256 of the secret, in hex: the secret itself is shown once and never stored. */
   hash: z.string(),
   createdAt: z.number(),
   revokedAt: z.number().optional(),
-  /** Ids, or beginnings that end in `*`. Absent: every model. */
+  /** Ids, or prefixes that end in `*`. Absent: every model. */
   models: z.array(z.string()).optional(),
   budgetUsdPerDay: z.number().optional(),
   budgetUsdPerMonth: z.number().optional(),
   requestsPerMinute: z.number().optional(),
 });
 
-/** A key for one person or program. */
+/** A key with its limits, issued to one person or program. */
 export type VirtualKey = z.infer<typeof keySchema>;
+/** Restrictions of a key. Absent ones do not apply. */
 export type KeyLimits = Pick<
   VirtualKey,
   "models" | "budgetUsdPerDay" | "budgetUsdPerMonth" | "requestsPerMinute"
 >;
 
-/** The keys that were given out. */
+/** The keys issued with `keys create`. */
 export interface KeyRing {
-  /** `secret` is shown this once. */
+  /** `secret` is returned only here. */
   create(name: string, limits: KeyLimits): Promise<{ readonly key: VirtualKey; readonly secret: string }>;
-  /** False: there is no such key. A running gateway notices within five seconds. */
+  /** Returns false for an unknown key. A running gateway refuses the key within five seconds. */
   revoke(id: string): Promise<boolean>;
   /** Oldest first, revoked ones included. */
   list(): Promise<readonly VirtualKey[]>;
-  use(id: string, period: Period): Promise<Use>;
-  /** Whether any key is in force. */
+  usage(id: string, period: Period): Promise<KeyUsageTotals>;
+  /** Whether any key is not revoked. */
   hasKeys(): Promise<boolean>;
   /**
-   * What the bearer of a token may do; `undefined`: it is no key of the ring.
-   * @throws ApiError 402 (budget used up), 429 (too many requests), both with `Retry-After`
+   * The permissions of a secret's bearer. `undefined` for a secret that is unknown or revoked.
+   * @throws ApiError 402 (budget used up), 429 (rate limited), both with `Retry-After`
    */
   admit(token: string): Promise<Access | undefined>;
 }
 
+/** Settings of {@link createKeyRing}. */
 export interface KeyRingOptions {
   readonly store: KeyValue;
   readonly log: Log;
   readonly now?: () => number;
 }
 
-const rememberedMs = 5000;
+const cacheMs = 5000;
+const maxCachedKeys = 10_000;
 
+/** @see {@link KeyRing} */
 export function createKeyRing({ store, log, now = Date.now }: KeyRingOptions): KeyRing {
-  const spending = createSpending(store);
-  const limiter = createRateLimiter(now);
-  const remembered = new Map<string, { readonly key: VirtualKey | undefined; readonly until: number }>();
+  const keyUsage = createKeyUsage(store);
+  const limiter = createRateLimiter({ maxKeys: maxCachedKeys, now });
+  /** `undefined` inside: there is no such key. */
+  const cache = new LRUCache<string, { readonly key: VirtualKey | undefined }>({
+    max: maxCachedKeys,
+    ttl: cacheMs,
+    perf: { now },
+  });
 
   const load = async (id: string): Promise<VirtualKey | undefined> => {
     const parsed = keySchema.safeParse(await store.get(`key:${id}`));
@@ -76,13 +86,16 @@ export function createKeyRing({ store, log, now = Date.now }: KeyRingOptions): K
     return keys.filter((key) => key !== undefined);
   };
 
-  /** A key's second part is its id, so that finding it needs no search through hashes. */
+  /** A secret contains the id of its key, so that no search through hashes is needed. */
   const find = async (token: string): Promise<VirtualKey | undefined> => {
     const id = /^parley_([0-9a-f]{12})_[\w-]{43}$/.exec(token)?.[1];
     if (id === undefined) return undefined;
-    const known = remembered.get(id);
-    const key = known !== undefined && known.until > now() ? known.key : await load(id);
-    if (key !== known?.key) remembered.set(id, { key, until: now() + rememberedMs });
+    let cached = cache.get(id);
+    if (cached === undefined) {
+      cached = { key: await load(id) };
+      cache.set(id, cached);
+    }
+    const { key } = cached;
     if (key === undefined || key.revokedAt !== undefined) return undefined;
     return timingSafeEqual(hashKey(token), Buffer.from(key.hash, "hex")) ? key : undefined;
   };
@@ -94,7 +107,7 @@ export function createKeyRing({ store, log, now = Date.now }: KeyRingOptions): K
   ): Promise<void> => {
     if (budgetUsd === undefined) return;
     const at = new Date(now());
-    const { costUsd } = await spending.read(key.id, period, at);
+    const { costUsd } = await keyUsage.read(key.id, period, at);
     if (costUsd < budgetUsd) return;
     const seconds = Math.ceil((endOf(period, at).getTime() - now()) / 1000);
     const message = `This key has used up its budget of ${budgetUsd} USD a ${period}.`;
@@ -117,17 +130,19 @@ export function createKeyRing({ store, log, now = Date.now }: KeyRingOptions): K
       const key = await load(id);
       if (key === undefined) return false;
       await save({ ...key, revokedAt: key.revokedAt ?? now() });
-      remembered.delete(id);
+      cache.delete(id);
       return true;
     },
     list,
-    use: (id, period) => spending.read(id, period, new Date(now())),
+    usage: (id, period) => keyUsage.read(id, period, new Date(now())),
     hasKeys: async () => (await list()).some(({ revokedAt }) => revokedAt === undefined),
     admit: async (token) => {
       const key = await find(token);
       if (key === undefined) return undefined;
-      const waitMs = limiter.take(key.id, key.requestsPerMinute);
-      if (waitMs > 0) throw tooMany(key.requestsPerMinute ?? 0, waitMs);
+      if (key.requestsPerMinute !== undefined) {
+        const waitMs = limiter.take(key.id, key.requestsPerMinute);
+        if (waitMs > 0) throw rateLimited(key.requestsPerMinute, waitMs);
+      }
       await expectBudget(key, "day", key.budgetUsdPerDay);
       await expectBudget(key, "month", key.budgetUsdPerMonth);
       return {
@@ -135,10 +150,11 @@ export function createKeyRing({ store, log, now = Date.now }: KeyRingOptions): K
           if (!allows(key, model)) throw notAllowed(model);
         },
         sees: (model) => allows(key, model),
-        onSpent: (operation, target, spent) => {
-          const costUsd = toCostUsd(spent, target?.model?.prices);
-          spending.add(key.id, spent, costUsd, new Date(now())).catch((error: unknown) => {
-            log.error({ keyId: key.id, operation, costUsd, error }, "use of a key could not be written down");
+        onUsage: (operation, target, usage) => {
+          // A model without prices is free.
+          const costUsd = usage.costUsd ?? costOf(target?.model?.prices ?? {}, usage) ?? 0;
+          keyUsage.add(key.id, usage, costUsd, new Date(now())).catch((error: unknown) => {
+            log.error({ keyId: key.id, operation, costUsd, error }, "recording key usage failed");
           });
         },
       };
@@ -160,7 +176,7 @@ function notAllowed(model: string): ApiError {
   });
 }
 
-function tooMany(perMinute: number, waitMs: number): ApiError {
+function rateLimited(perMinute: number, waitMs: number): ApiError {
   const message = `This key allows ${perMinute} requests a minute.`;
   return new ApiError(429, "rate_limit_error", message, {
     code: "rate_limit_exceeded",

@@ -1,9 +1,10 @@
 import type { Json } from "../../core/events.ts";
-import type { Spent } from "../upstreams/spent.ts";
+import { createKeyedQueue } from "../../support/keyed-queue.ts";
+import type { UpstreamUsage } from "../upstreams/upstream-usage.ts";
 import type { KeyValue } from "./key-value.ts";
 
-/** What a key has used in a day or a month (UTC). */
-export interface Use {
+/** Usage of a key in one day or month (UTC). */
+export interface KeyUsageTotals {
   readonly requests: number;
   readonly promptTokens: number;
   readonly completionTokens: number;
@@ -15,7 +16,7 @@ export interface Use {
 /** `day` is `2026-11-20`, `month` `2026-11`. */
 export type Period = "day" | "month";
 
-const none: Use = {
+const none: KeyUsageTotals = {
   requests: 0,
   promptTokens: 0,
   completionTokens: 0,
@@ -23,43 +24,40 @@ const none: Use = {
   images: 0,
   costUsd: 0,
 };
-const keptMs: Readonly<Record<Period, number>> = { day: 40 * 86_400_000, month: 400 * 86_400_000 };
+const retentionMs: Readonly<Record<Period, number>> = { day: 40 * 86_400_000, month: 400 * 86_400_000 };
 
-/** Counts what keys use. Additions of one process never get lost; several processes may overwrite each other's. */
-export interface Spending {
-  read(keyId: string, period: Period, at: Date): Promise<Use>;
-  add(keyId: string, spent: Spent, costUsd: number, at: Date): Promise<void>;
+/** Counters of usage by key. Additions within a process are serialized; several processes may overwrite each other's. */
+export interface KeyUsage {
+  read(keyId: string, period: Period, at: Date): Promise<KeyUsageTotals>;
+  add(keyId: string, usage: UpstreamUsage, costUsd: number, at: Date): Promise<void>;
 }
 
-export function createSpending(store: KeyValue): Spending {
-  /** Additions to one counter wait for each other: read, add, write. */
-  let last: Promise<unknown> = Promise.resolve();
-  const read: Spending["read"] = async (keyId, period, at) =>
-    toUse(await store.get(toKey(keyId, period, at)));
+/** @see {@link KeyUsage} */
+export function createKeyUsage(store: KeyValue): KeyUsage {
+  const additions = createKeyedQueue();
+  const read: KeyUsage["read"] = async (keyId, period, at) =>
+    toTotals(await store.get(toKey(keyId, period, at)));
   return {
     read,
-    add: (keyId, spent, costUsd, at) => {
-      const work = last.then(async () => {
+    add: (keyId, usage, costUsd, at) =>
+      additions.run(keyId, async () => {
         for (const period of ["day", "month"] as const) {
-          const use = await read(keyId, period, at);
+          const totals = await read(keyId, period, at);
           const sum = {
-            requests: use.requests + 1,
-            promptTokens: use.promptTokens + (spent.promptTokens ?? 0),
-            completionTokens: use.completionTokens + (spent.completionTokens ?? 0),
-            audioSeconds: use.audioSeconds + (spent.audioSeconds ?? 0),
-            images: use.images + (spent.images ?? 0),
-            costUsd: use.costUsd + costUsd,
+            requests: totals.requests + 1,
+            promptTokens: totals.promptTokens + (usage.promptTokens ?? 0),
+            completionTokens: totals.completionTokens + (usage.completionTokens ?? 0),
+            audioSeconds: totals.audioSeconds + (usage.audioSeconds ?? 0),
+            images: totals.images + (usage.images ?? 0),
+            costUsd: totals.costUsd + costUsd,
           };
-          await store.set(toKey(keyId, period, at), sum, keptMs[period]);
+          await store.set(toKey(keyId, period, at), sum, retentionMs[period]);
         }
-      });
-      last = work.catch(() => undefined);
-      return work;
-    },
+      }),
   };
 }
 
-/** When a period ends and its budget is whole again. */
+/** End of a period, when its budget is reset. */
 export function endOf(period: Period, at: Date): Date {
   const [year, month] = [at.getUTCFullYear(), at.getUTCMonth()];
   return new Date(
@@ -71,8 +69,8 @@ function toKey(keyId: string, period: Period, at: Date): string {
   return `use:${keyId}:${at.toISOString().slice(0, period === "day" ? 10 : 7)}`;
 }
 
-function toUse(value: Json | undefined): Use {
+function toTotals(value: Json | undefined): KeyUsageTotals {
   return typeof value === "object" && value !== null
-    ? { ...none, ...(value as unknown as Partial<Use>) }
+    ? { ...none, ...(value as unknown as Partial<KeyUsageTotals>) }
     : none;
 }

@@ -1,9 +1,9 @@
 import type { Json } from "../../core/events.ts";
 
-/** What the gateway keeps of keys and their use; a few small values. A failing store throws, it never answers empty. */
+/** The store of keys and their usage. It holds a few small values. Contract: a failing store throws. */
 export interface KeyValue {
   get(key: string): Promise<Json | undefined>;
-  /** `ttlMs`: how long it is kept; for ever without. */
+  /** Kept for `ttlMs`, or without expiry. */
   set(key: string, value: Json, ttlMs?: number): Promise<void>;
   delete(key: string): Promise<void>;
 }

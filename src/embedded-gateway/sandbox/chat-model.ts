@@ -1,11 +1,11 @@
-import { createHash, randomInt } from "node:crypto";
+import type { ImageRef } from "../load-image.ts";
 import { imagesOf, textOf, type ChatBody } from "../requests.ts";
-import type { SandboxAnswer } from "./chat-answer.ts";
 import { markdownTour, parseLength, writeCode, writeLong, writeTable } from "./long-text.ts";
 import { findRelated, parseRecall, withoutAuthor, type Said } from "./recall.ts";
+import type { SandboxAnswer } from "./send-answer.ts";
 
-/** Describes the picture at an address in a sentence or two. @throws ApiError that names `param` */
-export type DescribeImage = (image: { url: string; param: string }) => Promise<string>;
+/** Describes an image in a sentence or two. @throws ApiError that names the parameter */
+export type DescribeImage = (image: ImageRef) => Promise<string>;
 
 const label = "*Parley sandbox: I answer by rules, no language model is connected.*";
 
@@ -13,197 +13,122 @@ const howToConnect =
   "To talk to a real model, set `GATEWAY_BASE_URL`, `GATEWAY_API_KEY` and `CHAT_MODEL`, or name an upstream in " +
   "the embedded gateway's settings (docs/gateway.md).";
 
-const abilities = `I am Parley's built-in sandbox: rules, no language model. I am here so that everything else can be tried before a model is connected.
+const abilities = `I am Parley's sandbox: rules, no language model. With me everything else can be tried before a model is connected.
 
 - Ask what was said: “What did I say first?”, “What did I say two messages ago?”, “And before that?”, “List everything I said.”
-- Send a picture: I decode it and say what is in the file.
+- Send a picture: I decode it and describe the file.
 - Ask for something long: “Write 9000 characters”, “Show a code block of 50 lines”, “A table with 20 rows”, “Show all Markdown”.
 - Pictures are drawn by \`sandbox/image\`, sound is measured by \`sandbox/transcribe\`.
 
 ${howToConnect}`;
 
+/** Patterns are searched in the beginning of a message only: in a megabyte that could take minutes. */
+const maxSearchedChars = 4000;
+
 /**
- * The answer of `sandbox/chat`: it shows that it was given the whole conversation and really decoded the pictures.
- * The same request at temperature 0 gives the same text.
+ * The answer of `sandbox/chat`. It shows that the whole conversation was received and that images were decoded. The
+ * same request gives the same answer.
  */
 export async function answerChat(body: ChatBody, describeImage: DescribeImage): Promise<SandboxAnswer> {
-  const said = body.messages.flatMap((message, index): Said[] =>
-    message.role === "system"
-      ? []
-      : [
-          {
-            role: message.role,
-            text: withoutAuthor(textOf(message)),
-            images: imagesOf(message, index).length,
-          },
-        ],
-  );
-  const pictures = await describePictures(body, describeImage);
-  const text = pictures ?? answerText(body, said);
+  const text = (await describeImages(body, describeImage)) ?? answerText(body);
   return { text: `${label}\n\n${text}` };
 }
 
-/** What is searched for wishes: the beginning, since searching a megabyte could take minutes. */
-function wishOf(text: string): string {
-  return withoutAuthor(text.slice(0, 4000));
-}
-
-function answerText(body: ChatBody, said: readonly Said[]): string {
+function answerText(body: ChatBody): string {
+  const said = body.messages.flatMap((message, index): Said[] => {
+    const { role } = message;
+    const text = withoutAuthor(textOf(message));
+    return role === "system" ? [] : [{ role, text, images: imagesOf(message, index).length }];
+  });
   const last = said.at(-1);
-  if (last === undefined || last.role !== "user") {
-    return `The conversation holds ${count(said.length, "message")} and none of them is a question to me.`;
-  }
-  const mine = recallText(body, said) ?? longText(wishOf(last.text));
-  if (mine !== undefined) return mine;
-
-  const text = wishOf(last.text).toLowerCase();
-  if (
-    /\b(who|what) are you\b|\bwhat can you do\b|^\/?help\b|\bare you (an?|real)\b|\bwhich model\b/.test(text)
-  ) {
-    return abilities;
-  }
-  if (
-    /^(please )?(draw|paint|sketch|imagine)\b|\b(generate|make|create|draw) (me )?(an? )?(image|picture)\b/.test(
-      text,
-    )
-  ) {
+  if (last?.role !== "user") return "The last message is not a question to me.";
+  const request = withoutAuthor(last.text.slice(0, maxSearchedChars));
+  const special = recallText(said) ?? longText(request);
+  if (special !== undefined) return special;
+  if (/\b(who|what|are) (are )?you\b|\bwhat can you do\b|^\/?help\b/i.test(request)) return abilities;
+  if (/^(please )?(draw|paint|imagine)\b|\b(create|generate|make) .{0,20}(image|picture)\b/i.test(request)) {
     return `I am a text model, so I cannot draw “${quote(last.text)}”. The model \`sandbox/image\` can: use \`/imagine\`, or ask it in a chat.`;
   }
-  const related = findRelated(said);
-  const source = related === undefined ? undefined : said[related];
-  if (source !== undefined) {
-    return `I can look that up, though not think about it. Earlier you said: “${quote(source.text)}”`;
-  }
-  return echo(body, said, last);
+  const related = said[findRelated(said) ?? -1];
+  return related === undefined ? echo(said, last.text) : `Earlier you said: “${quote(related.text)}”`;
 }
 
-function recallText(body: ChatBody, said: readonly Said[]): string | undefined {
+function recallText(said: readonly Said[]): string | undefined {
   const recall = parseRecall(said);
-  if (recall === undefined) {
-    const system = body.messages.find((message) => message.role === "system");
-    const last = said.at(-1)?.text ?? "";
-    if (!/\b(system prompt|your instructions)\b/i.test(last)) return undefined;
-    return system === undefined
-      ? "I was given no system message."
-      : `My system message is: “${quote(textOf(system))}”`;
-  }
-  // The question itself is not part of what was said before it.
-  const earlier = said.slice(0, -1);
+  if (recall === undefined) return undefined;
   if (recall.kind === "count") return `This conversation has ${describeCounts(said)}.`;
+  const earlier = said.slice(0, -1);
+  const found = earlier.filter(({ role }) => recall.by === "both" || role === recall.by);
   if (recall.kind === "all") {
-    const lines = earlier
-      .filter((message) => recall.by === "both" || message.role === recall.by)
-      .map((message, index) => {
-        const who = recall.by === "both" ? (message.role === "user" ? "You: " : "I: ") : "";
-        return `${index + 1}. ${who}“${quote(message.text)}”${message.images > 0 ? ` (with ${count(message.images, "picture")})` : ""}`;
-      });
+    const whoOf = (role: string): string => (recall.by !== "both" ? "" : role === "user" ? "You: " : "I: ");
+    const lines = found.map(
+      ({ role, text, images }, at) => `${at + 1}. ${whoOf(role)}“${quote(text)}”${withPictures(images)}`,
+    );
     if (lines.length === 0) return "Nothing was said before this message.";
     return `Everything, in order:\n\n${lines.join("\n")}\n\nWith your question that makes ${describeCounts(said)}.`;
   }
-  const all = earlier.filter((message) => message.role === recall.by);
-  const found = all[recall.index];
+  const message = found[recall.index];
   const who = recall.by === "user" ? "you" : "I";
-  if (found === undefined) {
-    return `There is no such message: before this one ${who} wrote ${count(all.length, "message")}.`;
-  }
-  const pictures = found.images > 0 ? `, with ${count(found.images, "picture")}` : "";
-  return `In message ${recall.index + 1} of ${all.length} ${who} said: “${quote(found.text, 4000)}”${pictures}`;
+  if (message === undefined)
+    return `Before this message ${who} wrote only ${count(found.length, "message")}.`;
+  const where = `In message ${recall.index + 1} of ${found.length}`;
+  return `${where} ${who} said: “${quote(message.text, 4000)}”${withPictures(message.images)}`;
 }
 
-function longText(text: string): string | undefined {
-  const wish = text.toLowerCase();
-  if (
-    !/\b(write|show|give|send|print|make|produce|say|answer|reply|create|need|want|please)\b|^an? /.test(wish)
-  ) {
-    return undefined;
+function longText(request: string): string | undefined {
+  if (!/\b(write|show|give|send|print|make|create|need|want|please)\b|^an? /i.test(request)) return undefined;
+  const length = parseLength(request);
+  const rows = Number(/(\d{1,4})[ -]*(?:rows?|lines?)/i.exec(request)?.[1] ?? 0);
+  if (/\b(code|snippet|program|function)\b/i.test(request)) {
+    const language = /\bpython\b/i.test(request) ? "python" : "typescript";
+    return `Here is some code:\n\n${writeCode(language, rows > 0 ? rows : 12)}`;
   }
-  const length = parseLength(text);
-  const rows = Number(/(\d{1,4})[ -]*(?:rows?|lines?|entries)/.exec(wish)?.[1] ?? 0);
-  if (/\b(code ?block|code|snippet|program|function)\b/.test(wish)) {
-    const lines = length?.unit === "characters" ? Math.ceil(length.amount / 70) : rows || 12;
-    return `Here is a code block of ${count(lines, "line")}:\n\n${writeCode(text, lines)}`;
-  }
-  if (/\btables?\b/.test(wish)) return `Here is a table:\n\n${writeTable(rows || 5)}`;
-  if (/\bmarkdown\b|\bformatting\b/.test(wish)) return markdownTour;
+  if (/\btables?\b/i.test(request)) return `Here is a table:\n\n${writeTable(rows > 0 ? rows : 5)}`;
+  if (/\bmarkdown\b|\bformatting\b/i.test(request)) return markdownTour;
   if (length !== undefined) return writeLong(length.amount, length.unit);
-  if (/\b(long|longer|very long) (answer|text|message|reply|story|essay)\b/.test(wish)) {
-    return writeLong(5000, "characters");
-  }
-  return undefined;
+  return /\blong(er)? (answer|text|message|story)\b/i.test(request)
+    ? writeLong(5000, "characters")
+    : undefined;
 }
 
-function echo(body: ChatBody, said: readonly Said[], last: Said): string {
-  const openings = /^(hi|hello|hey|good (morning|day|evening)|hallo|bonjour|hola)\b/i.test(last.text)
-    ? ["Hello! Good to see you.", "Hello there!", "Hi, and welcome."]
-    : last.text.endsWith("?")
-      ? [
-          "A good question, and one for a real model.",
-          "I cannot know that: I only follow rules.",
-          "I have no answer to that, only ears.",
-        ]
-      : ["Got it.", "Understood, word for word at least.", "Noted."];
-  const words = last.text.split(/\s+/).filter((word) => word !== "").length;
-  const heard =
-    last.text === ""
-      ? "You sent a message without words."
-      : last.text.length <= 300
-        ? `You wrote: “${quote(last.text)}”`
-        : `You wrote ${count(last.text.length, "character")} in ${count(words, "word")}, beginning with “${quote(last.text, 80)}” and ending with “${last.text.slice(-60).trim()}”.`;
-  const userTurns = said.filter((message) => message.role === "user");
-  const previous = userTurns.at(-2);
+function echo(said: readonly Said[], text: string): string {
+  const previous = said.findLast(({ role }, at) => role === "user" && at < said.length - 1);
   const memory =
     previous === undefined
       ? `${howToConnect} Ask “What can you do?” for what can be tried before that.`
-      : `That is your message number ${userTurns.length} here; before it you said “${quote(previous.text, 120)}”, and I was given ${describeCounts(said)}.`;
-  return [pick(openings, body), heard, memory].join("\n\n");
+      : `Before it you said “${quote(previous.text, 120)}”, and I was given ${describeCounts(said)}.`;
+  return `You wrote: “${quote(text, 300)}”\n\n${memory}`;
 }
 
-/** `undefined` where the last message has no picture and does not ask about one. */
-async function describePictures(body: ChatBody, describeImage: DescribeImage): Promise<string | undefined> {
+/** `undefined` when the last message has no image and does not ask about an earlier one. */
+async function describeImages(body: ChatBody, describeImage: DescribeImage): Promise<string | undefined> {
   const messages = body.messages.map((message, index) => ({ message, images: imagesOf(message, index) }));
   const last = messages.findLast(({ message }) => message.role === "user");
-  if (last === undefined) return undefined;
-  const text = wishOf(textOf(last.message));
-  const isAsked = /\b(picture|image|photo|screenshot|drawing)s?\b.*\?|\bdescribe\b/is.test(text);
-  const shown =
-    last.images.length > 0
-      ? last
-      : isAsked
-        ? messages.findLast(({ images }) => images.length > 0)
-        : undefined;
+  const request = last === undefined ? "" : textOf(last.message).slice(0, maxSearchedChars);
+  const asksForEarlier = /\b(picture|image|photo|screenshot|drawing)s?\b.*\?|\bdescribe\b/is.test(request);
+  const shown = messages.findLast((one) => one.images.length > 0 && (one === last || asksForEarlier));
   if (shown === undefined) return undefined;
-  const descriptions: string[] = [];
-  for (const image of shown.images) descriptions.push(await describeImage(image));
-  const intro =
-    shown === last
-      ? text === ""
-        ? "You sent this without a word."
-        : `You wrote “${quote(text)}” and sent ${count(shown.images.length, "picture")}.`
-      : `You asked about the ${shown.images.length > 1 ? "pictures" : "picture"} from earlier.`;
-  const lines =
-    descriptions.length === 1 ? descriptions : descriptions.map((line, at) => `${at + 1}. ${line}`);
+  const lines: string[] = [];
+  for (const image of shown.images) lines.push(`- ${await describeImage(image)}`);
+  const intro = `${shown === last ? "You sent" : "You asked about"} ${count(lines.length, "picture")}.`;
   return `${intro} I decoded it; what it means only a vision model could say.\n\n${lines.join("\n")}`;
 }
 
 function describeCounts(said: readonly Said[]): string {
-  const yours = said.filter((message) => message.role === "user").length;
+  const yours = said.filter(({ role }) => role === "user").length;
   return `${count(said.length, "message")}: ${yours} of yours, ${said.length - yours} of mine`;
+}
+
+function withPictures(images: number): string {
+  return images > 0 ? ` (with ${count(images, "picture")})` : "";
 }
 
 function count(amount: number, noun: string): string {
   return `${amount.toLocaleString("en")} ${noun}${amount === 1 ? "" : "s"}`;
 }
 
-/** One line, cut where long, with quotation marks that cannot end it. */
+/** One line, cut where long, without quotation marks that would end the quotation. */
 function quote(text: string, maxChars = 500): string {
   const line = text.replaceAll(/\s+/g, " ").replaceAll(/[“”]/g, '"').trim();
   return line.length <= maxChars ? line : `${line.slice(0, maxChars)}…`;
-}
-
-function pick(choices: readonly string[], body: ChatBody): string {
-  const seed =
-    body.temperature === 0
-      ? createHash("sha256").update(JSON.stringify(body.messages)).digest().readUInt32BE(0)
-      : randomInt(2 ** 31);
-  return choices[seed % choices.length] ?? "";
 }

@@ -1,122 +1,136 @@
-import { drawScene, drawThings, type Canvas } from "./scene.ts";
-import { parsePrompt } from "./prompt.ts";
-import { createRandom } from "./random.ts";
-import { loadSharp } from "./sharp.ts";
+import { parsePrompt, type Scene, type Thing } from "./prompt.ts";
+import { createRandom, type Random } from "./random.ts";
+import { loadSharp } from "../../media/load-sharp.ts";
+import { shapes } from "./shapes.ts";
 
-export interface DrawOptions {
+/** In pixels. */
+export interface Size {
   readonly widthPx: number;
   readonly heightPx: number;
-  /** Which of several pictures of one prompt: each is different, and each the same again next time. */
-  readonly index: number;
 }
 
-/** A PNG of exactly the size asked for: the scene that the prompt's words make, with the prompt below it. */
-export async function drawPicture(prompt: string, options: DrawOptions): Promise<Buffer> {
-  const canvas = toCanvas(options);
-  const random = createRandom(`${prompt}\n${options.index}`);
-  const scene = drawScene(parsePrompt(prompt), canvas, random);
+/** All drawing is done on a canvas 1000 units wide. */
+const width = 1000;
+const captionChars = 56;
+
+/**
+ * A PNG of the scene that a prompt describes, with the prompt as caption and the sandbox label.
+ * @param index of several pictures of one prompt, which all differ; the same index gives the same picture
+ */
+export async function drawPicture(prompt: string, size: Size, index = 0): Promise<Buffer> {
+  const height = heightOf(size);
+  const random = createRandom(`${prompt}\n${index}`);
+  const scene = parsePrompt(prompt);
+  const isEmpty = scene.things.length === 0 && scene.backdrop === "plain";
+  const content = isEmpty ? drawAbstract(height, random) : drawThings(scene.things, height, random);
+  const svg = toSvg(
+    size,
+    drawBackdrop(scene, height, random) + content + caption(prompt, height) + label(height),
+  );
   const sharp = await loadSharp();
-  return sharp(toSvg(scene + caption(prompt, canvas) + mark(canvas), canvas, options))
-    .png({ compressionLevel: 7 })
-    .toBuffer();
+  return sharp(svg).png().toBuffer();
 }
 
-/** What the prompt names, drawn on nothing, to be laid over a picture. Where it names nothing its words are. */
-export function drawOverlay(prompt: string, size: { widthPx: number; heightPx: number }): Buffer {
-  const canvas = toCanvas(size);
-  const { things } = parsePrompt(prompt);
-  const drawing = drawThings(things, canvas, createRandom(prompt), false);
-  return toSvg(drawing + (things.length === 0 ? caption(prompt, canvas) : "") + mark(canvas), canvas, size);
+/** An SVG to lay over a picture: things, a caption, and always the sandbox label. */
+export function drawOverlay(size: Size, things: readonly Thing[], words = ""): Buffer {
+  const height = heightOf(size);
+  const content = drawThings(things, height, createRandom(words));
+  return toSvg(size, content + (words === "" ? "" : caption(words, height)) + label(height));
 }
 
-/** Words laid over a picture. */
-export function drawWords(words: string, size: { widthPx: number; heightPx: number }): Buffer {
-  const canvas = toCanvas(size);
-  return toSvg(caption(words, canvas, 64) + mark(canvas), canvas, size);
+function heightOf({ widthPx, heightPx }: Size): number {
+  return (width * heightPx) / widthPx;
 }
 
-/** The mark alone, for pictures that were changed. */
-export function drawMark(size: { widthPx: number; heightPx: number }): Buffer {
-  const canvas = toCanvas(size);
-  return toSvg(mark(canvas), canvas, size);
-}
-
-function toCanvas(size: { widthPx: number; heightPx: number }): Canvas {
-  return { width: 1000, height: (1000 * size.heightPx) / size.widthPx };
-}
-
-function toSvg(content: string, canvas: Canvas, size: { widthPx: number; heightPx: number }): Buffer {
-  const box = `viewBox="0 0 ${canvas.width} ${canvas.height}" preserveAspectRatio="none"`;
+function toSvg(size: Size, content: string): Buffer {
+  const box = `viewBox="0 0 ${width} ${heightOf(size)}" preserveAspectRatio="none"`;
   return Buffer.from(
     `<svg xmlns="http://www.w3.org/2000/svg" width="${size.widthPx}" height="${size.heightPx}" ${box}>${content}</svg>`,
   );
 }
 
-function caption(text: string, canvas: Canvas, fontSize = 32): string {
-  const charsPerLine = Math.floor(940 / (fontSize * 0.56));
-  const lines = wrap(text.replaceAll(/\s+/g, " ").trim(), charsPerLine, 2);
-  const height = lines.length * fontSize * 1.3 + fontSize * 0.7;
-  const top = canvas.height - height;
-  const rows = lines.map((line, index) => {
-    const y = (top + fontSize * 1.25 + index * fontSize * 1.3).toFixed(1);
-    return `<text x="500" y="${y}" text-anchor="middle" font-family="sans-serif" font-size="${fontSize}" fill="#ffffff">${escapeXml(line)}</text>`;
-  });
-  const band = `<rect y="${top.toFixed(1)}" width="1000" height="${height.toFixed(1)}" fill="#10131a" fill-opacity="0.62"/>`;
-  return band + rows.join("");
+/** Colours of the sky from top to horizon, and of the ground. */
+const skies = {
+  day: ["#7ec3f0", "#dff1fb", "#7fb95c"],
+  night: ["#0d1533", "#34407a", "#22363a"],
+  sunset: ["#51316e", "#f79a5c", "#5c4a3c"],
+  snow: ["#b9d3e8", "#eef5fa", "#f7fafc"],
+  sea: ["#9fd3ee", "#dff1fb", "#2d7fb5"],
+} as const;
+
+function drawBackdrop({ backdrop }: Scene, height: number, random: Random): string {
+  if (backdrop === "plain") return `<rect width="100%" height="100%" fill="#f3ede2"/>`;
+  const [sky, low, ground] = skies[backdrop];
+  const horizon = height * random(0.58, 0.66);
+  const land =
+    backdrop === "sea"
+      ? `<rect y="${horizon}" width="100%" height="100%" fill="${ground}"/>`
+      : `<path d="M0 ${height}V${horizon}Q250 ${horizon - 50} 500 ${horizon}T1000 ${horizon - 10}V${height}Z" fill="${ground}"/>`;
+  return `<linearGradient id="sky" x2="0" y2="1"><stop stop-color="${sky}"/><stop offset="0.7" stop-color="${low}"/></linearGradient><rect width="100%" height="100%" fill="url(#sky)"/>${land}`;
 }
 
-function wrap(text: string, charsPerLine: number, maxLines: number): string[] {
-  const lines: string[] = [];
-  let line = "";
-  for (const word of text.split(" ")) {
-    if (line !== "" && line.length + 1 + word.length > charsPerLine) {
-      lines.push(line);
-      line = word;
-    } else line = line === "" ? word : `${line} ${word}`;
-  }
-  lines.push(line);
-  const kept = lines.slice(0, maxLines).map((part) => Array.from(part).slice(0, charsPerLine).join(""));
-  if (lines.length > maxLines || lines.some((part) => part.length > charsPerLine)) {
-    kept[kept.length - 1] = `${kept.at(-1)?.slice(0, charsPerLine - 1) ?? ""}…`;
-  }
-  return kept;
+const places = {
+  sky: { size: 0.2, y: 0.2, sway: 0.08 },
+  ground: { size: 0.36, y: 0.66, sway: 0.05 },
+  centre: { size: 0.46, y: 0.44, sway: 0.02 },
+} as const;
+
+/** Things of the sky first, since the others stand in front of them. */
+function drawThings(things: readonly Thing[], height: number, random: Random): string {
+  return Object.entries(places)
+    .flatMap(([place, { size, y, sway }]) => {
+      const copies = things
+        .filter(({ name }) => shapes[name].place === place)
+        .flatMap((thing) => Array.from({ length: thing.count }, () => thing));
+      const slot = width / copies.length;
+      return copies.map(({ name, colour, scale }, at) => {
+        const edge = Math.min(Math.min(width, height * 1.2) * size * scale, slot * 1.1);
+        const left = slot * (at + 0.5 + random(-sway, sway));
+        const top = height * (y + random(-sway, sway));
+        const transform = `translate(${left.toFixed(1)} ${top.toFixed(1)}) scale(${(edge / 100).toFixed(3)})`;
+        return `<g transform="${transform}" fill="${colour ?? shapes[name].colour}">${shapes[name].svg}</g>`;
+      });
+    })
+    .join("");
 }
 
-/** Also drops what XML 1.0 cannot hold at all: control characters and half emoji. */
+/** For prompts in which nothing is recognised: overlapping discs. */
+function drawAbstract(height: number, random: Random): string {
+  return Array.from({ length: 20 }, () => {
+    const [x, y, radius] = [random(0, width), random(0, height), height * random(0.05, 0.25)];
+    const fill = `hsl(${random(0, 360).toFixed(0)} 60% 55%)`;
+    return `<circle cx="${x.toFixed(0)}" cy="${y.toFixed(0)}" r="${radius.toFixed(0)}" fill="${fill}" fill-opacity="0.5"/>`;
+  }).join("");
+}
+
+function caption(text: string, height: number): string {
+  const line = text.slice(0, 1000).replaceAll(/\s+/g, " ").trim();
+  const shown = escapeXml(line.length > captionChars ? `${line.slice(0, captionChars - 1)}…` : line);
+  const band = `<rect y="${height - 56}" width="1000" height="56" fill="#10131a" fill-opacity="0.62"/>`;
+  return `${band}<text x="500" y="${height - 18}" text-anchor="middle" font-family="sans-serif" font-size="32" fill="#fff">${shown}</text>`;
+}
+
+/** Escapes text for SVG and drops what XML 1.0 cannot contain: control characters and lone surrogates. */
 function escapeXml(text: string): string {
   return text
     .toWellFormed()
     .replaceAll(/[\p{Cc}\uFFFE\uFFFF]/gu, "")
-    .replaceAll("&", "&amp;")
-    .replaceAll("<", "&lt;")
-    .replaceAll(">", "&gt;")
-    .replaceAll('"', "&quot;")
-    .replaceAll("'", "&apos;");
+    .replaceAll(/[&<>"']/g, (character) => `&#${character.codePointAt(0)};`);
 }
 
-/** Letters as pixels, since the label must be readable on a machine without any font. */
-const letters: Readonly<Record<string, readonly string[]>> = {
-  S: ["####", "#...", "####", "...#", "####"],
-  A: [".##.", "#..#", "####", "#..#", "#..#"],
-  N: ["#..#", "##.#", "#.##", "#..#", "#..#"],
-  D: ["###.", "#..#", "#..#", "#..#", "###."],
-  B: ["###.", "#..#", "###.", "#..#", "###."],
-  O: [".##.", "#..#", "#..#", "#..#", ".##."],
-  X: ["#..#", "#..#", ".##.", "#..#", "#..#"],
-};
+/** "SANDBOX" in pixels, since the label must be readable on a machine without fonts. */
+const labelRows = [
+  "####..##..#..#.###..###...##..#..#",
+  "#....#..#.##.#.#..#.#..#.#..#.#..#",
+  "####.####.#.##.#..#.###..#..#..##.",
+  "...#.#..#.#..#.#..#.#..#.#..#.#..#",
+  "####.#..#.#..#.###..###...##..#..#",
+];
 
-function mark(canvas: Canvas): string {
-  const dot = 4;
-  const cells = Array.from("SANDBOX").flatMap((letter, at) =>
-    (letters[letter] ?? []).flatMap((row, y) =>
-      Array.from(row).flatMap((cell, x) =>
-        cell === "#"
-          ? [`<rect x="${(at * 5 + x) * dot}" y="${y * dot}" width="${dot}" height="${dot}"/>`]
-          : [],
-      ),
-    ),
+function label(height: number): string {
+  const dots = labelRows.flatMap((row, y) =>
+    Array.from(row, (dot, x) => (dot === "#" ? `M${x * 4} ${y * 4}h4v4h-4z` : "")),
   );
-  const width = 7 * 5 * dot;
-  const scale = Math.min(1, canvas.height / 120);
-  return `<g transform="translate(${1000 - (width + 40) * scale} ${16 * scale}) scale(${scale})"><rect width="${width + 22}" height="44" rx="10" fill="#10131a" fill-opacity="0.62"/><g fill="#ffffff" transform="translate(13 12)">${cells.join("")}</g></g>`;
+  const scale = Math.min(1, height / 120);
+  return `<g transform="translate(${1000 - 180 * scale} ${16 * scale}) scale(${scale})" fill="#fff"><rect width="160" height="44" rx="10" fill="#10131a" fill-opacity="0.62"/><path transform="translate(12 12)" d="${dots.join("")}"/></g>`;
 }

@@ -1,44 +1,31 @@
+import type { LoadImage } from "../load-image.ts";
 import { imagesOf, textOf, type ChatBody } from "../requests.ts";
-import type { SandboxAnswer } from "./chat-answer.ts";
-import { withoutAuthor } from "./recall.ts";
 import { drawPicture } from "./draw.ts";
-import { asksForChange, editPicture } from "./edit-picture.ts";
-import type { ImageRef, LoadImage } from "./load-image.ts";
+import { asksForEdit, editPicture } from "./edit-picture.ts";
+import { withoutAuthor } from "./recall.ts";
+import type { SandboxAnswer } from "./send-answer.ts";
 
-const chatSizePx = { widthPx: 1024, heightPx: 1024 };
+const chatSize = { widthPx: 1024, heightPx: 1024 };
 
 /**
- * The answer of `sandbox/image` in a chat: a short text and one picture. The picture given last is changed where
- * one came with the message, or where the message speaks of one; otherwise a new one is drawn.
+ * The chat answer of `sandbox/image`: a text and one picture. A picture of the last message, or an earlier one that
+ * the message refers to, is edited; otherwise a new one is drawn.
  */
 export async function answerWithPicture(body: ChatBody, loadImage: LoadImage): Promise<SandboxAnswer> {
   const index = body.messages.findLastIndex((message) => message.role === "user");
   const message = body.messages[index];
   const prompt = message === undefined ? "" : withoutAuthor(textOf(message).slice(0, 4000));
   const given = message === undefined ? [] : imagesOf(message, index);
-  const earlier = body.messages.flatMap((one, at) => (at < index ? imagesOf(one, at) : []));
-  const source = given.at(-1) ?? (asksForChange(prompt) ? earlier.at(-1) : undefined);
-  if (source !== undefined) return change(source, prompt, loadImage);
-
-  const png = await drawPicture(prompt === "" ? "nothing in particular" : prompt, {
-    ...chatSizePx,
-    index: 0,
-  });
-  const text = `*Parley sandbox: drawn by rules, no image model is connected.* ${quote(prompt)}`;
-  return { text, images: [toDataUri(png)] };
-}
-
-async function change(source: ImageRef, prompt: string, loadImage: LoadImage): Promise<SandboxAnswer> {
+  const earlier = body.messages.slice(0, Math.max(0, index)).flatMap((one, at) => imagesOf(one, at));
+  const source = given.at(-1) ?? (asksForEdit(prompt) ? earlier.at(-1) : undefined);
+  if (source === undefined) return toAnswer("drawn", "", await drawPicture(prompt, chatSize));
   const { png, done } = await loadImage(source, (bytes) => editPicture(bytes, prompt));
-  const text = `*Parley sandbox: changed by rules, no image model is connected.* Your picture was ${done.join(", ")}.`;
-  return { text, images: [toDataUri(png)] };
+  return toAnswer("edited", `Your picture was ${done.join(", ")}.`, png);
 }
 
-function toDataUri(png: Buffer): string {
-  return `data:image/png;base64,${png.toString("base64")}`;
-}
-
-function quote(prompt: string): string {
-  const line = prompt.replaceAll(/\s+/g, " ").replaceAll(/[“”]/g, '"');
-  return line === "" ? "" : `“${line.length > 200 ? `${line.slice(0, 200)}…` : line}”`;
+function toAnswer(verb: string, text: string, png: Buffer): SandboxAnswer {
+  return {
+    text: `*Parley sandbox: ${verb} by rules, no image model is connected.* ${text}`.trim(),
+    images: [`data:image/png;base64,${png.toString("base64")}`],
+  };
 }

@@ -1,24 +1,18 @@
 import { createHash } from "node:crypto";
 
-/** Numbers from 0 to 1 that look random and are the same for the same seed. */
-export interface Random {
-  next(): number;
-  between(low: number, high: number): number;
-  pick<T>(items: readonly [T, ...T[]]): T;
-}
+/** Pseudo-random numbers from `low` up to `high`. The same seed gives the same numbers. */
+export type Random = (low: number, high: number) => number;
 
-/** Mulberry32, seeded by the hash of a text. */
+/** A chain of SHA-256 hashes, read four bytes at a time. */
 export function createRandom(seed: string): Random {
-  let state = createHash("sha256").update(seed).digest().readUInt32BE(0);
-  const next = (): number => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-  return {
-    next,
-    between: (low, high) => low + next() * (high - low),
-    pick: (items) => items[Math.floor(next() * items.length)] ?? items[0],
+  let hash = createHash("sha256").update(seed).digest();
+  let at = 0;
+  return (low, high) => {
+    if (at === hash.length) {
+      hash = createHash("sha256").update(hash).digest();
+      at = 0;
+    }
+    at += 4;
+    return low + (hash.readUInt32BE(at - 4) / 2 ** 32) * (high - low);
   };
 }

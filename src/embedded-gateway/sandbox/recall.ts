@@ -1,144 +1,100 @@
-/** One message as the sandbox remembers it. */
+/** One message of the conversation. */
 export interface Said {
   readonly role: "user" | "assistant";
   readonly text: string;
+  /** Number of images. */
   readonly images: number;
 }
 
-const numbers: Readonly<Record<string, number>> = {
-  a: 1,
-  one: 1,
-  two: 2,
-  three: 3,
-  four: 4,
-  five: 5,
-  six: 6,
-  seven: 7,
-  eight: 8,
-  nine: 9,
-  ten: 10,
-};
-const ordinals: readonly string[] = [
-  "first",
-  "second",
-  "third",
-  "fourth",
-  "fifth",
-  "sixth",
-  "seventh",
-  "eighth",
-  "ninth",
-  "tenth",
-];
-
-/** What a question about the conversation asks for. `index` counts the messages of `by`, from 0. */
+/** What a question about the conversation asks for. `index` counts the messages of `by` from 0. */
 export type Recall =
   | { readonly kind: "one"; readonly by: Said["role"]; readonly index: number }
   | { readonly kind: "all"; readonly by: Said["role"] | "both" }
   | { readonly kind: "count" };
 
+type Counts = Readonly<Record<Said["role"], number>>;
+
+const numbers = "zero one two three four five six seven eight nine ten".split(" ");
+const ordinals = "first second third fourth fifth sixth seventh eighth ninth tenth".split(" ");
+
+/** Removes the author's name, with which messages begin in conversations of several people. */
+export function withoutAuthor(text: string): string {
+  return text.replace(/^[\p{L}\p{N}][\p{L}\p{N} ._'-]{0,31}: (?=\S)/u, "").trim();
+}
+
 /**
- * Reads the last user message as a question about what was said: "what did I say first?", "two messages ago",
- * "before that" (relative to the question before), "repeat everything I said", "how many messages?".
- * `undefined`: it is none. An index may lie outside the conversation.
+ * Reads the last user message as a question about the conversation: "what did I say first?", "two messages ago",
+ * "before that" (relative to the previous question), "repeat everything I said", "how many messages?". `undefined`
+ * when it is none. The index may be outside the conversation.
  */
 export function parseRecall(said: readonly Said[]): Recall | undefined {
-  let before: Recall | undefined;
-  let counts = { user: 0, assistant: 0 };
+  let previous: Recall | undefined;
+  let counts: Counts = { user: 0, assistant: 0 };
   for (const [at, message] of said.entries()) {
     if (message.role === "user") {
-      const recall = parseQuestion(message.text, counts, before);
+      const recall = parseQuestion(message.text, counts, previous);
       if (at === said.length - 1) return recall;
-      if (recall?.kind === "one") before = recall;
+      if (recall?.kind === "one") previous = recall;
     }
     counts = { ...counts, [message.role]: counts[message.role] + 1 };
   }
   return undefined;
 }
 
-/** In conversations of several, messages begin with their author's name. */
-export function withoutAuthor(text: string): string {
-  return text.replace(/^[\p{L}\p{N}][\p{L}\p{N} ._'-]{0,31}: (?=\S)/u, "").trim();
-}
-
-function parseQuestion(
-  text: string,
-  counts: { user: number; assistant: number },
-  before: Recall | undefined,
-): Recall | undefined {
+function parseQuestion(text: string, counts: Counts, previous: Recall | undefined): Recall | undefined {
   if (text.length > 300) return undefined;
   const question = withoutAuthor(text).toLowerCase().replaceAll("’", "'");
-  if (/\bhow many (messages|turns|questions)\b/.test(question)) return { kind: "count" };
+  const asks = (pattern: RegExp): boolean => pattern.test(question);
+  if (asks(/\bhow many (messages|turns|questions)\b/)) return { kind: "count" };
 
-  const by: Said["role"] =
-    /\b(did|have|had) you\b|\byour? (first|last|previous)|\byou (said|say|tell|told|answered?|wrote)\b/.test(
-      question,
-    )
-      ? "assistant"
-      : "user";
-  const isAboutSaying =
-    /\b(say|said|write|wrote|ask|asked|tell|told|answer|answered|messages?|questions?|mentioned?|remember|repeat|quote)\b/.test(
-      question,
-    );
-
-  if (/^(and |what about |what was )?(the one )?before (that|this|it)\b|\bbefore that\b/.test(question)) {
-    if (before?.kind === "one") return { ...before, index: before.index - 1 };
-    return { kind: "one", by, index: counts[by] - 2 };
+  const by = asks(/\b(did|have|had) you\b|\byour (first|last|previous)\b|\byou (said|told|wrote|answered)\b/)
+    ? "assistant"
+    : "user";
+  const one = (index: number): Recall => ({ kind: "one", by, index });
+  if (asks(/\bbefore (that|this|it)\b/)) {
+    return previous?.kind === "one" ? { ...previous, index: previous.index - 1 } : one(counts[by] - 2);
   }
-  if (!isAboutSaying) return undefined;
-
+  if (!asks(/\b(say|said|write|wrote|asked?|tell|told|answer|messages?|questions?|repeat|quote)\b/))
+    return undefined;
   const ago =
-    /\b(\d{1,3}|[a-z]+) (?:messages?|turns?|questions?|posts?)? ?(?:ago|earlier|back|before)\b/.exec(
-      question,
-    );
-  const steps = ago === null ? undefined : (numbers[ago[1] ?? ""] ?? Number(ago[1]));
-  if (steps !== undefined && Number.isInteger(steps)) return { kind: "one", by, index: counts[by] - steps };
+    /\b(\w{1,5}) (?:messages?|turns?|questions?)? ?(?:ago|earlier|back)\b/.exec(question)?.[1] ?? "";
+  const steps = numbers.includes(ago) ? numbers.indexOf(ago) : Number.parseInt(ago);
+  if (!Number.isNaN(steps)) return one(counts[by] - steps);
 
-  const asksToShow =
-    /^(what|which|can|could|do|please|repeat|list|give|tell|quote|show|remind|and|say)\b|\?$/.test(question);
-  if (!asksToShow) return undefined;
-  if (/\b(everything|all|whole|entire|so far|list|conversation|history)\b/.test(question)) {
-    const isBoth = /\b(conversation|history|we|both)\b/.test(question);
-    return { kind: "all", by: isBoth ? "both" : by };
+  if (!asks(/^(what|which|can|could|do|please|repeat|list|give|tell|quote|show|and|say)\b|\?$/))
+    return undefined;
+  if (asks(/\b(everything|all|whole|so far|list|conversation|history)\b/)) {
+    return { kind: "all", by: asks(/\b(conversation|history|we|both)\b/) ? "both" : by };
   }
-  const nth = /\b(?:message|question) (?:number |no\.? ?|#)?(\d{1,4})\b|#(\d{1,4})\b/.exec(question);
-  if (nth !== null) return { kind: "one", by, index: Number(nth[1] ?? nth[2]) - 1 };
-  const ordinal = ordinals.findIndex((word) => new RegExp(`\\b${word}\\b`).test(question));
-  if (ordinal >= 0) return { kind: "one", by, index: ordinal };
-  if (/\b(at the (start|beginning)|initially|originally)\b/.test(question))
-    return { kind: "one", by, index: 0 };
-  if (/\b(last|previous|previously|just|latest)\b/.test(question)) {
-    return { kind: "one", by, index: counts[by] - 1 };
-  }
-  if (/\bwhat (did|have) (i|you) (say|said|write|written|ask|asked|tell|told)\b/.test(question)) {
-    // "What did I say?" alone asks for all of it; "what did I say about X" is looked up by its words.
-    return /\babout\b/.test(question) ? undefined : { kind: "all", by };
-  }
-  return undefined;
+  const nth = /\b(?:message|question) (?:number |#)?(\d{1,4})\b/.exec(question)?.[1];
+  if (nth !== undefined) return one(Number(nth) - 1);
+  const ordinal = ordinals.findIndex((word) => asks(new RegExp(`\\b${word}\\b`)));
+  if (ordinal >= 0) return one(ordinal);
+  if (asks(/\b(last|previous|just|latest)\b/)) return one(counts[by] - 1);
+  // "What did I say about X?" is answered by findRelated.
+  const isGeneral = asks(/\bwhat (did|have) (i|you) (say|said|write|written|ask|asked|tell|told)\b/);
+  return isGeneral && !asks(/\babout\b/) ? { kind: "all", by } : undefined;
 }
 
-const stopWords = new Set(
-  "a about am an and are as at be been but by can could did do does for from had has have how i if in is it its me my of on or our please said say tell that the their them then there they this to was we were what when where which who why will with would you your know remember name called".split(
-    " ",
-  ),
-);
+/** Words that say nothing about the subject of a question. */
+const stopWords =
+  " a about am an and are as at be but by can could did do for from had has have how i if in is it me my of on or our please said say tell that the their them then there they this to was we were what when where which who why will with would you your know remember name called ";
 
 /**
- * The earlier user message that shares most words with a question, as an index into `said`; `undefined`: none does.
- * The later of equals wins, since it may correct the earlier.
+ * Index of the earlier user message that shares most words with a question; the later of equals, which may correct
+ * the earlier. `undefined` when none shares any.
  */
 export function findRelated(said: readonly Said[]): number | undefined {
-  const question = said.at(-1);
-  if (question === undefined || !question.text.includes("?")) return undefined;
-  const wanted = toKeywords(question.text);
-  const wantsName = /\bname\b|\bcalled\b/i.test(question.text);
+  const question = said.at(-1)?.text ?? "";
+  if (!question.includes("?")) return undefined;
+  const wanted = toKeywords(question);
+  const wantsName = /\bname\b|\bcalled\b/i.test(question);
   let best: { index: number; score: number } | undefined;
-  for (const [index, message] of said.slice(0, -1).entries()) {
-    if (message.role !== "user" || message.text.trim().endsWith("?")) continue;
-    const words = toKeywords(message.text);
-    const namesSomething =
-      wantsName && /\bname is\b|\bcalled\b|\bi am\b|\bi'm\b/i.test(message.text) ? 0.5 : 0;
-    const score = [...wanted].filter((word) => words.has(word)).length + namesSomething;
+  for (const [index, { role, text }] of said.slice(0, -1).entries()) {
+    if (role !== "user" || text.trim().endsWith("?")) continue;
+    const isNaming = wantsName && /\bname is\b|\bcalled\b|\bi am\b|\bi'm\b/i.test(text);
+    const words = toKeywords(text);
+    const score = [...wanted].filter((word) => words.has(word)).length + (isNaming ? 0.5 : 0);
     if (score > 0 && score >= (best?.score ?? 0)) best = { index, score };
   }
   return best?.index;
@@ -146,7 +102,6 @@ export function findRelated(said: readonly Said[]): number | undefined {
 
 function toKeywords(text: string): Set<string> {
   const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
-  return new Set(
-    words.filter((word) => !stopWords.has(word)).map((word) => word.replace(/(?<=\p{L}{3})s$/u, "")),
-  );
+  const subjects = words.filter((word) => !stopWords.includes(` ${word} `));
+  return new Set(subjects.map((word) => word.replace(/(?<=\p{L}{3})s$/u, "")));
 }

@@ -1,52 +1,63 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../../core/telemetry.ts";
+import { backoffMs, retry } from "../../support/retry.ts";
 import type { Target } from "../router.ts";
 import { UpstreamFailure } from "./upstream-failure.ts";
 
+/** The request that {@link tryTargets} sends. */
 export interface AttemptOptions {
   readonly targets: readonly [Target, ...Target[]];
   readonly signal: AbortSignal;
   readonly log: Log;
-  /** A second try of such a request may be billed twice, so only what cannot have begun is tried again. */
+  /** Whether a repeated request may be billed twice: it is then retried only when it cannot have begun. */
   readonly isCostly: boolean;
 }
 
-/** Longer waits are left to the client, with the upstream's own `Retry-After`. */
+/** For longer waits the client gets the error, with the upstream's own `Retry-After`. */
 const maxWaitMs = 2000;
+const backoff = { baseMs: 200, maxMs: maxWaitMs };
 
 /**
- * Tries the targets in order, each with its retries, until one answers. `attempt` throws UpstreamFailure only as
- * long as nothing of an answer has reached the client.
- * @throws ApiError of the first target's last failure: it is the model that was asked for
+ * Tries the targets in order, each with its retries, until one answers. Contract: `attempt` throws UpstreamFailure
+ * only while nothing of an answer has been sent to the client.
+ * @throws ApiError of the first target's last failure, since its model was requested; the signal's reason
  */
 export async function tryTargets<T>(
   options: AttemptOptions,
   attempt: (target: Target) => Promise<T>,
 ): Promise<T> {
-  const { targets, signal, log } = options;
+  const { targets, signal } = options;
   let first: UpstreamFailure | undefined;
-  for (const [index, target] of targets.entries()) {
-    for (let tries = 0; ; tries += 1) {
-      try {
-        return await attempt(target);
-      } catch (error) {
-        if (!(error instanceof UpstreamFailure)) throw error;
-        signal.throwIfAborted();
-        if (index === 0) first = error;
-        const { status, code } = error.toClient;
-        log.warn({ model: target.publicId, status, code, tries }, "upstream failed");
-        const waitMs = Math.max(error.retryAfterMs ?? 0, 200 * 2 ** tries * (0.5 + Math.random()));
-        if (tries >= target.upstream.retries || !isWorthATry(error, options.isCostly) || waitMs > maxWaitMs)
-          break;
-        await sleep(waitMs, undefined, { signal });
-      }
+  for (const target of targets) {
+    try {
+      return await retry(() => attempt(target), {
+        signal,
+        delayMs: (error, attempts) => retryDelayMs(error, attempts, target, options),
+      });
+    } catch (error) {
+      if (!(error instanceof UpstreamFailure)) throw error;
+      first ??= error;
+      if (isClientError(first)) break;
     }
-    if (first !== undefined && isClientsFault(first)) break;
   }
-  throw first?.toClient ?? new Error("There was no target.");
+  throw first?.toClient ?? new Error("no target to try");
 }
 
-function isWorthATry(failure: UpstreamFailure, isCostly: boolean): boolean {
+function retryDelayMs(
+  error: unknown,
+  attempts: number,
+  target: Target,
+  { log, isCostly }: AttemptOptions,
+): number | undefined {
+  if (!(error instanceof UpstreamFailure)) return undefined;
+  const { status, code } = error.toClient;
+  log.warn({ model: target.publicId, status, code, attempts }, "upstream failed");
+  if (attempts > target.upstream.retries || !isRetriable(error, isCostly)) return undefined;
+  const jitterMs = backoffMs(attempts, backoff) * (0.5 + Math.random());
+  const waitMs = Math.max(error.retryAfterMs ?? 0, jitterMs);
+  return waitMs > maxWaitMs ? undefined : waitMs;
+}
+
+function isRetriable(failure: UpstreamFailure, isCostly: boolean): boolean {
   const { status, code } = failure.toClient;
   if (failure.kind === "connection") return true;
   if (code === "insufficient_quota" || code === "upstream_unauthorized") return false;
@@ -54,7 +65,7 @@ function isWorthATry(failure: UpstreamFailure, isCostly: boolean): boolean {
   return failure.kind === "broken" || [408, 429, 500, 502, 503, 504, 529].includes(status);
 }
 
-/** Another model would refuse the same request too. */
-function isClientsFault(failure: UpstreamFailure): boolean {
+/** Whether the request itself is invalid, so that another model would reject it too. */
+function isClientError(failure: UpstreamFailure): boolean {
   return failure.kind === "status" && [400, 413, 415, 422].includes(failure.toClient.status);
 }

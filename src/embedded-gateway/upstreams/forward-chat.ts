@@ -3,13 +3,13 @@ import type { Target } from "../router.ts";
 import { tryTargets } from "./attempts.ts";
 import { maxAnswerBytes, toAnswerHeaders, type Forwarding } from "./forward.ts";
 import { pumpStream } from "./pump-stream.ts";
-import { readUsage } from "./spent.ts";
+import { readUsage } from "./upstream-usage.ts";
 import { readAnswerJson, type UpstreamAnswer } from "./upstream-client.ts";
 import { errorIn, toStatusFailure } from "./upstream-failure.ts";
 
 /**
- * Chat through an upstream. Retries and fallbacks happen before the first event only; `model` of the answer is the
- * public id of the model that gave it.
+ * Forwards a chat request. Retries and fallbacks happen before the first event only; the answer's `model` is the public
+ * id of the model that answered.
  */
 export async function forwardChat(forwarding: Forwarding, body: ChatBody): Promise<void> {
   const { exchange, targets, log } = forwarding;
@@ -23,13 +23,13 @@ export async function forwardChat(forwarding: Forwarding, body: ChatBody): Promi
     if (error !== undefined) throw toStatusFailure(target.prefix, 502, answer.headers, error);
     return { target, answer, json };
   });
-  forwarding.onSpent(target, readUsage(json) ?? {});
+  forwarding.onUsage(target, readUsage(json) ?? {});
   exchange.sendJson(200, { ...json, model: target.publicId }, toAnswerHeaders(target, answer.headers));
 }
 
 async function forwardStream(forwarding: Forwarding, body: ChatBody): Promise<void> {
   const { exchange, targets, log } = forwarding;
-  // A long silence before the first event would look dead to proxies; from then on errors are events.
+  // Proxies close connections that stay silent, so the stream is opened early; from then on errors are events.
   const early = setTimeout(() => exchange.openStream(), forwarding.pingMs);
   try {
     await tryTargets({ targets, signal: exchange.signal, log, isCostly: false }, async (target) => {
@@ -43,7 +43,7 @@ async function forwardStream(forwarding: Forwarding, body: ChatBody): Promise<vo
         },
         wantsUsage: body.stream_options?.include_usage === true,
         estimatedPromptTokens: estimateTokens(body),
-        onUsage: (spent) => forwarding.onSpent(target, spent),
+        onUsage: (usage) => forwarding.onUsage(target, usage),
       });
     });
   } finally {
@@ -55,7 +55,7 @@ async function ask(forwarding: Forwarding, target: Target, body: ChatBody): Prom
   const { exchange } = forwarding;
   const options = body.stream && target.upstream.streamUsage ? withUsage(body) : {};
   const { max_tokens: limit, ...rest } = body;
-  // Newer models refuse the older name of the limit; a client that knows so has sent the newer one.
+  // Newer models reject the older name of the limit, so the name that the client used is kept.
   const limits =
     typeof body["max_completion_tokens"] === "number"
       ? { max_completion_tokens: limit }
@@ -74,7 +74,7 @@ async function ask(forwarding: Forwarding, target: Target, body: ChatBody): Prom
   });
 }
 
-/** A token for four characters; pictures are not counted. */
+/** Estimated at four characters a token; images are not counted. */
 function estimateTokens(body: ChatBody): number {
   return Math.ceil(body.messages.reduce((sum, message) => sum + textOf(message).length, 0) / 4);
 }
@@ -83,7 +83,7 @@ function withUsage(body: ChatBody): object {
   return { stream_options: { ...body.stream_options, include_usage: true } };
 }
 
-/** Pictures that the upstream cannot or may not fetch itself become data URIs. */
+/** Replaces images that the upstream cannot download itself by data URIs. */
 async function withImages(
   forwarding: Forwarding,
   target: Target,

@@ -3,13 +3,13 @@ import type { PictureShelf } from "../picture-shelf.ts";
 import type { ImageBody } from "../requests.ts";
 import { tryTargets } from "./attempts.ts";
 import { maxAnswerBytes, toAnswerHeaders, type Forwarding } from "./forward.ts";
-import { readUsage } from "./spent.ts";
+import { readUsage } from "./upstream-usage.ts";
 import { readAnswerJson } from "./upstream-client.ts";
 import { errorIn, toBrokenFailure, toStatusFailure } from "./upstream-failure.ts";
 
 /**
- * Image generation through an upstream. Every item of the answer has the specification's `url`: pictures that come
- * as base64 are put on the gateway's own shelf, unless the client asked for base64.
+ * Forwards an image generation. Every item of the answer has a `url`: images that arrive as base64 are put on the
+ * picture shelf, unless the client asked for base64.
  */
 export async function forwardImages(
   forwarding: Forwarding,
@@ -25,7 +25,7 @@ export async function forwardImages(
         method: "POST",
         path: "/images/generations",
         headers: { "content-type": "application/json", accept: "application/json" },
-        // What the client did not give is not sent: upstreams differ in what they know.
+        // Fields that the client left out are not sent, since upstreams support different ones.
         body: JSON.stringify({
           ...rest,
           ...(typeof size !== "string" ? {} : { size }),
@@ -40,13 +40,13 @@ export async function forwardImages(
       if (error !== undefined) throw toStatusFailure(target.prefix, 502, answer.headers, error);
       const data = json["data"];
       if (!Array.isArray(data) || data.length === 0) {
-        throw toBrokenFailure(target.prefix, "answered without a picture", "upstream_empty");
+        throw toBrokenFailure(target.prefix, "sent no image", "upstream_empty");
       }
       return { target, answer, json, pictures: data as Record<string, unknown>[] };
     },
   );
   const data = pictures.map((item) => (format === "b64_json" ? item : withUrl(item, exchange.origin, shelf)));
-  forwarding.onSpent(target, { ...readUsage(json), images: data.length });
+  forwarding.onUsage(target, { ...readUsage(json), images: data.length });
   exchange.sendJson(
     200,
     { created: Math.floor(Date.now() / 1000), ...json, data },

@@ -1,29 +1,36 @@
-import { randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
+import { bytesSource } from "../../support/byte-source.ts";
+import {
+  createMultipartBody,
+  type MultipartFields,
+  type MultipartFile,
+  toMultipartHead,
+  toMultipartHeaders,
+} from "../../support/multipart-body.ts";
 import { parseTranscriptionFields } from "../requests.ts";
 import type { Target } from "../router.ts";
 import type { Upload } from "../upload.ts";
 import { tryTargets } from "./attempts.ts";
 import { maxAnswerBytes, toAnswerHeaders, type Forwarding } from "./forward.ts";
-import { readUsage } from "./spent.ts";
+import { readUsage } from "./upstream-usage.ts";
 import { parseAnswer, readAnswerText, type UpstreamRequest } from "./upstream-client.ts";
 import { errorIn, toStatusFailure } from "./upstream-failure.ts";
 
-/** Larger files are passed on as they come, and so only once. */
-const maxKeptBytes = 1024 * 1024;
+/** Larger files are streamed through while they arrive, which rules out retries and fallbacks. */
+const maxBufferedBytes = 1024 * 1024;
 
 type Form = Pick<UpstreamRequest, "headers" | "body">;
 
 /**
- * Transcription through an upstream. A large file goes to a single upstream as it arrives, in constant memory; a
- * small one, or one with fallbacks, is kept until it has been answered.
+ * Transcription through an upstream. A large file for a single upstream is streamed through in constant memory; a
+ * small file, or one with fallbacks, is buffered until it has been answered.
  */
 export async function forwardTranscription(forwarding: Forwarding, upload: Upload): Promise<void> {
   const { exchange, log } = forwarding;
   const announced = Number(exchange.request.headers["content-length"] ?? 0);
-  const isPassedOn = forwarding.targets.length === 1 && announced > maxKeptBytes;
-  const toForm = (isPassedOn ? passOn(upload) : undefined) ?? (await keep(upload));
-  const targets = isPassedOn ? withoutRetries(forwarding.targets) : forwarding.targets;
+  const isStreamed = forwarding.targets.length === 1 && announced > maxBufferedBytes;
+  const toForm = (isStreamed ? passThrough(upload) : undefined) ?? (await buffer(upload));
+  const targets = isStreamed ? withoutRetries(forwarding.targets) : forwarding.targets;
 
   const { target, answer, type, text, json } = await tryTargets(
     { targets, signal: exchange.signal, log, isCostly: true },
@@ -45,73 +52,52 @@ export async function forwardTranscription(forwarding: Forwarding, upload: Uploa
   );
 
   const headers = toAnswerHeaders(target, answer.headers);
-  // Subtitles and bare text are passed on as they are.
+  // Subtitles and plain text are forwarded unchanged.
   if (json === undefined) {
-    forwarding.onSpent(target, {});
+    forwarding.onUsage(target, {});
     return exchange.sendBytes(200, text, { "content-type": type, ...headers });
   }
   const seconds = Number(json["duration"]);
-  forwarding.onSpent(target, {
+  forwarding.onUsage(target, {
     ...(Number.isFinite(seconds) && seconds > 0 ? { audioSeconds: seconds } : {}),
     ...readUsage(json),
   });
   exchange.sendJson(200, json, headers);
 }
 
-/** The form's head anew, with the upstream's name of the model; the rest of the request behind it untouched. */
-function passOn(upload: Upload): ((target: Target) => Form) | undefined {
-  const rest = upload.passOn();
+/** The form's beginning with the upstream's name of the model, followed by the rest of the request as it arrives. */
+function passThrough(upload: Upload): ((target: Target) => Form) | undefined {
+  const rest = upload.passThrough();
   if (rest === undefined) return undefined;
   return (target) => {
-    const head = writeHead(upload, target, rest.boundary);
+    const head = toMultipartHead(rest.boundary, toFields(upload, target), toFile(upload));
     return {
-      headers: toHeaders(rest.boundary, head.length + rest.lengthBytes),
+      headers: { ...toMultipartHeaders(rest.boundary, head.length + rest.lengthBytes) },
       body: Readable.from(join(head, rest.bytes)),
     };
   };
 }
 
-async function keep(upload: Upload): Promise<(target: Target) => Form> {
-  const bytes = await upload.readAll();
+async function buffer(upload: Upload): Promise<(target: Target) => Form> {
+  const source = bytesSource(await upload.readAll());
   parseTranscriptionFields(upload.fields);
-  const boundary = `parley${randomBytes(16).toString("hex")}`;
   return (target) => {
-    const body = Buffer.concat([
-      writeHead(upload, target, boundary),
-      bytes,
-      Buffer.from(`\r\n--${boundary}--\r\n`),
-    ]);
-    return { headers: toHeaders(boundary, body.length), body };
+    const body = createMultipartBody(toFields(upload, target), { ...toFile(upload), source });
+    return { headers: { ...body.headers }, body: Readable.from(body.read()) };
   };
 }
 
-function toHeaders(boundary: string, lengthBytes: number): Record<string, string> {
-  return {
-    "content-type": `multipart/form-data; boundary=${boundary}`,
-    "content-length": String(lengthBytes),
-  };
+function toFields(upload: Upload, target: Target): MultipartFields {
+  return { ...upload.fields, model: target.upstreamModel };
+}
+
+function toFile({ fileName, mediaType }: Upload): MultipartFile {
+  return { name: "file", fileName, mediaType };
 }
 
 async function* join(head: Buffer, rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
   yield head;
   yield* rest;
-}
-
-/** All that comes before the file's bytes. */
-function writeHead(upload: Upload, target: Target, boundary: string): Buffer {
-  const fields = Object.entries({ ...upload.fields, model: target.upstreamModel }).map(
-    ([name, value]) =>
-      `--${boundary}\r\ncontent-disposition: form-data; name="${escapeName(name)}"\r\n\r\n${value}\r\n`,
-  );
-  const mediaType = /^[\w.+/-]+$/.test(upload.mediaType) ? upload.mediaType : "application/octet-stream";
-  const file =
-    `--${boundary}\r\ncontent-disposition: form-data; name="file"; filename="${escapeName(upload.fileName)}"\r\n` +
-    `content-type: ${mediaType}\r\n\r\n`;
-  return Buffer.from(fields.join("") + file);
-}
-
-function escapeName(name: string): string {
-  return name.replaceAll(/[\r\n]/g, " ").replaceAll('"', "%22");
 }
 
 function withoutRetries([first]: Forwarding["targets"]): Forwarding["targets"] {

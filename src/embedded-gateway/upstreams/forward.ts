@@ -1,29 +1,29 @@
 import type { Log } from "../../core/telemetry.ts";
 import type { Exchange } from "../exchange.ts";
+import type { LoadImage } from "../load-image.ts";
 import type { Target } from "../router.ts";
-import type { LoadImage } from "../sandbox/load-image.ts";
-import type { Spent } from "./spent.ts";
+import type { UpstreamUsage } from "./upstream-usage.ts";
 import type { UpstreamClient } from "./upstream-client.ts";
 
-/** One client's request on its way to upstreams. */
+/** A client's request that is being forwarded. */
 export interface Forwarding {
   readonly exchange: Exchange;
   readonly targets: readonly [Target, ...Target[]];
   readonly log: Log;
-  /** Silence after which a waiting stream is begun with a comment, in milliseconds. */
+  /** Silence after which a waiting stream is opened with a comment, in milliseconds. */
   readonly pingMs: number;
   clientOf(target: Target): UpstreamClient;
   readonly loadImage: LoadImage;
-  /** Whether a picture's address is this gateway's own, which no upstream can reach. */
+  /** Whether a URL is one of this gateway's own pictures, which upstreams cannot reach. */
   isOwnPicture(url: string): boolean;
-  /** Called once with what the answer used. Contract: must not throw. */
-  onSpent(target: Target, spent: Spent): void;
+  /** Called once with the usage of the answer. Contract: must not throw. */
+  onUsage(target: Target, usage: UpstreamUsage): void;
 }
 
-/** The largest answer that is not a stream; pictures come as base64. */
+/** Limit of an answer that is not streamed; it may contain images as base64. */
 export const maxAnswerBytes = 128 * 1024 * 1024;
 
-/** Headers of a forwarded answer: who gave it. */
+/** Headers of a forwarded answer that name the upstream. */
 export function toAnswerHeaders(
   target: Target,
   headers: Readonly<Record<string, string | string[] | undefined>>,

@@ -11,6 +11,7 @@ import type { Forwarding } from "./forward.ts";
 import { createModelLists } from "./model-lists.ts";
 import { createUpstreamClient, type UpstreamClient } from "./upstream-client.ts";
 
+/** Settings of {@link createForwarder}. */
 export interface ForwarderOptions {
   readonly config: GatewayConfig;
   readonly log: Log;
@@ -18,13 +19,13 @@ export interface ForwarderOptions {
   readonly pingMs: number;
 }
 
-/** What one request brings along. */
+/** The part of {@link Forwarding} that differs by request. */
 export type Forwarded = Omit<Forwarding, "log" | "pingMs" | "clientOf">;
 
-/** All upstreams of the settings, behind the specification's operations. Failures are ApiErrors. */
+/** The gateway's operations through the configured upstreams. Failures are ApiErrors. */
 export interface Forwarder {
   models(requestId: string): Promise<readonly ModelRecord[]>;
-  /** As last seen, for suggestions. */
+  /** The ids of the cached model lists, for suggestions. */
   knownIds(): readonly string[];
   chat(forwarded: Forwarded, body: ChatBody): Promise<void>;
   images(forwarded: Forwarded, body: ImageBody): Promise<void>;
@@ -32,7 +33,7 @@ export interface Forwarder {
   close(): Promise<void>;
 }
 
-/** Loaded only where the settings name an upstream; opens nothing before the first request. */
+/** Creates one client for each upstream. Nothing connects before the first request. */
 export function createForwarder({ config, log, shelf, pingMs }: ForwarderOptions): Forwarder {
   const clients = new Map<string, UpstreamClient>(
     Object.entries(config.upstreams).map(([prefix, upstream]) => [
@@ -42,7 +43,7 @@ export function createForwarder({ config, log, shelf, pingMs }: ForwarderOptions
   );
   const clientOf = (prefix: string): UpstreamClient => {
     const client = clients.get(prefix);
-    if (client === undefined) throw new Error(`There is no upstream '${prefix}'.`);
+    if (client === undefined) throw new Error(`unknown upstream '${prefix}'`);
     return client;
   };
   const lists = createModelLists({ config, log, clientOf });

@@ -1,76 +1,72 @@
+import { LRUCache } from "lru-cache";
 import type { Log } from "../../core/telemetry.ts";
 import type { GatewayConfig, ModelConfig, UpstreamConfig } from "../settings.ts";
 import { modelListSchema } from "../../gateway/schemas.ts";
 import { mergeModels, type ModelRecord } from "../models.ts";
 import { readAnswerJson, type UpstreamClient } from "./upstream-client.ts";
 
-/** The merged model list. */
+/** The merged model list of all upstreams. */
 export interface ModelLists {
-  /** Fresh for five minutes; older lists are answered at once and renewed behind. An upstream that fails keeps its last. */
+  /**
+   * Waits for an upstream's first list only; a list older than five minutes is returned at once and refreshed in the
+   * background. An upstream that fails keeps its last list.
+   */
   all(requestId: string): Promise<readonly ModelRecord[]>;
-  /** Ids as last seen; never waits. */
+  /** The ids of the cached lists; never waits. */
   knownIds(): readonly string[];
 }
 
 const freshMs = 5 * 60_000;
+/** How long the last list, or none, is used after a failed fetch. */
 const retryMs = 30_000;
-const firstWaitMs = 10_000;
+const timeoutMs = 10_000;
 const maxListBytes = 16 * 1024 * 1024;
 
+/** Settings of {@link createModelLists}. */
 export interface ModelListsOptions {
   readonly config: GatewayConfig;
   readonly log: Log;
   readonly clientOf: (prefix: string) => UpstreamClient;
 }
 
-interface Entry {
-  records: readonly ModelRecord[];
-  staleAt: number;
-  running?: Promise<void> | undefined;
-}
-
+/** @see {@link ModelLists} */
 export function createModelLists({ config, log, clientOf }: ModelListsOptions): ModelLists {
   const startedAt = Math.floor(Date.now() / 1000);
-  const entries = new Map<string, Entry>();
-  for (const [prefix, upstream] of Object.entries(config.upstreams)) {
-    const records = (upstream.models ?? []).map((model) => toRecord(prefix, model, startedAt));
-    entries.set(prefix, { records, staleAt: upstream.models === undefined ? 0 : Number.POSITIVE_INFINITY });
-  }
-
-  const renew = (prefix: string, entry: Entry, requestId: string): Promise<void> => {
-    entry.running ??= fetchList(prefix, clientOf(prefix), requestId, startedAt)
-      .then((records) => {
-        entry.records = records;
-        entry.staleAt = Date.now() + freshMs;
-      })
-      .catch((error: unknown) => {
-        entry.staleAt = Date.now() + retryMs;
-        log.warn({ prefix, error }, "upstream's model list could not be read");
-      })
-      .finally(() => {
-        entry.running = undefined;
-      });
-    return entry.running;
-  };
-
-  const merged = (): ModelRecord[] =>
+  const configured = Object.entries(config.upstreams).map(([prefix, { models }]) => ({
+    prefix,
+    records: models?.map((model) => toRecord(prefix, model, startedAt)),
+  }));
+  const fetched = new LRUCache<string, readonly ModelRecord[], string>({
+    max: Math.max(1, configured.length),
+    ttl: freshMs,
+    allowStale: true,
+    fetchMethod: async (prefix, last, { options, context: requestId }) => {
+      try {
+        return await fetchList(prefix, clientOf(prefix), requestId, startedAt);
+      } catch (error) {
+        log.warn({ prefix, error }, "fetching the upstream's model list failed");
+        options.ttl = retryMs;
+        return last ?? [];
+      }
+    },
+  });
+  const merge = (lists: readonly (readonly ModelRecord[] | undefined)[]): ModelRecord[] =>
     mergeModels(
       config,
-      [...entries.values()].flatMap((entry) => entry.records),
+      lists.flatMap((list) => list ?? []),
     );
 
   return {
-    all: async (requestId) => {
-      const waits: Promise<void>[] = [];
-      for (const [prefix, entry] of entries) {
-        if (entry.staleAt > Date.now()) continue;
-        const renewal = renew(prefix, entry, requestId);
-        if (entry.staleAt === 0) waits.push(renewal);
-      }
-      await Promise.all(waits);
-      return merged();
-    },
-    knownIds: () => merged().map(({ id }) => id),
+    all: async (requestId) =>
+      merge(
+        await Promise.all(
+          configured.map(
+            async ({ prefix, records }) => records ?? fetched.fetch(prefix, { context: requestId }),
+          ),
+        ),
+      ),
+    knownIds: () =>
+      merge(configured.map(({ prefix, records }) => records ?? fetched.peek(prefix))).map(({ id }) => id),
   };
 }
 
@@ -80,7 +76,7 @@ async function fetchList(
   requestId: string,
   startedAt: number,
 ): Promise<ModelRecord[]> {
-  const signal = AbortSignal.timeout(firstWaitMs);
+  const signal = AbortSignal.timeout(timeoutMs);
   const answer = await client.request({ method: "GET", path: "/models", requestId, signal });
   const { data } = modelListSchema.parse(await readAnswerJson(prefix, answer, maxListBytes));
   return data.map((record) => ({
@@ -92,16 +88,16 @@ async function fetchList(
   }));
 }
 
-/** A model of the settings' own list, described as services commonly do: prices in USD a token. */
+/** The record of a configured model. Prices are in USD a token, as services commonly send them. */
 function toRecord(prefix: string, model: ModelConfig, startedAt: number): ModelRecord {
   const { capabilities, prices } = model;
   const perToken = (usd: number | undefined): string | undefined =>
     usd === undefined ? undefined : String(usd / 1_000_000);
   const pricing = {
-    prompt: perToken(prices?.inputPerMillionTokens),
-    completion: perToken(prices?.outputPerMillionTokens),
-    image: prices?.perImage?.toString(),
-    audio_minute: prices?.perAudioMinute?.toString(),
+    prompt: perToken(prices?.inputPerMillionUsd),
+    completion: perToken(prices?.outputPerMillionUsd),
+    image: prices?.perImageUsd?.toString(),
+    audio_minute: prices?.perAudioMinuteUsd?.toString(),
   };
   return {
     id: `${prefix}/${model.id}`,

@@ -3,20 +3,21 @@ import type { SseWriter } from "../../support/sse-writer.ts";
 import { ApiError } from "../api-error.ts";
 import type { Target } from "../router.ts";
 import { maxAnswerBytes } from "./forward.ts";
-import { readUsage, type Spent } from "./spent.ts";
+import { readUsage, type UpstreamUsage } from "./upstream-usage.ts";
 import { readAnswerJson, type UpstreamAnswer } from "./upstream-client.ts";
 import { errorIn, toBrokenFailure, toStatusFailure } from "./upstream-failure.ts";
 
+/** Target and callbacks of {@link pumpStream}. */
 export interface PumpOptions {
   readonly target: Target;
   readonly signal: AbortSignal;
-  /** Called with the first event; from then on the answer is this upstream's. */
+  /** Opens the stream to the client. Called with the first event; no other target is tried after it. */
   open(): SseWriter;
   /** Whether the client asked for the usage chunk. */
   readonly wantsUsage: boolean;
-  /** Counted where the upstream does not say. */
+  /** Used when the upstream reports no usage. */
   readonly estimatedPromptTokens: number;
-  onUsage(spent: Spent): void;
+  onUsage(reported: UpstreamUsage): void;
 }
 
 interface Choice {
@@ -25,9 +26,9 @@ interface Choice {
 }
 
 /**
- * Passes a streamed answer on, event by event, no faster than the client reads. An answer that breaks off ends with
- * an error event and without `[DONE]`, never with a finish reason that the upstream did not send.
- * @throws UpstreamFailure while nothing has been passed on
+ * Forwards a streamed answer event by event, with backpressure. An interrupted answer ends with an error event and
+ * without `[DONE]`; a finish reason is never made up.
+ * @throws UpstreamFailure before the first event was forwarded
  */
 export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): Promise<void> {
   const { target } = options;
@@ -38,7 +39,7 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
   let hasRole = false;
   let hasFinished = false;
   let isDone = false;
-  let spent: Spent | undefined;
+  let reported: UpstreamUsage | undefined;
   let chars = 0;
   const events: EventSourceMessage[] = [];
   const parser = createParser({ onEvent: (event) => void events.push(event), maxBufferSize: maxAnswerBytes });
@@ -58,14 +59,14 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
     if (error !== undefined) throw toStatusFailure(target.prefix, 502, answer.headers, error);
     const choices = Array.isArray(chunk["choices"]) ? (chunk["choices"] as Choice[]) : [];
     if (!hasRole && choices.length > 0) {
-      // Some upstreams never name the role, and some clients insist on it.
+      // Some upstreams omit the role, which some clients require.
       hasRole = true;
       for (const choice of choices) choice.delta = { role: "assistant", ...choice.delta };
     }
     if (choices.some(({ finish_reason: reason }) => typeof reason === "string")) hasFinished = true;
     const usage = readUsage(chunk);
-    if (usage !== undefined) spent = usage;
-    // The usage chunk was asked for by us; a client that did not ask may trip over its empty choices.
+    if (usage !== undefined) reported = usage;
+    // Clients that did not request the usage chunk may fail on its empty choices.
     if (usage !== undefined && choices.length === 0 && !options.wantsUsage) return undefined;
     for (const { delta } of choices) chars += typeof delta?.content === "string" ? delta.content.length : 0;
     chunk["model"] = target.publicId;
@@ -77,8 +78,8 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
     for await (const bytes of answer.body as AsyncIterable<Buffer>) {
       parser.feed(decoder.decode(bytes, { stream: true }));
       for (const event of events) {
-        const slow = handle(event);
-        if (slow !== undefined) await slow;
+        const blocked = handle(event);
+        if (blocked !== undefined) await blocked;
       }
       events.length = 0;
       if (isDone) break;
@@ -86,29 +87,29 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
     parser.reset({ consume: true });
     for (const event of events) await handle(event);
     if (!isDone && !hasFinished)
-      throw toBrokenFailure(target.prefix, "broke off its answer", "upstream_interrupted");
-    if (stream === undefined) throw toBrokenFailure(target.prefix, "answered with nothing", "upstream_empty");
+      throw toBrokenFailure(target.prefix, "interrupted its answer", "upstream_interrupted");
+    if (stream === undefined) throw toBrokenFailure(target.prefix, "sent an empty answer", "upstream_empty");
     await pass("[DONE]");
     stream.end();
   } catch (error) {
     options.signal.throwIfAborted();
     if (stream === undefined) throw toFailure(target, error);
-    // What is said is said: the failure becomes the stream's last event.
+    // The stream has begun, so the error becomes its last event.
     const failure = toFailure(target, error).toClient;
     void stream.send(JSON.stringify(failure.toEnvelope()));
     stream.end();
   } finally {
     answer.body.destroy();
-    // An answer that broke off, or whose client left, has cost something all the same.
+    // Interrupted answers are billed too.
     if (stream !== undefined) {
       options.onUsage(
-        spent ?? { promptTokens: options.estimatedPromptTokens, completionTokens: Math.ceil(chars / 4) },
+        reported ?? { promptTokens: options.estimatedPromptTokens, completionTokens: Math.ceil(chars / 4) },
       );
     }
   }
 }
 
-/** An upstream that does not stream: its whole answer in the form of one chunk. */
+/** Sends an answer that the upstream did not stream as one chunk. */
 async function sendWhole(answer: UpstreamAnswer, options: PumpOptions): Promise<void> {
   const { target } = options;
   const json = await readAnswerJson(target.prefix, answer, maxAnswerBytes);
@@ -116,7 +117,7 @@ async function sendWhole(answer: UpstreamAnswer, options: PumpOptions): Promise<
   if (error !== undefined) throw toStatusFailure(target.prefix, 502, answer.headers, error);
   const { choices, usage, ...rest } = json;
   const chunks = Array.isArray(choices) ? (choices as Record<string, unknown>[]) : [];
-  if (chunks.length === 0) throw toBrokenFailure(target.prefix, "answered with nothing", "upstream_empty");
+  if (chunks.length === 0) throw toBrokenFailure(target.prefix, "sent an empty answer", "upstream_empty");
   const head = { ...rest, object: "chat.completion.chunk", model: target.publicId };
   const stream = options.open();
   await stream.send(
@@ -140,11 +141,11 @@ function parseChunk(target: Target, data: string): Record<string, unknown> {
   } catch (cause) {
     throw toBrokenFailure(target.prefix, "sent an event that is not JSON", "upstream_bad_answer", cause);
   }
-  throw toBrokenFailure(target.prefix, "sent an event that is no object", "upstream_bad_answer");
+  throw toBrokenFailure(target.prefix, "sent an event that is not an object", "upstream_bad_answer");
 }
 
 function toFailure(target: Target, error: unknown) {
   const isFailure = error instanceof Error && "toClient" in error && error.toClient instanceof ApiError;
   if (isFailure) return error as ReturnType<typeof toBrokenFailure>;
-  return toBrokenFailure(target.prefix, "broke off its answer", "upstream_interrupted", error);
+  return toBrokenFailure(target.prefix, "interrupted its answer", "upstream_interrupted", error);
 }

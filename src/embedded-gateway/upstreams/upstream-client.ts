@@ -3,9 +3,10 @@ import type { Agent, Dispatcher } from "undici";
 import type { UpstreamConfig } from "../settings.ts";
 import { toBrokenFailure, toConnectionFailure, toStatusFailure } from "./upstream-failure.ts";
 
-/** An answer of status 200 to 299 whose body is still to be read. */
+/** An answer with a success status and an unread body. */
 export type UpstreamAnswer = Dispatcher.ResponseData;
 
+/** One request to an upstream. */
 export interface UpstreamRequest {
   readonly method: "GET" | "POST";
   /** Below the base URL, e.g. `/chat/completions`. */
@@ -16,16 +17,16 @@ export interface UpstreamRequest {
   readonly signal: AbortSignal;
 }
 
-/** Talks to one upstream over its own connections. */
+/** An HTTP client of one upstream, with its own connections. */
 export interface UpstreamClient {
-  /** @throws UpstreamFailure for everything but a 2xx; the signal's reason when it aborts */
+  /** Resolves with a success status. @throws UpstreamFailure for all else; the signal's reason when it aborts */
   request(request: UpstreamRequest): Promise<UpstreamAnswer>;
   close(): Promise<void>;
 }
 
 const maxErrorBytes = 64 * 1024;
 
-/** Connections are opened with the first request; redirects are not followed, so the key goes nowhere else. */
+/** Connects with the first request. Redirects are not followed, so the key is sent to no other host. */
 export function createUpstreamClient(prefix: string, config: UpstreamConfig): UpstreamClient {
   const base = new URL(config.baseUrl);
   const basePath = base.pathname.replace(/\/$/, "");
@@ -70,7 +71,7 @@ export function createUpstreamClient(prefix: string, config: UpstreamConfig): Up
   };
 }
 
-/** The body as a JSON object. @throws UpstreamFailure where it is none, too large, or cut off */
+/** The body as a JSON object. @throws UpstreamFailure when it is none, too large or interrupted */
 export async function readAnswerJson(
   prefix: string,
   answer: UpstreamAnswer,
@@ -79,7 +80,7 @@ export async function readAnswerJson(
   return parseAnswer(prefix, await readAnswerText(prefix, answer, maxBytes));
 }
 
-/** @throws UpstreamFailure where it is too large or cut off */
+/** The body as text. @throws UpstreamFailure when it is too large or interrupted */
 export async function readAnswerText(
   prefix: string,
   answer: UpstreamAnswer,
@@ -88,20 +89,20 @@ export async function readAnswerText(
   try {
     return await readText(answer, maxBytes);
   } catch (error) {
-    throw toBrokenFailure(prefix, "broke off its answer", "upstream_interrupted", error);
+    throw toBrokenFailure(prefix, "interrupted its answer", "upstream_interrupted", error);
   }
 }
 
-/** @throws UpstreamFailure where it is no JSON object */
+/** Parses a body. @throws UpstreamFailure when it is not a JSON object */
 export function parseAnswer(prefix: string, text: string): Record<string, unknown> {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw toBrokenFailure(prefix, "answered with something other than JSON", "upstream_bad_answer", error);
+    throw toBrokenFailure(prefix, "sent an answer that is not JSON", "upstream_bad_answer", error);
   }
   if (typeof value === "object" && value !== null) return value as Record<string, unknown>;
-  throw toBrokenFailure(prefix, "answered with something other than an object", "upstream_bad_answer");
+  throw toBrokenFailure(prefix, "sent an answer that is not an object", "upstream_bad_answer");
 }
 
 async function readText(answer: UpstreamAnswer, maxBytes: number): Promise<string> {
@@ -109,7 +110,7 @@ async function readText(answer: UpstreamAnswer, maxBytes: number): Promise<strin
   let bytes = 0;
   for await (const chunk of answer.body as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > maxBytes) throw new Error("The answer is too large.");
+    if (bytes > maxBytes) throw new Error("answer too large");
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, bytes).toString("utf8");

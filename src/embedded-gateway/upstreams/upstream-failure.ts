@@ -1,10 +1,10 @@
 import { ApiError } from "../api-error.ts";
 
-/** How an attempt at an upstream ended without an answer, and what may be done about it. */
+/** A failed attempt at an upstream, for the retry loop. */
 export class UpstreamFailure extends Error {
-  /** What the client is told when nothing else answers. */
+  /** The error for the client when no other attempt succeeds. */
   readonly toClient: ApiError;
-  /** `connection`: the upstream cannot have begun to work. */
+  /** `connection`: the request was not sent; `status`: an error status; `broken`: an unreadable answer. */
   readonly kind: "connection" | "status" | "broken";
   readonly retryAfterMs: number | undefined;
 
@@ -19,7 +19,7 @@ export class UpstreamFailure extends Error {
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-/** The upstream could not be reached, or hung up. The cause goes to the log only: it may hold addresses. */
+/** The upstream could not be reached, or closed the connection. The cause is logged only: it may contain addresses. */
 export function toConnectionFailure(prefix: string, cause: unknown): UpstreamFailure {
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
   const isTimeout = /TIMEOUT/.test(code);
@@ -34,7 +34,7 @@ export function toConnectionFailure(prefix: string, cause: unknown): UpstreamFai
   return new UpstreamFailure(neverSent ? "connection" : "broken", error);
 }
 
-/** An answer that is none: an error status, or an error in an answer of status 200. */
+/** An error status, or an error in a successful answer. */
 export function toStatusFailure(
   prefix: string,
   status: number,
@@ -44,9 +44,9 @@ export function toStatusFailure(
   const { message, type, param, code } = readError(body);
   const retryAfter = headers["retry-after"];
   const passed = typeof retryAfter === "string" ? { headers: { "retry-after": retryAfter } } : {};
-  // Our own key's trouble is not the client's: 401 would tell it to change a key that is right.
+  // A 401 would blame the client's key, but the gateway's own key was rejected.
   if (status === 401 || status === 403) {
-    const text = `The upstream '${prefix}' refused the gateway's own key.`;
+    const text = `The upstream '${prefix}' rejected the gateway's own key.`;
     return new UpstreamFailure(
       "status",
       new ApiError(502, "upstream_error", text, { code: "upstream_unauthorized" }),
@@ -56,13 +56,13 @@ export function toStatusFailure(
   const error = new ApiError(
     shown,
     type ?? (shown >= 500 ? "upstream_error" : shown === 429 ? "rate_limit_error" : "invalid_request_error"),
-    message ?? `The upstream '${prefix}' answered with status ${status}.`,
+    message ?? `The upstream '${prefix}' returned status ${status}.`,
     { ...passed, ...(param === undefined ? {} : { param }), code: code ?? `upstream_${status}` },
   );
   return new UpstreamFailure("status", error, toRetryAfterMs(retryAfter));
 }
 
-/** An answer that cannot be read, or that broke off. */
+/** An unreadable or interrupted answer. */
 export function toBrokenFailure(
   prefix: string,
   problem: string,
@@ -73,7 +73,7 @@ export function toBrokenFailure(
   return new UpstreamFailure("broken", new ApiError(502, "upstream_error", message, { code, cause }));
 }
 
-/** The error in a parsed answer, in any of its usual shapes, as JSON text; `undefined`: there is none. */
+/** The error in a parsed answer, as JSON text. `undefined` when there is none. */
 export function errorIn(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   const record = value as Record<string, unknown>;
@@ -93,7 +93,7 @@ function readError(body: string): ReadError {
   try {
     value = JSON.parse(body);
   } catch {
-    // A proxy's page, or nothing: the status has to do.
+    // An empty body or a proxy's web page; the status is enough.
     return {};
   }
   const outer = toRecord(Array.isArray(value) ? value[0] : value);

@@ -1,6 +1,6 @@
 import { chunk, done, finished, json, sse, whole, words, type CorpusRow } from "./corpus-row.ts";
 
-/** How answers end, what comes in place of a stream, and the reasons given. */
+/** Ends of answers, answers in place of a stream, and finish reasons. */
 export const endingRows: readonly CorpusRow[] = [
   // ---- ends
   {

@@ -1,6 +1,6 @@
 import { chunk, done, finished, json, oneGif, sse, uri, whole, words, type CorpusRow } from "./corpus-row.ts";
 
-/** Pictures inside chat answers, in all the shapes they come in. */
+/** Images in chat answers, in all their shapes. */
 export const imageRows: readonly CorpusRow[] = [
   {
     name: "delta.images",

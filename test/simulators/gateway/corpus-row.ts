@@ -1,6 +1,6 @@
 import type { ScriptedAnswer } from "./scripted-gateway.ts";
 
-/** A chat answer as some service sends it, and what has to come of it. */
+/** A chat answer as some service sends it, and the expected events. */
 export interface CorpusRow {
   readonly name: string;
   readonly answer: ScriptedAnswer;

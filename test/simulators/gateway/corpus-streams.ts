@@ -1,6 +1,6 @@
 import { chunk, done, event, finished, json, sse, whole, words, type CorpusRow } from "./corpus-row.ts";
 
-/** Streams as they should be and nearly so: chunks, usage, keep-alive, errors inside. */
+/** Valid and nearly valid streams: chunks, usage, keep-alive, errors inside. */
 export const streamRows: readonly CorpusRow[] = [
   // ---- stream chunks
   {

@@ -2,10 +2,10 @@ import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** How the bytes of a body are cut into packets. */
+/** How a body is split into packets. */
 export type Cut = "whole" | "bytes" | "in-characters" | "in-fields";
 
-/** One answer of a gateway that need not behave. */
+/** One answer of the gateway, valid or not. */
 export interface ScriptedAnswer {
   /** Default 200. */
   readonly status?: number;
@@ -13,7 +13,7 @@ export interface ScriptedAnswer {
   readonly body?: string | Uint8Array;
   /** Default "whole". */
   readonly cut?: Cut;
-  /** `end`: properly; `break`: the socket is destroyed; `hang`: nothing more comes. Default `end`. */
+  /** `end`: the body ends; `break`: the socket is destroyed; `hang`: the body stays open. Default `end`. */
   readonly after?: "end" | "break" | "hang";
   /** With `hang`: comment lines are sent this often, in milliseconds. */
   readonly pingEveryMs?: number;
@@ -21,25 +21,25 @@ export interface ScriptedAnswer {
   readonly answers?: boolean;
 }
 
-/** A request as the gateway saw it. */
+/** A received request. */
 export interface SeenRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingMessage["headers"];
   readonly body: Buffer;
-  /** Of the body, also where that was not kept. */
+  /** Of the body, also when that was not stored. */
   readonly sha256: string;
   readonly at: number;
-  /** Resolves when the connection is gone, true where it went before the answer was over. */
+  /** Resolves when the connection is closed; true when that was before the end of the answer. */
   readonly leftEarly: Promise<boolean>;
 }
 
 export interface ScriptedGateway {
   readonly baseUrl: string;
   readonly requests: readonly SeenRequest[];
-  /** Resolves when so many requests have come. */
+  /** Resolves when so many requests have arrived. */
   waitForRequests(count: number): Promise<void>;
-  /** Connections made so far. */
+  /** Connections opened so far. */
   connections(): number;
   close(): Promise<void>;
 }
@@ -47,8 +47,8 @@ export interface ScriptedGateway {
 type Script = (request: SeenRequest, index: number) => ScriptedAnswer;
 
 /**
- * A server on a real socket that answers as scripted. Like the real ones it insists on the key, on the paths of the
- * specification, on a JSON or multipart content type, and on a body that can be parsed.
+ * A loopback server with scripted answers. It rejects a wrong key, unknown paths, other content types than JSON and
+ * multipart, and bodies that cannot be parsed.
  */
 export async function startScriptedGateway(
   script: Script | ScriptedAnswer,
@@ -107,7 +107,7 @@ async function readBody(incoming: IncomingMessage): Promise<Buffer> {
   try {
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
   } catch (error) {
-    // A client that leaves in the middle of its upload.
+    // A client that disconnects during its upload.
     if (!(error instanceof Error)) throw error;
   }
   return Buffer.concat(chunks);
@@ -166,11 +166,11 @@ async function give(
   for (const packet of cutInto(body, answer.cut ?? "whole")) {
     if (outgoing.destroyed) return;
     outgoing.write(packet);
-    // Lets each packet leave by itself; together they would arrive as one.
+    // Sends each packet by itself; together they would arrive as one.
     if (answer.cut !== undefined && answer.cut !== "whole")
       await new Promise((resolve) => setImmediate(resolve));
   }
-  // An empty write resolves when all before it has left.
+  // An empty write resolves when everything before it was sent.
   if (answer.after === "break") outgoing.write("", () => outgoing.destroy());
   else if (answer.after !== "hang") outgoing.end();
   else if (answer.pingEveryMs !== undefined) {
@@ -180,7 +180,7 @@ async function give(
   }
 }
 
-/** Cuts a body where readers are known to stumble. Nothing is lost or added. */
+/** Splits a body at positions that are difficult for readers. */
 function cutInto(body: Uint8Array, cut: Cut): Uint8Array[] {
   const at: number[] = [];
   for (let index = 1; index < body.length; index++) {
@@ -189,7 +189,7 @@ function cutInto(body: Uint8Array, cut: Cut): Uint8Array[] {
       cut === "bytes" ||
       // Before every continuation byte of a UTF-8 character.
       (cut === "in-characters" && (byte & 0xc0) === 0x80) ||
-      // Between `da` and `ta:`, and inside the line end behind it.
+      // Between `da` and `ta:`, and inside the line end after it.
       (cut === "in-fields" &&
         ((byte === 0x74 && body[index - 1] === 0x61 && body[index + 1] === 0x61) || byte === 0x0a));
     if (isCut) at.push(index);

@@ -1,27 +1,27 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** One chat request, as the gateway saw it. */
+/** A received chat request. */
 export interface SlowTurn {
-  /** Each message as `role: text`, without the system's. */
+  /** Each message as `role: text`, without system messages. */
   readonly messages: readonly string[];
-  /** `#<word>` labels of the user messages that nothing has answered yet, in order. */
+  /** `#<word>` labels of the unanswered user messages, in order. */
   readonly labels: readonly string[];
-  /** The key it came with: which of several clients it was. */
+  /** Its API key, which identifies the client. */
   readonly from: string;
   readonly startedAt: number;
-  /** Unix ms; `undefined` while it is being answered. */
+  /** Unix ms; `undefined` while the answer is running. */
   endedAt: number | undefined;
-  /** Whether the whole answer was taken. */
+  /** Whether the client received the whole answer. */
   isWhole: boolean;
 }
 
 export interface SlowGateway {
   readonly baseUrl: string;
   readonly turns: readonly SlowTurn[];
-  /** While on, answers stop after their first words. */
+  /** Whether answers stall after their first words. */
   setHanging(isHanging: boolean): void;
-  /** Milliseconds from an answer's first to its last word, for answers that begin from now on. */
+  /** Milliseconds from the first to the last word, for answers that start from now on. */
   setDuration(ms: number): void;
   close(): Promise<void>;
 }
@@ -29,8 +29,8 @@ export interface SlowGateway {
 const pieces = 6;
 
 /**
- * A gateway whose model takes its time: it answers `re <labels> .....` in six pieces, so that whoever looks can tell
- * what has been answered, how often, and whether it is whole.
+ * A slow gateway: it answers `re <labels> .....` in six chunks, which shows what was answered, how often, and whether
+ * the answer is complete.
  */
 export async function startSlowGateway(durationMs = 600): Promise<SlowGateway> {
   const turns: SlowTurn[] = [];
@@ -67,7 +67,7 @@ export async function startSlowGateway(durationMs = 600): Promise<SlowGateway> {
 
   const server = createServer((request, response) => {
     serve(request, response).catch((error: unknown) => {
-      // A client that was killed in the middle of its request.
+      // A client that was killed during its request.
       response.destroy(error instanceof Error ? error : undefined);
     });
   });
@@ -91,10 +91,10 @@ export async function startSlowGateway(durationMs = 600): Promise<SlowGateway> {
   };
 }
 
-/** What may stand below a whole answer in a long conversation. */
+/** Notices that may follow a complete answer in a long conversation. */
 const cutNotice = String.raw`(?:\n(?:-# )?Only the last \d+ messages were sent to the model; earlier ones were left out\.)?`;
 
-/** Whether a shown text is a whole answer to something that contains the label; not where a failure is said below. */
+/** Whether a text is a complete answer to a message with the label, without an error notice. */
 export function answers(text: string, label: string): boolean {
   return new RegExp(`^re [^.]*${label}\\b[^.]* \\.{${pieces}}${cutNotice}$`).test(text.trim());
 }

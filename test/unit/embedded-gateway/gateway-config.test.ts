@@ -45,7 +45,7 @@ describe("parseGatewayConfig", () => {
     });
   });
 
-  it("tells every problem at once, by its place", () => {
+  it("reports every problem with its path", () => {
     const problems = problemsOf({
       sandbx: true,
       upstreams: {
@@ -58,8 +58,8 @@ describe("parseGatewayConfig", () => {
         },
       },
     });
-    const places = problems.map((line) => line.slice(2).split(": ")[0]);
-    expect(places).toEqual(
+    const paths = problems.map((line) => line.slice(2).split(": ")[0]);
+    expect(paths).toEqual(
       expect.arrayContaining([
         "sandbx",
         "upstreams.a/b",
@@ -72,7 +72,7 @@ describe("parseGatewayConfig", () => {
     expect(problems.join()).not.toContain("secret-key");
   });
 
-  it("tells what names nothing", () => {
+  it("reports unknown ids and variables", () => {
     const up = { baseUrl: "http://x/v1", apiKeyEnv: "UP_KEY" };
     expect(
       problemsOf({
@@ -82,25 +82,25 @@ describe("parseGatewayConfig", () => {
       }),
     ).toEqual([
       "- upstreams.up.apiKeyEnv: the environment variable UP_KEY is not set",
-      "- upstreams.sandbox: this prefix is the gateway's own",
+      "- upstreams.sandbox: this prefix is reserved",
       "- aliases.faster: 'fast' is an alias; name the model itself",
       "- aliases.other: 'else/a' does not begin with the prefix of an upstream",
       "- aliases.up/b: it begins with the prefix of an upstream",
       "- fallbacks.fast[0]: 'up/b' is an alias; name the model itself",
-      "- fallbacks.fast[1]: the sandbox is no fallback",
+      "- fallbacks.fast[1]: the sandbox cannot be a fallback",
       "- fallbacks.else/a: 'else/a' does not begin with the prefix of an upstream",
       "- fallbacks.else/a[0]: 'up/b' is an alias; name the model itself",
     ]);
   });
 
-  it("says where the JSON is broken", () => {
+  it("reports where the JSON is invalid", () => {
     expect(problemsOf('{ "upstreams": }')[0]).toMatch(/^- it is not valid JSON: /);
     expect(problemsOf("[]")[0]).toMatch(/^- the file: /);
   });
 });
 
 describe("withoutComments", () => {
-  it("takes comments and last commas, and leaves strings alone", () => {
+  it("removes comments and trailing commas, and keeps strings", () => {
     const text = `{ // one, "two"
       "a": "http://x // no comment", /* "b": [1,], */ "c": [1, 2, ], "d": "/* \\" */,]",
     }`;

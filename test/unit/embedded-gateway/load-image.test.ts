@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ParleyError, type ErrorCode } from "../../../src/core/errors.ts";
-import { createImageLoader } from "../../../src/embedded-gateway/sandbox/load-image.ts";
+import { createImageLoader } from "../../../src/embedded-gateway/load-image.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
 
 const param = "messages[0].content[0].image_url.url";
@@ -24,14 +24,14 @@ async function load(url: string, answer: Uint8Array | ErrorCode, own?: Buffer) {
 }
 
 describe("createImageLoader", () => {
-  it("fetches public addresses, plain http ones over https", async () => {
+  it("downloads public URLs, http ones over https", async () => {
     const png = await fixture("picture.png");
     const { bytes, asked } = await load("http://example.com/a.png?b=c", png);
     expect(bytes.equals(png)).toBe(true);
     expect(asked).toEqual(["https://example.com/a.png?b=c"]);
   });
 
-  it("fetches neither data nor the gateway's own pictures", async () => {
+  it("downloads neither data URIs nor the gateway's own pictures", async () => {
     const png = Buffer.from(await fixture("picture.png"));
     const data = await load(`data:image/png;base64,${png.toString("base64")}`, "internal");
     const own = await load("http://127.0.0.1/pictures/x.png", "internal", png);
@@ -50,7 +50,7 @@ describe("createImageLoader", () => {
     await expect(failure).rejects.toThrow(words);
   });
 
-  it("takes no SVG and no page for a picture", async () => {
+  it("rejects SVG and web pages", async () => {
     for (const text of ["<svg xmlns='http://www.w3.org/2000/svg'/>", "<!doctype html>"]) {
       await expect(load("https://example.com/a.png", Buffer.from(text))).rejects.toMatchObject({
         status: 400,

@@ -24,7 +24,7 @@ describe("parseRecall", () => {
     expect(parseRecall(talk(...three, question))).toEqual({ kind: "one", by: "user", index });
   });
 
-  it("follows 'before that' back from the question before", () => {
+  it("resolves 'before that' relative to the previous question", () => {
     const first = talk(...three, "what did I say last?", "three", "and before that?");
     expect(parseRecall(first)).toMatchObject({ index: 1 });
     expect(parseRecall([...first, ...talk("and before that?").map((said) => said)])).toMatchObject({
@@ -32,7 +32,7 @@ describe("parseRecall", () => {
     });
   });
 
-  it("tells the assistant's words from the user's", () => {
+  it("distinguishes the assistant's messages from the user's", () => {
     expect(parseRecall(talk(...three, "What did you say first?"))).toEqual({
       kind: "one",
       by: "assistant",
@@ -59,7 +59,7 @@ describe("parseRecall", () => {
 });
 
 describe("findRelated", () => {
-  it("finds what shares words with the question, the later of equals", () => {
+  it("finds the message that shares words with the question, the later of equals", () => {
     const said = talk(
       "My dog is called Rex",
       "ok",
@@ -73,11 +73,11 @@ describe("findRelated", () => {
     expect(findRelated([...said.slice(0, 4), ...talk("Is Oslo nice?")])).toBe(2);
   });
 
-  it("finds a name by what was called so", () => {
+  it("finds a name after 'name is'", () => {
     expect(findRelated(talk("My name is Ada", "ok", "I like tea", "ok", "What is my name?"))).toBe(0);
   });
 
-  it("finds nothing where nothing is shared", () => {
+  it("finds nothing without shared words", () => {
     expect(findRelated(talk("My dog is called Rex", "ok", "Why is the sky blue?"))).toBeUndefined();
   });
 });

@@ -22,7 +22,7 @@ function problemOf(work: () => unknown): {
 }
 
 describe("parseChatBody", () => {
-  it("fills in the specification's defaults and keeps fields it does not know", () => {
+  it("fills in the specification's defaults and keeps unknown fields", () => {
     expect(parseChatBody(chat({ seed: 7 }))).toMatchObject({
       max_tokens: 1024,
       temperature: 1,
@@ -31,7 +31,7 @@ describe("parseChatBody", () => {
     });
   });
 
-  it("takes the newer name of the length limit", () => {
+  it("accepts the newer name of the length limit", () => {
     expect(parseChatBody(chat({ max_completion_tokens: 9 })).max_tokens).toBe(9);
   });
 
@@ -62,7 +62,7 @@ describe("parseChatBody", () => {
     expect(problem.message).toContain(`'${param}'`);
   });
 
-  it.each([null, [], "text", 5])("refuses %j, which is no object", (body) => {
+  it.each([null, [], "text", 5])("rejects %j, which is no object", (body) => {
     expect(problemOf(() => parseChatBody(body)).message).toContain("JSON object");
   });
 

@@ -2,14 +2,14 @@ import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { createPictureShelf } from "../../../src/embedded-gateway/picture-shelf.ts";
 import { nameColour } from "../../../src/embedded-gateway/sandbox/colours.ts";
-import { asksForChange } from "../../../src/embedded-gateway/sandbox/edit-picture.ts";
+import { asksForEdit } from "../../../src/embedded-gateway/sandbox/edit-picture.ts";
 import { parseLength, writeLong } from "../../../src/embedded-gateway/sandbox/long-text.ts";
 import { createLoudnessMeter } from "../../../src/embedded-gateway/sandbox/loudness.ts";
 import { parsePrompt } from "../../../src/embedded-gateway/sandbox/prompt.ts";
 import { toTokens, toWords } from "../../../src/embedded-gateway/sandbox/tokens.ts";
 
 describe("tokens", () => {
-  it("are the text again when joined, and never tear a character", () => {
+  it("joined are the text again, with all characters whole", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 300 }), (text) => {
         expect(toTokens(text).join("")).toBe(text);
@@ -57,15 +57,15 @@ describe("parsePrompt", () => {
   });
 });
 
-describe("asksForChange", () => {
+describe("asksForEdit", () => {
   it.each(["make it grayscale", "blur", "rotate by 90", 'add the text "hi"', "put a hat on the picture"])(
     "yes: %s",
     (prompt) => {
-      expect(asksForChange(prompt)).toBe(true);
+      expect(asksForEdit(prompt)).toBe(true);
     },
   );
   it.each(["a red fox", "three boats at sea"])("no: %s", (prompt) => {
-    expect(asksForChange(prompt)).toBe(false);
+    expect(asksForEdit(prompt)).toBe(false);
   });
 });
 
@@ -92,7 +92,7 @@ describe("loudness", () => {
       (_, at) => Math.sin((at / 8000) * 2 * Math.PI * 440) * level,
     );
 
-  it("measures level, peak and silence, however the samples are cut", () => {
+  it("measures level, peak and silence, however the samples are split", () => {
     const samples = [tone(1, 0.5), tone(0.8, 0), tone(1.2, 0.05)];
     const whole = createLoudnessMeter();
     for (const part of samples) whole.add([part], 8000);
@@ -114,7 +114,7 @@ describe("loudness", () => {
     expect(cut.result().sparkline).toBe(result.sparkline);
   });
 
-  it("knows nothing and silence apart from sound", () => {
+  it("has no level without samples", () => {
     expect(createLoudnessMeter().result()).toMatchObject({ seconds: 0, averageDb: -100, sparkline: "" });
   });
 });
@@ -126,9 +126,9 @@ describe("picture shelf", () => {
     extension: "png",
   });
 
-  it("gives up the oldest for the newest, and all in time", () => {
+  it("evicts the least recently used, and all after their lifetime", () => {
     vi.useFakeTimers();
-    const shelf = createPictureShelf({ keepMs: 1000, maxBytes: 100 });
+    const shelf = createPictureShelf({ ttlMs: 1000, maxBytes: 100 });
     const [first, second] = [shelf.put(picture(60)), shelf.put(picture(60))];
     expect(first).toMatch(/^\/pictures\/[\w-]{32}\.png$/);
     expect(shelf.get(first)).toBeUndefined();

@@ -21,7 +21,7 @@ const hanging: ScriptedAnswer = { body: words, after: "hang" };
 const limits = { connectMs: 1000, firstEventMs: 150, idleMs: 150, totalMs: 5000 };
 
 describe("an abort", () => {
-  it("while words arrive reaches the server at once and throws its own reason", async () => {
+  it("during a stream ends the request at once and throws its own reason", async () => {
     const { gateway, client } = await start(hanging);
     const controller = new AbortController();
     const reason = new Error("enough");
@@ -39,7 +39,7 @@ describe("an abort", () => {
     expect(await gateway.requests[0]?.leftEarly).toBe(true);
   });
 
-  it("before the first word reaches the server too", async () => {
+  it("before the first event ends the request", async () => {
     const { gateway, client } = await start({ after: "hang" });
     const controller = new AbortController();
     const failure = failureOf(client.chat(hello, controller.signal));
@@ -49,7 +49,7 @@ describe("an abort", () => {
     expect(await gateway.requests[0]?.leftEarly).toBe(true);
   });
 
-  it("between two words is noticed though nobody reads, and is no end of the answer", async () => {
+  it("between two events is noticed without a pending read, and is not an end of the answer", async () => {
     const { gateway, client } = await start({ body: `${words}${words}data: [DONE]\n\n` });
     const controller = new AbortController();
     const events = client.chat(hello, controller.signal)[Symbol.asyncIterator]();
@@ -59,7 +59,7 @@ describe("an abort", () => {
     expect(gateway.requests).toHaveLength(1);
   });
 
-  it("that came first sends nothing", async () => {
+  it("before the call sends nothing", async () => {
     const { gateway, client } = await start(hanging);
     const signal = AbortSignal.abort(new Error("too late"));
     await expect(client.listModels(signal)).rejects.toThrow("too late");
@@ -68,7 +68,7 @@ describe("an abort", () => {
     expect(gateway.requests).toHaveLength(0);
   });
 
-  it("ends an upload and a drawing", async () => {
+  it("ends an upload and an image generation", async () => {
     const { gateway, client } = await start({ after: "hang" });
     const controller = new AbortController();
     const request = { model: "m", bytes: Buffer.alloc(100), fileName: "a.ogg", mediaType: "audio/ogg" };
@@ -82,7 +82,7 @@ describe("an abort", () => {
     expect(await Promise.all(gateway.requests.map(({ leftEarly }) => leftEarly))).toEqual([true, true]);
   });
 
-  it("while a picture is fetched gives up the answer", async () => {
+  it("during an image download ends the answer", async () => {
     const { gateway, client } = await start(
       {
         body: 'data: {"choices":[{"delta":{"content":"![x](https://a.example/b.png)"}}]}\n\n',
@@ -101,7 +101,7 @@ describe("an abort", () => {
     expect(await gateway.requests[0]?.leftEarly).toBe(true);
   });
 
-  it("a reader that leaves its loop ends the request at the server", async () => {
+  it("leaving the loop ends the request at the server", async () => {
     const { gateway, client } = await start(hanging);
     for await (const _ of client.chat(hello, never())) break;
     expect(await gateway.requests[0]?.leftEarly).toBe(true);
@@ -109,7 +109,7 @@ describe("an abort", () => {
 });
 
 describe("the timers", () => {
-  it("first event: a silent gateway is given up and told so", async () => {
+  it("first event: a silent gateway times out with gateway-timeout", async () => {
     const { gateway, client } = await start({ after: "hang" }, { timeouts: limits });
     expect(await failureOf(client.chat(hello, never()))).toMatchObject({
       code: "gateway-timeout",
@@ -119,7 +119,7 @@ describe("the timers", () => {
     expect(gateway.requests).toHaveLength(1);
   });
 
-  it("idle: a stalled stream ends though pings flow", async () => {
+  it("idle: a stalled stream times out in spite of pings", async () => {
     const { gateway, client } = await start({ ...hanging, pingEveryMs: 10 }, { timeouts: limits });
     expect(await outcomeOf(client.chat(hello, never()))).toEqual({
       text: "half",
@@ -128,7 +128,7 @@ describe("the timers", () => {
     expect(await gateway.requests[0]?.leftEarly).toBe(true);
   });
 
-  it("idle: the time that the reader takes is not the gateway's", async () => {
+  it("idle: the timer is paused while the reader works", async () => {
     const { client } = await start(
       { body: `${words}data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n` },
       { timeouts: limits },
@@ -142,7 +142,7 @@ describe("the timers", () => {
     expect(kinds).toEqual(["text", "finish"]);
   });
 
-  it("idle: a picture that takes long to fetch is waited for", async () => {
+  it("idle: the timer is paused during an image download", async () => {
     const { client } = await start(
       {
         body: 'data: {"choices":[{"delta":{"content":"![x](https://a.example/b.png)"},"finish_reason":"stop"}]}\n\n',
@@ -158,7 +158,7 @@ describe("the timers", () => {
     });
   });
 
-  it("total: an answer that never stops is stopped", async () => {
+  it("total: an endless answer times out", async () => {
     const gateway = await startScriptedGateway({ body: words.repeat(400), cut: "bytes", after: "hang" });
     open.push(gateway);
     const client = createTestClient(gateway.baseUrl, { timeouts: { ...limits, idleMs: 5000, totalMs: 300 } });
@@ -168,7 +168,7 @@ describe("the timers", () => {
     expect(Date.now() - startedAt).toBeLessThan(2000);
   });
 
-  it("rest: an answer that is whole is not held up by a line that stays open", async () => {
+  it("end: a complete answer ends although the body stays open", async () => {
     const { client } = await start(
       {
         body: 'data: {"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}\n\n',
@@ -182,7 +182,7 @@ describe("the timers", () => {
     expect(Date.now() - startedAt).toBeLessThan(8000);
   });
 
-  it("connect: a host that never completes the handshake is given up", async () => {
+  it("connect: an incomplete handshake times out", async () => {
     const sockets = new Set<Socket>();
     const server = createServer((socket) => sockets.add(socket));
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -201,7 +201,7 @@ describe("the timers", () => {
     });
   });
 
-  it("models: a list that never comes does not hold up its user for longer than the first event may", async () => {
+  it("models: a silent list times out after the first-event limit", async () => {
     const { client } = await start({ after: "hang" }, { timeouts: limits });
     expect(await failureOf(client.listModels(never()))).toMatchObject({ code: "gateway-timeout" });
     expect(client.knownModels()).toEqual([]);
@@ -209,14 +209,14 @@ describe("the timers", () => {
 });
 
 describe("connections", () => {
-  it("are used again after a finished answer, also where the body ends behind [DONE]", async () => {
+  it("are reused after a complete answer, also when the body ends after [DONE]", async () => {
     const { gateway, client } = await start({
       body: 'data: {"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n',
       cut: "in-fields",
     });
     for (let turn = 0; turn < 5; turn++)
       expect(await outcomeOf(client.chat(hello, never()))).toMatchObject({ text: "hi" });
-    // The next request may leave before the end of the last body has arrived.
+    // The next request may be sent before the end of the last body has arrived.
     expect(gateway.connections()).toBeLessThanOrEqual(2);
   });
 

@@ -7,12 +7,12 @@ const ticks = async (count: number) => {
 };
 
 describe("a chunk reader", () => {
-  it("makes a fast server wait for a slow reader, and lets it go on", async () => {
+  it("applies backpressure to a fast server, and resumes", async () => {
     let sent = 0;
     const body = new Readable({
       read() {
         sent += 65_536;
-        // Without end, a reader that never pauses would never let go of this loop.
+        // Bounded, since without backpressure this loop would not end.
         this.push(sent > 64 * 1024 * 1024 ? null : Buffer.alloc(65_536));
       },
     });
@@ -28,7 +28,7 @@ describe("a chunk reader", () => {
     expect(body.destroyed).toBe(true);
   });
 
-  it("gives what came before a break, and only then the break", async () => {
+  it("returns all packets before a stream error", async () => {
     const body = new Readable({ read() {} });
     const reader = createChunkReader(body);
     body.push("last words");
@@ -39,7 +39,7 @@ describe("a chunk reader", () => {
     await expect(reader.next()).rejects.toThrow("reset");
   });
 
-  it("never takes a body that was closed for one that ended", async () => {
+  it("treats a closed body as an error, not as an end", async () => {
     const body = new Readable({ read() {} });
     const reader = createChunkReader(body);
     body.destroy();

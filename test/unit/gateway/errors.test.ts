@@ -56,7 +56,7 @@ describe("error bodies", () => {
     expect(readError(body)).toBeUndefined();
   });
 
-  it("anything at all is read without a throw", () => {
+  it("reading never throws, whatever the value", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         readError(value);
@@ -102,7 +102,7 @@ describe("error bodies", () => {
   });
 });
 
-describe("what the gateway says is recognised", () => {
+describe("errors of the gateway are classified", () => {
   it.each([
     ["gateway-context-length", 400, { code: "context_length_exceeded", message: "x" }],
     ["gateway-context-length", 400, { message: "This model's maximum context length is 8192 tokens." }],
@@ -129,7 +129,7 @@ describe("what the gateway says is recognised", () => {
     expect(await failWith({ status, body: JSON.stringify({ error }) })).toMatchObject({ code });
   });
 
-  it("an unknown model brings the id that was probably meant", async () => {
+  it("an unknown model comes with a suggestion", async () => {
     const gateway = await startScriptedGateway((request) =>
       request.path === "/v1/models"
         ? {
@@ -149,8 +149,8 @@ describe("what the gateway says is recognised", () => {
   });
 });
 
-describe("secrets and texts of people", () => {
-  it("are in no error and no log, whatever the gateway repeats", async () => {
+describe("secrets and user text", () => {
+  it("are in no error and no log, even when the gateway echoes them", async () => {
     const log = createTestLog();
     const message = `Incorrect key ${apiKey} (Bearer ${apiKey}, sk-proj-abc*****xyz) at https://user:pw@api.example/v1?key=s3cr3t#f\u0007\u202e`;
     const failure = await failWith(
@@ -169,7 +169,7 @@ describe("secrets and texts of people", () => {
     expect(failure.detail["gatewayMessage"]).toContain("Incorrect key [key]");
   });
 
-  it("are in no error when the connection fails", async () => {
+  it("are in no connection error", async () => {
     const client = createTestClient("http://127.0.0.1:1/base?token=s3cr3t");
     open.push(client);
     const failure = (await failureOf(client.chat(hello, never()))) as ParleyError;
@@ -178,7 +178,7 @@ describe("secrets and texts of people", () => {
     );
   });
 
-  it("stay out of a cut message too", () => {
+  it("are removed before a message is cut", () => {
     const scrub = createScrub("a-long-secret-key");
     fc.assert(
       fc.property(fc.string({ maxLength: 400 }), fc.string({ maxLength: 400 }), (before, after) => {
@@ -192,7 +192,7 @@ describe("secrets and texts of people", () => {
 });
 
 describe("the base URL", () => {
-  it.each(["", "/", "/v1", "/v1/"])("is tolerated with %j behind it", async (tail) => {
+  it.each(["", "/", "/v1", "/v1/"])("is accepted with %j appended", async (tail) => {
     const gateway = await startScriptedGateway({ body: '{"data":[{"id":"m"}]}' }, { apiKey });
     open.push(gateway);
     const client = createTestClient(`${gateway.baseUrl}${tail}`);

@@ -52,7 +52,7 @@ const fragment = fc.constantFrom(
   "AAAA",
 );
 
-describe("pictures written into text", () => {
+describe("inline images", () => {
   it.each<[string, InlinePiece[]]>([
     ["no picture", [{ kind: "text", text: "no picture" }]],
     [
@@ -109,7 +109,7 @@ describe("pictures written into text", () => {
     expect(readAll([...Array(text.length).keys()].map((at) => text[at] ?? ""))).toEqual(expected);
   });
 
-  it("come out the same however the text is cut", () => {
+  it("are the same however the text is split", () => {
     fc.assert(
       fc.property(
         fc.array(fragment, { maxLength: 12 }),
@@ -123,7 +123,7 @@ describe("pictures written into text", () => {
     );
   });
 
-  it("never leave base64 in the text, and never lose a word outside of pictures", () => {
+  it("leave no base64 in the text, and lose no other text", () => {
     fc.assert(
       fc.property(fc.array(fragment, { maxLength: 12 }), (parts) => {
         const pieces = readAll([parts.join("")]);
@@ -135,7 +135,7 @@ describe("pictures written into text", () => {
     );
   });
 
-  it("that are too large are dropped to their last character", () => {
+  it("over the limit are dropped completely", () => {
     const text = `before ![x](data:image/png;base64,${"A".repeat(5000)}) after`;
     const expected = [
       { kind: "text", text: "before " },
@@ -146,7 +146,7 @@ describe("pictures written into text", () => {
     expect(readAll(text.match(/.{1,7}/gs) ?? [], 1000)).toEqual(expected);
   });
 
-  it("take time in proportion to their length", () => {
+  it("take linear time", () => {
     const time = (bytes: number) => {
       const parts = [
         `![x](data:image/png;base64,`,

@@ -3,8 +3,9 @@ import { ParleyError } from "../../../src/core/errors.ts";
 import type { ModelCapabilities } from "../../../src/core/gateway.ts";
 import { readCapabilities } from "../../../src/gateway/capabilities.ts";
 import { createModelCatalogue } from "../../../src/gateway/model-catalogue.ts";
-import { costOf, describePrice, findPrice, priceTiers } from "../../../src/gateway/prices.ts";
-import { suggestModel } from "../../../src/gateway/suggest.ts";
+import { costOf } from "../../../src/core/model-price.ts";
+import { nearestName } from "../../../src/support/nearest-name.ts";
+import { describePrice, findPrice, priceTiers } from "../../../src/gateway/prices.ts";
 import { toUsage } from "../../../src/gateway/usage.ts";
 import { startScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
 import { createTestClient, createTestLog, failureOf, never } from "./harness.ts";
@@ -16,7 +17,7 @@ afterEach(async () => {
 });
 
 describe("the model list", () => {
-  it("is read with what services add and leave out", async () => {
+  it("is read with additional and missing fields", async () => {
     const gateway = await startScriptedGateway({
       body: JSON.stringify({
         object: "list",
@@ -57,7 +58,7 @@ describe("the model list", () => {
     expect(await client.listModels(never())).toMatchObject([{ id: "a" }]);
   });
 
-  it.each(['{"hello":1}', "<html>", "", "words"])("that is none fails: %s", async (body) => {
+  it.each(['{"hello":1}', "<html>", "", "words"])("fails for another body: %s", async (body) => {
     const gateway = await startScriptedGateway({ body });
     open.push(gateway);
     const client = createTestClient(gateway.baseUrl);
@@ -65,7 +66,7 @@ describe("the model list", () => {
     expect(await failureOf(client.listModels(never()))).toMatchObject({ code: "gateway-bad-answer" });
   });
 
-  it("is fetched once for all who ask at the same time, and then kept", async () => {
+  it("is fetched once for concurrent callers, and cached", async () => {
     const gateway = await startScriptedGateway({ body: '{"data":[{"id":"a"}]}' });
     open.push(gateway);
     const client = createTestClient(gateway.baseUrl);
@@ -76,7 +77,7 @@ describe("the model list", () => {
     expect(gateway.requests).toHaveLength(1);
   });
 
-  it("one who gives up does not take it from the others", async () => {
+  it("is returned to the other callers when one aborts", async () => {
     const { promise, resolve } = Promise.withResolvers<readonly unknown[]>();
     const catalogue = createModelCatalogue({
       fetchRecords: () => promise,
@@ -93,7 +94,7 @@ describe("the model list", () => {
     expect(await patient).toMatchObject([{ id: "a" }]);
   });
 
-  it("stale is given at once and refreshed behind; a gateway that is down leaves the old one", async () => {
+  it("is returned stale and refreshed in the background; the old one stays while the gateway is down", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     let fetches = 0;
     let isDown = false;
@@ -179,7 +180,7 @@ describe("capabilities", () => {
     expect(readCapabilities(record)).toMatchObject(expected);
   });
 
-  it("that a call has shown count more than what anyone says", () => {
+  it("shown by a call override metadata and name", () => {
     expect(readCapabilities({ id: "gpt-4o" }, { seesImages: false })).toMatchObject({
       seesImages: false,
       chats: true,
@@ -201,7 +202,7 @@ describe("did you mean", () => {
     ["x", undefined],
     ["", undefined],
   ])("%s: %s", (wanted, suggestion) => {
-    expect(suggestModel(wanted, known)).toBe(suggestion);
+    expect(nearestName(wanted, known)).toBe(suggestion);
   });
 });
 
@@ -247,7 +248,7 @@ describe("prices", () => {
     });
   });
 
-  it("make a cost of what was used", () => {
+  it("multiply with the amounts of a call", () => {
     const chat = { inputPerMillionUsd: 0.3, outputPerMillionUsd: 2.5 };
     expect(costOf(chat, { promptTokens: 1_000_000, completionTokens: 1000 })).toBe(0.3025);
     expect(costOf({ perAudioMinuteUsd: 0.003 }, { audioSeconds: 90 })).toBe(0.0045);
@@ -270,7 +271,7 @@ describe("prices", () => {
 
 describe("usage", () => {
   const price = { price: { inputPerMillionUsd: 1, outputPerMillionUsd: 1 }, isGuess: false };
-  it("is the gateway's where it says, and marked as estimated where not", () => {
+  it("is the gateway's own, or else marked as estimated", () => {
     expect(
       toUsage({ reported: { promptTokens: 1, completionTokens: 2, costUsd: 3 }, estimated: {}, price }),
     ).toEqual({ promptTokens: 1, completionTokens: 2, costUsd: 3, isEstimated: false });

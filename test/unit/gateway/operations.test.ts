@@ -77,7 +77,7 @@ describe("chat", () => {
     });
   });
 
-  it("tells the model that answered and what the gateway counted", async () => {
+  it("returns the model that answered and the reported usage", async () => {
     const { client } = await start(good);
     const { last } = await outcomeOf(client.chat(hello, never()));
     expect(last).toEqual({
@@ -88,7 +88,7 @@ describe("chat", () => {
     });
   });
 
-  it("estimates what the gateway does not count, without counting base64", async () => {
+  it("estimates usage that is not reported, without counting base64", async () => {
     const { client } = await start({
       body: '{"choices":[{"message":{"content":"12345678"},"finish_reason":"stop"}]}',
     });
@@ -150,7 +150,7 @@ describe("chat", () => {
     expect(gateway.requests).toHaveLength(3);
   });
 
-  it("does not repeat without end what is refused for the field again", async () => {
+  it("does not retry endlessly when a field is rejected again", async () => {
     const { gateway, client } = await start({
       status: 400,
       body: '{"error":{"message":"stream_options and temperature are not supported"}}',
@@ -159,7 +159,7 @@ describe("chat", () => {
     expect(gateway.requests.length).toBeLessThanOrEqual(3);
   });
 
-  it("learns that a model does not see, and that one draws", async () => {
+  it("learns that a model rejects images, and that another one draws", async () => {
     const { client } = await start((request) => {
       if (request.path === "/v1/models") return { body: '{"data":[{"id":"gpt-4o"},{"id":"m"}]}' };
       if (request.body.includes("gpt-4o"))
@@ -185,7 +185,7 @@ describe("chat", () => {
     ]);
   });
 
-  it("shows a linked picture's Markdown where the picture cannot be had, and says so", async () => {
+  it("shows the Markdown of an image that cannot be loaded, with a notice", async () => {
     const { client } = await start(
       {
         body: '{"choices":[{"message":{"content":"see ![x](https://a.example/b.png)"},"finish_reason":"stop"}]}',
@@ -199,7 +199,7 @@ describe("chat", () => {
     });
   });
 
-  it("keeps going through a picture of several megabytes in one event", async () => {
+  it("does not time out during an event of several megabytes", async () => {
     const large = Buffer.concat([pixel, randomBytes(4_000_000)]);
     const url = `data:image/png;base64,${large.toString("base64")}`;
     const { client } = await start(
@@ -263,7 +263,7 @@ describe("image generation", () => {
     expect(asked).toEqual(item.url?.startsWith("https") === true ? [item.url] : []);
   });
 
-  it("gives the pictures that can be had and says what is missing", async () => {
+  it("returns the images that can be loaded, with a notice for the others", async () => {
     const { client } = await start({
       body: JSON.stringify({ data: [{ url: pixelUri }, {}, { b64_json: "aGVsbG8=" }] }),
     });
@@ -303,7 +303,7 @@ describe("image generation", () => {
     },
   );
 
-  it("waits through blank lines that keep the connection open, as long as drawing takes", async () => {
+  it("waits during blank lines that keep the connection open", async () => {
     const { client } = await start({
       body: `\n \n\n${JSON.stringify({ data: [{ url: pixelUri }] })}`,
       cut: "bytes",

@@ -92,14 +92,14 @@ describe("statuses before the first output", () => {
     expect(gateway.requests).toHaveLength(1);
   });
 
-  it("x-should-retry: false is obeyed, and true for a status that is not on the list", async () => {
+  it("x-should-retry overrides the status", async () => {
     const refused = await start([failing(500, {}, { "x-should-retry": "false" }), good]);
     expect(await failureOf(refused.client.chat(hello, never()))).toMatchObject({ code: "gateway-error" });
     const advised = await start([failing(409, {}, { "x-should-retry": "true" }), good]);
     expect(await outcomeOf(advised.client.chat(hello, never()))).toMatchObject({ text: "hi" });
   });
 
-  it("an error inside a stream is asked again while nothing was shown", async () => {
+  it("an error inside a stream is retried before the first output", async () => {
     const { client, gateway } = await start([
       { body: 'data: {"error":{"message":"overloaded","code":503}}\n\n' },
       good,
@@ -108,7 +108,7 @@ describe("statuses before the first output", () => {
     expect(gateway.requests).toHaveLength(2);
   });
 
-  it("what was shown is never asked for again", async () => {
+  it("nothing is retried after the first output", async () => {
     const { client, gateway } = await start([
       {
         body: 'data: {"choices":[{"delta":{"content":"half"}}]}\n\ndata: {"error":{"code":503,"message":"x"}}\n\n',
@@ -122,13 +122,13 @@ describe("statuses before the first output", () => {
     expect(gateway.requests).toHaveLength(1);
   });
 
-  it("a connection that breaks before a status is made again", async () => {
+  it("a connection lost before the status is retried", async () => {
     const { client, gateway } = await start([{ answers: false }, good]);
     expect(await outcomeOf(client.chat(hello, never()))).toMatchObject({ text: "hi" });
     expect(gateway.requests).toHaveLength(2);
   });
 
-  it("a gateway that is not there is told as such", async () => {
+  it("an unreachable gateway fails with gateway-unreachable", async () => {
     const { gateway, client } = await start([good]);
     await gateway.close();
     expect(await failureOf(client.chat(hello, never()))).toMatchObject({
@@ -151,7 +151,7 @@ describe("Retry-After", () => {
     expect((second?.at ?? 0) - (first?.at ?? 0)).toBeGreaterThanOrEqual(ms - 2);
   });
 
-  it("gives up at once when it lies beyond the deadline, and says when to come back", async () => {
+  it("fails at once when it is after the deadline, with retryAfterMs", async () => {
     const { gateway, client } = await start([failing(429, {}, { "retry-after": "120" }), good]);
     const startedAt = Date.now();
     expect(await failureOf(client.chat(hello, never()))).toMatchObject({
@@ -173,7 +173,7 @@ describe("Retry-After", () => {
     expect(readRetryAfter({}, now)).toBeUndefined();
   });
 
-  it("an abort ends the wait at once with its own reason", async () => {
+  it("an abort ends the delay at once with its own reason", async () => {
     const { gateway, client } = await start([failing(429, {}, { "retry-after": "5" })]);
     const controller = new AbortController();
     const failure = failureOf(client.chat(hello, controller.signal));
@@ -185,10 +185,10 @@ describe("Retry-After", () => {
 });
 
 describe("delays", () => {
-  it("have full jitter under a ceiling that doubles", async () => {
+  it("have full jitter up to a doubling limit", async () => {
     const delays: number[] = [];
     let attempts = 0;
-    const failure = new AttemptError(new ParleyError("gateway-error", "x"), "trouble");
+    const failure = new AttemptError(new ParleyError("gateway-error", "x"), "transient");
     await failureOf(
       withRetries(
         () => {
@@ -212,14 +212,14 @@ describe("delays", () => {
 });
 
 describe("image generation", () => {
-  it.each([429, 503])("is asked again after %i, which did nothing", async (status) => {
+  it.each([429, 503])("is retried after %i", async (status) => {
     const { gateway, client } = await start([failing(status), drawing]);
     expect((await client.generateImages(draw, never())).images).toHaveLength(1);
     expect(gateway.requests).toHaveLength(2);
   });
 
   it.each([408, 500, 502, 504, 524])(
-    "is not asked again after %i: a second drawing is billed twice",
+    "is not retried after %i, since it may be billed twice",
     async (status) => {
       const { gateway, client } = await start([failing(status), drawing]);
       await failureOf(client.generateImages(draw, never()));
@@ -227,7 +227,7 @@ describe("image generation", () => {
     },
   );
 
-  it("is not asked again when the connection breaks behind the request", async () => {
+  it("is not retried when the connection is lost after the request", async () => {
     const { gateway, client } = await start([{ answers: false }, drawing]);
     expect(await failureOf(client.generateImages(draw, never()))).toMatchObject({
       code: "gateway-unreachable",
@@ -237,7 +237,7 @@ describe("image generation", () => {
 });
 
 describe("transcription", () => {
-  it("sends the same bytes again, from the start", async () => {
+  it("sends all bytes again", async () => {
     const { gateway, client } = await start([failing(500), { answers: false }, { body: '{"text":"hello"}' }]);
     expect((await client.transcribe(listen, never())).text).toBe("hello");
     const bodies = gateway.requests.map(({ body }) => body.subarray(body.indexOf("audio/ogg")).length);
@@ -260,7 +260,7 @@ describe("fallback models", () => {
     return { gateway, client };
   };
 
-  it("answer in place of a model that does not, and it is said", async () => {
+  it("answer in place of a failed model, with a notice", async () => {
     const { client } = await byModel({ m: failing(500), b: good })({ fallbacks: { chat: ["m", "b"] } });
     expect(await outcomeOf(client.chat(hello, never()))).toMatchObject({
       text: "hi",
@@ -273,7 +273,7 @@ describe("fallback models", () => {
     expect(await outcomeOf(client.chat(hello, never()))).toMatchObject({ text: "hi", finish: "stop" });
   });
 
-  it("are not waited for behind a long Retry-After", async () => {
+  it("are tried without waiting for a long Retry-After", async () => {
     const { client, gateway } = await byModel({ m: failing(429, {}, { "retry-after": "8" }), b: good })({
       fallbacks: { chat: ["b"] },
     });
@@ -281,7 +281,7 @@ describe("fallback models", () => {
     expect(gateway.requests).toHaveLength(2);
   });
 
-  it("are not asked when the request itself was wrong, nor after the first words", async () => {
+  it("are not tried for an invalid request, nor after the first output", async () => {
     const wrong = await byModel({ m: failing(400), b: good })({ fallbacks: { chat: ["b"] } });
     expect(await outcomeOf(wrong.client.chat(hello, never()))).toMatchObject({
       error: "gateway-bad-request",
@@ -299,7 +299,7 @@ describe("fallback models", () => {
     expect(half.gateway.requests).toHaveLength(1);
   });
 
-  it("that fail too leave the failure of the model asked for", async () => {
+  it("that fail too leave the error of the requested model", async () => {
     const { client } = await byModel({ m: failing(429), b: failing(500) })({ fallbacks: { chat: ["b"] } });
     expect(await failureOf(client.chat(hello, never()))).toMatchObject({
       code: "gateway-rate-limited",
@@ -307,7 +307,7 @@ describe("fallback models", () => {
     });
   });
 
-  it("serve images and transcriptions too", async () => {
+  it("are tried for images and transcriptions too", async () => {
     const { client } = await byModel({
       "dall-e-3": failing(503),
       b: drawing,

@@ -14,7 +14,7 @@ import {
 const messages = [{ role: "user", content: "hello" }];
 
 describe("request schemas", () => {
-  it("fill in the specification's defaults and take null as not given", () => {
+  it("set the defaults of the specification, also for null", () => {
     expect(chatRequestSchema.parse({ model: "m", messages, temperature: null })).toMatchObject({
       max_tokens: 1024,
       temperature: 1,
@@ -67,14 +67,14 @@ describe("request schemas", () => {
     },
   );
 
-  it("refuse a language that is none", () => {
+  it("reject an invalid language", () => {
     expect(transcriptionFieldsSchema.safeParse({ model: "m", language: "en" }).success).toBe(true);
     expect(transcriptionFieldsSchema.safeParse({ model: "m", language: "engl ish" }).success).toBe(false);
   });
 });
 
 describe("answer schemas", () => {
-  it("drop an optional leaf that does not parse and keep the rest", () => {
+  it("drop an invalid optional field and keep the rest", () => {
     const parsed = chatCompletionSchema.parse({
       created: "yesterday",
       choices: [{ message: { content: "hi", refusal: 3 }, finish_reason: null }],
@@ -85,7 +85,7 @@ describe("answer schemas", () => {
     expect(parsed.usage).toMatchObject({ prompt_tokens: undefined, completion_tokens: 2 });
   });
 
-  it("drop broken items of a list one by one", () => {
+  it("drop invalid list items one by one", () => {
     const list = modelListSchema.parse({
       data: [{ id: "a" }, { name: "no id" }, 7, { id: "b", created: "x" }],
     });
@@ -94,7 +94,7 @@ describe("answer schemas", () => {
     expect(chatChunkSchema.parse({ choices: [null, { delta: { content: "x" } }] }).choices).toHaveLength(1);
   });
 
-  it("take a number as an error code and a duration written as text", () => {
+  it("accept a numeric error code and a duration as text", () => {
     expect(errorEnvelopeSchema.parse({ error: { message: "m", code: 429 } }).error.code).toBe(429);
     expect(transcriptionSchema.parse({ text: "t", duration: "2.5" }).duration).toBe(2.5);
   });

@@ -11,20 +11,20 @@ function readAll(packets: readonly Uint8Array[], maxChars = 10_000_000): Frame[]
 
 const bodies = corpus.map(({ answer }) => Buffer.from(answer.body ?? ""));
 
-describe("a body in frames", () => {
-  it("is the same at every place that one cut can be made", () => {
+describe("frames of a body", () => {
+  it("are the same for every single split", () => {
     for (const body of bodies) {
       const expected = readAll([body]);
       for (let at = 1; at < body.length; at++) {
         const actual = readAll([body.subarray(0, at), body.subarray(at)]);
-        // The runner's own comparison takes a hundred times as long.
+        // Vitest's own comparison takes a hundred times as long.
         if (!isDeepStrictEqual(actual, expected)) expect(actual).toEqual(expected);
       }
     }
     expect(bodies.length).toBeGreaterThan(100);
   });
 
-  it("is the same however it is cut", () => {
+  it("are the same however the body is split", () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...bodies),
@@ -43,7 +43,7 @@ describe("a body in frames", () => {
     );
   });
 
-  it("never throws, whatever the bytes", () => {
+  it("never throw, whatever the bytes", () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 50 }), { maxLength: 10 }), (packets) => {
         readAll(packets);
@@ -59,7 +59,7 @@ describe("a body in frames", () => {
     },
   );
 
-  it("takes time in proportion to its length, also where one event comes in many packets", () => {
+  it("take linear time, also when one event arrives in many packets", () => {
     const time = (packets: number) => {
       const body = [
         Buffer.from('data: {"x":"'),
@@ -76,7 +76,7 @@ describe("a body in frames", () => {
     expect(large / small).toBeLessThan(24);
   });
 
-  it("tells a large frame on its way from pings", () => {
+  it("distinguish a large incomplete frame from pings", () => {
     const reader = createFrameReader(1e6);
     reader.push(Buffer.from(": keep-alive\n\n"));
     expect(reader.hasGrown()).toBe(false);

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { bytesSource, createMultipartBody, fileSource } from "../../../src/gateway/multipart.ts";
+import { fileSource } from "../../../src/support/byte-source.ts";
 import { type ScriptedAnswer, startScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
 import { apiKey, createTestClient, failureOf, never } from "./harness.ts";
 
@@ -34,7 +34,7 @@ describe("transcription", () => {
     durationMs: 30_000,
   };
 
-  it("sends a multipart body that a strict parser reads back", async () => {
+  it("sends a valid multipart body", async () => {
     const { gateway, client } = await start({ body: '{"text":" hello "}' });
     expect(await client.transcribe(listen, never())).toEqual({
       text: "hello",
@@ -67,23 +67,6 @@ describe("transcription", () => {
     } finally {
       await rm(directory, { recursive: true });
     }
-  });
-
-  it("makes the same body of the same length again", async () => {
-    const body = createMultipartBody(
-      { model: "m", none: undefined },
-      { name: "file", fileName: "ü.ogg", mediaType: "nonsense\r\nx: y", source: bytesSource(audio) },
-    );
-    const read = async () => {
-      const pieces: Buffer[] = [];
-      for await (const piece of body.create()) pieces.push(Buffer.from(piece));
-      return Buffer.concat(pieces);
-    };
-    const [first, second] = [await read(), await read()];
-    expect(first.length).toBe(body.contentLength);
-    expect(first.equals(second)).toBe(true);
-    expect(first.toString("utf8", 0, 300)).toContain("content-type: application/octet-stream\r\n\r\n");
-    expect(first.toString("utf8", 0, 300)).not.toContain("none");
   });
 
   it.each<[string, string, object]>([
@@ -124,7 +107,7 @@ describe("transcription", () => {
     expect(await failureOf(client.transcribe(listen, never()))).toMatchObject({ code });
   });
 
-  it("refuses empty audio before it sends anything", async () => {
+  it("rejects empty audio before sending anything", async () => {
     const { gateway, client } = await start({ body: "{}" });
     expect(await failureOf(client.transcribe({ ...listen, bytes: new Uint8Array() }, never()))).toMatchObject(
       { code: "gateway-bad-request" },
@@ -132,14 +115,14 @@ describe("transcription", () => {
     expect(gateway.requests).toHaveLength(0);
   });
 
-  it("sends a large file whole to a server that reads slowly, and again when it must", async () => {
+  it("sends a large file to a slow server, and again for a retry", async () => {
     const directory = await mkdtemp(join(tmpdir(), "parley-"));
     let attempts = 0;
     const received: Buffer[] = [];
     const answer = async (request: IncomingMessage, response: ServerResponse) => {
       for await (const piece of request) {
         received.push(piece as Buffer);
-        // Lets the sender run into a full socket again and again.
+        // Fills the socket of the sender repeatedly.
         await new Promise((resolve) => setTimeout(resolve, 1));
       }
       attempts++;
@@ -167,7 +150,7 @@ describe("transcription", () => {
     }
   });
 
-  it("tells of a refusal that comes before the audio was read", async () => {
+  it("reports an error that arrives before the upload is complete", async () => {
     const server = createServer((_, response) => {
       response.writeHead(413, { connection: "close" });
       response.end('{"error":{"message":"too large"}}');
@@ -182,7 +165,7 @@ describe("transcription", () => {
     });
     const large = { ...listen, bytes: new Uint8Array(30_000_000) };
     const failure = await failureOf(client.transcribe(large, never()));
-    // The connection may break under the upload before the answer is read; either way it is told, and soon.
+    // The connection may be lost before the answer is read; either way it fails quickly.
     expect(failure).toMatchObject({ code: expect.stringMatching(/^gateway-(?:bad-request|unreachable)$/) });
   });
 });

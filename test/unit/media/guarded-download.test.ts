@@ -58,7 +58,7 @@ async function failureOf(work: Promise<unknown>): Promise<string> {
 }
 
 describe("createDownloader, trusted hosts", () => {
-  it("brings the bytes and the claimed type", async () => {
+  it("returns the bytes and the content type", async () => {
     const { host, url } = await serve((_, response) => {
       response.writeHead(200, { "content-type": "Image/PNG; charset=x" }).end("bytes");
     });
@@ -68,7 +68,7 @@ describe("createDownloader, trusted hosts", () => {
     expect(mediaType).toBe("image/png");
   });
 
-  it("sends the token to the host it is for", async () => {
+  it("sends the token to its host", async () => {
     const server = await serve((_, response) => void response.end("ok"));
     const downloader = downloaderFor({
       trusted: [{ host: server.host, allowHttp: true, authorization: "Bearer secret" }],
@@ -105,7 +105,7 @@ describe("createDownloader, trusted hosts", () => {
     expect(secret.authorizations).toEqual([]);
   });
 
-  it("refuses a redirect to a stranger where strangers are not allowed", async () => {
+  it("rejects a redirect to another host when only trusted hosts are allowed", async () => {
     const first = await serve((_, response) => {
       response.writeHead(302, { location: "https://pictures.example/" }).end();
     });
@@ -126,7 +126,7 @@ describe("createDownloader, trusted hosts", () => {
     expect(server.authorizations).toHaveLength(8);
   });
 
-  it("refuses user info, other protocols, plain http and what is no address", async () => {
+  it("rejects user info, other protocols, plain http and invalid URLs", async () => {
     const { host, url } = await serve((_, response) => void response.end("ok"));
     const open = downloaderFor({ trusted: [{ host, allowHttp: true }], allowPublicHttps: true });
     const strict = downloaderFor({ trusted: [{ host }] });
@@ -144,7 +144,7 @@ describe("createDownloader, trusted hosts", () => {
     expect(await failureOf(strict.download(url, limits))).toBe("attachment-blocked");
   });
 
-  it("refuses by the announced size before it reads", async () => {
+  it("rejects by the announced size before reading", async () => {
     let sent = 0;
     const { host, url } = await serve((_, response) => {
       response.writeHead(200, { "content-length": "1000000" });
@@ -177,7 +177,7 @@ describe("createDownloader, trusted hosts", () => {
     expect((await downloader.download(url, limits)).bytes).toHaveLength(1000);
   });
 
-  it("gives up at the deadline on a body that stalls", async () => {
+  it("times out on a stalled body", async () => {
     let ended: Promise<unknown> | undefined;
     const { host, url } = await serve((_, response) => {
       ended = once(response, "close");
@@ -205,7 +205,7 @@ describe("createDownloader, trusted hosts", () => {
     await expect(downloader.download(url, { ...limits, signal: controller.signal })).rejects.toBe(reason);
   });
 
-  it("tells gone from broken", async () => {
+  it("distinguishes gone from unreadable", async () => {
     const { host, url } = await serve((request, response) => {
       const status = Number(request.url?.slice(1));
       if (status === 1) response.writeHead(200, { "content-length": "50" }).write("cut");
@@ -229,7 +229,7 @@ describe("createDownloader, trusted hosts", () => {
   });
 });
 
-describe("createDownloader, strangers", () => {
+describe("createDownloader, public hosts", () => {
   const inside = [
     "https://127.0.0.1/",
     "https://2130706433/",
@@ -258,7 +258,7 @@ describe("createDownloader, strangers", () => {
         dialled.push(options.hostname);
         callback(new Error("dialled"), null);
       };
-      // Names go to the real resolver and the real socket, literals must not even be dialled.
+      // Names use the real resolver and socket; IP addresses must not even be connected to.
       const isName = url.includes("localhost");
       const downloader = downloaderFor({ allowPublicHttps: true, ...(isName ? {} : { connect }) });
       expect(await failureOf(downloader.download(url, limits))).toBe("attachment-blocked");
@@ -266,7 +266,7 @@ describe("createDownloader, strangers", () => {
     });
   }
 
-  it("never connects to a name that resolves to addresses inside", async () => {
+  it("never connects to a name that resolves to private addresses", async () => {
     const lookup: LookupAll = (_, callback) =>
       callback(null, [
         { address: "127.0.0.1", family: 4 },
@@ -278,7 +278,7 @@ describe("createDownloader, strangers", () => {
     );
   });
 
-  it("hangs up when the socket turns out to lead inside, before anything is sent", async () => {
+  it("disconnects before anything is sent when the socket is connected to a private address", async () => {
     const server = await serve((_, response) => void response.end("secret"));
     const downloader = downloaderFor({ allowPublicHttps: true, connect: dial(server) });
     expect(await failureOf(downloader.download("https://pictures.example/", limits))).toBe(
@@ -287,7 +287,7 @@ describe("createDownloader, strangers", () => {
     expect(server.authorizations).toEqual([]);
   });
 
-  it("brings the bytes from a public address, without any token", async () => {
+  it("downloads from a public address, without any token", async () => {
     const server = await serve((_, response) => void response.end("picture"));
     const downloader = downloaderFor({
       trusted: [{ host: "files.example", authorization: "Bearer secret" }],
@@ -299,7 +299,7 @@ describe("createDownloader, strangers", () => {
     expect(server.authorizations).toEqual([undefined]);
   });
 
-  it("refuses strangers where they are not allowed", async () => {
+  it("rejects other hosts when only trusted hosts are allowed", async () => {
     const server = await serve((_, response) => void response.end("picture"));
     const downloader = downloaderFor({ connect: dial(server, "93.184.216.34") });
     expect(await failureOf(downloader.download("https://pictures.example/", limits))).toBe(

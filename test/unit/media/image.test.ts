@@ -37,7 +37,7 @@ const bytesOf = async (image: Sharp) => new Uint8Array(await image.toBuffer());
 
 describe("toModelImage", () => {
   for (const name of ["picture.png", "picture.jpg", "picture.webp", "jpeg-named.heic"]) {
-    it(`passes ${name} through byte for byte`, async () => {
+    it(`keeps ${name} unchanged`, async () => {
       const bytes = await fixture(name);
       const image = await toModelImage(bytes, limits);
       expect(image).toMatchObject({ changed: false, widthPx: 320, heightPx: 240 });
@@ -46,12 +46,12 @@ describe("toModelImage", () => {
     });
   }
 
-  it("passes a still GIF through", async () => {
+  it("keeps a still GIF unchanged", async () => {
     const still = await bytesOf(sharp(await fixture("picture.png")).gif());
     expect(await toModelImage(still, limits)).toMatchObject({ changed: false, mediaType: "image/gif" });
   });
 
-  it("scales down to the longest edge and keeps the shape", async () => {
+  it("scales down to the longest edge and keeps the aspect ratio", async () => {
     const image = await toModelImage(await bytesOf(plain(1200, 600).jpeg()), { ...limits, maxEdgePx: 300 });
     expect(image).toMatchObject({ changed: true, widthPx: 300, heightPx: 150, mediaType: "image/jpeg" });
     expect(await sharp(image.bytes).metadata()).toMatchObject({ format: "jpeg", width: 300, height: 150 });
@@ -64,7 +64,7 @@ describe("toModelImage", () => {
     expect((await sharp(image.bytes).metadata()).hasAlpha).toBe(true);
   });
 
-  it("keeps only the first frame of an animation and says so", async () => {
+  it("keeps only the first frame of an animation, with a notice", async () => {
     const image = await toModelImage(await fixture("animated.gif"), limits);
     expect(image).toMatchObject({ changed: true, widthPx: 96, heightPx: 72, mediaType: "image/png" });
     expect(image.notice).toBe("Only the first frame of the picture is read (it has 4).");
@@ -77,7 +77,7 @@ describe("toModelImage", () => {
   });
 
   for (const format of ["avif", "tiff"] as const) {
-    it(`turns ${format} into what models take`, async () => {
+    it(`converts ${format} for models`, async () => {
       const image = await toModelImage(
         await bytesOf(sharp(await fixture("picture.png")).toFormat(format)),
         limits,
@@ -87,14 +87,14 @@ describe("toModelImage", () => {
     });
   }
 
-  it("turns a picture upright and drops the mark that said so", async () => {
+  it("rotates a picture upright and removes its orientation tag", async () => {
     const lying = await bytesOf(plain(40, 20).jpeg().withMetadata({ orientation: 6 }));
     const image = await toModelImage(lying, limits);
     expect(image).toMatchObject({ changed: true, widthPx: 20, heightPx: 40 });
     expect((await sharp(image.bytes).metadata()).orientation).toBeUndefined();
   });
 
-  it("encodes a picture again that says where it was taken", async () => {
+  it("re-encodes a picture with a location", async () => {
     const place = { IFD3: { GPSLatitudeRef: "N", GPSLatitude: "52/1 31/1 0/1" } };
     for (const picture of [plain(40, 20).jpeg(), plain(40, 20).webp(), plain(40, 20).png()]) {
       const tagged = await bytesOf(picture.withExif(place));
@@ -105,7 +105,7 @@ describe("toModelImage", () => {
     }
   });
 
-  it("leaves a picture alone whose metadata names no place", async () => {
+  it("does not change a picture without a location", async () => {
     const tagged = await bytesOf(
       plain(40, 20)
         .jpeg()
@@ -114,7 +114,7 @@ describe("toModelImage", () => {
     expect((await toModelImage(tagged, limits)).changed).toBe(false);
   });
 
-  it("encodes a picture again whose XMP names a place", async () => {
+  it("re-encodes a picture with a location in its XMP", async () => {
     const xmp = '<x:xmpmeta xmlns:x="adobe:ns:meta/"><a exif:GPSLatitude="52,31N"/></x:xmpmeta>';
     const tagged = await bytesOf(plain(40, 20).jpeg().withXmp(xmp));
     expect((await toModelImage(tagged, limits)).changed).toBe(true);
@@ -127,18 +127,18 @@ describe("toModelImage", () => {
     expect(image.widthPx).toBeLessThan(600);
   });
 
-  it("refuses what stays too large", async () => {
+  it("rejects what stays too large", async () => {
     const work = toModelImage(await bytesOf(noise(300, 300).png()), { ...limits, maxBytes: 500 });
     expect(await codeOf(work)).toBe("attachment-too-large");
   });
 
-  it("refuses a bomb by its header, without decoding it", async () => {
+  it("rejects a decompression bomb by its header", async () => {
     const before = process.memoryUsage().rss;
     expect(await codeOf(toModelImage(pngBomb(20_000, 20_000), limits))).toBe("attachment-too-large");
     expect(process.memoryUsage().rss - before).toBeLessThan(100_000_000);
   });
 
-  it("refuses broken, cut and foreign files", async () => {
+  it("rejects broken, truncated and other files", async () => {
     const png = await fixture("picture.png");
     const jpeg = await fixture("picture.jpg");
     const files = {
@@ -155,7 +155,7 @@ describe("toModelImage", () => {
     }
   });
 
-  it("goes on after a picture that failed", async () => {
+  it("continues after a failed picture", async () => {
     const good = await fixture("picture.png");
     const [first, second] = await Promise.allSettled([
       toModelImage(good.subarray(0, 50), limits),

@@ -37,34 +37,34 @@ const adtsFrame = Buffer.concat([Buffer.from([0xff, 0xf1, 0x50, 0x80, 0x02, 0x9f
 
 describe("sniff", () => {
   for (const [name, [kind, mediaType, extension]] of Object.entries(files)) {
-    it(`tells ${name} by its bytes`, async () => {
+    it(`detects ${name} by its bytes`, async () => {
       expect(sniff(await fixture(name))).toMatchObject({ kind, mediaType, extension });
     });
   }
 
-  it("tells a file of 0 bytes", async () => {
+  it("detects an empty file", async () => {
     expect(sniff(await fixture("empty.bin"))).toEqual({ kind: "empty" });
   });
 
-  it("names the container of a sound", async () => {
+  it("returns the container of audio", async () => {
     expect(sniff(await fixture("mp4-named.ogg"))).toMatchObject({ container: "mp4" });
     expect(sniff(await fixture("voice.ogg"))).toMatchObject({ container: "ogg" });
   });
 
-  it("tells AVIF and TIFF", async () => {
+  it("detects AVIF and TIFF", async () => {
     const picture = sharp(await fixture("picture.png"));
     expect(kindOf(new Uint8Array(await picture.clone().avif().toBuffer()))).toBe("image image/avif");
     expect(kindOf(new Uint8Array(await picture.clone().tiff().toBuffer()))).toBe("image image/tiff");
   });
 
-  it("tells HEIC by its brands", () => {
+  it("detects HEIC by its brands", () => {
     const ftyp = (brands: string) => bytesOf(`\0\0\0${String.fromCharCode(8 + brands.length)}ftyp${brands}`);
     expect(kindOf(ftyp("heic\0\0\0\0mif1heic"))).toBe("image image/heic");
     expect(kindOf(ftyp("mif1\0\0\0\0mif1heic"))).toBe("image image/heic");
     expect(kindOf(ftyp("mif1\0\0\0\0avifmif1"))).toBe("image image/avif");
   });
 
-  it("tells BMP from a text that begins with its letters", () => {
+  it("distinguishes BMP from text that begins with the same letters", () => {
     const header = Buffer.alloc(54);
     header.write("BM");
     header.writeUInt32LE(40, 14);
@@ -72,19 +72,19 @@ describe("sniff", () => {
     expect(kindOf(bytesOf("BMW drives to the meeting on Thursday."))).toBe("text text/plain");
   });
 
-  it("tells FLAC, AMR, AAC and MP3 without a tag", () => {
+  it("detects FLAC, AMR, AAC and MP3 without a tag", () => {
     expect(kindOf(bytesOf("fLaC\0\0\0\x22xxxx", "latin1"))).toBe("audio audio/flac");
     expect(kindOf(bytesOf("#!AMR\n\x3c\x91", "latin1"))).toBe("audio audio/amr");
     expect(kindOf(new Uint8Array(Buffer.concat([adtsFrame, adtsFrame])))).toBe("audio audio/aac");
     expect(kindOf(new Uint8Array(Buffer.concat([mpegFrame, mpegFrame])))).toBe("audio audio/mpeg");
   });
 
-  it("wants two frames before it believes in MP3 or AAC", () => {
+  it("requires two frames for MP3 and AAC", () => {
     expect(kindOf(new Uint8Array(mpegFrame))).toBe("other application/octet-stream");
     expect(kindOf(new Uint8Array(adtsFrame))).toBe("other application/octet-stream");
   });
 
-  it("finds the sound behind an ID3 tag with padding", () => {
+  it("finds audio after an ID3 tag with padding", () => {
     const tag = Buffer.from([0x49, 0x44, 0x33, 4, 0, 0, 0, 0, 0, 20]);
     const file = Buffer.concat([tag, Buffer.alloc(20), Buffer.alloc(100), mpegFrame, mpegFrame]);
     expect(kindOf(new Uint8Array(file))).toBe("audio audio/mpeg");
@@ -113,7 +113,7 @@ describe("sniff", () => {
     expect(kindOf(bytesOf("plain", "utf16le"))).toBe("other application/octet-stream");
   });
 
-  it("never takes SVG or HTML for a picture or a text", () => {
+  it("never detects SVG or HTML as image or text", () => {
     const svg = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>';
     const doctype = '<!DOCTYPE svg PUBLIC "-//W3C//DTD" "x" [<!ENTITY a "b">]>';
     expect(kindOf(bytesOf(svg))).toBe("other image/svg+xml");
@@ -127,7 +127,7 @@ describe("sniff", () => {
     expect(kindOf(bytesOf("<html><body></body></html>"))).toBe("other text/html");
   });
 
-  it("tells PDF and ZIP", () => {
+  it("detects PDF and ZIP", () => {
     expect(kindOf(bytesOf("%PDF-1.7\n"))).toBe("other application/pdf");
     expect(kindOf(bytesOf("PK\x03\x04\x14\0", "latin1"))).toBe("other application/zip");
   });
@@ -151,7 +151,7 @@ describe("sniff", () => {
     );
   });
 
-  it("never throws on a file that was cut, and never calls a cut sound a picture", async () => {
+  it("never throws on a truncated file, and never detects truncated audio as image", async () => {
     for (const [name, [kind]] of Object.entries(files)) {
       const whole = await fixture(name);
       for (let length = 0; length < whole.length; length += length < 600 ? 1 : 97) {
@@ -161,7 +161,7 @@ describe("sniff", () => {
     }
   });
 
-  it("stays quick on millions of nested parts", () => {
+  it("stays fast with millions of nested parts", () => {
     const header = Buffer.from("1a45dfa3801853806701ffffffffffffff", "hex");
     const crafted = new Uint8Array(
       Buffer.concat([header, Buffer.alloc(8_000_000, Buffer.from([0xec, 0x80]))]),

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { boundaryOf, collect, readMultipart } from "../../../src/embedded-gateway/multipart.ts";
+import { boundaryOf, collect, readMultipart } from "../../../src/embedded-gateway/read-multipart.ts";
 
 interface Given {
   readonly name: string;
@@ -34,7 +34,7 @@ async function read(bytes: Buffer, boundary: string, sizes: readonly number[] = 
 }
 
 describe("readMultipart", () => {
-  it("reads what was written, however it is cut, also where values look like delimiters", async () => {
+  it("reads all parts however the body is split, also with values like delimiters", async () => {
     const value = fc.oneof(
       fc.string({ unit: "binary", maxLength: 60 }),
       fc
@@ -54,7 +54,7 @@ describe("readMultipart", () => {
     );
   });
 
-  it("skips what is not read", async () => {
+  it("skips unread parts", async () => {
     const bytes = write(
       [
         { name: "file", fileName: "a", value: "x".repeat(500) },
@@ -67,7 +67,7 @@ describe("readMultipart", () => {
     expect(names).toEqual(["file", "model"]);
   });
 
-  it("hands over the rest of the request as it came", async () => {
+  it("returns the unparsed rest of the request", async () => {
     const bytes = write(
       [
         { name: "model", value: "m" },
@@ -87,7 +87,7 @@ describe("readMultipart", () => {
     expect(offsetBytes + 2).toBe(start + 2);
   });
 
-  it("tells an empty file before it is read", async () => {
+  it("detects an empty file before reading it", async () => {
     const parts = readMultipart(inPieces(write([{ name: "file", fileName: "a", value: "" }], "b"), [3]), "b");
     const { value } = await parts.next();
     expect(await value?.isEmpty()).toBe(true);
@@ -106,7 +106,7 @@ describe("readMultipart", () => {
     });
   });
 
-  it("refuses a header without end and parts without end", async () => {
+  it("rejects endless headers and endless parts", async () => {
     await expect(read(Buffer.from(`--b\r\n${"x".repeat(40_000)}`), "b")).rejects.toMatchObject({
       status: 400,
     });

@@ -1,37 +1,38 @@
-import { isParleyError } from "../../core/errors.ts";
-import { createDownloader, type Downloader } from "../../media/guarded-download.ts";
-import { sniff } from "../../media/sniff.ts";
-import { invalidRequest, type ApiError } from "../api-error.ts";
-import { parseDataUri } from "../image-url.ts";
+import { isParleyError } from "../core/errors.ts";
+import { createDownloader, type Downloader } from "../media/guarded-download.ts";
+import { sniff } from "../media/sniff.ts";
+import { invalidRequest, type ApiError } from "./api-error.ts";
+import { parseDataUri } from "./image-url.ts";
 
-/** An image part: its address, and the parameter to blame. */
+/** The URL of an image part, and the parameter to name in errors. */
 export interface ImageRef {
   readonly url: string;
   readonly param: string;
 }
 
 /**
- * Runs `use` on the bytes of an image part. What cannot be fetched or decoded is an ApiError 400 that names the
- * parameter.
+ * Runs `use` on the bytes of an image part.
+ * @throws ApiError 400 that names the parameter when the image cannot be loaded or `use` fails to decode it
  */
 export type LoadImage = <T>(image: ImageRef, use: (bytes: Buffer) => Promise<T>) => Promise<T>;
 
+/** Settings of {@link createImageLoader}. */
 export interface ImageLoaderOptions {
   readonly signal: AbortSignal;
   readonly downloader: Downloader;
-  /** Pictures of this gateway's own, which need no download. */
+  /** The gateway's own images, which need no download. */
   findOwn(url: string): Buffer | undefined;
 }
 
 const maxImageBytes = 20 * 1024 * 1024;
 const downloadTimeoutMs = 15_000;
 
-/** Downloads for the whole gateway: public https addresses only, guarded at every redirect. */
+/** The downloader of the whole gateway. It connects to public https hosts only, checked at every redirect. */
 export function createImageDownloader(): Downloader {
   return createDownloader({ trusted: [], allowPublicHttps: true });
 }
 
-/** One for a request: its downloads end with it. */
+/** A loader for one request, whose signal aborts its downloads. */
 export function createImageLoader(options: ImageLoaderOptions): LoadImage {
   return async (image, use) => {
     const bytes = await fetchBytes(image, options);
@@ -50,7 +51,7 @@ async function fetchBytes(image: ImageRef, options: ImageLoaderOptions): Promise
   const own = options.findOwn(image.url);
   if (own !== undefined) return own;
   try {
-    // Plain http is asked over https: the guard lets nothing else out.
+    // The downloader allows https only, so http URLs are upgraded.
     const { bytes } = await options.downloader.download(image.url.replace(/^http:/i, "https:"), {
       maxBytes: maxImageBytes,
       timeoutMs: downloadTimeoutMs,

@@ -1,23 +1,26 @@
 import { randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
+import { sleep } from "../../support/sleep.ts";
 import type { Exchange } from "../exchange.ts";
 import { imagesOf, textOf, type ChatBody } from "../requests.ts";
-import { countTokens, toTokens, toWords } from "./tokens.ts";
+import { toTokens, toWords } from "./tokens.ts";
 
-/** What a sandbox model has to say, before it is cut at `max_tokens`. */
+/** An answer of a sandbox model, before it is cut at `max_tokens`. */
 export interface SandboxAnswer {
   readonly text: string;
   /** Data URIs. */
   readonly images?: readonly string[];
 }
 
-/** Tokens that the sandbox counts for a picture, in and out. */
+/** Tokens counted for an image, in prompts and answers. */
 const imageTokens = 256;
-/** The longest that the pauses between words may take together. */
+/** Limit of all pauses between words together. */
 const maxPauseMs = 5000;
 
-/** Sends the answer, whole or word by word, as the request asks. Images come after the text. */
-export async function sendChatAnswer(
+/** Marks every answer of the sandbox for programs; people read it in the text and in the picture. */
+export const sandboxHeader = { "x-parley-sandbox": "true" } as const;
+
+/** Sends an answer at once, or streams it word by word when the request asks for that. Images follow the text. */
+export async function sendAnswer(
   exchange: Exchange,
   body: ChatBody,
   answer: SandboxAnswer,
@@ -50,15 +53,11 @@ export async function sendChatAnswer(
   await send({ role: "assistant", content: "" }, null);
   const words = toWords(text);
   const pauseMs = Math.min(wordDelayMs, maxPauseMs / Math.max(words.length, 1));
-  let owedMs = 0;
-  for (const word of words) {
+  // Timers are no finer than a millisecond, so there are fewer and longer pauses.
+  const wordsPerPause = Math.max(1, Math.round(2 / pauseMs));
+  for (const [at, word] of words.entries()) {
     await send({ content: word }, null);
-    // Timers do not go below a millisecond, so short pauses are saved up.
-    owedMs += pauseMs;
-    if (owedMs >= 2) {
-      await sleep(owedMs, undefined, { signal: exchange.signal });
-      owedMs = 0;
-    }
+    if (pauseMs > 0 && at % wordsPerPause === 0) await sleep(pauseMs * wordsPerPause, exchange.signal);
   }
   for (const image of images) await send({ images: [image] }, null);
   await send({}, reason);
@@ -69,15 +68,11 @@ export async function sendChatAnswer(
   stream.end();
 }
 
-/** On every answer of the sandbox, for programs; people read it in the text and in the picture. */
-export const sandboxHeader = { "x-parley-sandbox": "true" } as const;
-
 function toUsage(body: ChatBody, completionTokens: number): Record<string, number> {
-  const promptTokens = body.messages.reduce(
-    (sum, message, index) =>
-      sum + 1 + countTokens(textOf(message)) + imagesOf(message, index).length * imageTokens,
-    0,
+  const tokens = body.messages.map(
+    (message, index) => 1 + toTokens(textOf(message)).length + imagesOf(message, index).length * imageTokens,
   );
+  const promptTokens = tokens.reduce((sum, count) => sum + count, 0);
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,

@@ -1,34 +1,33 @@
 import { ParleyError } from "../core/errors.ts";
+import type { Operation } from "../core/gateway.ts";
 import { AttemptError } from "./attempt-error.ts";
 import { readError } from "./error-body.ts";
-import { type Operation, toAttemptError } from "./failures.ts";
+import { toAttemptError } from "./failures.ts";
 import type { Scrub } from "./scrub.ts";
-import { type GatewayResponse, pageTitle, parseJson, translateBreak } from "./transport.ts";
-import type { Watch } from "./attempt-timeouts.ts";
+import { type GatewayResponse, pageTitle, parseJson, translateFailure } from "./transport.ts";
+import type { AttemptTimeouts } from "./attempt-timeouts.ts";
 
-export interface DocumentContext {
+/** The call that a body belongs to. */
+export interface BodyContext {
   readonly operation: Operation;
   readonly model: string | undefined;
-  readonly watch: Watch;
+  readonly timeouts: AttemptTimeouts;
   readonly callerSignal: AbortSignal;
   readonly scrub: Scrub;
   readonly maxBytes: number;
 }
 
-/** A whole answer: parsed JSON, or plain words. */
-export type AnswerDocument =
+/** The body of an answer: parsed JSON or plain text. */
+export type AnswerBody =
   | { readonly kind: "json"; readonly value: unknown }
   | { readonly kind: "text"; readonly text: string };
 
 /**
- * Reads an answer that is not streamed. An error inside it is found whatever the status said; blank lines before it
- * are padding that keeps the connection open and count as silence.
- * @throws AttemptError for an error, a web page, too many bytes, a broken connection or a timer
+ * Reads an answer that is not streamed. Blank lines before it keep the connection open and count as silence.
+ * @throws AttemptError for an error in the body (whatever the status), a web page, more than `maxBytes`, a lost
+ * connection or a timeout
  */
-export async function readDocument(
-  response: GatewayResponse,
-  context: DocumentContext,
-): Promise<AnswerDocument> {
+export async function readAnswerBody(response: GatewayResponse, context: BodyContext): Promise<AnswerBody> {
   const { operation, model, scrub } = context;
   const text = await readText(response, context);
   const trimmed = text.trim().replace(/^\uFEFF/, "");
@@ -48,8 +47,8 @@ export async function readDocument(
   return typeof value === "string" ? { kind: "text", text: value } : { kind: "json", value };
 }
 
-async function readText(response: GatewayResponse, context: DocumentContext): Promise<string> {
-  const { watch, maxBytes } = context;
+async function readText(response: GatewayResponse, context: BodyContext): Promise<string> {
+  const { timeouts, maxBytes } = context;
   const chunks: Uint8Array[] = [];
   let size = 0;
   let hasBegun = false;
@@ -60,21 +59,21 @@ async function readText(response: GatewayResponse, context: DocumentContext): Pr
       chunks.push(chunk);
       size += chunk.length;
       if (size > maxBytes) throw badAnswer(context, response.status, `more than ${maxBytes} bytes`, "");
-      watch.touch();
+      timeouts.progress();
     }
     context.callerSignal.throwIfAborted();
   } catch (error) {
-    throw translateBreak(error, context);
+    throw translateFailure(error, context);
   }
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** The error of an answer that cannot be understood. A second try would be understood no better. */
+/** The `gateway-bad-answer` of an answer that is `what`; `text` is an excerpt of it, for the error message. */
 export function badAnswer(
-  context: Pick<DocumentContext, "operation" | "model" | "scrub">,
+  context: Pick<BodyContext, "operation" | "model" | "scrub">,
   status: number,
   what: string,
-  words: string,
+  text: string,
 ): AttemptError {
   const { operation, model, scrub } = context;
   return new AttemptError(
@@ -82,7 +81,7 @@ export function badAnswer(
       detail: {
         ...(model !== undefined && { model }),
         status,
-        ...(words !== "" && { gatewayMessage: scrub(words) }),
+        ...(text !== "" && { gatewayMessage: scrub(text) }),
       },
     }),
     "never",

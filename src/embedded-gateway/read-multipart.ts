@@ -1,20 +1,20 @@
 import { invalidRequest, type ApiError } from "./api-error.ts";
 
-/** One part of a multipart body. Read `body` to its end before the next part; what is left unread is skipped. */
+/** One part of a multipart body. It is skipped unless its `body` is read before the next part is requested. */
 export interface Part {
   readonly name: string;
-  /** Present on files, maybe empty. */
+  /** Files only; may be empty. */
   readonly fileName: string | undefined;
   readonly mediaType: string | undefined;
   readonly body: AsyncIterable<Buffer>;
-  /** Whether the body has no byte. Ask before reading it. */
+  /** Whether the body is empty. To be called before reading it. */
   isEmpty(): Promise<boolean>;
-  /** Instead of `body`: all that is left of the request as it came, this part's body first. Ends the iteration. */
+  /** Instead of `body`: the unparsed rest of the request, from this part's body on. Ends the iteration. */
   remainder(): Remainder;
 }
 
 interface Remainder {
-  /** How much of the request came before it. */
+  /** Length of the request before it. */
   readonly offsetBytes: number;
   readonly bytes: AsyncIterable<Buffer>;
 }
@@ -23,8 +23,8 @@ const maxHeaderBytes = 16 * 1024;
 const maxParts = 64;
 
 /**
- * The boundary named by a content type.
- * @throws ApiError 400
+ * The boundary in a content type.
+ * @throws ApiError 400 when there is none
  */
 export function boundaryOf(contentType: string): string {
   const match = /;\s*boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))/i.exec(contentType);
@@ -34,9 +34,9 @@ export function boundaryOf(contentType: string): string {
 }
 
 /**
- * The parts of a `multipart/form-data` body as they arrive; nothing is held but what a chunk and a delimiter need.
+ * The parts of a `multipart/form-data` body as they arrive, in constant memory.
  * @see https://www.rfc-editor.org/rfc/rfc7578
- * @throws ApiError 400 for a body that ends early or has no such form
+ * @throws ApiError 400 for a malformed or incomplete body
  */
 export async function* readMultipart(
   chunks: AsyncIterable<Buffer>,
@@ -51,23 +51,23 @@ export async function* readMultipart(
     if (await window.isClosing()) return;
     const header = await window.header();
     const body = window.until(delimiter);
-    let isHandedOver = false;
+    let isEnded = false;
     yield {
       ...parseHeader(header),
       body,
       isEmpty: () => window.startsWith(delimiter),
       remainder: () => {
-        isHandedOver = true;
+        isEnded = true;
         return window.remainder();
       },
     };
-    if (isHandedOver) return;
+    if (isEnded) return;
     await drain(body);
   }
   throw malformed(`it has more than ${maxParts} parts`);
 }
 
-/** The bytes of a part, whole. `undefined`: they are more than `maxBytes`. */
+/** All bytes of a part, `undefined` when it is larger than `maxBytes`. */
 export async function collect(body: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -81,47 +81,47 @@ export async function collect(body: AsyncIterable<Buffer>, maxBytes: number): Pr
 
 function createWindow(chunks: AsyncIterable<Buffer>) {
   const source = chunks[Symbol.asyncIterator]();
-  let held: Buffer = Buffer.alloc(0);
+  let buffered: Buffer = Buffer.alloc(0);
   let received = 0;
 
   const fill = async (): Promise<void> => {
     const next = await source.next();
     if (next.done === true) throw malformed("it ends before its closing boundary");
     received += next.value.length;
-    held = held.length === 0 ? next.value : Buffer.concat([held, next.value]);
+    buffered = buffered.length === 0 ? next.value : Buffer.concat([buffered, next.value]);
   };
 
   return {
     unread: (bytes: Buffer) => {
-      held = Buffer.concat([bytes, held]);
+      buffered = Buffer.concat([bytes, buffered]);
     },
-    /** Everything up to the delimiter, which is taken away. */
+    /** Everything up to the delimiter, which is consumed. */
     async *until(delimiter: Buffer): AsyncGenerator<Buffer, void> {
       for (;;) {
-        const at = held.indexOf(delimiter);
+        const at = buffered.indexOf(delimiter);
         if (at >= 0) {
-          const last = held.subarray(0, at);
-          held = held.subarray(at + delimiter.length);
+          const last = buffered.subarray(0, at);
+          buffered = buffered.subarray(at + delimiter.length);
           if (last.length > 0) yield last;
           return;
         }
-        // The end of what is here may be the beginning of a delimiter.
-        const safe = held.length - delimiter.length + 1;
+        // The end of the buffer may be the beginning of a delimiter.
+        const safe = buffered.length - delimiter.length + 1;
         if (safe > 0) {
-          const ready = held.subarray(0, safe);
-          held = held.subarray(safe);
+          const ready = buffered.subarray(0, safe);
+          buffered = buffered.subarray(safe);
           yield ready;
         }
         await fill();
       }
     },
     async startsWith(bytes: Buffer): Promise<boolean> {
-      while (held.length < bytes.length) await fill();
-      return held.subarray(0, bytes.length).equals(bytes);
+      while (buffered.length < bytes.length) await fill();
+      return buffered.subarray(0, bytes.length).equals(bytes);
     },
     remainder(): Remainder {
-      const first = held;
-      held = Buffer.alloc(0);
+      const first = buffered;
+      buffered = Buffer.alloc(0);
       return {
         offsetBytes: received - first.length,
         bytes: {
@@ -134,18 +134,18 @@ function createWindow(chunks: AsyncIterable<Buffer>) {
     },
     /** Whether the delimiter just read was the closing one. */
     async isClosing(): Promise<boolean> {
-      while (held.length < 2) await fill();
-      return held[0] === 0x2d && held[1] === 0x2d;
+      while (buffered.length < 2) await fill();
+      return buffered[0] === 0x2d && buffered[1] === 0x2d;
     },
     async header(): Promise<string> {
       for (;;) {
-        const end = held.indexOf("\r\n\r\n");
+        const end = buffered.indexOf("\r\n\r\n");
         if (end >= 0 && end <= maxHeaderBytes) {
-          const text = held.toString("utf8", 0, end);
-          held = held.subarray(end + 4);
+          const text = buffered.toString("utf8", 0, end);
+          buffered = buffered.subarray(end + 4);
           return text;
         }
-        if (held.length > maxHeaderBytes) throw malformed("a part has no header, or one too long");
+        if (buffered.length > maxHeaderBytes) throw malformed("a part has no header, or one too long");
         await fill();
       }
     },

@@ -1,0 +1,113 @@
+import type { ChatEvent } from "../core/gateway.ts";
+import type { AttemptTimeouts } from "./attempt-timeouts.ts";
+import type { CompletionChunk } from "./completion-chunk.ts";
+import { type ImageLoader, imageNotice } from "./images.ts";
+import { createInlineImages, type InlinePiece } from "./inline-images.ts";
+
+/** Turns the content of chunks into events. Text may hold images as Markdown or data URIs, which become events too. */
+export interface AnswerOutput {
+  /** Adds text. It is searched for images with the next {@link flush}: once a packet, not once a chunk. */
+  addText(text: string): void;
+  /** Adds everything of a chunk but its text. */
+  addRest(chunk: CompletionChunk): Promise<void>;
+  flush(): Promise<void>;
+  /** Adds what was held back as the possible beginning of an image. Of an interrupted answer only the text. */
+  end(how: "complete" | "interrupted"): Promise<void>;
+  /** The events since the last call. */
+  take(): ChatEvent[];
+  /** Whether there was neither text nor an image so far. */
+  isEmpty(): boolean;
+  totals(): { readonly textBytes: number; readonly images: number; readonly isRefusal: boolean };
+}
+
+/** What {@link createAnswerOutput} works with. */
+export interface AnswerOutputOptions {
+  readonly images: ImageLoader;
+  readonly timeouts: AttemptTimeouts;
+  readonly maxImageChars: number;
+}
+
+/** @see {@link AnswerOutput} */
+export function createAnswerOutput({ images, timeouts, maxImageChars }: AnswerOutputOptions): AnswerOutput {
+  const inline = createInlineImages(maxImageChars);
+  let events: ChatEvent[] = [];
+  let unsearched = "";
+  let textBytes = 0;
+  let imageCount = 0;
+  let isRefusal = false;
+
+  const pushText = (text: string) => {
+    if (text === "") return;
+    textBytes += Buffer.byteLength(text, "utf8");
+    pushJoined(events, "text", text);
+  };
+  const pushImage = async (url: string, source: string) => {
+    timeouts.progress();
+    timeouts.pause();
+    try {
+      const image = await images.load(url, timeouts.signal);
+      if (image !== undefined) {
+        imageCount++;
+        events.push({ kind: "image", image });
+      }
+    } catch (error) {
+      if (timeouts.signal.aborted) throw error;
+      pushText(source);
+      events.push({ kind: "notice", text: imageNotice(error) });
+    }
+    timeouts.resume();
+  };
+  const pushInline = async (pieces: readonly InlinePiece[]) => {
+    for (const piece of pieces) {
+      if (piece.kind === "text") pushText(piece.text);
+      else if (piece.kind === "image") await pushImage(piece.url, piece.source);
+      else events.push({ kind: "notice", text: lostImageNotice(piece.why) });
+    }
+  };
+  const flush = async () => {
+    if (unsearched === "") return;
+    const pieces = inline.push(unsearched);
+    unsearched = "";
+    await pushInline(pieces);
+  };
+
+  return {
+    addText(text) {
+      unsearched += text;
+    },
+    async addRest({ reasoning, refusal, images: urls }) {
+      await flush();
+      if (reasoning !== "") pushJoined(events, "reasoning", reasoning);
+      if (refusal !== "") {
+        isRefusal = true;
+        pushText(refusal);
+      }
+      for (const url of urls) await pushImage(url, "");
+    },
+    flush,
+    async end(how) {
+      const pieces = inline.end();
+      await pushInline(how === "complete" ? pieces : pieces.filter(({ kind }) => kind === "text"));
+    },
+    take() {
+      const taken = events;
+      events = [];
+      return taken;
+    },
+    isEmpty: () => textBytes === 0 && imageCount === 0,
+    totals: () => ({ textBytes, images: imageCount, isRefusal }),
+  };
+}
+
+/** Adds to the last event when that is of the same kind. */
+function pushJoined(events: ChatEvent[], kind: "text" | "reasoning", text: string): void {
+  const last = events.at(-1);
+  if (last?.kind === kind) events[events.length - 1] = { kind, text: last.text + text };
+  else events.push({ kind, text });
+}
+
+function lostImageNotice(why: "too-large" | "unfinished"): string {
+  return why === "too-large"
+    ? "A picture in the answer was too large and is left out."
+    : "A picture in the answer arrived incomplete and is left out.";
+}
