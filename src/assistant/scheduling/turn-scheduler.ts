@@ -4,7 +4,7 @@ import type { Log } from "../../core/telemetry.ts";
 import { createActiveTurn, type ActiveTurn } from "./active-turn.ts";
 import { createInFlightEvents, type InFlightEvents } from "./in-flight-events.ts";
 import { eventsOf, keysOf, reconcile, storedIn, takeBatch, type PendingTurn } from "./pending-turn.ts";
-import { toOpenTurns } from "./recovery.ts";
+import { toOpenTurns } from "./open-turns.ts";
 
 /** How long abandoned turns may take to end, in milliseconds. */
 const abortGraceMs = 2000;
