@@ -80,7 +80,12 @@ export interface ImportRule {
 export function importRules(root: string): ImportRule[] {
   const packages = packagesOf(root);
   const folders = sourceFolders(root);
-  const all = [...rooms, ...newRooms(folders)];
+  const added = newRooms(folders);
+  // The registry beside a new folder may import it.
+  const all = [...rooms, ...added].map((room) => ({
+    ...room,
+    imports: [...room.imports, ...added.map((one) => one.folder).filter((one) => isRightBelow(one, room))],
+  }));
   return folders.map((folder) => {
     const room = roomOf(folder, all);
     const patterns = [...folderPatterns(root, folder, room, all), packagePattern(room, packages)];
@@ -88,11 +93,15 @@ export function importRules(root: string): ImportRule[] {
   });
 }
 
+function isRightBelow(folder: string, room: Room): boolean {
+  return path.posix.dirname(folder) === room.folder;
+}
+
 /** Platforms and backends that the table does not list. */
 function newRooms(folders: readonly string[]): Room[] {
   return registries.flatMap((registry) =>
     folders
-      .filter((folder) => path.posix.dirname(folder) === registry.folder)
+      .filter((folder) => isRightBelow(folder, registry))
       .filter((folder) => !rooms.some((room) => room.folder === folder))
       .map((folder) => ({ ...registry, folder })),
   );

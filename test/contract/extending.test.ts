@@ -138,22 +138,42 @@ test("a setting is one entry", async () => {
   });
 });
 
+/** The bot in the copy, with the terminal to talk in. */
+async function talk(settings: Readonly<Record<string, string>>): Promise<void> {
+  const parley = spawn(process.execPath, [path.join(root, "src/main.ts")], {
+    cwd: root,
+    env: { ...process.env, TERMINAL: "on", PORT: "0", ...settings },
+  });
+  let output = "";
+  for (const stream of [parley.stdout, parley.stderr])
+    stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  try {
+    await expect.poll(() => output, { timeout: 60_000 }).toContain("Ready.");
+    expect(output).toMatch(/Terminal\s+on   type a line/);
+    parley.stdin.write("The password is swordfish.\n");
+    await expect.poll(() => output, { timeout: 60_000 }).toMatch(/sandbox/i);
+    const soFar = output.length;
+    parley.stdin.write("What did I say first?\n");
+    await expect.poll(() => output.slice(soFar), { timeout: 60_000 }).toContain("swordfish");
+  } finally {
+    parley.kill();
+  }
+}
+
 test("a platform is one folder and one line, and people can talk there", async () => {
   await apply(await section("A platform"));
   expect(await typeErrors()).toEqual([]);
   expect(await forbiddenImports()).toBe("");
-  const parley = spawn(process.execPath, [path.join(root, "src/main.ts")], {
-    cwd: root,
-    env: { ...process.env, TERMINAL: "on", PORT: "0", STORE_URL: `sqlite:${path.join(root, "parley.db")}` },
+  await talk({ STORE_URL: `sqlite:${path.join(root, "parley.db")}` });
+});
+
+test("a store backend is one folder and one line, and conversations are kept in it", async () => {
+  await apply(await section("A platform"));
+  await apply(await section("A store backend"));
+  expect(await typeErrors()).toEqual([]);
+  expect(await forbiddenImports()).toBe("");
+  await expect(main(["--check-config"], { STORE_URL: "memory:x" })).rejects.toMatchObject({
+    stderr: expect.stringContaining("STORE_URL takes nothing behind memory:"),
   });
-  let output = "";
-  parley.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
-  try {
-    await expect.poll(() => output, { timeout: 20_000 }).toContain("Ready.");
-    expect(output).toMatch(/Terminal\s+on   type a line/);
-    parley.stdin.write("What can you do?\n");
-    await expect.poll(() => output, { timeout: 20_000 }).toMatch(/sandbox/i);
-  } finally {
-    parley.kill();
-  }
+  await talk({ STORE_URL: "memory:" });
 });
