@@ -1,6 +1,7 @@
 import type { CommandCall } from "../../core/events.ts";
 import type { Platform, Receiver, Reply } from "../../core/platform.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
+import { storePlaces } from "../turn/store-places.ts";
 import { estimatePartsTokens, messageIds } from "../turn/stored-messages.ts";
 import type { Turn, TurnDependencies, TurnOutcome } from "../turn/turn.ts";
 
@@ -37,6 +38,8 @@ export async function storeQuestion(
     estimatedTokens: estimatePartsTokens(parts),
     ...(inContext ? {} : { inContext }),
   });
+  if (run.conversationId === run.call.conversationId)
+    await storePlaces(dependencies, run.conversationId, run.call.within);
 }
 
 /** Stores the command's result, as the assistant's message. */

@@ -1,9 +1,10 @@
 import { endedEarlyNotice, isWorthRetrying, toNotice } from "../../core/error-messages.ts";
 import { isParleyError } from "../../core/errors.ts";
-import type { ConversationSettings, MessagePart, StoredMessage } from "../../core/storage.ts";
+import type { MessagePart, StoredMessage } from "../../core/storage.ts";
 import { throwIfAbandoned } from "./abandoned.ts";
 import { askModel } from "./ask-model.ts";
 import { isAnswerable, quoteTranscripts, readMessages } from "./read-messages.ts";
+import { storePlaces } from "./store-places.ts";
 import { estimatePartsTokens, messageIds } from "./stored-messages.ts";
 import type { AnswerEnd, PartialAnswer } from "./stream-answer.ts";
 import type { Turn, TurnDependencies, TurnOutcome } from "./turn.ts";
@@ -37,7 +38,7 @@ export async function runTurn(dependencies: TurnDependencies, turn: Turn): Promi
     // A process that was paused learns at the latest here that another one has resumed the turn.
     throwIfAbandoned(turn.signal);
     await turn.reply.finish({ notices: answer.notices });
-    await storePlaces(dependencies, turn, end.settings);
+    await storePlaces(dependencies, turn.conversationId, turn.messages[0]?.within, end.settings);
     return "complete";
   } catch (error) {
     return await concludeFailure(dependencies, turn, { error, answer, lead, shown });
@@ -83,21 +84,6 @@ async function storeAnswer(
     ...(shownAs.length === 0 ? {} : { shownAs }),
     ...(end === undefined ? {} : { model: end.model, usage: end.usage }),
   });
-}
-
-/** Stores once per conversation in which places it lies. Fire and forget: a failure is logged, and tried next time. */
-async function storePlaces(
-  dependencies: TurnDependencies,
-  turn: Turn,
-  settings: ConversationSettings,
-): Promise<void> {
-  const within = turn.messages[0]?.within;
-  if (within === undefined || settings.within !== undefined) return;
-  try {
-    await dependencies.conversations.saveSettings(turn.conversationId, { within });
-  } catch (error) {
-    dependencies.log.warn({ turn: turn.key, err: error }, "places of a conversation not stored");
-  }
 }
 
 interface Failure {

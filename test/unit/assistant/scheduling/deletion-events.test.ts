@@ -156,8 +156,8 @@ describe("messages that people removed", () => {
   });
 });
 
-describe("a conversation that is gone", () => {
-  it("goes as a whole, with what runs and waits in it", async () => {
+describe("a conversation deleted on the platform", () => {
+  it("is erased with what runs and waits in it", async () => {
     await ask("old");
     await ask("elsewhere", { conversationId: "fake:c2" });
     hangOnce();
@@ -172,7 +172,7 @@ describe("a conversation that is gone", () => {
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
 
-  it("goes with the larger place that it lies in", async () => {
+  it("is erased with a place that contains it", async () => {
     const within = ["fake:server:1", "fake:channel:1"];
     await ask("here", { within });
     await ask("there", { conversationId: "fake:c2", within: ["fake:server:1", "fake:channel:2"] });
@@ -181,6 +181,18 @@ describe("a conversation that is gone", () => {
     expect(await world.assistant.knows("fake:c2")).toBe(true);
     await world.assistant.placeDeleted("fake:server:1");
     expect(await world.assistant.knows("fake:c2")).toBe(false);
+  });
+});
+
+describe("a conversation with nothing but a command in it", () => {
+  it("is erased with a place that contains it", async () => {
+    await world.assistant.receive(
+      call("imagine", { prompt: "a fox" }, { inConversation: true, within: ["fake:server:1"] }),
+    );
+    await settled();
+    expect(await world.assistant.knows("fake:c1")).toBe(true);
+    await world.assistant.placeDeleted("fake:server:1");
+    expect(await world.assistant.knows("fake:c1")).toBe(false);
   });
 });
 
