@@ -33,7 +33,7 @@ import { confirmPrefix, retryPrefix, toPrivateSentence } from "./content.ts";
 import { codes, discordCode } from "./errors.ts";
 import type { FreshTokens } from "./fresh-tokens.ts";
 import { readMessage, toAttachment, toAuthor, type Names } from "./incoming.ts";
-import { askModal, isAskModal, readAskModal } from "./ask-modal.ts";
+import { isAskModal, parseAskModal, toAskModal } from "./ask-modal.ts";
 import type { Subjects } from "./modal-target-cache.ts";
 
 /** A token works for 15 minutes; the last half minute is left alone. */
@@ -93,29 +93,15 @@ export function createInteractionHandler(options: InteractionOptions) {
 
   async function slashCommand(interaction: APIChatInputApplicationCommandInteraction): Promise<void> {
     const command = commands.get(interaction.data.name);
-    const given = readOptions(interaction);
-    if (command === undefined) {
-      const problem = new ParleyError("unknown-command", "not among the commands", {
-        detail: {
-          command: interaction.data.name,
-          commands: [...commands.keys()].map((name) => `/${name}`).join(", "),
-        },
-      });
-      return refuse(interaction, problem);
-    }
-    await run(interaction, command, { options: given });
+    if (command === undefined) return refuse(interaction, unknownCommand(interaction.data.name));
+    await run(interaction, command, { options: readOptions(interaction) });
   }
 
   async function messageCommand(interaction: APIMessageApplicationCommandInteraction): Promise<void> {
     const { name, target_id: targetId, resolved } = interaction.data;
     const command = [...commands.values()].find((one) => one.messageCommand?.label === name);
     const target = resolved.messages[targetId];
-    if (command === undefined || target === undefined) {
-      return refuse(
-        interaction,
-        new ParleyError("unknown-command", "no such message command", { detail: { command: name } }),
-      );
-    }
+    if (command === undefined || target === undefined) return refuse(interaction, unknownCommand(name));
     const subject = {
       author: toAuthor(target.author),
       ...readMessage(target, options.names(interaction.guild_id)),
@@ -124,7 +110,7 @@ export function createInteractionHandler(options: InteractionOptions) {
       subjects.keep(targetId, subject);
       await api.respond(interaction.id, interaction.token, {
         type: ResponseType.Modal,
-        data: askModal(command, { channelId: target.channel_id, messageId: targetId }),
+        data: toAskModal(command, { channelId: target.channel_id, messageId: targetId }),
       });
       return;
     }
@@ -133,16 +119,23 @@ export function createInteractionHandler(options: InteractionOptions) {
 
   async function submit(interaction: APIModalSubmitInteraction): Promise<void> {
     if (!isAskModal(interaction.data.custom_id)) return;
-    const asked = readAskModal(interaction);
-    const command = commands.get(asked.command);
-    if (command === undefined || asked.option === undefined) return;
-    const subject = await subjects.find(asked, options.names(interaction.guild_id));
+    const { commandName, options: given, ...target } = parseAskModal(interaction);
+    const command = commands.get(commandName);
+    // The modal was opened by an earlier version of the bot.
+    if (command === undefined) return refuse(interaction, unknownCommand(commandName));
+    const subject = await subjects.find(target, options.names(interaction.guild_id));
     if (subject === undefined)
       return refuse(
         interaction,
-        new ParleyError("attachment-gone", "the message is gone", { detail: { name: "The message" } }),
+        new ParleyError("attachment-gone", "the message was deleted", { detail: { name: "The message" } }),
       );
-    await run(interaction, command, { options: { [asked.option]: asked.text }, subject });
+    await run(interaction, command, { options: given, subject });
+  }
+
+  function unknownCommand(name: string): ParleyError {
+    return new ParleyError("unknown-command", "no such command", {
+      detail: { command: name, commands: [...commands.keys()].map((one) => `/${one}`).join(", ") },
+    });
   }
 
   /** Defers, takes the call in, and tells the person where that fails. */

@@ -1,6 +1,6 @@
 import type { CommandCall } from "../../core/events.ts";
 import type { DiscordApi } from "./api.ts";
-import type { AskedMessage } from "./ask-modal.ts";
+import type { ModalTarget } from "./ask-modal.ts";
 import { readMessage, toAuthor, type Names } from "./incoming.ts";
 
 type Subject = NonNullable<CommandCall["subject"]>;
@@ -11,7 +11,7 @@ const most = 500;
 export interface Subjects {
   keep(messageId: string, subject: Subject): void;
   /** From memory, else from Discord. `undefined`: it is out of reach. */
-  find(message: AskedMessage, names: Names): Promise<Subject | undefined>;
+  find(message: ModalTarget, names: Names): Promise<Subject | undefined>;
 }
 
 export function createSubjects(api: DiscordApi): Subjects {

@@ -12,6 +12,7 @@ import {
   type SimUser,
   type World,
 } from "./world.ts";
+import { fillModal } from "./modals.ts";
 import { limits } from "./message-form.ts";
 import {
   contentTypeOf,
@@ -35,12 +36,12 @@ export interface UploadFile {
   readonly altText?: string;
 }
 
-/** One use of a command, button or form. */
+/** One use of a command, button or modal. */
 export interface Use {
   readonly id: string;
   /** "thinking" from the defer to the first edit, "failed": Discord says that the application did not respond. */
   state(): "waiting" | "thinking" | "answered" | "failed";
-  /** The form it opened, for `submitsModal`. */
+  /** Its `modal` is the one it opened, for `submitsModal`. */
   readonly interaction: SimInteraction;
 }
 
@@ -74,6 +75,7 @@ export interface Person {
   usesMessageCommand(label: string, message: { readonly id: string }, where: Where): Use;
   /** Clicks the button of that label on a message. */
   clicks(label: string, message: { readonly id: string }, where: Where): Use;
+  /** Submits the modal that `use` opened. Values by label; of a select the label of a choice. */
   submitsModal(use: Use, values: Readonly<Record<string, string>>): Use;
   /** Types into an option that completes; the choices are on `use.interaction.choices`. */
   types(command: string, option: string, text: string, where: Where): Use;
@@ -264,16 +266,8 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
     },
     submitsModal(use, values) {
       const { modal, channelId } = use.interaction;
-      if (modal === undefined) throw new Error("no form was opened");
-      const components = modal.inputs.map((input, index) => {
-        const value = values[input.label] ?? values[input.customId] ?? "";
-        if (input.required && value === "") throw new Error(`${input.label} is required`);
-        if (value.length > input.maxLength || (value !== "" && value.length < input.minLength))
-          throw new Error(`${input.label} has the wrong length`);
-        const inner = { type: 4, id: index * 2 + 2, custom_id: input.customId, value };
-        return { type: 18, id: index * 2 + 1, component: inner };
-      });
-      return interact(5, channelOf(channelId), { custom_id: modal.customId, components }, {});
+      if (modal === undefined) throw new Error("no modal was opened");
+      return interact(5, channelOf(channelId), fillModal(modal, values), {});
     },
     types(name, option, text, { channel: { id } }) {
       const registered = command(name, 1);

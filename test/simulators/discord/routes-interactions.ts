@@ -1,6 +1,7 @@
 import { ApiError, invalidForm, unknownInteraction, unknownWebhook } from "./api-error.ts";
 import type { Gateway } from "./gateway.ts";
 import type { Answer, Route } from "./http.ts";
+import { readModal } from "./modals.ts";
 import { createBotMessage, editBotMessage, requireMessage, type Form } from "./message-form.ts";
 import { renderMessage } from "./render.ts";
 import { removeMessage } from "./removals.ts";
@@ -11,7 +12,6 @@ import {
   type SimChannel,
   type SimInteraction,
   type SimMessage,
-  type SimModal,
   type World,
 } from "./world.ts";
 
@@ -209,43 +209,4 @@ function readChoices(given: unknown): { name: string; value: string | number }[]
       throw invalidForm("data.choices", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.");
   }
   return choices;
-}
-
-interface ModalComponent {
-  readonly type: number;
-  readonly label?: string;
-  readonly custom_id?: string;
-  readonly required?: boolean;
-  readonly min_length?: number;
-  readonly max_length?: number;
-  readonly component?: ModalComponent;
-  readonly components?: readonly ModalComponent[];
-}
-
-function readModal(data: Readonly<Record<string, unknown>>): SimModal {
-  const { custom_id: customId, title } = data;
-  if (typeof customId !== "string" || customId.length < 1 || customId.length > 100)
-    throw invalidForm("data.custom_id", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.");
-  if (typeof title !== "string" || title.length < 1 || title.length > 45)
-    throw invalidForm("data.title", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 45 in length.");
-  const rows = (data["components"] ?? []) as readonly ModalComponent[];
-  if (rows.length < 1 || rows.length > 5)
-    throw invalidForm("data.components", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 5 in length.");
-  const inputs = rows.flatMap((row) => {
-    const input = row.component ?? row.components?.[0];
-    if (input === undefined) return [];
-    const label = row.label ?? input.label ?? "";
-    if (label.length < 1 || label.length > 45)
-      throw invalidForm("data.components", "BASE_TYPE_BAD_LENGTH", "A label is 1 to 45 characters.");
-    return [
-      {
-        customId: input.custom_id ?? "",
-        label,
-        required: input.required !== false,
-        minLength: input.min_length ?? 0,
-        maxLength: input.max_length ?? 4000,
-      },
-    ];
-  });
-  return { customId, title, inputs };
 }

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import type { SimModal } from "./modals.ts";
 
 /** Bits that the simulator knows; names as in Discord's documentation. */
 export const permissionBits = {
@@ -86,19 +87,6 @@ export interface SimMessage {
   /** Only this user sees it. */
   readonly ephemeralTo: string | undefined;
   isDeleted: boolean;
-}
-
-export interface SimModal {
-  readonly customId: string;
-  readonly title: string;
-  /** Custom ids of its inputs, with label and limits. */
-  readonly inputs: readonly {
-    customId: string;
-    label: string;
-    required: boolean;
-    minLength: number;
-    maxLength: number;
-  }[];
 }
 
 export interface SimInteraction {

@@ -1,4 +1,5 @@
 import { allCommands } from "../../../support/commands.ts";
+import type { Command } from "../../../../src/core/command.ts";
 import type { IncomingEvent } from "../../../../src/core/events.ts";
 import type { Log } from "../../../../src/core/telemetry.ts";
 import type { Platform, ConversationHistory, Receiver } from "../../../../src/core/platform.ts";
@@ -103,16 +104,18 @@ export interface Harness {
 export async function startHarness(
   options: Parameters<typeof createDiscordSimulator>[0] & {
     readonly prepare?: (simulator: DiscordSimulator) => void;
+    /** Default: all commands. */
+    readonly commands?: ReadonlyMap<string, Command>;
   } = {},
 ): Promise<Harness> {
-  const { prepare, ...simulatorOptions } = options;
+  const { prepare, commands = allCommands, ...simulatorOptions } = options;
   const simulator = await createDiscordSimulator(simulatorOptions);
   prepare?.(simulator);
   const { log, lines } = createListLog();
   const platform = createDiscordPlatform({
     token: simulator.token,
     apiUrl: simulator.apiUrl,
-    commands: allCommands,
+    commands,
     log,
     now: simulator.world.now,
   });
