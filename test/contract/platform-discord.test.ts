@@ -10,7 +10,7 @@ const dayMs = 24 * 3_600_000;
 
 async function open(): Promise<PlatformSubject> {
   const simulator = await createDiscordSimulator({
-    // The contract is about what is seen, not about how long Discord's limits make it take.
+    // The contract is about what is seen, not about Discord's rate limits.
     rateLimits: { edits: { limit: 50, windowMs: 1000 }, messages: { limit: 50, windowMs: 1000 } },
   });
   const ada = simulator.person("Ada");

@@ -2,7 +2,7 @@ import { Feed } from "../../src/platforms/web/feed.ts";
 import { toWebAddress } from "../../src/platforms/web/address.ts";
 import { createWebReply } from "../../src/platforms/web/reply.ts";
 import type { ItemView } from "../../src/platforms/web/views.ts";
-import { replyContract } from "./reply.ts";
+import { describeReply } from "./reply.ts";
 
 /** What a page shows that followed from the beginning: an item stays in its last form until it is told another. */
 function follow(feed: Feed) {
@@ -18,11 +18,10 @@ function follow(feed: Feed) {
   return () => [...items.values()];
 }
 
-replyContract("page", () => {
+describeReply("page", () => {
   const feed = new Feed();
   const shown = follow(feed);
   return {
-    grows: true,
     open: (hooks, saved) =>
       createWebReply({
         address: toWebAddress(saved ?? { conversationId: "web:c", replyId: "r" }),

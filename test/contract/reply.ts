@@ -13,14 +13,20 @@ interface SeenReply {
   readonly confirms: readonly { readonly label: string; readonly key: string }[];
 }
 
-/** A place of a platform where one reply can be shown; made anew for each test. */
+/** Where one reply can be shown on a platform; made anew for each test. */
 export interface ReplySubject {
-  /** Opens the reply: at a new place, or at the address that an earlier one saved. */
+  /** Opens the reply: at a new address, or at the one that an earlier reply saved. */
   open(hooks: ReplyHooks, saved: ReplyAddress | undefined): Reply;
   seen(): SeenReply | Promise<SeenReply>;
-  /** Whether text is seen before the end. False for replies that cannot be edited. */
-  readonly grows: boolean;
   close(): Promise<void>;
+}
+
+/** What a reply cannot do there. */
+export interface ReplyTraits {
+  /** Nothing is seen before the end. */
+  readonly isNotStreamed?: boolean;
+  /** What has been posted cannot be edited. */
+  readonly isNotEditable?: boolean;
 }
 
 const file: ReplyFile = {
@@ -39,7 +45,11 @@ const file: ReplyFile = {
 const lines = (count: number) => Array.from({ length: count }, (_, index) => `line number ${index} of many`);
 
 /** What every {@link Reply} does, whatever platform shows it. */
-export function replyContract(name: string, setUp: () => ReplySubject | Promise<ReplySubject>): void {
+export function describeReply(
+  name: string,
+  setUp: () => ReplySubject | Promise<ReplySubject>,
+  { isNotStreamed = false, isNotEditable = false }: ReplyTraits = {},
+): void {
   describe(`${name}: reply contract`, () => {
     let subject: ReplySubject;
     let saved: ReplyAddress | undefined;
@@ -67,8 +77,7 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       await reply.finish();
     });
 
-    it("shows text while it grows, the latest at last", async () => {
-      if (!subject.grows) return;
+    it.skipIf(isNotStreamed)("shows text while it is written, the latest at last", async () => {
       const reply = open();
       await reply.show();
       reply.write({ text: "The meeting" });
@@ -79,8 +88,7 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       await reply.finish();
     });
 
-    it("shows a status until there is text", async () => {
-      if (!subject.grows) return;
+    it.skipIf(isNotStreamed)("shows a status until there is text", async () => {
       const reply = open();
       await reply.show();
       reply.status("Transcribing note.ogg");
@@ -128,7 +136,7 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       expect((await subject.seen()).retryKeys).toEqual([]);
     });
 
-    it("asks with a button, which is gone when the same reply has gone on", async () => {
+    it("asks for confirmation with a button", async () => {
       const before = open();
       await before.show();
       before.write({ text: "This would go for good." });
@@ -137,7 +145,13 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       expect(asked.text).toContain("This would go for good.");
       expect(asked.confirms).toEqual([{ label: "Remove 3 messages", key: "confirm-key-1" }]);
       expect(asked.retryKeys).toEqual([]);
-      if (!subject.grows) return;
+    });
+
+    it.skipIf(isNotEditable)("removes the button when the same reply is resumed", async () => {
+      const before = open();
+      await before.show();
+      before.write({ text: "This would go for good." });
+      await before.finish({ confirm: { label: "Remove 3 messages", key: "confirm-key-1" } });
       const after = open(saved);
       await after.show();
       after.write({ text: "It is gone." });
@@ -176,13 +190,12 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       expect(text).toContain("Here it is");
     });
 
-    it("is taken up again in the same place", async () => {
+    it("is resumed at its saved address", async () => {
       const before = open();
       await before.show();
       before.write({ text: "words of the first try" });
-      if (subject.grows) {
+      if (!isNotStreamed)
         await eventually(async () => expect(await textSeen()).toContain("words of the first try"));
-      }
       const after = open(saved);
       await after.show();
       after.write({ text: "words of the second try" });
@@ -192,13 +205,12 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       expect(text).not.toContain("words of the first try");
     });
 
-    it("shows nothing more once it is abandoned, and is taken up again in the same place", async () => {
+    it("shows nothing more once it is abandoned, and is resumed at its saved address", async () => {
       const before = open();
       await before.show();
       before.write({ text: "words of the first try" });
-      if (subject.grows) {
+      if (!isNotStreamed)
         await eventually(async () => expect(await textSeen()).toContain("words of the first try"));
-      }
       before.abandon();
       const seen = await subject.seen();
       before.write({ text: "words that nobody may see" });

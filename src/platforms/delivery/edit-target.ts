@@ -5,8 +5,8 @@ import type { Json } from "../../core/events.ts";
 export interface MessageContent {
   /** Standard Markdown of at most `maxLength` as `lengthOf` counts; empty while there is none. */
   readonly text: string;
-  readonly state: "waiting" | "growing" | "finished" | "failed";
-  /** A few words on what is being done, shown with `waiting` and `growing`. */
+  readonly state: "waiting" | "streaming" | "finished" | "failed";
+  /** A few words on what is being done, shown with `waiting` and `streaming`. */
   readonly status?: string;
   /** Small print below a finished or failed reply; on its last message only. */
   readonly notices?: readonly string[];

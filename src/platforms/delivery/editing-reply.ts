@@ -5,7 +5,7 @@ import { toMarkdown } from "./reply-markdown.ts";
 import type { Reply } from "../../core/platform.ts";
 import type { EditTarget, MessageContent } from "./edit-target.ts";
 import { createFileQueue } from "./file-queue.ts";
-import { planEnding, planEndingWithoutFile, planGrowing, type Ending } from "./message-plan.ts";
+import { planEnding, planEndingWithoutFile, planStreaming, type Ending } from "./message-plan.ts";
 import { sleepUnlessAborted } from "../../support/sleep.ts";
 import { isTransient, retryPlatformCall } from "./platform-retry.ts";
 import { createSleepWatch } from "./sleep-watch.ts";
@@ -108,7 +108,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     hasTriedText ||= text !== "";
     try {
       if (!areRefsSaved) await saveRefs();
-      for (const [index, content] of planGrowing(text, status, target).entries()) {
+      for (const [index, content] of planStreaming(text, status, target).entries()) {
         if (state !== "open") return;
         await put(index, content);
       }
@@ -231,7 +231,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   return {
     async show() {
       await alone(async () => {
-        const [first] = planGrowing(text, status, target);
+        const [first] = planStreaming(text, status, target);
         if (first === undefined) throw new ParleyError("internal", "a reply plans at least one message");
         areRefsSaved &&= messages.length > 0;
         if (messages.length > 0 || options.firstMessageIsShown !== true) {

@@ -20,7 +20,7 @@ export interface EndingPlan {
  * The messages of a reply whose text is still growing: all but the last are done. What is past `maxMessages` waits
  * for the end. Always at least one message.
  */
-export function planGrowing(text: string, status: string | undefined, target: Measures): MessageContent[] {
+export function planStreaming(text: string, status: string | undefined, target: Measures): MessageContent[] {
   const all = splitMarkdown(withoutHalfRow(text), target);
   const pieces = all.slice(0, target.maxMessages);
   const said = all.length > pieces.length ? "The answer goes on; all of it will be in a file" : status;
@@ -29,7 +29,7 @@ export function planGrowing(text: string, status: string | undefined, target: Me
   return pieces.map((piece, index) =>
     index < pieces.length - 1
       ? { text: piece, state: "finished" }
-      : { text: piece, state: "growing", ...words },
+      : { text: piece, state: "streaming", ...words },
   );
 }
 

@@ -45,7 +45,7 @@ export function toDiscordContent(
   content: MessageContent,
   extraNotices: readonly string[] = [],
 ): DiscordContent & { readonly overflow?: string } {
-  const isOpen = content.state === "waiting" || content.state === "growing";
+  const isOpen = content.state === "waiting" || content.state === "streaming";
   const text = toDiscordMarkdown(isOpen ? closeFence(content.text) : content.text);
   const small = smallPrint(content, extraNotices);
   const base = {

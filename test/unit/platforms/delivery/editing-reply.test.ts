@@ -63,7 +63,7 @@ describe("createEditingReply", () => {
     await reply.show();
     await settle();
     reply.write({ text: "Hello" });
-    expect(target.calls.at(-1)?.content).toEqual({ text: "Hello", state: "growing" });
+    expect(target.calls.at(-1)?.content).toEqual({ text: "Hello", state: "streaming" });
   });
 
   it("shows the first text at once though a status was just shown", async () => {
@@ -134,7 +134,7 @@ describe("createEditingReply", () => {
       await vi.advanceTimersByTimeAsync(1000);
     }
     const before = target.calls.length;
-    expect(target.messages.map(({ state }) => state)).toEqual(["finished", "finished", "growing"]);
+    expect(target.messages.map(({ state }) => state)).toEqual(["finished", "finished", "streaming"]);
     expect(textsOf(target).join(" ")).toBe(words(40));
     await reply.finish({ notices: ["The end."] });
     expect(target.calls.length - before).toBe(1);
@@ -189,7 +189,7 @@ describe("createEditingReply", () => {
     expect(textsOf(target)).toEqual(["after"]);
   });
 
-  it("leaves growing off after three failures and shows the end all the same", async () => {
+  it("stops streaming after three failures and still shows the end", async () => {
     const { reply, target } = setUp();
     await reply.show();
     target.failures.push(unreachable(), unreachable(), unreachable());
@@ -217,7 +217,7 @@ describe("createEditingReply", () => {
     expect((third?.at ?? 0) - (second?.at ?? 0)).toBeGreaterThanOrEqual(20_000);
   });
 
-  it("does not end before the time that a growing edit was told to wait for", async () => {
+  it("does not end before the time that a streaming edit was told to wait for", async () => {
     const { reply, target } = setUp();
     await reply.show();
     target.failures.push(tooFast(5000));
@@ -309,9 +309,9 @@ describe("createEditingReply", () => {
   it("takes up what an earlier process posted", async () => {
     const target = createFakeTarget();
     target.messages.push(
-      { text: "old", state: "growing" },
-      { text: "older", state: "growing" },
-      { text: "oldest", state: "growing" },
+      { text: "old", state: "streaming" },
+      { text: "older", state: "streaming" },
+      { text: "oldest", state: "streaming" },
     );
     const { reply, saved } = setUp({ target, savedRefs: [{ id: 0 }, { id: 1 }, { id: 2 }] });
     await reply.show();
@@ -332,7 +332,7 @@ describe("createEditingReply", () => {
     expect(saved).toEqual([[]]);
     await settle();
     reply.write({ text: "Hello" });
-    expect(target.calls.at(-1)).toMatchObject({ kind: "post", content: { text: "Hello", state: "growing" } });
+    expect(target.calls.at(-1)).toMatchObject({ kind: "post", content: { text: "Hello", state: "streaming" } });
     await reply.finish();
     expect(target.messages).toEqual([{ text: "Hello", state: "finished", notices: [] }]);
   });

@@ -10,7 +10,7 @@ describe("toDiscordContent", () => {
   });
 
   test("a status stands below an open code fence, not in it", () => {
-    const shown = toDiscordContent({ text: "```js\nlet x", state: "growing", status: "Drawing" });
+    const shown = toDiscordContent({ text: "```js\nlet x", state: "streaming", status: "Drawing" });
     expect(shown.content).toBe("```js\nlet x\n```\n-# Drawing");
   });
 
