@@ -1,4 +1,5 @@
-import { parseOpener, type Line } from "./markdown-lines.ts";
+import { parseFence } from "../../support/markdown-fences.ts";
+import type { Line } from "./markdown-lines.ts";
 
 /** Where a text may be cut, best kind first. */
 export interface Cut {
@@ -58,7 +59,7 @@ function cutsBetweenLines(lines: readonly Line[], end: number): (Cut | undefined
 
 /** Whether the first part of a torn line would open a code block that the whole does not: "```a `b` c". */
 function opensBlock(part: string): boolean {
-  return parseOpener(part) !== undefined;
+  return parseFence(part) !== undefined;
 }
 
 function lastFilled(lines: readonly Line[], index: number): Line | undefined {

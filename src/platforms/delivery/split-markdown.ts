@@ -1,5 +1,6 @@
 import { chooseCut } from "./markdown-cuts.ts";
-import { parseOpener, quoteOf, scanLines, type Fence, type Line } from "./markdown-lines.ts";
+import { parseFence, quoteOf, type Fence } from "../../support/markdown-fences.ts";
+import { scanLines, type Line } from "./markdown-lines.ts";
 
 export interface SplitOptions {
   /** Longest piece, in the unit of `lengthOf`; at least about 100, or blocks are no longer closed. */
@@ -139,7 +140,7 @@ function afterBlank(markdown: string, at: number): Position | undefined {
   // An indented code block loses the list item that its indentation came from: it begins at the margin.
   const newline = markdown.indexOf("\n", start);
   const line = newline === -1 ? "" : markdown.slice(lineStart, Math.min(newline, lineStart + 200));
-  const fence = parseOpener(line);
+  const fence = parseFence(line);
   const isBare = fence !== undefined && line.trim() === fence.marker + fence.language;
   return isBare ? { at: newline + 1, fence, isMidLine: false, quote: "" } : plain;
 }

@@ -6,7 +6,8 @@ import {
   type APIComponentInMessageActionRow,
 } from "discord.js";
 import type { MessageContent } from "../delivery/edit-target.ts";
-import { closeFence, toDiscordMarkdown } from "./markdown.ts";
+import { closeFence } from "../../support/markdown-fences.ts";
+import { toDiscordMarkdown } from "./markdown.ts";
 
 /** Discord's limit of a message's text, in characters. */
 const maxContentChars = 2000;

@@ -1,3 +1,5 @@
+import { readFenceLine, type Fence } from "../../support/markdown-fences.ts";
+
 /** Wider tables stay as they are written: a code block would wrap and be no table any more. */
 const maxTableColumns = 76;
 
@@ -9,11 +11,12 @@ export function toDiscordMarkdown(markdown: string): string {
   if (!/[|#!\-_*]/.test(markdown)) return markdown;
   const lines = markdown.split("\n");
   const shown: string[] = [];
-  let fence: string | undefined;
+  let fence: Fence | undefined;
   for (let index = 0; index < lines.length; index += 1) {
     const line = lines[index] ?? "";
-    fence = fenceAfter(line, fence);
-    if (fence !== undefined || isFence(line)) {
+    const step = readFenceLine(line, fence);
+    fence = step.fence;
+    if (step.role !== "none") {
       shown.push(line);
       continue;
     }
@@ -27,28 +30,6 @@ export function toDiscordMarkdown(markdown: string): string {
     shown.push(...(drawn ?? lines.slice(index - table.lineCount + 1, index + 1)));
   }
   return shown.join("\n");
-}
-
-/** Closes a code fence that is still open at the end, so that what is written below stands outside of it. */
-export function closeFence(markdown: string): string {
-  let fence: string | undefined;
-  for (const line of markdown.split("\n")) fence = fenceAfter(line, fence);
-  return fence === undefined ? markdown : `${markdown}\n${fence}`;
-}
-
-const fencePattern = /^\s{0,3}(`{3,}|~{3,})(.*)$/;
-
-function isFence(line: string): boolean {
-  return fencePattern.test(line);
-}
-
-/** The fence that is open after a line, given the one open before it. */
-function fenceAfter(line: string, open: string | undefined): string | undefined {
-  const found = fencePattern.exec(line);
-  if (found === null) return open;
-  const [, marks = "", rest = ""] = found;
-  if (open === undefined) return marks.startsWith("`") && rest.includes("`") ? undefined : marks;
-  return marks.startsWith(open) && rest.trim() === "" ? undefined : open;
 }
 
 function toDiscordLine(line: string): string {

@@ -332,7 +332,10 @@ describe("createEditingReply", () => {
     expect(saved).toEqual([[]]);
     await settle();
     reply.write({ text: "Hello" });
-    expect(target.calls.at(-1)).toMatchObject({ kind: "post", content: { text: "Hello", state: "streaming" } });
+    expect(target.calls.at(-1)).toMatchObject({
+      kind: "post",
+      content: { text: "Hello", state: "streaming" },
+    });
     await reply.finish();
     expect(target.messages).toEqual([{ text: "Hello", state: "finished", notices: [] }]);
   });
