@@ -1,11 +1,11 @@
 import { readFenceLine, type Fence } from "../../support/markdown-fences.ts";
 
-/** Wider tables stay as they are written: a code block would wrap and be no table any more. */
+/** Wider tables stay as they are: in a code block they would wrap. */
 const maxTableColumns = 76;
 
 /**
- * Standard Markdown as Discord shows it best: tables become aligned code blocks, deep headings bold lines,
- * pictures links, rules a line. Code fences are left alone.
+ * Converts standard Markdown to what Discord renders: tables become aligned code blocks, headings below level 3 bold
+ * lines, pictures links, rules a line of dashes. Code blocks are unchanged.
  */
 export function toDiscordMarkdown(markdown: string): string {
   if (!/[|#!\-_*]/.test(markdown)) return markdown;
@@ -46,7 +46,7 @@ interface Table {
   readonly lineCount: number;
 }
 
-/** The table that starts at a line: a head, a line of dashes, rows. */
+/** The table that starts at a line: header row, delimiter row, body rows. */
 function readTable(lines: readonly string[], start: number): Table | undefined {
   const head = lines[start] ?? "";
   const rule = lines[start + 1] ?? "";
@@ -93,7 +93,7 @@ function drawTable(rows: Table["rows"]): string[] | undefined {
   return ["```", draw(head), widths.map((width) => "-".repeat(width)).join("  "), ...body.map(draw), "```"];
 }
 
-/** Columns of a text in a fixed-width font: East Asian wide letters and emoji take two. */
+/** Columns of a text in a fixed-width font: East Asian wide characters and emoji take two. */
 function widthOf(text: string): number {
   let width = 0;
   for (const { segment } of new Intl.Segmenter(undefined, { granularity: "grapheme" }).segment(text)) {

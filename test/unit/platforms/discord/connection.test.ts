@@ -186,7 +186,7 @@ describe("registering commands", () => {
       log,
     });
     await platform.start(receiver, receiver);
-    await until(() => lines.some((line) => line.message === "the commands could not be registered"));
+    await until(() => lines.some((line) => line.message === "command registration failed"));
     const ada = simulator.person("Ada");
     ada.sends({ channel: simulator.directMessages(ada), text: "hello" });
     await until(() => receiver.events.length === 1);

@@ -70,7 +70,7 @@ describe("messages missed on Discord", () => {
         channel: [before, known, one, two],
       },
     });
-    missed.look();
+    missed.start();
     await vi.advanceTimersByTimeAsync(100);
     expect(taken).toEqual([one, two]);
   });
@@ -78,7 +78,7 @@ describe("messages missed on Discord", () => {
   it("are not answered after more than an hour", async () => {
     const [old, recent] = [idAt(61 * minute), idAt(59 * minute)];
     const { missed, taken } = setUp({ "discord:1": { known: [], channel: [old, recent] } });
-    missed.look();
+    missed.start();
     await vi.advanceTimersByTimeAsync(100);
     expect(taken).toEqual([recent]);
   });
@@ -93,7 +93,7 @@ describe("messages missed on Discord", () => {
         ]),
       ),
     );
-    missed.look();
+    missed.start();
     await vi.advanceTimersByTimeAsync(5000);
     expect({ asked: asked.length, most: state.mostAtOnce, taken: taken.length }).toEqual({
       asked: 102,
@@ -106,7 +106,7 @@ describe("messages missed on Discord", () => {
     const [one] = [idAt(minute)];
     const { missed, taken } = setUp({ "discord:7": { known: [], channel: [one] } });
     expect(missed.pending("7")).toBeUndefined();
-    missed.look();
+    missed.start();
     const order: string[] = [];
     void missed.pending("8")?.then(() => order.push(`other channel, ${taken.length} taken`));
     void missed.pending("7")?.then(() => order.push(`same channel, ${taken.length} taken`));
@@ -118,12 +118,12 @@ describe("messages missed on Discord", () => {
   it("are looked for again when the store was away, until the bot stops", async () => {
     const { missed, taken, state } = setUp({ "discord:7": { known: [], channel: [idAt(minute)] } });
     state.storeFails = 3;
-    missed.look();
+    missed.start();
     await vi.advanceTimersByTimeAsync(20_000);
     expect(taken).toHaveLength(1);
     const stopped = setUp({ "discord:7": { known: [], channel: [idAt(minute)] } });
     stopped.state.storeFails = 1;
-    stopped.missed.look();
+    stopped.missed.start();
     await vi.advanceTimersByTimeAsync(1000);
     stopped.stopping.abort();
     await vi.advanceTimersByTimeAsync(20_000);
@@ -135,7 +135,7 @@ describe("messages missed on Discord", () => {
       "discord:5": { known: [], channel: [idAt(minute)] },
       "discord:command/6": { known: [], channel: [] },
     });
-    missed.look();
+    missed.start();
     await vi.advanceTimersByTimeAsync(100);
     expect(taken).toHaveLength(1);
   });

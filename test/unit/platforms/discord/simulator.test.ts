@@ -240,12 +240,12 @@ describe("the simulated Discord", () => {
   test("gives a guest five follow-ups", async () => {
     const use = await useAsk({ isUserInstallOnly: true });
     await callback(use, { type: 4, data: { content: "first" } });
-    const codes = [];
+    const errorCodes = [];
     for (let index = 0; index < 6; index += 1) {
-      codes.push((await ask("POST", webhook(use), { content: "more" })).code);
+      errorCodes.push((await ask("POST", webhook(use), { content: "more" })).code);
     }
-    expect(codes.at(-1)).toBe(40094);
-    expect(codes.slice(0, 5)).toEqual(Array.from({ length: 5 }, () => undefined));
+    expect(errorCodes.at(-1)).toBe(40094);
+    expect(errorCodes.slice(0, 5)).toEqual(Array.from({ length: 5 }, () => undefined));
   });
 
   test("refuses commands that Discord would refuse", async () => {
