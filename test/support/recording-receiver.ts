@@ -11,10 +11,13 @@ export interface RecordingReceiver extends Receiver, ConversationHistory {
   refusal: Error | undefined;
   /** `receive` waits for it. */
   gate: Promise<void> | undefined;
-  /** Conversations that `knows` returns true for, besides those of accepted events. */
+  /** Conversations that `knows` returns true for. */
   readonly known: Set<string>;
   readonly retried: string[];
+  retryResult: "accepted" | "gone";
   readonly confirmed: { readonly key: string; readonly authorId: string }[];
+  confirmResult: "accepted" | "refused" | "gone";
+  suggestions: readonly string[];
   readonly deletedMessages: { readonly conversationId: string; readonly key: string }[];
   readonly deletedConversations: string[];
   readonly deletedPlaces: string[];
@@ -29,7 +32,10 @@ export function createRecordingReceiver(): RecordingReceiver {
     gate: undefined,
     known: new Set(),
     retried: [],
+    retryResult: "accepted",
     confirmed: [],
+    confirmResult: "accepted",
+    suggestions: [],
     deletedMessages: [],
     deletedConversations: [],
     deletedPlaces: [],
@@ -41,16 +47,14 @@ export function createRecordingReceiver(): RecordingReceiver {
       receiver.events.push(event);
       return "accepted";
     },
-    knows: async (conversationId) =>
-      receiver.known.has(conversationId) ||
-      receiver.events.some((event) => event.conversationId === conversationId),
+    knows: async (conversationId) => receiver.known.has(conversationId),
     async retry(key) {
       receiver.retried.push(key);
-      return "accepted";
+      return receiver.retryResult;
     },
     async confirm(key, authorId) {
       receiver.confirmed.push({ key, authorId });
-      return "accepted";
+      return receiver.confirmResult;
     },
     async messagesDeleted(conversationId, keys) {
       receiver.deletedMessages.push(...keys.map((key) => ({ conversationId, key })));
@@ -62,7 +66,7 @@ export function createRecordingReceiver(): RecordingReceiver {
       receiver.deletedPlaces.push(place);
     },
     cancel: () => false,
-    suggestModels: () => [],
+    suggestModels: (query) => receiver.suggestions.filter((id) => id.includes(query)),
     history: async () => [],
     conversations: async (prefix) =>
       receiver.events

@@ -2,7 +2,9 @@ import { describe, expect, test } from "vitest";
 import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
 import { createDiscordSimulator } from "../../../simulators/discord/simulator.ts";
 import { until } from "../../../simulators/discord/until.ts";
-import { allCommands, createFakeReceiver, createListLog, startHarness } from "./harness.ts";
+import { allCommands } from "../../../support/commands.ts";
+import { createRecordingReceiver } from "../../../support/recording-receiver.ts";
+import { createListLog, startHarness } from "./harness.ts";
 
 describe("connecting", () => {
   test("a wrong token is an error that names the variable, and tells it to nobody", async () => {
@@ -10,7 +12,7 @@ describe("connecting", () => {
     const { log, lines } = createListLog();
     const token = "wrong.token.value";
     const platform = createDiscordPlatform({ token, apiUrl: simulator.apiUrl, commands: allCommands, log });
-    const failed = platform.start(createFakeReceiver(), createFakeReceiver());
+    const failed = platform.start(createRecordingReceiver(), createRecordingReceiver());
     await expect(failed).rejects.toMatchObject({ code: "platform-unauthorized" });
     await expect(failed).rejects.toThrow("DISCORD_TOKEN");
     expect(platform.health()).toMatchObject({ state: "failed" });
@@ -25,7 +27,7 @@ describe("connecting", () => {
     await simulator.close();
     const { log } = createListLog();
     const platform = createDiscordPlatform({ token, apiUrl, commands: allCommands, log });
-    await expect(platform.start(createFakeReceiver(), createFakeReceiver())).rejects.toMatchObject({
+    await expect(platform.start(createRecordingReceiver(), createRecordingReceiver())).rejects.toMatchObject({
       code: "platform-unreachable",
     });
     await platform.stop();
@@ -41,7 +43,7 @@ describe("connecting", () => {
       commands: allCommands,
       log,
     });
-    const receiver = createFakeReceiver();
+    const receiver = createRecordingReceiver();
     await expect(platform.start(receiver, receiver)).rejects.toMatchObject({ code: "platform-unreachable" });
     await platform.start(receiver, receiver);
     expect(platform.health()).toEqual({ state: "ready" });
@@ -112,7 +114,7 @@ describe("connecting", () => {
       log,
     });
     const starting = platform
-      .start(createFakeReceiver(), createFakeReceiver())
+      .start(createRecordingReceiver(), createRecordingReceiver())
       .catch((error: unknown) => error);
     await until(() => simulator.gateway.connections() === 1);
     await platform.stop();
@@ -153,7 +155,7 @@ describe("registering commands", () => {
         commands,
         log,
       });
-      await again.start(createFakeReceiver(), createFakeReceiver());
+      await again.start(createRecordingReceiver(), createRecordingReceiver());
       await until(() => lines.some((line) => line.message.startsWith("commands")));
       await again.stop();
     };
@@ -178,7 +180,7 @@ describe("registering commands", () => {
     const simulator = await createDiscordSimulator();
     simulator.fail({ method: "PUT", status: 400, code: 50035, times: 1 });
     const { log, lines } = createListLog();
-    const receiver = createFakeReceiver();
+    const receiver = createRecordingReceiver();
     const platform = createDiscordPlatform({
       token: simulator.token,
       apiUrl: simulator.apiUrl,

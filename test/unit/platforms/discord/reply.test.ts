@@ -260,22 +260,6 @@ describe("replies", () => {
     expect(general.fromBot()).toMatchObject([{ text: "Now it works.", buttons: [], isEphemeral: true }]);
   });
 
-  test("a Retry that comes too late says so to the one who clicked", async () => {
-    const { simulator, receiver } = harness;
-    const ada = simulator.person("Ada");
-    const direct = simulator.directMessages(ada);
-    ada.sends({ channel: direct, text: "hello" });
-    const { key, address } = await nextEvent();
-    const { reply } = open(address);
-    await reply.show();
-    await reply.fail({ text: "No.", retryKey: key });
-    receiver.retryResult = "gone";
-    ada.clicks("Retry", direct.fromBot()[0]!, { channel: direct });
-    const told = await until(() => direct.fromBot()[1]);
-    expect(told).toMatchObject({ isEphemeral: true });
-    expect(told.text).toContain("cannot be tried again");
-  });
-
   test("a message that someone deletes is let go", async () => {
     const { simulator } = harness;
     const ada = simulator.person("Ada");
