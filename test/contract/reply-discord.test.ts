@@ -8,7 +8,7 @@ import { describeReply } from "./reply.ts";
 
 interface Surface {
   readonly channel: () => ChannelHandle;
-  /** What happens between the question and the reply. */
+  /** Called between the question and the reply. */
   readonly meanwhile?: () => void;
 }
 
@@ -35,7 +35,7 @@ const surfaces: Readonly<Record<string, (discord: DiscordSimulator) => Surface>>
     discord.person("Ada").usesCommand("ask", { prompt: "hello", private: true }, { channel: general });
     return { channel: () => general };
   },
-  "a command whose token has run out"(discord) {
+  "a command whose token has expired"(discord) {
     const general = discord.channel("general");
     discord.person("Ada").usesCommand("ask", { prompt: "hello" }, { channel: general });
     return { channel: () => general, meanwhile: () => discord.advance(16 * 60_000) };

@@ -67,7 +67,7 @@ function describeSurface(
         const uploads = slack.calls.filter(
           ({ method, outcome }) => method === "files.completeUploadExternal" && outcome === "ok",
         ).length;
-        // Files appear a moment after Slack has taken them.
+        // Files appear some time after the upload.
         await slack.waitFor("files", () => said().filter(({ files }) => files.length > 0).length === uploads);
         return {
           text: said()

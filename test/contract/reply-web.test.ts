@@ -4,7 +4,7 @@ import { createWebReply } from "../../src/platforms/web/reply.ts";
 import type { ItemView } from "../../src/platforms/web/views.ts";
 import { describeReply } from "./reply.ts";
 
-/** What a page shows that followed from the beginning: an item stays in its last form until it is told another. */
+/** The items of a page that follows the feed from the beginning, in their latest form. */
 function follow(feed: Feed) {
   const items = new Map<string, ItemView>();
   feed.listen(({ change }) => {

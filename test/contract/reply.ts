@@ -4,12 +4,12 @@ import type { ReplyAddress } from "../../src/core/events.ts";
 
 /** What a person sees of one reply. */
 interface SeenReply {
-  /** All its words in order, small print included, as plain text or as the platform's markup. */
+  /** All its text in order, notices included, as plain text or as the platform's markup. */
   readonly text: string;
   readonly files: readonly { readonly name: string; readonly altText: string }[];
   /** The key of each Retry button. */
   readonly retryKeys: readonly string[];
-  /** Label and key of each button that confirms. */
+  /** Label and key of each confirm button. */
   readonly confirms: readonly { readonly label: string; readonly key: string }[];
 }
 
@@ -44,7 +44,7 @@ const file: ReplyFile = {
 
 const lines = (count: number) => Array.from({ length: count }, (_, index) => `line number ${index} of many`);
 
-/** What every {@link Reply} does, whatever platform shows it. */
+/** Every testable promise of {@link Reply}, whatever platform shows it. */
 export function describeReply(
   name: string,
   setUp: () => ReplySubject | Promise<ReplySubject>,
@@ -55,7 +55,7 @@ export function describeReply(
     let saved: ReplyAddress | undefined;
     const hooks: ReplyHooks = {
       saveAddress: (address) => {
-        // What is saved goes through a store.
+        // Addresses pass through JSON, as through a store.
         saved = JSON.parse(JSON.stringify(address)) as ReplyAddress;
         return Promise.resolve();
       },
@@ -110,7 +110,7 @@ export function describeReply(
       expect(text.split("half")).toHaveLength(2);
     });
 
-    it("says what there is to say where there is no text", async () => {
+    it("shows notices where there is no text", async () => {
       const reply = open();
       await reply.show();
       await reply.finish({ notices: ["The model had no words."] });
@@ -129,7 +129,7 @@ export function describeReply(
       expect(retryKeys).toEqual(["retry-key-1"]);
     });
 
-    it("offers no retry where there is none", async () => {
+    it("offers no Retry without a retry key", async () => {
       const reply = open();
       await reply.show();
       await reply.fail({ text: "This cannot be helped." });
@@ -179,7 +179,7 @@ export function describeReply(
       }
     });
 
-    it("shows files with the words that stand for them", async () => {
+    it("shows files with their alt texts", async () => {
       const reply = open();
       await reply.show();
       await reply.attach(file);

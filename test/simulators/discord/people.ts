@@ -24,11 +24,11 @@ import {
   renderUser,
 } from "./render.ts";
 import type { DeclaredOption } from "./routes-application.ts";
-import { removeMessage } from "./removals.ts";
+import { removeMessage } from "./deletions.ts";
 import { dispatchMessage } from "./routes-channels.ts";
 import { acknowledgeWithinMs } from "./routes-interactions.ts";
 
-/** A file as a person uploads it. A voice message carries its length. */
+/** A file that a person uploads. `voiceSecs`: it is a voice message. */
 export interface UploadFile {
   readonly name: string;
   readonly bytes: Uint8Array;
@@ -39,7 +39,7 @@ export interface UploadFile {
 /** One use of a command, button or modal. */
 export interface Use {
   readonly id: string;
-  /** "thinking" from the defer to the first edit, "failed": Discord says that the application did not respond. */
+  /** `thinking`: from the defer to the first edit. `failed`: "The application did not respond". */
   state(): "waiting" | "thinking" | "answered" | "failed";
   /** Its `modal` is the one it opened, for `submitsModal`. */
   readonly interaction: SimInteraction;
@@ -49,7 +49,7 @@ export interface Where {
   readonly channel: { readonly id: string };
 }
 
-/** Someone who types, uploads, clicks. Does only what Discord's own client lets a person do, else it throws. */
+/** A person at Discord's client. Throws where the client would not let them act. */
 export interface Person {
   readonly id: string;
   readonly name: string;
@@ -62,7 +62,7 @@ export interface Person {
     /** Whether the reply notifies its author; the client's default. */
     readonly pingsReplied?: boolean;
   }): SimMessage;
-  /** Deletes a message of their own. */
+  /** Deletes one of their own messages. */
   deletes(message: { readonly id: string; readonly channelId: string }): void;
   usesCommand(
     name: string,
@@ -77,7 +77,7 @@ export interface Person {
   clicks(label: string, message: { readonly id: string }, where: Where): Use;
   /** Submits the modal that `use` opened. Values by label; of a select the label of a choice. */
   submitsModal(use: Use, values: Readonly<Record<string, string>>): Use;
-  /** Types into an option that completes; the choices are on `use.interaction.choices`. */
+  /** Types into an option with autocomplete; the choices are in `use.interaction.choices`. */
   types(command: string, option: string, text: string, where: Where): Use;
 }
 
@@ -286,7 +286,7 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
   };
 }
 
-/** What Discord's client checks before it sends a command. */
+/** The checks of Discord's client before it sends a command. */
 function checkValues(
   declared: readonly DeclaredOption[],
   values: Readonly<Record<string, string | number | boolean>>,

@@ -1,21 +1,21 @@
 import { createHash } from "node:crypto";
 
-/** How many requests a bucket takes in a window. */
+/** A bucket's limit of requests in a window. */
 export interface RateLimit {
   readonly limit: number;
   readonly windowMs: number;
 }
 
 export interface RateLimitOptions {
-  /** Posting into one channel. */
+  /** Posting in one channel. */
   readonly messages: RateLimit;
   /** Editing in one channel. */
   readonly edits: RateLimit;
-  /** Follow-ups and edits through one interaction's token. */
+  /** Follow-ups and edits with one interaction's token. */
   readonly webhooks: RateLimit;
   /** Everything else, by route and channel. */
   readonly others: RateLimit;
-  /** Over all routes with a token of the bot; interactions are exempt. */
+  /** All routes with the bot's token; interactions are exempt. */
   readonly globalPerSecond: number;
 }
 
@@ -29,12 +29,12 @@ export const platformRateLimits: RateLimitOptions = {
 
 export interface RateVerdict {
   readonly headers: Readonly<Record<string, string>>;
-  /** Present when refused. */
+  /** Present when rate limited. */
   readonly retryAfterMs?: number;
   readonly isGlobal?: boolean;
 }
 
-/** Counts requests in real time: the client sleeps in real time too. */
+/** Counts requests in real time, since the client waits in real time. */
 export function createRateLimiter(options: RateLimitOptions): {
   take(route: { method: string; template: string; major: string; isExempt: boolean }): RateVerdict;
 } {

@@ -16,7 +16,7 @@ import {
 
 const signedForMs = 24 * 60 * 60 * 1000;
 
-/** What the world's things look like in Discord's JSON. */
+/** Converts the simulated world to Discord's JSON. */
 export function renderUser(user: SimUser): Record<string, unknown> {
   return {
     id: user.id,
@@ -85,7 +85,7 @@ export function renderAttachment(world: World, attachment: SimAttachment): Recor
   };
 }
 
-/** What Discord derives from a file's name where the sender does not say. */
+/** The media type that Discord derives from a file name. */
 export function contentTypeOf(filename: string): string | undefined {
   const known: Record<string, string> = {
     ".png": "image/png",
@@ -105,7 +105,7 @@ export function contentTypeOf(filename: string): string | undefined {
   return known[extname(filename).toLowerCase()];
 }
 
-/** Ids of users mentioned in a text that exist. */
+/** Ids of existing users that a text mentions. */
 function mentionedUsers(world: World, content: string): SimUser[] {
   const ids = [...content.matchAll(/<@!?(\d{17,20})>/g)].map((match) => match[1] ?? "");
   return [...new Set(ids)].flatMap((id) => world.users.get(id) ?? []);
@@ -149,8 +149,8 @@ export function owners(
 }
 
 /**
- * A message as the API shows it. `viewer: "gateway"` and `"rest"` hide the content where the application has no
- * MESSAGE_CONTENT intent; `"target"` is a command's target, whose content always comes.
+ * A message in the API's form. `viewer: "gateway"` and `"rest"` hide the content where the application has no
+ * MESSAGE_CONTENT intent; `"target"` is a command's target, which always has its content.
  */
 export function renderMessage(
   world: World,
@@ -288,7 +288,7 @@ export function renderChannel(world: World, channel: SimChannel): Record<string,
   };
 }
 
-/** The guild as GUILD_CREATE brings it. */
+/** The data of GUILD_CREATE. */
 export function renderGuild(world: World): Record<string, unknown> {
   const channels = [...world.channels.values()].filter(
     (channel) => channel.guildId === world.guild.id && botMay(world, channel, "VIEW_CHANNEL"),

@@ -3,7 +3,7 @@ import type { Route } from "./http.ts";
 import { renderUser } from "./render.ts";
 import type { RegisteredCommand, World } from "./world.ts";
 
-/** The bot's own user, its application and its commands. */
+/** Routes of the bot's user, application and commands. */
 export function applicationRoutes(world: World, sessionsLeft: () => number): Route[] {
   const requireApplication = (id: string | undefined): void => {
     if (id !== world.applicationId)
@@ -82,7 +82,7 @@ export interface Declared {
   readonly integration_types?: readonly number[];
 }
 
-/** What Discord answers: defaults filled in, falsy option fields left out. */
+/** A command as Discord returns it: with defaults, without falsy option fields. */
 function toRegistered(
   world: World,
   command: Declared,

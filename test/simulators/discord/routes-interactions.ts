@@ -4,7 +4,7 @@ import type { Answer, Route } from "./http.ts";
 import { readModal } from "./modals.ts";
 import { createBotMessage, editBotMessage, requireMessage, type Form } from "./message-form.ts";
 import { renderMessage } from "./render.ts";
-import { removeMessage } from "./removals.ts";
+import { removeMessage } from "./deletions.ts";
 import { dispatchMessage } from "./routes-channels.ts";
 import {
   addMessage,
@@ -16,17 +16,17 @@ import {
 } from "./world.ts";
 
 export const acknowledgeWithinMs = 3000;
-const tokenLivesMs = 15 * 60 * 1000;
+const tokenLifetimeMs = 15 * 60 * 1000;
 
-/** Which answers each type of interaction takes. */
-const answersOf: Readonly<Record<number, readonly number[]>> = {
+/** The response types that each type of interaction accepts. */
+const responseTypesOf: Readonly<Record<number, readonly number[]>> = {
   2: [4, 5, 9],
   3: [4, 5, 6, 7, 9],
   4: [8],
   5: [4, 5, 6, 7],
 };
 
-/** Interaction callbacks, and the webhook under which an interaction's messages live. */
+/** Routes of interaction callbacks and of the webhook of an interaction's messages. */
 export function interactionRoutes(world: World, gateway: () => Gateway): Route[] {
   const shown = (message: SimMessage) => renderMessage(world, message, { hideContent: false });
 
@@ -36,13 +36,13 @@ export function interactionRoutes(world: World, gateway: () => Gateway): Route[]
     return channel;
   };
 
-  /** The acknowledged interaction behind a webhook path whose token still lives. */
+  /** The acknowledged interaction of a webhook path. @throws ApiError when its token has expired */
   const byToken = (parameters: Readonly<Record<string, string>>): SimInteraction => {
     if (parameters["webhook_id"] !== world.applicationId) throw unknownWebhook();
     const interaction = [...world.interactions.values()].find(
       (one) => one.token === parameters["webhook_token"],
     );
-    if (interaction === undefined || world.now() - interaction.createdAt > tokenLivesMs)
+    if (interaction === undefined || world.now() - interaction.createdAt > tokenLifetimeMs)
       throw new ApiError(401, 50027, "Invalid Webhook Token");
     if (interaction.ackedAt === undefined) throw unknownWebhook();
     return interaction;
@@ -81,8 +81,12 @@ export function interactionRoutes(world: World, gateway: () => Gateway): Route[]
           throw new ApiError(400, 40060, "Interaction has already been acknowledged.");
         if (world.now() - interaction.createdAt > acknowledgeWithinMs) throw unknownInteraction();
         const type = Number(form.json["type"]);
-        if (answersOf[interaction.type]?.includes(type) !== true)
-          throw invalidForm("type", "BASE_TYPE_CHOICES", "This interaction does not take that answer.");
+        if (responseTypesOf[interaction.type]?.includes(type) !== true)
+          throw invalidForm(
+            "type",
+            "BASE_TYPE_CHOICES",
+            "This interaction does not accept that response type.",
+          );
         acknowledge(interaction, type, form);
         interaction.ackedAt = world.now();
         interaction.ackType = type;
@@ -195,7 +199,7 @@ export function interactionRoutes(world: World, gateway: () => Gateway): Route[]
         interaction.modal = readModal(data);
         return;
       default:
-        throw invalidForm("type", "BASE_TYPE_CHOICES", "Unknown answer type");
+        throw invalidForm("type", "BASE_TYPE_CHOICES", "Unknown response type");
     }
   }
 }

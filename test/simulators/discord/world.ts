@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { SimModal } from "./modals.ts";
 
-/** Bits that the simulator knows; names as in Discord's documentation. */
+/** Supported permission bits, with Discord's names. */
 export const permissionBits = {
   VIEW_CHANNEL: 1n << 10n,
   SEND_MESSAGES: 1n << 11n,
@@ -44,7 +44,7 @@ export interface SimChannel {
   readonly recipientId: string | undefined;
   archived: boolean;
   locked: boolean;
-  /** What the bot may not do here. Threads take over what their parent denies. */
+  /** Permissions denied to the bot. Threads inherit their parent's. */
   readonly denied: Set<Permission>;
   readonly messages: SimMessage[];
   /** Times of the bot's typing indicators. */
@@ -59,7 +59,7 @@ export interface SimAttachment {
   readonly description: string | undefined;
   readonly durationSecs: number | undefined;
   readonly waveform: string | undefined;
-  /** Files of commands live under another path than those of messages. */
+  /** Files of commands have another path than those of messages. */
   readonly isEphemeral: boolean;
   readonly channelId: string;
 }
@@ -77,7 +77,7 @@ export interface SimMessage {
   embeds: unknown[];
   readonly createdAt: number;
   editedAt: number | undefined;
-  /** Every text it showed before the present one. */
+  /** Earlier texts, oldest first. */
   readonly history: string[];
   /** Ids of users and roles that were notified, or "everyone". */
   pings: string[];
@@ -101,7 +101,7 @@ export interface SimInteraction {
   ackedAt: number | undefined;
   ackType: number | undefined;
   originalId: string | undefined;
-  /** The next follow-up after a defer takes the place of the placeholder. */
+  /** The next follow-up after a defer replaces the placeholder. */
   isPlaceholderOpen: boolean;
   followUps: number;
   choices: readonly { readonly name: string; readonly value: string | number }[] | undefined;
@@ -115,14 +115,14 @@ export interface SimGuild {
   readonly ownerId: string;
 }
 
-/** A command as the application registered it, with the id Discord gave it. */
+/** A registered command with its id. */
 export type RegisteredCommand = Readonly<Record<string, unknown>> & {
   readonly id: string;
   readonly name: string;
   readonly type: number;
 };
 
-/** Everything there is on the simulated platform. */
+/** The state of the simulated Discord. */
 export interface World {
   readonly now: () => number;
   readonly nextId: () => string;
@@ -136,13 +136,13 @@ export interface World {
   commands: RegisteredCommand[];
   readonly messageContentAllowed: boolean;
   readonly cdnSecret: string;
-  /** `http://127.0.0.1:<port>`; known once it listens. */
+  /** `http://127.0.0.1:<port>`; set once the server listens. */
   origin: string;
 }
 
 const discordEpoch = 1_420_070_400_000n;
 
-/** A world with one guild and a bot in it. Ids are snowflakes of the world's clock, in order of their making. */
+/** Creates a world with one server and a bot in it. Ids are ascending snowflakes of the world's clock. */
 export function createWorld(options: { now: () => number; messageContentAllowed: boolean }): World {
   let counter = 0n;
   const nextId = (): string => {
@@ -193,7 +193,7 @@ export function addChannel(
   return made;
 }
 
-/** Adds a message to its channel; what is not named is empty. */
+/** Adds a message to its channel; omitted fields are empty. */
 export function addMessage(
   world: World,
   message: Pick<SimMessage, "channelId" | "author" | "content"> & Partial<SimMessage>,
@@ -228,7 +228,7 @@ export function isThread(channel: SimChannel): boolean {
   return channel.type === channelTypes.publicThread || channel.type === channelTypes.privateThread;
 }
 
-/** Whether the bot may do this in the channel; in a direct message it may do everything that exists there. */
+/** Whether the bot has a permission in a channel; in direct messages it has all. */
 export function botMay(world: World, channel: SimChannel, permission: Permission): boolean {
   if (channel.type === channelTypes.dm) return true;
   if (channel.denied.has(permission)) return false;

@@ -7,7 +7,7 @@ import { createRecordingReceiver } from "../../../support/recording-receiver.ts"
 import { createListLog, startHarness } from "./harness.ts";
 
 describe("connecting", () => {
-  test("a wrong token is an error that names the variable, and tells it to nobody", async () => {
+  test("a wrong token is an error that names the variable and does not contain the token", async () => {
     const simulator = await createDiscordSimulator();
     const { log, lines } = createListLog();
     const token = "wrong.token.value";
@@ -21,7 +21,7 @@ describe("connecting", () => {
     await simulator.close();
   });
 
-  test("an address where nobody answers is unreachable, not a crash", async () => {
+  test("an address without a server is unreachable, not a crash", async () => {
     const simulator = await createDiscordSimulator();
     const { apiUrl, token } = simulator;
     await simulator.close();
@@ -51,13 +51,13 @@ describe("connecting", () => {
     await simulator.close();
   });
 
-  test("asks for messages, direct messages and their contents, and for nothing else", async () => {
+  test("identifies with the intents for messages, direct messages and their contents only", async () => {
     const { simulator, close } = await startHarness();
     expect(simulator.gateway.identifiedIntents()).toBe((1 << 0) | (1 << 9) | (1 << 12) | (1 << 15));
     await close();
   });
 
-  test("a connection that breaks is resumed, and what came meanwhile is heard once", async () => {
+  test("a lost connection is resumed, and messages sent meanwhile are received once", async () => {
     const { simulator, platform, receiver, close } = await startHarness();
     const ada = simulator.person("Ada");
     const direct = simulator.directMessages(ada);
@@ -83,7 +83,7 @@ describe("connecting", () => {
     await close();
   });
 
-  test("a session that Discord ends is begun anew", async () => {
+  test("a session that Discord invalidates is replaced by a new one", async () => {
     const { simulator, receiver, close } = await startHarness();
     simulator.gateway.invalidateSession(false);
     await until(() => simulator.gateway.counts.identify === 2 && simulator.gateway.isConnected(), {
@@ -95,7 +95,7 @@ describe("connecting", () => {
     await close();
   });
 
-  test("a token that is reset while running is told by the health, without a crash", async () => {
+  test("a token that is reset while running fails the health, without a crash", async () => {
     const { simulator, platform, close } = await startHarness();
     simulator.gateway.closeWith(4004);
     await until(() => platform.health().state === "failed");
@@ -124,7 +124,7 @@ describe("connecting", () => {
     void starting;
   });
 
-  test("after stop nothing is taken in any more", async () => {
+  test("after stop no events are accepted", async () => {
     const { simulator, platform, receiver } = await startHarness();
     await platform.stop();
     const ada = simulator.person("Ada");
@@ -176,7 +176,7 @@ describe("registering commands", () => {
     await close();
   });
 
-  test("a refusal is logged and the bot goes on", async () => {
+  test("a failure is logged and the bot keeps running", async () => {
     const simulator = await createDiscordSimulator();
     simulator.fail({ method: "PUT", status: 400, code: 50035, times: 1 });
     const { log, lines } = createListLog();

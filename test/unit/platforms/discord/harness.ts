@@ -14,7 +14,7 @@ export interface LogLine {
   readonly message: string;
 }
 
-/** A log that keeps its lines. */
+/** A log that records its lines. */
 export function createListLog(): { readonly log: Log; readonly lines: LogLine[] } {
   const lines: LogLine[] = [];
   const write = (level: string) => (fields: Readonly<Record<string, unknown>>, message: string) =>
