@@ -19,6 +19,7 @@ export function invalidForm(field: string, code: string, message: string): ApiEr
   return new ApiError(400, 50035, "Invalid Form Body", errors);
 }
 
+/** Discord's most frequent errors. */
 export const unknownChannel = (): ApiError => new ApiError(404, 10003, "Unknown Channel");
 export const unknownMessage = (): ApiError => new ApiError(404, 10008, "Unknown Message");
 export const unknownWebhook = (): ApiError => new ApiError(404, 10015, "Unknown Webhook");

@@ -4,6 +4,7 @@ import { WebSocketServer, type WebSocket } from "ws";
 import { renderGuild, renderUser } from "./render.ts";
 import type { World } from "./world.ts";
 
+/** Intent bits of events. */
 export const intents = {
   guilds: 1 << 0,
   guildMessages: 1 << 9,

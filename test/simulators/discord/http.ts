@@ -4,6 +4,7 @@ import { limits, type Form } from "./message-form.ts";
 import { checkShape } from "./openapi.ts";
 import { createRateLimiter, type RateLimitOptions } from "./rate-limits.ts";
 
+/** A parsed request to a route. */
 export interface RouteContext {
   readonly parameters: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
@@ -16,6 +17,7 @@ export interface Answer {
   readonly body?: unknown;
 }
 
+/** A route of the REST API. */
 export interface Route {
   readonly method: string;
   /** The path as in the OpenAPI document, which has its schemas. */
@@ -49,6 +51,7 @@ export interface Fault {
   times: number;
 }
 
+/** The HTTP server of the REST API and CDN. */
 export interface ApiServer {
   readonly server: Server;
   readonly requests: SeenRequest[];

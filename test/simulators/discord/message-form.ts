@@ -28,6 +28,7 @@ export interface Form {
   readonly files: readonly UploadedFile[];
 }
 
+/** Discord's limits of messages and files. */
 export const limits = {
   contentChars: 2000,
   fileBytes: 10 * 1024 * 1024,

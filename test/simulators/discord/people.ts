@@ -45,6 +45,7 @@ export interface Use {
   readonly interaction: SimInteraction;
 }
 
+/** The channel of an interaction. */
 export interface Where {
   readonly channel: { readonly id: string };
 }
@@ -81,6 +82,7 @@ export interface Person {
   types(command: string, option: string, text: string, where: Where): Use;
 }
 
+/** @see {@link Person} */
 export function createPerson(world: World, gateway: () => Gateway, user: SimUser): Person {
   const channelOf = (id: string): SimChannel => {
     const channel = world.channels.get(id);

@@ -6,6 +6,7 @@ export interface RateLimit {
   readonly windowMs: number;
 }
 
+/** Limits by kind of request. */
 export interface RateLimitOptions {
   /** Posting in one channel. */
   readonly messages: RateLimit;
@@ -19,6 +20,7 @@ export interface RateLimitOptions {
   readonly globalPerSecond: number;
 }
 
+/** Limits like Discord's. */
 export const platformRateLimits: RateLimitOptions = {
   messages: { limit: 5, windowMs: 5000 },
   edits: { limit: 5, windowMs: 5000 },
@@ -27,6 +29,7 @@ export const platformRateLimits: RateLimitOptions = {
   globalPerSecond: 50,
 };
 
+/** Whether a request is within its limits, and the headers that say so. */
 export interface RateVerdict {
   readonly headers: Readonly<Record<string, string>>;
   /** Present when rate limited. */

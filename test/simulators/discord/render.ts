@@ -36,6 +36,7 @@ export function renderUser(user: SimUser): Record<string, unknown> {
   };
 }
 
+/** A user's membership in the server. */
 export function renderMember(world: World): Record<string, unknown> {
   return {
     avatar: null,
@@ -63,10 +64,12 @@ function signedUrl(world: World, attachment: SimAttachment, expiresAt?: number):
   return `${world.origin}${path}?ex=${expires}&is=${issued}&hm=${sign(world, path, expires)}&`;
 }
 
+/** The signature of a CDN path that expires. */
 export function sign(world: World, path: string, expires: string): string {
   return createHmac("sha256", world.cdnSecret).update(`${path}?${expires}`).digest("hex");
 }
 
+/** An attachment with a signed URL. */
 export function renderAttachment(world: World, attachment: SimAttachment): Record<string, unknown> {
   const url = signedUrl(world, attachment);
   const isImage = attachment.contentType?.startsWith("image/") === true;
@@ -139,6 +142,7 @@ function interactionMetadata(
   };
 }
 
+/** `authorizing_integration_owners` of an interaction. */
 export function owners(
   world: World,
   interaction: Pick<SimInteraction, "user" | "isUserInstallOnly">,
@@ -229,6 +233,7 @@ function hidesContent(world: World, channel: SimChannel, message: SimMessage): b
   return !mentionedUsers(world, message.content).includes(world.bot);
 }
 
+/** A channel or thread. */
 export function renderChannel(world: World, channel: SimChannel): Record<string, unknown> {
   const last = channel.messages.at(-1)?.id ?? null;
   if (channel.type === channelTypes.dm) {

@@ -60,6 +60,7 @@ export function applicationRoutes(world: World, sessionsLeft: () => number): Rou
   ];
 }
 
+/** An option of a registered command. */
 export interface DeclaredOption {
   readonly type: number;
   readonly name: string;
@@ -73,6 +74,7 @@ export interface DeclaredOption {
   readonly max_length?: number;
 }
 
+/** The body of a command registration. */
 export interface Declared {
   readonly name: string;
   readonly type?: number;

@@ -15,6 +15,7 @@ import {
   type World,
 } from "./world.ts";
 
+/** Later acknowledgements are rejected. */
 export const acknowledgeWithinMs = 3000;
 const tokenLifetimeMs = 15 * 60 * 1000;
 

@@ -41,6 +41,7 @@ export interface ChannelHandle {
   typingCount(): number;
 }
 
+/** A running simulator. */
 export interface DiscordSimulator {
   /** For `rest.api`. */
   readonly apiUrl: string;

@@ -14,10 +14,13 @@ export const permissionBits = {
   SEND_MESSAGES_IN_THREADS: 1n << 38n,
 } as const;
 
+/** A supported permission. */
 export type Permission = keyof typeof permissionBits;
 
+/** Discord's channel types. */
 export const channelTypes = { text: 0, dm: 1, publicThread: 11, privateThread: 12 } as const;
 
+/** Discord's message flags. */
 export const messageFlags = {
   suppressEmbeds: 1 << 2,
   hasThread: 1 << 5,
@@ -27,6 +30,7 @@ export const messageFlags = {
   componentsV2: 1 << 15,
 } as const;
 
+/** A user or bot. */
 export interface SimUser {
   readonly id: string;
   readonly username: string;
@@ -34,6 +38,7 @@ export interface SimUser {
   readonly isBot: boolean;
 }
 
+/** A channel, direct message channel or thread. */
 export interface SimChannel {
   readonly id: string;
   readonly type: number;
@@ -51,6 +56,7 @@ export interface SimChannel {
   readonly typing: number[];
 }
 
+/** An uploaded file. */
 export interface SimAttachment {
   readonly id: string;
   readonly filename: string;
@@ -64,6 +70,7 @@ export interface SimAttachment {
   readonly channelId: string;
 }
 
+/** A message. */
 export interface SimMessage {
   readonly id: string;
   readonly channelId: string;
@@ -89,6 +96,7 @@ export interface SimMessage {
   isDeleted: boolean;
 }
 
+/** An interaction and the state of its response. */
 export interface SimInteraction {
   readonly id: string;
   readonly token: string;
@@ -109,6 +117,7 @@ export interface SimInteraction {
   readonly commandName: string | undefined;
 }
 
+/** A server. */
 export interface SimGuild {
   readonly id: string;
   readonly name: string;
@@ -224,6 +233,7 @@ export function addMessage(
   return made;
 }
 
+/** Whether a channel is a thread. */
 export function isThread(channel: SimChannel): boolean {
   return channel.type === channelTypes.publicThread || channel.type === channelTypes.privateThread;
 }
@@ -245,6 +255,7 @@ export function botPermissions(world: World, channel: SimChannel): string {
   return bits.toString();
 }
 
+/** A message that is not deleted. */
 export function findMessage(world: World, channelId: string, messageId: string): SimMessage | undefined {
   return world.channels
     .get(channelId)
