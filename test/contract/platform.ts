@@ -67,7 +67,7 @@ export interface PlatformTraits {
   readonly acknowledgesNothing?: boolean;
   /** People can remove whole conversations only. */
   readonly keepsMessages?: boolean;
-  /** It cannot answer a message privately. */
+  /** It cannot answer a message in a channel privately. */
   readonly hasNoPrivateReplies?: boolean;
 }
 
@@ -290,16 +290,18 @@ export function describePlatform(
         expect(seen).not.toContain("words of the first run");
       });
 
-      it.skipIf(traits.hasNoPrivateReplies)("at a private address are hidden from others", async () => {
+      const privateSurfaces: Surface[] =
+        traits.hasNoPrivateReplies === true ? ["direct"] : ["direct", "channel"];
+      it.each(privateSurfaces)("at a private address are hidden from others (%s)", async (on) => {
         const platform = await start();
-        const { address } = await receiveMessage("channel");
+        const { address } = await receiveMessage(on);
         const hidden = platform.toPrivateAddress(address);
         await showReply(platform, hidden!, "for one person");
         expect(await subject.seen()).toContain("for one person");
         expect(await subject.seen("others")).not.toContain("for one person");
       });
 
-      it.skipIf(traits.hasNoPrivateReplies !== true)("have no private address", async () => {
+      it.skipIf(traits.hasNoPrivateReplies !== true)("have no private address in channels", async () => {
         const platform = await start();
         const { address } = await receiveMessage("channel");
         expect(platform.toPrivateAddress(address)).toBeUndefined();
