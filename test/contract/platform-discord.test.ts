@@ -4,7 +4,8 @@ import type { SimMessage } from "../simulators/discord/world.ts";
 import { until } from "../simulators/discord/until.ts";
 import { allCommands } from "../support/commands.ts";
 import { silentLog } from "../support/silent-log.ts";
-import { describePlatform, type PlatformSubject, type Surface } from "./platform.ts";
+import { describePlatform } from "./platform.ts";
+import type { PlatformSubject, Surface } from "./platform-subject.ts";
 
 const dayMs = 24 * 3_600_000;
 

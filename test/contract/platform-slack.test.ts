@@ -4,7 +4,8 @@ import { createSlackSimulator, type SimulatedChannel } from "../simulators/slack
 import type { SeenMessage } from "../simulators/slack/transcript.ts";
 import { allCommands } from "../support/commands.ts";
 import { silentLog } from "../support/silent-log.ts";
-import { describePlatform, type PlatformSubject, type Surface } from "./platform.ts";
+import { describePlatform } from "./platform.ts";
+import type { PlatformSubject, Surface } from "./platform-subject.ts";
 
 async function open(): Promise<PlatformSubject> {
   const slack = await createSlackSimulator({

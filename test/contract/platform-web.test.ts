@@ -8,7 +8,8 @@ import { createWebPlatform, type WebPlatform } from "../../src/platforms/web/pla
 import { allCommands } from "../support/commands.ts";
 import { silentLog } from "../support/silent-log.ts";
 import { firstEvent } from "../unit/platforms/web/page-server.ts";
-import { describePlatform, type PlatformSubject, type SentMessage } from "./platform.ts";
+import { describePlatform } from "./platform.ts";
+import type { PlatformSubject, SentMessage } from "./platform-subject.ts";
 
 interface Item {
   readonly role: string;
