@@ -1,4 +1,5 @@
 import type { ConversationSettings, ExportedFile, MessagePart, StoredMessage } from "../core/storage.ts";
+import { toCodeBlock } from "../support/markdown-fences.ts";
 import type { BlobStore } from "./blobs.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { entryAt } from "./store-keys.ts";
@@ -72,17 +73,10 @@ function toMarkdownPart(part: MessagePart, names: ReadonlyMap<string, string>): 
     case "voice":
       return `[${label(part.name)}](${names.get(part.blob.hash) ?? ""})\n\n${part.text}`;
     case "file":
-      return `**${label(part.name)}**\n\n${fenced(part.text)}`;
+      return `**${label(part.name)}**\n\n${toCodeBlock(part.text)}`;
     case "unread":
       return `*${label(part.name)} was not read: ${oneLine(part.reason)}*`;
   }
-}
-
-/** A fence longer than any in the text, so that the text cannot end it. */
-function fenced(text: string): string {
-  const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), ([ticks]) => ticks.length));
-  const fence = "`".repeat(longest + 1);
-  return `${fence}\n${text}\n${fence}`;
 }
 
 function label(text: string): string {

@@ -4,16 +4,16 @@ import type { ChannelHandle, DiscordSimulator } from "../simulators/discord/simu
 import type { SeenMessage } from "../simulators/discord/transcript.ts";
 import { until } from "../simulators/discord/until.ts";
 import { startHarness } from "../unit/platforms/discord/harness.ts";
-import { replyContract } from "./reply.ts";
+import { describeReply } from "./reply.ts";
 
-interface Place {
+interface Surface {
   readonly channel: () => ChannelHandle;
-  /** What happens between the question and the reply. */
+  /** Called between the question and the reply. */
   readonly meanwhile?: () => void;
 }
 
-/** The places where a reply can stand on Discord: who asks how, and where the answer is seen. */
-const places: Readonly<Record<string, (discord: DiscordSimulator) => Place>> = {
+/** The ways to ask on Discord, and where the reply is seen. */
+const surfaces: Readonly<Record<string, (discord: DiscordSimulator) => Surface>> = {
   "a direct message"(discord) {
     const ada = discord.person("Ada");
     const direct = discord.directMessages(ada);
@@ -35,27 +35,26 @@ const places: Readonly<Record<string, (discord: DiscordSimulator) => Place>> = {
     discord.person("Ada").usesCommand("ask", { prompt: "hello", private: true }, { channel: general });
     return { channel: () => general };
   },
-  "a command whose token has run out"(discord) {
+  "a command whose token has expired"(discord) {
     const general = discord.channel("general");
     discord.person("Ada").usesCommand("ask", { prompt: "hello" }, { channel: general });
     return { channel: () => general, meanwhile: () => discord.advance(16 * 60_000) };
   },
 };
 
-for (const [name, begin] of Object.entries(places)) {
-  replyContract(`Discord, ${name}`, async () => {
+for (const [name, begin] of Object.entries(surfaces)) {
+  describeReply(`Discord, ${name}`, async () => {
     const { simulator, platform, receiver, close } = await startHarness({
-      // The contract is about what is seen, not about how long Discord's limits make it take.
+      // The contract is about what is seen, not about Discord's rate limits.
       rateLimits: { edits: { limit: 50, windowMs: 1000 }, messages: { limit: 50, windowMs: 1000 } },
     });
-    const place = begin(simulator);
+    const surface = begin(simulator);
     const event = await until(() => receiver.events[0]);
-    place.meanwhile?.();
+    surface.meanwhile?.();
     return {
-      grows: true,
       open: (hooks, saved?: ReplyAddress) => platform.openReply(saved ?? event.address, hooks),
       seen() {
-        const messages = place.channel().fromBot();
+        const messages = surface.channel().fromBot();
         return {
           text: messages.map((message) => message.text).join("\n"),
           files: messages.flatMap((message) =>

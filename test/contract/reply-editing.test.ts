@@ -1,14 +1,13 @@
 import type { Json } from "../../src/core/events.ts";
 import { createEditingReply } from "../../src/platforms/delivery/editing-reply.ts";
 import { createFakeTarget } from "../unit/platforms/delivery/fake-target.ts";
-import { replyContract } from "./reply.ts";
+import { describeReply } from "./reply.ts";
 import { silentLog } from "../support/silent-log.ts";
 
 for (const firstMessageIsShown of [false, true]) {
-  replyContract(`editing reply${firstMessageIsShown ? ", deferred" : ""}`, () => {
+  describeReply(`editing reply${firstMessageIsShown ? ", deferred" : ""}`, () => {
     const target = createFakeTarget({ maxLength: 1000, maxMessages: 20, minEditIntervalMs: 20 });
     return {
-      grows: true,
       open: (hooks, saved) => {
         const savedRefs = (saved?.["refs"] ?? []) as readonly Json[];
         return createEditingReply({

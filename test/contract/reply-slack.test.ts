@@ -1,68 +1,73 @@
 import type { ReplyAddress } from "../../src/core/events.ts";
 import { confirmAction, retryAction } from "../../src/platforms/slack/message-blocks.ts";
 import type { SeenMessage } from "../simulators/slack/transcript.ts";
-import {
-  openSlackHarness as openSlackRoom,
-  type SlackHarness as SlackRoom,
-} from "../support/slack-harness.ts";
-import { replyContract } from "./reply.ts";
+import { openSlackHarness, type SlackHarness } from "../support/slack-harness.ts";
+import { describeReply, type ReplySubject, type ReplyTraits } from "./reply.ts";
 
-interface Place {
+interface Surface {
   /** Ids of the channels where the reply may be seen. */
   readonly channels: readonly string[];
-  readonly grows: boolean;
 }
 
-/** The places where a reply can stand on Slack: who asks how, and where the answer is seen. */
-const places: Readonly<Record<string, (room: SlackRoom) => Promise<Place>>> = {
+type Surfaces = Readonly<Record<string, (room: SlackHarness) => Promise<Surface>>>;
+
+/** The ways to ask on Slack, and where the reply is seen. */
+const surfaces: Surfaces = {
   "a direct message"({ slack }) {
     const ana = slack.person("Ana");
     ana.sends({ channel: ana.directMessages, text: "hello" });
-    return Promise.resolve({ channels: [ana.directMessages], grows: true });
+    return Promise.resolve({ channels: [ana.directMessages] });
   },
   "a mention in a channel"({ slack }) {
     const ana = slack.person("Ana");
     const channel = slack.channel("ideas", [ana]);
     ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
-    return Promise.resolve({ channels: [channel.id], grows: true });
+    return Promise.resolve({ channels: [channel.id] });
   },
   async "a command"({ slack }) {
     const ana = slack.person("Ana");
     const channel = slack.channel("ideas", [ana]);
     await ana.usesCommand("/ask", "hello", { channel: channel.id });
-    return { channels: [channel.id], grows: true };
+    return { channels: [channel.id] };
   },
+};
+
+/** Messages that only one person sees cannot be edited. */
+const privateSurfaces: Surfaces = {
   async "a private command"({ slack }) {
     const ana = slack.person("Ana");
     const channel = slack.channel("ideas", [ana]);
     await ana.usesCommand("/ask", "hello private:yes", { channel: channel.id });
-    return { channels: [channel.id, ana.directMessages], grows: false };
+    return { channels: [channel.id, ana.directMessages] };
   },
   async "a private command half an hour later"({ slack }) {
     const ana = slack.person("Ana");
     const channel = slack.channel("ideas", [ana]);
     await ana.usesCommand("/ask", "hello private:yes", { channel: channel.id });
     slack.clock.advance(31 * 60_000);
-    return { channels: [channel.id, ana.directMessages], grows: false };
+    return { channels: [channel.id, ana.directMessages] };
   },
 };
 
-for (const [name, begin] of Object.entries(places)) {
-  replyContract(`Slack, ${name}`, async () => {
-    const room = await openSlackRoom();
+function describeSurface(
+  name: string,
+  begin: (room: SlackHarness) => Promise<Surface>,
+  traits?: ReplyTraits,
+): void {
+  const open = async (): Promise<ReplySubject> => {
+    const room = await openSlackHarness();
     const { slack, platform, receiver } = room;
-    const place = await begin(room);
+    const surface = await begin(room);
     const event = await slack.waitFor("the event", () => receiver.events[0]);
-    const before = new Set(messagesIn(room, place).map(({ ts }) => ts));
-    const said = () => messagesIn(room, place).filter(({ ts }) => !before.has(ts));
+    const before = new Set(messagesIn(room, surface).map(({ ts }) => ts));
+    const said = () => messagesIn(room, surface).filter(({ ts }) => !before.has(ts));
     return {
-      grows: place.grows,
       open: (hooks, saved?: ReplyAddress) => platform.openReply(saved ?? event.address, hooks),
       async seen() {
         const uploads = slack.calls.filter(
           ({ method, outcome }) => method === "files.completeUploadExternal" && outcome === "ok",
         ).length;
-        // Files appear a moment after Slack has taken them.
+        // Files appear some time after the upload.
         await slack.waitFor("files", () => said().filter(({ files }) => files.length > 0).length === uploads);
         return {
           text: said()
@@ -77,10 +82,15 @@ for (const [name, begin] of Object.entries(places)) {
       },
       close: () => room.close(),
     };
-  });
+  };
+  describeReply(`Slack, ${name}`, open, traits);
 }
 
-function messagesIn({ slack }: SlackRoom, { channels }: Place): SeenMessage[] {
+for (const [name, begin] of Object.entries(surfaces)) describeSurface(name, begin);
+for (const [name, begin] of Object.entries(privateSurfaces))
+  describeSurface(name, begin, { isNotStreamed: true, isNotEditable: true });
+
+function messagesIn({ slack }: SlackHarness, { channels }: Surface): SeenMessage[] {
   return channels.flatMap((id) => slack.transcriptOf(id).filter(({ author }) => author === "Parley"));
 }
 

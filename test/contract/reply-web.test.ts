@@ -2,9 +2,9 @@ import { Feed } from "../../src/platforms/web/feed.ts";
 import { toWebAddress } from "../../src/platforms/web/address.ts";
 import { createWebReply } from "../../src/platforms/web/reply.ts";
 import type { ItemView } from "../../src/platforms/web/views.ts";
-import { replyContract } from "./reply.ts";
+import { describeReply } from "./reply.ts";
 
-/** What a page shows that followed from the beginning: an item stays in its last form until it is told another. */
+/** The items of a page that follows the feed from the beginning, in their latest form. */
 function follow(feed: Feed) {
   const items = new Map<string, ItemView>();
   feed.listen(({ change }) => {
@@ -18,11 +18,10 @@ function follow(feed: Feed) {
   return () => [...items.values()];
 }
 
-replyContract("page", () => {
+describeReply("page", () => {
   const feed = new Feed();
   const shown = follow(feed);
   return {
-    grows: true,
     open: (hooks, saved) =>
       createWebReply({
         address: toWebAddress(saved ?? { conversationId: "web:c", replyId: "r" }),

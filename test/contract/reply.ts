@@ -4,23 +4,29 @@ import type { ReplyAddress } from "../../src/core/events.ts";
 
 /** What a person sees of one reply. */
 interface SeenReply {
-  /** All its words in order, small print included, as plain text or as the platform's markup. */
+  /** All its text in order, notices included, as plain text or as the platform's markup. */
   readonly text: string;
   readonly files: readonly { readonly name: string; readonly altText: string }[];
   /** The key of each Retry button. */
   readonly retryKeys: readonly string[];
-  /** Label and key of each button that confirms. */
+  /** Label and key of each confirm button. */
   readonly confirms: readonly { readonly label: string; readonly key: string }[];
 }
 
-/** A place of a platform where one reply can be shown; made anew for each test. */
+/** Where one reply can be shown on a platform; made anew for each test. */
 export interface ReplySubject {
-  /** Opens the reply: at a new place, or at the address that an earlier one saved. */
+  /** Opens the reply: at a new address, or at the one that an earlier reply saved. */
   open(hooks: ReplyHooks, saved: ReplyAddress | undefined): Reply;
   seen(): SeenReply | Promise<SeenReply>;
-  /** Whether text is seen before the end. False for replies that cannot be edited. */
-  readonly grows: boolean;
   close(): Promise<void>;
+}
+
+/** What a reply cannot do there. */
+export interface ReplyTraits {
+  /** Nothing is seen before the end. */
+  readonly isNotStreamed?: boolean;
+  /** What has been posted cannot be edited. */
+  readonly isNotEditable?: boolean;
 }
 
 const file: ReplyFile = {
@@ -38,14 +44,18 @@ const file: ReplyFile = {
 
 const lines = (count: number) => Array.from({ length: count }, (_, index) => `line number ${index} of many`);
 
-/** What every {@link Reply} does, whatever platform shows it. */
-export function replyContract(name: string, setUp: () => ReplySubject | Promise<ReplySubject>): void {
+/** Every testable promise of {@link Reply}, whatever platform shows it. */
+export function describeReply(
+  name: string,
+  setUp: () => ReplySubject | Promise<ReplySubject>,
+  { isNotStreamed = false, isNotEditable = false }: ReplyTraits = {},
+): void {
   describe(`${name}: reply contract`, () => {
     let subject: ReplySubject;
     let saved: ReplyAddress | undefined;
     const hooks: ReplyHooks = {
       saveAddress: (address) => {
-        // What is saved goes through a store.
+        // Addresses pass through JSON, as through a store.
         saved = JSON.parse(JSON.stringify(address)) as ReplyAddress;
         return Promise.resolve();
       },
@@ -67,8 +77,7 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       await reply.finish();
     });
 
-    it("shows text while it grows, the latest at last", async () => {
-      if (!subject.grows) return;
+    it.skipIf(isNotStreamed)("shows text while it is written, the latest at last", async () => {
       const reply = open();
       await reply.show();
       reply.write({ text: "The meeting" });
@@ -79,8 +88,7 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       await reply.finish();
     });
 
-    it("shows a status until there is text", async () => {
-      if (!subject.grows) return;
+    it.skipIf(isNotStreamed)("shows a status until there is text", async () => {
       const reply = open();
       await reply.show();
       reply.status("Transcribing note.ogg");
@@ -102,7 +110,7 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       expect(text.split("half")).toHaveLength(2);
     });
 
-    it("says what there is to say where there is no text", async () => {
+    it("shows notices where there is no text", async () => {
       const reply = open();
       await reply.show();
       await reply.finish({ notices: ["The model had no words."] });
@@ -121,14 +129,14 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       expect(retryKeys).toEqual(["retry-key-1"]);
     });
 
-    it("offers no retry where there is none", async () => {
+    it("offers no Retry without a retry key", async () => {
       const reply = open();
       await reply.show();
       await reply.fail({ text: "This cannot be helped." });
       expect((await subject.seen()).retryKeys).toEqual([]);
     });
 
-    it("asks with a button, which is gone when the same reply has gone on", async () => {
+    it("asks for confirmation with a button", async () => {
       const before = open();
       await before.show();
       before.write({ text: "This would go for good." });
@@ -137,7 +145,13 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       expect(asked.text).toContain("This would go for good.");
       expect(asked.confirms).toEqual([{ label: "Remove 3 messages", key: "confirm-key-1" }]);
       expect(asked.retryKeys).toEqual([]);
-      if (!subject.grows) return;
+    });
+
+    it.skipIf(isNotEditable)("removes the button when the same reply is resumed", async () => {
+      const before = open();
+      await before.show();
+      before.write({ text: "This would go for good." });
+      await before.finish({ confirm: { label: "Remove 3 messages", key: "confirm-key-1" } });
       const after = open(saved);
       await after.show();
       after.write({ text: "It is gone." });
@@ -165,7 +179,7 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       }
     });
 
-    it("shows files with the words that stand for them", async () => {
+    it("shows files with their alt texts", async () => {
       const reply = open();
       await reply.show();
       await reply.attach(file);
@@ -176,13 +190,12 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       expect(text).toContain("Here it is");
     });
 
-    it("is taken up again in the same place", async () => {
+    it("is resumed at its saved address", async () => {
       const before = open();
       await before.show();
       before.write({ text: "words of the first try" });
-      if (subject.grows) {
+      if (!isNotStreamed)
         await eventually(async () => expect(await textSeen()).toContain("words of the first try"));
-      }
       const after = open(saved);
       await after.show();
       after.write({ text: "words of the second try" });
@@ -192,13 +205,12 @@ export function replyContract(name: string, setUp: () => ReplySubject | Promise<
       expect(text).not.toContain("words of the first try");
     });
 
-    it("shows nothing more once it is abandoned, and is taken up again in the same place", async () => {
+    it("shows nothing more once it is abandoned, and is resumed at its saved address", async () => {
       const before = open();
       await before.show();
       before.write({ text: "words of the first try" });
-      if (subject.grows) {
+      if (!isNotStreamed)
         await eventually(async () => expect(await textSeen()).toContain("words of the first try"));
-      }
       before.abandon();
       const seen = await subject.seen();
       before.write({ text: "words that nobody may see" });

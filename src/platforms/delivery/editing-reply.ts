@@ -5,48 +5,49 @@ import { toMarkdown } from "./reply-markdown.ts";
 import type { Reply } from "../../core/platform.ts";
 import type { EditTarget, MessageContent } from "./edit-target.ts";
 import { createFileQueue } from "./file-queue.ts";
-import { planEnding, planEndingWithoutFile, planGrowing, type Ending } from "./message-plan.ts";
+import { planEnding, planEndingWithoutFile, planStreaming, type Ending } from "./message-plan.ts";
 import { sleepUnlessAborted } from "../../support/sleep.ts";
 import { isTransient, retryPlatformCall } from "./platform-retry.ts";
-import { createSleepWatch } from "./sleep-watch.ts";
+import { createSuspensionWatch } from "./suspension-watch.ts";
 
+/** Options of {@link createEditingReply}. */
 export interface EditingReplyOptions {
   readonly target: EditTarget;
-  /** What an earlier process posted for this reply, in order: it is edited instead of posted anew. */
+  /** References of messages that an earlier process posted for this reply, in order: they are edited. */
   readonly savedRefs?: readonly Json[];
-  /** Called, and waited for, after each post, with all references in order. */
+  /** Called and awaited after each post, with all references in order. */
   saveRefs(refs: readonly Json[]): Promise<void>;
   readonly log: Log;
-  /** The platform shows a placeholder of its own until the first post; there is nothing to post in `show`. */
+  /** The platform shows its own placeholder until the first post: `show` posts nothing. Default false. */
   readonly firstMessageIsShown?: boolean;
-  /** Status shown until there is another one, or text. */
+  /** Status until the first `status` or `write`. */
   readonly placeholder?: string;
 }
 
-/** Growing edits that fail in a row before growing is left off and only the end is shown. */
+/** After so many consecutive failures streaming stops, and only the final text is shown. */
 const maxFailures = 3;
-/** The longest pause that failures lead to. */
+/** Upper limit of the edit interval, which doubles with each rate limit. */
 const maxIntervalMs = 10_000;
-/** How long the end of a reply is tried for. */
+/** How long final calls are retried. */
 const endingMs = 120_000;
-/** How long a process that was paused edits nothing. */
-const afterSleepMs = 1000;
+/** How long nothing is edited after the process was suspended. */
+const afterSuspensionMs = 1000;
 
-interface Shown {
+interface PostedMessage {
   readonly ref: Json;
-  /** Its content as JSON; `undefined` where it is not known. */
+  /** As JSON; `undefined` where it is not known. */
   content: string | undefined;
 }
 
 /**
- * A reply in messages that are posted once and edited. The first text is shown at once, later text at least
- * `minEditIntervalMs` apart, never the same twice and never two calls at a time; the latest text wins. Failed
- * edits slow it down and at last leave only the end, which is tried for two minutes. After the process itself has
- * been asleep, growing waits a moment: another process may have taken the reply over.
+ * A reply in messages that are posted once and then edited. The first text is shown at once, later text at least
+ * `minEditIntervalMs` apart; calls never overlap, and the latest text wins. Failed edits slow streaming down and finally
+ * stop it; the final text is retried for two minutes. After the process was suspended, streaming waits a second:
+ * another process may have resumed the reply.
  */
 export function createEditingReply(options: EditingReplyOptions): Reply {
   const { target, log } = options;
-  const messages: Shown[] = (options.savedRefs ?? []).map((ref) => ({ ref, content: undefined }));
+  const messages: PostedMessage[] = (options.savedRefs ?? []).map((ref) => ({ ref, content: undefined }));
   let text = "";
   let status = options.placeholder;
   let state: "open" | "ending" | "ended" | "abandoned" = "open";
@@ -56,16 +57,16 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   let failures = 0;
   let intervalMs = target.minEditIntervalMs;
   let lastCallAt = Number.NEGATIVE_INFINITY;
-  /** Nothing is sent before: the platform asked for it. */
+  /** Rate limited by the platform until then. */
   let pauseUntil = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
   const abandoned = new AbortController();
-  const sleep = createSleepWatch();
-  /** The one thing under way; never rejects. */
+  const suspensions = createSuspensionWatch();
+  /** The call in flight; never rejects. */
   let running: Promise<void> | undefined;
 
   const files = createFileQueue(async (batch) => {
-    // Below the placeholder, not above it.
+    // Files are posted below the placeholder.
     await idle();
     await retryPlatformCall(() => target.upload(batch), performance.now() + endingMs, abandoned.signal);
   });
@@ -74,9 +75,9 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     for (let current = running; current !== undefined; current = running) await current;
   }
 
-  /** Runs `work` with nothing else under way. It begins within this call where nothing is. */
-  function alone(work: () => Promise<void>): Promise<void> {
-    if (running !== undefined) return idle().then(() => alone(work));
+  /** Runs `work` while no other call is in flight. Starts synchronously where none is. */
+  function runAlone(work: () => Promise<void>): Promise<void> {
+    if (running !== undefined) return idle().then(() => runAlone(work));
     const result = work();
     const settled = result.then(
       () => undefined,
@@ -84,31 +85,31 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     );
     running = settled.then(() => {
       running = undefined;
-      grow();
+      stream();
     });
     return result;
   }
 
-  /** Shows what has changed, now or when it is time. */
-  function grow(): void {
+  /** Shows the latest changes, now or when the interval has passed. */
+  function stream(): void {
     if (!isChanged || state !== "open" || running !== undefined || failures >= maxFailures) return;
     clearTimeout(timer);
-    // Whoever was paused finds out within a moment what it has lost meanwhile, and abandons the reply.
-    if (sleep.hasSlept()) pauseUntil = Math.max(pauseUntil, performance.now() + afterSleepMs);
-    // People wait for the first words; a status that was just shown does not hold them up.
+    // A process that lost its lease while it was suspended learns that within a second and abandons the reply.
+    if (suspensions.wasSuspended()) pauseUntil = Math.max(pauseUntil, performance.now() + afterSuspensionMs);
+    // The first text does not wait for the interval after a status.
     const isFirstText = text !== "" && !hasTriedText;
-    const pacedAt = isFirstText ? Number.NEGATIVE_INFINITY : lastCallAt + intervalMs;
-    const waitMs = Math.max(pacedAt, pauseUntil) - performance.now();
-    if (waitMs > 0) timer = setTimeout(grow, waitMs);
-    else void alone(growOnce);
+    const intervalEndsAt = isFirstText ? Number.NEGATIVE_INFINITY : lastCallAt + intervalMs;
+    const waitMs = Math.max(intervalEndsAt, pauseUntil) - performance.now();
+    if (waitMs > 0) timer = setTimeout(stream, waitMs);
+    else void runAlone(streamOnce);
   }
 
-  async function growOnce(): Promise<void> {
+  async function streamOnce(): Promise<void> {
     isChanged = false;
     hasTriedText ||= text !== "";
     try {
       if (!areRefsSaved) await saveRefs();
-      for (const [index, content] of planGrowing(text, status, target).entries()) {
+      for (const [index, content] of planStreaming(text, status, target).entries()) {
         if (state !== "open") return;
         await put(index, content);
       }
@@ -122,11 +123,11 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
         intervalMs = Math.min(intervalMs * 2, maxIntervalMs);
         pauseUntil = lastCallAt + retryAfterMs;
       }
-      log.warn({ err: error, failures, intervalMs }, "a growing reply could not be shown");
+      log.warn({ err: error, failures, intervalMs }, "streaming edit failed");
     }
   }
 
-  /** Makes a message show its content, unless it does. */
+  /** Posts or edits one message, unless it shows the content already. */
   async function put(index: number, content: MessageContent): Promise<void> {
     abandoned.signal.throwIfAborted();
     const wanted = JSON.stringify(content);
@@ -137,7 +138,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       await post(index, content);
       return;
     }
-    // Until the platform has answered, it may show the one or the other.
+    // While the edit is in flight the shown content is unknown.
     message.content = undefined;
     await target.edit(message.ref, content, abandoned.signal);
     message.content = wanted;
@@ -150,8 +151,8 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       await saveRefs();
     } catch (error) {
       if (state !== "ending") throw error;
-      // It is there for people to see, and nothing comes after it that would have to find it.
-      log.error({ err: error }, "the address of a shown message could not be saved");
+      // The final text is visible, and nothing has to find this message later.
+      log.error({ err: error }, "reply address not saved");
     }
   }
 
@@ -161,14 +162,14 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     areRefsSaved = true;
   }
 
-  /** Like {@link put}, until it works; a message that cannot be edited any more is posted anew. */
-  async function putForSure(index: number, content: MessageContent, deadline: number): Promise<void> {
+  /** Like {@link put}, with retries. A message that cannot be edited any more is posted again. */
+  async function putWithRetry(index: number, content: MessageContent, deadline: number): Promise<void> {
     try {
       await retryPlatformCall(() => put(index, content), deadline, abandoned.signal);
     } catch (error) {
       const isRefused = isParleyError(error, "platform-rejected") && !isTransient(error);
       if (!isRefused || messages[index] === undefined) throw error;
-      log.info({ err: error }, "a message of a reply cannot be edited any more; it is posted anew");
+      log.info({ err: error }, "message not editable: posting it again");
       await retryPlatformCall(() => post(index, content), deadline, abandoned.signal);
     }
   }
@@ -176,19 +177,19 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   async function end(ending: Ending): Promise<void> {
     abandoned.signal.throwIfAborted();
     if (state !== "open") {
-      log.warn({ state: ending.state }, "a reply ends once; what came second is not shown");
+      log.warn({ state: ending.state }, "reply already ended");
       return;
     }
     state = "ending";
     clearTimeout(timer);
     try {
       await files.idle();
-      await alone(() => showEnding(ending));
+      await runAlone(() => showEnding(ending));
       state = "ended";
-      sleep.stop();
+      suspensions.stop();
     } catch (error) {
       abandoned.signal.throwIfAborted();
-      // Whoever asked may still say that it failed.
+      // The caller may still call `fail`.
       state = "open";
       failures = maxFailures;
       throw error;
@@ -197,8 +198,8 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
 
   async function showEnding(ending: Ending): Promise<void> {
     const deadline = performance.now() + endingMs;
-    const pauseMs = Math.min(pauseUntil - performance.now(), endingMs);
-    if (pauseMs > 0) await sleepUnlessAborted(pauseMs, abandoned.signal);
+    const waitMs = Math.min(pauseUntil - performance.now(), endingMs);
+    if (waitMs > 0) await sleepUnlessAborted(waitMs, abandoned.signal);
     abandoned.signal.throwIfAborted();
     const plan = planEnding(text, ending, target);
     if (text === "" && isBare(ending) && messages.length === 0 && files.count() > 0) return;
@@ -208,7 +209,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       try {
         await retryPlatformCall(() => target.upload([file]), deadline, abandoned.signal);
       } catch (error) {
-        log.warn({ err: error }, "an answer could not be uploaded; it is shown in messages");
+        log.warn({ err: error }, "answer.md not uploaded: showing the answer in messages");
         await putAll(planEndingWithoutFile(text, ending, target).contents, performance.now() + endingMs);
       }
     }
@@ -216,42 +217,42 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
 
   async function putAll(contents: readonly MessageContent[], deadline: number): Promise<void> {
     abandoned.signal.throwIfAborted();
-    for (const [index, content] of contents.entries()) await putForSure(index, content, deadline);
-    // An earlier process had more to say, or the cuts have moved: nothing old is left standing.
+    for (const [index, content] of contents.entries()) await putWithRetry(index, content, deadline);
+    // Empties surplus messages of an earlier process, or of an earlier split of the text.
     for (let index = contents.length; index < messages.length; index += 1) {
       abandoned.signal.throwIfAborted();
       try {
         await put(index, { text: "…", state: "finished" });
       } catch (error) {
-        log.warn({ err: error }, "a message that is not needed any more could not be emptied");
+        log.warn({ err: error }, "surplus message not emptied");
       }
     }
   }
 
   return {
     async show() {
-      await alone(async () => {
-        const [first] = planGrowing(text, status, target);
-        if (first === undefined) throw new ParleyError("internal", "a reply plans at least one message");
+      await runAlone(async () => {
+        const [first] = planStreaming(text, status, target);
+        if (first === undefined) throw new ParleyError("internal", "no message planned for a reply");
         areRefsSaved &&= messages.length > 0;
         if (messages.length > 0 || options.firstMessageIsShown !== true) {
-          await putForSure(0, first, performance.now() + endingMs);
+          await putWithRetry(0, first, performance.now() + endingMs);
         }
         if (!areRefsSaved) await saveRefs();
       });
     },
-    status(words) {
+    status(next) {
       if (state !== "open") return;
-      status = words;
+      status = next;
       isChanged = true;
-      grow();
+      stream();
     },
     write(content) {
       if (state !== "open") return;
       text = toMarkdown(content);
       status = undefined;
       isChanged = true;
-      grow();
+      stream();
     },
     attach: (file) => files.add(file),
     finish: (ending = {}) => end({ state: "finished", ...ending }),
@@ -260,13 +261,13 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       if (state === "ended") return;
       state = "abandoned";
       clearTimeout(timer);
-      sleep.stop();
-      abandoned.abort(new ParleyError("stopping", "the reply is left to whoever goes on with it"));
+      suspensions.stop();
+      abandoned.abort(new ParleyError("stopping", "the reply was abandoned"));
     },
   };
 }
 
-/** Whether there is nothing to say beside the files. */
+/** Whether files alone make the reply complete. */
 function isBare(ending: Ending): boolean {
   return ending.state === "finished" && (ending.notices ?? []).length === 0;
 }

@@ -1,12 +1,12 @@
 import type { ReplyFile } from "../../core/platform.ts";
 
-/** Files on their way into a reply. */
+/** Uploads the files of a reply. */
 export interface FileQueue {
-  /** Resolves when the platform has it; rejects with what the upload failed with. */
+  /** Resolves when the platform has the file; rejects with the error of the upload. */
   add(file: ReplyFile): Promise<void>;
-  /** Resolves when nothing is on its way, whether it arrived or not. */
+  /** Resolves when no upload is in flight, successful or not. */
   idle(): Promise<void>;
-  /** Files the platform has. */
+  /** Number of uploaded files. */
   count(): number;
 }
 
@@ -16,14 +16,14 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** Uploads files in the order they come, together those that come together or while others are on their way. */
+/** Uploads files in order. Files added in one tick or during an upload are uploaded together. */
 export function createFileQueue(upload: (files: readonly ReplyFile[]) => Promise<void>): FileQueue {
   let waiting: Waiting[] = [];
   let running: Promise<void> | undefined;
   let count = 0;
 
   async function drain(): Promise<void> {
-    // Those that are added in the same breath go together.
+    // Collects the files that are added in this tick.
     await Promise.resolve();
     while (waiting.length > 0) {
       const batch = waiting;
@@ -31,9 +31,9 @@ export function createFileQueue(upload: (files: readonly ReplyFile[]) => Promise
       try {
         await upload(batch.map(({ file }) => file));
         count += batch.length;
-        for (const one of batch) one.resolve();
+        for (const entry of batch) entry.resolve();
       } catch (error) {
-        for (const one of batch) one.reject(error);
+        for (const entry of batch) entry.reject(error);
       }
     }
     running = undefined;

@@ -1,21 +1,22 @@
-import { parseOpener, type Line } from "./markdown-lines.ts";
+import { parseFence } from "../../support/markdown-fences.ts";
+import type { Line } from "./markdown-lines.ts";
 
-/** Where a text may be cut, best kind first. */
+/** A position where a text is cut. */
 export interface Cut {
   readonly at: number;
-  /** The line it falls into, or before. */
+  /** The line that contains the cut, or follows it. */
   readonly line: Line;
-  /** Whether it tears a line apart. */
+  /** Whether it splits a line. */
   readonly isMidLine: boolean;
 }
 
-/** A cut of a better kind is taken only where it leaves the message at least this full. */
-const leastFill = 0.4;
+/** A better kind of cut is preferred only where it fills the message at least this far. */
+const minFill = 0.4;
 
-/** Made on first use: few answers need it, and it would cost every start some milliseconds. */
+/** Created on first use: it costs some milliseconds, and few answers need it. */
 let graphemes: Intl.Segmenter | undefined;
 
-/** What a line must not begin with by accident: it would become a list, heading, quote, table or code block. */
+/** What would turn the rest of a split line into a list, heading, quote, table or code block. */
 const startsBlock = /^[ \t]*(?:[-+*][ \t]|\d{1,9}[.)][ \t]|#{1,6}[ \t]|>|\||`{3}|~{3}|[-=*_]{3})/;
 
 /**
@@ -24,7 +25,7 @@ const startsBlock = /^[ \t]*(?:[-+*][ \t]|\d{1,9}[.)][ \t]|#{1,6}[ \t]|>|\||`{3}
  * grapheme, as long as one of them fits a message. Always past the start.
  */
 export function chooseCut(text: string, lines: readonly Line[], end: number): Cut {
-  const least = Math.floor(end * leastFill);
+  const least = Math.floor(end * minFill);
   const atLine = cutsBetweenLines(lines, end).find((cut) => cut !== undefined && cut.at >= least);
   if (atLine !== undefined) return atLine;
   const inLine = cutsInLines(text, lines, end);
@@ -43,7 +44,7 @@ function cutsBetweenLines(lines: readonly Line[], end: number): (Cut | undefined
   for (const [index, line] of lines.entries()) {
     const before = lines[index - 1];
     if (line.start > end) break;
-    // Nothing is gained by a block without lines, or by a heading without what it is over.
+    // A block keeps its first line, and a heading what follows it.
     if (before === undefined || line.kind === "closer" || before.kind === "opener") continue;
     if (line.kind === "blank" || lastFilled(lines, index)?.kind === "heading") continue;
     const cut = { at: line.start, line, isMidLine: false };
@@ -56,9 +57,9 @@ function cutsBetweenLines(lines: readonly Line[], end: number): (Cut | undefined
   return [block, item, plain];
 }
 
-/** Whether the first part of a torn line would open a code block that the whole does not: "```a `b` c". */
+/** Whether the first part of a split line would open a code block that the whole does not: "```a `b` c". */
 function opensBlock(part: string): boolean {
-  return parseOpener(part) !== undefined;
+  return parseFence(part) !== undefined;
 }
 
 function lastFilled(lines: readonly Line[], index: number): Line | undefined {
@@ -87,7 +88,7 @@ function cutsInLines(text: string, lines: readonly Line[], end: number): (Cut | 
   return [undefined, word];
 }
 
-/** Whether a word ends right before `at`: followed by space, or by nothing because it is Chinese punctuation. */
+/** Whether a word ends at `at`: before white space, or after CJK punctuation. */
 function isAfterWord(line: string, at: number): boolean {
   const before = line.charAt(at - 1);
   if (before === " " || before === "\t") return false;
@@ -106,11 +107,11 @@ interface Span {
   readonly end: number;
 }
 
-/** Links, pictures, addresses and what stands in angle brackets: mentions, emoji, times. */
+/** Links, pictures, URLs, and mentions, emoji and times in angle brackets. */
 const unbreakable =
   /!?\[[^[\]]*\]\((?:[^()]|\([^()]*\))*\)|<[@#:!/a-z][^<>]{0,2000}>|https?:\/\/[^\s<>]+|:[a-z0-9_+-]{1,64}:/gi;
 
-/** Parts of a line that mean something only whole, in order. */
+/** The parts of a line that must not be split, in order. */
 function unbreakableSpans(line: string): Span[] {
   const spans = [...line.matchAll(unbreakable)].map((match) => ({
     start: match.index,
@@ -119,7 +120,7 @@ function unbreakableSpans(line: string): Span[] {
   return [...spans, ...codeSpans(line)].sort((a, b) => a.start - b.start);
 }
 
-/** Code within a sentence: a run of backticks up to the next run of the same length. */
+/** Code spans: from a run of backticks to the next run of the same length. */
 function codeSpans(line: string): Span[] {
   const runs = [...line.matchAll(/`+/g)].map((match) => ({ at: match.index, length: match[0].length }));
   const closerOf = new Map<number, number>();
@@ -134,7 +135,7 @@ function codeSpans(line: string): Span[] {
     const run = runs[index];
     const closer = runs[closerOf.get(index) ?? -1];
     if (run === undefined) continue;
-    // A run that closes nothing must not be torn apart either: its halves could open something.
+    // A run without a closing run is not split either: its halves could open a span.
     spans.push({ start: run.at, end: (closer ?? run).at + run.length });
     if (closer !== undefined) index = closerOf.get(index) ?? index;
   }
@@ -145,17 +146,17 @@ function isInside(spans: readonly Span[], at: number): boolean {
   return spans.some((span) => span.start < at && at < span.end);
 }
 
-/** The last resort, for one endless word: before a link that is in the way, else between two graphemes. */
+/** The fallback for one endless word: before a link that does not fit, else between two graphemes. */
 function cutAnywhere(text: string, lines: readonly Line[], end: number): Cut {
   const line = lines.findLast((candidate) => candidate.start < end) ?? lines[0];
-  if (line === undefined) throw new RangeError("there is nothing to cut");
+  if (line === undefined) throw new RangeError("no lines to cut");
   const content = text.slice(line.start, line.end);
   const limit = Math.min(end, line.end) - line.start;
   if (line.kind === "closer" && line.start > 0) return { at: line.start, line, isMidLine: false };
   const spans = line.kind === "code" ? [] : unbreakableSpans(content);
-  const torn = spans.find((span) => span.start < limit && limit < span.end && span.start > end / 4);
-  let at = graphemeStart(content, torn?.start ?? limit);
-  // Step back from places where the next message would begin a block that is none.
+  const split = spans.find((span) => span.start < limit && limit < span.end && span.start > end / 4);
+  let at = graphemeStart(content, split?.start ?? limit);
+  // Avoids positions where the next message would begin with a block by accident.
   for (let steps = 0; steps < 100 && at > 1 && isBadStart(content, at); steps += 1) {
     at = graphemeStart(content, at - 1);
   }
@@ -172,7 +173,7 @@ function isBadStart(line: string, at: number): boolean {
   return isInRun || startsBlock.test(line.slice(at, at + 80));
 }
 
-/** The start of the grapheme that `at` is in; `at` itself where it is one. Looks at 100 characters around it. */
+/** The start of the grapheme that contains `at`, judged by 100 characters around it. */
 function graphemeStart(text: string, at: number): number {
   if (at >= text.length) return text.length;
   let from = Math.max(0, at - 50);
@@ -181,7 +182,7 @@ function graphemeStart(text: string, at: number): number {
   graphemes ??= new Intl.Segmenter("und", { granularity: "grapheme" });
   const segment = graphemes.segment(text.slice(from, at + 50)).containing(at - from);
   const start = from + (segment?.index ?? at - from);
-  // A grapheme without end, such as a letter under hundreds of accents: any whole code point will do.
+  // An endless grapheme, such as a letter with hundreds of accents, is split between code points.
   return start > 0 && at - start < 50 ? start : codePointStart(text, at);
 }
 
@@ -190,7 +191,7 @@ function codePointStart(text: string, at: number): number {
   return code >= 0xdc00 && code <= 0xdfff ? at - 1 : at;
 }
 
-/** At least one code point, however little room there is. */
+/** At least one code point, even where `limit` is smaller. */
 function firstCharacter(text: string, limit: number): number {
   const first = text.codePointAt(0) ?? 0;
   return Math.max(first > 0xffff ? 2 : 1, Math.min(limit, 1));

@@ -4,36 +4,36 @@ import { splitMarkdown } from "./split-markdown.ts";
 
 type Measures = Pick<EditTarget, "maxLength" | "lengthOf" | "maxMessages">;
 
-/** How a reply ends: what its last message shows beside the text. */
+/** How a reply ends: what its last message shows besides the text. */
 export type Ending = Pick<MessageContent, "notices" | "failure" | "retryKey" | "confirm"> & {
   readonly state: "finished" | "failed";
 };
 
-/** What the messages of an ended reply show. */
+/** The final messages of a reply. */
 export interface EndingPlan {
   readonly contents: readonly MessageContent[];
-  /** The whole answer, where it is longer than its messages. */
+  /** The whole answer, where it does not fit into `maxMessages`. */
   readonly file?: ReplyFile;
 }
 
 /**
- * The messages of a reply whose text is still growing: all but the last are done. What is past `maxMessages` waits
- * for the end. Always at least one message.
+ * The messages of a reply whose text is still streaming: all but the last are final. Text past `maxMessages` is not
+ * shown yet. Always at least one message.
  */
-export function planGrowing(text: string, status: string | undefined, target: Measures): MessageContent[] {
+export function planStreaming(text: string, status: string | undefined, target: Measures): MessageContent[] {
   const all = splitMarkdown(withoutHalfRow(text), target);
   const pieces = all.slice(0, target.maxMessages);
-  const said = all.length > pieces.length ? "The answer goes on; all of it will be in a file" : status;
-  const words = said === undefined ? {} : { status: said };
-  if (pieces.length === 0) return [{ text: "", state: "waiting", ...words }];
+  const shownStatus = all.length > pieces.length ? "The answer goes on; all of it will be in a file" : status;
+  const withStatus = shownStatus === undefined ? {} : { status: shownStatus };
+  if (pieces.length === 0) return [{ text: "", state: "waiting", ...withStatus }];
   return pieces.map((piece, index) =>
     index < pieces.length - 1
       ? { text: piece, state: "finished" }
-      : { text: piece, state: "growing", ...words },
+      : { text: piece, state: "streaming", ...withStatus },
   );
 }
 
-/** The messages of an ended reply; the last one carries notices, failure and Retry. Always at least one. */
+/** The messages of an ended reply; the last one shows notices, failure and Retry. Always at least one. */
 export function planEnding(text: string, ending: Ending, target: Measures): EndingPlan {
   const pieces = splitMarkdown(text, target);
   if (pieces.length <= target.maxMessages) return { contents: withEnding(pieces, ending) };
@@ -52,7 +52,7 @@ export function planEnding(text: string, ending: Ending, target: Measures): Endi
   };
 }
 
-/** The messages of an ended reply, however many they are: for when a file cannot be had. */
+/** The messages of an ended reply without a limit of their number: for when the file cannot be uploaded. */
 export function planEndingWithoutFile(text: string, ending: Ending, target: Measures): EndingPlan {
   const lengthOf = (markdown: string) => target.lengthOf(markdown);
   return planEnding(text, ending, { maxLength: target.maxLength, lengthOf, maxMessages: Infinity });
@@ -63,7 +63,7 @@ function withEnding(pieces: readonly string[], ending: Ending): MessageContent[]
   return [...before, { ...ending, text: pieces.at(-1) ?? "", notices: ending.notices ?? [] }];
 }
 
-/** A row of a table is shown when it is whole: half of one tears the table apart. */
+/** Omits an incomplete table row at the end: it would break the table. */
 function withoutHalfRow(text: string): string {
   const lineStart = text.lastIndexOf("\n") + 1;
   const line = text.slice(lineStart).trim();

@@ -1,14 +1,16 @@
 import { chooseCut } from "./markdown-cuts.ts";
-import { parseOpener, quoteOf, scanLines, type Fence, type Line } from "./markdown-lines.ts";
+import { parseFence, quoteOf, type Fence } from "../../support/markdown-fences.ts";
+import { scanLines, type Line } from "./markdown-lines.ts";
 
+/** Options of {@link splitMarkdown}. */
 export interface SplitOptions {
-  /** Longest piece, in the unit of `lengthOf`; at least about 100, or blocks are no longer closed. */
+  /** Maximum length of a piece, in the unit of `lengthOf`. Below about 100, code blocks are not closed. */
   readonly maxLength: number;
-  /** Characters or bytes, as the platform will count them. Contract: a longer text is not shorter. */
+  /** Length as the platform counts it, e.g. in bytes. Contract: does not decrease when text is appended. */
   lengthOf(text: string): number;
 }
 
-/** How much of what follows is looked at to tell what a line is. */
+/** How much of the following text is read to classify a line. */
 const lookaheadChars = 512;
 
 interface Position {
@@ -16,15 +18,15 @@ interface Position {
   /** The code block that is open there. */
   readonly fence: Fence | undefined;
   readonly isMidLine: boolean;
-  /** Quote marks of the line that was torn apart. */
+  /** Quote markers of the line that was split. */
   readonly quote: string;
 }
 
 /**
- * Cuts Markdown into messages, each of at most `maxLength` and well-formed by itself: code blocks that go across
- * a cut are closed and opened again with their language, torn quotes keep their marks, links and mentions stay
- * whole. Nothing is left out but white space at the cuts. A code block that is open at the end (a text still
- * growing) is closed. Takes time in proportion to the text. No text: no pieces.
+ * Splits Markdown into messages of at most `maxLength`, each well-formed by itself: code blocks across a cut are
+ * closed and reopened with their language, split quotes keep their markers, links and mentions are not split. Only
+ * white space at the cuts is lost. A code block that is open at the end (streaming text) is closed. Linear in the
+ * length of the text. No pieces for blank text.
  */
 export function splitMarkdown(markdown: string, options: SplitOptions): string[] {
   const pieces: string[] = [];
@@ -53,14 +55,14 @@ function takePiece(markdown: string, from: Position, options: SplitOptions) {
   }
 }
 
-/** What a message begins with so that it goes on where the last one stopped. */
+/** The beginning of a message that continues the previous one: the reopened code block or quote. */
 function headOf(from: Position, options: SplitOptions): string {
   const { fence, isMidLine, quote } = from;
   if (fence === undefined) return isMidLine ? quote : "";
-  const torn = isMidLine ? fence.quote : "";
-  const head = `${fence.quote}${fence.marker}${fence.language}\n${torn}`;
+  const splitQuote = isMidLine ? fence.quote : "";
+  const head = `${fence.quote}${fence.marker}${fence.language}\n${splitQuote}`;
   if (options.lengthOf(head) * 2 <= options.maxLength) return head;
-  return `${fence.quote}${fence.marker}\n${torn}`;
+  return `${fence.quote}${fence.marker}\n${splitQuote}`;
 }
 
 /** The most characters that fit behind `head`, by bisection; at least one. */
@@ -69,7 +71,7 @@ function fittingLength(markdown: string, at: number, head: string, options: Spli
     options.lengthOf(head + markdown.slice(at, at + length)) <= options.maxLength;
   let most = Math.min(markdown.length - at, options.maxLength);
   if (fits(most)) {
-    // Platforms that count code points let more characters pass.
+    // Where code points are counted, more UTF-16 units fit.
     const more = Math.min(markdown.length - at, options.maxLength * 2);
     if (more === most || !fits(most + 1)) return most;
     most = more;
@@ -83,7 +85,7 @@ function fittingLength(markdown: string, at: number, head: string, options: Spli
   return least;
 }
 
-/** Cuts off at most `length` characters: their text, the block open at their end, and where the rest begins. */
+/** Cuts off at most `length` characters: returns their text, the block open at their end, and where the rest starts. */
 function cutAfter(markdown: string, from: Position, length: number) {
   const window = markdown.slice(from.at, from.at + length + lookaheadChars);
   const lines = scanLines(window, from.fence, from.isMidLine);
@@ -101,7 +103,7 @@ function cutAfter(markdown: string, from: Position, length: number) {
     return { body: body.trimEnd(), fence, next };
   }
   const rest = isMidLine ? undefined : lines[lines.indexOf(line) + (isInLine ? 1 : 0)];
-  // The added end of the block stands for the block's own when that is all that is left of it.
+  // Where only the block's closing line is left, the added one replaces it.
   const next =
     rest?.kind === "closer"
       ? afterBlank(markdown, from.at + rest.end)
@@ -120,7 +122,7 @@ function inFence(markdown: string, at: number, fence: Fence, isMidLine: boolean)
     : { at: start, fence, isMidLine, quote: "" };
 }
 
-/** Behind the spaces of a torn line; `undefined` at the end of the text. */
+/** After the spaces of a split line; `undefined` at the end of the text. */
 function afterSpaces(markdown: string, at: number, quote: string): Position | undefined {
   let start = at;
   while (markdown.charAt(start) === " " || markdown.charAt(start) === "\t") start += 1;
@@ -128,7 +130,7 @@ function afterSpaces(markdown: string, at: number, quote: string): Position | un
   return { at: start, fence: undefined, isMidLine: true, quote };
 }
 
-/** At the next line that is not blank, behind its indentation; `undefined` where there is none. */
+/** At the next line that is not blank, after its indentation; `undefined` where there is none. */
 function afterBlank(markdown: string, at: number): Position | undefined {
   let start = at;
   while (start < markdown.length && /\s/.test(markdown.charAt(start))) start += 1;
@@ -136,15 +138,15 @@ function afterBlank(markdown: string, at: number): Position | undefined {
   const lineStart = Math.max(at, markdown.lastIndexOf("\n", start) + 1);
   const plain = { at: start, fence: undefined, isMidLine: false, quote: "" };
   if (lineStart === start) return plain;
-  // An indented code block loses the list item that its indentation came from: it begins at the margin.
+  // An indented code block is separated from its list item: it starts at the margin.
   const newline = markdown.indexOf("\n", start);
   const line = newline === -1 ? "" : markdown.slice(lineStart, Math.min(newline, lineStart + 200));
-  const fence = parseOpener(line);
+  const fence = parseFence(line);
   const isBare = fence !== undefined && line.trim() === fence.marker + fence.language;
   return isBare ? { at: newline + 1, fence, isMidLine: false, quote: "" } : plain;
 }
 
-/** Takes the indentation of the list item that is not there any more off the lines of a continued block. */
+/** Removes the indentation of the list item from the lines of a continued block. */
 function dedent(body: string, from: Position): string {
   const { fence } = from;
   if (fence === undefined || fence.indent === 0) return body;
@@ -155,8 +157,8 @@ function dedent(body: string, from: Position): string {
   return body
     .split("\n")
     .map((line, index) => {
-      const isTorn = from.isMidLine && index === 0;
-      return index < continued && !isTorn ? line.replace(indentation, "") : line;
+      const isSplit = from.isMidLine && index === 0;
+      return index < continued && !isSplit ? line.replace(indentation, "") : line;
     })
     .join("\n");
 }

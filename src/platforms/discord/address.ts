@@ -1,6 +1,9 @@
 import type { Json, ReplyAddress } from "../../core/events.ts";
 
-/** The interaction a reply answers. Its token works for 15 minutes, in milliseconds until `expiresAt`. */
+/** What all ids of this platform begin with. No other file makes or parses such ids. */
+export const idPrefix = "discord:";
+
+/** The interaction that a reply answers. Its token is used until `expiresAt`, in Unix milliseconds. */
 export interface InteractionAddress {
   readonly id: string;
   readonly applicationId: string;
@@ -8,32 +11,33 @@ export interface InteractionAddress {
   readonly expiresAt: number;
   readonly isPrivate: boolean;
   readonly userId: string;
-  /** Used where the bot itself is not a member: there is nothing but the interaction's own messages. */
+  /** The bot is not a member of the server: it can post the interaction's own messages only. */
   readonly isGuest: boolean;
   readonly maxFileBytes: number;
 }
 
-/** Where a reply stands on Discord. */
+/** Where a reply is posted on Discord. */
 export interface DiscordAddress {
   readonly channelId: string;
   /** Discord's channel type of `channelId`. */
   readonly channelType: number;
-  /** The event it answers; from it come the nonces that keep a message from being posted twice. */
+  /** The event it answers. Nonces are derived from it, so that no message is posted twice. */
   readonly eventId?: string;
-  /** The message it replies to, where the answer stays in the channel. */
+  /** The message that it replies to, where the answer stays in the channel. */
   readonly replyTo?: string;
-  /** A thread is opened from `replyTo` first; the answer goes there. */
+  /** A thread is opened from `replyTo`, and the reply posted in it. */
   readonly thread?: { readonly title: string };
   readonly interaction?: InteractionAddress;
-  /** What the reply has posted so far. */
+  /** References of the messages posted so far. */
   readonly messages?: readonly Json[];
 }
 
+/** The address as the core stores it. */
 export function toReplyAddress(address: DiscordAddress): ReplyAddress {
   return address as unknown as ReplyAddress;
 }
 
-/** Reads an address this platform made. */
+/** The inverse of {@link toReplyAddress}. */
 export function fromReplyAddress(address: ReplyAddress): DiscordAddress {
   return address as unknown as DiscordAddress;
 }
@@ -41,41 +45,65 @@ export function fromReplyAddress(address: ReplyAddress): DiscordAddress {
 const directMessage = 1;
 const groupMessage = 3;
 const threadTypes: ReadonlySet<number> = new Set([10, 11, 12]);
-/** Text and announcement channels: where threads can be opened from a message. */
+/** Text and announcement channels. */
 const threadableTypes: ReadonlySet<number> = new Set([0, 5]);
 
+/** Whether a channel type is a thread. */
 export function isThreadType(type: number): boolean {
   return threadTypes.has(type);
 }
 
+/** Whether a channel type is a direct or group message channel. */
 export function isDirectType(type: number): boolean {
   return type === directMessage || type === groupMessage;
 }
 
+/** Whether threads can be opened in a channel type. */
 export function isThreadable(type: number): boolean {
   return threadableTypes.has(type);
 }
 
-/** Names of the larger places that conversations lie in. */
-export const guildPlace = (guildId: string): string => `discord:guild:${guildId}`;
-export const channelPlace = (channelId: string): string => `discord:channel:${channelId}`;
+/** The place of a server. */
+export function toGuildPlace(guildId: string): string {
+  return `${idPrefix}guild:${guildId}`;
+}
 
-/** The places around a conversation, as far as they are known; none in direct messages. */
-export function placesAround(
+/** The place of a channel that contains threads. */
+export function toChannelPlace(channelId: string): string {
+  return `${idPrefix}channel:${channelId}`;
+}
+
+/** The `within` of an event; unknown channels are left out. None in direct messages. */
+export function toEnclosingPlaces(
   guildId: string | undefined,
   channelIds: readonly (string | null | undefined)[],
 ): { readonly within?: readonly string[] } {
   if (guildId === undefined) return {};
-  const channels = channelIds.flatMap((id) => (typeof id === "string" ? [channelPlace(id)] : []));
-  return { within: [guildPlace(guildId), ...channels] };
+  const channels = channelIds.flatMap((id) => (typeof id === "string" ? [toChannelPlace(id)] : []));
+  return { within: [toGuildPlace(guildId), ...channels] };
 }
 
-/** The event key of a message. */
-export function keyOfMessage(messageId: string): string {
-  return `discord:${messageId}`;
+/** The event key of a message or interaction. */
+export function toEventKey(id: string): string {
+  return `${idPrefix}${id}`;
 }
 
-/** The id of the conversation that lives in a thread or direct message channel. */
-export function conversationIdOf(channelId: string): string {
-  return `discord:${channelId}`;
+/** The inverse of {@link toEventKey}; `undefined` for other keys. */
+export function parseEventKey(key: string): string | undefined {
+  return /^discord:(\d+)$/.exec(key)?.[1];
+}
+
+/** The conversation in a thread or direct message channel, or of an interaction outside of conversations. */
+export function toConversationId(id: string): string {
+  return `${idPrefix}${id}`;
+}
+
+/** The channel of a conversation; of an interaction's conversation the interaction. */
+export function parseConversationId(conversationId: string): string | undefined {
+  return /^discord:(\d+)$/.exec(conversationId)?.[1];
+}
+
+/** The author id of a Discord user. */
+export function toAuthorId(userId: string): string {
+  return `${idPrefix}${userId}`;
 }

@@ -13,20 +13,21 @@ import {
   type RESTPutAPIApplicationCommandsJSONBody,
 } from "discord.js";
 import { isParleyError } from "../../core/errors.ts";
-import { codes, discordCode, toParleyError } from "./errors.ts";
+import { errorCodes, discordCode, toParleyError } from "./errors.ts";
 
+/** Default of `DISCORD_API_URL`. */
 export const publicApiUrl = "https://discord.com/api";
 
-/** Longer waits than this are told to the caller instead of being sat out, in milliseconds. */
-const longestWaitMs = 10_000;
+/** Longer rate limits are errors for the caller; shorter ones are waited for. */
+const maxRateLimitWaitMs = 10_000;
 
-/** Whose interaction a request belongs to. */
+/** Authorizes requests about one interaction's messages. */
 export interface InteractionToken {
   readonly applicationId: string;
   readonly token: string;
 }
 
-/** The requests Parley makes. All throw ParleyErrors; `doing` texts name neither tokens nor what people wrote. */
+/** The requests that Parley makes. All reject with ParleyErrors that contain neither tokens nor user text. */
 export interface DiscordApi {
   createMessage(
     channelId: string,
@@ -39,7 +40,7 @@ export interface DiscordApi {
     body: RESTPatchAPIChannelMessageJSONBody,
   ): Promise<APIMessage>;
   getMessage(channelId: string, messageId: string): Promise<APIMessage>;
-  /** The first `limit` messages (1 to 100) after that id, the newest of them first. */
+  /** The first `limit` messages (1 to 100) after an id, newest first. */
   listMessages(
     channelId: string,
     options: { readonly after: string; readonly limit: number },
@@ -49,7 +50,7 @@ export interface DiscordApi {
   openDirectChannel(userId: string): Promise<APIChannel>;
   listCommands(applicationId: string): Promise<APIApplicationCommand[]>;
   putCommands(applicationId: string, commands: RESTPutAPIApplicationCommandsJSONBody): Promise<void>;
-  /** Answers an interaction; within 3 s of its creation. */
+  /** Sends the response of an interaction; within 3 s of its creation. */
   respond(interactionId: string, token: string, body: unknown): Promise<void>;
   followUp(
     interaction: InteractionToken,
@@ -67,9 +68,8 @@ export interface DiscordApi {
 }
 
 /**
- * Requests outside the client, so that they live until Parley lets go of them: the client forgets its token on
- * `destroy`. Interactions have a REST instance of their own: Discord exempts them from the global limit, the
- * library does not.
+ * Requests are independent of the gateway client, which drops its token on `destroy`. Interactions have a REST
+ * instance of their own: Discord exempts them from the global rate limit, the library does not.
  */
 export function createDiscordApi(options: {
   readonly token: string;
@@ -84,45 +84,45 @@ export function createDiscordApi(options: {
   };
   const rest = new REST({
     ...common,
-    // An edit is worth nothing late: the reply's own pace follows the limit. Other requests sit out short waits.
+    // Edits are not queued: the reply edits again with newer text. Other requests wait for short rate limits.
     rejectOnRateLimit: ({ method, timeToReset, retryAfter }) =>
-      method === "PATCH" || Math.max(timeToReset, retryAfter) > longestWaitMs,
+      method === "PATCH" || Math.max(timeToReset, retryAfter) > maxRateLimitWaitMs,
   }).setToken(options.token);
   const interactions = new REST({
     ...common,
     globalRequestsPerSecond: 10_000,
-    // These carry no nonce: repeating a POST whose answer was lost would show the message twice.
+    // These have no nonce: repeating a POST whose response was lost would post the message twice.
     retries: 0,
     rejectOnRateLimit: ({ method, timeToReset, retryAfter }) =>
-      method === "PATCH" || Math.max(timeToReset, retryAfter) > longestWaitMs,
+      method === "PATCH" || Math.max(timeToReset, retryAfter) > maxRateLimitWaitMs,
   });
   const open = { auth: false } as const;
 
-  async function ask<T>(doing: string, request: Promise<unknown>): Promise<T> {
+  async function send<T>(action: string, request: Promise<unknown>): Promise<T> {
     try {
       return (await request) as T;
     } catch (error) {
-      throw toParleyError(error, doing);
+      throw toParleyError(error, action);
     }
   }
 
   return {
     createMessage: (channelId, body, files) =>
-      ask("post a message", rest.post(Routes.channelMessages(channelId), { body, ...withFiles(files) })),
+      send("post a message", rest.post(Routes.channelMessages(channelId), { body, ...withFiles(files) })),
     editMessage: (channelId, messageId, body) =>
-      ask("edit a message", rest.patch(Routes.channelMessage(channelId, messageId), { body })),
+      send("edit a message", rest.patch(Routes.channelMessage(channelId, messageId), { body })),
     getMessage: (channelId, messageId) =>
-      ask("read a message", rest.get(Routes.channelMessage(channelId, messageId))),
+      send("read a message", rest.get(Routes.channelMessage(channelId, messageId))),
     listMessages: (channelId, { after, limit }) =>
-      ask(
+      send(
         "read messages",
         rest.get(Routes.channelMessages(channelId), {
           query: new URLSearchParams({ after, limit: `${limit}` }),
         }),
       ),
-    getChannel: (channelId) => ask("read a channel", rest.get(Routes.channel(channelId))),
+    getChannel: (channelId) => send("read a channel", rest.get(Routes.channel(channelId))),
     startThread: (channelId, messageId, name) =>
-      ask(
+      send(
         "open a thread",
         rest.post(Routes.threads(channelId, messageId), {
           // 11: a public thread; from a message it is public anyway and the field does not exist.
@@ -130,14 +130,14 @@ export function createDiscordApi(options: {
         }),
       ),
     openDirectChannel: (userId) =>
-      ask("open a direct message", rest.post(Routes.userChannels(), { body: { recipient_id: userId } })),
+      send("open a direct message", rest.post(Routes.userChannels(), { body: { recipient_id: userId } })),
     listCommands: (applicationId) =>
-      ask("read the commands", rest.get(Routes.applicationCommands(applicationId))),
+      send("read the commands", rest.get(Routes.applicationCommands(applicationId))),
     putCommands: (applicationId, commands) =>
-      ask("register the commands", rest.put(Routes.applicationCommands(applicationId), { body: commands })),
+      send("register the commands", rest.put(Routes.applicationCommands(applicationId), { body: commands })),
     async respond(interactionId, token, body) {
       const post = (): Promise<void> =>
-        ask(
+        send(
           "answer an interaction",
           interactions.post(Routes.interactionCallback(interactionId, token), { ...open, body }),
         );
@@ -145,14 +145,14 @@ export function createDiscordApi(options: {
         await post();
       } catch (error) {
         if (!isParleyError(error, "platform-unreachable")) throw error;
-        // Only the answer may have been lost: then the second try finds it acknowledged, by us.
-        await post().catch((again: unknown) => {
-          if (discordCode(again) !== codes.alreadyAcknowledged) throw again;
+        // Maybe only the response was lost: then the second attempt is rejected as acknowledged, by us.
+        await post().catch((second: unknown) => {
+          if (discordCode(second) !== errorCodes.alreadyAcknowledged) throw second;
         });
       }
     },
     followUp: ({ applicationId, token }, body, files) =>
-      ask(
+      send(
         "follow up on an interaction",
         interactions.post(Routes.webhook(applicationId, token), {
           ...open,
@@ -162,17 +162,17 @@ export function createDiscordApi(options: {
         }),
       ),
     editFollowUp: ({ applicationId, token }, messageId, body) =>
-      ask(
+      send(
         "edit an interaction's message",
         interactions.patch(Routes.webhookMessage(applicationId, token, messageId), { ...open, body }),
       ),
     getFollowUp: ({ applicationId, token }, messageId) =>
-      ask(
+      send(
         "read an interaction's message",
         interactions.get(Routes.webhookMessage(applicationId, token, messageId), open),
       ),
     deleteFollowUp: ({ applicationId, token }, messageId) =>
-      ask(
+      send(
         "delete an interaction's message",
         interactions.delete(Routes.webhookMessage(applicationId, token, messageId), open),
       ),

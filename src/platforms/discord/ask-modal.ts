@@ -1,60 +1,112 @@
 import {
   ComponentType,
   TextInputStyle,
+  type APILabelComponent,
   type APIModalInteractionResponseCallbackData,
   type APIModalSubmitInteraction,
+  type APIStringSelectComponent,
+  type APITextInputComponent,
 } from "discord.js";
-import type { Command } from "../../core/command.ts";
+import { freeTextOption, type Command, type Option } from "../../core/command.ts";
+import type { RawOption } from "../../core/events.ts";
 
 const prefix = "ask:";
-const maxLabelChars = 45;
+/** Discord's limit of the text in one input. */
 const maxInputChars = 4000;
 
-/** The message a form asks about. */
-export interface AskedMessage {
+/** The message that a message command was used on. */
+export interface ModalTarget {
   readonly channelId: string;
   readonly messageId: string;
 }
 
-/** The form of a message command that needs a prompt; its custom id remembers the command and the message. */
-export function askModal(
+/** What a person submitted with a modal. */
+export interface ModalAnswer extends ModalTarget {
+  readonly commandName: string;
+  /** Values by option name; options left empty are absent. */
+  readonly options: Readonly<Record<string, RawOption>>;
+}
+
+/**
+ * The modal of a message command: one input for each option it asks for. Its custom id holds the command and the
+ * message. @see https://docs.discord.com/developers/components/using-modal-components
+ */
+export function toAskModal(
   command: Command,
-  { channelId, messageId }: AskedMessage,
+  { channelId, messageId }: ModalTarget,
 ): APIModalInteractionResponseCallbackData {
-  const option = command.messageCommand?.asks?.[0] ?? "";
-  const declared = command.options[option];
+  const { label = command.name, asks = [] } = command.messageCommand ?? {};
   return {
     custom_id: `${prefix}${command.name}:${channelId}:${messageId}`,
-    title: (command.messageCommand?.label ?? command.name).slice(0, maxLabelChars),
-    components: [
-      {
-        type: ComponentType.Label,
-        label: (declared?.description ?? "Your question").slice(0, maxLabelChars),
-        component: {
-          type: ComponentType.TextInput,
-          custom_id: option,
-          style: TextInputStyle.Paragraph,
-          required: true,
-          max_length: maxInputChars,
-        },
-      },
-    ],
+    title: label,
+    components: asks.flatMap((name) => {
+      const option = command.options[name];
+      return option === undefined ? [] : [toLabel(command, name, option)];
+    }),
   };
 }
 
+/** Whether a modal with this custom id is one of {@link toAskModal}. */
 export function isAskModal(customId: string): boolean {
   return customId.startsWith(prefix);
 }
 
-/** What was asked with the form. `option` is undefined when the form holds no text. */
-export function readAskModal(
-  interaction: APIModalSubmitInteraction,
-): AskedMessage & { readonly command: string; readonly option: string | undefined; readonly text: string } {
-  const [, command = "", channelId = "", messageId = ""] = interaction.data.custom_id.split(":");
-  const inputs = interaction.data.components.flatMap((row) => {
-    if (row.type === ComponentType.Label) return [row.component];
-    return row.type === ComponentType.ActionRow ? row.components : [];
-  });
-  const input = inputs.find((one) => one.type === ComponentType.TextInput);
-  return { command, channelId, messageId, option: input?.custom_id, text: input?.value ?? "" };
+/** Reads a submitted modal. The values stay unchecked. */
+export function parseAskModal({ data }: APIModalSubmitInteraction): ModalAnswer {
+  const [, commandName = "", channelId = "", messageId = ""] = data.custom_id.split(":");
+  const options: Record<string, RawOption> = {};
+  for (const row of data.components) {
+    if (row.type !== ComponentType.Label) continue;
+    const { component } = row;
+    const value =
+      component.type === ComponentType.TextInput
+        ? component.value.trim()
+        : component.type === ComponentType.StringSelect
+          ? component.values[0]
+          : undefined;
+    if (value !== undefined && value !== "") options[component.custom_id] = value;
+  }
+  return { commandName, channelId, messageId, options };
+}
+
+function toLabel(command: Command, name: string, option: Option): APILabelComponent {
+  return {
+    type: ComponentType.Label,
+    label: titleOf(name),
+    description: option.description,
+    component: toInput(command, name, option),
+  };
+}
+
+function toInput(
+  command: Command,
+  name: string,
+  option: Option,
+): APITextInputComponent | APIStringSelectComponent {
+  const base = { custom_id: name, required: option.required === true };
+  if (option.kind === "boolean") return { ...base, ...toSelect(["yes", "no"]) };
+  if (option.kind === "string" && option.choices !== undefined && option.choices.length > 0)
+    return { ...base, ...toSelect(option.choices) };
+  const text = {
+    ...base,
+    type: ComponentType.TextInput as const,
+    style: name === freeTextOption(command) ? TextInputStyle.Paragraph : TextInputStyle.Short,
+  };
+  if (option.kind === "integer")
+    return { ...text, max_length: 20, placeholder: `${option.min} to ${option.max}` };
+  const maxChars = option.kind === "string" ? option.maxChars : undefined;
+  return { ...text, max_length: Math.min(maxChars ?? maxInputChars, maxInputChars) };
+}
+
+function toSelect(values: readonly string[]): Pick<APIStringSelectComponent, "type" | "options"> {
+  return {
+    type: ComponentType.StringSelect,
+    options: values.map((value) => ({ label: value, value })),
+  };
+}
+
+/** An option's name as words. Names have at most 32 characters, labels 45. */
+function titleOf(name: string): string {
+  const words = name.replaceAll(/[-_]/g, " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }

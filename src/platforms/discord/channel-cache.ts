@@ -1,43 +1,49 @@
 import type { APIChannel } from "discord.js";
-import { conversationIdOf } from "./address.ts";
+import { LRUCache } from "lru-cache";
+import { toConversationId } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 
-const mostRemembered = 1000;
+const maxEntries = 1000;
 
-/** What is known about channels that the client does not keep. */
-export interface Places {
-  /** Discord's channel type of where a message stands. */
+/** Facts about channels that the client does not cache. */
+export interface ChannelCache {
+  /** Discord's type of the channel that a message was sent in. */
   typeOf(message: { readonly channel_id: string; readonly channel_type?: number }): Promise<number>;
-  /** Who opened a thread. */
+  /** The user who opened a thread. */
   ownerOf(channelId: string): Promise<string | undefined>;
-  /** The channel that a thread lies in, where it can be known. */
+  /** The channel that contains a thread. `undefined`: it cannot be read. */
   parentOf(channelId: string): Promise<string | undefined>;
-  /** Remembers that a conversation is being held, before the store says so. */
+  /** Notes that a conversation was accepted, before the store knows it. */
   open(conversationId: string): void;
   isOpen(conversationId: string): boolean;
-  /** Forgets a channel that has changed or is gone. */
+  /** Drops a channel that was changed or deleted. */
   forget(channelId: string): void;
 }
 
-export function createPlaces(
-  api: DiscordApi,
-  typeInCache: (channelId: string) => number | undefined,
-): Places {
-  const channels = new Map<string, Promise<APIChannel>>();
-  const conversations = new Map<string, true>();
+/**
+ * @param typeInClient the type of a channel that the client caches
+ * @see {@link ChannelCache}
+ */
+export function createChannelCache(
+  api: Pick<DiscordApi, "getChannel">,
+  typeInClient: (channelId: string) => number | undefined,
+): ChannelCache {
+  const channels = new LRUCache<string, Promise<APIChannel>>({ max: maxEntries });
+  const conversations = new LRUCache<string, true>({ max: maxEntries });
 
   function read(channelId: string): Promise<APIChannel> {
     const known = channels.get(channelId);
     if (known !== undefined) return known;
     const reading = api.getChannel(channelId);
-    remember(channels, channelId, reading);
+    channels.set(channelId, reading);
+    // Failures are not cached.
     reading.catch(() => channels.delete(channelId));
     return reading;
   }
 
   return {
     async typeOf({ channel_id: id, channel_type: type }) {
-      return type ?? typeInCache(id) ?? (await read(id)).type;
+      return type ?? typeInClient(id) ?? (await read(id)).type;
     },
     async ownerOf(channelId) {
       const channel = await read(channelId);
@@ -49,18 +55,13 @@ export function createPlaces(
         channel.status === "fulfilled" && "parent_id" in channel.value && channel.value.parent_id;
       return typeof parent === "string" ? parent : undefined;
     },
-    open: (conversationId) => remember(conversations, conversationId, true),
-    isOpen: (conversationId) => conversations.has(conversationId),
+    open(conversationId) {
+      conversations.set(conversationId, true);
+    },
+    isOpen: (conversationId) => conversations.get(conversationId) === true,
     forget(channelId) {
       channels.delete(channelId);
-      conversations.delete(conversationIdOf(channelId));
+      conversations.delete(toConversationId(channelId));
     },
   };
-}
-
-function remember<T>(map: Map<string, T>, key: string, value: T): void {
-  map.delete(key);
-  map.set(key, value);
-  const [oldest] = map.keys();
-  if (map.size > mostRemembered && oldest !== undefined) map.delete(oldest);
 }

@@ -9,12 +9,12 @@ import type { Command, Option } from "../../core/command.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { DiscordApi } from "./api.ts";
 
-/** Guilds, direct messages with the bot, and other private channels. */
+/** Servers, direct messages with the bot, and other private channels. */
 const contexts = [0, 1, 2];
-/** Installed to a guild, or to a user who takes it along. */
+/** Installed for a server or for a user. */
 const integrationTypes = [0, 1];
 
-/** All commands as Discord's registration wants them: each as a slash command, some also on messages. */
+/** The body of the registration: each command as a slash command, some also as message commands. */
 function toRegistration(commands: Iterable<Command>): RESTPostAPIApplicationCommandsJSONBody[] {
   return [...commands].flatMap((command) => {
     const slash: RESTPostAPIApplicationCommandsJSONBody = {
@@ -38,7 +38,7 @@ function toRegistration(commands: Iterable<Command>): RESTPostAPIApplicationComm
   });
 }
 
-/** Discord takes at most 6,000 characters in a text option. */
+/** Discord's limit of a text option. */
 const maxTextChars = 6000;
 
 function toOption(name: string, option: Option): APIApplicationCommandBasicOption {
@@ -63,7 +63,7 @@ function toOption(name: string, option: Option): APIApplicationCommandBasicOptio
   }
 }
 
-/** Registers the commands, if Discord does not have them so already: a day has only so many registrations. */
+/** Registers the commands unless Discord has them already: registrations per day are limited. @throws ParleyError */
 export async function registerCommands(
   api: DiscordApi,
   applicationId: string,
@@ -73,14 +73,14 @@ export async function registerCommands(
   const wanted = toRegistration(commands);
   const present = await api.listCommands(applicationId);
   if (fingerprint(wanted) === fingerprint(present)) {
-    log.debug({ commands: wanted.length }, "commands are registered already");
+    log.debug({ commands: wanted.length }, "commands already registered");
     return;
   }
   await api.putCommands(applicationId, wanted);
   log.info({ commands: wanted.length }, "commands registered");
 }
 
-/** What of a command people can notice, in one order and without the defaults that Discord adds or leaves out. */
+/** The visible parts of commands in a fixed order, without the defaults that Discord adds or omits. */
 function fingerprint(
   commands: readonly (RESTPostAPIApplicationCommandsJSONBody | APIApplicationCommand)[],
 ): string {
@@ -108,7 +108,7 @@ function fingerprint(
       ];
     }),
   }));
-  // Compared as text: a collation would load megabytes of language data for this alone.
+  // Sorted by code units: a collation would load megabytes of language data.
   return plain
     .map((command) => JSON.stringify(command))
     .sort()

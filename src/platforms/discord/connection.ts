@@ -19,38 +19,39 @@ import { unauthorized } from "./errors.ts";
 
 const closeCodes = { authenticationFailed: 4004, disallowedIntents: 4014 } as const;
 
-/** Who the bot is. */
+/** The bot's user and application. */
 export interface Identity {
   readonly botId: string;
   readonly botName: string;
   readonly applicationId: string;
 }
 
+/** Handlers of the gateway's events. Contract: none of them throws. */
 export interface ConnectionEvents {
-  /** A new session has begun: what was sent before it is not delivered. */
-  sessionBegan(): void;
+  /** A new session has started: earlier events are not delivered. */
+  sessionStarted(): void;
   message(message: GatewayMessageCreateDispatchData): void;
   interaction(interaction: APIInteraction): void;
-  /** A thread was changed. */
+  /** A thread was updated. */
   channelChanged(channelId: string): void;
-  messagesRemoved(channelId: string, messageIds: readonly string[]): void;
+  messagesDeleted(channelId: string, messageIds: readonly string[]): void;
   /** A channel or thread was deleted. */
-  channelRemoved(channelId: string): void;
-  /** The bot is no longer in a guild. */
-  guildRemoved(guildId: string): void;
+  channelDeleted(channelId: string): void;
+  /** The bot is no longer in a server. */
+  guildDeleted(guildId: string): void;
 }
 
 /** A connection to Discord's gateway. */
 export interface Connection {
   readonly identity: Identity;
-  /** What the client keeps of its guilds: channel and role names, the bot's own role. */
+  /** Caches servers with their channels and roles. */
   readonly client: Client;
   health(): PlatformHealth;
   close(): Promise<void>;
 }
 
 /**
- * Connects with the message contents where the application may read them, else without.
+ * Connects to the gateway, without the Message Content Intent where the application does not have it.
  * @throws ParleyError `platform-unauthorized`, `platform-unreachable`
  */
 export async function connect(options: {
@@ -59,7 +60,7 @@ export async function connect(options: {
   readonly agent: NonNullable<RESTOptions["agent"]>;
   readonly events: ConnectionEvents;
   readonly log: Log;
-  /** Ends an attempt to connect. */
+  /** Aborts the attempt to connect. */
   readonly signal: AbortSignal;
 }): Promise<Connection> {
   try {
@@ -68,7 +69,7 @@ export async function connect(options: {
     if (!isDisallowedIntents(error)) throw toConnectError(error);
     options.log.warn(
       {},
-      "Discord does not let this application read message contents: turn on the Message Content Intent in the developer portal. Until then the bot reads direct messages and mentions only",
+      "disallowed intents: turn on the Message Content Intent in the developer portal. Until then the bot reads direct messages and mentions only",
     );
   }
   try {
@@ -80,12 +81,15 @@ export async function connect(options: {
 
 async function open(
   { token, apiUrl, agent, events, log, signal }: Parameters<typeof connect>[0],
-  withContents: boolean,
+  hasContentIntent: boolean,
 ): Promise<Connection> {
-  const client = createClient({ api: apiUrl, agent, offset: apiUrl === publicApiUrl ? 50 : 0 }, withContents);
+  const client = createClient(
+    { api: apiUrl, agent, offset: apiUrl === publicApiUrl ? 50 : 0 },
+    hasContentIntent,
+  );
   let state: PlatformHealth = { state: "connecting" };
   let ready: GatewayReadyDispatchData | undefined;
-  const detail = withContents
+  const detail = hasContentIntent
     ? {}
     : { detail: "without message contents: the Message Content Intent is off" };
   const setReady = (): void => {
@@ -94,7 +98,7 @@ async function open(
   client.ws.on(GatewayDispatchEvents.Ready, (data: GatewayReadyDispatchData) => {
     ready = data;
     setReady();
-    events.sessionBegan();
+    events.sessionStarted();
   });
   client.ws.on(GatewayDispatchEvents.Resumed, setReady);
   client.ws.on(GatewayDispatchEvents.MessageCreate, (data: GatewayMessageCreateDispatchData) =>
@@ -102,7 +106,7 @@ async function open(
   );
   client.ws.on(GatewayDispatchEvents.InteractionCreate, (data: APIInteraction) => events.interaction(data));
   client.ws.on(GatewayDispatchEvents.ThreadUpdate, ({ id }: { id: string }) => events.channelChanged(id));
-  listenToRemovals(client, events);
+  listenForDeletions(client, events);
   client.on("shardReconnecting", () => {
     state = { state: "connecting", detail: "reconnecting to Discord" };
   });
@@ -110,21 +114,21 @@ async function open(
     const why =
       code === closeCodes.authenticationFailed
         ? "Discord no longer accepts the token in DISCORD_TOKEN"
-        : `Discord closed the connection for good (${code})`;
+        : `Discord closed the connection (${code})`;
     state = { state: "failed", detail: why };
     log.error({ code }, why);
   });
-  client.on("shardError", (error) => log.warn({ err: error }, "the connection to Discord had an error"));
-  client.on("error", (error) => log.error({ err: error }, "the Discord client had an error"));
-  client.on("warn", (message) => log.warn({ message }, "the Discord client warns"));
-  const giveUp = (): void => {
-    client.destroy().catch((error: unknown) => log.debug({ err: error }, "a client was not closed well"));
+  client.on("shardError", (error) => log.warn({ err: error }, "gateway connection error"));
+  client.on("error", (error) => log.error({ err: error }, "Discord client error"));
+  client.on("warn", (message) => log.warn({ message }, "Discord client warning"));
+  const disconnect = (): void => {
+    client.destroy().catch((error: unknown) => log.debug({ err: error }, "Discord client not closed"));
   };
-  signal.addEventListener("abort", giveUp, { once: true });
+  signal.addEventListener("abort", disconnect, { once: true });
   try {
     await client.login(token);
   } finally {
-    signal.removeEventListener("abort", giveUp);
+    signal.removeEventListener("abort", disconnect);
   }
   if (signal.aborted) await client.destroy();
   signal.throwIfAborted();
@@ -138,31 +142,31 @@ async function open(
   };
 }
 
-/** Raw events: the client tells of removed messages only where it has kept them. */
-function listenToRemovals(client: Client, events: ConnectionEvents): void {
+/** Uses raw events: the client emits deletions of cached messages only. */
+function listenForDeletions(client: Client, events: ConnectionEvents): void {
   client.ws.on(GatewayDispatchEvents.MessageDelete, (data: GatewayMessageDeleteDispatchData) =>
-    events.messagesRemoved(data.channel_id, [data.id]),
+    events.messagesDeleted(data.channel_id, [data.id]),
   );
   client.ws.on(GatewayDispatchEvents.MessageDeleteBulk, (data: GatewayMessageDeleteBulkDispatchData) =>
-    events.messagesRemoved(data.channel_id, data.ids),
+    events.messagesDeleted(data.channel_id, data.ids),
   );
   for (const event of [GatewayDispatchEvents.ThreadDelete, GatewayDispatchEvents.ChannelDelete]) {
-    client.ws.on(event, ({ id }: { id: string }) => events.channelRemoved(id));
+    client.ws.on(event, ({ id }: { id: string }) => events.channelDeleted(id));
   }
   client.ws.on(GatewayDispatchEvents.GuildDelete, ({ id, unavailable }: GatewayGuildDeleteDispatchData) => {
-    // Otherwise it is an outage of Discord's.
-    if (unavailable !== true) events.guildRemoved(id);
+    // `unavailable`: an outage, not a deletion.
+    if (unavailable !== true) events.guildDeleted(id);
   });
 }
 
-/** The client keeps guilds, their channels and roles, and nothing else: messages are read as they come. */
-function createClient(rest: Partial<RESTOptions>, withContents: boolean): Client {
+/** The client caches servers, their channels and roles, and nothing else. */
+function createClient(rest: Partial<RESTOptions>, hasContentIntent: boolean): Client {
   return new Client({
     intents: [
       GatewayIntentBits.Guilds,
       GatewayIntentBits.GuildMessages,
       GatewayIntentBits.DirectMessages,
-      ...(withContents ? [GatewayIntentBits.MessageContent] : []),
+      ...(hasContentIntent ? [GatewayIntentBits.MessageContent] : []),
     ],
     allowedMentions: { parse: [] },
     enforceNonce: true,

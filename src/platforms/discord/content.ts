@@ -6,30 +6,31 @@ import {
   type APIComponentInMessageActionRow,
 } from "discord.js";
 import type { MessageContent } from "../delivery/edit-target.ts";
-import { closeFence, toDiscordMarkdown } from "./markdown.ts";
+import { closeFence } from "../../support/markdown-fences.ts";
+import { toDiscordMarkdown } from "./markdown.ts";
 
 /** Discord's limit of a message's text, in characters. */
 const maxContentChars = 2000;
-/** Room kept below a piece of an answer for its small print. */
+/** Reserved below a piece of an answer for status, notices and failure. */
 const smallPrintChars = 300;
 /** Longest piece of an answer in one message. */
 export const maxPieceChars = maxContentChars - smallPrintChars;
 
-/** How the custom id of a Retry button starts; the rest is the key. At most 100 characters in all. */
+/** Prefix of a Retry button's custom id; the key follows. At most 100 characters in all. */
 export const retryPrefix = "retry:";
-/** The same of a button that confirms. */
+/** Prefix of a confirm button's custom id; the key follows. */
 export const confirmPrefix = "confirm:";
 const maxCustomIdChars = 100;
 
-/** Length of a piece as Discord will count it. */
+/** Length of a piece of Markdown as Discord counts it: after conversion, in characters. */
 export function lengthOf(markdown: string): number {
   return toDiscordMarkdown(markdown).length;
 }
 
-/** Of a message that one person sees. The library's type knows single flags only. */
+/** Flags of a message that only one person sees. The library's type has single flags only. */
 export const privateFlags: MessageFlags = MessageFlags.SuppressEmbeds | MessageFlags.Ephemeral;
 
-/** A message as Discord takes it; it pings nobody and shows no previews. */
+/** The body of a message. It pings nobody and shows no link previews. */
 export interface DiscordContent {
   readonly content: string;
   readonly allowed_mentions: { readonly parse: [] };
@@ -38,14 +39,13 @@ export interface DiscordContent {
 }
 
 /**
- * One message of a reply. `overflow` is small print that has no room below its text and needs a message of its
- * own, so that nothing is cut off.
+ * The body of one message of a reply. `overflow`: notices that do not fit below its text, for a message of their own.
  */
 export function toDiscordContent(
   content: MessageContent,
   extraNotices: readonly string[] = [],
 ): DiscordContent & { readonly overflow?: string } {
-  const isOpen = content.state === "waiting" || content.state === "growing";
+  const isOpen = content.state === "waiting" || content.state === "streaming";
   const text = toDiscordMarkdown(isOpen ? closeFence(content.text) : content.text);
   const small = smallPrint(content, extraNotices);
   const base = {
@@ -67,12 +67,12 @@ export function toSentence(text: string): DiscordContent {
   return { content, allowed_mentions, flags, components };
 }
 
-/** A plain sentence that only the person who acted sees; as an answer to an interaction. */
+/** A plain sentence that only one person sees, as a response to an interaction. */
 export function toPrivateSentence(text: string): DiscordContent {
   return { ...toSentence(text), flags: privateFlags };
 }
 
-/** The beginning of a text, never ending in half a character. */
+/** The first `maxChars` characters of a text; surrogate pairs are not split. */
 export function cut(text: string, maxChars: number): string {
   return text.length <= maxChars ? text : text.slice(0, maxChars).replace(/[\uD800-\uDBFF]$/, "");
 }

@@ -1,45 +1,46 @@
 import { isParleyError } from "../../core/errors.ts";
-import type { Log } from "../../core/telemetry.ts";
 import type { Receiver } from "../../core/platform.ts";
+import type { Log } from "../../core/telemetry.ts";
 import { sleepUnlessAborted } from "../../support/sleep.ts";
-import { channelPlace, conversationIdOf, guildPlace, keyOfMessage } from "./address.ts";
-import type { Places } from "./channel-cache.ts";
+import { toChannelPlace, toConversationId, toEventKey, toGuildPlace } from "./address.ts";
+import type { ChannelCache } from "./channel-cache.ts";
 
 const retryMs = 5000;
-const maxTries = 24;
+const maxAttempts = 24;
 
-/** What people remove on Discord, as the gateway tells it: ids and nothing else. */
-export interface Removals {
-  /** MESSAGE_DELETE and MESSAGE_DELETE_BULK. Contract, of all: must not throw. */
+/** Handles the gateway's deletion events, which contain ids only. Contract: none of them throws. */
+export interface DeletionEvents {
+  /** MESSAGE_DELETE and MESSAGE_DELETE_BULK. */
   messages(channelId: string, messageIds: readonly string[]): void;
-  /** THREAD_DELETE and CHANNEL_DELETE: a channel's threads go with it, untold. */
+  /** THREAD_DELETE and CHANNEL_DELETE. There are no events for the threads of a deleted channel. */
   channel(channelId: string): void;
-  /** GUILD_DELETE: the server is gone, or the bot was removed from it. Not for an outage. */
+  /** GUILD_DELETE: the server was deleted, or the bot removed from it. Not for an outage. */
   guild(guildId: string): void;
 }
 
 /**
- * Passes removals on. Discord tells each once, so they are tried for two minutes where the store is away; what is
- * removed while the bot is away itself is never told.
+ * Passes deletions on to the receiver. Discord sends each once, so they are retried for two minutes while the store
+ * is unavailable. Deletions while the bot is offline are never delivered.
  */
-export function createRemovals(options: {
+export function createDeletionEvents(options: {
   readonly receiver: Receiver;
-  readonly places: Places;
-  /** Resolves when what was said in the channel before is with the receiver. */
+  readonly channels: ChannelCache;
+  /** Resolves when the receiver has all earlier messages of the channel. */
   readonly caughtUp: (channelId: string) => Promise<void>;
   readonly signal: AbortSignal;
   readonly log: Log;
-}): Removals {
-  const { receiver, places, signal, log } = options;
+}): DeletionEvents {
+  const { receiver, channels, signal, log } = options;
 
-  async function persist(channelId: string, remove: () => Promise<void>): Promise<void> {
-    await options.caughtUp(channelId);
-    for (let tries = 1; ; tries += 1) {
+  /** Fire and forget. `id`: of the channel or server. */
+  async function pass(id: string, remove: () => Promise<void>): Promise<void> {
+    await options.caughtUp(id);
+    for (let attempt = 1; ; attempt += 1) {
       try {
         return await remove();
       } catch (error) {
-        if (signal.aborted || tries >= maxTries || !isParleyError(error, "store-unavailable")) {
-          log.error({ channel: channelId, err: error }, "what was removed on Discord is still kept here");
+        if (signal.aborted || attempt >= maxAttempts || !isParleyError(error, "store-unavailable")) {
+          log.error({ id, err: error }, "deletion not applied: the deleted content is still stored");
           return;
         }
         await sleepUnlessAborted(retryMs, signal);
@@ -49,24 +50,24 @@ export function createRemovals(options: {
 
   return {
     messages(channelId, messageIds) {
-      void persist(channelId, async () => {
+      void pass(channelId, async () => {
         await receiver.messagesDeleted(
-          conversationIdOf(channelId),
-          messageIds.map((id) => keyOfMessage(id)),
+          toConversationId(channelId),
+          messageIds.map((id) => toEventKey(id)),
         );
         // A mention in a channel is the first message of the thread that has its id.
-        for (const id of messageIds) await receiver.messagesDeleted(conversationIdOf(id), [keyOfMessage(id)]);
+        for (const id of messageIds) await receiver.messagesDeleted(toConversationId(id), [toEventKey(id)]);
       });
     },
     channel(channelId) {
-      places.forget(channelId);
-      void persist(channelId, async () => {
-        await receiver.conversationDeleted(conversationIdOf(channelId));
-        await receiver.placeDeleted(channelPlace(channelId));
+      channels.forget(channelId);
+      void pass(channelId, async () => {
+        await receiver.conversationDeleted(toConversationId(channelId));
+        await receiver.placeDeleted(toChannelPlace(channelId));
       });
     },
     guild(guildId) {
-      void persist(guildId, () => receiver.placeDeleted(guildPlace(guildId)));
+      void pass(guildId, () => receiver.placeDeleted(toGuildPlace(guildId)));
     },
   };
 }

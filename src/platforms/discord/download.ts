@@ -7,13 +7,14 @@ import type { AttachmentSource } from "./incoming.ts";
 
 const timeoutMs = 60_000;
 
-/** Bytes of attachments, from Discord's hosts and the configured API's host only. */
+/** Downloads attachments, from Discord's hosts and the configured API's host only. */
 export interface AttachmentDownload {
-  /** @throws ParleyError as {@link Platform.download} says */
+  /** @throws ParleyError as {@link Platform.download} */
   download(attachment: Attachment, options: DownloadOptions): Promise<Uint8Array>;
   close(): Promise<void>;
 }
 
+/** @see {@link AttachmentDownload} */
 export function createAttachmentDownload(api: DiscordApi, apiUrl: string): AttachmentDownload {
   const { host, protocol } = new URL(apiUrl);
   const downloader: Downloader = createDownloader({
@@ -25,7 +26,7 @@ export function createAttachmentDownload(api: DiscordApi, apiUrl: string): Attac
     allowPublicHttps: false,
   });
 
-  /** A file's address is signed for about a day; its message, fetched again, has a valid one. */
+  /** URLs expire after about a day. The message, fetched again, has a valid one. */
   async function freshUrl(source: AttachmentSource, id: string): Promise<string | undefined> {
     if (source.channelId === undefined || source.messageId === undefined) return undefined;
     const message = await api.getMessage(source.channelId, source.messageId);

@@ -2,7 +2,7 @@ import { DiscordAPIError, HTTPError, RateLimitError } from "discord.js";
 import { ParleyError } from "../../core/errors.ts";
 
 /** Discord's JSON error codes that Parley acts on. @see https://discord.com/developers/docs/topics/opcodes-and-status-codes#json */
-export const codes = {
+export const errorCodes = {
   unknownChannel: 10003,
   unknownMessage: 10008,
   unknownWebhook: 10015,
@@ -20,36 +20,36 @@ export const codes = {
 } as const;
 
 const forbidden: ReadonlySet<number | string> = new Set([
-  codes.missingAccess,
-  codes.missingPermissions,
-  codes.cannotMessageUser,
-  codes.threadLocked,
+  errorCodes.missingAccess,
+  errorCodes.missingPermissions,
+  errorCodes.cannotMessageUser,
+  errorCodes.threadLocked,
 ]);
 
 /**
- * Translates whatever a request to Discord threw. `doing` says what was tried, for the log.
- * The original is not kept as `cause`: it holds the request's body and, in its URL, an interaction's token.
+ * Translates an error of a request to Discord. `action` says what failed, for the log. The original error is not kept
+ * as `cause`: it contains the request's body and, in its URL, an interaction's token.
  */
-export function toParleyError(error: unknown, doing: string): ParleyError {
+export function toParleyError(error: unknown, action: string): ParleyError {
   if (error instanceof ParleyError) return error;
   if (error instanceof RateLimitError) {
-    return new ParleyError("platform-unreachable", `Discord limits the rate: ${doing}`, {
+    return new ParleyError("platform-unreachable", `rate limited by Discord: ${action}`, {
       retryAfterMs: error.retryAfter > 0 ? error.retryAfter : Math.max(error.timeToReset, 1),
     });
   }
-  if (error instanceof DiscordAPIError) return toApiError(error, doing);
+  if (error instanceof DiscordAPIError) return toApiError(error, action);
   if (error instanceof HTTPError) {
-    return new ParleyError("platform-unreachable", `Discord answered ${error.status}: ${doing}`);
+    return new ParleyError("platform-unreachable", `Discord returned ${error.status}: ${action}`);
   }
   const name = error instanceof Error ? error.name : typeof error;
   const reason = error instanceof Error ? error.message : "";
   if (reason.includes("Expected token to be set")) return unauthorized();
-  return new ParleyError("platform-unreachable", `Discord could not be reached (${name}): ${doing}`);
+  return new ParleyError("platform-unreachable", `Discord could not be reached (${name}): ${action}`);
 }
 
-function toApiError(error: DiscordAPIError, doing: string): ParleyError {
-  const message = `Discord refused with ${error.status}, code ${error.code}: ${doing}`;
-  if (error.status === 401 && error.code !== codes.invalidWebhookToken) return unauthorized();
+function toApiError(error: DiscordAPIError, action: string): ParleyError {
+  const message = `Discord returned ${error.status}, code ${error.code}: ${action}`;
+  if (error.status === 401 && error.code !== errorCodes.invalidWebhookToken) return unauthorized();
   if (forbidden.has(error.code) || error.status === 403) {
     return new ParleyError("platform-forbidden", message, { detail: { discordCode: error.code } });
   }
@@ -57,14 +57,14 @@ function toApiError(error: DiscordAPIError, doing: string): ParleyError {
   return new ParleyError("platform-rejected", message, { detail: { discordCode: error.code } });
 }
 
-/** The token is wrong or was reset. */
+/** The error of a token that is wrong or was reset. */
 export function unauthorized(): ParleyError {
   return new ParleyError("platform-unauthorized", "Discord does not accept the token in DISCORD_TOKEN", {
     detail: { variable: "DISCORD_TOKEN" },
   });
 }
 
-/** Discord's JSON code of a translated or original error. */
+/** Discord's JSON error code of a translated or original error. */
 export function discordCode(error: unknown): number | undefined {
   if (error instanceof DiscordAPIError) return Number(error.code);
   if (error instanceof ParleyError && error.detail["discordCode"] !== undefined)
@@ -72,10 +72,12 @@ export function discordCode(error: unknown): number | undefined {
   return undefined;
 }
 
-/** Whether an interaction's token cannot be used (any more), so that only ordinary messages are left. */
+/** Whether an interaction's token is expired or invalid, so that only ordinary messages can be posted. */
 export function isTokenGone(error: unknown): boolean {
   const code = discordCode(error);
   return (
-    code === codes.invalidWebhookToken || code === codes.unknownWebhook || code === codes.unknownInteraction
+    code === errorCodes.invalidWebhookToken ||
+    code === errorCodes.unknownWebhook ||
+    code === errorCodes.unknownInteraction
   );
 }

@@ -4,16 +4,16 @@ import type { ReplyFile } from "../../core/platform.ts";
 import { cut } from "./content.ts";
 
 const maxFiles = 10;
-/** Discord takes 25 MiB a request; the form around the files needs a little. */
+/** Discord's limit of a request is 25 MiB, multipart overhead included. */
 const maxRequestBytes = 24 * 1024 * 1024;
 const maxAltTextChars = 1024;
 
-/** A file for upload, with what it shows in words. */
+/** A file for upload with its alternative text. */
 export type UploadedFile = RawFile & { readonly altText: string };
 
 /**
- * Files in as many messages as Discord's limits ask for. Pictures that are too large are made smaller.
- * @throws ParleyError `attachment-too-large` for anything else past `maxBytes`
+ * Distributes files over as many messages as Discord's limits require. Pictures above `maxBytes` are scaled down.
+ * @throws ParleyError `attachment-too-large` for other files above `maxBytes`
  */
 export async function fitFiles(files: readonly ReplyFile[], maxBytes: number): Promise<UploadedFile[][]> {
   const batches: UploadedFile[][] = [];
@@ -38,7 +38,7 @@ async function fitFile(file: ReplyFile, maxBytes: number): Promise<UploadedFile>
   const asIs = { name: file.name, data: file.bytes, contentType: file.mediaType, altText };
   if (file.bytes.length <= maxBytes) return asIs;
   if (!file.mediaType.startsWith("image/")) {
-    throw new ParleyError("attachment-too-large", "a file of a reply is past Discord's limit", {
+    throw new ParleyError("attachment-too-large", "file exceeds Discord's upload limit", {
       detail: { name: file.name, maxBytes },
     });
   }

@@ -4,8 +4,8 @@ import type { RESTOptions } from "discord.js";
 type Agent = NonNullable<RESTOptions["agent"]>;
 
 /**
- * Connections for discord.js, of the very undici that its REST module brings. Without one of its own it takes the
- * process-wide dispatcher, which any newer undici in the process has set; uploads through that one never end.
+ * An HTTP agent for discord.js, made by the undici version that its REST module depends on. Without an agent it uses
+ * the global dispatcher, which a newer undici in the process may have set; uploads through that one never end.
  */
 export function createHttpAgent(): Agent {
   const requireOf = (from: NodeJS.Require, name: string) => createRequire(from.resolve(name));

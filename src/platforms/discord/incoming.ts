@@ -1,13 +1,14 @@
 import type { APIAttachment, APIMessage, APIUser } from "discord.js";
 import type { Attachment, Author, Json } from "../../core/events.ts";
+import { toAuthorId } from "./address.ts";
 
-/** Names that a message's marks stand for. */
+/** Names for the mentions in a message. */
 export interface Names {
   readonly botId: string;
   readonly botName: string;
   channelName(id: string): string | undefined;
   roleName(id: string): string | undefined;
-  /** The role that stands for the bot in a guild: people pick it by mistake when they mean the bot. */
+  /** The bot's own role in a server: people pick it by mistake when they mean the bot. */
   readonly botRoleId: string | undefined;
 }
 
@@ -15,16 +16,16 @@ interface MemberName {
   readonly nick?: string | null | undefined;
 }
 
-/** Who a Discord user is to Parley. */
+/** The author of a message; the name is the nickname in the server where there is one. */
 export function toAuthor(user: APIUser, member?: MemberName | null): Author {
-  return { id: `discord:${user.id}`, name: member?.nick ?? user.global_name ?? user.username };
+  return { id: toAuthorId(user.id), name: member?.nick ?? user.global_name ?? user.username };
 }
 
-/** A message's parts that Parley reads. Gateway messages bring `member` with each mention. */
+/** The fields of a message that hold text. Gateway messages have `member` in each mention. */
 type ReadableMessage = Pick<APIMessage, "content"> &
   Partial<Pick<APIMessage, "mentions" | "mention_channels" | "sticker_items">>;
 
-/** A message as plain text: the bot's mention removed, other mentions and emoji by name. */
+/** A message as plain text: mentions of the bot removed, other mentions and emoji as names. */
 function toPlainText(message: ReadableMessage, names: Names): string {
   const userNames = new Map(
     (message.mentions ?? []).map((user) => [
@@ -56,7 +57,7 @@ function toDate(seconds: number): string {
   return Number.isNaN(date.getTime()) ? "" : date.toISOString();
 }
 
-/** Whether a message calls the bot: by mention, by its role, or as a reply that pings it. */
+/** Whether a message mentions the bot: by user, by its role, or as a reply that pings it. */
 export function mentionsBot(message: Pick<APIMessage, "mentions" | "mention_roles">, names: Names): boolean {
   return (
     message.mentions.some((user) => user.id === names.botId) ||
@@ -64,15 +65,15 @@ export function mentionsBot(message: Pick<APIMessage, "mentions" | "mention_role
   );
 }
 
-/** Where an attachment is found again. */
+/** Where an attachment can be downloaded. */
 export interface AttachmentSource {
-  /** Valid for about a day; a file of a message gets a new one by fetching the message. */
+  /** Valid for about a day. Fetching its message returns a new one. */
   readonly url: string;
   readonly channelId?: string;
   readonly messageId?: string;
 }
 
-/** A Discord attachment; `message` names where it stands, unless it came with a command. */
+/** An attachment of `message`, or of a command where that is absent. */
 export function toAttachment(
   attachment: APIAttachment,
   message?: { readonly channelId: string; readonly messageId: string },
@@ -89,12 +90,12 @@ export function toAttachment(
   };
 }
 
-/** What a message says and carries, forwarded messages included. */
+/** The text and attachments of a message, forwarded messages included. */
 export function readMessage(
   message: APIMessage,
   names: Names,
 ): { readonly text: string; readonly attachments: readonly Attachment[] } {
-  const place = { channelId: message.channel_id, messageId: message.id };
+  const source = { channelId: message.channel_id, messageId: message.id };
   const forwarded = (message.message_snapshots ?? []).map((snapshot) => snapshot.message);
   const texts = [
     toPlainText(message, names),
@@ -103,12 +104,12 @@ export function readMessage(
   return {
     text: texts.filter((text) => text !== "").join("\n\n"),
     attachments: [message, ...forwarded].flatMap((one) =>
-      (one.attachments ?? []).map((attachment) => toAttachment(attachment, place)),
+      (one.attachments ?? []).map((attachment) => toAttachment(attachment, source)),
     ),
   };
 }
 
-/** Someone else's words inside a message, so that the model can tell them apart. Empty stays empty. */
+/** Someone else's words as a Markdown quote, so that the model can tell them apart. Empty for empty text. */
 export function quote(who: string, text: string): string {
   if (text === "") return "";
   const lines = text.split("\n").map((line) => `> ${line}`);

@@ -10,7 +10,6 @@ import {
   type APIChatInputApplicationCommandInteraction,
   type APIInteraction,
   type APIMessageApplicationCommandInteraction,
-  type APIMessageComponentInteraction,
   type APIModalSubmitInteraction,
 } from "discord.js";
 import type { Command } from "../../core/command.ts";
@@ -21,32 +20,35 @@ import type { CommandCall, RawOption } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { Receiver } from "../../core/platform.ts";
 import {
-  conversationIdOf,
+  toConversationId,
   isDirectType,
   isThreadType,
-  placesAround,
+  toEnclosingPlaces,
+  toEventKey,
   toReplyAddress,
   type InteractionAddress,
 } from "./address.ts";
-import type { DiscordApi, InteractionToken } from "./api.ts";
-import { confirmPrefix, retryPrefix, toPrivateSentence } from "./content.ts";
-import { codes, discordCode } from "./errors.ts";
+import type { DiscordApi } from "./api.ts";
+import { isAskModal, parseAskModal, toAskModal } from "./ask-modal.ts";
+import { createButtonHandler } from "./button-clicks.ts";
+import { toPrivateSentence } from "./content.ts";
+import { errorCodes, discordCode } from "./errors.ts";
 import type { FreshTokens } from "./fresh-tokens.ts";
 import { readMessage, toAttachment, toAuthor, type Names } from "./incoming.ts";
-import { askModal, isAskModal, readAskModal } from "./ask-modal.ts";
-import type { Subjects } from "./modal-target-cache.ts";
+import type { ModalTargetCache } from "./modal-target-cache.ts";
 
-/** A token works for 15 minutes; the last half minute is left alone. */
+/** An interaction's token is valid for 15 minutes. It is not used in the last half minute. */
 const tokenUsableMs = 14.5 * 60 * 1000;
 const maxChoices = 25;
 const maxChoiceChars = 100;
 
+/** What {@link createInteractionHandler} works with. */
 export interface InteractionOptions {
   readonly api: DiscordApi;
   readonly receiver: Receiver;
   readonly commands: ReadonlyMap<string, Command>;
   readonly names: (guildId: string | undefined) => Names;
-  readonly subjects: Subjects;
+  readonly modalTargets: ModalTargetCache;
   readonly freshTokens: FreshTokens;
   readonly now: () => number;
   readonly log: Log;
@@ -54,9 +56,10 @@ export interface InteractionOptions {
 
 type Call = APIApplicationCommandInteraction | APIModalSubmitInteraction;
 
-/** Handles INTERACTION_CREATE: acknowledges within Discord's three seconds, then hands over to the receiver. */
+/** Handles INTERACTION_CREATE: acknowledges within Discord's three seconds, then calls the receiver. */
 export function createInteractionHandler(options: InteractionOptions) {
-  const { api, receiver, commands, log, subjects } = options;
+  const { api, receiver, commands, log, modalTargets } = options;
+  const click = createButtonHandler(options);
 
   return async function handle(interaction: APIInteraction): Promise<void> {
     switch (interaction.type) {
@@ -73,7 +76,7 @@ export function createInteractionHandler(options: InteractionOptions) {
       case InteractionType.ModalSubmit:
         return submit(interaction);
       default:
-        log.debug({ type: interaction.type }, "an interaction of an unknown type");
+        log.debug({ type: interaction.type }, "unknown interaction type");
     }
   };
 
@@ -93,38 +96,24 @@ export function createInteractionHandler(options: InteractionOptions) {
 
   async function slashCommand(interaction: APIChatInputApplicationCommandInteraction): Promise<void> {
     const command = commands.get(interaction.data.name);
-    const given = readOptions(interaction);
-    if (command === undefined) {
-      const problem = new ParleyError("unknown-command", "not among the commands", {
-        detail: {
-          command: interaction.data.name,
-          commands: [...commands.keys()].map((name) => `/${name}`).join(", "),
-        },
-      });
-      return refuse(interaction, problem);
-    }
-    await run(interaction, command, { options: given });
+    if (command === undefined) return refuse(interaction, unknownCommand(interaction.data.name));
+    await run(interaction, command, { options: readOptions(interaction) });
   }
 
   async function messageCommand(interaction: APIMessageApplicationCommandInteraction): Promise<void> {
     const { name, target_id: targetId, resolved } = interaction.data;
     const command = [...commands.values()].find((one) => one.messageCommand?.label === name);
     const target = resolved.messages[targetId];
-    if (command === undefined || target === undefined) {
-      return refuse(
-        interaction,
-        new ParleyError("unknown-command", "no such message command", { detail: { command: name } }),
-      );
-    }
+    if (command === undefined || target === undefined) return refuse(interaction, unknownCommand(name));
     const subject = {
       author: toAuthor(target.author),
       ...readMessage(target, options.names(interaction.guild_id)),
     };
     if ((command.messageCommand?.asks ?? []).length > 0) {
-      subjects.keep(targetId, subject);
+      modalTargets.set(targetId, subject);
       await api.respond(interaction.id, interaction.token, {
         type: ResponseType.Modal,
-        data: askModal(command, { channelId: target.channel_id, messageId: targetId }),
+        data: toAskModal(command, { channelId: target.channel_id, messageId: targetId }),
       });
       return;
     }
@@ -133,19 +122,26 @@ export function createInteractionHandler(options: InteractionOptions) {
 
   async function submit(interaction: APIModalSubmitInteraction): Promise<void> {
     if (!isAskModal(interaction.data.custom_id)) return;
-    const asked = readAskModal(interaction);
-    const command = commands.get(asked.command);
-    if (command === undefined || asked.option === undefined) return;
-    const subject = await subjects.find(asked, options.names(interaction.guild_id));
+    const { commandName, options: given, ...target } = parseAskModal(interaction);
+    const command = commands.get(commandName);
+    // The modal was opened by an earlier version of the bot.
+    if (command === undefined) return refuse(interaction, unknownCommand(commandName));
+    const subject = await modalTargets.find(target, options.names(interaction.guild_id));
     if (subject === undefined)
       return refuse(
         interaction,
-        new ParleyError("attachment-gone", "the message is gone", { detail: { name: "The message" } }),
+        new ParleyError("attachment-gone", "the message was deleted", { detail: { name: "The message" } }),
       );
-    await run(interaction, command, { options: { [asked.option]: asked.text }, subject });
+    await run(interaction, command, { options: given, subject });
   }
 
-  /** Defers, takes the call in, and tells the person where that fails. */
+  function unknownCommand(name: string): ParleyError {
+    return new ParleyError("unknown-command", "no such command", {
+      detail: { command: name, commands: [...commands.keys()].map((one) => `/${one}`).join(", ") },
+    });
+  }
+
+  /** Acknowledges a command and passes it to the receiver. Failures are told to the person alone. */
   async function run(interaction: Call, command: Command, input: CommandInput): Promise<void> {
     let resolved: ResolvedInput;
     try {
@@ -160,20 +156,23 @@ export function createInteractionHandler(options: InteractionOptions) {
       });
     } catch (error) {
       const code = discordCode(error);
-      if (code !== codes.alreadyAcknowledged && code !== codes.unknownInteraction) throw error;
-      if (code === codes.unknownInteraction) {
-        log.warn({ interaction: interaction.id, err: error }, "a command came too late");
+      if (code !== errorCodes.alreadyAcknowledged && code !== errorCodes.unknownInteraction) throw error;
+      if (code === errorCodes.unknownInteraction) {
+        log.warn(
+          { interaction: interaction.id, err: error },
+          "interaction expired before it was acknowledged",
+        );
         return;
       }
-      // Another instance has deferred it, and may have died since: whoever accepts it first answers it.
-      log.debug({ interaction: interaction.id }, "a command was deferred elsewhere");
+      // Another instance has acknowledged it and may have crashed since. The first one that accepts it answers it.
+      log.debug({ interaction: interaction.id }, "command already acknowledged by another instance");
     }
     const call = toCall(interaction, command, resolved, input.subject);
     if (call === undefined) return;
     try {
       await receiver.receive(call);
     } catch (error) {
-      log.error({ key: call.key, err: error }, "a command could not be taken in");
+      log.error({ key: call.key, err: error }, "command not accepted");
       await tellPrivately(interaction, toNotice(error));
     }
   }
@@ -187,11 +186,11 @@ export function createInteractionHandler(options: InteractionOptions) {
     const user = interaction.member?.user ?? interaction.user;
     const { channel } = interaction;
     if (user === undefined || channel === undefined) return undefined;
-    // Without the guild's or the bot's own installation, only the interaction itself can be answered.
+    // Installed for the user only: the bot can answer the interaction and nothing else.
     const isGuest =
       interaction.authorizing_integration_owners[ApplicationIntegrationType.GuildInstall] === undefined;
     const inConversation = !isGuest && (isDirectType(channel.type) || isThreadType(channel.type));
-    const key = `discord:${interaction.id}`;
+    const key = toEventKey(interaction.id);
     const address: InteractionAddress = {
       id: interaction.id,
       applicationId: interaction.application_id,
@@ -206,7 +205,7 @@ export function createInteractionHandler(options: InteractionOptions) {
       kind: "call",
       key,
       platform: "discord",
-      conversationId: inConversation ? conversationIdOf(channel.id) : key,
+      conversationId: toConversationId(inConversation ? channel.id : interaction.id),
       author: toAuthor(user, interaction.member),
       sentAt: options.now(),
       address: toReplyAddress({
@@ -215,7 +214,10 @@ export function createInteractionHandler(options: InteractionOptions) {
         eventId: interaction.id,
         interaction: address,
       }),
-      ...placesAround(interaction.guild_id, [channel.id, "parent_id" in channel ? channel.parent_id : null]),
+      ...toEnclosingPlaces(interaction.guild_id, [
+        channel.id,
+        "parent_id" in channel ? channel.parent_id : null,
+      ]),
       name: command.name,
       options: given,
       inConversation,
@@ -224,32 +226,7 @@ export function createInteractionHandler(options: InteractionOptions) {
     };
   }
 
-  async function click(interaction: APIMessageComponentInteraction): Promise<void> {
-    const { custom_id: customId } = interaction.data;
-    const [prefix] = [retryPrefix, confirmPrefix].filter((one) => customId.startsWith(one));
-    const user = interaction.member?.user ?? interaction.user;
-    if (prefix === undefined || user === undefined) return;
-    const key = customId.slice(prefix.length);
-    const token: InteractionToken = { applicationId: interaction.application_id, token: interaction.token };
-    await api.respond(interaction.id, interaction.token, { type: ResponseType.DeferredMessageUpdate });
-    options.freshTokens.add(interaction.message.id, token);
-    let problem: string | undefined;
-    try {
-      const result = await (prefix === retryPrefix
-        ? receiver.retry(key)
-        : receiver.confirm(key, toAuthor(user).id));
-      if (result === "gone")
-        problem = `This cannot be ${prefix === retryPrefix ? "tried again" : "confirmed"} any more. Ask once more, please.`;
-      if (result === "refused") problem = "Only the person who asked can confirm this.";
-    } catch (error) {
-      log.error({ interaction: interaction.id, err: error }, "a button could not be followed");
-      problem = toNotice(error);
-    }
-    if (problem === undefined) return;
-    await api.followUp(token, toPrivateSentence(problem));
-  }
-
-  /** Answers an interaction that has not been acknowledged, for its person alone. */
+  /** Acknowledges an interaction with an error message for the person alone. */
   async function refuse(interaction: Call, error: unknown): Promise<void> {
     await api.respond(interaction.id, interaction.token, {
       type: ResponseType.ChannelMessageWithSource,
@@ -257,7 +234,7 @@ export function createInteractionHandler(options: InteractionOptions) {
     });
   }
 
-  /** After a defer that everyone sees: the placeholder goes, and only the person is told. */
+  /** Deletes the placeholder that everyone sees, and tells the person alone. */
   async function tellPrivately(interaction: Call, text: string): Promise<void> {
     const token = { applicationId: interaction.application_id, token: interaction.token };
     await api.deleteFollowUp(token, "@original");

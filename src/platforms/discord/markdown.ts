@@ -1,19 +1,22 @@
-/** Wider tables stay as they are written: a code block would wrap and be no table any more. */
+import { readFenceLine, type Fence } from "../../support/markdown-fences.ts";
+
+/** Wider tables stay as they are: in a code block they would wrap. */
 const maxTableColumns = 76;
 
 /**
- * Standard Markdown as Discord shows it best: tables become aligned code blocks, deep headings bold lines,
- * pictures links, rules a line. Code fences are left alone.
+ * Converts standard Markdown to what Discord renders: tables become aligned code blocks, headings below level 3 bold
+ * lines, pictures links, rules a line of dashes. Code blocks are unchanged.
  */
 export function toDiscordMarkdown(markdown: string): string {
   if (!/[|#!\-_*]/.test(markdown)) return markdown;
   const lines = markdown.split("\n");
   const shown: string[] = [];
-  let fence: string | undefined;
+  let fence: Fence | undefined;
   for (let index = 0; index < lines.length; index += 1) {
     const line = lines[index] ?? "";
-    fence = fenceAfter(line, fence);
-    if (fence !== undefined || isFence(line)) {
+    const step = readFenceLine(line, fence);
+    fence = step.fence;
+    if (step.role !== "none") {
       shown.push(line);
       continue;
     }
@@ -27,28 +30,6 @@ export function toDiscordMarkdown(markdown: string): string {
     shown.push(...(drawn ?? lines.slice(index - table.lineCount + 1, index + 1)));
   }
   return shown.join("\n");
-}
-
-/** Closes a code fence that is still open at the end, so that what is written below stands outside of it. */
-export function closeFence(markdown: string): string {
-  let fence: string | undefined;
-  for (const line of markdown.split("\n")) fence = fenceAfter(line, fence);
-  return fence === undefined ? markdown : `${markdown}\n${fence}`;
-}
-
-const fencePattern = /^\s{0,3}(`{3,}|~{3,})(.*)$/;
-
-function isFence(line: string): boolean {
-  return fencePattern.test(line);
-}
-
-/** The fence that is open after a line, given the one open before it. */
-function fenceAfter(line: string, open: string | undefined): string | undefined {
-  const found = fencePattern.exec(line);
-  if (found === null) return open;
-  const [, marks = "", rest = ""] = found;
-  if (open === undefined) return marks.startsWith("`") && rest.includes("`") ? undefined : marks;
-  return marks.startsWith(open) && rest.trim() === "" ? undefined : open;
 }
 
 function toDiscordLine(line: string): string {
@@ -65,7 +46,7 @@ interface Table {
   readonly lineCount: number;
 }
 
-/** The table that starts at a line: a head, a line of dashes, rows. */
+/** The table that starts at a line: header row, delimiter row, body rows. */
 function readTable(lines: readonly string[], start: number): Table | undefined {
   const head = lines[start] ?? "";
   const rule = lines[start + 1] ?? "";
@@ -112,7 +93,7 @@ function drawTable(rows: Table["rows"]): string[] | undefined {
   return ["```", draw(head), widths.map((width) => "-".repeat(width)).join("  "), ...body.map(draw), "```"];
 }
 
-/** Columns of a text in a fixed-width font: East Asian wide letters and emoji take two. */
+/** Columns of a text in a fixed-width font: East Asian wide characters and emoji take two. */
 function widthOf(text: string): number {
   let width = 0;
   for (const { segment } of new Intl.Segmenter(undefined, { granularity: "grapheme" }).segment(text)) {

@@ -4,58 +4,62 @@ import { toNotice } from "../../core/error-messages.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { Receiver } from "../../core/platform.ts";
+import { createKeyedQueue } from "../../support/keyed-queue.ts";
 import {
-  conversationIdOf,
+  toConversationId,
   isDirectType,
   isThreadable,
   isThreadType,
-  keyOfMessage,
-  placesAround,
+  toEventKey,
+  toEnclosingPlaces,
   toReplyAddress,
   type DiscordAddress,
 } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
+import type { ChannelCache } from "./channel-cache.ts";
 import { toSentence } from "./content.ts";
 import { mentionsBot, quote, readMessage, toAuthor, type Names } from "./incoming.ts";
-import type { Places } from "./channel-cache.ts";
 
-/** Ordinary messages and replies; everything else is the platform talking about itself. */
-const spoken: ReadonlySet<number> = new Set([0, 19]);
+/** Ordinary messages and replies; all other types are system messages. */
+const personalTypes: ReadonlySet<number> = new Set([0, 19]);
 
+/** What {@link createMessageIntake} works with. */
 export interface MessageOptions {
   readonly api: DiscordApi;
   readonly receiver: Receiver;
-  readonly places: Places;
+  readonly channels: ChannelCache;
   readonly names: (guildId: string | undefined) => Names;
   readonly log: Log;
 }
 
-/** Takes in MESSAGE_CREATE events, those of one channel one after another. */
+/** Handles MESSAGE_CREATE events, those of one channel one after another. */
 export interface MessageIntake {
+  /** Contract: must not throw. */
   take(message: GatewayMessageCreateDispatchData): void;
-  /** Resolves when what was taken in a channel so far is with the receiver. */
+  /** Resolves when the receiver has all messages of the channel that were taken before. */
   caughtUp(channelId: string): Promise<void>;
-  /** Resolves when everything taken so far is with the receiver. */
+  /** Resolves when the receiver has all messages taken so far. */
   idle(): Promise<void>;
 }
 
+/** @see {@link MessageIntake} */
 export function createMessageIntake(options: MessageOptions): MessageIntake {
-  const { api, receiver, places, log } = options;
-  const lines = new Map<string, Promise<void>>();
+  const { api, receiver, channels, log } = options;
+  const queue = createKeyedQueue();
 
   async function handle(message: GatewayMessageCreateDispatchData): Promise<void> {
     const names = options.names(message.guild_id);
     try {
-      const turn = await toTurn(message, names);
-      if (turn === undefined) return;
-      await receiver.receive(turn);
-      places.open(turn.conversationId);
+      const event = await toEvent(message, names);
+      if (event === undefined) return;
+      await receiver.receive(event);
+      channels.open(event.conversationId);
     } catch (error) {
-      log.error({ message: message.id, err: error }, "a message could not be taken in");
+      log.error({ message: message.id, err: error }, "message not accepted");
       if (error instanceof ParleyError && error.code === "stopping") return;
-      if (!(await isSurelyForBot(message, names))) return;
-      // Discord does not deliver it again: the person must know that nothing will come. Of several instances that
-      // say so, the nonce has one be heard.
+      if (!(await isForBot(message, names))) return;
+      // Discord does not deliver it again, so that the person must be told. The nonce keeps several instances from
+      // telling it several times.
       await api.createMessage(message.channel_id, {
         ...toSentence(toNotice(error)),
         message_reference: { message_id: message.id, fail_if_not_exists: false },
@@ -65,60 +69,64 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     }
   }
 
-  /** Whether it is for the bot, as far as can be told without the store. */
-  async function isSurelyForBot(message: GatewayMessageCreateDispatchData, names: Names): Promise<boolean> {
-    if (!isSpokenByPerson(message)) return false;
-    if (mentionsBot(message, names) || places.isOpen(conversationIdOf(message.channel_id))) return true;
-    return isDirectType(await places.typeOf(message));
+  /** Whether it is certainly for the bot, as far as is known without the store. */
+  async function isForBot(message: GatewayMessageCreateDispatchData, names: Names): Promise<boolean> {
+    if (!isFromPerson(message)) return false;
+    if (mentionsBot(message, names) || channels.isOpen(toConversationId(message.channel_id))) return true;
+    return isDirectType(await channels.typeOf(message));
   }
 
-  /** The turn a message asks for; `undefined`: it is not for the bot. */
-  async function toTurn(
+  /** The event of a message. `undefined`: it is not for the bot. */
+  async function toEvent(
     message: GatewayMessageCreateDispatchData,
     names: Names,
   ): Promise<IncomingMessage | undefined> {
-    if (!isSpokenByPerson(message)) return undefined;
-    const channelType = await places.typeOf(message);
-    const isCalled = isDirectType(channelType) || mentionsBot(message, names);
+    if (!isFromPerson(message)) return undefined;
+    const channelType = await channels.typeOf(message);
+    const isAddressed = isDirectType(channelType) || mentionsBot(message, names);
     const address = { channelId: message.channel_id, channelType, eventId: message.id };
     if (isDirectType(channelType) || isThreadType(channelType)) {
-      const conversationId = conversationIdOf(message.channel_id);
-      if (!isCalled && !(await isOurs(message.channel_id, conversationId))) return undefined;
+      const conversationId = toConversationId(message.channel_id);
+      if (!isAddressed && !(await isOurs(message.channel_id, conversationId))) return undefined;
       const isKnown = await receiver.knows(conversationId);
       const parent =
-        isKnown || !isThreadType(channelType) ? undefined : await places.parentOf(message.channel_id);
+        isKnown || !isThreadType(channelType) ? undefined : await channels.parentOf(message.channel_id);
       return {
         ...toMessage(message, names, conversationId, address, isKnown),
-        ...placesAround(message.guild_id, [message.channel_id, parent]),
+        ...toEnclosingPlaces(message.guild_id, [message.channel_id, parent]),
       };
     }
-    if (!isCalled) return undefined;
-    return toChannelTurn(message, names, address);
+    if (!isAddressed) return undefined;
+    return toChannelEvent(message, names, address);
   }
 
+  /** Whether every message in a thread is for the bot: a known conversation, or a thread that the bot opened. */
   async function isOurs(channelId: string, conversationId: string): Promise<boolean> {
-    if (places.isOpen(conversationId) || (await receiver.knows(conversationId))) return true;
-    return (await places.ownerOf(channelId)) === options.names(undefined).botId;
+    if (channels.isOpen(conversationId) || (await receiver.knows(conversationId))) return true;
+    return (await channels.ownerOf(channelId)) === options.names(undefined).botId;
   }
 
-  /** A call in a channel opens a thread; a reply to an answer that could not be put into one goes on with it. */
-  async function toChannelTurn(
+  /**
+   * A mention in a channel opens a thread. A reply to an answer that could not be posted in a thread continues its
+   * conversation.
+   */
+  async function toChannelEvent(
     message: GatewayMessageCreateDispatchData,
     names: Names,
     address: DiscordAddress,
   ): Promise<IncomingMessage> {
     const replied = message.referenced_message;
-    const begunBy = replied?.author.id === names.botId ? replied.message_reference?.message_id : undefined;
-    if (begunBy !== undefined) {
-      const conversationId = conversationIdOf(begunBy);
-      if (places.isOpen(conversationId) || (await receiver.knows(conversationId)))
+    const questionId = replied?.author.id === names.botId ? replied.message_reference?.message_id : undefined;
+    if (questionId !== undefined) {
+      const conversationId = toConversationId(questionId);
+      if (channels.isOpen(conversationId) || (await receiver.knows(conversationId)))
         return toMessage(message, names, conversationId, { ...address, replyTo: message.id }, true);
     }
     const { text } = readMessage(message, names);
     return toMessage(
       message,
       names,
-      conversationIdOf(message.id),
+      toConversationId(message.id),
       {
         ...address,
         replyTo: message.id,
@@ -136,20 +144,20 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     isKnown: boolean,
   ): IncomingMessage {
     const { text, attachments } = readMessage(message, names);
-    // What it replies to is part of the question, unless the conversation holds it already.
+    // The replied-to message is part of the question, unless the conversation contains it already.
     const replied = isKnown ? undefined : (message.referenced_message ?? undefined);
     const quoted = replied === undefined ? undefined : readReplied(replied, names);
     const whole = [quoted?.text ?? "", text].filter((part) => part !== "").join("\n\n");
     const files = [...attachments, ...(quoted?.attachments ?? [])];
     return {
       kind: "message",
-      key: keyOfMessage(message.id),
+      key: toEventKey(message.id),
       platform: "discord",
       conversationId,
       author: toAuthor(message.author, message.member),
       sentAt: Date.parse(message.timestamp),
       address: toReplyAddress(address),
-      ...placesAround(message.guild_id, [message.channel_id]),
+      ...toEnclosingPlaces(message.guild_id, [message.channel_id]),
       text: whole === "" && files.length === 0 ? `@${names.botName}` : whole,
       attachments: files,
     };
@@ -157,27 +165,17 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
 
   return {
     take(message) {
-      const line = message.channel_id;
-      const before = lines.get(line) ?? Promise.resolve();
-      const mine = before
-        .then(() => handle(message))
-        .catch((error: unknown) =>
-          log.error({ message: message.id, err: error }, "a message was not handled"),
-        )
-        .finally(() => {
-          if (lines.get(line) === mine) lines.delete(line);
-        });
-      lines.set(line, mine);
+      void queue
+        .run(message.channel_id, () => handle(message))
+        .catch((error: unknown) => log.error({ message: message.id, err: error }, "message handling failed"));
     },
-    caughtUp: (channelId) => lines.get(channelId) ?? Promise.resolve(),
-    async idle() {
-      while (lines.size > 0) await Promise.all(lines.values());
-    },
+    caughtUp: (channelId) => queue.run(channelId, () => Promise.resolve()),
+    idle: () => queue.idle(),
   };
 }
 
-function isSpokenByPerson({ author, type, webhook_id: webhookId }: APIMessage): boolean {
-  return author.bot !== true && author.system !== true && webhookId === undefined && spoken.has(type);
+function isFromPerson({ author, type, webhook_id: webhookId }: APIMessage): boolean {
+  return author.bot !== true && author.system !== true && webhookId === undefined && personalTypes.has(type);
 }
 
 function readReplied(replied: APIMessage, names: Names) {

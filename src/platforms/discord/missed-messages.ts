@@ -1,31 +1,39 @@
 import type { APIMessage } from "discord.js";
-import type { Log } from "../../core/telemetry.ts";
 import type { ConversationHistory } from "../../core/platform.ts";
+import type { Log } from "../../core/telemetry.ts";
+import { createConcurrencyLimit } from "../../support/concurrency-limit.ts";
+import { idPrefix, parseConversationId, parseEventKey } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 
-/** Older messages are not answered late, in milliseconds. */
+/** Older messages are not answered. */
 const windowMs = 60 * 60_000;
-/** At most so many messages of each conversation are looked through, the bot's own and known ones included. */
+/** At most so many messages of each conversation are read, the bot's own and known ones included. */
 const maxMessages = 300;
 const pageSize = 100;
-/** Conversations that are looked at, the last spoken in first. */
+/** Conversations that are read, the most recent first. */
 const maxConversations = 100;
-/** Requests at the same time: people who write now come first. */
-const atOnce = 3;
+/** Concurrent requests: live messages come first. */
+const maxConcurrent = 3;
 const retryMs = 5000;
-const maxTries = 24;
+const maxAttempts = 25;
 
-/** What people wrote in known conversations while nobody listened. */
+/** Catches up on what people wrote in known conversations while the bot was offline. */
 export interface MissedMessages {
-  /** Looks for it once more; at every new session, since Discord delivers nothing again. Contract: must not throw. */
-  look(): void;
-  /** While it is looked for in a channel: when to go on with what is said there now. `undefined`: at once. */
+  /** Starts to catch up; at every new session, since Discord redelivers nothing. Contract: must not throw. */
+  start(): void;
+  /** Resolves when a channel is caught up; live messages of it wait for that. `undefined`: it is. */
   pending(channelId: string): Promise<void> | undefined;
 }
 
+interface Gap {
+  readonly channelId: string;
+  /** Messages after this id are read. */
+  readonly after: bigint;
+}
+
 /**
- * Fetches, in each conversation, what came after the last message that the store knows of, and hands it to `take`,
- * oldest first. What was accepted already is noticed there as a duplicate.
+ * Reads, in each conversation, the messages after the last one that the store has and passes them to `take`, oldest
+ * first. The receiver recognises those it has accepted as duplicates.
  */
 export function createMissedMessages(options: {
   readonly api: Pick<DiscordApi, "listMessages">;
@@ -36,91 +44,76 @@ export function createMissedMessages(options: {
   readonly log: Log;
 }): MissedMessages {
   const { api, history, take, now, signal, log } = options;
-  let looking: Promise<ReadonlyMap<string, Promise<void>>> | undefined;
-  let retry: NodeJS.Timeout | undefined;
-  signal.addEventListener("abort", () => clearTimeout(retry), { once: true });
+  /** The run in progress: what it reads, by channel. */
+  let running: Promise<ReadonlyMap<string, Promise<void>>> | undefined;
+  let retryTimer: NodeJS.Timeout | undefined;
+  signal.addEventListener("abort", () => clearTimeout(retryTimer), { once: true });
 
-  /** Where to look and after which message, as the store knows it before anything new is taken in. */
-  async function readPlaces(): Promise<{ channelId: string; after: bigint }[]> {
+  /** Reads the gaps from the store, before anything new is accepted. */
+  async function findGaps(): Promise<Gap[]> {
     const earliest = snowflakeAt(now() - windowMs);
-    const places: { channelId: string; after: bigint }[] = [];
-    for (const { conversationId } of (await history.conversations("discord:")).slice(0, maxConversations)) {
-      const channelId = /^discord:(\d+)$/.exec(conversationId)?.[1];
+    const gaps: Gap[] = [];
+    for (const { conversationId } of (await history.conversations(idPrefix)).slice(0, maxConversations)) {
+      const channelId = parseConversationId(conversationId);
       if (channelId === undefined) continue;
       const messages = await history.history(conversationId, { maxMessages: 20 });
-      // A thread of others is known from the first call on; what they said before was not for the bot.
+      // A thread that people opened is known from the first mention on; earlier messages were not for the bot.
       const lastSeen = messages
-        .map(({ turnKey }) => BigInt(/^discord:(\d+)$/.exec(turnKey)?.[1] ?? 0))
+        .map(({ turnKey }) => BigInt(parseEventKey(turnKey) ?? 0))
         .reduce((last, id) => (id > last ? id : last), BigInt(channelId));
-      places.push({ channelId, after: lastSeen > earliest ? lastSeen : earliest });
+      gaps.push({ channelId, after: lastSeen > earliest ? lastSeen : earliest });
     }
-    return places;
+    return gaps;
   }
 
-  async function fetchFrom({ channelId, after }: { channelId: string; after: bigint }): Promise<void> {
+  async function readGap({ channelId, after }: Gap): Promise<void> {
     if (signal.aborted) return;
     try {
       let last = after.toString();
       for (let read = 0; read < maxMessages && !signal.aborted; read += pageSize) {
         const page = await api.listMessages(channelId, { after: last, limit: pageSize });
-        const people = page.filter(({ author }) => author.bot !== true);
-        if (people.length > 0)
-          log.info({ channel: channelId, messages: people.length }, "read what was missed");
-        for (const message of people.toReversed()) take(message);
+        const fromPeople = page.filter(({ author }) => author.bot !== true);
+        if (fromPeople.length > 0)
+          log.info({ channel: channelId, messages: fromPeople.length }, "read missed messages");
+        for (const message of fromPeople.toReversed()) take(message);
         if (page.length < pageSize) return;
         last = page[0]?.id ?? last;
       }
     } catch (error) {
-      // A command's own conversation, a channel that is gone or closed to the bot: there is nothing to answer.
-      log.debug({ channel: channelId, err: error }, "a conversation could not be looked through");
+      // The conversation of a command, or a channel that was deleted or closed to the bot: nothing to answer.
+      log.debug({ channel: channelId, err: error }, "missed messages not readable");
     }
   }
 
-  function look(tries = 0): void {
-    clearTimeout(retry);
-    const mine = readPlaces().then(
-      (places) => {
-        const limit = createLimit(atOnce);
-        return new Map(places.map((place) => [place.channelId, limit(() => fetchFrom(place))]));
+  function start(attempt = 1): void {
+    clearTimeout(retryTimer);
+    const mine = findGaps().then(
+      (gaps) => {
+        const limit = createConcurrencyLimit(maxConcurrent);
+        return new Map(gaps.map((gap) => [gap.channelId, limit(() => readGap(gap))]));
       },
       (error: unknown) => {
         if (signal.aborted) return new Map<string, Promise<void>>();
-        log.warn({ err: error }, "what was missed could not be looked for yet");
-        if (tries < maxTries) retry = setTimeout(() => look(tries + 1), retryMs).unref();
+        log.warn({ err: error, attempt }, "store unavailable: missed messages not read yet");
+        if (attempt < maxAttempts) retryTimer = setTimeout(() => start(attempt + 1), retryMs).unref();
         return new Map<string, Promise<void>>();
       },
     );
-    looking = mine;
+    running = mine;
     void mine
-      .then((fetching) => Promise.all(fetching.values()))
+      .then((reading) => Promise.all(reading.values()))
       .then(() => {
-        if (looking === mine) looking = undefined;
+        if (running === mine) running = undefined;
       });
   }
 
   return {
-    look,
-    pending: (channelId) => looking?.then((fetching) => fetching.get(channelId)),
+    start: () => start(),
+    pending: (channelId) => running?.then((reading) => reading.get(channelId)),
   };
 }
 
-/** The smallest id that Discord gives at that time. @see https://docs.discord.com/developers/reference#snowflakes */
+/** The smallest id that Discord assigns at that time. @see https://docs.discord.com/developers/reference#snowflakes */
 function snowflakeAt(unixMs: number): bigint {
   return BigInt(Math.max(0, unixMs - 1_420_070_400_000)) << 22n;
-}
-
-/** Runs at most `max` at the same time, in the order they come. */
-function createLimit(max: number): (work: () => Promise<void>) => Promise<void> {
-  const waiting: (() => void)[] = [];
-  let running = 0;
-  return async (work) => {
-    if (running >= max) await new Promise<void>((resolve) => waiting.push(resolve));
-    running += 1;
-    try {
-      await work();
-    } finally {
-      running -= 1;
-      waiting.shift()?.();
-    }
-  };
 }

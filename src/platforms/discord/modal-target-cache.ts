@@ -1,29 +1,32 @@
+import { LRUCache } from "lru-cache";
 import type { CommandCall } from "../../core/events.ts";
 import type { DiscordApi } from "./api.ts";
-import type { AskedMessage } from "./ask-modal.ts";
+import type { ModalTarget } from "./ask-modal.ts";
 import { readMessage, toAuthor, type Names } from "./incoming.ts";
 
 type Subject = NonNullable<CommandCall["subject"]>;
 
-const most = 500;
+const maxEntries = 500;
 
-/** Messages that a form was opened on: Discord sends them with the command and not again with the form. */
-export interface Subjects {
-  keep(messageId: string, subject: Subject): void;
-  /** From memory, else from Discord. `undefined`: it is out of reach. */
-  find(message: AskedMessage, names: Names): Promise<Subject | undefined>;
+/**
+ * Messages that a modal was opened for: Discord sends the message with the message command, but not with the
+ * submitted modal.
+ */
+export interface ModalTargetCache {
+  set(messageId: string, subject: Subject): void;
+  /** From memory, else from Discord. `undefined`: it was deleted, or the bot may not read it. */
+  find(target: ModalTarget, names: Names): Promise<Subject | undefined>;
 }
 
-export function createSubjects(api: DiscordApi): Subjects {
-  const kept = new Map<string, Subject>();
+/** @see {@link ModalTargetCache} */
+export function createModalTargetCache(api: Pick<DiscordApi, "getMessage">): ModalTargetCache {
+  const subjects = new LRUCache<string, Subject>({ max: maxEntries });
   return {
-    keep(messageId, subject) {
-      kept.set(messageId, subject);
-      const [oldest] = kept.keys();
-      if (kept.size > most && oldest !== undefined) kept.delete(oldest);
+    set(messageId, subject) {
+      subjects.set(messageId, subject);
     },
     async find({ channelId, messageId }, names) {
-      const known = kept.get(messageId);
+      const known = subjects.get(messageId);
       if (known !== undefined) return known;
       const message = await api.getMessage(channelId, messageId).catch(() => undefined);
       return message === undefined

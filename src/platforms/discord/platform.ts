@@ -15,19 +15,20 @@ import type { Names } from "./incoming.ts";
 import { createInteractionHandler } from "./interactions.ts";
 import { createMessageIntake, type MessageIntake } from "./messages.ts";
 import { createMissedMessages } from "./missed-messages.ts";
-import { createPlaces } from "./channel-cache.ts";
-import { createRemovals } from "./deletion-events.ts";
-import { createDiscordTarget, keyOfRef } from "./reply.ts";
-import { createSubjects } from "./modal-target-cache.ts";
+import { createChannelCache } from "./channel-cache.ts";
+import { createDeletionEvents } from "./deletion-events.ts";
+import { createDiscordTarget, toRefKey } from "./reply.ts";
+import { createModalTargetCache } from "./modal-target-cache.ts";
 import { createThreads } from "./threads.ts";
 
+/** Options of {@link createDiscordPlatform}. */
 export interface DiscordOptions {
   readonly token: string;
   /** Default `https://discord.com/api`. Its host is also trusted for attachments. */
   readonly apiUrl?: string;
   readonly commands: ReadonlyMap<string, Command>;
   readonly log: Log;
-  /** Unix milliseconds. Default: the system's clock. */
+  /** Unix milliseconds. Default `Date.now`. */
   readonly now?: () => number;
 }
 
@@ -40,7 +41,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   const api = createDiscordApi({ token: options.token, apiUrl, agent });
   const threads = createThreads(api, log);
   const freshTokens = createFreshTokens(now);
-  const subjects = createSubjects(api);
+  const modalTargets = createModalTargetCache(api);
   const downloads = createAttachmentDownload(api, apiUrl);
   let connection: Connection | undefined;
   let messages: MessageIntake | undefined;
@@ -49,7 +50,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   let registration: Promise<void> = Promise.resolve();
   const handling = new Set<Promise<void>>();
 
-  const places = createPlaces(api, (id) => connection?.client.channels.cache.get(id)?.type);
+  const channels = createChannelCache(api, (id) => connection?.client.channels.cache.get(id)?.type);
 
   function names(guildId: string | undefined): Names {
     const client = connection?.client;
@@ -70,14 +71,14 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   function track(work: Promise<void>, interaction: APIInteraction): void {
     const tracked = work
       .catch((error: unknown) =>
-        log.error({ interaction: interaction.id, err: error }, "an interaction was not handled"),
+        log.error({ interaction: interaction.id, err: error }, "interaction handling failed"),
       )
       .finally(() => handling.delete(tracked));
     handling.add(tracked);
   }
 
   async function start(receiver: Receiver, history: ConversationHistory): Promise<void> {
-    messages = createMessageIntake({ api, receiver, places, names, log });
+    messages = createMessageIntake({ api, receiver, channels, names, log });
     const missed = createMissedMessages({
       api,
       history,
@@ -87,9 +88,9 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       log,
     });
     const intake = messages;
-    const removals = createRemovals({
+    const deletions = createDeletionEvents({
       receiver,
-      places,
+      channels,
       caughtUp: async (channelId) => {
         await missed.pending(channelId);
         await intake.caughtUp(channelId);
@@ -102,17 +103,17 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       receiver,
       commands,
       names,
-      subjects,
+      modalTargets,
       freshTokens,
       now,
       log,
     });
-    // Events that come before `connect` has resolved wait until the bot knows who it is.
+    // Events that arrive before `connect` has resolved wait for the identity of the bot.
     const early: (() => void)[] = [];
-    const once = (take: () => void): void => {
+    const whenConnected = (handleEvent: () => void): void => {
       if (stopping.signal.aborted) return;
-      if (connection === undefined) early.push(take);
-      else take();
+      if (connection === undefined) early.push(handleEvent);
+      else handleEvent();
     };
     try {
       connection = await connect({
@@ -122,27 +123,27 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         log,
         signal: stopping.signal,
         events: {
-          sessionBegan: () => once(() => missed.look()),
+          sessionStarted: () => whenConnected(() => missed.start()),
           message: (message) =>
-            once(() => {
+            whenConnected(() => {
               const pending = missed.pending(message.channel_id);
               if (pending === undefined) messages?.take(message);
               else void pending.then(() => messages?.take(message));
             }),
-          interaction: (interaction) => once(() => track(handle(interaction), interaction)),
-          channelChanged: (channelId) => places.forget(channelId),
-          messagesRemoved: (channelId, ids) => once(() => removals.messages(channelId, ids)),
-          channelRemoved: (channelId) => once(() => removals.channel(channelId)),
-          guildRemoved: (guildId) => once(() => removals.guild(guildId)),
+          interaction: (interaction) => whenConnected(() => track(handle(interaction), interaction)),
+          channelChanged: (channelId) => channels.forget(channelId),
+          messagesDeleted: (channelId, ids) => whenConnected(() => deletions.messages(channelId, ids)),
+          channelDeleted: (channelId) => whenConnected(() => deletions.channel(channelId)),
+          guildDeleted: (guildId) => whenConnected(() => deletions.guild(guildId)),
         },
       });
     } catch (error) {
       state = { state: "failed", detail: error instanceof Error ? error.message : "could not connect" };
       throw error;
     }
-    for (const take of early) take();
+    for (const handleEvent of early) handleEvent();
     registration = registerCommands(api, connection.identity.applicationId, commands.values(), log).catch(
-      (error: unknown) => log.error({ err: error }, "the commands could not be registered"),
+      (error: unknown) => log.error({ err: error }, "command registration failed"),
     );
   }
 
@@ -157,11 +158,11 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         saveRefs: (refs) => hooks.saveAddress(toReplyAddress({ ...address, messages: refs })),
         log,
         placeholder: "Thinking…",
-        // A deferred command shows "thinking…" by itself until the first edit.
+        // Discord shows "thinking…" for a deferred command until the first edit.
         firstMessageIsShown: address.interaction !== undefined && (address.messages ?? []).length === 0,
       });
     },
-    shownMessageKeys: (address) => fromReplyAddress(address).messages?.map((ref) => keyOfRef(ref)) ?? [],
+    shownMessageKeys: (address) => fromReplyAddress(address).messages?.map((ref) => toRefKey(ref)) ?? [],
     // A direct message is private already; elsewhere only interactions have private answers.
     toPrivateAddress: (address) =>
       (fromReplyAddress(address).channelType as ChannelType) === ChannelType.DM ? address : undefined,
@@ -169,7 +170,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     download: (attachment, limits) => downloads.download(attachment, limits),
     health: () => connection?.health() ?? state,
     async stop() {
-      stopping.abort(new ParleyError("stopping", "Discord is being left"));
+      stopping.abort(new ParleyError("stopping", "the Discord platform is stopping"));
       await messages?.idle();
       await Promise.all(handling);
       await registration;

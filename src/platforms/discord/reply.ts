@@ -4,7 +4,7 @@ import type { Json } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { ReplyFile } from "../../core/platform.ts";
 import type { EditTarget, MessageContent } from "../delivery/edit-target.ts";
-import { keyOfMessage, type DiscordAddress, type InteractionAddress } from "./address.ts";
+import { toEventKey, type DiscordAddress, type InteractionAddress } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 import {
   lengthOf,
@@ -14,27 +14,28 @@ import {
   toSentence,
   type DiscordContent,
 } from "./content.ts";
-import { codes, discordCode, isTokenGone } from "./errors.ts";
+import { errorCodes, discordCode, isTokenGone } from "./errors.ts";
 import { fitFiles } from "./files.ts";
 import type { FreshTokens } from "./fresh-tokens.ts";
 import type { Threads } from "./threads.ts";
 
-/** A guest has five follow-ups; some are kept for files. */
-const guestMessages = 3;
-const memberMessages = 8;
+/** Where the bot is not a member it has five follow-ups; two are reserved for files. */
+const maxGuestMessages = 3;
+const maxMessages = 8;
 
-/** One message a reply has posted. `isOwn`: it stands in the channel as an ordinary message. */
+/** One posted message of a reply, as saved in its address. `isOwn`: an ordinary message, not an interaction's. */
 interface MessageRef {
   readonly channelId: string;
   readonly messageId: string;
   readonly isOwn: boolean;
 }
 
-/** The key that the message of a saved reference has when it is removed. */
-export function keyOfRef(ref: Json): string {
-  return keyOfMessage((ref as unknown as MessageRef).messageId);
+/** The event key of a posted message, by its saved reference. */
+export function toRefKey(ref: Json): string {
+  return toEventKey((ref as unknown as MessageRef).messageId);
 }
 
+/** Options of {@link createDiscordTarget}. */
 export interface TargetOptions {
   readonly api: DiscordApi;
   readonly address: DiscordAddress;
@@ -46,29 +47,29 @@ export interface TargetOptions {
 }
 
 /**
- * A reply on Discord: as ordinary messages in a channel or thread, or as the messages of an interaction for as
- * long as its token lives, and as ordinary messages from then on.
+ * Posts and edits a reply's messages on Discord: as messages of the interaction while its token is valid, otherwise as
+ * ordinary messages in a channel or thread.
  */
 export function createDiscordTarget(options: TargetOptions): EditTarget {
   const { api, address, log } = options;
   const saved = (address.messages ?? []) as readonly unknown[] as readonly MessageRef[];
   let posted = saved.length;
   let firstId = saved[0]?.messageId;
-  /** Where ordinary messages go: known from the start, or once the thread is open. */
-  let place: Place | undefined = placeFromSaved(address, saved);
+  /** Where ordinary messages are posted; known once the thread is open. */
+  let destination: Destination | undefined = savedDestination(saved);
   const overflowOf = new Map<string, MessageRef>();
-  /** What messages are known to show: only what looks different is sent. */
+  /** The known content of messages, as JSON: an edit that changes nothing is not sent. */
   const shownAs = new Map<string, string>();
 
-  /** The interaction, while its token is good for another message. */
+  /** The interaction, while its token is valid. */
   function liveInteraction(): InteractionAddress | undefined {
     const { interaction } = address;
     return interaction !== undefined && options.now() < interaction.expiresAt ? interaction : undefined;
   }
 
-  async function findPlace(): Promise<Place> {
-    place ??= await openPlace(options);
-    return place;
+  async function findDestination(): Promise<Destination> {
+    destination ??= await openDestination(options);
+    return destination;
   }
 
   async function postMessage(content: DiscordContent, files: RawFile[], nonce?: string): Promise<MessageRef> {
@@ -77,16 +78,16 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
       try {
         return await postToInteraction(interaction, content, files);
       } catch (error) {
-        if (!isTokenGone(error) && discordCode(error) !== codes.tooManyFollowUps) throw error;
-        log.info({ interaction: interaction.id }, "the interaction has run out; going on in the channel");
+        if (!isTokenGone(error) && discordCode(error) !== errorCodes.tooManyFollowUps) throw error;
+        log.info({ interaction: interaction.id }, "interaction token expired: posting in the channel");
       }
     }
     return await postToChannel(content, files, nonce);
   }
 
   /**
-   * A command that can only be mended by the one who gave it (a wrong option, an unknown model) and has shown
-   * nothing yet: the placeholder that everyone sees goes, and the person alone is told.
+   * Shows a failure that only the caller can fix (a wrong option, an unknown model) to the caller alone, where nothing
+   * but the public placeholder was shown. `undefined`: it is to be shown publicly.
    */
   async function failPrivately(
     { state, retryKey }: MessageContent,
@@ -98,7 +99,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     try {
       await api.deleteFollowUp(interaction, "@original");
     } catch (error) {
-      log.info({ err: error }, "a placeholder could not be taken away; the failure is shown to everyone");
+      log.info({ err: error }, "placeholder not deleted: failure shown publicly");
       return undefined;
     }
     const message = await api.followUp(interaction, { ...shown, flags: privateFlags });
@@ -127,7 +128,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     files: RawFile[],
     nonce?: string,
   ): Promise<MessageRef> {
-    const { channelId, replyTo, isOptional } = await findPlace();
+    const { channelId, replyTo, isOptional } = await findDestination();
     const body = {
       ...withAltTexts(content, files),
       nonce: nonce ?? randomNonce(),
@@ -139,16 +140,16 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     try {
       const message = await api.createMessage(channelId, body, files);
       const ref = { channelId, messageId: message.id, isOwn: true };
-      // The same nonce was used before a crash: Discord answers that message, which shows older text.
+      // The nonce was used before a crash: Discord returns that message, which has older text.
       if (files.length === 0 && message.content !== content.content.trim()) await editOwn(ref, content);
       return ref;
     } catch (error) {
       if (isOptional !== true || !isParleyError(error, "platform-forbidden")) throw error;
       log.warn(
         { channel: channelId, err: error },
-        "the bot may not write in threads; answering in the channel",
+        "no permission to post in the thread: posting in the channel",
       );
-      place = inChannel(address, "Send Messages in Threads");
+      destination = toChannelDestination(address, "Send Messages in Threads");
       return postToChannel(content, files, nonce);
     }
   }
@@ -157,8 +158,8 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     await api.editMessage(ref.channelId, ref.messageId, content);
   }
 
-  /** @throws ParleyError `platform-rejected` where a message cannot be reached any more and is to be posted anew */
-  async function editAnywhere(ref: MessageRef, content: DiscordContent): Promise<void> {
+  /** @throws ParleyError `platform-rejected`: the message cannot be edited any more; the caller posts a new one */
+  async function editMessage(ref: MessageRef, content: DiscordContent): Promise<void> {
     const token = options.freshTokens.of(ref.messageId) ?? liveInteraction();
     if (!ref.isOwn && token !== undefined) {
       try {
@@ -170,7 +171,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     }
     const { interaction } = address;
     if (!ref.isOwn && (interaction?.isPrivate === true || interaction?.isGuest === true)) {
-      throw new ParleyError("platform-rejected", "the interaction's token has run out");
+      throw new ParleyError("platform-rejected", "interaction token expired");
     }
     await editOwn(ref, content);
   }
@@ -179,17 +180,17 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     if (overflow === undefined) return;
     const shown = overflowOf.get(ref.messageId);
     if (shown === undefined) overflowOf.set(ref.messageId, await postMessage(toSentence(overflow), []));
-    else await editAnywhere(shown, toSentence(overflow));
+    else await editMessage(shown, toSentence(overflow));
   }
 
   return {
     maxLength: maxPieceChars,
     lengthOf,
-    maxMessages: address.interaction?.isGuest === true ? guestMessages : memberMessages,
+    maxMessages: address.interaction?.isGuest === true ? maxGuestMessages : maxMessages,
     minEditIntervalMs: 1100,
 
     async post(content) {
-      if (liveInteraction() === undefined) await findPlace();
+      if (liveInteraction() === undefined) await findDestination();
       const { overflow, ...shown } = render(content, posted === 0);
       const nonce = address.eventId === undefined ? undefined : `${address.eventId}.${posted}`;
       const ref = (await failPrivately(content, shown)) ?? (await postMessage(shown, [], nonce));
@@ -203,17 +204,17 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     async edit(given, content) {
       const ref = given as unknown as MessageRef;
       const { overflow, ...shown } = render(content, ref.messageId === firstId);
-      const look = JSON.stringify(shown);
+      const wanted = JSON.stringify(shown);
       try {
-        if (shownAs.get(ref.messageId) !== look) {
+        if (shownAs.get(ref.messageId) !== wanted) {
           shownAs.delete(ref.messageId);
-          await editAnywhere(ref, shown);
-          shownAs.set(ref.messageId, look);
+          await editMessage(ref, shown);
+          shownAs.set(ref.messageId, wanted);
         }
       } catch (error) {
-        if (discordCode(error) !== codes.unknownMessage) throw error;
-        // Someone has deleted it: they do not want to see it.
-        log.info({ channel: ref.channelId }, "a message of a reply was deleted; its text is not shown again");
+        if (discordCode(error) !== errorCodes.unknownMessage) throw error;
+        // Somebody deleted it on purpose: it is not posted again.
+        log.info({ channel: ref.channelId }, "message of a reply was deleted: its text is not shown again");
         return;
       }
       await showOverflow(ref, overflow);
@@ -227,32 +228,33 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     },
   };
 
-  /** What is to be said about the place stands below the first message, once it does not change any more. */
+  /** Notices about the destination are below the first message once it is final. */
   function render(content: MessageContent, isFirst: boolean) {
-    const isSettled = content.state === "finished" || content.state === "failed";
-    return toDiscordContent(content, isFirst && isSettled ? (place?.notices ?? []) : []);
+    const isFinal = content.state === "finished" || content.state === "failed";
+    return toDiscordContent(content, isFirst && isFinal ? (destination?.notices ?? []) : []);
   }
 }
 
-interface Place {
+/** Where ordinary messages of a reply are posted. */
+interface Destination {
   readonly channelId: string;
   readonly replyTo?: string;
-  /** A thread that the bot opened itself; where it may not write there, the channel will do. */
+  /** A thread that the bot opened: without permission to post in it, the channel is used. */
   readonly isOptional?: boolean;
-  /** What people should know about the place itself. */
+  /** Shown to people: why it is not posted elsewhere. */
   readonly notices?: readonly string[];
 }
 
-function placeFromSaved(address: DiscordAddress, saved: readonly MessageRef[]): Place | undefined {
+/** Where earlier messages of the reply were posted. */
+function savedDestination(saved: readonly MessageRef[]): Destination | undefined {
   const own = saved.findLast((ref) => ref.isOwn);
-  if (own !== undefined) return { channelId: own.channelId };
-  return undefined;
+  return own === undefined ? undefined : { channelId: own.channelId };
 }
 
-async function openPlace({ api, address, threads, log }: TargetOptions): Promise<Place> {
+async function openDestination({ api, address, threads, log }: TargetOptions): Promise<Destination> {
   const { channelId, replyTo, thread, interaction } = address;
   if (interaction?.isPrivate === true || interaction?.isGuest === true) {
-    // An ordinary message in the channel would show everyone what one person asked for.
+    // An ordinary message in the channel would be seen by everyone.
     const direct = await api.openDirectChannel(interaction.userId);
     return { channelId: direct.id };
   }
@@ -263,13 +265,16 @@ async function openPlace({ api, address, threads, log }: TargetOptions): Promise
   } catch (error) {
     if (!isParleyError(error, "platform-forbidden") && !isParleyError(error, "platform-rejected"))
       throw error;
-    log.warn({ channel: channelId, err: error }, "no thread could be opened; answering in the channel");
-    return inChannel(address, error.detail["permission"]);
+    log.warn({ channel: channelId, err: error }, "thread not opened: posting in the channel");
+    return toChannelDestination(address, error.detail["permission"]);
   }
 }
 
-/** The channel in place of a thread: the answer replies to the question, and a reply to it goes on. */
-function inChannel({ channelId, replyTo }: DiscordAddress, permission: string | number | undefined): Place {
+/** The channel instead of a thread: the answer replies to the question; a reply to the answer continues. */
+function toChannelDestination(
+  { channelId, replyTo }: DiscordAddress,
+  permission: string | number | undefined,
+): Destination {
   const why = permission === undefined ? "" : ` (missing: ${permission})`;
   return {
     channelId,

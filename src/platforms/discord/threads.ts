@@ -1,9 +1,10 @@
 import { MessageFlags } from "discord.js";
+import { LRUCache } from "lru-cache";
 import { ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { OpenedThread } from "../../core/platform.ts";
 import {
-  conversationIdOf,
+  toConversationId,
   isDirectType,
   isThreadable,
   isThreadType,
@@ -12,36 +13,38 @@ import {
 } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 import { cut, toSentence } from "./content.ts";
-import { codes, discordCode } from "./errors.ts";
+import { errorCodes, discordCode } from "./errors.ts";
 
 const maxTitleChars = 100;
 const publicThread = 11;
-/** How many threads opened without a message are remembered. */
-const rememberedThreads = 500;
+/** Threads opened without a message that are remembered. */
+const maxEntries = 500;
 
-/** Opens threads; the second call for the same place answers the first one's thread. */
+/** Opens threads. A second call for the same address returns the same thread. */
 export interface Threads {
   /**
-   * The thread of a message: its id is the message's.
-   * @throws ParleyError `platform-forbidden` with `detail.permission`, `platform-rejected` where there can be none
+   * Opens the thread of a message, or finds it. Returns its id, which is the message's.
+   * @throws ParleyError `platform-forbidden` with `detail.permission`; `platform-rejected`: no thread is possible
    */
   fromMessage(channelId: string, messageId: string, title: string): Promise<string>;
-  /** @throws ParleyError as {@link fromMessage} */
+  /** Opens the thread of an address. @throws ParleyError as {@link fromMessage} */
   open(address: DiscordAddress, title: string): Promise<OpenedThread>;
 }
 
+/** @see {@link Threads} */
 export function createThreads(api: DiscordApi, log: Log): Threads {
-  const opened = new Map<string, string>();
+  const opened = new LRUCache<string, string>({ max: maxEntries });
 
   async function fromMessage(channelId: string, messageId: string, title: string): Promise<string> {
     try {
       return (await api.startThread(channelId, messageId, toThreadName(title))).id;
     } catch (error) {
-      if (discordCode(error) === codes.threadExists) return messageId;
+      if (discordCode(error) === errorCodes.threadExists) return messageId;
       throw toPermissionError(error);
     }
   }
 
+  /** A thread that belongs to no message; remembered by the event that it was opened for. */
   async function withoutMessage(address: DiscordAddress, title: string): Promise<string> {
     const key = address.interaction?.id ?? address.eventId;
     const known = key === undefined ? undefined : opened.get(key);
@@ -49,14 +52,13 @@ export function createThreads(api: DiscordApi, log: Log): Threads {
     try {
       const { id } = await api.startThread(address.channelId, undefined, toThreadName(title));
       if (key !== undefined) opened.set(key, id);
-      const [oldest] = opened.keys();
-      if (opened.size > rememberedThreads && oldest !== undefined) opened.delete(oldest);
       return id;
     } catch (error) {
       throw toPermissionError(error);
     }
   }
 
+  /** The thread of a command's public response. */
   async function fromInteraction(address: DiscordAddress, title: string): Promise<string> {
     const { interaction } = address;
     if (interaction === undefined || interaction.isPrivate) return withoutMessage(address, title);
@@ -67,7 +69,7 @@ export function createThreads(api: DiscordApi, log: Log): Threads {
       return await fromMessage(address.channelId, original.id, title);
     } catch (error) {
       if (error instanceof ParleyError && error.code === "platform-forbidden") throw error;
-      log.info({ err: error }, "the command's message is out of reach; the thread is opened without it");
+      log.info({ err: error }, "command's message not available: opening the thread without it");
       return withoutMessage(address, title);
     }
   }
@@ -77,18 +79,18 @@ export function createThreads(api: DiscordApi, log: Log): Threads {
     async open(address, title) {
       const { channelId, channelType } = address;
       if (address.interaction?.isGuest === true) {
-        throw new ParleyError("platform-forbidden", "the bot is no member here", {
+        throw new ParleyError("platform-forbidden", "the bot is not a member of this server", {
           detail: { permission: "to be added to this server" },
         });
       }
       if (isDirectType(channelType) || isThreadType(channelType)) {
         return {
-          conversationId: conversationIdOf(channelId),
+          conversationId: toConversationId(channelId),
           address: toReplyAddress({ channelId, channelType }),
         };
       }
       if (!isThreadable(channelType)) {
-        throw new ParleyError("platform-forbidden", "no threads in this type of channel", {
+        throw new ParleyError("platform-forbidden", "this type of channel has no threads", {
           detail: { permission: "threads, which this type of channel does not have" },
         });
       }
@@ -97,24 +99,24 @@ export function createThreads(api: DiscordApi, log: Log): Threads {
           ? await fromInteraction(address, title)
           : await fromMessage(channelId, address.replyTo, title);
       return {
-        conversationId: conversationIdOf(id),
+        conversationId: toConversationId(id),
         address: toReplyAddress({ channelId: id, channelType: publicThread }),
       };
     },
   };
 }
 
-/** Discord answers the same code for every permission: what is missing to open a thread is known here only. */
+/** Adds the missing permission: Discord returns the same code for all of them. */
 function toPermissionError(error: unknown): unknown {
   const code = discordCode(error);
-  if (code !== codes.missingPermissions && code !== codes.missingAccess) return error;
-  const permission = code === codes.missingAccess ? "View Channel" : "Create Public Threads";
+  if (code !== errorCodes.missingPermissions && code !== errorCodes.missingAccess) return error;
+  const permission = code === errorCodes.missingAccess ? "View Channel" : "Create Public Threads";
   return new ParleyError("platform-forbidden", `no thread can be opened: ${permission} is missing`, {
     detail: { permission, discordCode: code },
   });
 }
 
-/** One line of 1 to 100 characters. */
+/** A title as Discord takes it: one line of 1 to 100 characters. */
 export function toThreadName(title: string): string {
   const line = title.replaceAll(/\s+/g, " ").trim();
   if (line === "") return "Conversation";

@@ -23,7 +23,7 @@ export function toPlainSection(text: string): Block {
 export function toSlackContent(content: MessageContent): SlackContent {
   const blocks: Block[] = [];
   const markdown = escapeMarkdown(content.text);
-  const isOpen = content.state === "waiting" || content.state === "growing";
+  const isOpen = content.state === "waiting" || content.state === "streaming";
   if (markdown.trim() !== "") blocks.push({ type: "markdown", text: markdown });
   const status = isOpen ? (content.status ?? (blocks.length === 0 ? "Thinking" : undefined)) : undefined;
   if (status !== undefined) blocks.push(toSmallPrint(`${status}…`));

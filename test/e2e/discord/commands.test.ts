@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { fixture } from "../../fixtures/fixtures.ts";
+import { allCommands } from "../../support/commands.ts";
 import { until } from "../../simulators/discord/until.ts";
 import { startStory, type Story } from "./discord-story.ts";
 
@@ -10,25 +11,16 @@ describe("commands on Discord", () => {
   });
   afterEach(() => story.close());
 
-  it("are registered, on messages too", () => {
-    const names = story.discord.world.commands.map((command) => `${command.type} ${command.name}`);
-    expect(new Set(names)).toEqual(
-      new Set([
-        "1 ask",
-        "1 chat",
-        "1 export",
-        "1 forget",
-        "1 imagine",
-        "1 models",
-        "1 reset",
-        "1 transcribe",
-        "3 Ask about this",
-        "3 Transcribe",
-      ]),
-    );
+  it("are registered, message commands included", () => {
+    const registered = story.discord.world.commands.map((command) => `${command.type} ${command.name}`);
+    const declared = [...allCommands.values()].flatMap(({ name, messageCommand }) => [
+      `1 ${name}`,
+      ...(messageCommand === undefined ? [] : [`3 ${messageCommand.label}`]),
+    ]);
+    expect(new Set(registered)).toEqual(new Set(declared));
   });
 
-  it("/ask answers in the place of its placeholder", async () => {
+  it("/ask replaces its placeholder with the answer", async () => {
     const { discord } = story;
     const general = discord.channel("general");
     const use = discord.person("Ada").usesCommand("ask", { prompt: "Why?" }, { channel: general });
@@ -38,7 +30,7 @@ describe("commands on Discord", () => {
     expect(story.said(0)).toEqual(["Why?"]);
   });
 
-  it("/ask private:true is seen by its person alone", async () => {
+  it("/ask private:true is seen by its caller alone", async () => {
     const { discord } = story;
     const general = discord.channel("general");
     discord.person("Ada").usesCommand("ask", { prompt: "Why?", private: true }, { channel: general });
@@ -64,7 +56,7 @@ describe("commands on Discord", () => {
     expect(JSON.stringify(story.chats()[0])).toContain("data:image/png;base64,");
   });
 
-  it("/chat opens a thread, answers there, and goes on without mentions", async () => {
+  it("/chat opens a thread, answers there, and continues without mentions", async () => {
     const { discord } = story;
     const ada = discord.person("Ada");
     const general = discord.channel("general");
@@ -80,7 +72,7 @@ describe("commands on Discord", () => {
     expect(thread.name).toContain("Plan a trip to Oslo");
   });
 
-  it("/imagine shows the picture with words for those who do not see it", async () => {
+  it("/imagine shows the picture with an alt text", async () => {
     const { discord } = story;
     const general = discord.channel("general");
     discord.person("Ada").usesCommand("imagine", { prompt: "a red house" }, { channel: general });
@@ -94,7 +86,7 @@ describe("commands on Discord", () => {
     expect(general.fromBot().some((message) => message.isThinking)).toBe(false);
   });
 
-  it("/imagine with a wrong size tells the person alone how to write it", async () => {
+  it("/imagine with an invalid size tells its caller alone how to write it", async () => {
     const { discord } = story;
     const general = discord.channel("general");
     discord.person("Ada").usesCommand("imagine", { prompt: "a house", size: "huge" }, { channel: general });
@@ -112,7 +104,7 @@ describe("commands on Discord", () => {
     expect(shown?.text).toContain("story/chat");
   });
 
-  it("/transcribe shows the words of a recording", async () => {
+  it("/transcribe shows the transcript of a recording", async () => {
     const { discord } = story;
     const general = discord.channel("general");
     const bytes = await fixture("voice.m4a");
@@ -127,7 +119,7 @@ describe("commands on Discord", () => {
     expect(shown.map((message) => message.text).join("\n")).toContain("the words of the note");
   });
 
-  it("Transcribe on a message shows the words of its voice note", async () => {
+  it("Transcribe on a message shows the transcript of its voice note", async () => {
     const { discord } = story;
     const bob = discord.person("Bob");
     const general = discord.channel("general");
@@ -140,7 +132,7 @@ describe("commands on Discord", () => {
     expect(shown.map((message) => message.text).join("\n")).toContain("the words of the note");
   });
 
-  it("Ask about this puts the message before the model with the question", async () => {
+  it("Ask about this sends the message to the model with the question", async () => {
     const { discord } = story;
     const ada = discord.person("Ada");
     const general = discord.channel("general");
@@ -153,7 +145,7 @@ describe("commands on Discord", () => {
     expect(story.said(0).join("\n")).toContain("Explain");
   });
 
-  it("/models lists them, and the model option completes from them", async () => {
+  it("/models lists the models, and the model option is completed from them", async () => {
     const { discord } = story;
     const ada = discord.person("Ada");
     const general = discord.channel("general");
@@ -165,7 +157,7 @@ describe("commands on Discord", () => {
     expect(choices.map((choice) => choice.value)).toEqual(["story/chat-large"]);
   });
 
-  it("a file that is no picture is refused in words", async () => {
+  it("a file that is not a picture is rejected in words", async () => {
     const { discord } = story;
     const general = discord.channel("general");
     const bytes = await fixture("notes.txt");

@@ -10,7 +10,7 @@ describe("a conversation on Discord", () => {
   });
   afterEach(() => story.close());
 
-  it("begins with a mention, goes on in a thread, and its earlier turns reach the gateway in order", async () => {
+  it("begins with a mention, continues in a thread, and sends its earlier turns to the gateway in order", async () => {
     const { discord } = story;
     const ada = discord.person("Ada");
     const general = discord.channel("general");
@@ -60,7 +60,7 @@ describe("a conversation on Discord", () => {
     expect(await story.settled(direct)).toMatchObject([{ text: "I heard: Hello" }]);
   });
 
-  it("shows the model an uploaded picture", async () => {
+  it("sends an uploaded picture to the model", async () => {
     const { discord } = story;
     const ada = discord.person("Ada");
     const direct = discord.directMessages(ada);
@@ -75,7 +75,7 @@ describe("a conversation on Discord", () => {
     });
   });
 
-  it("hears a voice message and shows the words", async () => {
+  it("transcribes a voice message and shows the transcript", async () => {
     const { discord, gateway } = story;
     const ada = discord.person("Ada");
     const direct = discord.directMessages(ada);
@@ -88,7 +88,7 @@ describe("a conversation on Discord", () => {
     expect(story.said(0).join(" ")).toContain("the words of the note");
   });
 
-  it("answers two messages that come at once, in order, and neither twice", async () => {
+  it("answers two simultaneous messages, in order, once each", async () => {
     const { discord } = story;
     const ada = discord.person("Ada");
     const direct = discord.directMessages(ada);
@@ -113,7 +113,7 @@ describe("a conversation on Discord", () => {
     expect(story.chats().filter((chat) => JSON.stringify(chat.at(-1)).includes("one")).length).toBe(1);
   });
 
-  it("gives every speaker a name when there are several", async () => {
+  it("names the speakers when there are several", async () => {
     const { discord } = story;
     const ada = discord.person("Ada");
     const bob = discord.person("Bob");
@@ -128,7 +128,7 @@ describe("a conversation on Discord", () => {
     expect(said).toContain("Bob");
   });
 
-  it("pings nobody and opens no previews, whatever the model writes", async () => {
+  it("pings nobody and shows no previews, whatever the model writes", async () => {
     const { discord } = story;
     const ada = discord.person("Ada");
     const direct = discord.directMessages(ada);
@@ -165,7 +165,7 @@ describe("a conversation on Discord", () => {
     expect(shown.every((message) => message.files.length === 0)).toBe(true);
   });
 
-  it("says that the gateway is down, and Retry answers in the same place", async () => {
+  it("says that the gateway is down, and Retry answers in the same message", async () => {
     const { discord } = story;
     const ada = discord.person("Ada");
     const direct = discord.directMessages(ada);

@@ -7,7 +7,7 @@ import { runParley, type RunningParley } from "../process/run-parley.ts";
 const chunk = (content: string, finish: string | null = null): string =>
   `data: ${JSON.stringify({ model: "m", choices: [{ index: 0, delta: { content }, finish_reason: finish }] })}\n\n`;
 
-describe("a process that is killed in the middle of an answer", () => {
+describe("a process that is killed while it answers", () => {
   let discord: DiscordSimulator;
   let gateway: ScriptedGateway;
   let parley: RunningParley | undefined;
@@ -48,7 +48,7 @@ describe("a process that is killed in the middle of an answer", () => {
   };
 
   for (const how of ["a direct message", "a mention", "a command"] as const) {
-    it(`finishes it in the same place at the next start: ${how}`, async () => {
+    it(`finishes the same message at the next start: ${how}`, async () => {
       parley = await start();
       const ada = discord.person("Ada");
       const general = discord.channel("general");

@@ -16,7 +16,7 @@ import type { SeenMessage } from "../../simulators/discord/transcript.ts";
 import { until } from "../../simulators/discord/until.ts";
 import { createListLog, type LogLine } from "../../unit/platforms/discord/harness.ts";
 
-/** A message as the gateway was sent it. */
+/** A message of a chat request. */
 export interface SentMessage {
   readonly role: string;
   readonly content:
@@ -28,26 +28,26 @@ export interface Story {
   readonly discord: DiscordSimulator;
   readonly gateway: ScriptedGateway;
   readonly lines: LogLine[];
-  /** What the model says to the next questions; the last one stays. Default: that it heard the last message. */
+  /** Answers of the model to the next requests; the last one repeats. Default: it repeats the last message. */
   answers(...texts: string[]): void;
   /** Until it is called with `true`, the gateway drops every connection. */
   setGatewayUp(isUp: boolean): void;
   /** The messages of each chat request, in order of the requests. */
   chats(): SentMessage[][];
-  /** The text of each message of one chat request, without the system's. */
+  /** The text of each message of one chat request, without system messages. */
   said(index: number): string[];
-  /** The bot's messages in a channel, once as many are there as asked for and none is still growing. */
+  /** The bot's messages in a channel, once there are `count` and none is still streaming. */
   settled(channel: { fromBot(): SeenMessage[] }, count?: number): Promise<SeenMessage[]>;
-  /** Whether a text stands anywhere in the store's files. */
+  /** Whether the store's files contain a text. */
   isKept(text: string): Promise<boolean>;
-  /** Ends Parley and starts it again on the same store. */
+  /** Restarts Parley on the same store. */
   restart(): Promise<void>;
   readonly close: () => Promise<void>;
 }
 
 const apiKey = "key-of-the-story";
 
-/** The whole product on a simulated Discord, in front of a gateway whose answers are scripted. */
+/** The whole product on a simulated Discord, with a scripted gateway. */
 export async function startStory(
   settings: Readonly<Record<string, string>> = {},
   simulator: Parameters<typeof createDiscordSimulator>[0] = {},
@@ -121,10 +121,10 @@ export async function startStory(
       return until(
         () => {
           const shown = channel.fromBot();
-          const isGrowing = shown.some(
+          const isStreaming = shown.some(
             (message) => message.isThinking || /^-# (Thinking|…)/m.test(message.text),
           );
-          return shown.length >= count && !isGrowing && parley.assistant.pending() === 0 && shown;
+          return shown.length >= count && !isStreaming && parley.assistant.pending() === 0 && shown;
         },
         {
           timeoutMs: 20_000,
@@ -152,7 +152,7 @@ function json(body: unknown): ScriptedAnswer {
   return { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
 }
 
-/** An answer in deltas of some words each, as gateways stream them. */
+/** An answer as deltas of some words each. */
 function stream(text: string): ScriptedAnswer {
   const pieces = text.match(/[\s\S]{1,200}/g) ?? [];
   const chunks = [

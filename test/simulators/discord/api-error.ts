@@ -1,4 +1,4 @@
-/** An answer with which Discord refuses a request: its JSON code, status and, for forms, the fields at fault. */
+/** An error response: status, JSON code and, for invalid forms, the invalid fields. */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: number;
@@ -12,13 +12,14 @@ export class ApiError extends Error {
   }
 }
 
-/** 50035 with one field at fault, e.g. `content`, `BASE_TYPE_MAX_LENGTH`. */
+/** 50035 with one invalid field, e.g. `content`, `BASE_TYPE_MAX_LENGTH`. */
 export function invalidForm(field: string, code: string, message: string): ApiError {
   let errors: Record<string, unknown> = { _errors: [{ code, message }] };
   for (const key of field.split(".").toReversed()) errors = { [key]: errors };
   return new ApiError(400, 50035, "Invalid Form Body", errors);
 }
 
+/** Discord's most frequent errors. */
 export const unknownChannel = (): ApiError => new ApiError(404, 10003, "Unknown Channel");
 export const unknownMessage = (): ApiError => new ApiError(404, 10008, "Unknown Message");
 export const unknownWebhook = (): ApiError => new ApiError(404, 10015, "Unknown Webhook");

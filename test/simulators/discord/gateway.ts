@@ -4,6 +4,7 @@ import { WebSocketServer, type WebSocket } from "ws";
 import { renderGuild, renderUser } from "./render.ts";
 import type { World } from "./world.ts";
 
+/** Intent bits of events. */
 export const intents = {
   guilds: 1 << 0,
   guildMessages: 1 << 9,
@@ -15,29 +16,29 @@ interface Session {
   readonly id: string;
   readonly intents: number;
   sequence: number;
-  /** Everything dispatched, for a RESUME. */
+  /** All dispatched events, for RESUME. */
   readonly sent: { readonly sequence: number; readonly packet: string }[];
   socket: WebSocket | undefined;
   isResumable: boolean;
 }
 
-/** The gateway half of the simulator. */
+/** The simulated gateway. */
 export interface Gateway {
   /** Sends an event to every session whose intents include one of `intent` (0: always). */
   dispatch(event: string, data: unknown, intent?: number): void;
   /** Whether a session is identified and connected. */
   isConnected(): boolean;
-  /** Intents the bot last identified with; 0 before. */
+  /** Intents of the last IDENTIFY; 0 before. */
   identifiedIntents(): number;
   /** How often a client identified and resumed. */
   readonly counts: { identify: number; resume: number };
-  /** Cuts the connection as a network failure does. */
+  /** Drops the connection, as in a network failure. */
   drop(): void;
-  /** Op 7: asks the client to reconnect and resume. */
+  /** Sends RECONNECT (op 7). */
   askReconnect(): void;
-  /** Op 9. */
+  /** Sends INVALID_SESSION (op 9). */
   invalidateSession(resumable: boolean): void;
-  /** New connections are accepted and told nothing, as by a gateway that is overloaded. */
+  /** New connections receive no HELLO, as from an overloaded gateway. */
   holdHello(): void;
   /** Sockets that are open on both sides. */
   connections(): number;
@@ -61,7 +62,7 @@ export function createGateway(
   const sessions = new Map<string, Session>();
   let current: Session | undefined;
   let lastIntents = 0;
-  /** A client answers pings once its side is open too. */
+  /** Clients that have answered a ping: their side is open too. */
   const answering = new Set<WebSocket>();
   let isHeld = false;
   const counts = { identify: 0, resume: 0 };
@@ -197,7 +198,7 @@ export function createGateway(
 
   return {
     dispatch(event, data, intent = 0) {
-      // Several sessions of one bot on the same shard all hear everything.
+      // All sessions of a bot on the same shard receive all events.
       for (const session of sessions.values()) {
         if (intent === 0 || (session.intents & intent) !== 0) emit(session, event, data);
       }

@@ -4,28 +4,30 @@ import { limits, type Form } from "./message-form.ts";
 import { checkShape } from "./openapi.ts";
 import { createRateLimiter, type RateLimitOptions } from "./rate-limits.ts";
 
+/** A parsed request to a route. */
 export interface RouteContext {
   readonly parameters: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly form: Form;
 }
 
-/** `body: undefined` is an empty 204. */
+/** A response. `body: undefined` is an empty 204. */
 export interface Answer {
   readonly status: number;
   readonly body?: unknown;
 }
 
+/** A route of the REST API. */
 export interface Route {
   readonly method: string;
-  /** As the OpenAPI document writes it, so that its shapes are found. */
+  /** The path as in the OpenAPI document, which has its schemas. */
   readonly template: string;
   /** Routes whose token is in the path. */
   readonly isOpen?: boolean;
   readonly handle: (context: RouteContext) => Answer;
 }
 
-/** A request the simulator saw, and how it answered. */
+/** A request and the status of its response. */
 export interface SeenRequest {
   readonly method: string;
   readonly path: string;
@@ -36,7 +38,7 @@ export interface SeenRequest {
   readonly at: number;
 }
 
-/** Makes the next matching requests fail as Discord sometimes does. */
+/** A failure of the next matching requests. */
 export interface Fault {
   readonly method?: string;
   /** Part of the route's template. */
@@ -44,20 +46,21 @@ export interface Fault {
   readonly status: number;
   readonly code?: number;
   readonly retryAfterMs?: number;
-  /** The request is carried out and only its answer is lost. */
+  /** The request takes effect and only its response is lost. */
   readonly afterEffect?: boolean;
   times: number;
 }
 
+/** The HTTP server of the REST API and CDN. */
 export interface ApiServer {
   readonly server: Server;
   readonly requests: SeenRequest[];
-  /** Defects of the simulator itself: answers that do not have Discord's shape. */
+  /** Defects of the simulator: responses that do not match Discord's schema. */
   readonly defects: string[];
   fail(fault: Fault): void;
 }
 
-/** The HTTP half: authorization, rate limits, bodies, shapes. Answers as `https://discord.com/api/v10` does. */
+/** The REST API: authorization, rate limits, parsing and schema checks, as `https://discord.com/api/v10`. */
 export function createApiServer(options: {
   readonly token: string;
   readonly routes: readonly Route[];

@@ -28,6 +28,7 @@ export interface Form {
   readonly files: readonly UploadedFile[];
 }
 
+/** Discord's limits of messages and files. */
 export const limits = {
   contentChars: 2000,
   fileBytes: 10 * 1024 * 1024,
@@ -45,7 +46,7 @@ interface Context {
   readonly interaction?: SimInteraction | undefined;
 }
 
-/** Makes a message of the bot's out of a request, as strict as Discord is about it. */
+/** Creates a message of the bot from a request. @throws ApiError where Discord rejects it */
 export function createBotMessage(context: Context & { ephemeralTo?: string | undefined }): SimMessage {
   const { world, channel, form, interaction } = context;
   const { json } = form;
@@ -90,7 +91,7 @@ export function createBotMessage(context: Context & { ephemeralTo?: string | und
   return message;
 }
 
-/** Changes a message of the bot's as a PATCH asks. */
+/** Edits a message of the bot. @throws ApiError where Discord rejects it */
 export function editBotMessage(context: Context, message: SimMessage): SimMessage {
   const { json } = context.form;
   if (message.author !== context.world.bot)
@@ -211,7 +212,7 @@ function checkButton(button: Component, customIds: Set<string>): void {
   if (button.custom_id !== undefined) customIds.add(button.custom_id);
 }
 
-/** Discord numbers components in its answers. */
+/** Adds the component ids that Discord assigns. */
 function numbered(components: readonly Component[]): unknown[] {
   let id = 0;
   const number = (component: Component): unknown => ({
@@ -275,7 +276,7 @@ function readNewFiles({ world, channel, form, interaction }: Context, flags: num
   });
 }
 
-/** Which of its files a message keeps: all, unless the edit names some. */
+/** The files that a message keeps: all, unless the edit names some. */
 function readKeptFiles(message: SimMessage, given: unknown): SimAttachment[] {
   if (given === undefined || given === null) return message.attachments;
   const ids = (given as { id: unknown }[]).map((entry) => String(entry.id));
@@ -306,7 +307,7 @@ interface AllowedMentions {
   readonly replied_user?: boolean;
 }
 
-/** Who a message notifies: without `allowed_mentions` everyone it names. */
+/** Ids that a message notifies: without `allowed_mentions` everyone it mentions. */
 function pingsOf(world: World, message: SimMessage, given: unknown): string[] {
   const allowed = given as AllowedMentions | undefined | null;
   const parse =
@@ -333,7 +334,7 @@ function pingsOf(world: World, message: SimMessage, given: unknown): string[] {
   return pings;
 }
 
-/** A message of the bot's, or 10008. */
+/** A message by its id. @throws ApiError 10008 */
 export function requireMessage(world: World, channelId: string, messageId: string): SimMessage {
   const message = findMessage(world, channelId, messageId);
   if (message === undefined) throw unknownMessage();

@@ -4,7 +4,7 @@ import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 
 const file = fileURLToPath(new URL("../../../../shared/oracles/discord-openapi.json", import.meta.url));
 
-/** Whether Discord's own description of its API is at hand. Without it shapes are checked by hand-written rules only. */
+/** Whether Discord's OpenAPI document is present. Without it only hand-written rules are checked. */
 export const hasOracle = existsSync(file);
 
 interface Operation {
@@ -46,8 +46,8 @@ function load(): Loaded {
 }
 
 /**
- * Checks a body against Discord's description of an operation. `part` is `request` or the status of an answer.
- * Answers what is wrong with it, or `undefined`: nothing, or there is no description of it.
+ * Validates a body against the OpenAPI schema of an operation. `part` is `request` or the status of a response.
+ * Returns what is invalid, or `undefined`: it is valid, or there is no schema.
  */
 export function checkShape(
   template: string,

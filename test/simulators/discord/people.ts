@@ -12,6 +12,7 @@ import {
   type SimUser,
   type World,
 } from "./world.ts";
+import { fillModal } from "./modals.ts";
 import { limits } from "./message-form.ts";
 import {
   contentTypeOf,
@@ -23,11 +24,11 @@ import {
   renderUser,
 } from "./render.ts";
 import type { DeclaredOption } from "./routes-application.ts";
-import { removeMessage } from "./removals.ts";
+import { removeMessage } from "./deletions.ts";
 import { dispatchMessage } from "./routes-channels.ts";
 import { acknowledgeWithinMs } from "./routes-interactions.ts";
 
-/** A file as a person uploads it. A voice message carries its length. */
+/** A file that a person uploads. `voiceSecs`: it is a voice message. */
 export interface UploadFile {
   readonly name: string;
   readonly bytes: Uint8Array;
@@ -35,20 +36,21 @@ export interface UploadFile {
   readonly altText?: string;
 }
 
-/** One use of a command, button or form. */
+/** One use of a command, button or modal. */
 export interface Use {
   readonly id: string;
-  /** "thinking" from the defer to the first edit, "failed": Discord says that the application did not respond. */
+  /** `thinking`: from the defer to the first edit. `failed`: "The application did not respond". */
   state(): "waiting" | "thinking" | "answered" | "failed";
-  /** The form it opened, for `submitsModal`. */
+  /** Its `modal` is the one it opened, for `submitsModal`. */
   readonly interaction: SimInteraction;
 }
 
+/** The channel of an interaction. */
 export interface Where {
   readonly channel: { readonly id: string };
 }
 
-/** Someone who types, uploads, clicks. Does only what Discord's own client lets a person do, else it throws. */
+/** A person at Discord's client. Throws where the client would not let them act. */
 export interface Person {
   readonly id: string;
   readonly name: string;
@@ -61,7 +63,7 @@ export interface Person {
     /** Whether the reply notifies its author; the client's default. */
     readonly pingsReplied?: boolean;
   }): SimMessage;
-  /** Deletes a message of their own. */
+  /** Deletes one of their own messages. */
   deletes(message: { readonly id: string; readonly channelId: string }): void;
   usesCommand(
     name: string,
@@ -74,11 +76,13 @@ export interface Person {
   usesMessageCommand(label: string, message: { readonly id: string }, where: Where): Use;
   /** Clicks the button of that label on a message. */
   clicks(label: string, message: { readonly id: string }, where: Where): Use;
+  /** Submits the modal that `use` opened. Values by label; of a select the label of a choice. */
   submitsModal(use: Use, values: Readonly<Record<string, string>>): Use;
-  /** Types into an option that completes; the choices are on `use.interaction.choices`. */
+  /** Types into an option with autocomplete; the choices are in `use.interaction.choices`. */
   types(command: string, option: string, text: string, where: Where): Use;
 }
 
+/** @see {@link Person} */
 export function createPerson(world: World, gateway: () => Gateway, user: SimUser): Person {
   const channelOf = (id: string): SimChannel => {
     const channel = world.channels.get(id);
@@ -264,16 +268,8 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
     },
     submitsModal(use, values) {
       const { modal, channelId } = use.interaction;
-      if (modal === undefined) throw new Error("no form was opened");
-      const components = modal.inputs.map((input, index) => {
-        const value = values[input.label] ?? values[input.customId] ?? "";
-        if (input.required && value === "") throw new Error(`${input.label} is required`);
-        if (value.length > input.maxLength || (value !== "" && value.length < input.minLength))
-          throw new Error(`${input.label} has the wrong length`);
-        const inner = { type: 4, id: index * 2 + 2, custom_id: input.customId, value };
-        return { type: 18, id: index * 2 + 1, component: inner };
-      });
-      return interact(5, channelOf(channelId), { custom_id: modal.customId, components }, {});
+      if (modal === undefined) throw new Error("no modal was opened");
+      return interact(5, channelOf(channelId), fillModal(modal, values), {});
     },
     types(name, option, text, { channel: { id } }) {
       const registered = command(name, 1);
@@ -292,7 +288,7 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
   };
 }
 
-/** What Discord's client checks before it sends a command. */
+/** The checks of Discord's client before it sends a command. */
 function checkValues(
   declared: readonly DeclaredOption[],
   values: Readonly<Record<string, string | number | boolean>>,

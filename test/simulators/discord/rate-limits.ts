@@ -1,24 +1,26 @@
 import { createHash } from "node:crypto";
 
-/** How many requests a bucket takes in a window. */
+/** A bucket's limit of requests in a window. */
 export interface RateLimit {
   readonly limit: number;
   readonly windowMs: number;
 }
 
+/** Limits by kind of request. */
 export interface RateLimitOptions {
-  /** Posting into one channel. */
+  /** Posting in one channel. */
   readonly messages: RateLimit;
   /** Editing in one channel. */
   readonly edits: RateLimit;
-  /** Follow-ups and edits through one interaction's token. */
+  /** Follow-ups and edits with one interaction's token. */
   readonly webhooks: RateLimit;
   /** Everything else, by route and channel. */
   readonly others: RateLimit;
-  /** Over all routes with a token of the bot; interactions are exempt. */
+  /** All routes with the bot's token; interactions are exempt. */
   readonly globalPerSecond: number;
 }
 
+/** Limits like Discord's. */
 export const platformRateLimits: RateLimitOptions = {
   messages: { limit: 5, windowMs: 5000 },
   edits: { limit: 5, windowMs: 5000 },
@@ -27,14 +29,15 @@ export const platformRateLimits: RateLimitOptions = {
   globalPerSecond: 50,
 };
 
+/** Whether a request is within its limits, and the headers that say so. */
 export interface RateVerdict {
   readonly headers: Readonly<Record<string, string>>;
-  /** Present when refused. */
+  /** Present when rate limited. */
   readonly retryAfterMs?: number;
   readonly isGlobal?: boolean;
 }
 
-/** Counts requests in real time: the client sleeps in real time too. */
+/** Counts requests in real time, since the client waits in real time. */
 export function createRateLimiter(options: RateLimitOptions): {
   take(route: { method: string; template: string; major: string; isExempt: boolean }): RateVerdict;
 } {

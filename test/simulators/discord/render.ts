@@ -16,7 +16,7 @@ import {
 
 const signedForMs = 24 * 60 * 60 * 1000;
 
-/** What the world's things look like in Discord's JSON. */
+/** Converts the simulated world to Discord's JSON. */
 export function renderUser(user: SimUser): Record<string, unknown> {
   return {
     id: user.id,
@@ -36,6 +36,7 @@ export function renderUser(user: SimUser): Record<string, unknown> {
   };
 }
 
+/** A user's membership in the server. */
 export function renderMember(world: World): Record<string, unknown> {
   return {
     avatar: null,
@@ -63,10 +64,12 @@ function signedUrl(world: World, attachment: SimAttachment, expiresAt?: number):
   return `${world.origin}${path}?ex=${expires}&is=${issued}&hm=${sign(world, path, expires)}&`;
 }
 
+/** The signature of a CDN path that expires. */
 export function sign(world: World, path: string, expires: string): string {
   return createHmac("sha256", world.cdnSecret).update(`${path}?${expires}`).digest("hex");
 }
 
+/** An attachment with a signed URL. */
 export function renderAttachment(world: World, attachment: SimAttachment): Record<string, unknown> {
   const url = signedUrl(world, attachment);
   const isImage = attachment.contentType?.startsWith("image/") === true;
@@ -85,7 +88,7 @@ export function renderAttachment(world: World, attachment: SimAttachment): Recor
   };
 }
 
-/** What Discord derives from a file's name where the sender does not say. */
+/** The media type that Discord derives from a file name. */
 export function contentTypeOf(filename: string): string | undefined {
   const known: Record<string, string> = {
     ".png": "image/png",
@@ -105,7 +108,7 @@ export function contentTypeOf(filename: string): string | undefined {
   return known[extname(filename).toLowerCase()];
 }
 
-/** Ids of users mentioned in a text that exist. */
+/** Ids of existing users that a text mentions. */
 function mentionedUsers(world: World, content: string): SimUser[] {
   const ids = [...content.matchAll(/<@!?(\d{17,20})>/g)].map((match) => match[1] ?? "");
   return [...new Set(ids)].flatMap((id) => world.users.get(id) ?? []);
@@ -139,6 +142,7 @@ function interactionMetadata(
   };
 }
 
+/** `authorizing_integration_owners` of an interaction. */
 export function owners(
   world: World,
   interaction: Pick<SimInteraction, "user" | "isUserInstallOnly">,
@@ -149,8 +153,8 @@ export function owners(
 }
 
 /**
- * A message as the API shows it. `viewer: "gateway"` and `"rest"` hide the content where the application has no
- * MESSAGE_CONTENT intent; `"target"` is a command's target, whose content always comes.
+ * A message in the API's form. `viewer: "gateway"` and `"rest"` hide the content where the application has no
+ * MESSAGE_CONTENT intent; `"target"` is a command's target, which always has its content.
  */
 export function renderMessage(
   world: World,
@@ -229,6 +233,7 @@ function hidesContent(world: World, channel: SimChannel, message: SimMessage): b
   return !mentionedUsers(world, message.content).includes(world.bot);
 }
 
+/** A channel or thread. */
 export function renderChannel(world: World, channel: SimChannel): Record<string, unknown> {
   const last = channel.messages.at(-1)?.id ?? null;
   if (channel.type === channelTypes.dm) {
@@ -288,7 +293,7 @@ export function renderChannel(world: World, channel: SimChannel): Record<string,
   };
 }
 
-/** The guild as GUILD_CREATE brings it. */
+/** The data of GUILD_CREATE. */
 export function renderGuild(world: World): Record<string, unknown> {
   const channels = [...world.channels.values()].filter(
     (channel) => channel.guildId === world.guild.id && botMay(world, channel, "VIEW_CHANNEL"),

@@ -3,7 +3,7 @@ import type { Route } from "./http.ts";
 import { renderUser } from "./render.ts";
 import type { RegisteredCommand, World } from "./world.ts";
 
-/** The bot's own user, its application and its commands. */
+/** Routes of the bot's user, application and commands. */
 export function applicationRoutes(world: World, sessionsLeft: () => number): Route[] {
   const requireApplication = (id: string | undefined): void => {
     if (id !== world.applicationId)
@@ -60,6 +60,7 @@ export function applicationRoutes(world: World, sessionsLeft: () => number): Rou
   ];
 }
 
+/** An option of a registered command. */
 export interface DeclaredOption {
   readonly type: number;
   readonly name: string;
@@ -73,6 +74,7 @@ export interface DeclaredOption {
   readonly max_length?: number;
 }
 
+/** The body of a command registration. */
 export interface Declared {
   readonly name: string;
   readonly type?: number;
@@ -82,7 +84,7 @@ export interface Declared {
   readonly integration_types?: readonly number[];
 }
 
-/** What Discord answers: defaults filled in, falsy option fields left out. */
+/** A command as Discord returns it: with defaults, without falsy option fields. */
 function toRegistered(
   world: World,
   command: Declared,

@@ -3,7 +3,7 @@ import { intents, type Gateway } from "./gateway.ts";
 import type { Route } from "./http.ts";
 import { createBotMessage, editBotMessage, requireMessage } from "./message-form.ts";
 import { renderChannel, renderMember, renderMessage } from "./render.ts";
-import { removeMessage } from "./removals.ts";
+import { removeMessage } from "./deletions.ts";
 import {
   addChannel,
   addMessage,
@@ -17,7 +17,7 @@ import {
 
 const archiveMinutes = [60, 1440, 4320, 10_080];
 
-/** Channels, messages and threads. */
+/** Routes of channels, messages and threads. */
 export function channelRoutes(world: World, gateway: () => Gateway): Route[] {
   const requireChannel = (id: string): SimChannel => {
     const channel = world.channels.get(id);
@@ -192,7 +192,7 @@ export function channelRoutes(world: World, gateway: () => Gateway): Route[] {
   ];
 }
 
-/** The direct message channel of the bot and a user; made on first use. */
+/** The direct message channel of the bot and a user; created on first use. */
 export function directChannel(world: World, userId: string): SimChannel {
   for (const channel of world.channels.values()) if (channel.recipientId === userId) return channel;
   return addChannel(world, { type: channelTypes.dm, name: "", recipientId: userId });
@@ -223,7 +223,7 @@ function dispatchThread(world: World, gateway: Gateway, thread: SimChannel): voi
   gateway.dispatch("THREAD_CREATE", { ...renderChannel(world, thread), newly_created: true }, intents.guilds);
 }
 
-/** Sends a message event with what only the gateway adds: guild, member and channel type. */
+/** Dispatches a message event with the gateway's additional fields: guild, member and channel type. */
 export function dispatchMessage(
   world: World,
   gateway: Gateway,

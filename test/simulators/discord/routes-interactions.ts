@@ -1,9 +1,10 @@
 import { ApiError, invalidForm, unknownInteraction, unknownWebhook } from "./api-error.ts";
 import type { Gateway } from "./gateway.ts";
 import type { Answer, Route } from "./http.ts";
+import { readModal } from "./modals.ts";
 import { createBotMessage, editBotMessage, requireMessage, type Form } from "./message-form.ts";
 import { renderMessage } from "./render.ts";
-import { removeMessage } from "./removals.ts";
+import { removeMessage } from "./deletions.ts";
 import { dispatchMessage } from "./routes-channels.ts";
 import {
   addMessage,
@@ -11,22 +12,22 @@ import {
   type SimChannel,
   type SimInteraction,
   type SimMessage,
-  type SimModal,
   type World,
 } from "./world.ts";
 
+/** Later acknowledgements are rejected. */
 export const acknowledgeWithinMs = 3000;
-const tokenLivesMs = 15 * 60 * 1000;
+const tokenLifetimeMs = 15 * 60 * 1000;
 
-/** Which answers each type of interaction takes. */
-const answersOf: Readonly<Record<number, readonly number[]>> = {
+/** The response types that each type of interaction accepts. */
+const responseTypesOf: Readonly<Record<number, readonly number[]>> = {
   2: [4, 5, 9],
   3: [4, 5, 6, 7, 9],
   4: [8],
   5: [4, 5, 6, 7],
 };
 
-/** Interaction callbacks, and the webhook under which an interaction's messages live. */
+/** Routes of interaction callbacks and of the webhook of an interaction's messages. */
 export function interactionRoutes(world: World, gateway: () => Gateway): Route[] {
   const shown = (message: SimMessage) => renderMessage(world, message, { hideContent: false });
 
@@ -36,13 +37,13 @@ export function interactionRoutes(world: World, gateway: () => Gateway): Route[]
     return channel;
   };
 
-  /** The acknowledged interaction behind a webhook path whose token still lives. */
+  /** The acknowledged interaction of a webhook path. @throws ApiError when its token has expired */
   const byToken = (parameters: Readonly<Record<string, string>>): SimInteraction => {
     if (parameters["webhook_id"] !== world.applicationId) throw unknownWebhook();
     const interaction = [...world.interactions.values()].find(
       (one) => one.token === parameters["webhook_token"],
     );
-    if (interaction === undefined || world.now() - interaction.createdAt > tokenLivesMs)
+    if (interaction === undefined || world.now() - interaction.createdAt > tokenLifetimeMs)
       throw new ApiError(401, 50027, "Invalid Webhook Token");
     if (interaction.ackedAt === undefined) throw unknownWebhook();
     return interaction;
@@ -81,8 +82,12 @@ export function interactionRoutes(world: World, gateway: () => Gateway): Route[]
           throw new ApiError(400, 40060, "Interaction has already been acknowledged.");
         if (world.now() - interaction.createdAt > acknowledgeWithinMs) throw unknownInteraction();
         const type = Number(form.json["type"]);
-        if (answersOf[interaction.type]?.includes(type) !== true)
-          throw invalidForm("type", "BASE_TYPE_CHOICES", "This interaction does not take that answer.");
+        if (responseTypesOf[interaction.type]?.includes(type) !== true)
+          throw invalidForm(
+            "type",
+            "BASE_TYPE_CHOICES",
+            "This interaction does not accept that response type.",
+          );
         acknowledge(interaction, type, form);
         interaction.ackedAt = world.now();
         interaction.ackType = type;
@@ -195,7 +200,7 @@ export function interactionRoutes(world: World, gateway: () => Gateway): Route[]
         interaction.modal = readModal(data);
         return;
       default:
-        throw invalidForm("type", "BASE_TYPE_CHOICES", "Unknown answer type");
+        throw invalidForm("type", "BASE_TYPE_CHOICES", "Unknown response type");
     }
   }
 }
@@ -209,43 +214,4 @@ function readChoices(given: unknown): { name: string; value: string | number }[]
       throw invalidForm("data.choices", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.");
   }
   return choices;
-}
-
-interface ModalComponent {
-  readonly type: number;
-  readonly label?: string;
-  readonly custom_id?: string;
-  readonly required?: boolean;
-  readonly min_length?: number;
-  readonly max_length?: number;
-  readonly component?: ModalComponent;
-  readonly components?: readonly ModalComponent[];
-}
-
-function readModal(data: Readonly<Record<string, unknown>>): SimModal {
-  const { custom_id: customId, title } = data;
-  if (typeof customId !== "string" || customId.length < 1 || customId.length > 100)
-    throw invalidForm("data.custom_id", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.");
-  if (typeof title !== "string" || title.length < 1 || title.length > 45)
-    throw invalidForm("data.title", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 45 in length.");
-  const rows = (data["components"] ?? []) as readonly ModalComponent[];
-  if (rows.length < 1 || rows.length > 5)
-    throw invalidForm("data.components", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 5 in length.");
-  const inputs = rows.flatMap((row) => {
-    const input = row.component ?? row.components?.[0];
-    if (input === undefined) return [];
-    const label = row.label ?? input.label ?? "";
-    if (label.length < 1 || label.length > 45)
-      throw invalidForm("data.components", "BASE_TYPE_BAD_LENGTH", "A label is 1 to 45 characters.");
-    return [
-      {
-        customId: input.custom_id ?? "",
-        label,
-        required: input.required !== false,
-        minLength: input.min_length ?? 0,
-        maxLength: input.max_length ?? 4000,
-      },
-    ];
-  });
-  return { customId, title, inputs };
 }

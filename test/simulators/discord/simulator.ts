@@ -4,7 +4,7 @@ import { createGateway, type Gateway } from "./gateway.ts";
 import { createApiServer, type Fault, type SeenRequest } from "./http.ts";
 import { createPerson, type Person } from "./people.ts";
 import { platformRateLimits, type RateLimitOptions } from "./rate-limits.ts";
-import { purge, removeChannel, removeGuild } from "./removals.ts";
+import { purge, removeChannel, removeGuild } from "./deletions.ts";
 import { sign } from "./render.ts";
 import { applicationRoutes } from "./routes-application.ts";
 import { channelRoutes, directChannel, dispatchMessage } from "./routes-channels.ts";
@@ -21,7 +21,7 @@ import {
   type World,
 } from "./world.ts";
 
-/** A channel as a test holds it. */
+/** A channel, for tests. */
 export interface ChannelHandle {
   readonly id: string;
   readonly name: string;
@@ -30,21 +30,22 @@ export interface ChannelHandle {
   fromBot(): SeenMessage[];
   /** Threads below it. */
   threads(): ChannelHandle[];
-  /** Takes permissions from the bot here. */
+  /** Denies the bot permissions in the channel. */
   deny(...permissions: Permission[]): void;
   archive(options?: { readonly locked?: boolean }): void;
-  /** Someone who may deletes it: a channel with its threads, or a thread. */
+  /** A moderator deletes the channel with its threads, or the thread. */
   remove(): void;
-  /** A moderator deletes messages: one by one, or several at once. */
+  /** A moderator deletes messages; several are one bulk deletion. */
   purge(...messageIds: string[]): void;
-  /** How often the bot showed that it types. */
+  /** Number of typing indicators of the bot. */
   typingCount(): number;
 }
 
+/** A running simulator. */
 export interface DiscordSimulator {
   /** For `rest.api`. */
   readonly apiUrl: string;
-  /** `127.0.0.1:<port>`: where its CDN serves attachments. */
+  /** `127.0.0.1:<port>`, also of the CDN. */
   readonly host: string;
   readonly token: string;
   readonly botId: string;
@@ -55,16 +56,16 @@ export interface DiscordSimulator {
   directMessages(person: { readonly id: string }): ChannelHandle;
   handle(channelId: string): ChannelHandle;
   person(name: string): Person;
-  /** A message by another bot or a webhook. */
+  /** Posts a message as another bot or a webhook. */
   otherBotSends(message: { channel: { id: string }; text: string; isWebhook?: boolean }): SimMessage;
-  /** Sends MESSAGE_CREATE for a message once more, as a resumed session can. */
+  /** Dispatches MESSAGE_CREATE for a message again, as a resumed session can. */
   redeliver(message: { readonly id: string; readonly channelId: string }): void;
-  /** The bot is removed from the server, or the server is away for a while. */
+  /** Removes the bot from the server, or simulates an outage of it. */
   removeGuild(options?: { readonly isOutage?: boolean }): void;
-  /** Moves the platform's clock. */
+  /** Advances Discord's clock. */
   advance(ms: number): void;
   fail(fault: Fault): void;
-  /** @throws when one of its own answers did not have Discord's shape */
+  /** @throws Error when one of its responses did not match Discord's schema */
   close(): Promise<void>;
 }
 
@@ -85,7 +86,7 @@ export async function createDiscordSimulator(
     now: () => Date.now() + offsetMs,
     messageContentAllowed: options.messageContentAllowed ?? true,
   });
-  // The gateway needs the HTTP server, whose routes dispatch events: they reach it through this function.
+  // The gateway needs the HTTP server, whose routes need the gateway.
   const gatewayOf = (): Gateway => gateway;
   const api = createApiServer({
     token,
@@ -197,7 +198,7 @@ export async function createDiscordSimulator(
         api.server.close(() => resolve());
       });
       if (api.defects.length > 0)
-        throw new Error(`the simulator is not like Discord: ${api.defects.join("\n")}`);
+        throw new Error(`the simulator's responses do not match Discord's schema: ${api.defects.join("\n")}`);
     },
   };
 }

@@ -1,6 +1,6 @@
 import { findMessage, isThread, messageFlags, type SimMessage, type World } from "./world.ts";
 
-/** One message as a person reads it. */
+/** One message as people see it. */
 export interface SeenMessage {
   readonly id: string;
   readonly author: string;
@@ -16,11 +16,11 @@ export interface SeenMessage {
   /** "Parley is thinking…". */
   readonly isThinking: boolean;
   readonly buttons: readonly { readonly label: string; readonly customId: string }[];
-  /** How often its text was replaced. */
+  /** Number of edits of its text. */
   readonly edits: number;
   /** The texts it showed before, oldest first. */
   readonly earlier: readonly string[];
-  /** Whom it notified: user ids or "everyone". */
+  /** Ids of notified users, or "everyone". */
   readonly pings: readonly string[];
   /** Links under which Discord would show a preview. */
   readonly previews: readonly string[];
@@ -28,7 +28,7 @@ export interface SeenMessage {
   readonly hasThread: boolean;
 }
 
-/** What stands in a channel, oldest first, for someone who sees everything there. System messages are left out. */
+/** All messages of a channel, oldest first, ephemeral ones included, system messages excluded. */
 export function transcriptOf(world: World, channelId: string): SeenMessage[] {
   const channel = world.channels.get(channelId);
   return (channel?.messages ?? [])

@@ -1,6 +1,6 @@
 /**
  * Resolves to the first value of `read` that is not `undefined` or `false`.
- * @throws when there is none within `timeoutMs`, with what `explain` says
+ * @throws Error after `timeoutMs` (default 10 s), with the result of `explain`
  */
 export async function until<T>(
   read: () => T | undefined | false,
@@ -13,7 +13,7 @@ export async function until<T>(
     if (Date.now() > deadline) {
       const seen =
         options.explain === undefined ? "" : `: ${JSON.stringify(options.explain(), replaceBytes, 1)}`;
-      throw new Error(`it did not happen in time${seen}`);
+      throw new Error(`timed out${seen}`);
     }
     await new Promise((resolve) => {
       setTimeout(resolve, 5);

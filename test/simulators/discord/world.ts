@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
+import type { SimModal } from "./modals.ts";
 
-/** Bits that the simulator knows; names as in Discord's documentation. */
+/** Supported permission bits, with Discord's names. */
 export const permissionBits = {
   VIEW_CHANNEL: 1n << 10n,
   SEND_MESSAGES: 1n << 11n,
@@ -13,10 +14,13 @@ export const permissionBits = {
   SEND_MESSAGES_IN_THREADS: 1n << 38n,
 } as const;
 
+/** A supported permission. */
 export type Permission = keyof typeof permissionBits;
 
+/** Discord's channel types. */
 export const channelTypes = { text: 0, dm: 1, publicThread: 11, privateThread: 12 } as const;
 
+/** Discord's message flags. */
 export const messageFlags = {
   suppressEmbeds: 1 << 2,
   hasThread: 1 << 5,
@@ -26,6 +30,7 @@ export const messageFlags = {
   componentsV2: 1 << 15,
 } as const;
 
+/** A user or bot. */
 export interface SimUser {
   readonly id: string;
   readonly username: string;
@@ -33,6 +38,7 @@ export interface SimUser {
   readonly isBot: boolean;
 }
 
+/** A channel, direct message channel or thread. */
 export interface SimChannel {
   readonly id: string;
   readonly type: number;
@@ -43,13 +49,14 @@ export interface SimChannel {
   readonly recipientId: string | undefined;
   archived: boolean;
   locked: boolean;
-  /** What the bot may not do here. Threads take over what their parent denies. */
+  /** Permissions denied to the bot. Threads inherit their parent's. */
   readonly denied: Set<Permission>;
   readonly messages: SimMessage[];
   /** Times of the bot's typing indicators. */
   readonly typing: number[];
 }
 
+/** An uploaded file. */
 export interface SimAttachment {
   readonly id: string;
   readonly filename: string;
@@ -58,11 +65,12 @@ export interface SimAttachment {
   readonly description: string | undefined;
   readonly durationSecs: number | undefined;
   readonly waveform: string | undefined;
-  /** Files of commands live under another path than those of messages. */
+  /** Files of commands have another path than those of messages. */
   readonly isEphemeral: boolean;
   readonly channelId: string;
 }
 
+/** A message. */
 export interface SimMessage {
   readonly id: string;
   readonly channelId: string;
@@ -76,7 +84,7 @@ export interface SimMessage {
   embeds: unknown[];
   readonly createdAt: number;
   editedAt: number | undefined;
-  /** Every text it showed before the present one. */
+  /** Earlier texts, oldest first. */
   readonly history: string[];
   /** Ids of users and roles that were notified, or "everyone". */
   pings: string[];
@@ -88,19 +96,7 @@ export interface SimMessage {
   isDeleted: boolean;
 }
 
-export interface SimModal {
-  readonly customId: string;
-  readonly title: string;
-  /** Custom ids of its inputs, with label and limits. */
-  readonly inputs: readonly {
-    customId: string;
-    label: string;
-    required: boolean;
-    minLength: number;
-    maxLength: number;
-  }[];
-}
-
+/** An interaction and the state of its response. */
 export interface SimInteraction {
   readonly id: string;
   readonly token: string;
@@ -113,7 +109,7 @@ export interface SimInteraction {
   ackedAt: number | undefined;
   ackType: number | undefined;
   originalId: string | undefined;
-  /** The next follow-up after a defer takes the place of the placeholder. */
+  /** The next follow-up after a defer replaces the placeholder. */
   isPlaceholderOpen: boolean;
   followUps: number;
   choices: readonly { readonly name: string; readonly value: string | number }[] | undefined;
@@ -121,20 +117,21 @@ export interface SimInteraction {
   readonly commandName: string | undefined;
 }
 
+/** A server. */
 export interface SimGuild {
   readonly id: string;
   readonly name: string;
   readonly ownerId: string;
 }
 
-/** A command as the application registered it, with the id Discord gave it. */
+/** A registered command with its id. */
 export type RegisteredCommand = Readonly<Record<string, unknown>> & {
   readonly id: string;
   readonly name: string;
   readonly type: number;
 };
 
-/** Everything there is on the simulated platform. */
+/** The state of the simulated Discord. */
 export interface World {
   readonly now: () => number;
   readonly nextId: () => string;
@@ -148,13 +145,13 @@ export interface World {
   commands: RegisteredCommand[];
   readonly messageContentAllowed: boolean;
   readonly cdnSecret: string;
-  /** `http://127.0.0.1:<port>`; known once it listens. */
+  /** `http://127.0.0.1:<port>`; set once the server listens. */
   origin: string;
 }
 
 const discordEpoch = 1_420_070_400_000n;
 
-/** A world with one guild and a bot in it. Ids are snowflakes of the world's clock, in order of their making. */
+/** Creates a world with one server and a bot in it. Ids are ascending snowflakes of the world's clock. */
 export function createWorld(options: { now: () => number; messageContentAllowed: boolean }): World {
   let counter = 0n;
   const nextId = (): string => {
@@ -205,7 +202,7 @@ export function addChannel(
   return made;
 }
 
-/** Adds a message to its channel; what is not named is empty. */
+/** Adds a message to its channel; omitted fields are empty. */
 export function addMessage(
   world: World,
   message: Pick<SimMessage, "channelId" | "author" | "content"> & Partial<SimMessage>,
@@ -236,11 +233,12 @@ export function addMessage(
   return made;
 }
 
+/** Whether a channel is a thread. */
 export function isThread(channel: SimChannel): boolean {
   return channel.type === channelTypes.publicThread || channel.type === channelTypes.privateThread;
 }
 
-/** Whether the bot may do this in the channel; in a direct message it may do everything that exists there. */
+/** Whether the bot has a permission in a channel; in direct messages it has all. */
 export function botMay(world: World, channel: SimChannel, permission: Permission): boolean {
   if (channel.type === channelTypes.dm) return true;
   if (channel.denied.has(permission)) return false;
@@ -257,6 +255,7 @@ export function botPermissions(world: World, channel: SimChannel): string {
   return bits.toString();
 }
 
+/** A message that is not deleted. */
 export function findMessage(world: World, channelId: string, messageId: string): SimMessage | undefined {
   return world.channels
     .get(channelId)

@@ -20,8 +20,8 @@ function setUp() {
   };
 }
 
-describe("a reply that another process may go on with", () => {
-  it("edits nothing for a moment after the process was paused, and nothing at all once abandoned then", async () => {
+describe("a reply that another process may resume", () => {
+  it("edits nothing for a second after the process was suspended, and nothing more if it is abandoned then", async () => {
     for (const isAbandoned of [false, true]) {
       const { reply, target } = setUp();
       await reply.show();
@@ -40,7 +40,7 @@ describe("a reply that another process may go on with", () => {
     }
   });
 
-  it("gives up an ending that is still being tried when it is abandoned", async () => {
+  it("stops retrying the end when it is abandoned", async () => {
     const { reply, target } = setUp();
     await reply.show();
     reply.write({ text: "Hello" });

@@ -46,12 +46,12 @@ function setUp(options: Partial<EditingReplyOptions> & { target?: FakeTarget } =
   return { target, saved, log, reply };
 }
 
-/** Lets everything happen that needs no time. */
+/** Runs all pending microtasks and due timers. */
 const settle = () => vi.advanceTimersByTimeAsync(0);
 const textsOf = (target: FakeTarget) => target.messages.map((message) => message.text);
 
 describe("createEditingReply", () => {
-  it("shows a placeholder and saves where it is", async () => {
+  it("shows a placeholder and saves its reference", async () => {
     const { reply, target, saved } = setUp({ placeholder: "Thinking" });
     await reply.show();
     expect(target.messages).toEqual([{ text: "", state: "waiting", status: "Thinking" }]);
@@ -63,10 +63,10 @@ describe("createEditingReply", () => {
     await reply.show();
     await settle();
     reply.write({ text: "Hello" });
-    expect(target.calls.at(-1)?.content).toEqual({ text: "Hello", state: "growing" });
+    expect(target.calls.at(-1)?.content).toEqual({ text: "Hello", state: "streaming" });
   });
 
-  it("shows the first text at once though a status was just shown", async () => {
+  it("shows the first text at once, even just after a status", async () => {
     const { reply, target } = setUp();
     await reply.show();
     await vi.advanceTimersByTimeAsync(5000);
@@ -77,7 +77,7 @@ describe("createEditingReply", () => {
     expect(target.calls.at(-1)?.content?.text).toBe("Hello");
   });
 
-  it("holds text back until the placeholder is there and saved", async () => {
+  it("shows no text before the placeholder is posted and saved", async () => {
     let release = () => {};
     const target = createFakeTarget();
     target.gate = new Promise((resolve) => (release = resolve));
@@ -92,7 +92,7 @@ describe("createEditingReply", () => {
     expect(target.mostAtOnce()).toBe(1);
   });
 
-  it("shows the latest text once an interval, and nothing twice", async () => {
+  it("shows the latest text once per interval, and nothing twice", async () => {
     const { reply, target } = setUp();
     await reply.show();
     for (let index = 1; index <= 300; index += 1) {
@@ -111,7 +111,7 @@ describe("createEditingReply", () => {
     expect(target.calls).toHaveLength(edits.length + 1);
   });
 
-  it("never has two edits under way, however slow they are", async () => {
+  it("never has two edits in flight, however slow they are", async () => {
     const { reply, target } = setUp();
     await reply.show();
     target.gate = new Promise((resolve) => setTimeout(resolve, 7000));
@@ -126,7 +126,7 @@ describe("createEditingReply", () => {
     expect(target.messages).toEqual([{ text: "b", state: "finished", notices: [] }]);
   });
 
-  it("goes on in further messages and leaves earlier ones alone", async () => {
+  it("continues in further messages and does not edit earlier ones", async () => {
     const { reply, target, saved } = setUp();
     await reply.show();
     for (let count = 1; count <= 40; count += 1) {
@@ -134,7 +134,7 @@ describe("createEditingReply", () => {
       await vi.advanceTimersByTimeAsync(1000);
     }
     const before = target.calls.length;
-    expect(target.messages.map(({ state }) => state)).toEqual(["finished", "finished", "growing"]);
+    expect(target.messages.map(({ state }) => state)).toEqual(["finished", "finished", "streaming"]);
     expect(textsOf(target).join(" ")).toBe(words(40));
     await reply.finish({ notices: ["The end."] });
     expect(target.calls.length - before).toBe(1);
@@ -142,7 +142,7 @@ describe("createEditingReply", () => {
     expect(saved.at(-1)).toEqual([{ id: 0 }, { id: 1 }, { id: 2 }]);
   });
 
-  it("shows an unfinished code block as a whole one and waits for rows to be whole", async () => {
+  it("closes an unfinished code block and omits an incomplete table row", async () => {
     const { reply, target } = setUp();
     await reply.show();
     reply.write({ text: "See:\n\n```js\nlet a" });
@@ -155,7 +155,7 @@ describe("createEditingReply", () => {
     expect(textsOf(target)).toEqual(["| a | b |\n|---|---|\n| 1"]);
   });
 
-  it("slows down when the platform asks for it", async () => {
+  it("slows down when it is rate limited", async () => {
     const { reply, target } = setUp();
     await reply.show();
     target.failures.push(tooFast(3000));
@@ -189,7 +189,7 @@ describe("createEditingReply", () => {
     expect(textsOf(target)).toEqual(["after"]);
   });
 
-  it("leaves growing off after three failures and shows the end all the same", async () => {
+  it("stops streaming after three failures and still shows the end", async () => {
     const { reply, target } = setUp();
     await reply.show();
     target.failures.push(unreachable(), unreachable(), unreachable());
@@ -202,7 +202,7 @@ describe("createEditingReply", () => {
     expect(target.messages).toEqual([{ text: "all of it", state: "finished", notices: [] }]);
   });
 
-  it("tries the end again, as late as it is asked to", async () => {
+  it("retries the end no earlier than Retry-After", async () => {
     const { reply, target } = setUp();
     await reply.show();
     reply.write({ text: "a" });
@@ -217,7 +217,7 @@ describe("createEditingReply", () => {
     expect((third?.at ?? 0) - (second?.at ?? 0)).toBeGreaterThanOrEqual(20_000);
   });
 
-  it("does not end before the time that a growing edit was told to wait for", async () => {
+  it("does not end before the Retry-After of a streaming edit", async () => {
     const { reply, target } = setUp();
     await reply.show();
     target.failures.push(tooFast(5000));
@@ -231,7 +231,7 @@ describe("createEditingReply", () => {
     expect((target.calls.at(-1)?.at ?? 0) - failedAt).toBeGreaterThanOrEqual(5000);
   });
 
-  it("throws when the end cannot be shown within two minutes, and then still takes a failure", async () => {
+  it("rejects when the end cannot be shown within two minutes, and can still fail", async () => {
     const { reply, target } = setUp();
     await reply.show();
     target.failures.push(...Array.from({ length: 40 }, unreachable));
@@ -246,14 +246,14 @@ describe("createEditingReply", () => {
     expect(target.messages[0]).toMatchObject({ state: "failed", failure: "It could not be shown." });
   });
 
-  it("throws at once what trying again does not mend", async () => {
+  it("rejects permanent errors at once", async () => {
     const { reply, target } = setUp();
     await reply.show();
     target.failures.push(new ParleyError("platform-forbidden", "not allowed"));
     await expect(reply.finish()).rejects.toMatchObject({ code: "platform-forbidden" });
   });
 
-  it("posts anew what cannot be edited any more", async () => {
+  it("posts a message again that cannot be edited any more", async () => {
     const { reply, target, saved } = setUp();
     await reply.show();
     reply.write({ text: "a" });
@@ -264,7 +264,7 @@ describe("createEditingReply", () => {
     expect(saved.at(-1)).toEqual([{ id: 1 }]);
   });
 
-  it("puts notices and failures on the last message", async () => {
+  it("shows notices and failures on the last message", async () => {
     const { reply, target } = setUp();
     await reply.show();
     reply.write({ text: words(25) });
@@ -280,7 +280,7 @@ describe("createEditingReply", () => {
     expect(textsOf(target).join(" ")).toBe(words(25));
   });
 
-  it("puts the whole of a very long answer into a file and says so", async () => {
+  it("uploads a very long answer as a file and says so", async () => {
     const { reply, target } = setUp();
     await reply.show();
     reply.write({ text: words(200) });
@@ -294,7 +294,7 @@ describe("createEditingReply", () => {
     expect(Buffer.from(target.files[0]?.bytes ?? []).toString()).toBe(words(200));
   });
 
-  it("shows a very long answer in messages where the file is refused", async () => {
+  it("shows a very long answer in messages where the file is rejected", async () => {
     const target = createFakeTarget({
       upload: () => Promise.reject(new ParleyError("platform-forbidden", "no files")),
     });
@@ -306,12 +306,12 @@ describe("createEditingReply", () => {
     expect(target.messages.at(-1)).toMatchObject({ state: "finished", notices: [] });
   });
 
-  it("takes up what an earlier process posted", async () => {
+  it("edits the messages of an earlier process", async () => {
     const target = createFakeTarget();
     target.messages.push(
-      { text: "old", state: "growing" },
-      { text: "older", state: "growing" },
-      { text: "oldest", state: "growing" },
+      { text: "old", state: "streaming" },
+      { text: "older", state: "streaming" },
+      { text: "oldest", state: "streaming" },
     );
     const { reply, saved } = setUp({ target, savedRefs: [{ id: 0 }, { id: 1 }, { id: 2 }] });
     await reply.show();
@@ -332,12 +332,15 @@ describe("createEditingReply", () => {
     expect(saved).toEqual([[]]);
     await settle();
     reply.write({ text: "Hello" });
-    expect(target.calls.at(-1)).toMatchObject({ kind: "post", content: { text: "Hello", state: "growing" } });
+    expect(target.calls.at(-1)).toMatchObject({
+      kind: "post",
+      content: { text: "Hello", state: "streaming" },
+    });
     await reply.finish();
     expect(target.messages).toEqual([{ text: "Hello", state: "finished", notices: [] }]);
   });
 
-  it("shows nothing beside files where there is nothing to say", async () => {
+  it("shows files alone where there is no text and no notice", async () => {
     const { reply, target } = setUp({ firstMessageIsShown: true });
     await reply.show();
     await reply.attach(picture);
@@ -346,7 +349,7 @@ describe("createEditingReply", () => {
     expect(target.files).toEqual([picture]);
   });
 
-  it("uploads files in order, those together that come together, before the end", async () => {
+  it("uploads files in order, batched, before the end", async () => {
     const { reply, target } = setUp();
     await reply.show();
     const names = ["a.png", "b.png", "c.png"];
@@ -357,7 +360,7 @@ describe("createEditingReply", () => {
     expect(target.calls.map(({ kind }) => kind)).toEqual(["post", "upload", "edit"]);
   });
 
-  it("rejects an attach that the platform refuses, and goes on", async () => {
+  it("rejects an attach whose upload fails, and continues", async () => {
     const { reply, target } = setUp();
     await reply.show();
     target.failures.push(new ParleyError("platform-rejected", "too large"));
@@ -379,7 +382,7 @@ describe("createEditingReply", () => {
     expect(log.warnings).toHaveLength(2);
   });
 
-  it("never throws out of write or status", async () => {
+  it("does not throw from write or status", async () => {
     const broken = () => {
       throw new Error("broken");
     };
@@ -392,13 +395,13 @@ describe("createEditingReply", () => {
     expect(log.warnings.length).toBeGreaterThan(0);
   });
 
-  it("fails to show where the address cannot be saved", async () => {
+  it("rejects show where the address cannot be saved", async () => {
     const saveRefs = () => Promise.reject(new ParleyError("store-unavailable", "disk full"));
     const { reply } = setUp({ saveRefs });
     await expect(reply.show()).rejects.toMatchObject({ code: "store-unavailable" });
   });
 
-  it("shows the end though the address of its last message cannot be saved", async () => {
+  it("shows the end even if the address of its last message cannot be saved", async () => {
     let isBroken = false;
     const saveRefs = () =>
       isBroken ? Promise.reject(new ParleyError("store-unavailable", "disk full")) : Promise.resolve();
@@ -410,7 +413,7 @@ describe("createEditingReply", () => {
     expect(textsOf(target).join(" ")).toBe(words(30));
   });
 
-  it("leaves no timer behind", async () => {
+  it("leaves no timers", async () => {
     const { reply } = setUp();
     await reply.show();
     reply.write({ text: "a" });

@@ -1,12 +1,12 @@
 import type { ReplyFile } from "../../../../src/core/platform.ts";
 import type { EditTarget, MessageContent } from "../../../../src/platforms/delivery/edit-target.ts";
 
-/** A platform in memory that shows what it is told to, and fails and waits on demand. */
+/** A platform in memory that fails and waits on demand. */
 export interface FakeTarget extends EditTarget {
   /** What a person sees, in order. */
   readonly messages: MessageContent[];
   readonly files: ReplyFile[];
-  /** Every call that was made, failed ones included, with the time of each. */
+  /** Every call with its time, failed ones included. */
   readonly calls: {
     readonly kind: "post" | "edit" | "upload";
     readonly at: number;
@@ -16,7 +16,7 @@ export interface FakeTarget extends EditTarget {
   readonly failures: (Error | undefined)[];
   /** While set, every call waits for it. */
   gate: Promise<void> | undefined;
-  /** Calls that run at the same time, at most so far. */
+  /** Maximum number of concurrent calls so far. */
   mostAtOnce(): number;
 }
 

@@ -6,7 +6,7 @@ const chars = (text: string) => text.length;
 const split = (markdown: string, maxLength: number) =>
   splitMarkdown(markdown, { maxLength, lengthOf: chars });
 
-/** Bytes after `&`, `<` and `>` became entities: what Slack counts. */
+/** Bytes after `&`, `<` and `>` are escaped: what Slack counts. */
 const escapedBytes = (text: string) =>
   Buffer.byteLength(text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;"));
 
@@ -15,12 +15,12 @@ const codeLines = (count: number, indent = "") =>
   Array.from({ length: count }, (_, index) => `${indent}const line${index} = ${index};`).join("\n");
 
 describe("splitMarkdown", () => {
-  it("gives no piece for no text", () => {
+  it("returns no pieces for blank text", () => {
     expect(split("", 100)).toEqual([]);
     expect(split(" \n\n ", 100)).toEqual([]);
   });
 
-  it("leaves a text that fits as it is", () => {
+  it("returns a text that fits unchanged", () => {
     const text = "# Title\n\n- one\n- two\n\n```js\nlet a;\n```";
     expect(split(text, 100)).toEqual([text]);
   });
@@ -48,7 +48,7 @@ describe("splitMarkdown", () => {
     for (const piece of split(words(100), 80)) expect(piece).toMatch(/^word\d+( word\d+)*$/);
   });
 
-  it("does not leave a heading behind its text", () => {
+  it("does not separate a heading from its text", () => {
     const [first, second] = split(`${words(10)}\n\n## Next\n\n${words(10)}`, 100);
     expect(first).toBe(words(10));
     expect(second).toMatch(/^## Next\n\nword0/);
@@ -78,7 +78,7 @@ describe("splitMarkdown", () => {
     expect(pieces.flatMap((piece) => piece.split("\n").slice(1, -1))).toEqual(code);
   });
 
-  it("adds no empty block when only the end of one is left", () => {
+  it("adds no empty block when only its closing line is left", () => {
     const code = "x".repeat(90);
     const pieces = split(`\`\`\`js\n${code}\n\`\`\`\n\n${words(10)}`, 100);
     expect(pieces).toEqual([`\`\`\`js\n${code}\n\`\`\``, words(10)]);
@@ -89,14 +89,14 @@ describe("splitMarkdown", () => {
     for (const piece of pieces) expect(piece).toMatch(/^```js\nx+\n```$/);
   });
 
-  it("moves the block of a list item to the margin when it goes on in the next message", () => {
+  it("moves the block of a list item to the margin when it continues in the next message", () => {
     const pieces = split(`- step\n\n    \`\`\`sh\n${codeLines(8, "    ")}\n    \`\`\`\n- next`, 90);
     expect(pieces.length).toBeGreaterThan(2);
     for (const piece of pieces.slice(1)) expect(piece.startsWith("```sh\nconst")).toBe(true);
     expect(pieces.at(-1)).toMatch(/;\n```\n- next$/);
   });
 
-  it("keeps quote marks on torn lines and on blocks in quotes", () => {
+  it("keeps quote markers on split lines and on blocks in quotes", () => {
     for (const piece of split(`> ${words(60)}`, 90)) expect(piece.startsWith("> word")).toBe(true);
     const code = codeLines(8).replaceAll(/^/gm, "> ");
     const pieces = split(`> \`\`\`js\n${code}\n> \`\`\``, 90);
@@ -108,7 +108,7 @@ describe("splitMarkdown", () => {
     expect(split("```js\nlet a", 100)).toEqual(["```js\nlet a\n```"]);
   });
 
-  it("takes backticks within a sentence for no block", () => {
+  it("does not take backticks within a sentence for a block", () => {
     expect(split("```code``` is code\n\ntext", 100)).toEqual(["```code``` is code\n\ntext"]);
     expect(split("Use ``` to open a block", 100)).toEqual(["Use ``` to open a block"]);
   });
@@ -126,7 +126,7 @@ describe("splitMarkdown", () => {
     "e\u0301",
   ];
   for (const part of unbreakable) {
-    it(`never cuts ${part} in two`, () => {
+    it(`never splits ${part}`, () => {
       for (let before = 0; before < 70; before += 1) {
         for (const filler of ["x".repeat(before), `${words(20).slice(0, before)} `]) {
           const pieces = split(`${filler}${part} ${words(30)}`, 70);
@@ -139,7 +139,7 @@ describe("splitMarkdown", () => {
     });
   }
 
-  it("never begins a message with a block that is none", () => {
+  it("never begins a message with an accidental block", () => {
     const text = `${words(9)} - not an item 1. no number # no heading > no quote `.repeat(10);
     for (let max = 60; max < 140; max += 1) {
       for (const piece of split(text, max))
@@ -147,7 +147,7 @@ describe("splitMarkdown", () => {
     }
   });
 
-  it("measures as the platform does", () => {
+  it("measures with lengthOf", () => {
     const text = `a < b && c > d ü € 👍 `.repeat(100);
     const pieces = splitMarkdown(text, { maxLength: 100, lengthOf: escapedBytes });
     for (const piece of pieces) {
@@ -157,22 +157,22 @@ describe("splitMarkdown", () => {
     expect(pieces.join(" ")).toBe(text.trim());
   });
 
-  it("uses the room that counting code points leaves", () => {
+  it("fills the message where code points are counted", () => {
     const lengthOf = (text: string) => Array.from(text).length;
     expect(splitMarkdown("👍".repeat(150), { maxLength: 100, lengthOf }).map(lengthOf)).toEqual([100, 50]);
   });
 
-  it("keeps earlier pieces when the text grows", () => {
+  it("keeps earlier pieces when text is appended", () => {
     const text = `${words(100)}\n\n\`\`\`js\n${codeLines(30)}\n\`\`\`\n\n${words(50)}`;
     for (let length = 400; length < text.length; length += 37) {
       const grown = split(text.slice(0, length), 150);
       const whole = split(text, 150);
-      // The last two may still change: a cut looks a little ahead.
+      // The last two may still change: a cut depends on the following text.
       expect(whole.slice(0, Math.max(0, grown.length - 2))).toEqual(grown.slice(0, -2));
     }
   });
 
-  it("takes time in proportion to the text", () => {
+  it("is linear in the length of the text", () => {
     const shapes = {
       words: "word ",
       "one word": "x",
@@ -191,8 +191,8 @@ describe("splitMarkdown", () => {
     for (const [name, shape] of Object.entries(shapes)) {
       const text = (length: number) => shape.repeat(length / shape.length);
       timeOf(text(100_000));
-      const small = Math.min(...[1, 2, 3].map(() => timeOf(text(100_000))));
-      expect(timeOf(text(1_000_000)) / Math.max(small, 1), name).toBeLessThan(60);
+      const bestOf = (length: number) => Math.min(...[1, 2, 3].map(() => timeOf(text(length))));
+      expect(bestOf(1_000_000) / Math.max(bestOf(100_000), 1), name).toBeLessThan(60);
     }
   });
 });
@@ -277,7 +277,7 @@ const soup = fc
   .map((parts) => parts.join(""))
   .filter((text) => !/`{41}|~{41}/.test(text));
 
-/** What is left of a text without the lines that open and close blocks, quote marks and white space. */
+/** A text without fence lines, quote markers and white space. */
 const substance = (text: string) => text.replaceAll(fenceLine, "").replaceAll(/[\s>]/g, "");
 
 /** Whether every block that a text opens is closed, read line by line as CommonMark does. */
@@ -296,11 +296,11 @@ function isBalanced(text: string): boolean {
   return open === undefined;
 }
 
-describe("splitMarkdown, whatever the document", () => {
+describe("splitMarkdown, for any document", () => {
   const maxLengths = fc.integer({ min: 100, max: 400 });
   const measures = fc.constantFrom(chars, escapedBytes);
 
-  it("keeps every piece within the length", () => {
+  it("keeps every piece within maxLength", () => {
     fc.assert(
       fc.property(fc.oneof(documents, soup), maxLengths, measures, (text, maxLength, lengthOf) => {
         for (const piece of splitMarkdown(text, { maxLength, lengthOf })) {
@@ -334,7 +334,7 @@ describe("splitMarkdown, whatever the document", () => {
     );
   });
 
-  it("never tears a character apart", () => {
+  it("never splits a surrogate pair", () => {
     fc.assert(
       fc.property(
         fc.string({ unit: "grapheme", maxLength: 1500 }),
@@ -346,7 +346,7 @@ describe("splitMarkdown, whatever the document", () => {
     );
   });
 
-  it("ends, with every piece in length, however little room there is", () => {
+  it("terminates, with every piece within maxLength, for any maxLength", () => {
     fc.assert(
       fc.property(documents, fc.integer({ min: 1, max: 40 }), (text, maxLength) => {
         expect(Array.isArray(split(text, maxLength))).toBe(true);

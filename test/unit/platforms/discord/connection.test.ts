@@ -2,15 +2,17 @@ import { describe, expect, test } from "vitest";
 import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
 import { createDiscordSimulator } from "../../../simulators/discord/simulator.ts";
 import { until } from "../../../simulators/discord/until.ts";
-import { allCommands, createFakeReceiver, createListLog, startHarness } from "./harness.ts";
+import { allCommands } from "../../../support/commands.ts";
+import { createRecordingReceiver } from "../../../support/recording-receiver.ts";
+import { createListLog, startHarness } from "./harness.ts";
 
 describe("connecting", () => {
-  test("a wrong token is an error that names the variable, and tells it to nobody", async () => {
+  test("a wrong token is an error that names the variable and does not contain the token", async () => {
     const simulator = await createDiscordSimulator();
     const { log, lines } = createListLog();
     const token = "wrong.token.value";
     const platform = createDiscordPlatform({ token, apiUrl: simulator.apiUrl, commands: allCommands, log });
-    const failed = platform.start(createFakeReceiver(), createFakeReceiver());
+    const failed = platform.start(createRecordingReceiver(), createRecordingReceiver());
     await expect(failed).rejects.toMatchObject({ code: "platform-unauthorized" });
     await expect(failed).rejects.toThrow("DISCORD_TOKEN");
     expect(platform.health()).toMatchObject({ state: "failed" });
@@ -19,13 +21,13 @@ describe("connecting", () => {
     await simulator.close();
   });
 
-  test("an address where nobody answers is unreachable, not a crash", async () => {
+  test("an address without a server is unreachable, not a crash", async () => {
     const simulator = await createDiscordSimulator();
     const { apiUrl, token } = simulator;
     await simulator.close();
     const { log } = createListLog();
     const platform = createDiscordPlatform({ token, apiUrl, commands: allCommands, log });
-    await expect(platform.start(createFakeReceiver(), createFakeReceiver())).rejects.toMatchObject({
+    await expect(platform.start(createRecordingReceiver(), createRecordingReceiver())).rejects.toMatchObject({
       code: "platform-unreachable",
     });
     await platform.stop();
@@ -41,7 +43,7 @@ describe("connecting", () => {
       commands: allCommands,
       log,
     });
-    const receiver = createFakeReceiver();
+    const receiver = createRecordingReceiver();
     await expect(platform.start(receiver, receiver)).rejects.toMatchObject({ code: "platform-unreachable" });
     await platform.start(receiver, receiver);
     expect(platform.health()).toEqual({ state: "ready" });
@@ -49,13 +51,13 @@ describe("connecting", () => {
     await simulator.close();
   });
 
-  test("asks for messages, direct messages and their contents, and for nothing else", async () => {
+  test("identifies with the intents for messages, direct messages and their contents only", async () => {
     const { simulator, close } = await startHarness();
     expect(simulator.gateway.identifiedIntents()).toBe((1 << 0) | (1 << 9) | (1 << 12) | (1 << 15));
     await close();
   });
 
-  test("a connection that breaks is resumed, and what came meanwhile is heard once", async () => {
+  test("a lost connection is resumed, and messages sent meanwhile are received once", async () => {
     const { simulator, platform, receiver, close } = await startHarness();
     const ada = simulator.person("Ada");
     const direct = simulator.directMessages(ada);
@@ -81,7 +83,7 @@ describe("connecting", () => {
     await close();
   });
 
-  test("a session that Discord ends is begun anew", async () => {
+  test("a session that Discord invalidates is replaced by a new one", async () => {
     const { simulator, receiver, close } = await startHarness();
     simulator.gateway.invalidateSession(false);
     await until(() => simulator.gateway.counts.identify === 2 && simulator.gateway.isConnected(), {
@@ -93,7 +95,7 @@ describe("connecting", () => {
     await close();
   });
 
-  test("a token that is reset while running is told by the health, without a crash", async () => {
+  test("a token that is reset while running fails the health, without a crash", async () => {
     const { simulator, platform, close } = await startHarness();
     simulator.gateway.closeWith(4004);
     await until(() => platform.health().state === "failed");
@@ -112,7 +114,7 @@ describe("connecting", () => {
       log,
     });
     const starting = platform
-      .start(createFakeReceiver(), createFakeReceiver())
+      .start(createRecordingReceiver(), createRecordingReceiver())
       .catch((error: unknown) => error);
     await until(() => simulator.gateway.connections() === 1);
     await platform.stop();
@@ -122,7 +124,7 @@ describe("connecting", () => {
     void starting;
   });
 
-  test("after stop nothing is taken in any more", async () => {
+  test("after stop no events are accepted", async () => {
     const { simulator, platform, receiver } = await startHarness();
     await platform.stop();
     const ada = simulator.person("Ada");
@@ -153,7 +155,7 @@ describe("registering commands", () => {
         commands,
         log,
       });
-      await again.start(createFakeReceiver(), createFakeReceiver());
+      await again.start(createRecordingReceiver(), createRecordingReceiver());
       await until(() => lines.some((line) => line.message.startsWith("commands")));
       await again.stop();
     };
@@ -174,11 +176,11 @@ describe("registering commands", () => {
     await close();
   });
 
-  test("a refusal is logged and the bot goes on", async () => {
+  test("a failure is logged and the bot keeps running", async () => {
     const simulator = await createDiscordSimulator();
     simulator.fail({ method: "PUT", status: 400, code: 50035, times: 1 });
     const { log, lines } = createListLog();
-    const receiver = createFakeReceiver();
+    const receiver = createRecordingReceiver();
     const platform = createDiscordPlatform({
       token: simulator.token,
       apiUrl: simulator.apiUrl,
@@ -186,7 +188,7 @@ describe("registering commands", () => {
       log,
     });
     await platform.start(receiver, receiver);
-    await until(() => lines.some((line) => line.message === "the commands could not be registered"));
+    await until(() => lines.some((line) => line.message === "command registration failed"));
     const ada = simulator.person("Ada");
     ada.sends({ channel: simulator.directMessages(ada), text: "hello" });
     await until(() => receiver.events.length === 1);

@@ -9,12 +9,12 @@ describe("toDiscordContent", () => {
     expect(shown).toMatchObject({ allowed_mentions: { parse: [] }, flags: 4, components: [] });
   });
 
-  test("a status stands below an open code fence, not in it", () => {
-    const shown = toDiscordContent({ text: "```js\nlet x", state: "growing", status: "Drawing" });
+  test("a status is below an open code block, not in it", () => {
+    const shown = toDiscordContent({ text: "```js\nlet x", state: "streaming", status: "Drawing" });
     expect(shown.content).toBe("```js\nlet x\n```\n-# Drawing");
   });
 
-  test("small print that has no room gets a message of its own, whole", () => {
+  test("notices that do not fit become the overflow, uncut", () => {
     const notice = "n".repeat(900);
     const text = "t".repeat(maxPieceChars);
     const shown = toDiscordContent({ text, state: "finished", notices: [notice] });
@@ -22,13 +22,13 @@ describe("toDiscordContent", () => {
     expect(shown.overflow).toBe(`-# ${notice}`);
   });
 
-  test("a key too long for a button has none", () => {
+  test("a key too long for a custom id shows no button", () => {
     const failed = { text: "", state: "failed", failure: "No." } as const;
     expect(toDiscordContent({ ...failed, retryKey: "discord:1" }).components).toHaveLength(1);
     expect(toDiscordContent({ ...failed, retryKey: "x".repeat(95) }).components).toEqual([]);
   });
 
-  test("cut never leaves half a character", () => {
+  test("cut does not split surrogate pairs", () => {
     expect(cut("ab😀", 3)).toBe("ab");
     expect(cut("ab😀", 4)).toBe("ab😀");
   });
@@ -50,7 +50,7 @@ describe("fitFiles", () => {
     altText: "a".repeat(2000),
   });
 
-  test("goes in as many messages as the request's limit asks for, with alt text in bounds", async () => {
+  test("distributes files over messages within the request limit, with alt texts within bounds", async () => {
     const mib = 1024 * 1024;
     const batches = await fitFiles([file("a", 9 * mib), file("b", 9 * mib), file("c", 9 * mib)], 10 * mib);
     expect(batches.map((batch) => batch.map((one) => one.name))).toEqual([["a", "b"], ["c"]]);
@@ -62,7 +62,7 @@ describe("fitFiles", () => {
     expect(many.map((batch) => batch.length)).toEqual([10, 1]);
   });
 
-  test("makes a picture smaller that Discord would refuse, and refuses anything else", async () => {
+  test("scales down a picture above the limit, and rejects other files", async () => {
     const { default: sharp } = await import("sharp");
     const noise = Buffer.from(Array.from({ length: 300 * 300 * 3 }, (_, index) => (index * 7919) % 251));
     const bytes = await sharp(noise, { raw: { width: 300, height: 300, channels: 3 } })

@@ -16,7 +16,7 @@ describe("interactions", () => {
       explain: () => ({ log: harness.lines, requests: harness.simulator.requests }),
     });
 
-  test("a slash command shows that it is being worked on, then arrives as a call", async () => {
+  test("a slash command is deferred, then received as a call", async () => {
     const { simulator } = harness;
     const ada = simulator.person("Ada");
     const general = simulator.channel("general");
@@ -36,7 +36,7 @@ describe("interactions", () => {
     });
   });
 
-  test("a private one is seen by its person alone", async () => {
+  test("a private one is deferred for its caller alone", async () => {
     const { simulator } = harness;
     const ada = simulator.person("Ada");
     const general = simulator.channel("general");
@@ -55,7 +55,7 @@ describe("interactions", () => {
     expect(event).toMatchObject({ inConversation: true, conversationId: `discord:${direct.id}` });
   });
 
-  test("attachments arrive with their option and can be read", async () => {
+  test("attachments are received with their option and can be downloaded", async () => {
     const { simulator, platform } = harness;
     const ada = simulator.person("Ada");
     const bytes = await fixture("picture.png");
@@ -73,11 +73,11 @@ describe("interactions", () => {
     expect(read).toHaveLength(bytes.length);
   });
 
-  test("options that are wrong are refused for the person alone, and nothing is taken in", async () => {
+  test("invalid options are answered for the caller alone, and nothing is accepted", async () => {
     const { simulator, receiver } = harness;
     const ada = simulator.person("Ada");
     const general = simulator.channel("general");
-    // Someone whose client still has an older registration can send what the present one does not have.
+    // A client with an outdated registration can send options that do not exist any more.
     const commands = simulator.world.commands;
     simulator.world.commands = commands.map((command) =>
       command.name === "imagine"
@@ -91,7 +91,7 @@ describe("interactions", () => {
     expect(receiver.events).toEqual([]);
   });
 
-  test("when a call cannot be kept, its person is told privately and no placeholder stays", async () => {
+  test("when a call is not accepted, its caller is told privately and the placeholder is deleted", async () => {
     const { simulator, receiver } = harness;
     const ada = simulator.person("Ada");
     const general = simulator.channel("general");
@@ -106,21 +106,21 @@ describe("interactions", () => {
     expect(told?.text).toContain("store");
   });
 
-  test("an acknowledgement whose answer is lost is not taken for someone else's", async () => {
+  test("an acknowledgement whose response is lost is not mistaken for another instance's", async () => {
     const { simulator } = harness;
     simulator.fail({ method: "POST", route: "/callback", status: 502, afterEffect: true, times: 1 });
     simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: simulator.channel("general") });
     expect(await received(1)).toHaveLength(1);
   });
 
-  test("a command that another instance has deferred is taken in all the same: the store says whose it is", async () => {
+  test("a command that another instance has deferred is still passed to the receiver, which knows duplicates", async () => {
     const { simulator } = harness;
     simulator.fail({ method: "POST", route: "/callback", status: 400, code: 40060, times: 1 });
     simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: simulator.channel("general") });
     expect(await received(1)).toMatchObject([{ kind: "call", name: "ask" }]);
   });
 
-  test("model options complete from what is known, 25 at most", async () => {
+  test("model options are completed with at most 25 suggestions", async () => {
     const { simulator, receiver } = harness;
     const ada = simulator.person("Ada");
     receiver.suggestions = [
@@ -135,7 +135,7 @@ describe("interactions", () => {
     expect(await until(() => all.interaction.choices)).toHaveLength(25);
   });
 
-  test("Transcribe on a message runs at once with its file", async () => {
+  test("Transcribe on a message runs at once with the message's file", async () => {
     const { simulator } = harness;
     const ada = simulator.person("Ada");
     const bob = simulator.person("Bob");
@@ -153,7 +153,7 @@ describe("interactions", () => {
     });
   });
 
-  test("Ask about this opens a form, and its text arrives with the message it is about", async () => {
+  test("Ask about this opens a modal, and its text is received with the message", async () => {
     const { simulator } = harness;
     const ada = simulator.person("Ada");
     const bob = simulator.person("Bob");
@@ -171,7 +171,7 @@ describe("interactions", () => {
     });
   });
 
-  test("a command used where the bot is no member is a guest's: its reply stays in the interaction", async () => {
+  test("a command used where the bot is not a member is a guest's: its reply stays in the interaction", async () => {
     const { simulator } = harness;
     const ada = simulator.person("Ada");
     const general = simulator.channel("general");

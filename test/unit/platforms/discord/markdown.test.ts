@@ -1,26 +1,31 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { closeFence, toDiscordMarkdown } from "../../../../src/platforms/discord/markdown.ts";
+import { toDiscordMarkdown } from "../../../../src/platforms/discord/markdown.ts";
 
 describe("toDiscordMarkdown", () => {
-  test("draws a narrow table as an aligned block", () => {
+  test("converts a narrow table to an aligned code block", () => {
     const table = "| Name | Age |\n|:-----|----:|\n| **Ada** | 36 |\n| 李 | 7 |";
     expect(toDiscordMarkdown(`Before\n${table}\nAfter`)).toBe(
       "Before\n```\nName  Age\n----  ---\nAda   36\n李    7\n```\nAfter",
     );
   });
 
-  test("leaves a wide table as it is written", () => {
+  test("leaves a wide table unchanged", () => {
     const table = `| A | B |\n|---|---|\n| ${"x".repeat(60)} | ${"y".repeat(60)} |`;
     expect(toDiscordMarkdown(table)).toBe(table);
   });
 
-  test("leaves code alone, tables and headings in it too", () => {
+  test("leaves code unchanged, tables and headings in it included", () => {
     const code = "```md\n#### not a heading\n| a | b |\n|---|---|\n| 1 | 2 |\n```";
     expect(toDiscordMarkdown(code)).toBe(code);
   });
 
-  test("turns what Discord does not know into what it does", () => {
+  test("leaves code in a list item unchanged", () => {
+    const code = "- item\n\n    ```md\n    #### not a heading\n    ```";
+    expect(toDiscordMarkdown(code)).toBe(code);
+  });
+
+  test("replaces syntax that Discord does not render", () => {
     expect(toDiscordMarkdown("#### Deep\n\n---\n![a cat](https://example.com/cat.png)")).toBe(
       "**Deep**\n\n──────────\n[a cat](https://example.com/cat.png)",
     );
@@ -39,14 +44,5 @@ describe("toDiscordMarkdown", () => {
         expect(shown.startsWith("```\n") && shown.endsWith("\n```")).toBe(true);
       }),
     );
-  });
-});
-
-describe("closeFence", () => {
-  test("closes what is open and nothing else", () => {
-    expect(closeFence("a\n```js\nlet x")).toBe("a\n```js\nlet x\n```");
-    expect(closeFence("a\n````\n```\nlet x")).toBe("a\n````\n```\nlet x\n````");
-    expect(closeFence("a\n```js\nlet x\n```")).toBe("a\n```js\nlet x\n```");
-    expect(closeFence("plain")).toBe("plain");
   });
 });

@@ -16,7 +16,7 @@ describe("messages", () => {
       explain: () => ({ events: harness.receiver.events, log: harness.lines }),
     });
 
-  test("a direct message is a turn of the direct message's conversation", async () => {
+  test("a direct message is an event of its channel's conversation", async () => {
     const { simulator } = harness;
     const ada = simulator.person("Ada");
     const direct = simulator.directMessages(ada);
@@ -33,7 +33,7 @@ describe("messages", () => {
     });
   });
 
-  test("in a channel only a mention is a turn, of the conversation of the thread to come", async () => {
+  test("in a channel only a mention is an event, of the conversation in the thread that it will open", async () => {
     const { simulator, receiver } = harness;
     const ada = simulator.person("Ada");
     const general = simulator.channel("general");
@@ -48,7 +48,7 @@ describe("messages", () => {
     });
   });
 
-  test("other bots and webhooks are never heard, in direct messages and mentions neither", async () => {
+  test("other bots and webhooks are ignored, in direct messages and mentions too", async () => {
     const { simulator, receiver } = harness;
     const ada = simulator.person("Ada");
     const general = simulator.channel("general");
@@ -59,7 +59,7 @@ describe("messages", () => {
     expect(receiver.events.map((event) => event.author.name)).toEqual(["Ada"]);
   });
 
-  test("in a thread that is known every message is a turn, in order; in another none", async () => {
+  test("in a known thread every message is an event, in order; in others none", async () => {
     const { simulator, receiver } = harness;
     const ada = simulator.person("Ada");
     const general = simulator.channel("general");
@@ -77,7 +77,7 @@ describe("messages", () => {
     ]);
   });
 
-  test("a thread the bot opened is its own even when nobody remembers the conversation", async () => {
+  test("a thread that the bot opened needs no mention, even if the store does not know it", async () => {
     const { simulator, platform, receiver } = harness;
     const ada = simulator.person("Ada");
     const general = simulator.channel("general");
@@ -89,7 +89,7 @@ describe("messages", () => {
     expect(receiver.events).toHaveLength(1);
   });
 
-  test("mentions, channels, emoji and times become plain words", async () => {
+  test("mentions, channels, emoji and times become plain text", async () => {
     const { simulator } = harness;
     const ada = simulator.person("Ada");
     const bob = simulator.person("Bob");
@@ -102,7 +102,7 @@ describe("messages", () => {
     expect(event).toMatchObject({ text: "@Bob said :party: at 1970-01-01T00:00:00.000Z, see /ask" });
   });
 
-  test("what a mention replies to comes along, with its files", async () => {
+  test("the message that a mention replies to is quoted, with its files", async () => {
     const { simulator } = harness;
     const ada = simulator.person("Ada");
     const bob = simulator.person("Bob");
@@ -120,7 +120,7 @@ describe("messages", () => {
     });
   });
 
-  test("a voice message carries its length, and its bytes come from Discord's own host", async () => {
+  test("a voice message has its duration, and is downloaded from Discord's own host", async () => {
     const { simulator, platform } = harness;
     const ada = simulator.person("Ada");
     const bytes = await fixture("voice.ogg");
@@ -133,7 +133,7 @@ describe("messages", () => {
     const signal = AbortSignal.timeout(5000);
     const read = await platform.download(attachment, { maxBytes: 1e6, signal });
     expect(Buffer.from(read).equals(Buffer.from(bytes))).toBe(true);
-    // Two days later its address has run out; the message, read again, has a new one.
+    // Two days later its URL has expired; the message, fetched again, has a new one.
     simulator.advance(48 * 3600 * 1000);
     await expect(platform.download(attachment, { maxBytes: 1e6, signal })).resolves.toHaveLength(
       bytes.length,
@@ -143,7 +143,7 @@ describe("messages", () => {
     });
   });
 
-  test("a file at another host is not fetched", async () => {
+  test("a file at another host is not downloaded", async () => {
     const { platform } = harness;
     const attachment = { id: "1", name: "x", source: { url: "https://example.com/x.png" } };
     const signal = AbortSignal.timeout(5000);
@@ -152,7 +152,7 @@ describe("messages", () => {
     });
   });
 
-  test("when a message cannot be kept, the person is told", async () => {
+  test("when a message is not accepted, the person is told", async () => {
     const { simulator, receiver } = harness;
     const ada = simulator.person("Ada");
     const direct = simulator.directMessages(ada);
@@ -163,7 +163,7 @@ describe("messages", () => {
     expect(told?.replyTo).toBe(message.id);
   });
 
-  test("a delivery that comes twice is passed on twice under the same key", async () => {
+  test("a repeated delivery has the same key", async () => {
     const { simulator, receiver } = harness;
     const ada = simulator.person("Ada");
     const direct = simulator.directMessages(ada);
@@ -179,7 +179,7 @@ describe("messages", () => {
 });
 
 describe("without the Message Content Intent", () => {
-  test("the bot connects all the same, says so, and hears mentions and direct messages", async () => {
+  test("the bot still connects, reports it, and receives mentions and direct messages", async () => {
     const harness = await startHarness({ messageContentAllowed: false });
     try {
       const { simulator, receiver, platform } = harness;

@@ -9,19 +9,19 @@ const now = Date.UTC(2026, 5, 1);
 const idAt = (msAgo: number, n = 0) => String((BigInt(now - msAgo - 1_420_070_400_000) << 22n) + BigInt(n));
 const minute = 60_000;
 
-/** A platform and a store in memory; each conversation has the ids that the store knows and those in the channel. */
+/** Discord and a store in memory: for each conversation the stored ids and those in the channel. */
 function setUp(conversations: Record<string, { known: readonly string[]; channel: readonly string[] }>) {
   const taken: string[] = [];
   const asked: string[] = [];
-  const state = { storeFails: 0, atOnce: 0, mostAtOnce: 0 };
+  const state = { storeFails: 0, concurrent: 0, maxConcurrent: 0 };
   const stopping = new AbortController();
   const missed = createMissedMessages({
     api: {
       async listMessages(channelId, { after, limit }) {
         asked.push(channelId);
-        state.mostAtOnce = Math.max(state.mostAtOnce, ++state.atOnce);
+        state.maxConcurrent = Math.max(state.maxConcurrent, ++state.concurrent);
         await new Promise((resolve) => setTimeout(resolve, 10));
-        state.atOnce -= 1;
+        state.concurrent -= 1;
         const channel = conversations[`discord:${channelId}`]?.channel;
         if (channel === undefined) throw new ParleyError("platform-rejected", "Unknown Channel");
         return channel
@@ -51,11 +51,11 @@ function setUp(conversations: Record<string, { known: readonly string[]; channel
   return { missed, taken, asked, state, stopping };
 }
 
-describe("messages missed on Discord", () => {
+describe("missed messages", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  it("are those after the last one that is known, oldest first", async () => {
+  it("are those after the last stored one, oldest first", async () => {
     const thread = idAt(50 * minute);
     const [before, known, one, two] = [40, 30, 20, 10].map((ago) => idAt(ago * minute)) as [
       string,
@@ -64,26 +64,26 @@ describe("messages missed on Discord", () => {
       string,
     ];
     const { missed, taken } = setUp({
-      // What was said in a thread of others before the bot was called into it was not for it.
+      // Earlier messages in a thread that the bot was mentioned in later were not for it.
       [`discord:${thread}`]: {
         known: [`discord:${known}`, `discord:${known}`],
         channel: [before, known, one, two],
       },
     });
-    missed.look();
+    missed.start();
     await vi.advanceTimersByTimeAsync(100);
     expect(taken).toEqual([one, two]);
   });
 
-  it("are not answered after more than an hour", async () => {
+  it("are ignored when older than an hour", async () => {
     const [old, recent] = [idAt(61 * minute), idAt(59 * minute)];
     const { missed, taken } = setUp({ "discord:1": { known: [], channel: [old, recent] } });
-    missed.look();
+    missed.start();
     await vi.advanceTimersByTimeAsync(100);
     expect(taken).toEqual([recent]);
   });
 
-  it("are looked for in at most 100 conversations, three at a time, 300 messages each", async () => {
+  it("are read from at most 100 conversations, three at a time, 300 messages each", async () => {
     const channel = Array.from({ length: 400 }, (_, n) => `${BigInt(idAt(minute)) + BigInt(n) * 10n}`);
     const { missed, taken, asked, state } = setUp(
       Object.fromEntries(
@@ -93,20 +93,20 @@ describe("messages missed on Discord", () => {
         ]),
       ),
     );
-    missed.look();
+    missed.start();
     await vi.advanceTimersByTimeAsync(5000);
-    expect({ asked: asked.length, most: state.mostAtOnce, taken: taken.length }).toEqual({
+    expect({ asked: asked.length, most: state.maxConcurrent, taken: taken.length }).toEqual({
       asked: 102,
       most: 3,
       taken: 300,
     });
   });
 
-  it("come before what is said now in the same channel, and hold up no other", async () => {
+  it("come before live messages of the same channel, and delay no other channel", async () => {
     const [one] = [idAt(minute)];
     const { missed, taken } = setUp({ "discord:7": { known: [], channel: [one] } });
     expect(missed.pending("7")).toBeUndefined();
-    missed.look();
+    missed.start();
     const order: string[] = [];
     void missed.pending("8")?.then(() => order.push(`other channel, ${taken.length} taken`));
     void missed.pending("7")?.then(() => order.push(`same channel, ${taken.length} taken`));
@@ -115,27 +115,27 @@ describe("messages missed on Discord", () => {
     expect(missed.pending("7")).toBeUndefined();
   });
 
-  it("are looked for again when the store was away, until the bot stops", async () => {
+  it("are retried while the store is unavailable, until the bot stops", async () => {
     const { missed, taken, state } = setUp({ "discord:7": { known: [], channel: [idAt(minute)] } });
     state.storeFails = 3;
-    missed.look();
+    missed.start();
     await vi.advanceTimersByTimeAsync(20_000);
     expect(taken).toHaveLength(1);
     const stopped = setUp({ "discord:7": { known: [], channel: [idAt(minute)] } });
     stopped.state.storeFails = 1;
-    stopped.missed.look();
+    stopped.missed.start();
     await vi.advanceTimersByTimeAsync(1000);
     stopped.stopping.abort();
     await vi.advanceTimersByTimeAsync(20_000);
     expect(stopped.taken).toEqual([]);
   });
 
-  it("are not looked for where there is no channel: a command's own conversation", async () => {
+  it("are not read for a command's own conversation, which has no channel", async () => {
     const { missed, taken } = setUp({
       "discord:5": { known: [], channel: [idAt(minute)] },
       "discord:command/6": { known: [], channel: [] },
     });
-    missed.look();
+    missed.start();
     await vi.advanceTimersByTimeAsync(100);
     expect(taken).toHaveLength(1);
   });

@@ -5,7 +5,7 @@ import type { Person, Use } from "../../../simulators/discord/people.ts";
 
 const generous = { limit: 1000, windowMs: 1000 };
 
-// What the simulator lets pass, Discord must let pass too: each of these is refused by both.
+// The simulator must not be more lenient than Discord: each of these is rejected by both.
 describe("the simulated Discord", () => {
   let discord: DiscordSimulator;
   let ada: Person;
@@ -66,7 +66,7 @@ describe("the simulated Discord", () => {
   const webhook = (use: Use, rest = "") => `/webhooks/${discord.botId}/${use.interaction.token}${rest}`;
 
   test.skipIf(!hasOracle)(
-    "(needs Discord's OpenAPI file) refuses bodies of another shape than Discord describes",
+    "(needs Discord's OpenAPI file) rejects bodies that do not match Discord's OpenAPI schema",
     async () => {
       const refused = await post({ content: "x", allowed_mentions: { parse: ["nobody"] } });
       expect(refused).toMatchObject({ status: 400, code: 50035 });
@@ -74,7 +74,7 @@ describe("the simulated Discord", () => {
     },
   );
 
-  test("wants a token and a proper user agent", async () => {
+  test("requires a token and a valid user agent", async () => {
     expect(await ask("GET", "/users/@me", undefined, { authorization: "" })).toMatchObject({
       status: 401,
       code: 0,
@@ -89,7 +89,7 @@ describe("the simulated Discord", () => {
     expect(await ask("GET", "/nowhere")).toMatchObject({ status: 404 });
   });
 
-  test("refuses messages past its limits", async () => {
+  test("rejects messages above its limits", async () => {
     expect(await post({ content: "x".repeat(2000) })).toMatchObject({ status: 200 });
     expect(await post({ content: "x".repeat(2001) })).toMatchObject({ status: 400, code: 50035 });
     expect(await post({ content: "  " })).toMatchObject({ status: 400, code: 50006 });
@@ -105,7 +105,7 @@ describe("the simulated Discord", () => {
     });
   });
 
-  test("refuses files past their limits and keeps alt texts", async () => {
+  test("rejects files above their limits and keeps alt texts", async () => {
     const form = (sizes: number[]) => {
       const data = new FormData();
       for (const [index, size] of sizes.entries())
@@ -119,7 +119,7 @@ describe("the simulated Discord", () => {
     expect(general.fromBot()[0]?.files).toMatchObject([{ name: "f0.png", altText: "a cat" }]);
   });
 
-  test("knows its channels and messages, and no others", async () => {
+  test("returns 404 for unknown channels and messages", async () => {
     expect(await ask("POST", "/channels/123456789012345678/messages", { content: "x" })).toMatchObject({
       code: 10003,
     });
@@ -139,20 +139,20 @@ describe("the simulated Discord", () => {
     ).toMatchObject({ code: 50035 });
   });
 
-  test("answers the same message for a nonce that is enforced", async () => {
+  test("returns the same message for an enforced nonce", async () => {
     const first = await post({ content: "once", nonce: "n1", enforce_nonce: true });
     const second = await post({ content: "twice", nonce: "n1", enforce_nonce: true });
     expect(second.body["id"]).toBe(first.body["id"]);
     expect(general.fromBot()).toHaveLength(1);
   });
 
-  test("counts pings as Discord does: everyone named, unless told not to", async () => {
+  test("notifies everyone mentioned, unless allowed_mentions says otherwise", async () => {
     await post({ content: `@everyone <@${ada.id}>` });
     await post({ content: `@everyone <@${ada.id}>`, allowed_mentions: { parse: [] } });
     expect(general.fromBot().map((message) => message.pings)).toEqual([["everyone", ada.id], []]);
   });
 
-  test("limits the rate, with headers", async () => {
+  test("rate limits, with headers", async () => {
     await discord.close();
     discord = await createDiscordSimulator();
     general = discord.channel("general");
@@ -164,7 +164,7 @@ describe("the simulated Discord", () => {
     expect(answers[5]?.body).toMatchObject({ global: false });
   });
 
-  test("minds permissions", async () => {
+  test("checks permissions", async () => {
     general.deny("SEND_MESSAGES");
     expect(await post({ content: "x" })).toMatchObject({ status: 403, code: 50013 });
     general.deny("VIEW_CHANNEL");
@@ -193,7 +193,7 @@ describe("the simulated Discord", () => {
     });
   });
 
-  test("takes an acknowledgement once, within three seconds, with the right token", async () => {
+  test("accepts one acknowledgement, within three seconds, with the right token", async () => {
     const use = await useAsk();
     expect(await ask("POST", `/interactions/${use.id}/wrong/callback`, { type: 5 })).toMatchObject({
       code: 10062,
@@ -210,7 +210,7 @@ describe("the simulated Discord", () => {
     expect(late.state()).toBe("failed");
   });
 
-  test("ends an interaction's token after a quarter of an hour", async () => {
+  test("expires an interaction's token after 15 minutes", async () => {
     const use = await useAsk();
     await callback(use, { type: 5 });
     expect(await ask("PATCH", webhook(use, "/messages/@original"), { content: "x" })).toMatchObject({
@@ -223,7 +223,7 @@ describe("the simulated Discord", () => {
     });
   });
 
-  test("puts the first follow-up after a defer in the placeholder's place, with its visibility", async () => {
+  test("replaces the placeholder with the first follow-up after a defer, with its visibility", async () => {
     const use = await useAsk();
     await callback(use, { type: 5, data: { flags: 64 } });
     await ask("POST", webhook(use), { content: "one" });
@@ -237,18 +237,18 @@ describe("the simulated Discord", () => {
     });
   });
 
-  test("gives a guest five follow-ups", async () => {
+  test("allows a guest five follow-ups", async () => {
     const use = await useAsk({ isUserInstallOnly: true });
     await callback(use, { type: 4, data: { content: "first" } });
-    const codes = [];
+    const errorCodes = [];
     for (let index = 0; index < 6; index += 1) {
-      codes.push((await ask("POST", webhook(use), { content: "more" })).code);
+      errorCodes.push((await ask("POST", webhook(use), { content: "more" })).code);
     }
-    expect(codes.at(-1)).toBe(40094);
-    expect(codes.slice(0, 5)).toEqual(Array.from({ length: 5 }, () => undefined));
+    expect(errorCodes.at(-1)).toBe(40094);
+    expect(errorCodes.slice(0, 5)).toEqual(Array.from({ length: 5 }, () => undefined));
   });
 
-  test("refuses commands that Discord would refuse", async () => {
+  test("rejects invalid commands", async () => {
     const put = (...commands: unknown[]) => ask("PUT", `/applications/${discord.botId}/commands`, commands);
     const option = (name: string, required = false) => ({ type: 3, name, description: "x", required });
     expect(await put({ name: "Ask", description: "x" })).toMatchObject({ code: 50035 });
@@ -266,7 +266,7 @@ describe("the simulated Discord", () => {
     expect(await put({ name: "Ask about this", type: 3 })).toMatchObject({ status: 200 });
   });
 
-  test("lets people do only what its client lets them do", async () => {
+  test("throws where Discord's client would not let a person act", async () => {
     await registerAsk();
     expect(() => ada.usesCommand("nope", {}, { channel: general })).toThrow("no command");
     expect(() => ada.usesCommand("ask", { other: "x" }, { channel: general })).toThrow("no option");
@@ -275,7 +275,7 @@ describe("the simulated Discord", () => {
     expect(() => ada.types("ask", "prompt", "x", { channel: general })).toThrow("does not complete");
   });
 
-  test("serves attachments under signed addresses that run out", async () => {
+  test("serves attachments at signed URLs that expire", async () => {
     const sent = ada.sends({ channel: general, files: [{ name: "a.txt", bytes: Buffer.from("hello") }] });
     const { body } = await ask("GET", `/channels/${general.id}/messages/${sent.id}`);
     const [{ url }] = body["attachments"] as [{ url: string }];

@@ -1,0 +1,83 @@
+/** A fenced code block that is open: what it takes to close it here and reopen it elsewhere. */
+export interface Fence {
+  /** The run of backticks or tildes that opened it. */
+  readonly marker: string;
+  /** First word after the marker; empty where there is none or it is longer than 32 characters. */
+  readonly language: string;
+  /** Quote markers that its lines begin with, e.g. `> `; empty outside quotes. */
+  readonly quote: string;
+  /** Columns that its lines are indented by because the block belongs to a list item. */
+  readonly indent: number;
+}
+
+/** One line's part in code blocks. */
+export interface FenceStep {
+  /** `none`: the line is outside of code blocks. */
+  readonly role: "none" | "opener" | "code" | "closer";
+  /** The block that is open after the line. */
+  readonly fence: Fence | undefined;
+}
+
+/** Longer runs open no block here: nobody types them, and every message would have to repeat them. */
+const opener = /^((?:[ \t]|>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t]))*)(`{3,40}(?!`)|~{3,40}(?!~))(.*)$/;
+const quoteMarkers = /^[ \t]*((?:>[ \t]?)+)/;
+const maxLanguageChars = 32;
+
+/**
+ * Reads the next line of a Markdown text, given the block that is open before it. A block is opened by three or
+ * more backticks or tildes at any depth of lists and quotes, and closed by as many or more of the same; the end of
+ * its quote closes it too.
+ * @see https://spec.commonmark.org/0.31.2/#fenced-code-blocks
+ */
+export function readFenceLine(line: string, open: Fence | undefined): FenceStep {
+  if (open !== undefined && (open.quote === "" || quoteOf(line) !== "")) {
+    return isCloser(line, open) ? { role: "closer", fence: undefined } : { role: "code", fence: open };
+  }
+  const fence = parseFence(line);
+  return { role: fence === undefined ? "none" : "opener", fence };
+}
+
+/** The block that a line opens. `undefined`: it opens none. */
+export function parseFence(line: string): Fence | undefined {
+  if (!line.includes("```") && !line.includes("~~~")) return undefined;
+  const [, prefix = "", marker, info = ""] = opener.exec(line) ?? [];
+  // "```code```" in one line is a code span.
+  if (marker === undefined || (marker.startsWith("`") && info.includes("`"))) return undefined;
+  const word = info.trim().split(/\s/, 1)[0] ?? "";
+  const quote = quoteOf(line);
+  return {
+    marker,
+    language: word.length <= maxLanguageChars ? word : "",
+    quote: quote === "" ? "" : `${quote.trimEnd()} `,
+    indent: quote === "" ? prefix.length : 0,
+  };
+}
+
+/** The quote markers at the start of a line, e.g. `> > `; empty where there are none. */
+export function quoteOf(line: string): string {
+  return quoteMarkers.exec(line)?.[1] ?? "";
+}
+
+/** Closes the code block that is open at the end of a text, so that what is written below is outside of it. */
+export function closeFence(markdown: string): string {
+  let fence: Fence | undefined;
+  for (const line of markdown.split("\n")) ({ fence } = readFenceLine(line, fence));
+  return fence === undefined ? markdown : `${markdown}\n${fence.quote}${fence.marker}`;
+}
+
+/** A text as a code block whose fence is longer than any run of backticks in it. */
+export function toCodeBlock(text: string): string {
+  const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), ([run]) => run.length));
+  const marker = "`".repeat(longest + 1);
+  return `${marker}\n${text}\n${marker}`;
+}
+
+function isCloser(line: string, fence: Fence): boolean {
+  const inner = fence.quote === "" ? line : line.slice(quoteMarkers.exec(line)?.[0].length ?? 0);
+  const run = inner.trim();
+  return (
+    run.length >= fence.marker.length &&
+    run === fence.marker.charAt(0).repeat(run.length) &&
+    inner.length - inner.trimStart().length <= fence.indent + 3
+  );
+}

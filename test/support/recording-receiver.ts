@@ -1,0 +1,78 @@
+import type { IncomingEvent } from "../../src/core/events.ts";
+import type { ConversationHistory, Receiver } from "../../src/core/platform.ts";
+
+/** A receiver in place of the assistant: it records every call and answers as a test sets it. */
+export interface RecordingReceiver extends Receiver, ConversationHistory {
+  /** Accepted events, each key once. */
+  readonly events: IncomingEvent[];
+  /** The keys of every call to `receive`, duplicates and refused events included. */
+  readonly offeredKeys: string[];
+  /** `receive` rejects with it. */
+  refusal: Error | undefined;
+  /** `receive` waits for it. */
+  gate: Promise<void> | undefined;
+  /** Conversations that `knows` returns true for. */
+  readonly known: Set<string>;
+  readonly retried: string[];
+  retryResult: "accepted" | "gone";
+  readonly confirmed: { readonly key: string; readonly authorId: string }[];
+  confirmResult: "accepted" | "refused" | "gone";
+  suggestions: readonly string[];
+  readonly deletedMessages: { readonly conversationId: string; readonly key: string }[];
+  readonly deletedConversations: string[];
+  readonly deletedPlaces: string[];
+}
+
+/** @see {@link RecordingReceiver} */
+export function createRecordingReceiver(): RecordingReceiver {
+  const receiver: RecordingReceiver = {
+    events: [],
+    offeredKeys: [],
+    refusal: undefined,
+    gate: undefined,
+    known: new Set(),
+    retried: [],
+    retryResult: "accepted",
+    confirmed: [],
+    confirmResult: "accepted",
+    suggestions: [],
+    deletedMessages: [],
+    deletedConversations: [],
+    deletedPlaces: [],
+    async receive(event) {
+      receiver.offeredKeys.push(event.key);
+      await receiver.gate;
+      if (receiver.refusal !== undefined) throw receiver.refusal;
+      if (receiver.events.some(({ key }) => key === event.key)) return "duplicate";
+      receiver.events.push(event);
+      return "accepted";
+    },
+    knows: async (conversationId) => receiver.known.has(conversationId),
+    async retry(key) {
+      receiver.retried.push(key);
+      return receiver.retryResult;
+    },
+    async confirm(key, authorId) {
+      receiver.confirmed.push({ key, authorId });
+      return receiver.confirmResult;
+    },
+    async messagesDeleted(conversationId, keys) {
+      receiver.deletedMessages.push(...keys.map((key) => ({ conversationId, key })));
+    },
+    async conversationDeleted(conversationId) {
+      receiver.deletedConversations.push(conversationId);
+    },
+    async placeDeleted(place) {
+      receiver.deletedPlaces.push(place);
+    },
+    cancel: () => false,
+    suggestModels: (query) => receiver.suggestions.filter((id) => id.includes(query)),
+    history: async () => [],
+    conversations: async (prefix) =>
+      receiver.events
+        .filter(({ conversationId }) => conversationId.startsWith(prefix))
+        .map(({ conversationId, sentAt }) => ({ conversationId, title: "", updatedAt: sentAt })),
+    readBlob: async () => undefined,
+  };
+  return receiver;
+}
