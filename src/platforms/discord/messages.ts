@@ -1,5 +1,6 @@
+import { LRUCache } from "lru-cache";
 import type { APIMessage, GatewayMessageCreateDispatchData } from "discord.js";
-import { ParleyError } from "../../core/errors.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -42,10 +43,14 @@ export interface MessageIntake {
   idle(): Promise<void>;
 }
 
+/** How often one person is told in one channel that the bot is busy. */
+const busyNoticeIntervalMs = 30_000;
+
 /** @see {@link MessageIntake} */
 export function createMessageIntake(options: MessageOptions): MessageIntake {
   const { api, receiver, channels, log } = options;
   const queue = createKeyedQueue();
+  const busyNotices = new LRUCache<string, true>({ max: 1000, ttl: busyNoticeIntervalMs });
 
   async function handle(message: GatewayMessageCreateDispatchData): Promise<void> {
     const names = options.names(message.guild_id);
@@ -58,6 +63,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       log.error({ message: message.id, err: error }, "message not accepted");
       if (error instanceof ParleyError && error.code === "stopping") return;
       if (!(await isForBot(message, names))) return;
+      if (isParleyError(error, "busy") && !isFirstBusyNotice(message)) return;
       // Discord does not deliver it again, so that the person must be told. The nonce keeps several instances from
       // telling it several times.
       await api.createMessage(message.channel_id, {
@@ -67,6 +73,14 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
         enforce_nonce: true,
       });
     }
+  }
+
+  /** A person who sends very many messages is told once in a while, not once a message. */
+  function isFirstBusyNotice({ author, channel_id: channelId }: GatewayMessageCreateDispatchData): boolean {
+    const who = `${channelId} ${author.id}`;
+    const isFirst = !busyNotices.has(who);
+    if (isFirst) busyNotices.set(who, true);
+    return isFirst;
   }
 
   /** Whether it is certainly for the bot, as far as is known without the store. */

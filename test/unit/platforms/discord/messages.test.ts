@@ -163,6 +163,21 @@ describe("messages", () => {
     expect(told?.replyTo).toBe(message.id);
   });
 
+  test("a person with too much waiting is told once, however many messages follow", async () => {
+    const { simulator, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    receiver.refusal = new ParleyError("busy", "too much", { detail: { waiting: 50 } });
+    for (let count = 0; count < 20; count++) ada.sends({ channel: direct, text: `message ${count}` });
+    await until(() => harness.lines.filter((line) => line.message === "message not accepted").length === 20);
+    receiver.refusal = undefined;
+    ada.sends({ channel: direct, text: "the last" });
+    await received(1);
+    expect(direct.fromBot().map(({ text }) => text)).toEqual([
+      expect.stringContaining("You have 50 requests that are not answered yet"),
+    ]);
+  });
+
   test("a repeated delivery has the same key", async () => {
     const { simulator, receiver } = harness;
     const ada = simulator.person("Ada");
