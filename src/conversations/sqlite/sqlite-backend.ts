@@ -2,6 +2,7 @@ import { chmodSync } from "node:fs";
 import { backup, DatabaseSync } from "node:sqlite";
 import { ParleyError } from "../../core/errors.ts";
 import { type Backend, type EntryReader, spaces, type Space } from "../backend.ts";
+import { backoffMs, retry } from "../../support/retry.ts";
 import { createPrivateFile } from "./private-file.ts";
 import { toSqliteStoreError } from "./sqlite-errors.ts";
 import { lockStore } from "./sqlite-lock.ts";
@@ -19,6 +20,7 @@ export interface SqliteOptions {
 }
 
 /** How long a write waits for another program's; it blocks the event loop meanwhile. */
+const maxBackupAttempts = 20;
 const busyTimeoutMs = 2000;
 
 /** {@link Backend} with a copy of the file. */
@@ -127,7 +129,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
       guard(() => database.prepare("SELECT 1 FROM entries LIMIT 1").get());
     },
     async copyTo(target) {
-      await guardAsync(() => backup(database, target));
+      await guardAsync(() => retry(() => backup(database, target), { delayMs: delayIfBusy }));
       chmodSync(target, 0o600);
     },
     async close() {
@@ -135,6 +137,15 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
       unlock();
     },
   };
+}
+
+/**
+ * A write in progress at the first step of a backup ends it at once, with the error code 0 and "not an error".
+ * @see https://github.com/oven-sh/bun/pull/34466 (describes Node's behaviour)
+ */
+function delayIfBusy(error: unknown, attempt: number): number | undefined {
+  const isBusy = error instanceof Error && "errcode" in error && error.errcode === 0;
+  return isBusy && attempt < maxBackupAttempts ? backoffMs(attempt, { baseMs: 5, maxMs: 200 }) : undefined;
 }
 
 function openDatabase(file: string): DatabaseSync {
