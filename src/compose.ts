@@ -80,6 +80,10 @@ export async function startParley(
         temperature: config.CHAT_TEMPERATURE,
         systemPrompt: config.SYSTEM_PROMPT ?? defaultSystemPrompt,
       },
+      limits: {
+        calls: config.GATEWAY_CONCURRENCY,
+        callsPerPerson: config.GATEWAY_CONCURRENCY_PERSON,
+      },
       log,
       meter: metrics,
       now: () => Date.now(),
@@ -132,7 +136,7 @@ export async function startParley(
         clearInterval(timer);
         const broken = await assistant.stop({ deadlineMs: config.SHUTDOWN_TIMEOUT_MS });
         if (broken > 0)
-          log.warn({ turns: broken }, "stopped before these turns ended; the next start takes them up");
+          log.warn({ turns: broken }, "turns aborted at the shutdown deadline; the next start resumes them");
         await Promise.allSettled(links.map((link) => link.stop()));
         await resources.closeAll();
       },
@@ -194,7 +198,7 @@ async function recover(assistant: Assistant, platform: Platform, log: Log): Prom
   try {
     await assistant.recover(platform.id);
   } catch (error) {
-    log.warn({ platform: platform.id, err: error }, "open turns could not be listed; tried again soon");
+    log.warn({ platform: platform.id, err: error }, "listing open turns failed; retried soon");
   }
 }
 

@@ -61,6 +61,14 @@ const ownSettings = {
   GATEWAY_FIRST_EVENT_TIMEOUT_MS: { schema: milliseconds.default(60_000), description: "to the first words" },
   GATEWAY_IDLE_TIMEOUT_MS: { schema: milliseconds.default(30_000), description: "between words" },
   GATEWAY_TOTAL_TIMEOUT_MS: { schema: milliseconds.default(600_000), description: "in all" },
+  GATEWAY_CONCURRENCY: {
+    schema: z.coerce.number().int().min(1).max(10_000).default(32),
+    description: "gateway calls at once; further ones wait, people in turn",
+  },
+  GATEWAY_CONCURRENCY_PERSON: {
+    schema: z.coerce.number().int().min(1).max(10_000).default(4),
+    description: "gateway calls at once for one person (the page is one person)",
+  },
 
   CHAT_MODEL: {
     schema: text.optional(),

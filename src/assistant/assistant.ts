@@ -25,7 +25,8 @@ export interface AssistantOptions {
   readonly commands: ReadonlyMap<string, Command>;
   readonly models: ModelSettings;
   readonly chat: ChatSettings;
-  readonly limits?: AssistantLimits;
+  /** What differs from the defaults. */
+  readonly limits?: Partial<AssistantLimits>;
   readonly log: Log;
   readonly meter: Meter;
   /** Unix milliseconds. */
@@ -67,7 +68,7 @@ export interface Assistant extends Receiver {
 /** @see {@link Assistant} */
 export function createAssistant(options: AssistantOptions): Assistant {
   const { gateway, conversations, archive, inbox, queue, commands, log, meter, now } = options;
-  const limits = options.limits ?? defaultLimits;
+  const limits = { ...defaultLimits, ...options.limits };
   const platforms = new Map<string, Platform>();
   const runBatch = createBatchRunner({
     admission: createAdmission(gateway, limits),
