@@ -95,6 +95,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
         async show() {
           if (showError !== undefined) throw showError;
           reply.shown++;
+          reply.state = "open";
           await hooks.saveAddress(reply.address);
         },
         status: (text) => {
@@ -120,7 +121,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
           return Promise.resolve();
         },
         abandon: () => {
-          reply.state = "abandoned";
+          if (reply.state === "open") reply.state = "abandoned";
         },
       };
     },

@@ -12,7 +12,7 @@ type NewRun = Omit<CommandRun, "ended"> & { readonly isConfirmed: boolean };
 
 /**
  * Runs one call of a command until its reply has ended. Failures are shown in the reply and, in a conversation, stored.
- * @throws ParleyError `stopping`, so that the call stays open for the next start
+ * @throws ParleyError `stopping` and `store-unavailable`, so that the call stays open for recovery
  */
 export async function runCommand(
   dependencies: TurnDependencies,
@@ -71,6 +71,8 @@ async function concludeFailure(
     return "cancelled";
   }
   await reply.fail({ text, ...(isWorthRetrying(error) ? { retryKey: call.key } : {}) });
+  // Shown as failed, and left open: recovery runs it again once there is a store.
+  if (isParleyError(error, "store-unavailable")) throw error;
   return "failed";
 }
 

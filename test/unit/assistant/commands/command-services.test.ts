@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { defineCommand } from "../../../../src/core/command.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { call, createWorld, message, said, type World } from "../../../support/fakes.ts";
 
@@ -216,5 +217,30 @@ describe("a command", () => {
     await settled();
     expect(world.platform.replies[0]?.state).toBe("failed");
     expect(world.platform.replies[0]?.failure?.text).toContain(words);
+  });
+});
+
+describe("a command whose store fails at its end", () => {
+  it("says so, stays open, and is answered and stored by the next recovery", async () => {
+    const append = vi
+      .spyOn(world.store.conversations, "append")
+      .mockRejectedValueOnce(new ParleyError("store-unavailable", "away for a moment"));
+    const event = call("models", {}, { inConversation: true });
+    await world.assistant.receive(event);
+    await settled();
+    const [reply] = world.platform.replies;
+    expect(reply).toMatchObject({ state: "failed", failure: { retryKey: event.key } });
+    expect(await world.store.inbox.isOpen(event.key)).toBe(true);
+    append.mockRestore();
+    expect(await world.assistant.recover("fake")).toBe(1);
+    await settled();
+    expect(world.platform.replies).toHaveLength(1);
+    expect(reply).toMatchObject({ state: "finished", text: expect.stringContaining("models") });
+    expect(await world.store.inbox.isOpen(event.key)).toBe(false);
+    const log = await world.history.history("fake:c1", { maxMessages: 10 });
+    expect(log.map(({ role, outcome }) => [role, outcome])).toEqual([
+      ["user", undefined],
+      ["assistant", "complete"],
+    ]);
   });
 });
