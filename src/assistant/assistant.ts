@@ -11,7 +11,8 @@ import { createDeletionEvents } from "./scheduling/deletion-events.ts";
 import { createRecovery } from "./scheduling/recovery.ts";
 import { createRerunTurn } from "./scheduling/rerun-turn.ts";
 import { createBatchRunner } from "./scheduling/run-batch.ts";
-import { createTurnScheduler } from "./scheduling/turn-scheduler.ts";
+import { storedIn } from "./scheduling/pending-turn.ts";
+import { createTurnScheduler, type TurnScheduler } from "./scheduling/turn-scheduler.ts";
 import { createTokenFactors } from "./turn/context-window.ts";
 import { createModelChoice, suggestModels, type ModelSettings } from "./turn/model-choice.ts";
 import type { ChatSettings } from "./turn/turn.ts";
@@ -89,7 +90,9 @@ export function createAssistant(options: AssistantOptions): Assistant {
     receive,
     schedule: (turn) => scheduler.schedule(turn),
   });
-  const scheduler = createTurnScheduler({ inbox, queue, log, now, runBatch });
+  const scheduler: TurnScheduler = createTurnScheduler({ inbox, queue, log, now, runBatch });
+
+  const recovery = createRecovery({ inbox, now, scheduler });
 
   async function receive(incoming: IncomingEvent): Promise<"accepted" | "duplicate"> {
     if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
@@ -105,7 +108,10 @@ export function createAssistant(options: AssistantOptions): Assistant {
     } finally {
       if (result !== "accepted" && !isRedelivered) inFlight.delete(event.key);
     }
-    if (result === "accepted") scheduler.schedule({ event, progress: undefined, others: [] });
+    if (result === "accepted") {
+      recovery.resumeFirst(storedIn(event));
+      scheduler.schedule({ event, progress: undefined, others: [] });
+    }
     return result;
   }
 
@@ -123,7 +129,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     ...createRerunTurn({ inbox, scheduler, log }),
     ...createDeletionEvents({ inbox, conversations, archive, queue, scheduler, log }),
     receive,
-    recover: createRecovery({ inbox, now, scheduler }),
+    recover: (platformId) => recovery.recover(platformId),
     stop: (stopOptions) => scheduler.stop(stopOptions),
     addPlatform(platform) {
       platforms.set(platform.id, platform);

@@ -3,27 +3,60 @@ import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Platform } from "../../core/platform.ts";
 import type { Inbox } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { createConcurrencyLimit } from "../../support/concurrency-limit.ts";
 import { toOpenTurns } from "./open-turns.ts";
-import type { PendingTurn } from "./pending-turn.ts";
+import { storedIn, type PendingTurn } from "./pending-turn.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
+
+/** Conversations whose turns are resumed at once: what people ask now must not wait for all of them. */
+const maxConversations = 16;
 
 export interface RecoveryOptions {
   readonly inbox: Pick<Inbox, "listOpen">;
   readonly now: () => number;
-  readonly scheduler: Pick<TurnScheduler, "inFlight" | "schedule">;
+  readonly scheduler: Pick<TurnScheduler, "inFlight" | "isStopping" | "schedule">;
 }
 
-/**
- * Returns a function that resumes a platform's open turns, of an earlier run or of another process. Those that are too
- * old or failed too often are sealed. It resolves to how many it scheduled.
- */
-export function createRecovery(options: RecoveryOptions): (platformId: string) => Promise<number> {
-  const { inbox, now, scheduler } = options;
-  return async function recover(platformId) {
-    const open = (await inbox.listOpen()).filter(({ event }) => event.platform === platformId);
-    const turns = toOpenTurns(open, now()).filter(({ event }) => !scheduler.inFlight.has(event.key));
-    for (const turn of turns) scheduler.schedule(turn, { unlessLeased: true });
-    return turns.length;
+/** Resumes open turns, of an earlier run or of another process. */
+export interface Recovery {
+  /** Finds a platform's open turns and resumes them, a few conversations at a time. Resolves to how many it found. */
+  recover(platformId: string): Promise<number>;
+  /** Schedules what a conversation still has to resume now, so that a new turn does not run before it. */
+  resumeFirst(conversationId: string): void;
+}
+
+/** Turns that are too old or failed too often are sealed. @see {@link Recovery} */
+export function createRecovery({ inbox, now, scheduler }: RecoveryOptions): Recovery {
+  /** Found and not scheduled yet, by conversation. */
+  const found = new Map<string, PendingTurn[]>();
+  const limit = createConcurrencyLimit(maxConversations);
+
+  function scheduleFound(conversationId: string): string[] {
+    const turns = found.get(conversationId) ?? [];
+    found.delete(conversationId);
+    const open = turns.filter(({ event }) => !scheduler.inFlight.has(event.key) && !scheduler.isStopping());
+    for (const turn of open) scheduler.schedule(turn, { unlessLeased: true });
+    return open.map(({ event }) => event.key);
+  }
+
+  async function resume(conversationId: string): Promise<void> {
+    const keys = scheduleFound(conversationId);
+    await Promise.all(keys.map((key) => scheduler.inFlight.whenDone(key)));
+  }
+
+  return {
+    async recover(platformId) {
+      const open = (await inbox.listOpen()).filter(({ event }) => event.platform === platformId);
+      const turns = toOpenTurns(open, now()).filter(({ event }) => !scheduler.inFlight.has(event.key));
+      const conversations = Map.groupBy(turns, ({ event }) => storedIn(event));
+      for (const [conversationId, its] of conversations) {
+        const isQueued = found.has(conversationId);
+        found.set(conversationId, its);
+        if (!isQueued) void limit(() => resume(conversationId));
+      }
+      return turns.length;
+    },
+    resumeFirst: (conversationId) => void scheduleFound(conversationId),
   };
 }
 

@@ -1,0 +1,96 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { createWorld, message, type World } from "../../../support/fakes.ts";
+
+let world: World;
+beforeEach(async () => {
+  world = await createWorld();
+});
+afterEach(async () => {
+  await world.close();
+});
+
+/** Requests that the gateway holds until they are ended. */
+function holdRequests(): (() => void)[] {
+  const ends: (() => void)[] = [];
+  world.gateway.answerWith(async function* hold(request) {
+    await new Promise<void>((resolve) => ends.push(resolve));
+    yield { kind: "text", text: "answer" };
+    yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+  });
+  return ends;
+}
+
+/** As an earlier process left it: accepted and not answered. */
+async function leaveOpen(count: number): Promise<void> {
+  for (let n = 0; n < count; n++) {
+    const author = { id: `fake:person-${n}`, name: `Person ${n}` };
+    await world.store.inbox.accept(message(`question ${n}`, { conversationId: `fake:old-${n}`, author }));
+  }
+}
+
+describe("recovery", () => {
+  it("resumes a few conversations at a time, and a new one does not wait for the rest", async () => {
+    await leaveOpen(200);
+    const ends = holdRequests();
+    expect(await world.assistant.recover("fake")).toBe(200);
+    await vi.waitFor(() => expect(ends).toHaveLength(16));
+    expect(world.assistant.pending()).toBe(16);
+    await world.assistant.receive(message("what about me?", { conversationId: "fake:new" }));
+    await vi.waitFor(() => expect(ends).toHaveLength(17));
+    const ended = new Set<() => void>();
+    await expect
+      .poll(
+        () => {
+          for (const end of ends) {
+            ended.add(end);
+            end();
+          }
+          return ended.size;
+        },
+        { timeout: 20_000, interval: 5 },
+      )
+      .toBe(201);
+    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+  });
+
+  it("found twice, a turn is resumed once", async () => {
+    await leaveOpen(40);
+    const ends = holdRequests();
+    await world.assistant.recover("fake");
+    await vi.waitFor(() => expect(ends).toHaveLength(16));
+    await world.assistant.recover("fake");
+    await expect
+      .poll(
+        () => {
+          for (const end of ends) end();
+          return world.assistant.pending();
+        },
+        { timeout: 20_000, interval: 5 },
+      )
+      .toBe(0);
+    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+    expect(world.gateway.requests).toHaveLength(40);
+  });
+
+  it("a conversation's old turn runs before its new one, though it waited for its turn to be resumed", async () => {
+    await leaveOpen(30);
+    const ends = holdRequests();
+    await world.assistant.recover("fake");
+    await vi.waitFor(() => expect(ends).toHaveLength(16));
+    await world.assistant.receive(message("the new question", { conversationId: "fake:old-29" }));
+    await expect
+      .poll(
+        () => {
+          for (const end of ends) end();
+          return world.assistant.pending();
+        },
+        { timeout: 20_000, interval: 5 },
+      )
+      .toBe(0);
+    const log = await world.history.history("fake:old-29", { maxMessages: 10 });
+    expect(log.filter(({ role }) => role === "user").map(({ parts }) => parts[0])).toEqual([
+      { kind: "text", text: "question 29" },
+      { kind: "text", text: "the new question" },
+    ]);
+  });
+});
