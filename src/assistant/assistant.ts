@@ -7,6 +7,7 @@ import type { Archive, ConversationQueue, Conversations, Inbox } from "../core/s
 import type { Log, Meter } from "../core/telemetry.ts";
 import { createAdmission, type AdmissionLimits } from "./access/admission.ts";
 import { toCallIfWritten } from "./commands/written-command.ts";
+import { acceptDurably } from "./scheduling/accept-durably.ts";
 import { createDeletionEvents } from "./scheduling/deletion-events.ts";
 import { createRecovery } from "./scheduling/recovery.ts";
 import { createRerunTurn } from "./scheduling/rerun-turn.ts";
@@ -104,7 +105,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     inFlight.add(event);
     let result: "accepted" | "duplicate" | undefined;
     try {
-      result = await inbox.accept(event);
+      result = await acceptDurably(inbox, event);
     } finally {
       if (result !== "accepted" && !isRedelivered) inFlight.delete(event.key);
     }
