@@ -4,7 +4,7 @@ import type { Inbox } from "../../core/storage.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
 
 /** Platforms want an acknowledgement within 3 s; attempts start within this time, in milliseconds. */
-const patienceMs = 2000;
+const patienceMs = 1500;
 const backoff = { baseMs: 25, maxMs: 400 };
 
 /**

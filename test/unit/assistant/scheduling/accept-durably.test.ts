@@ -32,7 +32,7 @@ test("a longer one is told within the platforms' deadline", async () => {
   const failed = expect(acceptDurably(inboxOf(fail), event)).rejects.toMatchObject({
     code: "store-unavailable",
   });
-  await vi.advanceTimersByTimeAsync(2500);
+  await vi.advanceTimersByTimeAsync(1600);
   await failed;
 });
 
