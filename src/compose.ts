@@ -9,6 +9,7 @@ import type { Platform } from "./core/platform.ts";
 import type { Config, ConfiguredPlatform } from "./config.ts";
 import type { CreatedPlatform, PlatformModule } from "./core/platform-module.ts";
 import type { Store } from "./conversations/open-store.ts";
+import { createSealer } from "./conversations/sealer.ts";
 import { openConfiguredStore } from "./compose-store.ts";
 import type { GatewayConfig } from "./embedded-gateway/settings.ts";
 import { openGateway, type OpenedGateway } from "./compose-gateway.ts";
@@ -16,9 +17,11 @@ import { createResourceStack } from "./operations/resource-stack.ts";
 import { keepConnected } from "./operations/keep-connected.ts";
 import { startHttpServer, type HttpServer } from "./operations/http-server.ts";
 import { createMetrics } from "./operations/metrics.ts";
+import { withPlatformFiles } from "./platform-files.ts";
 
 /** How often turns that an outage left open are resumed, in milliseconds. */
 const recoverEveryMs = 60_000;
+const dayMs = 24 * 60 * 60 * 1000;
 
 /** With several instances more often, so that the turns of one that died go on soon after its leases have ended. */
 function recoveryIntervalOf(store: Store, config: Config): number {
@@ -64,13 +67,14 @@ export async function startParley(
       loadPlatforms(config),
     ]);
     const metrics = createMetrics();
+    const platforms = createPlatforms(loaded, config, commands, log);
     const assistant = createAssistant({
       gateway: gateway.client,
       conversations: store.conversations,
-      archive: {
-        ...store.erasure,
-        exportConversation: (id) => store.exportConversation(id),
-      },
+      archive: withPlatformFiles(
+        { ...store.erasure, exportConversation: (id) => store.exportConversation(id) },
+        platforms,
+      ),
       inbox: store.inbox,
       queue: store.queue,
       commands,
@@ -89,13 +93,13 @@ export async function startParley(
       now: () => Date.now(),
     });
     const history = createConversationHistory(store.conversations);
-    const platforms = createPlatforms(loaded, config, commands, log);
     for (const { platform } of platforms) assistant.addPlatform(platform);
     const server = await resources.add(
       "server",
       startHttpServer({
         host: config.HOST,
         port: config.PORT,
+        allowedHosts: [...config.HTTP_HOSTS, ...platforms.flatMap(({ allowedHosts }) => allowedHosts ?? [])],
         metrics,
         log,
         notReady: () => notReady(store, platforms),
@@ -171,11 +175,14 @@ function createPlatforms(
     name: config.GATEWAY_BASE_URL ?? "embedded gateway",
     isSandbox: config.isGatewayEmbedded && config.GATEWAY_CONFIG === undefined,
   };
+  const sealer = createSealer(config.STORE_ENCRYPTION_KEYS);
   return loaded.map(({ module, values, create }) =>
     create(values, {
       commands,
       log: log.child({ platform: module.id }),
       dataDir: config.dataDir,
+      sealer,
+      retentionMs: config.RETENTION_DAYS > 0 ? config.RETENTION_DAYS * dayMs : undefined,
       host: config.HOST,
       gateway,
     }),

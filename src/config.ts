@@ -134,6 +134,10 @@ const ownSettings = {
     description: "where the page, `/healthz`, `/readyz` and `/metrics` are served",
   },
   PORT: { schema: port.default(3000), description: "their port; 0 takes any free one" },
+  HTTP_HOSTS: {
+    schema: list.default([]),
+    description: "further names in the Host header that are served, such as a scraper's",
+  },
   LOG_LEVEL: {
     schema: z.enum(["debug", "info", "warn", "error", "silent"]).default("info"),
     description: "`debug`, `info`, `warn`, `error`, `silent`",

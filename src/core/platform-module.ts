@@ -4,8 +4,41 @@ import type { Platform } from "./platform.ts";
 import type { Settings, SettingValues } from "./settings.ts";
 import type { Log } from "./telemetry.ts";
 
-/** Answers a request of Parley's HTTP server, or returns false: it is for somebody else. Contract: must not throw. */
-export type HttpHandler = (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
+/** The target of a request, parsed once by the HTTP server. Handlers read nothing else of the request's URL. */
+export interface RequestTarget {
+  /** Begins with `/`; without empty and dot segments, percent-encoding and backslashes. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+}
+
+/**
+ * Handles a request of Parley's HTTP server, whose Host header is checked already. Resolves to false, without a
+ * response, for a path of another handler. Contract: must not throw.
+ */
+export type HttpHandler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  target: RequestTarget,
+) => Promise<boolean>;
+
+/** Encrypts files of a platform's own at rest, with the store's keys. Without keys it returns the bytes as they are. */
+export interface Sealer {
+  /** Binds `name`: what is sealed under one name does not open under another. */
+  seal(name: string, bytes: Uint8Array): Uint8Array;
+  /**
+   * @throws ParleyError `store-corrupt` (changed, sealed under another name, or not encrypted although there are keys),
+   *   `config` (its key is not among the settings)
+   */
+  open(name: string, sealed: Uint8Array): Uint8Array;
+}
+
+/** Erases the files that a platform keeps beside the store. Called before the store erases what it has. */
+export interface FileErasure {
+  /** Files that one author sent, in one conversation or (`undefined`) in all. */
+  forgetAuthor(conversationId: string | undefined, authorId: string): Promise<void>;
+  /** Files of a conversation. Other platforms' conversations are ignored. */
+  deleteConversation(conversationId: string): Promise<void>;
+}
 
 /** What the composition gives every platform. */
 export interface PlatformDependencies {
@@ -14,6 +47,9 @@ export interface PlatformDependencies {
   readonly log: Log;
   /** Absolute folder for files of the platform's own. */
   readonly dataDir: string;
+  readonly sealer: Sealer;
+  /** How long anything is kept at most. `undefined`: for ever. */
+  readonly retentionMs: number | undefined;
   /** The address that Parley's HTTP server listens on. */
   readonly host: string;
   /** The model gateway, in words for people. */
@@ -24,6 +60,9 @@ export interface PlatformDependencies {
 export interface CreatedPlatform {
   readonly platform: Platform;
   readonly handler?: HttpHandler;
+  /** Further Host values that the HTTP server is to serve. */
+  readonly allowedHosts?: readonly string[];
+  readonly erasure?: FileErasure;
 }
 
 /** A command of the command line that belongs to a platform, such as one that prints its manifest. */

@@ -3,13 +3,44 @@ import type { AddressInfo } from "node:net";
 import { ParleyError } from "../core/errors.ts";
 import type { HttpHandler } from "../core/platform-module.ts";
 import type { Log } from "../core/telemetry.ts";
+import { limitConnections, type ConnectionLimits } from "./connection-limits.ts";
+import { createHostGuard, type HostGuard } from "./host-guard.ts";
 import type { Metrics } from "./metrics.ts";
+import { parseRequestTarget } from "./request-target.ts";
+
+/** Milliseconds, and bytes of a request's header section. Bounds what a client that is slow on purpose can hold. */
+const clientLimits = {
+  headersTimeout: 10_000,
+  /** For a whole request: an upload over a slow line. Handlers of small bodies have shorter deadlines. */
+  requestTimeout: 300_000,
+  keepAliveTimeout: 10_000,
+  connectionsCheckingInterval: 1000,
+  maxHeaderSize: 16 * 1024,
+};
+/** A connection on which nothing moves for this long is closed. Event streams send a comment more often. */
+const idleTimeoutMs = 120_000;
+const maxRequestsPerSocket = 10_000;
+const maxHeaders = 100;
+const defaultConnectionLimits: ConnectionLimits = { total: 512, perAddress: 256 };
+const operationsPaths: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
+const plainHeaders = {
+  "Cache-Control": "no-store",
+  "X-Content-Type-Options": "nosniff",
+  "Cross-Origin-Resource-Policy": "same-origin",
+  "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+};
 
 /** @see {@link startHttpServer} */
 export interface HttpServerOptions {
   readonly host: string;
   /** 0 binds any free port. */
   readonly port: number;
+  /** Further Host values that are served, beside loopback, the bind and, on a public bind, IP addresses. */
+  readonly allowedHosts: readonly string[];
+  /** Default: 512 in all, 256 of one address. */
+  readonly connections?: ConnectionLimits;
+  /** Time for the header section of a request, in milliseconds. Default 10 s. */
+  readonly headersTimeoutMs?: number;
   readonly metrics: Metrics;
   readonly log: Log;
   /** One line for each part that is not ready; empty when all are. */
@@ -28,17 +59,25 @@ export interface HttpServer {
 
 /**
  * The HTTP server of the process: `/healthz` (liveness), `/readyz` (readiness: 200, or 503 with a line for each part
- * that is not ready), `/metrics` (Prometheus text format), then the handlers, then 404.
+ * that is not ready), `/metrics` (Prometheus text format), then the handlers, then 404. Host and request target are
+ * checked once, before all of them: 421 for another server's name, 400 for a target that is not a plain path.
  * @throws ParleyError `config` when the address cannot be bound, naming HOST and PORT
  */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  const server = createServer((request, response) => {
-    void respond(request, response, options).catch((error: unknown) => {
+  const guard = createHostGuard(options.host, options.allowedHosts);
+  const readiness = shareRunning(() => options.notReady());
+  const { headersTimeoutMs = clientLimits.headersTimeout } = options;
+  const server = createServer({ ...clientLimits, headersTimeout: headersTimeoutMs }, (request, response) => {
+    void respond(request, response, { ...options, guard, readiness }).catch((error: unknown) => {
       options.log.error({ err: error, method: request.method }, "request handler failed");
       if (!response.headersSent) response.writeHead(500, { "content-type": "text/plain" });
       response.end();
     });
   });
+  server.setTimeout(idleTimeoutMs);
+  server.maxRequestsPerSocket = maxRequestsPerSocket;
+  server.maxHeadersCount = maxHeaders;
+  limitConnections(server, options.connections ?? defaultConnectionLimits);
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
       reject(
@@ -80,40 +119,79 @@ function toReason(error: NodeJS.ErrnoException): string {
   }
 }
 
+interface Serving extends HttpServerOptions {
+  readonly guard: HostGuard;
+  readonly readiness: () => Promise<readonly string[]>;
+}
+
 async function respond(
   request: IncomingMessage,
   response: ServerResponse,
-  options: HttpServerOptions,
+  { guard, log, readiness, metrics, handlers }: Serving,
 ): Promise<void> {
-  const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
-  if (path === "/healthz") {
-    text(response, 200, "ok\n");
-    return;
-  }
-  if (path === "/readyz") {
-    const missing = await options.notReady();
-    text(
+  if (!guard.isAllowed(request)) {
+    log.warn({}, "request refused: wrong host");
+    sendText(
       response,
-      missing.length === 0 ? 200 : 503,
-      missing.length === 0 ? "ready\n" : `${missing.join("\n")}\n`,
+      421,
+      "Parley is served under its own address only. HTTP_HOSTS and PAGE_HOSTS allow further names.\n",
+      { Connection: "close" },
     );
     return;
   }
-  if (path === "/metrics") {
-    const { body, contentType } = await options.metrics.text();
-    response.writeHead(200, { "content-type": contentType }).end(body);
+  const target = parseRequestTarget(request.url ?? "");
+  const encoding = request.headers["transfer-encoding"];
+  // Node serves bodies with an unknown encoding; a proxy may see another end of them.
+  if (target === undefined || (encoding !== undefined && encoding.toLowerCase() !== "chunked")) {
+    sendText(response, 400, "The request has two readings: its address must be a plain path.\n", {
+      Connection: "close",
+    });
     return;
   }
-  for (const handler of options.handlers) if (await handler(request, response)) return;
-  text(
+  const isRead = request.method === "GET" || request.method === "HEAD";
+  if (!isRead && operationsPaths.has(target.path)) {
+    sendText(response, 405, "This method is not allowed here.\n", { Allow: "GET" });
+    return;
+  }
+  switch (target.path) {
+    case "/healthz":
+      sendText(response, 200, "ok\n");
+      return;
+    case "/readyz": {
+      const missing = await readiness();
+      if (missing.length === 0) sendText(response, 200, "ready\n");
+      else sendText(response, 503, `${missing.join("\n")}\n`);
+      return;
+    }
+    case "/metrics": {
+      const { body, contentType } = await metrics.text();
+      sendText(response, 200, body, { "Content-Type": contentType });
+      return;
+    }
+  }
+  for (const handler of handlers) if (await handler(request, response, target)) return;
+  sendText(
     response,
     404,
     "There is nothing here. Parley serves /healthz, /readyz and /metrics, and its page when it is on.\n",
   );
 }
 
-function text(response: ServerResponse, status: number, body: string): void {
-  response
-    .writeHead(status, { "content-type": "text/plain; charset=utf-8", "cache-control": "no-store" })
-    .end(body);
+function sendText(
+  response: ServerResponse,
+  status: number,
+  body: string,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  response.writeHead(status, { "Content-Type": "text/plain; charset=utf-8", ...plainHeaders, ...headers });
+  response.end(body);
+}
+
+/** Callers during a run share its result: many probes cost the store one. */
+function shareRunning<T>(run: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | undefined;
+  return () =>
+    (running ??= run().finally(() => {
+      running = undefined;
+    }));
 }

@@ -1,13 +1,12 @@
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { startHttpServer } from "../../src/operations/http-server.ts";
+import { createMetrics } from "../../src/operations/metrics.ts";
 import { createWebPlatform, type WebPlatform } from "../../src/platforms/web/platform.ts";
 import { allCommands } from "../support/commands.ts";
 import { silentLog } from "../support/silent-log.ts";
-import { firstEvent } from "../unit/platforms/web/page-server.ts";
+import { firstEvent, plainSealer } from "../unit/platforms/web/page-server.ts";
 import { describePlatform } from "./platform.ts";
 import type { PlatformSubject, SentMessage } from "./platform-subject.ts";
 
@@ -19,12 +18,16 @@ interface Item {
 async function open(): Promise<PlatformSubject> {
   const dataDir = await mkdtemp(join(tmpdir(), "parley-platform-web-"));
   let current: WebPlatform | undefined;
-  const server = createServer((request, response) => {
-    void current?.handle(request, response);
+  const server = await startHttpServer({
+    host: "127.0.0.1",
+    port: 0,
+    allowedHosts: [],
+    metrics: createMetrics(),
+    log: silentLog,
+    notReady: () => Promise.resolve([]),
+    handlers: [async (...request) => (await current?.handle(...request)) ?? false],
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { host } = new URL(server.url);
   const chat = "c".repeat(24);
   const conversations = new Set([chat]);
   let uploadId = "";
@@ -77,6 +80,7 @@ async function open(): Promise<PlatformSubject> {
         commands: allCommands,
         log: silentLog,
         dataDir,
+        sealer: plainSealer,
         banner: () => ({ gateway: "test", isSandbox: true }),
       });
       return current;
@@ -109,9 +113,7 @@ async function open(): Promise<PlatformSubject> {
       await ask("DELETE", `/api/conversations/${chat}`);
     },
     async close() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
+      await server.close();
       await rm(dataDir, { recursive: true, force: true });
     },
   };

@@ -1,9 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
+import type { RequestTarget } from "../../core/platform-module.ts";
 import type { ConversationHistory, Receiver } from "../../core/platform.ts";
 import type { createConversationViews } from "./conversation-views.ts";
 import type { Feeds } from "./feed.ts";
+import type { SessionBounds } from "./session-limits.ts";
 import type { Uploads } from "./uploads.ts";
 import type { StateView } from "./views.ts";
 
@@ -18,6 +20,7 @@ export interface ApiContext {
   readonly feeds: Feeds;
   readonly views: ReturnType<typeof createConversationViews>;
   readonly uploads: Uploads;
+  readonly bounds: SessionBounds;
   readonly maxFileBytes: number;
   readonly hasPassword: boolean;
   /** Aborts when the platform stops: event streams end. */
@@ -29,7 +32,9 @@ export interface ApiContext {
 export interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly url: URL;
+  readonly target: RequestTarget;
+  /** Key of the session that makes the request. */
+  readonly session: string;
   /** The first group: a conversation's page id or an upload's id. Empty where the path has none. */
   readonly id: string;
   /** The second group: a blob's hash. */

@@ -1,4 +1,3 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { usageOf } from "../../core/command.ts";
 import { messageLimits, type ApiContext, type Exchange, type Route } from "./api-context.ts";
 import { conversationRoutes } from "./conversation-routes.ts";
@@ -18,13 +17,9 @@ const routes: readonly Route[] = [
  * Handles a request to `/api/…`. The caller has checked its origin and its session.
  * @throws ParleyError, which the caller sends as a problem response
  */
-export async function handleApi(
-  context: ApiContext,
-  request: IncomingMessage,
-  response: ServerResponse,
-  url: URL,
-): Promise<void> {
-  const matching = routes.filter(({ path }) => path.test(url.pathname));
+export async function handleApi(context: ApiContext, asked: Omit<Exchange, "id" | "hash">): Promise<void> {
+  const { request, response, target } = asked;
+  const matching = routes.filter(({ path }) => path.test(target.path));
   const method = request.method === "HEAD" ? "GET" : request.method;
   const route = matching.find((candidate) => candidate.method === method);
   if (route === undefined) {
@@ -36,8 +31,8 @@ export async function handleApi(
     }
     return;
   }
-  const [, id = "", hash = ""] = route.path.exec(url.pathname) ?? [];
-  await route.run(context, { request, response, url, id, hash });
+  const [, id = "", hash = ""] = route.path.exec(target.path) ?? [];
+  await route.run(context, { ...asked, id, hash });
 }
 
 function sendState(context: ApiContext, { response }: Exchange): void {
@@ -50,7 +45,7 @@ function sendState(context: ApiContext, { response }: Exchange): void {
   sendJson(response, 200, state);
 }
 
-function sendModels(context: ApiContext, { response, url }: Exchange): void {
-  const query = (url.searchParams.get("query") ?? "").slice(0, 200);
+function sendModels(context: ApiContext, { response, target }: Exchange): void {
+  const query = (target.query.get("query") ?? "").slice(0, 200);
   sendJson(response, 200, { models: context.receiver.suggestModels(query) });
 }

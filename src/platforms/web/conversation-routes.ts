@@ -1,6 +1,6 @@
 import { messageLimits, badField, type ApiContext, type Exchange, type Route } from "./api-context.ts";
 import { isRunning } from "./feed.ts";
-import { readJson, sendJson, sendProblem } from "./http.ts";
+import { readJson, sendJson, sendProblem, sendTooMany } from "./http.ts";
 import {
   isPageConversation,
   pageIdPattern,
@@ -46,11 +46,15 @@ async function sendConversations({ history }: ApiContext, { response }: Exchange
 }
 
 async function streamConversation(context: ApiContext, exchange: Exchange): Promise<void> {
-  const { request, response, url } = exchange;
+  const { request, response, target, session } = exchange;
+  if (!context.bounds.takeStream(session, response)) {
+    sendTooMany(response, 10_000, "Parley is open in too many windows.");
+    return;
+  }
   const conversationId = toConversationId(exchange.id);
-  const asked = Number(url.searchParams.get("max") ?? defaultMessages);
+  const asked = Number(target.query.get("max") ?? defaultMessages);
   const max = Number.isInteger(asked) ? Math.min(Math.max(asked, 1), maxMessages) : defaultMessages;
-  const lastSeen = request.headers["last-event-id"] ?? url.searchParams.get("after") ?? undefined;
+  const lastSeen = request.headers["last-event-id"] ?? target.query.get("after") ?? undefined;
   await sendEvents(response, {
     feed: context.feeds.of(conversationId),
     cursor: typeof lastSeen === "string" && lastSeen !== "" ? lastSeen : undefined,
@@ -59,8 +63,9 @@ async function streamConversation(context: ApiContext, exchange: Exchange): Prom
   });
 }
 
-async function sendBlob({ feeds, history }: ApiContext, exchange: Exchange): Promise<void> {
-  const { request, response, url, hash } = exchange;
+async function sendBlob({ feeds, history, bounds }: ApiContext, exchange: Exchange): Promise<void> {
+  const { request, response, target, hash, session } = exchange;
+  await bounds.takeFile(session, response);
   const conversationId = toConversationId(exchange.id);
   const bytes = feeds.of(conversationId).file(hash) ?? (await history.readBlob(conversationId, hash))?.bytes;
   if (bytes === undefined) {
@@ -69,17 +74,29 @@ async function sendBlob({ feeds, history }: ApiContext, exchange: Exchange): Pro
   }
   sendUntrustedFile(request, response, {
     bytes,
-    name: url.searchParams.get("name") ?? hash,
-    isDownload: url.searchParams.has("download"),
+    name: target.query.get("name") ?? hash,
+    isDownload: target.query.has("download"),
   });
 }
 
 async function receiveMessage(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
   const { replyId, text, uploadIds } = parseMessage(await readJson(request));
-  const uploads = await Promise.all(uploadIds.map((uploadId) => findUpload(context.uploads, uploadId)));
+  const address = { conversationId: toConversationId(id), replyId };
+  const itemId = toItemId(toEventKey(address), "user");
+  const found = await Promise.allSettled(uploadIds.map((uploadId) => findUpload(context.uploads, uploadId)));
+  const missing = found.find((one) => one.status === "rejected");
+  // Sent twice: the files of a message that is stored are removed.
+  if (
+    missing !== undefined &&
+    (await hasItem(context, address.conversationId, (item) => item.id === itemId))
+  ) {
+    sendJson(response, 202, { outcome: "duplicate" });
+    return;
+  }
+  if (missing !== undefined) throw missing.reason;
+  const uploads = found.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   if (text.trim() === "" && uploads.length === 0) throw badField("text");
 
-  const address = { conversationId: toConversationId(id), replyId };
   const sentAt = Date.now();
   const event = toEvent(context.commands, {
     address,
@@ -87,9 +104,13 @@ async function receiveMessage(context: ApiContext, { request, response, id }: Ex
     attachments: uploads.map((upload) => toAttachment(upload)),
     sentAt,
   });
-  for (const upload of uploads) await context.uploads.assign(upload, address.conversationId);
+  const sentIn = {
+    conversationId: address.conversationId,
+    messageKey: event.key,
+    isCall: event.kind === "call",
+  };
+  for (const upload of uploads) await context.uploads.assign(upload, sentIn);
   const feed = context.feeds.of(address.conversationId);
-  const itemId = toItemId(toEventKey(address), "user");
   const isNew = feed.get(itemId) === undefined;
   // Shown first, since the reply may start before `receive` resolves; removed when the message is not accepted.
   if (isNew) {
@@ -111,6 +132,7 @@ async function receiveMessage(context: ApiContext, { request, response, id }: Ex
     outcome = await context.receiver.receive(event);
   } finally {
     if (isNew && outcome !== "accepted") feed.drop(itemId);
+    if (outcome === undefined) for (const upload of uploads) await context.uploads.release(upload);
   }
   sendJson(response, 202, { outcome });
 }

@@ -1,6 +1,7 @@
 import type { Log } from "../../core/telemetry.ts";
 import type { ConversationHistory } from "../../core/platform.ts";
 import { isRunning, withFailure, type Feed, type Feeds } from "./feed.ts";
+import { toTurnKey } from "./ids.ts";
 import { toItem, type ItemView, type SnapshotView } from "./views.ts";
 
 /** Messages read to find the stored form of items that have just ended. */
@@ -29,15 +30,17 @@ export function createConversationViews(history: ConversationHistory, feeds: Fee
 
     /**
      * Replaces items that have ended by their stored form. While the store cannot be read the live form stays.
-     * Contract: does not throw.
+     * Returns the keys of the latest stored messages of people. Contract: does not throw.
      */
-    async settle(conversationId: string): Promise<void> {
+    async settle(conversationId: string): Promise<ReadonlySet<string>> {
       try {
         const messages = await history.history(conversationId, { maxMessages: recentMessages });
         const stored = messages.map((message) => toItem(conversationId, message));
         settleItems(feeds.of(conversationId), stored);
+        return new Set(stored.flatMap(({ role, id }) => (role === "user" ? [toTurnKey(id)] : [])));
       } catch (error) {
         log.warn({ conversation: conversationId, err: error }, "history read failed after a reply");
+        return new Set();
       }
     },
   };

@@ -3,6 +3,7 @@ import { isParleyError, ParleyError, type ErrorCode } from "../../core/errors.ts
 import { readJsonBody } from "../../support/read-request-body.ts";
 
 const maxJsonBytes = 256 * 1024;
+const jsonTimeoutMs = 20_000;
 
 /** Headers of every response: no MIME sniffing, no framing, no referrer, no use by other origins. */
 export const commonHeaders: Readonly<Record<string, string>> = {
@@ -46,13 +47,31 @@ export function sendProblem(
   sendJson(response, status, { error: { code, message } }, headers);
 }
 
+/** Sends a 429 that says when to try again. `message` is a sentence. */
+export function sendTooMany(response: ServerResponse, waitMs: number, message: string): void {
+  const headers = retryAfter(waitMs);
+  const seconds = headers["Retry-After"];
+  const unit = seconds === "1" ? "second" : "seconds";
+  sendProblem(response, 429, "too-many", `${message} Try again in ${seconds} ${unit}.`, headers);
+}
+
+/** The header that asks a client to wait, in whole seconds, at least one. */
+export function retryAfter(waitMs: number): { readonly "Retry-After": string } {
+  return { "Retry-After": `${Math.max(1, Math.ceil(waitMs / 1000))}` };
+}
+
 /**
- * Reads a JSON object of at most 256 KiB.
+ * Reads a JSON object. Default limits: 256 KiB and 20 seconds, after which the connection is closed.
  * @throws ParleyError `invalid-option` when the body is not a JSON object or has another content type,
- *   `attachment-too-large` over 256 KiB
+ *   `attachment-too-large` over the limit
+ * @throws Error when the client disconnects or is too slow
  */
-export async function readJson(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
-  const body = await readJsonBody(request, maxJsonBytes);
+export async function readJson(
+  request: IncomingMessage,
+  { maxBytes = maxJsonBytes, timeoutMs = jsonTimeoutMs } = {},
+): Promise<Readonly<Record<string, unknown>>> {
+  const timer = setTimeout(() => request.destroy(), timeoutMs);
+  const body = await readJsonBody(request, maxBytes).finally(() => clearTimeout(timer));
   switch (body.kind) {
     case "json":
       if (typeof body.value !== "object" || body.value === null || Array.isArray(body.value)) throw notJson();
@@ -63,8 +82,8 @@ export async function readJson(request: IncomingMessage): Promise<Readonly<Recor
     case "not-json":
       throw notJson(body.cause);
     case "too-large":
-      throw new ParleyError("attachment-too-large", `request body over ${maxJsonBytes} bytes`, {
-        detail: { maxBytes: maxJsonBytes },
+      throw new ParleyError("attachment-too-large", `request body over ${maxBytes} bytes`, {
+        detail: { maxBytes },
       });
   }
 }
@@ -77,6 +96,7 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   "attachment-too-large": 413,
   "attachment-gone": 410,
   "store-unavailable": 503,
+  busy: 429,
   stopping: 503,
 };
 

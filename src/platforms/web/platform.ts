@@ -6,20 +6,26 @@ import { isParleyError } from "../../core/errors.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { Platform } from "../../core/platform.ts";
+import type { FileErasure, RequestTarget, Sealer } from "../../core/platform-module.ts";
 import { toWebAddress } from "./address.ts";
 import { messageLimits, type ApiContext } from "./api-context.ts";
 import { handleApi } from "./api.ts";
 import { createConversationViews } from "./conversation-views.ts";
 import { createFeeds } from "./feed.ts";
-import { createGuard } from "./guard.ts";
-import { readJson, sendJson, sendProblem, statusOf } from "./http.ts";
-import { toConversationId } from "./ids.ts";
+import { createClientAddress } from "./client-address.ts";
+import { isForeign } from "./guard.ts";
+import { readJson, retryAfter, sendJson, sendProblem, sendTooMany, statusOf } from "./http.ts";
+import { toConversationId, toEventKey } from "./ids.ts";
+import { localAuthor } from "./messages.ts";
 import { createPageFiles } from "./page-files.ts";
 import { createWebReply } from "./reply.ts";
+import { createSessionBounds, type SessionLimits } from "./session-limits.ts";
 import { createSessions } from "./sessions.ts";
 import { createUploads } from "./uploads.ts";
 
-const sweepIntervalMs = 3_600_000;
+const sweepIntervalMs = 10 * 60_000;
+/** Of a login: a stranger may send one. */
+const maxLoginBytes = 4096;
 
 /** @see {@link createWebPlatform} */
 export interface WebPlatformOptions {
@@ -27,10 +33,13 @@ export interface WebPlatformOptions {
   readonly log: Log;
   /** Absolute path. Uploads are in `uploads/` below it. */
   readonly dataDir: string;
-  /** The address the HTTP server listens on: the Host header must be it or a loopback name. Default `127.0.0.1`. */
-  readonly host?: string;
-  /** Further allowed Host values (`chat.example.org`), for a reverse proxy. */
-  readonly publicHosts?: readonly string[];
+  /** Encrypts uploads on disk. */
+  readonly sealer: Sealer;
+  /** Uploads are not kept for longer than this. Default: no such bound. */
+  readonly retentionMs?: number;
+  /** Addresses and networks whose X-Forwarded-For names the client. Default: none. */
+  readonly trustedProxies?: readonly string[];
+  readonly limits?: SessionLimits;
   /** Required before anything is shown. `checkBind` says when there must be one. */
   readonly password?: string;
   /** Largest upload. Default 25 MB. */
@@ -43,9 +52,11 @@ export interface WebPlatformOptions {
 export interface WebPlatform extends Platform {
   /**
    * Handles a request to one of the page's paths. Resolves to false, without a response, for other paths. Contract:
-   * does not throw. Before `start` and after `stop` the response is 503.
+   * does not throw. Before `start` and after `stop` the response is 503. The caller has checked the Host header.
    */
-  handle(request: IncomingMessage, response: ServerResponse): Promise<boolean>;
+  handle(request: IncomingMessage, response: ServerResponse, target: RequestTarget): Promise<boolean>;
+  /** Erases uploads. */
+  readonly erasure: FileErasure;
 }
 
 /**
@@ -54,14 +65,16 @@ export interface WebPlatform extends Platform {
  */
 export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
   const { log } = options;
-  const guard = createGuard(options.host ?? "127.0.0.1", options.publicHosts ?? []);
-  const sessions = createSessions(options.password);
+  const sessions = createSessions(options.password, createClientAddress(options.trustedProxies ?? []));
+  const bounds = createSessionBounds(options.limits);
   const files = createPageFiles();
   const feeds = createFeeds();
   const maxFileBytes = options.maxFileBytes ?? 25_000_000;
   const uploads = createUploads(join(options.dataDir, "uploads"), {
     maxBytes: maxFileBytes,
     maxTotalBytes: maxFileBytes * messageLimits.maxFiles * 10,
+    sealer: options.sealer,
+    retentionMs: options.retentionMs,
   });
   const stopped = new AbortController();
   let context: ApiContext | undefined;
@@ -70,14 +83,21 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
   async function handleApiRequest(
     request: IncomingMessage,
     response: ServerResponse,
-    url: URL,
+    target: RequestTarget,
   ): Promise<void> {
-    if (url.pathname === "/api/login" && request.method === "POST") return await logIn(request, response);
-    if (!sessions.isLoggedIn(request)) {
+    const { path } = target;
+    if (path === "/api/login" && request.method === "POST") return await logIn(request, response);
+    const session = sessions.sessionOf(request);
+    if (session === undefined) {
       sendProblem(response, 401, "login-needed", "Log in first.");
       return;
     }
-    if (url.pathname === "/api/logout" && request.method === "POST") {
+    const waitMs = bounds.takeRequest(session);
+    if (waitMs > 0) {
+      sendTooMany(response, waitMs, "Too many requests.");
+      return;
+    }
+    if (path === "/api/logout" && request.method === "POST") {
       sendJson(response, 200, {}, { "Set-Cookie": sessions.logOut(request) });
       return;
     }
@@ -85,11 +105,11 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
       sendProblem(response, 503, "stopping", "Parley is starting or stopping. Try again in a moment.");
       return;
     }
-    await handleApi(context, request, response, url);
+    await handleApi(context, { request, response, target, session });
   }
 
   async function logIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { password } = await readJson(request);
+    const { password } = await readJson(request, { maxBytes: maxLoginBytes });
     const login = sessions.logIn(request, typeof password === "string" ? password : "");
     switch (login.kind) {
       case "logged-in":
@@ -99,16 +119,17 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
         log.warn({}, "login failed: wrong password");
         sendProblem(response, 403, "wrong-password", "That is not the password.");
         return;
-      case "limited": {
-        const seconds = Math.max(1, Math.ceil(login.retryAfterMs / 1000));
-        sendProblem(
-          response,
-          429,
-          "too-many-tries",
-          `Too many wrong passwords. Try again in ${seconds} seconds.`,
-          { "Retry-After": `${seconds}` },
-        );
-      }
+      case "limited":
+        sendTooMany(response, login.retryAfterMs, "Too many wrong passwords.");
+    }
+  }
+
+  /** Contract: does not throw. What stays is removed by the sweep. */
+  async function removeUploadsOf(messageKeys: ReadonlySet<string>): Promise<void> {
+    try {
+      await uploads.removeOf(messageKeys);
+    } catch (error) {
+      log.warn({ err: error }, "uploads of stored messages could not be removed");
     }
   }
 
@@ -118,7 +139,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
       return;
     }
     if (path === "/" || path.startsWith("/c/")) {
-      const isLoggedIn = sessions.isLoggedIn(request);
+      const isLoggedIn = sessions.sessionOf(request) !== undefined;
       files.sendDocument(request, response, isLoggedIn ? "index" : "login", isLoggedIn ? 200 : 401);
       return;
     }
@@ -137,6 +158,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
         feeds,
         views: createConversationViews(history, feeds, log),
         uploads,
+        bounds,
         maxFileBytes,
         hasPassword: options.password !== undefined,
         signal: stopped.signal,
@@ -159,14 +181,18 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     openReply(address, hooks) {
       const webAddress = toWebAddress(address);
       const settle = async () => {
-        await context?.views.settle(webAddress.conversationId);
+        const storedKeys = await context?.views.settle(webAddress.conversationId);
+        if (storedKeys !== undefined) await removeUploadsOf(storedKeys);
       };
       return createWebReply({
         address: webAddress,
         feed: feeds.of(webAddress.conversationId),
         hooks,
         firstText: () => void settle(),
-        ended: settle,
+        async ended({ isFinal }) {
+          if (isFinal) uploads.expireOf(toEventKey(webAddress));
+          await settle();
+        },
       });
     },
 
@@ -196,24 +222,36 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
       return Promise.resolve();
     },
 
-    async handle(request, response) {
-      const base = "http://localhost";
-      if (!URL.canParse(request.url ?? "/", base)) return false;
-      const url = new URL(request.url ?? "/", base);
-      const path = url.pathname;
+    erasure: {
+      async forgetAuthor(conversationId, authorId) {
+        if (authorId === localAuthor.id) await uploads.forget(conversationId);
+      },
+      async deleteConversation(conversationId) {
+        await uploads.removeFrom(conversationId);
+      },
+    },
+
+    async handle(request, response, target) {
+      const { path } = target;
       const isOwnPath = path === "/" || path === "/favicon.ico" || /^\/(?:c|page|vendor|api)\//.test(path);
       if (!isOwnPath) return false;
-      const refusal = guard.refusal(request);
-      if (refusal !== undefined) {
-        log.warn({ code: refusal.code, path }, "request refused: wrong host or origin");
-        sendProblem(response, refusal.status, refusal.code, refusal.message, { Connection: "close" });
+      if (isForeign(request, path)) {
+        log.warn({ path }, "request refused: wrong origin");
+        sendProblem(
+          response,
+          403,
+          "wrong-origin",
+          "Only the page itself may do this. The request came from another origin.",
+          { Connection: "close" },
+        );
         return true;
       }
       try {
-        if (path.startsWith("/api/")) await handleApiRequest(request, response, url);
+        if (path.startsWith("/api/")) await handleApiRequest(request, response, target);
         else sendPage(request, response, path);
       } catch (error) {
-        if (response.headersSent) {
+        // A client that disconnects is no failure.
+        if (response.headersSent || response.closed) {
           response.destroy();
           return true;
         }
@@ -223,7 +261,12 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
           statusOf(error),
           isParleyError(error) ? error.code : "internal",
           toNotice(error),
-          request.complete ? {} : { Connection: "close" },
+          {
+            ...(request.complete ? {} : { Connection: "close" }),
+            ...(isParleyError(error) && error.retryAfterMs !== undefined
+              ? retryAfter(error.retryAfterMs)
+              : {}),
+          },
         );
       }
       return true;

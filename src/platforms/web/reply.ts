@@ -10,7 +10,8 @@ const minIntervalMs = 30;
 
 /**
  * A reply that is streamed to every page which shows its conversation. `firstText` is called after its first text,
- * `ended` after it has finished or failed: messages stored by then can replace their live form. Of a private reply
+ * `ended` after it has finished or failed: messages stored by then can replace their live form. `isFinal`: it cannot be
+ * run again by a Retry or a confirmation. Of a private reply
  * nothing stays live after its end except what a Retry or a confirmation needs.
  */
 export function createWebReply(options: {
@@ -18,7 +19,7 @@ export function createWebReply(options: {
   feed: Feed;
   hooks: ReplyHooks;
   firstText(): void;
-  ended(): Promise<void>;
+  ended(ending: { readonly isFinal: boolean }): Promise<void>;
 }): Reply {
   const { address, feed } = options;
   const key = toEventKey(address);
@@ -61,7 +62,7 @@ export function createWebReply(options: {
       feed.discard(toItemId(key, "user"));
       if (rest.state === "finished" && rest.confirm === undefined) feed.discard(id);
     }
-    await options.ended();
+    await options.ended({ isFinal: rest.retryKey === undefined && rest.confirm === undefined });
   }
 
   return {

@@ -1,12 +1,11 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { LRUCache } from "lru-cache";
+import { createLoginDelays } from "./login-delays.ts";
 
 const cookieName = "parley_session";
 const sessionMs = 30 * 24 * 3_600_000;
 const maxSessions = 1000;
-/** Failed logins allowed within `windowMs`: for one address, and in total. */
-const limits = { perAddress: 5, total: 100, windowMs: 60_000 };
 
 /** Result of a login. `cookie` is a complete Set-Cookie value. */
 export type Login =
@@ -16,44 +15,41 @@ export type Login =
 
 /**
  * Password login of the page. Sessions last 30 days and are in memory only: after a restart people log in again.
- * Failed logins are limited to 5 a minute for one address and 100 in total. Without a password every request counts as
- * logged in.
+ * Wrong passwords are delayed by address, see {@link createLoginDelays}. Without a password every request counts as
+ * logged in, in one session.
+ * @param addressOf the address that failures count for
  */
-export function createSessions(password: string | undefined, now: () => number = Date.now) {
+export function createSessions(
+  password: string | undefined,
+  addressOf: (request: IncomingMessage) => string,
+  now: () => number = Date.now,
+) {
   /** Token hash → expiry. */
   const sessions = new LRUCache<string, number>({ max: maxSessions });
-  /** Failed logins of the last minute, at most `limits.total`. A correct password must not count, as in a token bucket. */
-  const failures: { address: string; at: number }[] = [];
-
-  function retryAfterMs(address: string): number {
-    const since = now() - limits.windowMs;
-    while (failures[0] !== undefined && failures[0].at <= since) failures.shift();
-    const own = failures.filter((failure) => failure.address === address);
-    const first =
-      own.length >= limits.perAddress ? own[0] : failures.length >= limits.total ? failures[0] : undefined;
-    return first === undefined ? 0 : first.at - since;
-  }
+  const delays = createLoginDelays(now);
 
   return {
-    /** Whether the request has a valid session cookie. */
-    isLoggedIn(request: IncomingMessage): boolean {
-      if (password === undefined) return true;
+    /** Key of the request's session, the same for all its requests. `undefined`: it has no valid session cookie. */
+    sessionOf(request: IncomingMessage): string | undefined {
+      if (password === undefined) return "local";
       const token = cookieOf(request, cookieName);
-      if (token === undefined) return false;
-      const expiresAt = sessions.get(digest(token).toString("hex"));
-      return expiresAt !== undefined && expiresAt > now();
+      if (token === undefined) return undefined;
+      const key = digest(token).toString("hex");
+      const expiresAt = sessions.get(key);
+      return expiresAt !== undefined && expiresAt > now() ? key : undefined;
     },
 
-    /** Checks a password and starts a session. */
+    /** Checks a password and starts a session. During a delay the password is not looked at. */
     logIn(request: IncomingMessage, given: string): Login {
-      const address = request.socket.remoteAddress ?? "";
-      const wait = retryAfterMs(address);
+      const address = addressOf(request);
+      const wait = delays.waitMs(address);
       if (wait > 0) return { kind: "limited", retryAfterMs: wait };
       // Hashes have the same length, so the comparison takes constant time.
       if (password === undefined || !timingSafeEqual(digest(given), digest(password))) {
-        failures.push({ address, at: now() });
+        delays.failed(address);
         return { kind: "wrong" };
       }
+      delays.succeeded(address);
       const token = randomBytes(32).toString("base64url");
       sessions.set(digest(token).toString("hex"), now() + sessionMs);
       const isSecure = (request.headers.origin ?? "").startsWith("https://");

@@ -22,19 +22,26 @@ export async function findUpload(uploads: Uploads, id: string): Promise<Upload> 
   return upload;
 }
 
-async function receiveUpload({ uploads }: ApiContext, { request, response, url }: Exchange): Promise<void> {
-  const durationMs = Number(url.searchParams.get("durationMs") ?? Number.NaN);
+async function receiveUpload(
+  { uploads }: ApiContext,
+  { request, response, target }: Exchange,
+): Promise<void> {
+  const durationMs = Number(target.query.get("durationMs") ?? Number.NaN);
   const upload = await uploads.save(request, {
-    name: (url.searchParams.get("name") ?? "").replace(/[\p{Cc}/\\]/gu, "_").slice(0, 200) || "file",
+    name: (target.query.get("name") ?? "").replace(/[\p{Cc}/\\]/gu, "_").slice(0, 200) || "file",
     mediaType: (request.headers["content-type"] ?? "application/octet-stream").slice(0, 100),
     ...(Number.isFinite(durationMs) && durationMs > 0 ? { durationMs: Math.round(durationMs) } : {}),
   });
   sendJson(response, 201, { id: upload.id });
 }
 
-async function sendUpload({ uploads }: ApiContext, { request, response, id }: Exchange): Promise<void> {
+async function sendUpload(
+  { uploads, bounds }: ApiContext,
+  { request, response, id, session }: Exchange,
+): Promise<void> {
   const upload = await findUpload(uploads, id);
-  const bytes = await uploads.bytesOf(upload.id);
+  await bounds.takeFile(session, response);
+  const bytes = await uploads.bytesOf(upload);
   sendUntrustedFile(request, response, { bytes, name: upload.name, isDownload: false });
 }
 

@@ -1,25 +1,38 @@
 import { randomBytes } from "node:crypto";
-import { createWriteStream } from "node:fs";
-import { mkdir, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import type { IncomingMessage } from "node:http";
-import { join } from "node:path";
-import { Transform } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Attachment } from "../../core/events.ts";
 import type { DownloadOptions } from "../../core/platform.ts";
+import type { Sealer } from "../../core/platform-module.ts";
+import { createUploadFiles } from "./upload-files.ts";
 
-const idPattern = /^[0-9a-f]{32}$/;
-/** Lifetime after the last use. A sent file is kept for a Retry. */
-const keepMs = 24 * 3_600_000;
+/** How long a file is kept that was sent, after its last use: for recovery and Retry. */
+const sentMs = 24 * 3_600_000;
+/** How long a file is kept that was not sent. */
+const unsentMs = 2 * 3_600_000;
+/** Age of a file without its description that no process is writing any more. */
+const brokenOffMs = 3_600_000;
+/** Many empty or tiny files would use up the disk's inodes. */
+const maxFiles = 1000;
+const maxInProgress = 16;
+/** Slowest upload: below this many bytes a second on average, after `graceMs`, it is ended. */
+const slowest = { bytesPerSecond: 1024, graceMs: 15_000 };
 
-interface UploadMeta {
+/** What is known of an upload beside its bytes. */
+export interface UploadMeta {
   readonly name: string;
   readonly mediaType: string;
   readonly sizeBytes: number;
   readonly durationMs?: number;
-  /** The conversation it was sent in; `undefined` before. */
-  readonly conversationId?: string;
+  /** Unix ms. */
+  readonly createdAt: number;
+  /** The message it was sent with; `undefined` before. */
+  readonly sentIn?: {
+    readonly conversationId: string;
+    readonly messageKey: string;
+    /** A call reads its files anew in each attempt, a message only until it is stored. */
+    readonly isCall: boolean;
+  };
 }
 
 /** An uploaded file. Files are uploaded before their message is sent. */
@@ -27,134 +40,229 @@ export interface Upload extends UploadMeta {
   readonly id: string;
 }
 
-/**
- * Uploaded files on disk, so that messages and their files survive a restart until they are processed. A file is
- * removed a day after its last use. `maxTotalBytes` limits all files together.
- */
-export function createUploads(directory: string, limits: { maxBytes: number; maxTotalBytes: number }) {
-  const pathOf = (id: string) => join(directory, id);
+/** @see {@link createUploads} */
+export interface UploadOptions {
+  readonly sealer: Sealer;
+  /** Of one file. */
+  readonly maxBytes: number;
+  /** Of all files together, those that are being received included. */
+  readonly maxTotalBytes: number;
+  /** Nothing is kept for longer than this. Default: see {@link createUploads}. */
+  readonly retentionMs?: number | undefined;
+  readonly now?: () => number;
+}
 
-  async function find(id: string): Promise<Upload | undefined> {
-    if (!idPattern.test(id)) return undefined;
-    try {
-      const meta = JSON.parse(await readFile(`${pathOf(id)}.json`, "utf8")) as UploadMeta;
-      return { id, ...meta };
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-      throw error;
-    }
+interface Entry {
+  readonly meta: UploadMeta | undefined;
+  readonly sizeOnDisk: number;
+  readonly usedAt: number;
+}
+
+/**
+ * Uploaded files on disk, sealed, so that messages and their files survive a restart until they are processed. A file
+ * is removed once its message is stored, a day after its last use at the latest, and after two hours when it was not
+ * sent.
+ */
+export function createUploads(directory: string, options: UploadOptions) {
+  const { maxBytes, maxTotalBytes, retentionMs = Infinity, now = Date.now } = options;
+  const files = createUploadFiles(directory, options.sealer);
+  let loading: Promise<Map<string, Entry>> | undefined;
+  /** Messages whose reply cannot run again. */
+  const finishedKeys = new Set<string>();
+  let inProgress = 0;
+  /** Bytes of all files, those that are being received included. */
+  let usedBytes = 0;
+
+  /** All files by id, read from disk once. */
+  function entries(): Promise<Map<string, Entry>> {
+    loading ??= files.list().then(
+      (found) => {
+        for (const { sizeOnDisk } of found) usedBytes += sizeOnDisk;
+        return new Map(
+          found.map(({ id, ...entry }) => [
+            id,
+            { ...entry, usedAt: Math.max(entry.usedAt, entry.meta?.createdAt ?? 0) },
+          ]),
+        );
+      },
+      (cause: unknown) => {
+        loading = undefined;
+        throw new ParleyError("store-unavailable", "uploads directory could not be read", { cause });
+      },
+    );
+    return loading;
   }
 
-  async function totalBytes(): Promise<number> {
-    let total = 0;
-    for (const file of await readdir(directory))
-      total += (await statOrNone(join(directory, file)))?.size ?? 0;
-    return total;
+  async function find(id: string): Promise<Upload | undefined> {
+    const meta = (await entries()).get(id)?.meta;
+    return meta === undefined ? undefined : { id, ...meta };
+  }
+
+  async function remove(id: string): Promise<void> {
+    const all = await entries();
+    const entry = all.get(id);
+    if (entry === undefined) return;
+    await files.remove(id);
+    if (all.delete(id)) usedBytes -= entry.sizeOnDisk;
+  }
+
+  /** Removes the files that were sent and fulfil the condition. Returns how many. */
+  async function removeSent(
+    isMeant: (sentIn: NonNullable<UploadMeta["sentIn"]>) => boolean,
+  ): Promise<number> {
+    const meant = [...(await entries())].filter(
+      ([, { meta }]) => meta?.sentIn !== undefined && isMeant(meta.sentIn),
+    );
+    for (const [id] of meant) await remove(id);
+    return meant.length;
+  }
+
+  async function saveMeta({ id, ...meta }: Upload): Promise<void> {
+    const all = await entries();
+    const entry = all.get(id);
+    if (entry === undefined) return;
+    await files.writeMeta(id, meta);
+    all.set(id, { ...entry, meta, usedAt: now() });
+  }
+
+  /** Counts a body against the limits as it arrives. */
+  async function* counted(request: IncomingMessage, name: string, received: { bytes: number }) {
+    const startedAt = now();
+    // `destroyOnReturn` would close the socket, and the answer that says what is wrong with it.
+    const chunks = request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+    for await (const chunk of chunks) {
+      received.bytes += chunk.length;
+      usedBytes += chunk.length;
+      if (received.bytes > maxBytes) throw tooLarge(name, maxBytes);
+      if (usedBytes > maxTotalBytes) throw full(name, maxTotalBytes);
+      const elapsedMs = now() - startedAt;
+      if (elapsedMs > slowest.graceMs && received.bytes < (slowest.bytesPerSecond * elapsedMs) / 1000)
+        throw new ParleyError("attachment-unreadable", "upload is too slow", { detail: { name } });
+      yield chunk;
+    }
   }
 
   return {
     /** `undefined` when there is no such upload. */
     find,
+    /** Removes a file. Unknown ids are ignored. */
+    remove,
 
     /**
-     * Streams a request's body to disk.
-     * @throws ParleyError `attachment-too-large`, `attachment-empty`, `store-unavailable` (disk error)
+     * Writes a request's body to disk.
+     * @throws ParleyError `attachment-too-large`, `attachment-empty`, `busy` (too many uploads at once),
+     *   `store-unavailable` (disk error)
      */
     async save(
       request: IncomingMessage,
       claimed: { name: string; mediaType: string; durationMs?: number },
     ): Promise<Upload> {
+      const all = await entries();
       const announced = Number(request.headers["content-length"] ?? 0);
-      if (announced > limits.maxBytes) throw tooLarge(claimed.name, limits.maxBytes);
-      await mkdir(directory, { recursive: true, mode: 0o700 });
-      if ((await totalBytes()) + announced > limits.maxTotalBytes) {
-        throw new ParleyError("attachment-too-large", "uploads directory is full", {
-          detail: { name: claimed.name, maxBytes: limits.maxTotalBytes },
-        });
-      }
+      if (announced > maxBytes) throw tooLarge(claimed.name, maxBytes);
+      if (inProgress >= maxInProgress) throw new ParleyError("busy", "too many uploads in progress");
+      if (all.size + inProgress >= maxFiles || usedBytes + announced > maxTotalBytes)
+        throw full(claimed.name, maxTotalBytes);
       const id = randomBytes(16).toString("hex");
-      let sizeBytes = 0;
-      const cap = new Transform({
-        transform(chunk: Buffer, _encoding, done) {
-          sizeBytes += chunk.length;
-          done(sizeBytes > limits.maxBytes ? tooLarge(claimed.name, limits.maxBytes) : null, chunk);
-        },
-      });
+      const received = { bytes: 0 };
+      inProgress += 1;
       try {
-        await pipeline(request, cap, createWriteStream(pathOf(id), { flags: "wx", mode: 0o600 }));
-        if (sizeBytes === 0) {
+        await files.write(id, counted(request, claimed.name, received));
+        if (received.bytes === 0)
           throw new ParleyError("attachment-empty", "upload is empty", { detail: { name: claimed.name } });
-        }
-        const meta: UploadMeta = { ...claimed, sizeBytes };
-        await writeFile(`${pathOf(id)}.json`, JSON.stringify(meta), { mode: 0o600 });
+        const meta: UploadMeta = { ...claimed, sizeBytes: received.bytes, createdAt: now() };
+        await files.writeMeta(id, meta);
+        all.set(id, { meta, sizeOnDisk: received.bytes, usedAt: now() });
         return { id, ...meta };
       } catch (cause) {
-        await rm(pathOf(id), { force: true });
+        usedBytes -= received.bytes;
+        await files.remove(id);
         if (isParleyError(cause)) throw cause;
         throw new ParleyError("store-unavailable", "upload could not be written", { cause });
+      } finally {
+        inProgress -= 1;
       }
     },
 
     /**
      * The bytes of an attachment made by {@link toAttachment}.
-     * @throws ParleyError `attachment-gone`, `attachment-too-large`
+     * @throws ParleyError `attachment-gone`, `attachment-too-large`, `store-corrupt`
      */
-    async read(attachment: Attachment, options: DownloadOptions): Promise<Uint8Array> {
-      const id = uploadIdOf(attachment);
-      const upload = id === undefined ? undefined : await find(id);
+    async read(attachment: Attachment, { maxBytes: wanted, signal }: DownloadOptions): Promise<Uint8Array> {
+      const upload = await find(uploadIdOf(attachment) ?? "");
       if (upload === undefined) {
         throw new ParleyError("attachment-gone", "upload not found", {
           detail: { name: attachment.name },
         });
       }
-      if (upload.sizeBytes > options.maxBytes) throw tooLarge(upload.name, options.maxBytes);
-      const bytes = await readFile(pathOf(upload.id), { signal: options.signal });
-      await this.touch(upload.id);
+      if (upload.sizeBytes > wanted) throw tooLarge(upload.name, wanted);
+      const bytes = await this.bytesOf(upload, signal);
+      await files.touch(upload.id, new Date(now()));
+      const all = await entries();
+      const entry = all.get(upload.id);
+      if (entry !== undefined) all.set(upload.id, { ...entry, usedAt: now() });
       return bytes;
     },
 
-    /** The bytes of an upload that exists. */
-    async bytesOf(id: string): Promise<Buffer> {
-      return await readFile(pathOf(id));
+    /** The bytes of an upload. @throws ParleyError `attachment-gone`, `store-corrupt` */
+    async bytesOf({ id, name, sizeBytes }: Upload, signal?: AbortSignal): Promise<Buffer> {
+      let bytes: Buffer;
+      try {
+        bytes = await files.read(id, signal);
+      } catch (cause) {
+        if ((cause as NodeJS.ErrnoException).code !== "ENOENT") throw cause;
+        throw new ParleyError("attachment-gone", "upload not found", { detail: { name }, cause });
+      }
+      if (bytes.length !== sizeBytes) throw new ParleyError("store-corrupt", "an upload was cut off");
+      return bytes;
     },
 
-    /** Saves the conversation that a file was sent in. Counts as a use. */
-    async assign({ id, ...meta }: Upload, conversationId: string): Promise<void> {
-      await writeFile(`${pathOf(id)}.json`, JSON.stringify({ ...meta, conversationId }), { mode: 0o600 });
+    /** Saves which message a file is sent with. Counts as a use. */
+    async assign(upload: Upload, sentIn: NonNullable<UploadMeta["sentIn"]>): Promise<void> {
+      await saveMeta({ ...upload, sentIn });
+    },
+
+    /** The message was not accepted: the files count as not sent. */
+    async release({ sentIn: _sentIn, ...upload }: Upload): Promise<void> {
+      await saveMeta(upload);
     },
 
     /** Removes the files that were sent in a conversation. */
     async removeFrom(conversationId: string): Promise<void> {
-      const files = await readdir(directory).catch(() => []);
-      for (const id of files.filter((file) => idPattern.test(file))) {
-        if ((await find(id))?.conversationId === conversationId) await this.remove(id);
-      }
+      await removeSent((sentIn) => sentIn.conversationId === conversationId);
     },
 
-    /** Counts as a use. */
-    async touch(id: string): Promise<void> {
-      const now = new Date();
-      await utimes(`${pathOf(id)}.json`, now, now);
+    /** Removes what was sent in a conversation; without one everything, also what was not sent. */
+    async forget(conversationId: string | undefined): Promise<void> {
+      if (conversationId !== undefined) await this.removeFrom(conversationId);
+      else for (const id of (await entries()).keys()) await remove(id);
     },
 
-    /** Removes a file. Unknown ids are ignored. */
-    async remove(id: string): Promise<void> {
-      if (!idPattern.test(id)) return;
-      await rm(`${pathOf(id)}.json`, { force: true });
-      await rm(pathOf(id), { force: true });
+    /** Removes the files of messages that are stored and need them no more. Those of calls stay. */
+    async removeOf(messageKeys: ReadonlySet<string>): Promise<void> {
+      await removeSent(({ messageKey, isCall }) => !isCall && messageKeys.has(messageKey));
+    },
+
+    /**
+     * The next sweep removes the files of this message: its reply is final. Not at once, since a call whose end is not
+     * recorded yet is run again after a crash.
+     */
+    expireOf(messageKey: string): void {
+      finishedKeys.add(messageKey);
     },
 
     /** Removes expired files and the remains of uploads that broke off. Returns how many. */
-    async sweep(now: number = Date.now()): Promise<number> {
-      let removed = 0;
-      const files = await readdir(directory).catch(() => []);
-      for (const id of files.filter((file) => idPattern.test(file))) {
-        const used = (await statOrNone(`${pathOf(id)}.json`)) ?? (await statOrNone(pathOf(id)));
-        if (used === undefined || now - used.mtimeMs <= keepMs) continue;
-        await this.remove(id);
-        removed += 1;
-      }
-      return removed;
+    async sweep(): Promise<number> {
+      const at = now();
+      const expired = [...(await entries())].filter(([, { meta, usedAt }]) => {
+        if (meta === undefined) return at - usedAt > brokenOffMs;
+        if (meta.sentIn !== undefined && finishedKeys.has(meta.sentIn.messageKey)) return true;
+        const keepMs = meta.sentIn === undefined ? unsentMs : sentMs;
+        return at - usedAt > keepMs || at - meta.createdAt > retentionMs;
+      });
+      finishedKeys.clear();
+      for (const [id] of expired) await remove(id);
+      return expired.length;
     },
   };
 }
@@ -181,8 +289,8 @@ function uploadIdOf(attachment: Attachment): string | undefined {
   return typeof source.uploadId === "string" ? source.uploadId : undefined;
 }
 
-async function statOrNone(path: string) {
-  return await stat(path).catch(() => undefined);
+function full(name: string, maxBytes: number): ParleyError {
+  return new ParleyError("attachment-too-large", "uploads directory is full", { detail: { name, maxBytes } });
 }
 
 function tooLarge(name: string, maxBytes: number): ParleyError {

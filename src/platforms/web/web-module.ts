@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { definePlatform } from "../../core/platform-module.ts";
 import { list, text } from "../../core/settings.ts";
+import { isAddressOrNetwork } from "./client-address.ts";
 
 /** The local page for the registry. */
 export const web = definePlatform({
@@ -20,6 +21,15 @@ export const web = definePlatform({
       description: "needed when `HOST` is not loopback and the page is on",
       isSecret: true,
     },
+    PAGE_TRUSTED_PROXIES: {
+      schema: list
+        .refine(
+          (entries) => entries.every(isAddressOrNetwork),
+          "must be IP addresses or networks (10.0.0.0/8)",
+        )
+        .default([]),
+      description: "proxies whose `X-Forwarded-For` is believed: addresses or networks",
+    },
   },
   isOn: ({ PAGE }) => (PAGE === "auto" ? "alone" : PAGE === "on"),
   problems: () => [],
@@ -34,18 +44,27 @@ export const web = definePlatform({
       import("./guard.ts"),
     ]);
     return {
-      create({ PAGE_HOSTS, PAGE_PASSWORD: password }, { commands, log, dataDir, host, gateway }) {
+      create(
+        { PAGE_HOSTS, PAGE_PASSWORD: password, PAGE_TRUSTED_PROXIES },
+        { commands, log, dataDir, sealer, retentionMs, host, gateway },
+      ) {
         checkBind(host, password);
         const platform = createWebPlatform({
           commands,
           log,
           dataDir,
-          host,
-          publicHosts: PAGE_HOSTS,
+          sealer,
+          trustedProxies: PAGE_TRUSTED_PROXIES,
+          ...(retentionMs === undefined ? {} : { retentionMs }),
           banner: () => ({ gateway: gateway.name, isSandbox: gateway.isSandbox }),
           ...(password === undefined ? {} : { password }),
         });
-        return { platform, handler: (request, response) => platform.handle(request, response) };
+        return {
+          platform,
+          handler: (request, response, target) => platform.handle(request, response, target),
+          allowedHosts: PAGE_HOSTS,
+          erasure: platform.erasure,
+        };
       },
     };
   },

@@ -97,3 +97,28 @@ describe.skipIf(!has("chromium"))("deleting on the page", () => {
     await page.context().close();
   });
 });
+
+describe.skipIf(!has("chromium"))("files sent on the page, with keys", () => {
+  it("are never readable on disk, and are removed when their message is stored or forgotten", async () => {
+    const story = await startPageStory({ STORE_ENCRYPTION_KEYS: Buffer.alloc(32, 8).toString("base64") });
+    const folder = join(story.parley().folder, "data");
+    const { page } = await story.open();
+    const marker = "the vault code is 7319";
+    const file = (name: string) => ({ name, mimeType: "text/plain", buffer: Buffer.from(marker) });
+    await page.getByTestId("picker").setInputFiles(file("vault.txt"));
+    await expect.poll(async () => (await readdir(join(folder, "uploads"))).length).toBe(2);
+    expect(holds(await bytesOfFolder(folder), marker)).toBe(false);
+    expect(holds(await bytesOfFolder(folder), "vault.txt")).toBe(false);
+    await say(page, "What is in it?");
+    await expect.poll(() => readdir(join(folder, "uploads"))).toEqual([]);
+    // One that is not sent yet goes with everything else.
+    await page.getByTestId("picker").setInputFiles(file("unsent.txt"));
+    await expect.poll(async () => (await readdir(join(folder, "uploads"))).length).toBe(2);
+    await page.getByRole("button", { name: "Remove unsent.txt" }).waitFor();
+    const { page: other } = await story.open();
+    await say(other, "/forget where:everywhere confirm:yes");
+    await expect.poll(() => readdir(join(folder, "uploads"))).toEqual([]);
+    expect(holds(await bytesOfFolder(folder), marker)).toBe(false);
+    await story.close();
+  });
+});

@@ -16,6 +16,8 @@ export interface FakeReceiver extends Receiver, ConversationHistory {
   summaries: readonly ConversationSummary[];
   /** True: everything that needs the store throws `store-unavailable`. */
   isBroken: boolean;
+  /** What `receive` throws. */
+  refusal: ParleyError | undefined;
 }
 
 /** @see {@link FakeReceiver} */
@@ -33,8 +35,10 @@ export function createFakeReceiver(): FakeReceiver {
     blobs: new Map(),
     summaries: [],
     isBroken: false,
+    refusal: undefined,
     async receive(event) {
       check(this);
+      if (this.refusal !== undefined) throw this.refusal;
       if (this.events.some((other) => other.key === event.key)) return "duplicate";
       this.events.push(event);
       return "accepted";

@@ -1,10 +1,12 @@
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer, request as sendRequest, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
+import { request as sendRequest, type IncomingHttpHeaders } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createCommandSet, defineCommand } from "../../../../src/core/command.ts";
+import type { Sealer } from "../../../../src/core/platform-module.ts";
+import { createMetrics } from "../../../../src/operations/metrics.ts";
+import { startHttpServer, type HttpServerOptions } from "../../../../src/operations/http-server.ts";
+import type { SessionLimits } from "../../../../src/platforms/web/session-limits.ts";
 import { createWebPlatform, type WebPlatform } from "../../../../src/platforms/web/platform.ts";
 import { silentLog } from "../../../support/silent-log.ts";
 import type { ItemView, SnapshotView } from "../../../../src/platforms/web/views.ts";
@@ -61,28 +63,49 @@ export interface PageServer {
   close(): Promise<void>;
 }
 
-/** Starts the platform and its server on a free port. */
-export async function startPageServer(
-  options: { host?: string; password?: string; publicHosts?: string[]; maxFileBytes?: number } = {},
-): Promise<PageServer> {
+/** Leaves bytes as they are, as without STORE_ENCRYPTION_KEYS. */
+export const plainSealer: Sealer = { seal: (_name, bytes) => bytes, open: (_name, bytes) => bytes };
+
+/** What a test may set. `host` is the bind; requests go to 127.0.0.1. */
+export interface PageServerOptions {
+  readonly host?: string;
+  readonly password?: string;
+  readonly publicHosts?: readonly string[];
+  readonly maxFileBytes?: number;
+  readonly sealer?: Sealer;
+  readonly limits?: SessionLimits;
+  readonly retentionMs?: number;
+  readonly trustedProxies?: readonly string[];
+  readonly connections?: NonNullable<HttpServerOptions["connections"]>;
+  readonly headersTimeoutMs?: number;
+}
+
+/** Starts the platform and Parley's HTTP server on a free port. */
+export async function startPageServer(options: PageServerOptions = {}): Promise<PageServer> {
+  const { host: bind = "127.0.0.1", publicHosts = [], connections, headersTimeoutMs, ...others } = options;
   const directory = await mkdtemp(join(tmpdir(), "parley-page-server-"));
   const receiver = createFakeReceiver();
   const platform = createWebPlatform({
     commands: testCommands,
     log: silentLog,
     dataDir: directory,
+    sealer: plainSealer,
     banner: () => ({ gateway: "test", isSandbox: true }),
-    ...options,
+    ...others,
   });
   await platform.start(receiver, receiver);
-  const server = createServer((request, response) => {
-    void platform.handle(request, response).then((isOwn) => {
-      if (!isOwn) response.writeHead(418).end();
-    });
+  const server = await startHttpServer({
+    host: bind,
+    port: 0,
+    allowedHosts: publicHosts,
+    metrics: createMetrics(),
+    log: silentLog,
+    notReady: () => Promise.resolve([]),
+    handlers: [(request, response, target) => platform.handle(request, response, target)],
+    ...(connections === undefined ? {} : { connections }),
+    ...(headersTimeoutMs === undefined ? {} : { headersTimeoutMs }),
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  const port = Number(new URL(server.url).port);
   const host = `127.0.0.1:${port}`;
 
   // `fetch` does not allow setting Host, Origin and Sec-Fetch-Site.
@@ -129,9 +152,7 @@ export async function startPageServer(
       }),
     async close() {
       await platform.stop();
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
+      await server.close();
       await rm(directory, { recursive: true, force: true });
     },
   };

@@ -43,44 +43,67 @@ describe("a page with a password", () => {
     expect(login.headers["set-cookie"]).toBeUndefined();
   });
 
-  it("limits failed logins, after which the correct password is refused too", async () => {
-    for (let index = 0; index < 5; index++)
-      expect((await server.askAsPage("POST", "/api/login", { password: `wrong ${index}` })).status).toBe(403);
-    const limited = await server.askAsPage("POST", "/api/login", { password: "correct horse" });
-    expect(limited.status).toBe(429);
-    expect(Number(limited.headers["retry-after"])).toBeGreaterThan(0);
+  it("delays an address that keeps failing, and lets a correct password of another in at once", async () => {
+    const proxied = await startPageServer({ password: "correct horse", trustedProxies: ["127.0.0.1"] });
+    const logIn = (password: string, from: string) =>
+      proxied.ask("/api/login", {
+        method: "POST",
+        headers: { "x-parley": "1", "content-type": "application/json", "x-forwarded-for": from },
+        body: JSON.stringify({ password }),
+      });
+    let last = await logIn("wrong", "203.0.113.1");
+    for (let tries = 0; tries < 200; tries++) last = await logIn(`wrong ${tries}`, "203.0.113.1");
+    expect(last.status).toBe(429);
+    expect(Number(last.headers["retry-after"])).toBeGreaterThan(0);
+    expect(Number(last.headers["retry-after"])).toBeLessThanOrEqual(60);
+    expect((await logIn("correct horse", "198.51.100.7")).status).toBe(200);
+    await proxied.close();
+  });
+
+  it("does not believe X-Forwarded-For of an untrusted address", async () => {
+    const logIn = (index: number) =>
+      server.askAsPage(
+        "POST",
+        "/api/login",
+        { password: "wrong" },
+        { "x-forwarded-for": `203.0.113.${index}` },
+      );
+    const statuses: number[] = [];
+    for (let index = 0; index < 5; index++) statuses.push((await logIn(index)).status);
+    expect(statuses).toEqual([403, 403, 403, 403, 429]);
   });
 });
 
 describe("sessions", () => {
+  const address = () => "10.0.0.1";
   const request = (headers: Record<string, string> = {}) =>
     ({
       headers,
       socket: { remoteAddress: "10.0.0.1" },
     }) as IncomingMessage;
 
-  it("accept logins again after a minute, and expire after thirty days", () => {
+  it("accept a correct password after the delay, and expire after thirty days", () => {
     let now = 0;
-    const sessions = createSessions("correct horse", () => now);
-    for (let index = 0; index < 5; index++) expect(sessions.logIn(request(), "no").kind).toBe("wrong");
-    expect(sessions.logIn(request(), "correct horse")).toEqual({ kind: "limited", retryAfterMs: 60_000 });
-    now = 60_001;
+    const sessions = createSessions("correct horse", address, () => now);
+    for (let index = 0; index < 4; index++) expect(sessions.logIn(request(), "no").kind).toBe("wrong");
+    expect(sessions.logIn(request(), "correct horse")).toEqual({ kind: "limited", retryAfterMs: 1000 });
+    now = 1000;
     const login = sessions.logIn(request(), "correct horse");
     if (login.kind !== "logged-in") throw new Error(login.kind);
     const cookie = login.cookie.split(";")[0];
-    expect(sessions.isLoggedIn(request({ cookie: `other=1; ${cookie}` }))).toBe(true);
-    expect(sessions.isLoggedIn(request({ cookie: "parley_session=guess" }))).toBe(false);
+    expect(sessions.sessionOf(request({ cookie: `other=1; ${cookie}` }))).toEqual(expect.any(String));
+    expect(sessions.sessionOf(request({ cookie: "parley_session=guess" }))).toBeUndefined();
     now += 30 * 24 * 3_600_000 + 1;
-    expect(sessions.isLoggedIn(request({ cookie: String(cookie) }))).toBe(false);
+    expect(sessions.sessionOf(request({ cookie: String(cookie) }))).toBeUndefined();
   });
 
   it("have a Secure cookie over https", () => {
-    const sessions = createSessions("correct horse");
+    const sessions = createSessions("correct horse", address);
     const login = sessions.logIn(request({ origin: "https://chat.example.org" }), "correct horse");
     expect(login.kind === "logged-in" && login.cookie).toMatch(/; Secure$/);
   });
 
-  it("count every request as logged in without a password", () => {
-    expect(createSessions(undefined).isLoggedIn(request())).toBe(true);
+  it("count every request as one session without a password", () => {
+    expect(createSessions(undefined, address).sessionOf(request())).toBe("local");
   });
 });

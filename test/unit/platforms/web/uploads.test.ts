@@ -1,9 +1,10 @@
-import { mkdtemp, readdir, rm, utimes, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import type { IncomingMessage } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { plainSealer } from "./page-server.ts";
 import { createUploads, toAttachment } from "../../../../src/platforms/web/uploads.ts";
 
 describe("uploads", () => {
@@ -17,37 +18,67 @@ describe("uploads", () => {
 
   const body = (bytes: Uint8Array) =>
     Object.assign(Readable.from([bytes]), { headers: {} }) as unknown as IncomingMessage;
+  const plain = { sealer: plainSealer };
+  const hourMs = 3_600_000;
   const claimed = { name: "a.txt", mediaType: "text/plain" };
 
-  it("expire a day after their last use", async () => {
-    const uploads = createUploads(directory, { maxBytes: 100, maxTotalBytes: 10_000 });
-    const old = await uploads.save(body(Buffer.from("old")), claimed);
-    const fresh = await uploads.save(body(Buffer.from("new")), claimed);
-    const used = await uploads.save(body(Buffer.from("used")), claimed);
+  it("expire a day after their last use, or two hours after they came when they are not sent", async () => {
+    let now = Date.now();
+    const create = () =>
+      createUploads(directory, { ...plain, maxBytes: 100, maxTotalBytes: 10_000, now: () => now });
+    const before = create();
+    const sentIn = { conversationId: "web:c", messageKey: "web:c:m", isCall: false };
+    const old = await before.save(body(Buffer.from("old")), claimed);
+    const used = await before.save(body(Buffer.from("used")), claimed);
+    const unsent = await before.save(body(Buffer.from("unsent")), claimed);
+    await before.assign(old, sentIn);
+    await before.assign(used, sentIn);
     await writeFile(join(directory, "0".repeat(32)), "remains of an interrupted upload");
-    const long = new Date(Date.now() - 25 * 3_600_000);
-    for (const file of await readdir(directory)) {
-      if (!file.startsWith(fresh.id)) await utimes(join(directory, file), long, long);
-    }
-    const signal = AbortSignal.timeout(5000);
-    await uploads.read(toAttachment(used), { maxBytes: 100, signal });
+    now += 3 * hourMs;
+    const fresh = await before.save(body(Buffer.from("new")), claimed);
+    const uploads = create();
+    expect(await uploads.sweep()).toBe(2);
+    expect(await uploads.find(unsent.id)).toBeUndefined();
+    expect(await readdir(directory)).not.toContain("0".repeat(32));
+    now += 20 * hourMs;
+    await uploads.read(toAttachment(used), { maxBytes: 100, signal: AbortSignal.timeout(5000) });
+    now += 2 * hourMs;
     expect(await uploads.sweep()).toBe(2);
     expect(await uploads.find(old.id)).toBeUndefined();
-    expect(await uploads.find(fresh.id)).toMatchObject(claimed);
+    expect(await uploads.find(fresh.id)).toBeUndefined();
     expect(await uploads.find(used.id)).toMatchObject(claimed);
   });
 
+  it("are removed after the retention period although they are used", async () => {
+    let now = Date.now();
+    const uploads = createUploads(directory, {
+      ...plain,
+      maxBytes: 100,
+      maxTotalBytes: 1000,
+      retentionMs: 10 * hourMs,
+      now: () => now,
+    });
+    const upload = await uploads.save(body(Buffer.from("marker")), claimed);
+    await uploads.assign(upload, { conversationId: "web:c", messageKey: "web:c:m", isCall: false });
+    now += 9 * hourMs;
+    await uploads.read(toAttachment(upload), { maxBytes: 100, signal: AbortSignal.timeout(5000) });
+    expect(await uploads.sweep()).toBe(0);
+    now += 2 * hourMs;
+    expect(await uploads.sweep()).toBe(1);
+    expect(await readdir(directory)).toEqual([]);
+  });
+
   it("are refused past the total size limit", async () => {
-    const uploads = createUploads(directory, { maxBytes: 1000, maxTotalBytes: 1500 });
+    const uploads = createUploads(directory, { ...plain, maxBytes: 1000, maxTotalBytes: 1500 });
     await uploads.save(body(new Uint8Array(1000)), claimed);
     const announced = Object.assign(body(new Uint8Array(900)), { headers: { "content-length": "900" } });
     await expect(uploads.save(announced, claimed)).rejects.toMatchObject({ code: "attachment-too-large" });
   });
 
   it("survive a restart", async () => {
-    const first = createUploads(directory, { maxBytes: 100, maxTotalBytes: 1000 });
+    const first = createUploads(directory, { ...plain, maxBytes: 100, maxTotalBytes: 1000 });
     const { id } = await first.save(body(Buffer.from("words")), { ...claimed, durationMs: 1200 });
-    const second = createUploads(directory, { maxBytes: 100, maxTotalBytes: 1000 });
+    const second = createUploads(directory, { ...plain, maxBytes: 100, maxTotalBytes: 1000 });
     expect(toAttachment((await second.find(id))!)).toEqual({
       id,
       ...claimed,
@@ -58,7 +89,7 @@ describe("uploads", () => {
   });
 
   it("can be swept before there are any", async () => {
-    const uploads = createUploads(join(directory, "none"), { maxBytes: 1, maxTotalBytes: 1 });
+    const uploads = createUploads(join(directory, "none"), { ...plain, maxBytes: 1, maxTotalBytes: 1 });
     expect(await uploads.sweep()).toBe(0);
   });
 });

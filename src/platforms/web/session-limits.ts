@@ -1,0 +1,66 @@
+import type { ServerResponse } from "node:http";
+import { createFairSemaphore } from "../../support/fair-semaphore.ts";
+import { createRateLimiter } from "../../support/rate-limiter.ts";
+
+/** Bounds of one session, and of all together. A session is one browser, or everybody where there is no password. */
+export interface SessionLimits {
+  readonly requestsPerMinute: number;
+  readonly streams: number;
+  readonly streamsPerSession: number;
+  /** Files that are being sent, each of which is in memory whole. More wait. */
+  readonly files: number;
+  readonly filesPerSession: number;
+}
+
+/** The limits of a page in use. */
+export const defaultSessionLimits: SessionLimits = {
+  requestsPerMinute: 1200,
+  streams: 256,
+  streamsPerSession: 32,
+  files: 16,
+  filesPerSession: 8,
+};
+
+const maxSessions = 1000;
+
+/** What a request needs besides being allowed. */
+export interface SessionBounds {
+  /** Milliseconds until the session may make a request; 0: this one may be made. */
+  takeRequest(session: string): number;
+  /** Reserves an event stream until the response closes. False: there are too many. */
+  takeStream(session: string, response: ServerResponse): boolean;
+  /** Resolves when a file may be loaded and sent. @throws Error when the client disconnects first */
+  takeFile(session: string, response: ServerResponse): Promise<void>;
+}
+
+/** @see {@link SessionBounds} */
+export function createSessionBounds(limits: SessionLimits = defaultSessionLimits): SessionBounds {
+  const requests = createRateLimiter({ maxKeys: maxSessions });
+  const files = createFairSemaphore({ max: limits.files, maxPerKey: limits.filesPerSession });
+  const streams = new Map<string, number>();
+  let allStreams = 0;
+
+  return {
+    takeRequest: (session) => requests.take(session, limits.requestsPerMinute),
+    takeStream(session, response) {
+      const own = streams.get(session) ?? 0;
+      if (allStreams >= limits.streams || own >= limits.streamsPerSession) return false;
+      allStreams += 1;
+      streams.set(session, own + 1);
+      response.once("close", () => {
+        allStreams -= 1;
+        const left = (streams.get(session) ?? 1) - 1;
+        if (left === 0) streams.delete(session);
+        else streams.set(session, left);
+      });
+      return true;
+    },
+    async takeFile(session, response) {
+      const closed = new AbortController();
+      response.once("close", () => closed.abort(new Error("client disconnected")));
+      const release = await files.acquire(session, 1, closed.signal);
+      if (response.closed) release();
+      else response.once("close", release);
+    },
+  };
+}

@@ -1,0 +1,108 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { defaultSessionLimits } from "../../../../src/platforms/web/session-limits.ts";
+import { askRaw, openRaw, readToEnd, statusOf } from "../../operations/raw-request.ts";
+import { followEvents, startPageServer, type PageServer } from "./page-server.ts";
+
+const path = `/api/conversations/${"c".repeat(24)}`;
+
+let server: PageServer | undefined;
+afterEach(async () => {
+  await server?.close();
+  server = undefined;
+});
+
+describe("a session", () => {
+  it("may have so many event streams, and another one when one has ended", async () => {
+    server = await startPageServer({ limits: { ...defaultSessionLimits, streamsPerSession: 2 } });
+    const { ask, host } = server;
+    const first = await followEvents(host, `${path}/events`);
+    await followEvents(host, `${path}/events`);
+    const refused = await ask(`${path}/events`);
+    expect([refused.status, refused.headers["retry-after"]]).toEqual([429, "10"]);
+    await first.until(() => true);
+    await expect
+      .poll(async () => {
+        const response = await fetch(`http://${host}${path}/events`);
+        await response.body?.cancel();
+        return response.status;
+      })
+      .toBe(200);
+  });
+
+  it("may make so many requests a minute", async () => {
+    server = await startPageServer({ limits: { ...defaultSessionLimits, requestsPerMinute: 3 } });
+    const { ask } = server;
+    for (let index = 0; index < 3; index++) expect((await ask("/api/state")).status).toBe(200);
+    const refused = await ask("/api/state");
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers["retry-after"])).toBeLessThanOrEqual(20);
+    expect(JSON.stringify(refused.json())).toContain("Too many requests. Try again in");
+    expect((await ask("/")).status).toBe(200);
+  });
+
+  it("may have so many files sent at once; the others wait, also for clients that do not read", async () => {
+    server = await startPageServer({
+      limits: { ...defaultSessionLimits, filesPerSession: 1 },
+      maxFileBytes: 20_000_000,
+    });
+    const { ask, host } = server;
+    const uploaded = await ask("/api/uploads?name=a", {
+      method: "POST",
+      headers: { "x-parley": "1" },
+      body: new Uint8Array(20_000_000),
+    });
+    const file = `/api/uploads/${String(uploaded.json()["id"])}`;
+    const request = `GET ${file} HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
+    const stalled = await openRaw(`http://${host}`, request);
+    stalled.pause();
+    await expect.poll(() => stalled.bytesRead).toBeGreaterThan(0);
+    let isAnswered = false;
+    const waiting = ask(file).finally(() => (isAnswered = true));
+    expect((await ask("/api/state")).status).toBe(200);
+    expect(isAnswered).toBe(false);
+    stalled.destroy();
+    expect((await waiting).status).toBe(200);
+  });
+});
+
+describe("a stranger, before the login", () => {
+  it("cannot send a large login", async () => {
+    server = await startPageServer({ password: "correct horse" });
+    const answer = await server.askAsPage("POST", "/api/login", { password: "a".repeat(5000) });
+    expect(answer.status).toBe(413);
+  });
+
+  it("cannot pass by the login with another form of a path", async () => {
+    server = await startPageServer({ password: "correct horse" });
+    const { host } = server;
+    for (const target of ["//x/api/state", "/./api/state", "/%61pi/state", `http://${host}/api/state`]) {
+      const answer = await askRaw(
+        `http://${host}`,
+        `GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`,
+      );
+      expect(statusOf(answer), target).toBe(400);
+    }
+  });
+
+  it("cannot pass by the check of the origin with another form of a path", async () => {
+    server = await startPageServer();
+    const { host } = server;
+    for (const target of ["//x/api/state", "/x/../api/state", "/api\\state"]) {
+      const answer = await askRaw(
+        `http://${host}`,
+        `GET ${target} HTTP/1.1\r\nHost: ${host}\r\nOrigin: https://evil.example\r\nConnection: close\r\n\r\n`,
+      );
+      expect(statusOf(answer), target).toBe(400);
+    }
+  });
+
+  it("is disconnected when an upload's announced bytes do not come before the login", async () => {
+    server = await startPageServer({ password: "correct horse" });
+    const { host } = server;
+    const socket = await openRaw(
+      `http://${host}`,
+      `POST /api/uploads HTTP/1.1\r\nHost: ${host}\r\nX-Parley: 1\r\nContent-Length: 25000000\r\nConnection: close\r\n\r\nx`,
+    );
+    expect(statusOf(await readToEnd(socket))).toBe(401);
+  });
+});
