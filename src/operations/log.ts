@@ -41,11 +41,19 @@ function createScrubber(secrets: readonly string[]): (text: string) => string {
   return (text) => {
     let clean = text;
     for (const secret of known) clean = clean.replaceAll(secret, "[secret]");
-    return clean
-      .replace(/\b(Bearer|Bot)\s+[\w.~+/=-]{8,}/g, "$1 [secret]")
-      .replace(/(https?:\/\/[^\s"'\\?#]+)\?[^\s"'\\]*/g, "$1?[query]")
-      .replace(/(\w+:\/\/)[^\s/@"']+@/g, "$1[secret]@");
+    return (
+      clean
+        .replace(/\b(Bearer|Bot)\s+[\w.~+/=-]{8,}/g, "$1 [secret]")
+        // No expression may scan the same characters from many starts: a long line would cost the square of its length.
+        .replace(/https?:\/\/[^\s"'\\]+/g, withoutQuery)
+        .replace(/:\/\/[^\s/@"']+@/g, "://[secret]@")
+    );
   };
+}
+
+function withoutQuery(url: string): string {
+  const mark = url.indexOf("?");
+  return mark === -1 ? url : `${url.slice(0, mark)}?[query]`;
 }
 
 function toLoggable(error: unknown): unknown {

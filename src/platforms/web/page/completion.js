@@ -35,12 +35,22 @@ export function complete(text, caret, commands) {
   if (typedName !== undefined) return completeCommand(text, typedName, commands);
   const command = commandOf(text, commands);
   if (command === undefined) return undefined;
-  const word = /\S*$/.exec(before)?.[0] ?? "";
+  const word = lastWord(before);
   const from = caret - word.length;
   const [, name = "", value] = /^([a-z0-9_-]+):(\S*)$/i.exec(word) ?? [];
   const option = command.options.find((other) => other.name === name.toLowerCase());
   if (option !== undefined && value !== undefined) return completeValue(option, value, from, caret);
   return completeOption(command, text, word, from, caret);
+}
+
+/**
+ * What follows the last white space. Searched from the end: `/\S*$/` takes the square of the text's length.
+ * @param {string} text
+ */
+function lastWord(text) {
+  let start = text.length;
+  while (start > 0 && !/\s/.test(text.charAt(start - 1))) start -= 1;
+  return text.slice(start);
 }
 
 /**

@@ -1,38 +1,11 @@
 import DOMPurify from "dompurify";
-import { Marked } from "marked";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { html } from "./dom.js";
+import { toBlocks } from "./markdown-blocks.js";
 
 const tags =
   "p br hr h3 h4 h5 h6 strong b em i del s u sub sup mark kbd code pre samp blockquote ul ol li a table thead tbody tfoot tr th td caption details summary dl dt dd abbr span div";
 const attributes = ["href", "title", "start", "align", "colspan", "rowspan", "class", "open"];
-
-/** An escaped tag without attributes that is allowed in Markdown. */
-const allowedTag =
-  /&#60;(\/?(?:br|hr|b|i|em|strong|u|s|del|sub|sup|mark|kbd|code|details|summary))\s*\/?&#62;/gi;
-
-const marked = new Marked({
-  gfm: true,
-  breaks: true,
-  renderer: {
-    // Levels 1 and 2 are the page's own headings.
-    heading({ tokens, depth }) {
-      const level = Math.min(6, depth + 2);
-      return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>\n`;
-    },
-    // Images in model output are never fetched: they become links that name their host.
-    image({ href, text }) {
-      return `<a href="${escape(href)}">${escape(imageLabel(href, text))}</a>`;
-    },
-    // Raw HTML is shown as text, except for a few tags without attributes.
-    html({ text }) {
-      return escape(text).replace(allowedTag, "<$1>");
-    },
-    checkbox({ checked }) {
-      return checked ? "☑ " : "☐ ";
-    },
-  },
-});
 
 const purifier = DOMPurify(window);
 purifier.addHook("afterSanitizeAttributes", (node) => {
@@ -57,17 +30,6 @@ function setLink(link, address) {
 /** Relative URLs would lead into this page. @param {string} address */
 function isAbsolute(address) {
   return /^(?:https?|mailto):/i.test(address) && URL.canParse(address);
-}
-
-/** @param {string} address @param {string} alt */
-function imageLabel(address, alt) {
-  const host = URL.canParse(address) ? new URL(address).host : "";
-  return `Picture: ${alt === "" ? "untitled" : alt}${host === "" ? "" : ` (${host})`}`;
-}
-
-/** @param {string} text */
-function escape(text) {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
 /**
@@ -114,18 +76,6 @@ function addCodeHeader(block) {
   block.tabIndex = 0;
   block.replaceWith(frame);
   frame.append(head, block);
-}
-
-/**
- * The blocks of a text as unsanitised markup. While an answer is streamed only the last block changes.
- * @param {string} text
- * @returns {string[]}
- */
-export function toBlocks(text) {
-  return marked
-    .lexer(text)
-    .filter((token) => token.type !== "space" && token.type !== "def")
-    .map((token) => marked.parser([token]));
 }
 
 /**
