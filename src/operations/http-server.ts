@@ -20,7 +20,6 @@ const clientLimits = {
 /** A connection on which nothing moves for this long is closed. Event streams send a comment more often. */
 const idleTimeoutMs = 120_000;
 const maxRequestsPerSocket = 10_000;
-const maxHeaders = 100;
 const defaultConnectionLimits: ConnectionLimits = { total: 512, perAddress: 256 };
 const operationsPaths: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
 const plainHeaders = {
@@ -76,7 +75,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   });
   server.setTimeout(idleTimeoutMs);
   server.maxRequestsPerSocket = maxRequestsPerSocket;
-  server.maxHeadersCount = maxHeaders;
+  // No bound on their number besides their size: surplus headers would be left out, and checks would not see them.
+  server.maxHeadersCount = 0;
   limitConnections(server, options.connections ?? defaultConnectionLimits);
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {

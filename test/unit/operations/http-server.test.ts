@@ -140,6 +140,8 @@ describe("the Host header", () => {
     expect([400, 421]).toContain(statusOf(await askRaw(url, twice)));
     expect([400, 421]).toContain(statusOf(await askRaw(url, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n")));
     expect([400, 421]).toContain(statusOf(await askRaw(url, "GET / HTTP/1.0\r\n\r\n")));
+    const padded = `GET / HTTP/1.1\r\nHost: ${own}\r\n${"a:\r\n".repeat(2500)}Host: evil.example\r\nConnection: close\r\n\r\n`;
+    expect([400, 421]).toContain(statusOf(await askRaw(url, padded)));
     expect(targets).toEqual([]);
   });
 

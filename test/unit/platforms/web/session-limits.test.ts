@@ -1,4 +1,8 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
+import { readJson } from "../../../../src/platforms/web/http.ts";
 import { defaultSessionLimits } from "../../../../src/platforms/web/session-limits.ts";
 import { askRaw, openRaw, readToEnd, statusOf } from "../../operations/raw-request.ts";
 import { followEvents, startPageServer, type PageServer } from "./page-server.ts";
@@ -70,6 +74,21 @@ describe("a stranger, before the login", () => {
     server = await startPageServer({ password: "correct horse" });
     const answer = await server.askAsPage("POST", "/api/login", { password: "a".repeat(5000) });
     expect(answer.status).toBe(413);
+  });
+
+  it("is disconnected when the body of a login does not come", async () => {
+    const server = createServer((request, response) => {
+      void readJson(request, { timeoutMs: 50 }).catch(() => response.destroy());
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const socket = await openRaw(
+      `http://127.0.0.1:${port}`,
+      "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{",
+    );
+    expect(await readToEnd(socket)).toBe("");
+    server.close();
   });
 
   it("cannot pass by the login with another form of a path", async () => {
