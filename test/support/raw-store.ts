@@ -6,6 +6,8 @@ export interface RawStore {
   get(space: string, key: string): Promise<string>;
   set(space: string, key: string, value: string): Promise<void>;
   delete(space: string, key: string): Promise<void>;
+  /** How many members a sorted index has. */
+  countMembers(index: string): Promise<number>;
   /** `[space, key, value]` of every entry. */
   all(): Promise<readonly (readonly [string, string, string])[]>;
   close(): Promise<void>;
@@ -33,6 +35,10 @@ function openSqlite(file: string): RawStore {
     async delete(space, key) {
       database.prepare("DELETE FROM entries WHERE namespace = ? AND key = ?").run(space, key);
     },
+    async countMembers(index) {
+      const row = database.prepare("SELECT count(*) AS n FROM rankings WHERE ranking = ?").get(index);
+      return Number(row?.["n"]);
+    },
     async all() {
       const rows = database.prepare("SELECT namespace, key, value FROM entries").all();
       return rows.map((row) => [String(row["namespace"]), String(row["key"]), String(row["value"])] as const);
@@ -54,6 +60,7 @@ async function openRedis(url: string): Promise<RawStore> {
     async delete(space, key) {
       await client.del(nameOf(space, key));
     },
+    countMembers: (index) => client.zCard(`parley:ranking::${index}`),
     async all() {
       const names = (await client.keys("parley:*::*")).filter((name) => !name.startsWith("parley:ranking"));
       return Promise.all(
