@@ -13,7 +13,7 @@ import { indexActivity, indexAuthor, indexPlaces, readPlatforms } from "./conver
 import { toConversationTitle } from "./conversation-title.ts";
 import { readMembers } from "./index-members.ts";
 import type { KeyValueStore } from "./key-value.ts";
-import { outliving } from "./retention.ts";
+import { outliving, unlistExpiredBlobs } from "./retention.ts";
 import { createSlots } from "./slots.ts";
 import { entryAt, indexes, platformOf } from "./store-keys.ts";
 import { type Slot, toMessage } from "./stored-message.ts";
@@ -122,10 +122,9 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
       const index = indexes.blobs(conversationId);
       const now = Date.now();
       await store.write([
-        // Expired since; in a conversation that never rests nothing else removes them.
         ...(outlivingMs === undefined
           ? []
-          : [{ kind: "trim-index", index, maxScore: now - outlivingMs } as const]),
+          : await unlistExpiredBlobs(store, { conversationId, now, ttlMs: outlivingMs })),
         { kind: "add-member", index, member: hash, score: now },
       ]);
       await blobs.put(conversationId, hash, { bytes, mediaType }, outlivingMs);

@@ -109,14 +109,32 @@ describeStores("ids that a stranger chooses", (current) => {
 
   it("do not let the list of a conversation's blobs grow past the retention", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
+    const raw = await openRawStore(current().url);
     for (let day = 0; day < 12; day++) {
-      await store.conversations.putBlob("web:1", Buffer.from(`picture ${day}`), "image/png");
+      const { hash } = await store.conversations.putBlob("web:1", Buffer.from(`picture ${day}`), "image/png");
+      // Redis has a clock of its own: as if it had expired.
+      if (day < 9) await raw.delete("blob", `${folderOf("web:1")}/${hash}`);
       vi.setSystemTime(Date.now() + dayMs);
     }
-    const raw = await openRawStore(current().url);
     const listed = await raw.countMembers(`blobs:${folderOf("web:1")}`);
     await raw.close();
     expect(listed).toBeLessThan(4);
+  });
+
+  it("keep blobs listed that have no expiry, so that they are deleted with their conversation", async () => {
+    await store.close();
+    store = await openStore(current().url, { log: silentLog });
+    const kept = await store.conversations.putBlob("web:1", Buffer.from("a kept picture"), "image/png");
+    await store.close();
+    store = await openStore(current().url, { log: silentLog, retentionDays: 1 });
+    vi.useFakeTimers({ toFake: ["Date"] });
+    for (let day = 0; day < 6; day++) {
+      vi.setSystemTime(Date.now() + dayMs);
+      await store.conversations.putBlob("web:1", Buffer.from(`picture ${day}`), "image/png");
+    }
+    expect(await store.conversations.getBlob("web:1", kept.hash)).toBeDefined();
+    await store.erasure.deleteConversation("web:1");
+    expect(await store.conversations.getBlob("web:1", kept.hash)).toBeUndefined();
   });
 });
 
