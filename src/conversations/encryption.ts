@@ -1,19 +1,7 @@
 import { ParleyError } from "../core/errors.ts";
+import type { Sealer } from "../core/platform-module.ts";
 import type { EntryAddress } from "./backend.ts";
 import { createKeyRing, type KeyRing, toBuffer } from "./key-ring.ts";
-
-/** Seals bytes under a name with the keys of the store, for files that are kept outside it. */
-export interface Sealer {
-  /** Without keys `seal` and `open` return the bytes as they are. */
-  readonly isOn: boolean;
-  /** The bytes encrypted, and bound to `name`: they open under no other. 40 bytes longer. */
-  readonly seal: (name: string, bytes: Uint8Array) => Uint8Array;
-  /**
-   * The bytes that were sealed under `name`.
-   * @throws ParleyError `store-corrupt` (plain, damaged or of another name), `config` (their key is missing)
-   */
-  readonly open: (name: string, bytes: Uint8Array) => Uint8Array;
-}
 
 /**
  * How a stored value is encrypted. `bound`: to its address, as this version writes. `unbound`: as versions before
@@ -48,10 +36,12 @@ const magic = Buffer.from("parley2\0");
 const prefixes = { unbound: "enc1:", bound: "enc2:" } as const;
 
 /**
- * Seals with the first key and opens with any: AES-256-GCM, a new nonce each time, the name as associated data.
+ * Seals files outside the store with the first key and opens with any. The name is associated data: sealed bytes open
+ * under no other. `open` throws `store-corrupt` (plain, damaged or of another name) or `config` (their key is
+ * missing). Without keys (`isOn` false) bytes stay as they are.
  * @throws ParleyError `config` when a key is not 32 bytes in base64 or hex
  */
-export function createSealer(keys: readonly string[] = []): Sealer {
+export function createSealer(keys: readonly string[] = []): Sealer & { readonly isOn: boolean } {
   const ring = createKeyRing(keys);
   return {
     isOn: ring.isOn,
