@@ -7,6 +7,7 @@ import { openConfiguredStore } from "./compose-store.ts";
 import type { GatewayConfig } from "./embedded-gateway/settings.ts";
 import { parseConfig, type Config } from "./config.ts";
 import { platformModules } from "./platforms/registry.ts";
+import { installLastResort } from "./operations/last-resort.ts";
 import { createLog } from "./operations/log.ts";
 import { releaseYoungGeneration } from "./operations/young-generation.ts";
 
@@ -28,6 +29,13 @@ ${platformModules
  * Problems of settings, tokens and store are printed as plain lines on standard error, without a stack.
  */
 export async function run(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
+  let log = createLog({ level: "error", secrets: [], write: writeError });
+  // In every mode. Earlier than the settings, whose log it uses from when there is one.
+  installLastResort({
+    log: () => log,
+    // eslint-disable-next-line unicorn/no-process-exit -- an exception leaves unknown state behind
+    exit: (code) => process.exit(code),
+  });
   try {
     // Before the settings are read: an install must not fail for a line in .env.
     if (args[0] === "warm-up") {
@@ -39,7 +47,7 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
     const config = parseConfig(environment);
     const gatewayConfig = await loadGatewayConfig(config, environment);
     const secrets = [...config.secrets, ...upstreamKeysOf(gatewayConfig)];
-    const log = createLog({ level: config.LOG_LEVEL, secrets, write: writeError });
+    log = createLog({ level: config.LOG_LEVEL, secrets, write: writeError });
     switch (args[0]) {
       case undefined:
         return await serveBot(config, gatewayConfig, log);
@@ -80,7 +88,7 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
 
 async function runPlatformTool(config: Config, name: string): Promise<number> {
   for (const { module, values } of config.platforms) {
-    const tool = module.tools[name];
+    const tool = Object.hasOwn(module.tools, name) ? module.tools[name] : undefined;
     if (tool === undefined) continue;
     writeOut(await tool.run(values, await loadCommands()));
     return 0;
@@ -113,10 +121,6 @@ async function warmUp(): Promise<void> {
 
 async function serveBot(config: Config, gatewayConfig: GatewayConfig | undefined, log: Log): Promise<number> {
   const [{ startParley }, commands] = await Promise.all([import("./compose.ts"), loadCommands()]);
-  // One rejection that nothing handles must not end everybody's answers.
-  process.on("unhandledRejection", (error: unknown) => {
-    log.error({ err: error }, "unhandled rejection");
-  });
   const parley = await startParley(config, { commands, log, gatewayConfig });
   writeOut(`Parley\n${parley.lines.map((line) => `  ${line}\n`).join("")}`);
   const signal = waitForSignal();

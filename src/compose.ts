@@ -9,7 +9,7 @@ import type { Platform } from "./core/platform.ts";
 import type { Config, ConfiguredPlatform } from "./config.ts";
 import type { CreatedPlatform, PlatformModule } from "./core/platform-module.ts";
 import type { Store } from "./conversations/open-store.ts";
-import { createSealer } from "./conversations/sealer.ts";
+import { createSealer } from "./conversations/encryption.ts";
 import { openConfiguredStore } from "./compose-store.ts";
 import type { GatewayConfig } from "./embedded-gateway/settings.ts";
 import { openGateway, type OpenedGateway } from "./compose-gateway.ts";

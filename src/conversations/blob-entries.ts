@@ -1,10 +1,11 @@
-import { type BlobStore, isBlobHash } from "./blobs.ts";
+import { type BlobStore, checkBlobHash, isBlobHash } from "./blobs.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { entryAt } from "./store-keys.ts";
 
 interface BlobEntry {
   readonly mediaType: string;
-  readonly base64: string;
+  /** Absent where blobs were files. */
+  readonly base64?: string;
 }
 
 /** Blobs as entries of the store: for several machines that share no disk. */
@@ -18,7 +19,10 @@ export function createBlobEntries(store: KeyValueStore): BlobStore {
       if (!isBlobHash(hash)) return undefined;
       const { space, key } = entryAt.blob(conversationId, hash);
       const entry = await store.get<BlobEntry>(space, key);
-      return entry && { bytes: Buffer.from(entry.base64, "base64"), mediaType: entry.mediaType };
+      if (entry === undefined) return undefined;
+      const bytes = Buffer.from(entry.base64 ?? "", "base64");
+      checkBlobHash(bytes, hash);
+      return { bytes, mediaType: entry.mediaType };
     },
     async delete(conversationId, hashes) {
       await store.write(hashes.map((hash) => ({ kind: "delete", at: entryAt.blob(conversationId, hash) })));

@@ -1,9 +1,9 @@
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rmdir, stat, unlink, utimes } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { ParleyError } from "../core/errors.ts";
+import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
-import { type BlobStore, isBlobHash } from "./blobs.ts";
+import { type BlobStore, checkBlobHash, isBlobHash } from "./blobs.ts";
 import type { Encryption } from "./encryption.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { entryAt, folderOf } from "./store-keys.ts";
@@ -37,18 +37,19 @@ export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOpt
 
   /** Writes the file unless it exists; an existing one is touched, so that the sweep takes it for new. */
   const ensure = async (conversationId: string, hash: string, bytes: Uint8Array) => {
-    const [file, content] = encryption.isOn
-      ? [sealedFileOf(conversationId, hash), () => encryption.seal(bytes)]
-      : [plainFileOf(conversationId, hash), () => bytes];
+    const file = (encryption.isOn ? sealedFileOf : plainFileOf)(conversationId, hash);
     const now = new Date();
     const isThere = await unlessMissing(utimes(file, now, now).then(() => true));
-    if (isThere !== true) await writeDurably(file, content());
+    if (isThere === true) return;
+    await writeDurably(file, encryption.files.seal(entryAt.blob(conversationId, hash), bytes));
   };
   const read = async (conversationId: string, hash: string) => {
     const sealed = await unlessMissing(readFile(sealedFileOf(conversationId, hash)));
-    return sealed === undefined
-      ? unlessMissing(readFile(plainFileOf(conversationId, hash)))
-      : encryption.unseal(sealed);
+    if (sealed !== undefined) return encryption.files.open(entryAt.blob(conversationId, hash), sealed);
+    const plain = await unlessMissing(readFile(plainFileOf(conversationId, hash)));
+    if (plain !== undefined && encryption.isOn && !encryption.acceptsOldForms)
+      throw new ParleyError("store-corrupt", "a blob that must be encrypted is not", { detail: { hash } });
+    return plain;
   };
 
   return {
@@ -69,9 +70,7 @@ export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOpt
         log.error({ hash }, "blob file missing");
         return undefined;
       }
-      if (createHash("sha256").update(bytes).digest("hex") !== hash) {
-        throw new ParleyError("store-corrupt", `the blob ${hash} is damaged: restore it from a backup`);
-      }
+      checkBlobHash(bytes, hash);
       return { bytes, mediaType: entry.mediaType };
     },
     async delete(conversationId, hashes) {
@@ -104,7 +103,12 @@ export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOpt
       if (!encryption.isOn) return changed;
       for (const name of await guard(() => namesIn(folder))) {
         for (const file of await guard(() => namesIn(join(folder, name)))) {
-          if (await guard(() => reseal(join(folder, name), file, encryption))) changed++;
+          try {
+            if (await guard(() => reseal(folder, { name, file }, encryption))) changed++;
+          } catch (error) {
+            if (!isParleyError(error, "store-corrupt")) throw error;
+            log.error({ folder: name, file, err: error }, "damaged blob left as it is");
+          }
         }
       }
       return changed;
@@ -112,18 +116,27 @@ export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOpt
   };
 }
 
-/** Encrypts one file with the newest key; returns false when it already was. */
-async function reseal(folder: string, name: string, encryption: Encryption): Promise<boolean> {
-  const hash = name.replace(sealedSuffix, "");
-  const content = isBlobHash(hash) ? await unlessMissing(readFile(join(folder, name))) : undefined;
+/** Encrypts one file with the newest key, bound to its name; returns false when it already was. */
+async function reseal(
+  root: string,
+  { name, file }: { readonly name: string; readonly file: string },
+  encryption: Encryption,
+): Promise<boolean> {
+  const folder = join(root, name);
+  const hash = file.replace(sealedSuffix, "");
+  const content = isBlobHash(hash) ? await unlessMissing(readFile(join(folder, file))) : undefined;
   if (content === undefined) return false;
-  const isSealed = name.endsWith(sealedSuffix);
-  if (isSealed && encryption.isSealedWithNewest(content)) return false;
-  await writeDurably(
-    join(folder, hash + sealedSuffix),
-    encryption.seal(isSealed ? encryption.unseal(content) : content),
-  );
-  if (!isSealed) await unlessMissing(unlink(join(folder, name)));
+  const { files } = encryption;
+  const isSealed = file.endsWith(sealedSuffix);
+  if (isSealed && files.isCurrent(content)) return false;
+  if (!isSealed && !encryption.acceptsOldForms)
+    throw new ParleyError("store-corrupt", "a blob that must be encrypted is not");
+  const at = { space: "blob", key: `${name}/${hash}` } as const;
+  const bytes = isSealed ? files.open(at, content) : content;
+  // Neither the name of a plain file nor that of one in an earlier form is bound to its content.
+  checkBlobHash(bytes, hash);
+  await writeDurably(join(folder, hash + sealedSuffix), files.seal(at, bytes));
+  if (!isSealed) await unlessMissing(unlink(join(folder, file)));
   return true;
 }
 

@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+import { ParleyError } from "../core/errors.ts";
 import type { StoredBlob } from "../core/storage.ts";
 
 /** Bytes kept beside a conversation under their SHA-256 in lower-case hex. Failures are ParleyErrors. */
@@ -16,4 +18,10 @@ export interface BlobStore {
 /** Whether a string can be the name of a blob; anything else must never become part of a path. */
 export function isBlobHash(hash: string): boolean {
   return /^[0-9a-f]{64}$/.test(hash);
+}
+
+/** @throws ParleyError `store-corrupt` when the bytes are not those that the hash names */
+export function checkBlobHash(bytes: Uint8Array, hash: string): void {
+  if (createHash("sha256").update(bytes).digest("hex") !== hash)
+    throw new ParleyError("store-corrupt", `the blob ${hash} is damaged: restore it from a backup`);
 }

@@ -6,13 +6,14 @@ import type {
   StoredMessage,
 } from "../core/storage.ts";
 import { ParleyError } from "../core/errors.ts";
+import type { Log } from "../core/telemetry.ts";
 import type { KeyedQueue } from "../support/keyed-queue.ts";
 import type { BlobStore } from "./blobs.ts";
 import { indexActivity, indexAuthor, indexPlaces, readPlatforms } from "./conversation-index.ts";
 import { toConversationTitle } from "./conversation-title.ts";
 import { readMembers } from "./index-members.ts";
 import type { KeyValueStore } from "./key-value.ts";
-import { outliving } from "./retention.ts";
+import { outliving, unlistExpiredBlobs } from "./retention.ts";
 import { createSlots } from "./slots.ts";
 import { entryAt, indexes, platformOf } from "./store-keys.ts";
 import { type Slot, toMessage } from "./stored-message.ts";
@@ -21,6 +22,7 @@ import { type Slot, toMessage } from "./stored-message.ts";
 export interface ConversationLogOptions {
   readonly store: KeyValueStore;
   readonly blobs: BlobStore;
+  readonly log: Log;
   /** Serializes the writes of this process by conversation, so that they do not compete for the same slot. */
   readonly writers: KeyedQueue;
   /** How long a message is kept, in milliseconds. Default: for ever. */
@@ -36,7 +38,7 @@ const maxConflicts = 10_000;
  * the same however long the conversation is.
  */
 export function createConversationLog(options: ConversationLogOptions): Conversations {
-  const { store, blobs, writers, retentionMs } = options;
+  const { store, blobs, log, writers, retentionMs } = options;
   const outlivingMs = outliving(retentionMs);
   const slots = createSlots(store);
   const append = async (conversationId: string, message: StoredMessage) => {
@@ -112,13 +114,18 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     },
     async list(prefix, { max }) {
       const found = await newest(store, prefix, max);
-      return summarize(store, found);
+      return summarize(store, log, found);
     },
     listWithin: (place) => readMembers(store, indexes.conversationsWithin(place)),
     async putBlob(conversationId, bytes, mediaType) {
       const hash = createHash("sha256").update(bytes).digest("hex");
+      const index = indexes.blobs(conversationId);
+      const now = Date.now();
       await store.write([
-        { kind: "add-member", index: indexes.blobs(conversationId), member: hash, score: Date.now() },
+        ...(outlivingMs === undefined
+          ? []
+          : await unlistExpiredBlobs(store, { conversationId, now, ttlMs: outlivingMs })),
+        { kind: "add-member", index, member: hash, score: now },
       ]);
       await blobs.put(conversationId, hash, { bytes, mediaType }, outlivingMs);
       return { hash, mediaType, sizeBytes: bytes.byteLength };
@@ -151,10 +158,14 @@ async function newest(store: KeyValueStore, prefix: string, max: number): Promis
 }
 
 /** With the title that was set, else the beginning of the first message. Three round trips in all. */
-async function summarize(store: KeyValueStore, found: readonly Found[]): Promise<ConversationSummary[]> {
+async function summarize(
+  store: KeyValueStore,
+  log: Log,
+  found: readonly Found[],
+): Promise<ConversationSummary[]> {
   const ids = found.map(({ conversationId }) => conversationId);
   const [settings, heads, firsts] = await Promise.all([
-    store.getMany<ConversationSettings>(
+    store.inspectMany<ConversationSettings>(
       "settings",
       ids.map((id) => entryAt.settings(id).key),
     ),
@@ -162,14 +173,18 @@ async function summarize(store: KeyValueStore, found: readonly Found[]): Promise
       "head",
       ids.map((id) => entryAt.head(id).key),
     ),
-    store.getMany<Slot>(
+    store.inspectMany<Slot>(
       "slot",
       ids.map((id) => entryAt.slot(id, 0).key),
     ),
   ]);
+  const damaged = [...settings, ...firsts].filter((value) => value instanceof ParleyError).length;
+  if (damaged > 0) log.error({ entries: damaged }, "titles of conversations are damaged");
+  const readable = <T>(value: T | ParleyError) => (value instanceof ParleyError ? undefined : value);
   return found.flatMap((summary, index) => {
     // Expired, and not swept yet.
     if (heads[index] !== true && settings[index] === undefined) return [];
-    return [{ ...summary, title: settings[index]?.title ?? toConversationTitle(toMessage(firsts[index])) }];
+    const title = readable(settings[index])?.title;
+    return [{ ...summary, title: title ?? toConversationTitle(toMessage(readable(firsts[index]))) }];
   });
 }

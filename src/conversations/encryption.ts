@@ -1,112 +1,143 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
-import type { KeyvEncryptionAdapter } from "keyv";
 import { ParleyError } from "../core/errors.ts";
+import type { Sealer } from "../core/platform-module.ts";
+import type { EntryAddress } from "./backend.ts";
+import { createKeyRing, type KeyRing, toBuffer } from "./key-ring.ts";
 
-/** Encryption at rest: AES-256-GCM, a new nonce for every value, the key identified by its fingerprint. */
+/**
+ * How a stored value is encrypted. `bound`: to its address, as this version writes. `unbound`: as versions before
+ * did, so that it could be moved to another address. `plain`: not at all.
+ */
+export type SealedForm = "plain" | "unbound" | "bound";
+
+/** Encryption at rest of entries and blob files. Without keys nothing is encrypted and encrypted values are refused. */
 export interface Encryption {
-  /** For Keyv's pipeline. Values stored before encryption was turned on are read as they are. */
-  readonly adapter: KeyvEncryptionAdapter;
   /** Whether new values are encrypted. */
   readonly isOn: boolean;
-  /** Whether a stored value is as it would be written now; `reencrypt` rewrites the others. */
-  readonly isCurrent: (stored: string) => boolean;
-  /** For blobs. @throws ParleyError `store-corrupt`, `config` (its key is not in the settings) */
-  readonly seal: (bytes: Uint8Array) => Uint8Array;
-  readonly unseal: (sealed: Uint8Array) => Uint8Array;
-  readonly isSealedWithNewest: (sealed: Uint8Array) => boolean;
+  /** Whether `plain` and `unbound` values are read too. At first they are not. Without keys it has no effect. */
+  acceptsOldForms: boolean;
+  /** @throws ParleyError from `open`: `store-corrupt` (damaged, moved, refused form), `config` (its key is missing) */
+  readonly entries: Forms<string>;
+  /** The same for bytes in a file. `plain` ones are not opened while encryption is on: their names tell them apart. */
+  readonly files: Forms<Uint8Array>;
 }
 
-/** Prefix of an encrypted value; JSON never begins with it. */
-const marker = "enc1:";
+interface Forms<T> {
+  readonly seal: (at: EntryAddress, value: T) => T;
+  readonly open: (at: EntryAddress, stored: T) => T;
+  readonly formOf: (stored: T) => SealedForm;
+  /** Whether a stored value is as it would be written now; `reencrypt` rewrites the others. */
+  readonly isCurrent: (stored: T) => boolean;
+}
 
-/** Fingerprint (4 bytes), nonce (12), tag (16), then the text. */
-const lengths = { id: 4, nonce: 12, tag: 16 } as const;
+/** Begins sealed bytes. */
+const magic = Buffer.from("parley2\0");
 
-interface Key {
-  readonly id: Buffer;
-  readonly secret: Buffer;
+/** Prefixes of encrypted entries; JSON never begins with them. */
+const prefixes = { unbound: "enc1:", bound: "enc2:" } as const;
+
+/**
+ * Seals files outside the store with the first key and opens with any. The name is associated data: sealed bytes open
+ * under no other. `open` throws `store-corrupt` (plain, damaged or of another name) or `config` (their key is
+ * missing). Without keys (`isOn` false) bytes stay as they are.
+ * @throws ParleyError `config` when a key is not 32 bytes in base64 or hex
+ */
+export function createSealer(keys: readonly string[] = []): Sealer & { readonly isOn: boolean } {
+  const ring = createKeyRing(keys);
+  return {
+    isOn: ring.isOn,
+    seal: (name, bytes) => (ring.isOn ? sealBytes(ring, toData("bytes", name), bytes) : bytes),
+    open(name, bytes) {
+      if (hasMagic(bytes)) return openBytes(ring, toData("bytes", name), bytes);
+      if (ring.isOn) throw notEncrypted();
+      return bytes;
+    },
+  };
 }
 
 /**
  * Writes with the first key and reads with any: to change keys, put the new one first and keep the old one until
- * everything is rewritten. Without keys nothing is encrypted, and encrypted values are refused.
+ * everything is rewritten.
  * @throws ParleyError `config` when a key is not 32 bytes in base64 or hex
  */
 export function createEncryption(keys: readonly string[] = []): Encryption {
-  const ring = keys.map(parseKey);
-  const [newest] = ring;
-
-  const seal = (bytes: Uint8Array): Buffer => {
-    if (newest === undefined) throw new ParleyError("internal", "there is no key to encrypt with");
-    const nonce = randomBytes(lengths.nonce);
-    const cipher = createCipheriv("aes-256-gcm", newest.secret, nonce);
-    const text = Buffer.concat([cipher.update(bytes), cipher.final()]);
-    return Buffer.concat([newest.id, nonce, cipher.getAuthTag(), text]);
+  const ring = createKeyRing(keys);
+  const refuseUnlessAccepted = (form: SealedForm) => {
+    if (form === "bound" || !ring.isOn || encryption.acceptsOldForms) return;
+    throw form === "plain"
+      ? notEncrypted()
+      : new ParleyError("store-corrupt", "a value is encrypted in a form that this store no longer has");
   };
-  const unseal = (sealed: Uint8Array): Buffer => {
-    const { id, nonce, tag, text } = split(sealed);
-    const key = ring.find((each) => each.id.equals(id));
-    if (key === undefined) {
-      throw new ParleyError(
-        "config",
-        "the store is encrypted with a key that is not in STORE_ENCRYPTION_KEYS: add it after the newest one",
-      );
-    }
-    try {
-      const decipher = createDecipheriv("aes-256-gcm", key.secret, nonce);
-      decipher.setAuthTag(tag);
-      return Buffer.concat([decipher.update(text), decipher.final()]);
-    } catch (cause) {
-      throw new ParleyError("store-corrupt", "an encrypted value was tampered with or damaged", { cause });
-    }
-  };
-  const isSealedWithNewest = (sealed: Uint8Array) =>
-    newest !== undefined && newest.id.equals(split(sealed).id);
-
-  return {
-    isOn: newest !== undefined,
-    adapter: {
-      encrypt: (data) => (newest === undefined ? data : marker + seal(Buffer.from(data)).toString("base64")),
-      decrypt: (data) => (data.startsWith(marker) ? unseal(decode(data)).toString("utf8") : data),
+  const encryption: Encryption = {
+    isOn: ring.isOn,
+    acceptsOldForms: false,
+    entries: {
+      seal: (at, text) =>
+        ring.isOn
+          ? prefixes.bound + ring.encrypt(Buffer.from(text), toEntryData(at)).toString("base64")
+          : text,
+      open(at, stored) {
+        const form = entryFormOf(stored);
+        refuseUnlessAccepted(form);
+        if (form === "plain") return stored;
+        const data = form === "bound" ? toEntryData(at) : undefined;
+        return ring.decrypt(decodeEntry(stored), data).toString("utf8");
+      },
+      formOf: entryFormOf,
+      isCurrent(stored) {
+        const form = entryFormOf(stored);
+        return ring.isOn ? form === "bound" && ring.isWithNewest(decodeEntry(stored)) : form === "plain";
+      },
     },
-    isCurrent: (stored) =>
-      newest === undefined
-        ? !stored.startsWith(marker)
-        : stored.startsWith(marker) && isSealedWithNewest(decode(stored)),
-    seal,
-    unseal,
-    isSealedWithNewest,
+    files: {
+      seal: (at, bytes) => (ring.isOn ? sealBytes(ring, toFileData(at), bytes) : bytes),
+      open(at, stored) {
+        const form = fileFormOf(stored);
+        refuseUnlessAccepted(form);
+        return form === "bound" ? openBytes(ring, toFileData(at), stored) : ring.decrypt(stored, undefined);
+      },
+      formOf: fileFormOf,
+      isCurrent: (stored) =>
+        fileFormOf(stored) === "bound" && ring.isWithNewest(stored.subarray(magic.length)),
+    },
   };
+  return encryption;
 }
 
-function decode(stored: string): Buffer {
-  return Buffer.from(stored.slice(marker.length), "base64");
+function entryFormOf(stored: string): SealedForm {
+  if (stored.startsWith(prefixes.bound)) return "bound";
+  return stored.startsWith(prefixes.unbound) ? "unbound" : "plain";
 }
 
-function split(sealed: Uint8Array) {
-  const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength);
-  if (bytes.length < lengths.id + lengths.nonce + lengths.tag)
-    throw new ParleyError("store-corrupt", "an encrypted value is truncated");
-  let at = 0;
-  const take = (length: number) => bytes.subarray(at, (at += length));
-  return {
-    id: take(lengths.id),
-    nonce: take(lengths.nonce),
-    tag: take(lengths.tag),
-    text: bytes.subarray(at),
-  };
+/** Files of earlier versions begin with a key's fingerprint. */
+function fileFormOf(stored: Uint8Array): SealedForm {
+  return hasMagic(stored) ? "bound" : "unbound";
 }
 
-function parseKey(text: string): Key {
-  const secret = /^[0-9a-f]{64}$/i.test(text) ? Buffer.from(text, "hex") : Buffer.from(text, "base64");
-  if (secret.length !== 32) {
-    throw new ParleyError(
-      "config",
-      "a key in STORE_ENCRYPTION_KEYS is not 32 bytes in base64 or hex: make one with `openssl rand -base64 32`",
-    );
-  }
-  return {
-    secret,
-    id: createHash("sha256").update("parley key").update(secret).digest().subarray(0, lengths.id),
-  };
+/** Both prefixes have the same length. */
+function decodeEntry(stored: string): Buffer {
+  return Buffer.from(stored.slice(prefixes.bound.length), "base64");
+}
+
+function hasMagic(bytes: Uint8Array): boolean {
+  return toBuffer(bytes).subarray(0, magic.length).equals(magic);
+}
+
+function sealBytes(ring: KeyRing, associatedData: Buffer, bytes: Uint8Array): Buffer {
+  return Buffer.concat([magic, ring.encrypt(bytes, associatedData)]);
+}
+
+function openBytes(ring: KeyRing, associatedData: Buffer, sealed: Uint8Array): Buffer {
+  return ring.decrypt(sealed.subarray(magic.length), associatedData);
+}
+
+const toEntryData = ({ space, key }: EntryAddress) => toData("entry", `${space}\0${key}`);
+const toFileData = ({ space, key }: EntryAddress) => toData("file", `${space}\0${key}`);
+
+/** UTF-16, since UTF-8 would encode all lone surrogates alike. */
+function toData(kind: "bytes" | "entry" | "file", name: string): Buffer {
+  return Buffer.from(`${kind}\0${name}`, "utf16le");
+}
+
+function notEncrypted(): ParleyError {
+  return new ParleyError("store-corrupt", "a value that must be encrypted is not");
 }

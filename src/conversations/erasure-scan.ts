@@ -25,7 +25,10 @@ export interface SelectedMessage {
   readonly previousId: string | undefined;
 }
 
-/** Reads a conversation once and selects messages of it. */
+/**
+ * Reads a conversation once and selects messages of it.
+ * @throws ParleyError `store-corrupt` when a message is damaged: whose it is cannot be known
+ */
 export async function scanConversation(
   slots: Slots,
   conversationId: string,
@@ -38,7 +41,8 @@ export async function scanConversation(
   let messages = 0;
   let firstId: string | undefined;
   let end = 0;
-  for await (const { position, message } of slots.all(conversationId)) {
+  for await (const { position, message, damage } of slots.all(conversationId)) {
+    if (damage !== undefined) throw damage;
     end = position + 1;
     if (message === undefined) continue;
     messages++;

@@ -19,7 +19,8 @@ export async function exportConversation(
   const messages: StoredMessage[] = [];
   const names = new Map<string, string>();
   const files: ExportedFile[] = [];
-  for await (const { message } of createSlots(store).all(conversationId)) {
+  for await (const { message, damage } of createSlots(store).all(conversationId)) {
+    if (damage !== undefined) throw damage;
     if (message === undefined) continue;
     messages.push(message);
     for (const part of message.parts) {
@@ -90,5 +91,6 @@ function oneLine(text: string): string {
 function extensionOf(mediaType: string): string {
   const subtype = mediaType.split(/[/;]/)[1]?.replace(/^x-/, "") ?? "";
   const known: Readonly<Record<string, string>> = { jpeg: "jpg", mpeg: "mp3", mp4: "m4a", plain: "txt" };
-  return known[subtype] ?? (/^[a-z0-9]{1,5}$/.test(subtype) ? subtype : "bin");
+  if (Object.hasOwn(known, subtype)) return known[subtype] ?? "bin";
+  return /^[a-z0-9]{1,5}$/.test(subtype) ? subtype : "bin";
 }

@@ -1,3 +1,4 @@
+import { ParleyError } from "../core/errors.ts";
 import type { ConversationSettings } from "../core/storage.ts";
 import type { Log } from "../core/telemetry.ts";
 import { indexAuthor, indexPlaces, readPlatforms } from "./conversation-index.ts";
@@ -21,20 +22,23 @@ const batchSize = 200;
  */
 export async function fillIndexes(store: KeyValueStore, log: Log): Promise<void> {
   if (((await store.get<number>(mark.space, mark.key)) ?? 0) >= indexesVersion) return;
-  const events = await fillEventIndexes(store);
+  const events = await fillEventIndexes(store, log);
   const conversations = await fillConversationIndexes(store);
   await store.write([{ kind: "set", at: mark, value: indexesVersion }]);
   if (events + conversations > 0) log.info({ events, conversations }, "store indexes created");
 }
 
-async function fillEventIndexes(store: KeyValueStore): Promise<number> {
+async function fillEventIndexes(store: KeyValueStore, log: Log): Promise<number> {
   const keys: string[] = [];
   for await (const key of store.backend.keys("inbox")) keys.push(key);
   for (let from = 0; from < keys.length; from += batchSize) {
-    const records = await store.getMany<InboxRecord>("inbox", keys.slice(from, from + batchSize));
+    const records = await store.inspectMany<InboxRecord>("inbox", keys.slice(from, from + batchSize));
+    const readable = records.flatMap((record) => (record instanceof ParleyError ? [] : [record]));
+    const damaged = records.length - readable.length;
+    if (damaged > 0) log.error({ entries: damaged }, "damaged inbox entries left out of the indexes");
     await writeBatches(
       store,
-      records.flatMap((record) => (record === undefined ? [] : indexRecord(record))),
+      readable.flatMap((record) => (record === undefined ? [] : indexRecord(record))),
     );
   }
   return keys.length;
@@ -53,12 +57,12 @@ async function fillConversationIndexes(store: KeyValueStore): Promise<number> {
     for (const id of await readMembers(store, indexes.conversations(platform))) {
       conversations++;
       const { space, key } = entryAt.settings(id);
-      const settings = await store.get<ConversationSettings>(space, key);
+      const [settings] = await store.inspectMany<ConversationSettings>(space, [key]);
       const authors = new Set<string>();
       for await (const { message } of createSlots(store).all(id))
         if (message?.author !== undefined) authors.add(message.author.id);
       await writeBatches(store, [
-        ...indexPlaces(id, [], settings?.within ?? []),
+        ...indexPlaces(id, [], settings instanceof ParleyError ? [] : (settings?.within ?? [])),
         ...[...authors].flatMap((authorId) => indexAuthor(id, authorId)),
       ]);
     }

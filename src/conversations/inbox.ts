@@ -1,3 +1,4 @@
+import { ParleyError } from "../core/errors.ts";
 import type { Inbox, InboxEntry, TurnProgress } from "../core/storage.ts";
 import type { Log } from "../core/telemetry.ts";
 import { indexAnswered, indexOpen, unindexAnswered, unindexOpen } from "./event-index.ts";
@@ -27,12 +28,26 @@ export function createInbox({ store, log }: { readonly store: KeyValueStore; rea
     return keys.map((key, position) => ({ key, record: records[position], turn: turns[position] }));
   };
 
+  /** Without damaged entries: one of them must not keep the others from being answered. */
+  const readUndamaged = async (keys: readonly string[]) => {
+    const [records, turns] = await Promise.all([
+      store.inspectMany<InboxRecord>("inbox", keys),
+      store.inspectMany<TurnProgress>("turn", keys),
+    ]);
+    return keys.flatMap((key, position) => {
+      const [record, turn] = [records[position], turns[position]];
+      if (!(record instanceof ParleyError || turn instanceof ParleyError)) return [{ key, record, turn }];
+      log.error({ key }, "damaged inbox entry skipped");
+      return [];
+    });
+  };
+
   const readOpen = async (index: string): Promise<readonly InboxEntry[]> => {
     const keys = await readMembers(store, index);
     const open: InboxEntry[] = [];
     const missing: string[] = [];
     for (let from = 0; from < keys.length; from += batchSize) {
-      for (const { key, record, turn } of await read(keys.slice(from, from + batchSize))) {
+      for (const { key, record, turn } of await readUndamaged(keys.slice(from, from + batchSize))) {
         if (record === undefined) missing.push(key);
         else if (record.isClosed !== true) open.push(toEntry(record, turn));
       }
@@ -110,8 +125,13 @@ export function createInbox({ store, log }: { readonly store: KeyValueStore; rea
       );
     },
     async withdraw(keys) {
-      const records = await store.getMany<InboxRecord>("inbox", keys);
-      await store.write(keys.flatMap((key, position) => eraseEvent(key, records[position])));
+      const records = await store.inspectMany<InboxRecord>("inbox", keys);
+      await store.write(
+        keys.flatMap((key, position) => {
+          const record = records[position];
+          return eraseEvent(key, record instanceof ParleyError ? undefined : record);
+        }),
+      );
       await store.backend.scrub();
     },
     async isOpen(key) {
@@ -139,9 +159,12 @@ export async function eraseAnsweredEvents(store: KeyValueStore, which: AnsweredE
   const keys = await readMembers(store, index);
   for (let from = 0; from < keys.length; from += batchSize) {
     const batch = keys.slice(from, from + batchSize);
-    const records = await store.getMany<InboxRecord>("inbox", batch);
+    const records = await store.inspectMany<InboxRecord>("inbox", batch);
     const changes = batch.flatMap((key, position): Change[] => {
       const record = records[position];
+      // Nobody can read it; what it holds may be of the author.
+      if (record instanceof ParleyError)
+        return [...eraseEvent(key, undefined), { kind: "remove-member", index, member: key }];
       if (record?.isClosed !== true || record.isForgotten === true) return [];
       if (conversationId !== undefined && record.event.conversationId !== conversationId) return [];
       return eraseEvent(key, record);

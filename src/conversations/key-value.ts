@@ -1,9 +1,5 @@
-import {
-  Keyv,
-  type KeyvEncryptionAdapter,
-  type KeyvSerializationAdapter,
-  type KeyvStorageAdapter,
-} from "keyv";
+import { Keyv, type KeyvSerializationAdapter, type KeyvStorageAdapter } from "keyv";
+import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { Json } from "../core/events.ts";
 import {
   type Backend,
@@ -14,6 +10,8 @@ import {
   spaces,
   type Space,
 } from "./backend.ts";
+import { createEncryption, type Encryption } from "./encryption.ts";
+import { isStored } from "./stored-shapes.ts";
 
 /** One step of an atomic write, before Keyv has encoded its value. `ttlMs` undefined: no expiry. */
 export type Change =
@@ -28,13 +26,17 @@ export type Change =
   | IndexChange;
 
 /**
- * Keyv over a {@link Backend}. Values are JSON; they pass through Keyv's pipeline (serialize, encrypt). A failure
- * never looks like an absent value: each is a ParleyError `store-unavailable` or `store-corrupt`.
+ * Keyv over a {@link Backend}. Values are JSON, encrypted and bound to their address. A failure never looks like an
+ * absent value: each is a ParleyError `store-unavailable`, or `store-corrupt` for a value that is damaged or not of
+ * its space's shape. Keys, index names and members must be well-formed Unicode of at most 16,384 characters, keys
+ * of writes not empty (`internal` otherwise): backends replace lone surrogates, so that two ids would become one.
  */
 export interface KeyValueStore {
   get<T>(space: Space, key: string): Promise<T | undefined>;
   /** One round trip; the values in the order of the keys. */
   getMany<T>(space: Space, keys: readonly string[]): Promise<readonly (T | undefined)[]>;
+  /** Like `getMany`, with the error `store-corrupt` in the place of each damaged value. */
+  inspectMany<T>(space: Space, keys: readonly string[]): Promise<readonly (T | ParleyError | undefined)[]>;
   hasMany(space: Space, keys: readonly string[]): Promise<readonly boolean[]>;
   /** All or nothing, durable when it resolves. */
   write(changes: readonly Change[]): Promise<void>;
@@ -49,20 +51,24 @@ export interface KeyValueStore {
 /** @see {@link KeyValueStore} */
 export function createKeyValueStore(
   backend: Backend,
-  options: { readonly encryption?: KeyvEncryptionAdapter | undefined } = {},
+  { entries }: Pick<Encryption, "entries"> = createEncryption(),
 ): KeyValueStore {
-  const keyvs = new Map(spaces.map((space) => [space, openKeyv(backend.reader(space), options.encryption)]));
+  const keyvs = new Map(
+    spaces.map((space) => [
+      space,
+      openKeyv(backend.reader(space), (key, stored) => entries.open({ space, key }, stored)),
+    ]),
+  );
   const keyv = (space: Space) => keyvs.get(space) as Keyv;
 
   const encode = async (change: Change): Promise<BackendChange> => {
+    checkNames(change);
     switch (change.kind) {
-      case "set":
-        return {
-          kind: "set",
-          at: change.at,
-          value: String(await keyv(change.at.space).encode({ value: change.value as Json })),
-          expires: toExpires(change.ttlMs),
-        };
+      case "set": {
+        const text = String(await keyv(change.at.space).encode({ value: change.value as Json }));
+        const expires = toExpires(change.ttlMs);
+        return { kind: "set", at: change.at, value: entries.seal(change.at, text), expires };
+      }
       case "keep":
         return { kind: "keep", at: change.at, expires: toExpires(change.ttlMs) };
       case "delete":
@@ -73,19 +79,39 @@ export function createKeyValueStore(
     }
   };
   const apply = async (ifAbsent: readonly EntryAddress[], changes: readonly Change[]) =>
-    backend.attempt(async () => backend.apply(ifAbsent, await Promise.all(changes.map(encode))));
+    backend.attempt(async () => {
+      for (const { key } of ifAbsent) checkName(key);
+      return backend.apply(ifAbsent, await Promise.all(changes.map(encode)));
+    });
+  const get = async <T>(space: Space, key: string) => {
+    checkName(key);
+    return checkShape(space, await backend.attempt(async () => keyv(space).get<T>(key)));
+  };
+  const getMany = async <T>(space: Space, keys: readonly string[]) => {
+    if (keys.length === 0) return [];
+    keys.forEach(checkName);
+    const values = await backend.attempt(async () => keyv(space).getMany<T>([...keys]));
+    return values.map((value) => checkShape(space, value));
+  };
 
   return {
     backend,
-    async get<T>(space: Space, key: string) {
-      return backend.attempt(async () => keyv(space).get<T>(key));
-    },
-    async getMany<T>(space: Space, keys: readonly string[]) {
-      if (keys.length === 0) return [];
-      return backend.attempt(async () => keyv(space).getMany<T>([...keys]));
+    get,
+    getMany,
+    async inspectMany<T>(space: Space, keys: readonly string[]) {
+      try {
+        return await getMany<T>(space, keys);
+      } catch (error) {
+        if (!isParleyError(error, "store-corrupt")) throw error;
+        // One by one, which is slow: only after damage.
+        const values: (T | ParleyError | undefined)[] = [];
+        for (const key of keys) values.push(await get<T>(space, key).catch(orRethrow));
+        return values;
+      }
     },
     async hasMany(space, keys) {
       if (keys.length === 0) return [];
+      keys.forEach(checkName);
       return backend.attempt(async () => keyv(space).hasMany([...keys]));
     },
     async write(changes) {
@@ -106,26 +132,40 @@ export async function writeBatches(store: KeyValueStore, changes: readonly Chang
     await store.write(changes.slice(from, from + batchSize));
 }
 
+/** Stored values as they are, before they are decrypted; one round trip. `undefined`: absent or expired. */
+export async function readRaw(
+  { backend }: KeyValueStore,
+  space: Space,
+  keys: readonly string[],
+): Promise<readonly (string | undefined)[]> {
+  return keys.length === 0 ? [] : backend.attempt(() => backend.reader(space).getMany([...keys]));
+}
+
 /**
  * Keyv swallows failures while its `error` event has a listener (a read returns `undefined`), and throws them when
  * it has none: so it must have none.
  */
-function openKeyv(reader: EntryReader, encryption: KeyvEncryptionAdapter | undefined): Keyv {
+function openKeyv(reader: EntryReader, open: (key: string, stored: string) => string): Keyv {
   return new Keyv({
-    store: toKeyvStorage(reader),
+    store: toKeyvStorage(reader, open),
     serialization: plainJson,
     // The backends enforce expiry themselves, and `keep` moves it without rewriting the value.
     checkExpired: false,
-    ...(encryption === undefined ? {} : { encryption }),
   });
 }
 
 /** Keyv only reads here: every write goes through `Backend.apply`. `expires` has Keyv take the reader as it is. */
-function toKeyvStorage(reader: EntryReader): KeyvStorageAdapter {
+function toKeyvStorage(
+  reader: EntryReader,
+  open: (key: string, stored: string) => string,
+): KeyvStorageAdapter {
+  const openIfAny = (key: string, stored: string | undefined) =>
+    typeof stored === "string" ? open(key, stored) : undefined;
   const storage = {
     capabilities: { expires: true },
-    get: (key: string) => reader.get(key),
-    getMany: (keys: string[]) => reader.getMany(keys),
+    get: async (key: string) => openIfAny(key, await reader.get(key)),
+    getMany: async (keys: string[]) =>
+      (await reader.getMany(keys)).map((stored, index) => openIfAny(keys[index] ?? "", stored)),
     hasMany: (keys: string[]) => reader.hasMany(keys),
   };
   return storage as unknown as KeyvStorageAdapter;
@@ -134,9 +174,52 @@ function toKeyvStorage(reader: EntryReader): KeyvStorageAdapter {
 /** Keyv's own also carries bytes and bigints, which the store never holds, and takes four times as long to read. */
 const plainJson: KeyvSerializationAdapter = {
   stringify: (value) => JSON.stringify(value),
-  // `never` stands for the type that the reader asked for.
-  parse: (text) => JSON.parse(text) as never,
+  parse(text) {
+    let parsed: unknown;
+    try {
+      parsed = JSON.parse(text);
+    } catch {
+      // The message of the cause would quote what people wrote.
+      throw new ParleyError("store-corrupt", "a stored value is not JSON");
+    }
+    // Keyv would take anything without a value for absent.
+    if (typeof parsed !== "object" || parsed === null || !Object.hasOwn(parsed, "value"))
+      throw new ParleyError("store-corrupt", "a stored value has no content");
+    // `never` stands for the type that the reader asked for.
+    return parsed as never;
+  },
 };
+
+function checkShape<T>(space: Space, value: T | undefined): T | undefined {
+  if (value === undefined || isStored[space](value)) return value;
+  throw new ParleyError("store-corrupt", `a stored value of the space ${space} does not have its shape`, {
+    detail: { space },
+  });
+}
+
+function orRethrow(error: unknown): ParleyError {
+  if (isParleyError(error, "store-corrupt")) return error;
+  throw error;
+}
+
+function checkNames(change: Change): void {
+  if ("at" in change) {
+    checkName(change.at.key);
+    // Keyv takes an empty key for absent.
+    if (change.at.key === "") throw new ParleyError("internal", "the key of a stored value is empty");
+  } else {
+    checkName(change.index);
+    if ("member" in change) checkName(change.member);
+  }
+}
+
+const maxNameChars = 16_384;
+
+function checkName(name: string): void {
+  if (name.length > maxNameChars)
+    throw new ParleyError("internal", `an id has ${name.length} characters, more than ${maxNameChars}`);
+  if (!name.isWellFormed()) throw new ParleyError("internal", "an id is not well-formed Unicode");
+}
 
 function toExpires(ttlMs: number | undefined): number | undefined {
   return ttlMs === undefined ? undefined : Math.ceil(Date.now() + ttlMs);

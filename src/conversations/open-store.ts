@@ -10,10 +10,11 @@ import { createErasure, type Erasure } from "./erasure.ts";
 import { exportConversation } from "./export.ts";
 import { fillIndexes } from "./fill-indexes.ts";
 import { createInbox } from "./inbox.ts";
-import { checkKeys, reencrypt } from "./key-change.ts";
+import { reencrypt } from "./key-change.ts";
 import { createKeyValueStore, type KeyValueStore } from "./key-value.ts";
 import { createLocalQueue } from "./local-queue.ts";
 import { sweep } from "./retention.ts";
+import { prepareSealing } from "./sealing-mark.ts";
 import type { BackendOptions, OpenedBackend } from "./store-backend.ts";
 
 /** How a store is opened; {@link BackendOptions} say what its backend needs. */
@@ -53,7 +54,10 @@ export interface Store {
   describe(): string;
   /** Removes expired data from the disk; also runs by itself every ten minutes. `now` in Unix ms. */
   sweep(now: number): Promise<void>;
-  /** Rewrites what is not under the newest key; resolves to the number of entries and blobs rewritten. */
+  /**
+   * Rewrites what is not encrypted with the newest key and bound to its address, and refuses all else from then on.
+   * Resolves to the number of entries and blobs rewritten.
+   */
   reencrypt(): Promise<number>;
   /** Closes the file or the connections. The queue must be idle. */
   close(): Promise<void>;
@@ -69,9 +73,9 @@ const sweepIntervalMs = 10 * 60 * 1000;
 export async function openStore(url: string, options: StoreOptions): Promise<Store> {
   const encryption = createEncryption(options.encryptionKeys);
   const opened = await backendOf(url).open(url, options);
-  const store = createKeyValueStore(opened.backend, { encryption: encryption.adapter });
+  const store = createKeyValueStore(opened.backend, encryption);
   try {
-    await checkKeys(store, encryption);
+    await prepareSealing(store, encryption, options.log);
     await fillIndexes(store, options.log);
     const [blobs, queue] = await Promise.all([
       createBlobs(opened, store, encryption, options),
@@ -127,7 +131,7 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
   }, sweepIntervalMs);
   sweeper.unref();
   return {
-    conversations: createConversationLog({ store, blobs, writers, retentionMs }),
+    conversations: createConversationLog({ store, blobs, log, writers, retentionMs }),
     inbox: createInbox({ store, log }),
     queue,
     records: {
@@ -144,7 +148,7 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
     ping: () => backend.ping(),
     describe: () => (encryption.isOn ? `${name}, encrypted` : name),
     sweep: (now) => sweep(store, blobs, now),
-    reencrypt: () => reencrypt(store, blobs, encryption),
+    reencrypt: () => reencrypt({ store, blobs, encryption, log }),
     async close() {
       clearInterval(sweeper);
       await backend.close();

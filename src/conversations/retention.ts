@@ -1,3 +1,4 @@
+import type { IndexChange } from "./backend.ts";
 import type { BlobStore } from "./blobs.ts";
 import { readPlatforms, unindexConversation } from "./conversation-index.ts";
 import { sweepEventIndexes } from "./event-index.ts";
@@ -55,6 +56,35 @@ async function unlistExpired(store: KeyValueStore): Promise<void> {
 /** Hashes of a conversation's blobs. */
 export async function blobHashes(store: KeyValueStore, conversationId: string): Promise<readonly string[]> {
   return readMembers(store, indexes.blobs(conversationId));
+}
+
+/** So many at a time; more than are added, so that the list does not grow. */
+const maxUnlisted = 20;
+
+/**
+ * The changes that unlist some of a conversation's expired blobs; a conversation that is always in use is never
+ * unlisted as a whole. Blobs from before there was a retention have no expiry and stay listed, as the newest.
+ */
+export async function unlistExpiredBlobs(
+  store: KeyValueStore,
+  { conversationId, now, ttlMs }: { conversationId: string; now: number; ttlMs: number },
+): Promise<readonly IndexChange[]> {
+  const index = indexes.blobs(conversationId);
+  const page = await store.backend.readIndex(index, { order: "lowest-first", offset: 0, max: maxUnlisted });
+  // By score, so that one that is put again meanwhile stays; members with the score of a full page's last may follow.
+  const isFull = page.length === maxUnlisted;
+  const maxScore = Math.min(now - ttlMs, (page.at(-1)?.score ?? 0) - (isFull ? 1 : 0));
+  const due = page.filter(({ score }) => score <= maxScore).map(({ member }) => member);
+  if (due.length === 0) return [];
+  const exist = await store.hasMany(
+    "blob",
+    due.map((hash) => entryAt.blob(conversationId, hash).key),
+  );
+  const left = due.filter((_, position) => exist[position] === true);
+  return [
+    ...left.map((member) => ({ kind: "add-member", index, member, score: now }) as const),
+    { kind: "trim-index", index, maxScore },
+  ];
 }
 
 async function unlist(store: KeyValueStore, conversationId: string): Promise<void> {

@@ -1,3 +1,4 @@
+import { ParleyError } from "../core/errors.ts";
 import type { StoredMessage } from "../core/storage.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { entryAt } from "./store-keys.ts";
@@ -19,8 +20,10 @@ export interface Slots {
     readonly position: number;
     /** Of the message, also of an erased one; `undefined`: expired. */
     readonly id: string | undefined;
-    /** `undefined`: erased or expired. */
+    /** `undefined`: erased, expired or damaged. */
     readonly message: StoredMessage | undefined;
+    /** Why a message cannot be read. */
+    readonly damage?: ParleyError;
   }>;
 }
 
@@ -74,9 +77,14 @@ export function createSlots(store: KeyValueStore): Slots {
     async *all(conversationId) {
       const end = await firstFree(conversationId, await hintedEnd(conversationId));
       for (let from = 0; from < end; from += batchSize) {
-        const page = await read(conversationId, from, Math.min(end, from + batchSize));
-        for (const [index, slot] of page.entries())
-          yield { position: from + index, id: slot?.id, message: toMessage(slot) };
+        const keys = keysOf(conversationId, from, Math.min(end, from + batchSize));
+        const page = await store.inspectMany<Slot>("slot", keys);
+        for (const [index, slot] of page.entries()) {
+          const position = from + index;
+          yield slot instanceof ParleyError
+            ? { position, id: undefined, message: undefined, damage: slot }
+            : { position, id: slot?.id, message: toMessage(slot) };
+        }
       }
     },
   };

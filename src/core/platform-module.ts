@@ -24,12 +24,12 @@ export type HttpHandler = (
 /** Encrypts files of a platform's own at rest, with the store's keys. Without keys it returns the bytes as they are. */
 export interface Sealer {
   /** Binds `name`: what is sealed under one name does not open under another. */
-  seal(name: string, bytes: Uint8Array): Uint8Array;
+  readonly seal: (name: string, bytes: Uint8Array) => Uint8Array;
   /**
    * @throws ParleyError `store-corrupt` (changed, sealed under another name, or not encrypted although there are keys),
    *   `config` (its key is not among the settings)
    */
-  open(name: string, sealed: Uint8Array): Uint8Array;
+  readonly open: (name: string, sealed: Uint8Array) => Uint8Array;
 }
 
 /** Erases the files that a platform keeps beside the store. Called before the store erases what it has. */

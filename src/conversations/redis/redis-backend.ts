@@ -8,9 +8,9 @@ import { applyScript, type KeyNames, toScriptInput } from "./redis-script.ts";
 
 /**
  * Raised together with a migration when the layout changes. 2: indexes by conversation, author and place, which
- * earlier versions do not maintain; `fillIndexes` fills them.
+ * earlier versions do not maintain; `fillIndexes` fills them. 3: encrypted values are bound to their address.
  */
-const schemaVersion = 2;
+const schemaVersion = 3;
 
 const namespaceOf = (space: Space) => `parley:${space}`;
 

@@ -5,9 +5,15 @@ export const redisStore: StoreBackend = {
   schemes: ["redis", "rediss"],
   urlForms: ["redis://…", "rediss://…"],
   checkUrl(url) {
-    return /^rediss?:\/\/./.test(url) && URL.canParse(url)
+    if (!/^rediss?:\/\/./.test(url) || !URL.canParse(url))
+      return "is not a URL: write redis://host:6379 or rediss://host:6380";
+    const { username, password, pathname } = new URL(url);
+    // The client would throw an error that quotes them.
+    if (!isDecodable(username) || !isDecodable(password))
+      return "has a user or password with a % that begins no escape: write %25 for %";
+    return /^\/?\d{0,9}$/.test(pathname)
       ? undefined
-      : "is not a URL: write redis://host:6379 or rediss://host:6380";
+      : "names a database that is not a number: write redis://host:6379/0";
   },
   dataFolder() {
     return undefined;
@@ -24,3 +30,12 @@ export const redisStore: StoreBackend = {
     };
   },
 };
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -26,6 +26,10 @@ export const migrations: readonly ((database: DatabaseSync) => void)[] = [
     // The tables are the same. A version of Parley that does not maintain the indexes by conversation, author and
     // place refuses the file from here on; `fillIndexes` fills them.
   },
+  () => {
+    // The tables are the same. A version of Parley that neither reads nor writes values bound to their address
+    // refuses the file from here on; `reencrypt` rewrites what it wrote.
+  },
 ];
 
 /**

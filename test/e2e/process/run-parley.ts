@@ -25,6 +25,8 @@ export interface RunningParley {
 /** @see {@link runParley} */
 export interface RunOptions {
   readonly args?: readonly string[];
+  /** Options of Node, before the program. */
+  readonly nodeArgs?: readonly string[];
   readonly settings?: Readonly<Record<string, string>>;
   /** Default: `src/main.ts`. */
   readonly program?: string;
@@ -35,11 +37,15 @@ export interface RunOptions {
 /** Starts `node src/main.ts` with `args`. */
 export async function runParley(options: RunOptions = {}): Promise<RunningParley> {
   const folder = options.folder ?? (await mkdtemp(join(tmpdir(), "parley-process-")));
-  const child = spawn(process.execPath, [options.program ?? main, ...(options.args ?? [])], {
-    cwd: folder,
-    env: { PATH: process.env["PATH"], PORT: "0", ...options.settings },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const child = spawn(
+    process.execPath,
+    [...(options.nodeArgs ?? []), options.program ?? main, ...(options.args ?? [])],
+    {
+      cwd: folder,
+      env: { PATH: process.env["PATH"], PORT: "0", ...options.settings },
+      stdio: ["ignore", "pipe", "pipe"],
+    },
+  );
   let text = "";
   const waiting = new Set<() => void>();
   for (const stream of [child.stdout, child.stderr]) {

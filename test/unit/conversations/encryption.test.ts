@@ -2,48 +2,75 @@ import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createEncryption } from "../../../src/conversations/encryption.ts";
+import { sealUnbound, sealUnboundBytes } from "../../support/unbound-sealing.ts";
 
 const newKey = () => randomBytes(32).toString("base64");
+const at = { space: "slot", key: "web:1/0000000000" } as const;
+const corrupt = expect.objectContaining({ code: "store-corrupt" });
 
 describe("encryption at rest", () => {
-  it("decrypts any text and bytes, and shows nothing of them encrypted", async () => {
-    const { adapter, seal, unseal } = createEncryption([newKey()]);
-    await fc.assert(
-      fc.asyncProperty(fc.string({ unit: "grapheme" }), fc.uint8Array(), async (text, bytes) => {
-        const stored = await adapter.encrypt(text);
-        expect(await adapter.decrypt(stored)).toBe(text);
+  it("decrypts any text and bytes, and shows nothing of them encrypted", () => {
+    const { entries, files } = createEncryption([newKey()]);
+    fc.assert(
+      fc.property(fc.string({ unit: "grapheme" }), fc.uint8Array(), (text, bytes) => {
+        const stored = entries.seal(at, text);
+        expect(entries.open(at, stored)).toBe(text);
         if (text.length > 8) expect(stored).not.toContain(text);
-        expect(Buffer.from(unseal(seal(bytes))).equals(Buffer.from(bytes))).toBe(true);
+        expect(Buffer.from(files.open(at, files.seal(at, bytes))).equals(Buffer.from(bytes))).toBe(true);
       }),
     );
   });
 
-  it("encrypts the same text differently each time", async () => {
-    const { adapter } = createEncryption([newKey()]);
-    expect(await adapter.encrypt("same")).not.toBe(await adapter.encrypt("same"));
+  it("encrypts the same text differently each time", () => {
+    const { entries } = createEncryption([newKey()]);
+    expect(entries.seal(at, "same")).not.toBe(entries.seal(at, "same"));
   });
 
-  it("reads with older keys and writes with the newest", async () => {
+  it("reads with older keys and writes with the newest", () => {
     const [old, recent] = [newKey(), Buffer.from(newKey(), "base64").toString("hex")];
-    const stored = await createEncryption([old]).adapter.encrypt("words");
-    const both = createEncryption([recent, old]);
-    expect(await both.adapter.decrypt(stored)).toBe("words");
+    const stored = createEncryption([old]).entries.seal(at, "words");
+    const both = createEncryption([recent, old]).entries;
+    expect(both.open(at, stored)).toBe("words");
     expect(both.isCurrent(stored)).toBe(false);
-    const again = await both.adapter.encrypt("words");
+    const again = both.seal(at, "words");
     expect(both.isCurrent(again)).toBe(true);
-    expect(await createEncryption([recent]).adapter.decrypt(again)).toBe("words");
+    expect(createEncryption([recent]).entries.open(at, again)).toBe("words");
   });
 
-  it("reads values stored before encryption was turned on", async () => {
-    const { adapter, isCurrent } = createEncryption([newKey()]);
-    expect(await adapter.decrypt('{"value":1}')).toBe('{"value":1}');
-    expect(isCurrent('{"value":1}')).toBe(false);
+  it("binds entries and files to space and key, and apart from each other", () => {
+    const { entries, files } = createEncryption([newKey()]);
+    const stored = entries.seal(at, "words");
+    const sealed = files.seal(at, Buffer.from("words"));
+    for (const other of [
+      { ...at, key: "web:1/0000000001" },
+      { ...at, space: "settings" as const },
+    ]) {
+      expect(() => entries.open(other, stored)).toThrow(corrupt);
+      expect(() => files.open(other, sealed)).toThrow(corrupt);
+    }
+    const fileAsEntry = `enc2:${Buffer.from(sealed).subarray(8).toString("base64")}`;
+    expect(() => entries.open(at, fileAsEntry)).toThrow(corrupt);
   });
 
-  it("names the setting when a key is missing", async () => {
-    const stored = await createEncryption([newKey()]).adapter.encrypt("words");
+  it("reads values of earlier versions, plain ones included, only while they are accepted", () => {
+    const key = newKey();
+    const encryption = createEncryption([key]);
+    const { entries, files } = encryption;
+    const [entry, file] = [sealUnbound(key, "words"), sealUnboundBytes(key, "words")];
+    expect(() => entries.open(at, '{"value":1}')).toThrow(corrupt);
+    expect(() => entries.open(at, entry)).toThrow(corrupt);
+    expect(() => files.open(at, file)).toThrow(corrupt);
+    encryption.acceptsOldForms = true;
+    expect(entries.open(at, '{"value":1}')).toBe('{"value":1}');
+    expect(entries.open(at, entry)).toBe("words");
+    expect(Buffer.from(files.open(at, file)).toString()).toBe("words");
+    for (const stored of ['{"value":1}', entry]) expect(entries.isCurrent(stored)).toBe(false);
+  });
+
+  it("names the setting when a key is missing", () => {
+    const stored = createEncryption([newKey()]).entries.seal(at, "words");
     for (const keys of [[], [newKey()]]) {
-      expect(() => createEncryption(keys).adapter.decrypt(stored)).toThrow(
+      expect(() => createEncryption(keys).entries.open(at, stored)).toThrow(
         expect.objectContaining({
           code: "config",
           message: expect.stringContaining("STORE_ENCRYPTION_KEYS"),
@@ -53,14 +80,15 @@ describe("encryption at rest", () => {
   });
 
   it("detects every change of a stored value", () => {
-    const { seal, unseal } = createEncryption([newKey()]);
-    const sealed = seal(Buffer.from("do not touch"));
-    for (let at = 4; at < sealed.length; at++) {
+    const { files } = createEncryption([newKey()]);
+    const sealed = files.seal(at, Buffer.from("do not touch"));
+    const afterKeyId = 12;
+    for (let position = afterKeyId; position < sealed.length; position++) {
       const forged = Uint8Array.from(sealed);
-      forged[at] = (forged[at] ?? 0) ^ 1;
-      expect(() => unseal(forged)).toThrow(expect.objectContaining({ code: "store-corrupt" }));
+      forged[position] = (forged[position] ?? 0) ^ 1;
+      expect(() => files.open(at, forged)).toThrow(corrupt);
     }
-    expect(() => unseal(sealed.subarray(0, 20))).toThrow(expect.objectContaining({ code: "store-corrupt" }));
+    expect(() => files.open(at, sealed.subarray(0, 20))).toThrow(corrupt);
   });
 
   it.each(["", "short", randomBytes(16).toString("base64"), randomBytes(33).toString("hex")])(

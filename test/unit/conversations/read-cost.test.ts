@@ -64,7 +64,7 @@ function openCountingStore() {
     store,
     blobs,
     inbox: createInbox({ store, log: silentLog }),
-    conversations: createConversationLog({ store, blobs, writers }),
+    conversations: createConversationLog({ store, blobs, writers, log: silentLog }),
     erasure: createErasure({ store, blobs, writers }),
   };
 }

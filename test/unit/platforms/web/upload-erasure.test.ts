@@ -1,7 +1,7 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createSealer } from "../../../../src/conversations/sealer.ts";
+import { createSealer } from "../../../../src/conversations/encryption.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { IncomingMessage } from "../../../../src/core/events.ts";
 import { localAuthor } from "../../../../src/platforms/web/messages.ts";

@@ -1,0 +1,88 @@
+import { ParleyError } from "../core/errors.ts";
+import type { Log } from "../core/telemetry.ts";
+import { spaces } from "./backend.ts";
+import type { Encryption } from "./encryption.ts";
+import { type KeyValueStore, readRaw } from "./key-value.ts";
+
+/**
+ * `complete`: everything is encrypted and bound to its address; anything else is refused. `migrating`: the store has
+ * values of earlier versions, or from before encryption was turned on; they are accepted until `reencrypt`.
+ */
+type SealingState = "complete" | "migrating";
+
+/** Encrypted and bound like every entry, so that it cannot be made without a key. */
+const mark = { space: "meta", key: "sealing" } as const;
+/** Written by earlier versions in its place. */
+const keyCheck = { space: "meta", key: "key-check" } as const;
+
+const batchSize = 200;
+
+/**
+ * Decides which forms of stored values are accepted, and fails at the start, not at the first message, when the keys
+ * do not fit the store. A fresh store is `complete` at once.
+ * @throws ParleyError `config` (a key is missing), `store-corrupt` (the mark was changed or removed)
+ */
+export async function prepareSealing(store: KeyValueStore, encryption: Encryption, log: Log): Promise<void> {
+  encryption.acceptsOldForms = false;
+  const state = await readState(store);
+  encryption.acceptsOldForms = state !== "complete";
+  // Before anything is written with a key that may be another store's.
+  await store.get(keyCheck.space, keyCheck.key);
+  if (!encryption.isOn) return;
+  encryption.acceptsOldForms = (state ?? (await createState(store, encryption))) !== "complete";
+  if (encryption.acceptsOldForms) {
+    log.warn(
+      {},
+      "the store accepts values that are not encrypted or could have been moved: run npm run reencrypt once",
+    );
+  }
+}
+
+/** From now on only values that are encrypted and bound to their address are accepted, also after a restart. */
+export async function completeSealing(store: KeyValueStore, encryption: Encryption): Promise<void> {
+  await store.write([{ kind: "set", at: mark, value: "complete" satisfies SealingState }]);
+  encryption.acceptsOldForms = false;
+}
+
+async function readState(store: KeyValueStore): Promise<SealingState | undefined> {
+  return store.get<SealingState>(mark.space, mark.key);
+}
+
+async function createState(store: KeyValueStore, encryption: Encryption): Promise<SealingState> {
+  const found = await findForms(store, encryption);
+  if (found === "bound") {
+    // Another process may have created both meanwhile.
+    const state = await readState(store);
+    if (state !== undefined) return state;
+    throw new ParleyError(
+      "store-corrupt",
+      "the mark that everything in the store is encrypted was removed: restore a backup",
+    );
+  }
+  const value: SealingState = found === "empty" ? "complete" : "migrating";
+  await store.writeIfAbsent([mark], [{ kind: "set", at: mark, value }]);
+  return (await readState(store)) ?? value;
+}
+
+/**
+ * Whether any entry is bound to its address, which is only written after the mark. Reads every entry, once in the
+ * life of a store; without those of blobs, which are large.
+ */
+async function findForms(store: KeyValueStore, encryption: Encryption): Promise<"empty" | "old" | "bound"> {
+  let found: "empty" | "old" = "empty";
+  for (const space of spaces) {
+    let keys: string[] = [];
+    const hasBound = async () => {
+      const values = space === "blob" ? [] : await readRaw(store, space, keys);
+      keys = [];
+      return values.some((value) => value !== undefined && encryption.entries.formOf(value) === "bound");
+    };
+    for await (const key of store.backend.keys(space)) {
+      found = "old";
+      keys.push(key);
+      if (keys.length >= batchSize && (await hasBound())) return "bound";
+    }
+    if (keys.length > 0 && (await hasBound())) return "bound";
+  }
+  return found;
+}

@@ -1,0 +1,125 @@
+import type { MessagePart } from "../core/storage.ts";
+import type { Space } from "./backend.ts";
+
+type Check = (value: unknown) => boolean;
+type Fields = Readonly<Record<string, unknown>>;
+
+const isObject = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+const isText: Check = (value) => typeof value === "string";
+const isNumber: Check = (value) => Number.isFinite(value);
+const isFlag: Check = (value) => typeof value === "boolean";
+const isAny: Check = () => true;
+const isWhole =
+  (min: number, max: number): Check =>
+  (value) =>
+    Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
+const optional =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined || check(value);
+const oneOf =
+  (...words: readonly string[]): Check =>
+  (value) =>
+    words.includes(value as string);
+const listOf =
+  (check: Check): Check =>
+  (value) =>
+    Array.isArray(value) && value.every((each) => check(each));
+const fields = (checks: Readonly<Record<string, Check>>): Check => {
+  const each = Object.entries(checks);
+  return (value) => isObject(value) && each.every(([name, check]) => check(ownField(value, name)));
+};
+const ownField = (value: Fields, name: string) => (Object.hasOwn(value, name) ? value[name] : undefined);
+
+/** What a Date can hold. Some platforms' times have fractions of a millisecond. */
+const isTime: Check = (value) => isNumber(value) && Math.abs(value as number) <= 8.64e15;
+/** Keys of slots have ten digits. */
+const maxPosition = 9_999_999_999;
+const isBlobRef = fields({ hash: isText, mediaType: isText, sizeBytes: isNumber });
+const isAuthor = fields({ id: isText, name: isText });
+
+const parts: Readonly<Record<MessagePart["kind"], Check>> = {
+  text: fields({ text: isText }),
+  image: fields({ blob: isBlobRef, name: isText, altText: optional(isText) }),
+  "image-link": fields({ url: isText }),
+  voice: fields({ blob: isBlobRef, name: isText, text: isText }),
+  file: fields({ name: isText, text: isText }),
+  unread: fields({ name: isText, reason: isText }),
+};
+const isPart: Check = (value) => {
+  const kind = isObject(value) ? value["kind"] : undefined;
+  return typeof kind === "string" && Object.hasOwn(parts, kind) && parts[kind as MessagePart["kind"]](value);
+};
+
+const isTombstone = fields({ forgotten: (value) => value === true, id: isText });
+const isMessage = fields({
+  id: isText,
+  role: oneOf("user", "assistant"),
+  // Version 1 had none.
+  turnKey: optional(isText),
+  attempt: optional(isNumber),
+  author: optional(isAuthor),
+  parts: listOf(isPart),
+  createdAt: isTime,
+  estimatedTokens: isNumber,
+  outcome: optional(oneOf("complete", "interrupted", "failed")),
+  failure: optional(isText),
+  notices: optional(listOf(isText)),
+  model: optional(isText),
+  usage: optional(isObject),
+  shownAs: optional(listOf(isText)),
+  inContext: optional(isFlag),
+});
+
+const isAttachments = listOf(fields({ id: isText, name: isText }));
+const incoming = {
+  key: isText,
+  platform: isText,
+  conversationId: isText,
+  author: isAuthor,
+  sentAt: isTime,
+  within: optional(listOf(isText)),
+  address: isObject,
+};
+const isIncomingMessage = fields({
+  ...incoming,
+  kind: oneOf("message"),
+  text: isText,
+  attachments: isAttachments,
+  model: optional(isText),
+});
+const isCommandCall = fields({
+  ...incoming,
+  kind: oneOf("call"),
+  name: isText,
+  options: isObject,
+  problem: optional(fields({ written: isText, detail: isObject })),
+  subject: optional(fields({ author: isAuthor, text: isText, attachments: isAttachments })),
+});
+
+/**
+ * Whether a decoded value has the shape of its space, as far as readers depend on it. Other fields may hold
+ * anything.
+ */
+export const isStored: Readonly<Record<Space, Check>> = {
+  head: fields({ next: isWhole(0, maxPosition) }),
+  slot: (value) => (isObject(value) && Object.hasOwn(value, "forgotten") ? isTombstone : isMessage)(value),
+  id: isWhole(-1, maxPosition),
+  settings: fields({
+    title: optional(isText),
+    model: optional(isText),
+    resetAfter: optional(isText),
+    within: optional(listOf(isText)),
+  }),
+  blob: fields({ mediaType: isText, base64: optional(isText), sizeBytes: optional(isNumber) }),
+  inbox: fields({
+    event: (value) => isIncomingMessage(value) || isCommandCall(value),
+    acceptedAt: isTime,
+    isClosed: optional(isFlag),
+    isForgotten: optional(isFlag),
+  }),
+  turn: fields({ keys: listOf(isText), address: isObject, attempts: isNumber }),
+  record: isAny,
+  meta: isAny,
+};

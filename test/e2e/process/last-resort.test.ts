@@ -1,0 +1,93 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { runParley, type RunningParley, type RunOptions } from "./run-parley.ts";
+
+const faults = ["--import", join(import.meta.dirname, "provoke-faults.mjs")];
+const started: RunningParley[] = [];
+
+async function start(options: RunOptions): Promise<RunningParley> {
+  const parley = await runParley({ nodeArgs: faults, ...options });
+  started.push(parley);
+  return parley;
+}
+
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((parley) => parley.remove()));
+});
+
+const modes = [
+  {
+    mode: "the gateway alone",
+    args: ["gateway"],
+    ready: /GATEWAY_BASE_URL=(\S+)/,
+    path: "/v1/models",
+    settings: { GATEWAY_PORT: "0", GATEWAY_API_KEY: "a-key-for-the-test" },
+  },
+  {
+    mode: "the bot",
+    args: [],
+    ready: /Health {3}(\S+)\/readyz/,
+    path: "/healthz",
+    settings: { GATEWAY_API_KEY: "a-key-for-the-test" },
+  },
+];
+
+describe.each(modes)("faults that nothing handles, in $mode", ({ args, ready, path, settings }) => {
+  const get = async (url: string) =>
+    (await fetch(`${url}${path}`, { headers: { authorization: "Bearer a-key-for-the-test" } })).status;
+
+  it("a rejection is logged, and it still serves", async () => {
+    const parley = await start({ args, settings });
+    const [, url = ""] = await parley.says(ready);
+    parley.process.kill("SIGUSR2");
+    await parley.says(/unhandled rejection/);
+    expect(parley.output()).toContain("provoke-faults.mjs");
+    expect(await get(url)).toBe(200);
+    parley.process.kill("SIGUSR2");
+    await parley.says(/(unhandled rejection[^]*){2}/);
+    expect(await get(url)).toBe(200);
+    expect(parley.output()).not.toContain("a-key-for-the-test");
+    expect(await parley.stop()).toBe(0);
+  });
+
+  it("an exception is logged with its stack and ends the process with code 1", async () => {
+    const parley = await start({ args, settings });
+    await parley.says(ready);
+    parley.process.kill("SIGHUP");
+    expect(await parley.ended).toBe(1);
+    expect(parley.output()).toContain("uncaught exception");
+    expect(parley.output()).toContain("provoke-faults.mjs");
+    expect(parley.output()).not.toContain("a-key-for-the-test");
+  });
+});
+
+describe("faults that nothing handles, in the short commands", () => {
+  // When a handler is added: what a preloaded module rejects earlier is not the program's.
+  const rejecting = `data:text/javascript,${encodeURIComponent(`
+    process.on("newListener", (name) => {
+      if (name !== "unhandledRejection") return;
+      void Promise.reject(new Error("provoked"));
+      void Promise.reject(Object.create(null));
+    });
+  `)}`;
+  const key = randomBytes(32).toString("base64");
+
+  it.each([
+    { args: ["settings"] },
+    { args: ["--check-config"] },
+    { args: ["warm-up"] },
+    { args: ["backup", "copy"] },
+    { args: ["reencrypt"] },
+    { args: ["gateway", "keys", "list"] },
+    { args: ["slack-manifest"] },
+  ])("$args completes after a rejection", async ({ args }) => {
+    const parley = await start({
+      args,
+      nodeArgs: ["--import", rejecting],
+      settings: { STORE_ENCRYPTION_KEYS: key },
+    });
+    expect(await parley.ended).toBe(0);
+    expect(parley.output().match(/unhandled rejection/g)).toHaveLength(2);
+  });
+});
