@@ -1,33 +1,29 @@
-import { setImmediate as yieldToEventLoop } from "node:timers/promises";
-import type { IFormat } from "music-metadata";
 import { sniff } from "../../media/sniff.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
 import { invalidRequest, type ApiError } from "../api-error.ts";
 import type { TranscriptionFields } from "../requests.ts";
+import { runBoundedWorker } from "./bounded-worker.ts";
 import { toSize } from "./describe-picture.ts";
-import { createLoudnessMeter, type Loudness } from "./loudness.ts";
+import type { Loudness } from "./loudness.ts";
+import { maxMeasuredSeconds, type Measurement, type RecordingFormat } from "./measure-recording.ts";
 
-/** Only the beginning of longer recordings is measured, to bound the processor time. */
-const maxMeasuredSeconds = 900;
-/** The MP4 decoder holds all samples in memory: 300 s of stereo are 115 MB. Longer ones are not measured. */
-const maxMp4Seconds = 300;
-const chunkBytes = 64 * 1024;
+/** A recording is decoded in a thread of its own; past these limits the thread is ended. */
+const limits = { timeoutMs: 30_000, maxHeapMb: 256, maxGrowthBytes: 500_000_000 };
+const worker = new URL("./measure-worker.ts", import.meta.url);
 
-type Decoder = "opus" | "oga" | "m4a" | "webm" | "mp3" | "wav" | "flac" | "aac" | "aiff" | "caf" | "amr";
-
-/** Name and decoder of each container that {@link sniff} knows. */
-const containers: Readonly<Record<string, readonly [name: string, decoder: Decoder]>> = {
-  ogg: ["Ogg", "oga"],
-  mp4: ["MP4 (M4A)", "m4a"],
-  webm: ["WebM", "webm"],
-  matroska: ["Matroska", "webm"],
-  mp3: ["MP3", "mp3"],
-  wav: ["WAV", "wav"],
-  flac: ["FLAC", "flac"],
-  adts: ["AAC (ADTS)", "aac"],
-  aiff: ["AIFF", "aiff"],
-  amr: ["AMR", "amr"],
-  caf: ["CAF", "caf"],
+/** Name of each container that {@link sniff} knows. */
+const containers: Readonly<Record<string, string>> = {
+  ogg: "Ogg",
+  mp4: "MP4 (M4A)",
+  webm: "WebM",
+  matroska: "Matroska",
+  mp3: "MP3",
+  wav: "WAV",
+  flac: "FLAC",
+  adts: "AAC (ADTS)",
+  aiff: "AIFF",
+  amr: "AMR",
+  caf: "CAF",
 };
 
 /**
@@ -43,14 +39,9 @@ export async function listen(
   if (file.kind === "empty") throw unreadable("the audio file is empty", "empty_file");
   if (file.kind !== "audio") throw unreadable(`it holds ${file.mediaType}, no audio`, "invalid_audio");
   try {
-    const format = await readFormat(bytes, file.mediaType);
-    const [container, usual] = containers[file.container ?? ""] ?? [];
-    if (container === undefined || usual === undefined) throw new Error("no decoder");
+    const container = file.container ?? "";
+    const { format, loudness, missing } = await measure(bytes, file.mediaType, container, signal);
     const codec = (format.codec ?? "unknown codec").replace("OPUS", "Opus");
-    const decoder =
-      usual !== "oga" ? usual : /opus/i.test(codec) ? "opus" : /flac/i.test(codec) ? "flac" : usual;
-    const isMeasured = decoder !== "m4a" || (format.duration ?? 0) <= maxMp4Seconds;
-    const loudness = isMeasured ? await measure(bytes, decoder, signal) : undefined;
     const seconds = format.duration ?? loudness?.seconds;
     if (loudness?.seconds === 0 || seconds === 0) throw new Error("no samples");
     // MP4 headers declare two channels for mono; the decoder's count is right.
@@ -58,15 +49,15 @@ export async function listen(
     const facts = [
       codec,
       ...(format.sampleRate === undefined ? [] : [`${format.sampleRate / 1000} kHz`]),
-      ["mono", "stereo"][channels - 1] ?? `${channels} channels`,
+      ...(channels === 0 ? [] : [["mono", "stereo"][channels - 1] ?? `${channels} channels`]),
       ...(seconds === undefined ? [] : [`${seconds.toFixed(1)} s`]),
       toSize(bytes.length),
     ];
     const { language, prompt = "" } = fields;
     const lines = [
       "[Parley sandbox: I measure sound and cannot recognise words. Connect a transcription model for a transcript.]",
-      `Recording: ${container} with ${facts.join(", ")}.`,
-      ...describeLoudness(loudness),
+      `Recording: ${containers[container] ?? container} with ${facts.join(", ")}.`,
+      ...describeLoudness(loudness, missing),
       ...(language === undefined ? [] : [`Language given: ${language}.`]),
       ...(prompt === "" ? [] : [`Hint given: “${prompt.slice(0, 500)}”.`]),
     ];
@@ -77,19 +68,15 @@ export async function listen(
   }
 }
 
-async function readFormat(bytes: Buffer, mimeType: string): Promise<Partial<IFormat>> {
-  const { parseBuffer } = await import("music-metadata");
-  try {
-    return (await parseBuffer(bytes, { mimeType }, { duration: true, skipCovers: true })).format;
-  } catch (error) {
-    // Browsers record WebM clusters of unknown length, which this reader rejects and the decoder accepts.
-    if (mimeType !== "audio/webm") throw error;
-    return bytes.includes("A_OPUS") ? { codec: "Opus", sampleRate: 48_000 } : {};
-  }
-}
+const problems = {
+  "too-long": "the recording is too long for the sandbox",
+  memory: `it needs more memory than the sandbox gives it (${limits.maxGrowthBytes / 1_000_000} MB)`,
+  timeout: `decoding it took more than ${limits.timeoutMs / 1000} s`,
+  done: "the sandbox cannot decode it",
+} as const;
 
-function describeLoudness(loudness: Loudness | undefined): string[] {
-  if (loudness === undefined) return ["Loudness: not measured, the recording is too long for the sandbox."];
+function describeLoudness(loudness: Loudness | undefined, missing: keyof typeof problems): string[] {
+  if (loudness === undefined) return [`Loudness: not measured, ${problems[missing]}.`];
   const { sparkline, intervalSeconds, averageDb, peakDb, silences, seconds } = loudness;
   const shown = silences.slice(0, 8).map(({ from, to }) => `${from.toFixed(1)}–${to.toFixed(1)} s`);
   const more = silences.length > shown.length ? ` and ${silences.length - shown.length} more` : "";
@@ -100,28 +87,38 @@ function describeLoudness(loudness: Loudness | undefined): string[] {
   ];
 }
 
-/** Decoding uses this process's own processor time, so recordings are decoded one after another. */
+/** Bounds the memory and leaves a processor to others: one recording at a time. */
 const queue = createKeyedQueue();
 
-function measure(bytes: Buffer, decoder: Decoder, signal: AbortSignal): Promise<Loudness> {
-  return queue.run("decode", async () => {
-    const { default: decode } = await import("audio-decode");
-    const meter = createLoudnessMeter();
-    for await (const { channelData, sampleRate } of decode(slices(bytes, signal), decoder)) {
-      meter.add(channelData, sampleRate);
-      if (meter.seconds() >= maxMeasuredSeconds) break;
-    }
-    return meter.result();
-  });
+interface Measured {
+  /** Empty when the headers could not be read within the limits. */
+  readonly format: RecordingFormat;
+  readonly loudness: Loudness | undefined;
+  /** Why there is no loudness. */
+  readonly missing: keyof typeof problems;
 }
 
-/** In chunks, so that other requests are served between them. */
-async function* slices(bytes: Buffer, signal: AbortSignal): AsyncGenerator<Uint8Array, void> {
-  for (let at = 0; at < bytes.length; at += chunkBytes) {
-    signal.throwIfAborted();
-    yield bytes.subarray(at, at + chunkBytes);
-    await yieldToEventLoop();
-  }
+function measure(
+  bytes: Buffer,
+  mediaType: string,
+  container: string,
+  signal: AbortSignal,
+): Promise<Measured> {
+  return queue.run("decode", async () => {
+    let format: RecordingFormat = {};
+    let loudness: Loudness | undefined;
+    let isTooLong = false;
+    const onMessage = (message: unknown): void => {
+      const measurement = message as Measurement;
+      if (measurement.kind === "format") ({ format } = measurement);
+      else if (measurement.kind === "loudness") ({ loudness } = measurement);
+      else isTooLong = true;
+    };
+    // A copy, since the thread takes its memory over.
+    const recording = { bytes: new Uint8Array(bytes), mediaType, container };
+    const outcome = await runBoundedWorker(worker, recording, limits, onMessage, signal);
+    return { format, loudness, missing: isTooLong ? "too-long" : outcome };
+  });
 }
 
 function unreadable(problem: string, code: string, cause?: unknown): ApiError {

@@ -1,0 +1,130 @@
+const u16 = (value: number): number[] => [(value >>> 8) & 255, value & 255];
+const u32 = (value: number): number[] => [...u16(value >>> 16), ...u16(value & 0xffff)];
+const ascii = (text: string): number[] => Array.from(text, (letter) => letter.charCodeAt(0));
+
+function box(id: string, ...contents: readonly (readonly number[] | Uint8Array)[]): Buffer {
+  const content = Buffer.concat(contents.map((one) => Buffer.from(one)));
+  return Buffer.concat([Buffer.from([...u32(content.length + 8), ...ascii(id)]), content]);
+}
+
+/** A frame of AAC silence, stereo, 1,024 samples. */
+const silentAac = [0x21, 0x00, 0x49, 0x90, 0x02, 0x19, 0x00, 0x23, 0x80];
+
+/**
+ * An M4A of silent AAC frames at 44.1 kHz whose headers claim ten seconds: 465,000 frames (4 MB) are three hours. The
+ * tables stand behind the sound, so that a decoder gets all of it at once.
+ */
+export function m4aBomb(frames: number): Buffer {
+  const ftyp = box("ftyp", ascii("M4A "), u32(0), ascii("M4A isom"));
+  const mdat = box("mdat", Buffer.concat(Array.from({ length: frames }, () => Buffer.from(silentAac))));
+  const matrix = [0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000].flatMap((value) => u32(value));
+  const claimed = [...u32(44_100), ...u32(441_000)];
+  const mvhd = box(
+    "mvhd",
+    u32(0),
+    u32(0),
+    u32(0),
+    claimed,
+    u32(0x10000),
+    u16(0x100),
+    Array.from({ length: 10 }, () => 0),
+    matrix,
+    Array.from({ length: 24 }, () => 0),
+    u32(2),
+  );
+  const tkhd = box(
+    "tkhd",
+    u32(3),
+    u32(0),
+    u32(0),
+    u32(1),
+    u32(0),
+    u32(441_000),
+    u32(0),
+    u32(0),
+    u32(0),
+    u16(0x100),
+    u16(0),
+    matrix,
+    u32(0),
+    u32(0),
+  );
+  const mdhd = box("mdhd", u32(0), u32(0), u32(0), claimed, u16(0x55c4), u16(0));
+  const hdlr = box("hdlr", u32(0), u32(0), ascii("soun"), u32(0), u32(0), u32(0), [0]);
+  // An ES descriptor with a decoder configuration of MPEG-4 audio: AAC-LC, 44.1 kHz, stereo.
+  const decoder = [4, 17, 0x40, 0x15, 0, 0, 0, ...u32(128_000), ...u32(128_000), 5, 2, 0x12, 0x10];
+  const esds = box("esds", u32(0), [3, 3 + decoder.length + 3, 0, 1, 0], decoder, [6, 1, 2]);
+  const mp4a = box(
+    "mp4a",
+    u32(0),
+    u16(0),
+    u16(1),
+    u32(0),
+    u32(0),
+    u16(2),
+    u16(16),
+    u32(0),
+    u16(44_100),
+    u16(0),
+    esds,
+  );
+  const stbl = box(
+    "stbl",
+    box("stsd", u32(0), u32(1), mp4a),
+    box("stts", u32(0), u32(1), u32(frames), u32(1024)),
+    box("stsc", u32(0), u32(1), u32(1), u32(frames), u32(1)),
+    box("stsz", u32(0), u32(silentAac.length), u32(frames)),
+    box("stco", u32(0), u32(1), u32(ftyp.length + 8)),
+  );
+  const minf = box("minf", box("smhd", u32(0), u32(0)), stbl);
+  const trak = box("trak", tkhd, box("mdia", mdhd, hdlr, minf));
+  return Buffer.concat([ftyp, mdat, box("moov", mvhd, trak)]);
+}
+
+/** A FLAC file of constant blocks: each frame of 40 bytes is 65,535 samples of eight channels, 2 MB when decoded. */
+export function flacBomb(frames: number): Buffer {
+  const rate = 44_100;
+  // Sample rate (20 bits), channels - 1 (3), bits - 1 (5), upper bits of the number of samples (4).
+  const packed = [
+    rate >>> 12,
+    (rate >>> 4) & 255,
+    ((rate & 15) << 4) | (7 << 1) | 0,
+    (15 << 4) | 0,
+    ...u32(rate * 10),
+  ];
+  const info = [
+    ...u16(65_535),
+    ...u16(65_535),
+    0,
+    0,
+    0,
+    0,
+    0,
+    0,
+    ...packed,
+    ...Array.from({ length: 16 }, () => 0),
+  ];
+  const head = Buffer.from([...ascii("fLaC"), 0x80, 0, 0, 34, ...info]);
+  const blocks = Array.from({ length: frames }, (_, number) => {
+    const header = [0xff, 0xf8, 0x79, 0x78, ...utf8Number(number), ...u16(65_534)];
+    const body = [...header, crc(header, 8, 0x07), ...Array.from({ length: 8 }, () => [0, 0, 1]).flat()];
+    return Buffer.from([...body, ...u16(crc(body, 16, 0x8005))]);
+  });
+  return Buffer.concat([head, ...blocks]);
+}
+
+function utf8Number(value: number): number[] {
+  return [...Buffer.from(String.fromCodePoint(value))];
+}
+
+function crc(bytes: readonly number[], bits: 8 | 16, polynomial: number): number {
+  const top = 1 << (bits - 1);
+  const mask = bits === 8 ? 0xff : 0xffff;
+  let value = 0;
+  for (const byte of bytes) {
+    value ^= byte << (bits - 8);
+    for (let bit = 0; bit < 8; bit += 1)
+      value = ((value & top) === 0 ? value << 1 : (value << 1) ^ polynomial) & mask;
+  }
+  return value;
+}

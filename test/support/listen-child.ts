@@ -1,0 +1,21 @@
+import { readFileSync } from "node:fs";
+import { listen } from "../../src/embedded-gateway/sandbox/listen.ts";
+
+// Listens to the file in argv[2] and prints the description with the process's peak memory, as JSON.
+const bytes = readFileSync(process.argv[2] ?? "");
+const before = process.memoryUsage.rss();
+let description: string;
+let longestGapMs = 0;
+let last = performance.now();
+const beat = setInterval(() => {
+  longestGapMs = Math.max(longestGapMs, performance.now() - last);
+  last = performance.now();
+}, 5);
+try {
+  ({ description } = await listen(bytes, { model: "sandbox/transcribe" }, new AbortController().signal));
+} catch (error) {
+  description = String(error);
+}
+clearInterval(beat);
+const peakBytes = process.resourceUsage().maxRSS * 1024;
+process.stdout.write(JSON.stringify({ description, growthBytes: peakBytes - before, longestGapMs }));
