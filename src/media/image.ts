@@ -1,10 +1,9 @@
 import { ParleyError } from "../core/errors.ts";
-import { createKeyedQueue } from "../support/keyed-queue.ts";
 import { hasLocation } from "./exif.ts";
-import { loadSharp, maxInputPixels } from "./load-sharp.ts";
+import { decodeInTurn, maxInputPixels, openPicture } from "./load-sharp.ts";
 import { sniff } from "./sniff.ts";
 import type { SniffedFile } from "./sniffed-file.ts";
-import type { Metadata, Sharp, SharpOptions } from "sharp";
+import type { Metadata, Sharp } from "sharp";
 
 /** A picture in a format and size that models accept. */
 export interface ModelImage {
@@ -41,18 +40,14 @@ export function toModelImage(bytes: Uint8Array, limits: ImageLimits): Promise<Mo
   if (file.kind !== "image") {
     return Promise.reject(unreadable(file.kind === "empty" ? "empty" : file.mediaType));
   }
-  return queue.run("convert", () => convert(bytes, file, limits));
+  return decodeInTurn(() => convert(bytes, file, limits));
 }
 
-/** Bounds the memory: one decoded picture at a time. */
-const queue = createKeyedQueue();
-
-type Open = (options?: SharpOptions) => Sharp;
+type Open = () => Sharp;
 
 async function convert(bytes: Uint8Array, file: SniffedFile, limits: ImageLimits): Promise<ModelImage> {
-  const sharp = await loadSharp();
-  const open: Open = (options) =>
-    sharp(bytes, { limitInputPixels: maxInputPixels, failOn: "error", ...options });
+  const original = await openPicture(bytes);
+  const open: Open = () => original.clone();
   try {
     const metadata = await open().metadata();
     const frames = metadata.pages ?? 1;

@@ -1,6 +1,6 @@
 import type { Metadata } from "sharp";
 import { nameColour } from "./colours.ts";
-import { loadSharp, maxInputPixels } from "../../media/load-sharp.ts";
+import { decodeInTurn, openPicture } from "../../media/load-sharp.ts";
 
 /** Edge of the copy whose pixels are counted. */
 const sampleEdgePx = 64;
@@ -9,9 +9,12 @@ const sampleEdgePx = 64;
  * Describes a decoded picture: format, size in pixels and bytes, frames, main colours with their share.
  * @throws Error of the decoder
  */
-export async function describePicture(bytes: Buffer): Promise<string> {
-  const sharp = await loadSharp();
-  const image = sharp(bytes, { limitInputPixels: maxInputPixels, failOn: "error" });
+export function describePicture(bytes: Buffer): Promise<string> {
+  return decodeInTurn(() => describe(bytes));
+}
+
+async function describe(bytes: Buffer): Promise<string> {
+  const image = await openPicture(bytes);
   const metadata = await image.metadata();
   const pixels = await image
     .autoOrient()

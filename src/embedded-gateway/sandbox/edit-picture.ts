@@ -2,7 +2,7 @@ import type { Sharp } from "sharp";
 import { colourOf } from "./colours.ts";
 import { drawOverlay, type Size } from "./draw.ts";
 import { parsePrompt } from "./prompt.ts";
-import { loadSharp, maxInputPixels } from "../../media/load-sharp.ts";
+import { decodeInTurn, openPicture } from "../../media/load-sharp.ts";
 
 /** Longest edge of an edited picture. */
 const maxEdgePx = 2048;
@@ -61,16 +61,18 @@ export function asksForEdit(prompt: string): boolean {
  * was done, in words.
  * @throws Error of the decoder
  */
-export async function editPicture(bytes: Buffer, prompt: string): Promise<{ png: Buffer; done: string[] }> {
-  const sharp = await loadSharp();
-  const load = (input: Buffer): Sharp => sharp(input, { limitInputPixels: maxInputPixels, failOn: "error" });
+export function editPicture(bytes: Buffer, prompt: string): Promise<{ png: Buffer; done: string[] }> {
+  return decodeInTurn(() => edited(bytes, prompt));
+}
+
+async function edited(bytes: Buffer, prompt: string): Promise<{ png: Buffer; done: string[] }> {
   const render = (image: Sharp) => image.png({ compressionLevel: 1 }).toBuffer({ resolveWithObject: true });
   const bounds = { width: maxEdgePx, height: maxEdgePx, fit: "inside", withoutEnlargement: true } as const;
-  let current = await render(load(bytes).autoOrient().resize(bounds).toColourspace("srgb"));
+  let current = await render((await openPicture(bytes)).autoOrient().resize(bounds).toColourspace("srgb"));
   const size = (): Size => ({ widthPx: current.info.width, heightPx: current.info.height });
   const edits = parseEdits(prompt);
   // One pipeline for each edit: within a pipeline sharp has its own order.
-  for (const one of edits) current = await render(one.apply(load(current.data), size()));
+  for (const one of edits) current = await render(one.apply(await openPicture(current.data), size()));
 
   const words = /["“„]([^"“”]{1,200})["”“]/.exec(prompt)?.[1];
   const isAddition = edits.length === 0 || /\b(add|draw|put)\b/i.test(prompt);
@@ -82,7 +84,9 @@ export async function editPicture(bytes: Buffer, prompt: string): Promise<{ png:
   if (isUnknown) done.push("captioned, since I know no such edit");
   const overlay = drawOverlay(size(), things, words ?? (isUnknown ? prompt : ""));
   return {
-    png: await load(current.data)
+    png: await (
+      await openPicture(current.data)
+    )
       .composite([{ input: overlay }])
       .png()
       .toBuffer(),
