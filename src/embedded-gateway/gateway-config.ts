@@ -68,7 +68,7 @@ const prefix = z
 
 const fileSchema = z.strictObject({
   $schema: z.string().optional(),
-  sandbox: z.boolean().default(true),
+  sandbox: z.boolean().optional(),
   upstreams: z.record(prefix, upstreamSchema).default({}),
   aliases: z.record(modelId, modelId).default({}),
   fallbacks: z.record(modelId, z.array(modelId).min(1)).default({}),
@@ -93,7 +93,11 @@ export function parseGatewayConfig(
   }
   const parsed = fileSchema.safeParse(json);
   if (!parsed.success) throw toConfigError(parsed.error.issues.flatMap((issue) => toLines(issue)));
-  const file = parsed.data;
+  // Real models replace the sandbox, which decodes whatever it is sent.
+  const file = {
+    ...parsed.data,
+    sandbox: parsed.data.sandbox ?? Object.keys(parsed.data.upstreams).length === 0,
+  };
   const problems = [...findMissingKeys(file.upstreams, env), ...findDanglingIds(file)];
   if (problems.length > 0) throw toConfigError(problems);
   const upstreams = Object.fromEntries(
@@ -125,7 +129,7 @@ function findMissingKeys(
   );
 }
 
-function findDanglingIds(file: z.infer<typeof fileSchema>): string[] {
+function findDanglingIds(file: z.infer<typeof fileSchema> & { readonly sandbox: boolean }): string[] {
   const problems: string[] = [];
   const check = (path: string, id: string, mayBeSandbox: boolean): void => {
     const name = id.split("/", 1)[0] ?? "";

@@ -46,6 +46,7 @@ export async function startServer(
 }
 
 interface Settings {
+  readonly sandbox?: boolean;
   readonly upstreams: Readonly<Record<string, object>>;
   readonly aliases?: object;
   readonly fallbacks?: object;

@@ -53,6 +53,7 @@ describe("routing", () => {
   it("resolves aliases and names the model that answered", async () => {
     const upstream = await startUpstream(toAnswer("hi"));
     const { client } = await startGateway({
+      sandbox: true,
       upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1` } },
       aliases: { fast: "up/small", toy: "sandbox/chat" },
     });
@@ -100,7 +101,7 @@ describe("routing", () => {
       },
     });
     const { data } = await client.models.list();
-    expect(data.slice(3)).toEqual([
+    expect(data).toEqual([
       { id: "up/a", object: "model", created: 5, owned_by: "them", context_length: 9 },
       { id: "up/b", object: "model", created: expect.any(Number) as number, owned_by: "up" },
     ]);
@@ -219,7 +220,10 @@ describe("images and audio", () => {
 
   it("sends its own pictures as data URIs, since upstreams cannot download them", async () => {
     const upstream = await startUpstream(toAnswer("a fox"));
-    const { client } = await startGateway({ upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1` } } });
+    const { client } = await startGateway({
+      sandbox: true,
+      upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1` } },
+    });
     const { data = [] } = await client.images.generate({
       model: "sandbox/image",
       prompt: "a fox",

@@ -28,7 +28,7 @@ describe("parseGatewayConfig", () => {
       upstreams: { up: { baseUrl: "http://127.0.0.1:11434/v1/", models: ["a"] } },
     });
     expect(parseGatewayConfig(text, {})).toEqual({
-      sandbox: true,
+      sandbox: false,
       upstreams: {
         up: {
           baseUrl: "http://127.0.0.1:11434/v1",
@@ -43,6 +43,15 @@ describe("parseGatewayConfig", () => {
       aliases: {},
       fallbacks: {},
     });
+  });
+
+  it("offers the sandbox without upstreams, and beside them only when asked for", () => {
+    const upstreams = { up: { baseUrl: "http://127.0.0.1:1/v1" } };
+    const isOffered = (settings: object): boolean => parseGatewayConfig(JSON.stringify(settings), {}).sandbox;
+    expect(isOffered({})).toBe(true);
+    expect(isOffered({ upstreams })).toBe(false);
+    expect(isOffered({ upstreams, sandbox: true })).toBe(true);
+    expect(isOffered({ sandbox: false })).toBe(false);
   });
 
   it("reports every problem with its path", () => {
