@@ -1,6 +1,9 @@
 import { isIP } from "node:net";
 import { isPublicAddress } from "../media/public-address.ts";
 
+/** Servers refuse longer addresses, and parsing megabytes takes time. */
+const maxUrlChars = 8192;
+
 /** A decoded data URI. */
 export interface DataUri {
   readonly mediaType: string;
@@ -20,6 +23,8 @@ export function checkImageUrl(text: string): string | undefined {
     if (!/^data:image\//i.test(head)) return "must be a data URI of an image";
     return isBase64(text, head.length + 1) ? undefined : "holds a data URI whose base64 is broken or empty";
   }
+  if (text.length > maxUrlChars)
+    return `must be at most ${maxUrlChars} characters long, unless it is a data URI`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
     return "must be an http(s) address or a data URI";

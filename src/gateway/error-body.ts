@@ -20,7 +20,12 @@ export function isFields(value: unknown): value is Fields {
  * `undefined` when there is none.
  */
 export function readError(value: unknown): ErrorInfo | undefined {
-  if (Array.isArray(value)) return value.map(readError).find((info) => info !== undefined);
+  // Of nested arrays only the first level: 10,000 levels would exhaust the stack.
+  const items: readonly unknown[] = Array.isArray(value) ? value : [];
+  for (const item of items.slice(0, 100)) {
+    const info = isFields(item) ? readError(item) : undefined;
+    if (info !== undefined) return info;
+  }
   if (!isFields(value)) return undefined;
   const own = value["error"];
   if (own !== undefined && own !== null && own !== false && own !== "") return fromError(own, value);

@@ -114,7 +114,9 @@ function retryClassOf(status: number, code: ErrorCode, headers: Headers): RetryC
 
 function codeOf(status: number, info: ErrorInfo | undefined, operation: Operation): ErrorCode {
   const words =
-    info === undefined ? "" : `${info.code ?? ""} ${info.type ?? ""} ${info.message.slice(0, 2000)}`;
+    info === undefined
+      ? ""
+      : [info.code ?? "", info.type ?? "", info.message].map((word) => word.slice(0, 1000)).join(" ");
   if (status === 402 || ((status === 429 || status === 403) && quota.test(words))) return "gateway-payment";
   if (status === 401) return "gateway-unauthorized";
   if (status === 408 || status === 504 || status === 522 || status === 524) return "gateway-timeout";

@@ -16,6 +16,8 @@ type State = "text" | "alt" | "start" | "address" | "data" | "bare" | "skip-data
 
 const maxAltChars = 500;
 const maxAddressChars = 4096;
+const partChars = 2048;
+const addressHeads = ["data:", "http://", "https://"];
 const dataMark = "data:image/";
 const notInDataUri = /[^\w+/=;:,.-]/;
 
@@ -96,15 +98,16 @@ export function createInlineImages(maxDataChars: number): InlineImages {
       return joined.slice(end + 2);
     },
     start(text) {
-      // Waits for enough characters to tell a data URI from a link.
+      // Waits for enough characters to tell a data URI from a link, and both from what is no image.
       const joined = takeAfterBracket() + text;
       const address = joined.trimStart().replace(/^</, "");
-      const head = address.slice(0, 5).toLowerCase();
-      if ("data:".startsWith(head) && head.length < 5) {
+      const head = address.slice(0, 8).toLowerCase();
+      if (!addressHeads.some((known) => head.startsWith(known))) {
+        if (!addressHeads.some((known) => known.startsWith(head))) return releaseMark(joined);
         buffer(joined);
         return undefined;
       }
-      state = head === "data:" ? "data" : "address";
+      state = head.startsWith("data:") ? "data" : "address";
       if (state === "data") {
         takeBuffered();
         return address;
@@ -206,7 +209,8 @@ export function createInlineImages(maxDataChars: number): InlineImages {
 
   return {
     push(text) {
-      run(text);
+      // In parts: what is released is joined with the rest of its part and searched again.
+      for (let at = 0; at < text.length; at += partChars) run(text.slice(at, at + partChars));
       return take();
     },
     end() {

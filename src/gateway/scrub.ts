@@ -1,10 +1,19 @@
 const tokenLike = /\b(?:sk|pk|rk|key|gsk|xox[abprs])-[\w*.-]{4,}/gi;
 const bearer = /\b(?:bearer|basic)\s+[\w~+/.*=-]{4,}/gi;
-const urlTail = /(\b[a-z][a-z\d+.-]*:\/\/)(?:[^\s/?#@"']*@)?([^\s?#"'<>]*)[?#][^\s"'<>]*/gi;
-const userInfo = /(\b[a-z][a-z\d+.-]*:\/\/)[^\s/?#@"']+@/gi;
-const dataUri = /data:[\w/+.-]*(?:;[\w=-]+)*,[^\s"')]*/gi;
+/** A whole URL, so that each character is read once; {@link toPublicUrl} then cuts it. */
+const url = /(\b[a-z][a-z\d+.-]{0,30}:\/\/)([^\s"'<>]*)/gi;
+const dataUri = /data:[\w/+.-]{0,100}(?:;[\w=-]{1,100}){0,8},[^\s"')]*/gi;
 // oxlint-disable-next-line no-control-regex -- control characters are what it removes
 const control = /[\u0000-\u001F\u007F-\u009F\u200B-\u200F\u2028-\u202E\u2066-\u2069\uFEFF]+/g;
+
+/** A URL without query, fragment and user info. */
+function toPublicUrl(_whole: string, scheme: string, rest: string): string {
+  const end = rest.search(/[?#]/);
+  const address = end === -1 ? rest : rest.slice(0, end);
+  const path = address.indexOf("/");
+  const at = address.lastIndexOf("@", path === -1 ? address.length : path);
+  return scheme + address.slice(at + 1);
+}
 
 /** Makes text from the gateway safe to show and to log. */
 export type Scrub = (text: string, maxChars?: number) => string;
@@ -25,8 +34,7 @@ export function createScrub(apiKey: string | undefined): Scrub {
       .replace(dataUri, "[data]")
       .replace(bearer, "[key]")
       .replace(tokenLike, "[key]")
-      .replace(urlTail, "$1$2")
-      .replace(userInfo, "$1")
+      .replace(url, toPublicUrl)
       .replace(control, " ")
       .replace(/ {2,}/g, " ")
       .trim();

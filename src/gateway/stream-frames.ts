@@ -24,6 +24,9 @@ export interface FrameReader {
   hasGrown(): boolean;
 }
 
+/** Lines without a field name after which a body is no event stream: each costs an error object. */
+const maxUnknownLines = 1000;
+
 /** A larger chunk is never a ping. */
 const maxPingBytes = 1024;
 
@@ -91,6 +94,7 @@ function createEventBody(emit: Emit, maxChars: number): Body {
   let head = "";
   let isTooLarge = false;
   let hasEvents = false;
+  let unknownLines = 0;
   const parser = createParser({
     maxBufferSize: maxChars,
     onEvent({ data, event }) {
@@ -107,12 +111,14 @@ function createEventBody(emit: Emit, maxChars: number): Body {
     },
     onError(error) {
       if (error.type === "max-buffer-size-exceeded") isTooLarge = true;
+      else unknownLines += 1;
     },
   });
   const feed = (text: string) => {
     if (isTooLarge) return;
     if (!hasEvents && head.length < 2000) head += text.slice(0, 2000);
     parser.feed(text);
+    if (unknownLines > maxUnknownLines) isTooLarge = true;
     if (isTooLarge) emit({ kind: "too-large" });
   };
   return {

@@ -177,7 +177,7 @@ function readErrorText(text: string, status: number): ErrorInfo | undefined {
 
 /** The title of a web page, for error messages. */
 export function pageTitle(html: string): string {
-  const title = /<title[^>]*>([^<]{1,200})/i.exec(html)?.[1]?.trim();
+  const title = /<title[^<>]{0,200}>([^<]{1,200})/i.exec(html)?.[1]?.trim();
   return title === undefined || title === "" ? "a web page instead of an answer" : `a web page: ${title}`;
 }
 

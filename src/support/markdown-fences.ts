@@ -20,7 +20,8 @@ export interface FenceStep {
 
 /** Longer runs open no block here: nobody types them, and every message would have to repeat them. */
 const opener = /^((?:[ \t]|>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t]))*)(`{3,40}(?!`)|~{3,40}(?!~))(.*)$/;
-const quoteMarkers = /^[ \t]*((?:>[ \t]?)+)/;
+/** Deeper nesting is no quote here: every message would have to repeat its markers. */
+const quoteMarkers = /^[ \t]{0,40}((?:>[ \t]?){1,12})(?!>)/;
 const maxLanguageChars = 32;
 
 /**
@@ -67,7 +68,8 @@ export function closeFence(markdown: string): string {
 
 /** A text as a code block whose fence is longer than any run of backticks in it. */
 export function toCodeBlock(text: string): string {
-  const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), ([run]) => run.length));
+  let longest = 2;
+  for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
   const marker = "`".repeat(longest + 1);
   return `${marker}\n${text}\n${marker}`;
 }

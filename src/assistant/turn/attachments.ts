@@ -160,8 +160,10 @@ function withExtension(name: string, extension: string): string {
 function readText(name: string, bytes: Uint8Array): ReadAttachments {
   const encoding =
     bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : bytes[0] === 0xfe ? "utf-16be" : "utf-8";
-  const whole = new TextDecoder(encoding).decode(bytes);
-  const isCut = whole.length > maxQuotedChars;
+  // A character takes at most four bytes: longer files are not decoded to their end.
+  const isLong = bytes.length > maxQuotedChars * 4;
+  const whole = new TextDecoder(encoding).decode(isLong ? bytes.subarray(0, maxQuotedChars * 4) : bytes);
+  const isCut = isLong || whole.length > maxQuotedChars;
   const text = isCut ? whole.slice(0, maxQuotedChars) : whole;
   return {
     parts: [{ kind: "file", name, text }],

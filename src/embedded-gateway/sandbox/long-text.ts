@@ -13,7 +13,7 @@ type Unit = (typeof units)[number];
 
 /** The length that a message asks for, `undefined` when it asks for none. */
 export function parseLength(text: string): { readonly amount: number; readonly unit: Unit } | undefined {
-  const match = /(\d[\d,._ ']*)(k)?[\s-]*(char|word|line|paragraph)\w*/i.exec(text);
+  const match = /(?<![\d,._'])(\d[\d,._ ']{0,15})(k)?[\s-]{0,4}(char|word|line|paragraph)/i.exec(text);
   if (match === null) return undefined;
   const amount = Number((match[1] ?? "").replaceAll(/\D/g, "")) * (match[2] === undefined ? 1 : 1000);
   const unit = units.find((name) => name.startsWith((match[3] ?? "").toLowerCase())) ?? "characters";

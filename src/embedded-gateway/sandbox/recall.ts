@@ -76,22 +76,29 @@ function parseQuestion(text: string, counts: Counts, previous: Recall | undefine
   return isGeneral && !asks(/\babout\b/) ? { kind: "all", by } : undefined;
 }
 
+const maxCompared = 100;
+const maxComparedChars = 1000;
+
 /** Words that say nothing about the subject of a question. */
 const stopWords =
   " a about am an and are as at be but by can could did do for from had has have how i if in is it me my of on or our please said say tell that the their them then there they this to was we were what when where which who why will with would you your know remember name called ";
 
 /**
  * Index of the earlier user message that shares most words with a question; the later of equals, which may correct
- * the earlier. `undefined` when none shares any.
+ * the earlier. `undefined` when none shares any. Of long conversations the last 100 messages are compared, of long
+ * messages the first 1,000 characters.
  */
 export function findRelated(said: readonly Said[]): number | undefined {
-  const question = said.at(-1)?.text ?? "";
+  const question = said.at(-1)?.text.slice(-maxComparedChars) ?? "";
   if (!question.includes("?")) return undefined;
   const wanted = toKeywords(question);
   const wantsName = /\bname\b|\bcalled\b/i.test(question);
   let best: { index: number; score: number } | undefined;
-  for (const [index, { role, text }] of said.slice(0, -1).entries()) {
-    if (role !== "user" || text.trim().endsWith("?")) continue;
+  const oldest = Math.max(0, said.length - 1 - maxCompared);
+  for (const [offset, { role, text: whole }] of said.slice(oldest, -1).entries()) {
+    const index = oldest + offset;
+    const text = whole.slice(0, maxComparedChars);
+    if (role !== "user" || whole.trimEnd().endsWith("?")) continue;
     const isNaming = wantsName && /\bname is\b|\bcalled\b|\bi am\b|\bi'm\b/i.test(text);
     const words = toKeywords(text);
     const score = [...wanted].filter((word) => words.has(word)).length + (isNaming ? 0.5 : 0);

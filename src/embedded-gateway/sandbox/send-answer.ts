@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { sleep } from "../../support/sleep.ts";
 import type { Exchange } from "../exchange.ts";
 import { imagesOf, textOf, type ChatBody } from "../requests.ts";
-import { toTokens, toWords } from "./tokens.ts";
+import { countTokens, toTokens, toWords } from "./tokens.ts";
 
 /** An answer of a sandbox model, before it is cut at `max_tokens`. */
 export interface SandboxAnswer {
@@ -70,7 +70,7 @@ export async function sendAnswer(
 
 function toUsage(body: ChatBody, completionTokens: number): Record<string, number> {
   const tokens = body.messages.map(
-    (message, index) => 1 + toTokens(textOf(message)).length + imagesOf(message, index).length * imageTokens,
+    (message, index) => 1 + countTokens(textOf(message)) + imagesOf(message, index).length * imageTokens,
   );
   const promptTokens = tokens.reduce((sum, count) => sum + count, 0);
   return {

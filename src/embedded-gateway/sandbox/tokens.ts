@@ -15,6 +15,15 @@ export function toTokens(text: string): string[] {
   return tokens;
 }
 
+/** Longer texts are counted by their length past this many characters. */
+const maxCountedChars = 2000;
+
+/** The number of tokens of a text; of a long one by its length, since prompts can be megabytes. */
+export function countTokens(text: string): number {
+  const rest = Math.max(0, text.length - maxCountedChars);
+  return toTokens(text.slice(0, maxCountedChars)).length + Math.ceil(rest / tokenChars);
+}
+
 /** Words with the white space before them, none longer than a token; surrogate pairs stay whole. */
 export function toWords(text: string): string[] {
   return text.match(/\s{0,15}(?:[^\s\uD800-\uDFFF]|[\uD800-\uDBFF][\uDC00-\uDFFF]){1,14}|[^]{1,2}/g) ?? [];

@@ -21,7 +21,7 @@ export interface EndingPlan {
  * shown yet. Always at least one message.
  */
 export function planStreaming(text: string, status: string | undefined, target: Measures): MessageContent[] {
-  const all = splitMarkdown(withoutHalfRow(text), target);
+  const all = splitUpTo(withoutHalfRow(text), target);
   const pieces = all.slice(0, target.maxMessages);
   const shownStatus = all.length > pieces.length ? "The answer goes on; all of it will be in a file" : status;
   const withStatus = shownStatus === undefined ? {} : { status: shownStatus };
@@ -35,7 +35,7 @@ export function planStreaming(text: string, status: string | undefined, target: 
 
 /** The messages of an ended reply; the last one shows notices, failure and Retry. Always at least one. */
 export function planEnding(text: string, ending: Ending, target: Measures): EndingPlan {
-  const pieces = splitMarkdown(text, target);
+  const pieces = splitUpTo(text, target);
   if (pieces.length <= target.maxMessages) return { contents: withEnding(pieces, ending) };
   const notice = "The answer is longer than its messages; all of it is in the file answer.md.";
   return {
@@ -50,6 +50,13 @@ export function planEnding(text: string, ending: Ending, target: Measures): Endi
       altText: "The whole answer as a Markdown file",
     },
   };
+}
+
+/** The pieces that can be shown, and one more where there is more text: a reply grows many times a second. */
+function splitUpTo(text: string, target: Measures): string[] {
+  const { maxLength, maxMessages } = target;
+  const lengthOf = (markdown: string) => target.lengthOf(markdown);
+  return splitMarkdown(text, { maxLength, lengthOf, maxPieces: maxMessages + 1 });
 }
 
 /** The messages of an ended reply without a limit of their number: for when the file cannot be uploaded. */

@@ -8,6 +8,8 @@ export interface SplitOptions {
   readonly maxLength: number;
   /** Length as the platform counts it, e.g. in bytes. Contract: does not decrease when text is appended. */
   lengthOf(text: string): number;
+  /** Splitting stops after so many pieces; text behind them is left out. Default: no limit. */
+  readonly maxPieces?: number;
 }
 
 /** How much of the following text is read to classify a line. */
@@ -31,7 +33,7 @@ interface Position {
 export function splitMarkdown(markdown: string, options: SplitOptions): string[] {
   const pieces: string[] = [];
   let position: Position | undefined = afterBlank(markdown, 0);
-  while (position !== undefined) {
+  while (position !== undefined && pieces.length < (options.maxPieces ?? Infinity)) {
     const { piece, next }: { piece: string; next: Position | undefined } = takePiece(
       markdown,
       position,

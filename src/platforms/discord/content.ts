@@ -87,7 +87,8 @@ function smallPrint(content: MessageContent, extraNotices: readonly string[]): s
 }
 
 function oneLine(text: string): string {
-  return text.replaceAll(/\s*\n\s*/g, " ");
+  const lines = text.split("\n").map((line) => line.trim());
+  return lines.filter((line) => line !== "").join(" ");
 }
 
 function toButton(

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { connect as connectSocket, type AddressInfo } from "node:net";
+import { gzipSync } from "node:zlib";
 import { afterEach, describe, expect, it } from "vitest";
 import { ParleyError } from "../../../src/core/errors.ts";
 import type { Connect, LookupAll } from "../../../src/media/guarded-connect.ts";
@@ -297,6 +298,44 @@ describe("createDownloader, public hosts", () => {
     const { bytes } = await downloader.download("https://pictures.example/a.png", limits);
     expect(Buffer.from(bytes).toString()).toBe("picture");
     expect(server.authorizations).toEqual([undefined]);
+  });
+
+  for (const location of [
+    "https://169.254.169.254/latest/meta-data/",
+    "https://[64:ff9b::a9fe:a9fe]/",
+    "http://pictures.example/",
+    "https://user:secret@pictures.example/",
+    "file:///etc/passwd",
+    "data:image/png;base64,AA==",
+  ]) {
+    it(`does not follow a redirect of a public host to ${location}`, async () => {
+      const server = await serve((_, response) => void response.writeHead(302, { location }).end());
+      const downloader = downloaderFor({ allowPublicHttps: true, connect: dial(server, "93.184.216.34") });
+      expect(await failureOf(downloader.download("https://pictures.example/", limits))).toBe(
+        "attachment-blocked",
+      );
+      expect(server.authorizations).toHaveLength(1);
+    });
+  }
+
+  it("never decompresses: a gzip bomb is refused", async () => {
+    const bomb = gzipSync(Buffer.alloc(50_000_000));
+    const server = await serve(
+      (_, response) => void response.writeHead(200, { "content-encoding": "gzip" }).end(bomb),
+    );
+    const downloader = downloaderFor({ allowPublicHttps: true, connect: dial(server, "93.184.216.34") });
+    const work = downloader.download("https://pictures.example/", { ...limits, maxBytes: 100_000_000 });
+    expect(await failureOf(work)).toBe("attachment-unreadable");
+  });
+
+  it("counts a redirect without an end against the deadline of the download", async () => {
+    const server = await serve((_, response) => {
+      response.writeHead(302, { location: "https://pictures.example/next" });
+      response.write("x");
+    });
+    const downloader = downloaderFor({ allowPublicHttps: true, connect: dial(server, "93.184.216.34") });
+    const work = downloader.download("https://pictures.example/", { ...limits, timeoutMs: 200 });
+    expect(await failureOf(work)).toBe("attachment-unreadable");
   });
 
   it("rejects other hosts when only trusted hosts are allowed", async () => {

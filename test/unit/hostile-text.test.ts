@@ -1,0 +1,292 @@
+import { Readable } from "node:stream";
+import { describe, expect, it } from "vitest";
+import { parseCommandLine, type Command } from "../../src/core/command.ts";
+import { parseCommandText } from "../../src/core/command-options.ts";
+import { checkImageUrl, parseDataUri } from "../../src/embedded-gateway/image-url.ts";
+import { boundaryOf, readMultipart } from "../../src/embedded-gateway/read-multipart.ts";
+import type { ChatBody } from "../../src/embedded-gateway/requests.ts";
+import { answerChat } from "../../src/embedded-gateway/sandbox/chat-model.ts";
+import { drawOverlay } from "../../src/embedded-gateway/sandbox/draw.ts";
+import { asksForEdit } from "../../src/embedded-gateway/sandbox/edit-picture.ts";
+import { parseLength } from "../../src/embedded-gateway/sandbox/long-text.ts";
+import { parsePrompt } from "../../src/embedded-gateway/sandbox/prompt.ts";
+import { findRelated, parseRecall, withoutAuthor } from "../../src/embedded-gateway/sandbox/recall.ts";
+import { toTokens } from "../../src/embedded-gateway/sandbox/tokens.ts";
+import { readError } from "../../src/gateway/error-body.ts";
+import { toAttemptError } from "../../src/gateway/failures.ts";
+import { createInlineImages } from "../../src/gateway/inline-images.ts";
+import { createScrub } from "../../src/gateway/scrub.ts";
+import { createFrameReader } from "../../src/gateway/stream-frames.ts";
+import { pageTitle } from "../../src/gateway/transport.ts";
+import { sniff } from "../../src/media/sniff.ts";
+import { closeFence, toCodeBlock } from "../../src/support/markdown-fences.ts";
+import { createLog } from "../../src/operations/log.ts";
+import { planEnding, planStreaming } from "../../src/platforms/delivery/message-plan.ts";
+import { splitMarkdown } from "../../src/platforms/delivery/split-markdown.ts";
+import { lengthOf, maxPieceChars, toDiscordContent } from "../../src/platforms/discord/content.ts";
+import { readMessage } from "../../src/platforms/discord/incoming.ts";
+import { toDiscordMarkdown } from "../../src/platforms/discord/markdown.ts";
+import { escapedBytes, escapeMarkdown } from "../../src/platforms/slack/markdown.ts";
+import { toSlackContent } from "../../src/platforms/slack/message-blocks.ts";
+import { mentions, toPlainText } from "../../src/platforms/slack/plain-text.ts";
+import { nearestName } from "../../src/support/nearest-name.ts";
+import { toTitle } from "../../src/support/title.ts";
+import imagine from "../../commands/imagine.ts";
+import { cpuMsOf } from "../support/cpu-time.ts";
+import { hostileParts } from "../support/hostile-parts.ts";
+
+/** A parser of untrusted text. */
+interface Parser {
+  readonly name: string;
+  readonly parse: (text: string) => unknown;
+  /** Longest text that reaches it, in characters. */
+  readonly maxChars: number;
+  /** Parts that it knows besides {@link hostileParts}. */
+  readonly parts?: readonly string[];
+  /** Texts around the repeated part that make its patterns match far. */
+  readonly around?: readonly (readonly [before: string, after: string])[];
+}
+
+const names = { botId: "1", botRoleId: "2", roleName: () => undefined, channelName: () => undefined };
+const scrub = createScrub("sk-secret");
+const log = createLog({ level: "info", secrets: ["xoxb-secret"], write: () => {} });
+const plain = { maxLength: 2000, lengthOf: (text: string) => text.length };
+const slack = { maxLength: 3900, lengthOf: escapedBytes };
+const command: Command = imagine;
+
+const chat = (text: string): ChatBody =>
+  ({
+    model: "sandbox/chat",
+    messages: [{ role: "user", content: text }],
+    stream: false,
+    max_tokens: 1024,
+  }) as ChatBody;
+const said = (text: string) => [
+  { role: "user" as const, text, images: 0 },
+  { role: "user" as const, text: `${text}?`, images: 0 },
+];
+const chunked = async (text: string, boundary: string): Promise<void> => {
+  try {
+    for await (const part of readMultipart(Readable.from([Buffer.from(text)]), boundary)) void part.name;
+  } catch (error) {
+    expect(error).toMatchObject({ status: 400 });
+  }
+};
+const inPieces = (text: string, chars: number): unknown => {
+  const images = createInlineImages(1_000_000);
+  for (let at = 0; at < text.length; at += chars) images.push(text.slice(at, at + chars));
+  return images.end();
+};
+
+/** A model's answer may be this long. */
+const answerChars = 100_000;
+/** The messages of one reply: splitting stops after them. */
+const pieceChars = 20_000;
+/** A packet of an answer's stream. */
+const deltaChars = 16_000;
+/** Longest time that the event loop may be held up. */
+const holdUpMs = 50;
+/** A message of the page. */
+const messageChars = 60_000;
+
+const parsers: readonly Parser[] = [
+  { name: "sniff", parse: (text) => sniff(Buffer.from(text)), maxChars: 1_000_000 },
+  { name: "parseCommandLine", parse: (text) => parseCommandLine(`/imagine ${text}`), maxChars: messageChars },
+  { name: "parseCommandText", parse: (text) => parseCommandText(command, text), maxChars: messageChars },
+  {
+    name: "nearestName",
+    parse: (text) => nearestName(text, ["openai/gpt", text.slice(1), "a".repeat(200)]),
+    maxChars: messageChars,
+  },
+  { name: "toTitle", parse: toTitle, maxChars: messageChars },
+  {
+    name: "readMessage (Discord)",
+    parse: (content) => readMessage({ content } as never, names as never),
+    maxChars: 4000,
+  },
+  {
+    name: "toPlainText (Slack)",
+    parse: (text) => toPlainText(text, { botUserId: "U1", nameOf: async () => "Ana" }),
+    maxChars: 40_000,
+    parts: ["<@U1", "<@U1|", "<@U1> ", "<mailto:", "<!date^"],
+  },
+  { name: "mentions (Slack)", parse: (text) => mentions(text, "U1"), maxChars: 40_000 },
+  { name: "escapeMarkdown (Slack)", parse: escapeMarkdown, maxChars: answerChars },
+  {
+    name: "toSlackContent",
+    parse: (text) => toSlackContent({ text, state: "failed", failure: text, notices: [text] }),
+    maxChars: 12_000,
+  },
+  {
+    name: "toDiscordMarkdown",
+    parse: toDiscordMarkdown,
+    maxChars: pieceChars,
+    parts: ["![a](https://a ", "#### a ", "- -", "* *", "|-", "| :-:"],
+    around: [
+      ["#### ", " x"],
+      ["|a|b|\n|", "x"],
+      ["|a|b|\n", ""],
+      ["![", "](https://a)"],
+      ["![](https://a", ")"],
+      ["- ", " -"],
+    ],
+  },
+  { name: "toCodeBlock", parse: toCodeBlock, maxChars: 100_000 },
+  { name: "closeFence", parse: closeFence, maxChars: answerChars },
+  {
+    name: "toDiscordContent",
+    parse: (text) =>
+      toDiscordContent({ text: text.slice(0, 2000), state: "streaming", status: text, notices: [text] }),
+    maxChars: 12_000,
+  },
+  { name: "splitMarkdown", parse: (text) => splitMarkdown(text, plain), maxChars: pieceChars },
+  { name: "splitMarkdown (Slack)", parse: (text) => splitMarkdown(text, slack), maxChars: pieceChars },
+  {
+    name: "splitMarkdown (Discord)",
+    parse: (text) => splitMarkdown(text, { maxLength: maxPieceChars, lengthOf }),
+    maxChars: pieceChars / 2,
+  },
+  {
+    name: "planStreaming",
+    parse: (text) => planStreaming(text, undefined, { ...plain, maxMessages: 5 }),
+    maxChars: answerChars,
+  },
+  {
+    name: "planEnding",
+    parse: (text) => planEnding(text, { state: "finished" }, { ...plain, maxMessages: 5 }),
+    maxChars: answerChars,
+  },
+  {
+    name: "createInlineImages, one push",
+    parse: (text) => inPieces(text, text.length),
+    maxChars: deltaChars,
+  },
+  { name: "createInlineImages, small pushes", parse: (text) => inPieces(text, 3), maxChars: deltaChars },
+  {
+    name: "createFrameReader",
+    parse: (text) => createFrameReader(1_000_000).push(Buffer.from(text)),
+    maxChars: deltaChars,
+  },
+  { name: "scrub", parse: (text) => scrub(text, 300), maxChars: 20_000 },
+  { name: "scrub with a secret", parse: (text) => scrub(`${text} sk-secret`, 100_000), maxChars: 20_000 },
+  { name: "pageTitle", parse: pageTitle, maxChars: 64_000 },
+  { name: "readError", parse: (message) => readError({ error: { message } }), maxChars: 64_000 },
+  {
+    name: "toAttemptError",
+    parse: (message) =>
+      toAttemptError(
+        {
+          operation: "chat",
+          model: message,
+          status: 400,
+          headers: { "retry-after": message },
+          info: { message, code: message, param: message },
+        },
+        scrub,
+      ),
+    maxChars: 64_000,
+  },
+  { name: "log", parse: (text) => log.info({ text }, text), maxChars: 64_000 },
+  { name: "checkImageUrl", parse: checkImageUrl, maxChars: 100_000 },
+  {
+    name: "checkImageUrl, base64",
+    parse: (text) => checkImageUrl(`data:image/png;base64,${text}`),
+    maxChars: 1_000_000,
+    parts: ["A", "=", "A="],
+  },
+  { name: "checkImageUrl, https", parse: (text) => checkImageUrl(`https://${text}`), maxChars: 60_000 },
+  { name: "parseDataUri", parse: parseDataUri, maxChars: 100_000 },
+  {
+    name: "boundaryOf",
+    parse: (text) => {
+      try {
+        boundaryOf(`multipart/form-data ${text}`);
+      } catch (error) {
+        expect(error).toMatchObject({ status: 400 });
+      }
+    },
+    maxChars: 16_000,
+    parts: ["; boundary", '; boundary="', ";  "],
+  },
+  {
+    name: "readMultipart, header",
+    parse: (text) => chunked(`--b\r\nContent-Disposition: form-data; name="a"${text}\r\n\r\n\r\n--b--`, "b"),
+    maxChars: 16_000,
+    parts: ['; name="', '; filename="\\', '; filename="a\\"', "\ncontent-type:", ";  "],
+  },
+  {
+    name: "readMultipart, body",
+    parse: (text) => chunked(`--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n${text}\r\n--b--`, "b"),
+    maxChars: 100_000,
+    parts: ["\r\n--", "\r\n--a", "--b", "\r"],
+  },
+  { name: "sandbox chat", parse: (text) => answerChat(chat(text), async () => ""), maxChars: 100_000 },
+  {
+    name: "sandbox chat, a request to write",
+    parse: (text) => answerChat(chat(`write ${text} ?`), async () => ""),
+    maxChars: 100_000,
+  },
+  { name: "parseLength", parse: parseLength, maxChars: 4000 },
+  { name: "parsePrompt", parse: parsePrompt, maxChars: 100_000 },
+  { name: "asksForEdit", parse: asksForEdit, maxChars: 4000 },
+  {
+    name: "drawOverlay",
+    parse: (text) => drawOverlay({ widthPx: 100, heightPx: 100 }, [], text),
+    maxChars: 100_000,
+  },
+  { name: "withoutAuthor", parse: withoutAuthor, maxChars: 100_000 },
+  { name: "parseRecall", parse: (text) => parseRecall(said(text)), maxChars: 100_000 },
+  { name: "findRelated", parse: (text) => findRelated(said(text)), maxChars: 100_000 },
+  { name: "toTokens", parse: toTokens, maxChars: 100_000 },
+];
+
+/** What stands around the repeated part by default: words, so that a pattern for an end does not match at once. */
+const surroundings: readonly (readonly [before: string, after: string])[] = [["a ", " a"]];
+const slowMs = 12;
+const maxGrowth = 8;
+
+const fill = (part: string, [before, after]: readonly [string, string], chars: number): string =>
+  before + part.repeat(Math.ceil(chars / part.length)).slice(0, chars) + after;
+
+for (const { name, parse, maxChars, parts = [], around = [] } of parsers) {
+  describe(name, () => {
+    it(`takes linear time and never 50 ms, up to ${maxChars} characters`, async () => {
+      const found: string[] = [];
+      for (const part of [...hostileParts, ...parts]) {
+        for (const surrounding of [...surroundings, ...around]) {
+          const problem = await findProblem(parse, maxChars, (chars) => fill(part, surrounding, chars));
+          if (problem !== undefined)
+            found.push(`${JSON.stringify(part)} in ${JSON.stringify(surrounding)}: ${problem}`);
+        }
+      }
+      expect(found).toEqual([]);
+    }, 120_000);
+  });
+}
+
+/** Compares the longest text with its half and its quarter, wherever it takes measurable time. */
+async function findProblem(
+  parse: (text: string) => unknown,
+  maxChars: number,
+  textOf: (chars: number) => string,
+): Promise<string | undefined> {
+  const msOf = (chars: number, rounds: number): Promise<number> => {
+    const text = textOf(chars);
+    return cpuMsOf(() => parse(text), rounds);
+  };
+  for (const share of [64, 16, 4]) {
+    const ms = await msOf(Math.ceil(maxChars / share), 1);
+    // Not even quadratic growth would be measurable at the full length.
+    if (share === 4 && ms < 1) return undefined;
+    if (ms > 500) return `${Math.ceil(maxChars / share)} characters took ${ms} ms`;
+  }
+  if ((await msOf(maxChars, 1)) < slowMs) return undefined;
+  const [quarter, half, whole] = [
+    await msOf(Math.ceil(maxChars / 4), 3),
+    await msOf(Math.ceil(maxChars / 2), 3),
+    await msOf(maxChars, 3),
+  ];
+  if (whole > slowMs && whole > maxGrowth * quarter && whole > (maxGrowth / 2) * half)
+    return `a quarter of the length took ${quarter} ms, half ${half} ms, the whole ${whole} ms`;
+  return whole > holdUpMs ? `${maxChars} characters took ${whole} ms` : undefined;
+}
