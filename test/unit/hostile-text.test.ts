@@ -32,7 +32,7 @@ import { mentions, toPlainText } from "../../src/platforms/slack/plain-text.ts";
 import { nearestName } from "../../src/support/nearest-name.ts";
 import { toTitle } from "../../src/support/title.ts";
 import imagine from "../../commands/imagine.ts";
-import { cpuMsOf } from "../support/cpu-time.ts";
+import { cpuMsOf, slowdown } from "../support/cpu-time.ts";
 import { hostileParts } from "../support/hostile-parts.ts";
 
 /** A parser of untrusted text. */
@@ -288,5 +288,6 @@ async function findProblem(
   ];
   if (whole > slowMs && whole > maxGrowth * quarter && whole > (maxGrowth / 2) * half)
     return `a quarter of the length took ${quarter} ms, half ${half} ms, the whole ${whole} ms`;
-  return whole > holdUpMs ? `${maxChars} characters took ${whole} ms` : undefined;
+  const limitMs = whole > holdUpMs ? holdUpMs * (await slowdown()) : holdUpMs;
+  return whole > limitMs ? `${maxChars} characters took ${whole} ms of ${limitMs}` : undefined;
 }
