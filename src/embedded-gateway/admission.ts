@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { isLoopback } from "../support/loopback.ts";
 import { fullAccess, type Access } from "./access.ts";
 import { ApiError } from "./api-error.ts";
 import { bearerToken, isOneOf, unauthorized } from "./authorize.ts";
@@ -38,7 +39,7 @@ export function createAdmission({ keyHashes, ring, host }: AdmissionOptions): Ad
       const access = token === undefined ? undefined : await ring?.admit(token);
       if (access !== undefined) return access;
       if (await needsKey()) throw unauthorized(token !== undefined);
-      if (isLoopbackName(host) && isFromThisMachine(request)) return fullAccess;
+      if (isLoopback(host) && isFromThisMachine(request)) return fullAccess;
       throw new ApiError(403, "permission_error", "Without keys only this machine is served.", {
         code: "host_not_allowed",
       });
@@ -53,14 +54,15 @@ export function createAdmission({ keyHashes, ring, host }: AdmissionOptions): Ad
 function isFromThisMachine({ socket, headers }: IncomingMessage): boolean {
   const isForwarded = headers["x-forwarded-for"] !== undefined || headers.forwarded !== undefined;
   const isLocal = isLoopbackAddress(socket.remoteAddress) && isLoopbackAddress(socket.localAddress);
-  return isLocal && !isForwarded && isLoopbackName(headers.host ?? "");
+  return isLocal && !isForwarded && isLoopback(hostOf(headers.host ?? ""));
 }
 
+/** Also for an IPv4 address that is mapped into IPv6. */
 function isLoopbackAddress(address: string | undefined): boolean {
-  return address !== undefined && /^(?:(?:::ffff:)?127(?:\.\d{1,3}){3}|::1)$/i.test(address);
+  return address !== undefined && isLoopback(address.replace(/^::ffff:/i, ""));
 }
 
-/** For a bind address or a Host header. */
-export function isLoopbackName(host: string): boolean {
-  return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)(:\d+)?$/i.test(host);
+/** The name or address in a Host header, without its port. */
+function hostOf(header: string): string {
+  return /^(\[[^\]]*\]|[^:]*)(?::\d+)?$/.exec(header)?.[1] ?? "";
 }

@@ -2,7 +2,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
-import { createAdmission, isLoopbackName, type Admission } from "./admission.ts";
+import { isLoopback } from "../support/loopback.ts";
+import { createAdmission, type Admission } from "./admission.ts";
 import { ApiError, clip } from "./api-error.ts";
 import { hashKey } from "./authorize.ts";
 import { defaultGatewayConfig, type GatewayConfig } from "./settings.ts";
@@ -171,7 +172,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
         pingMs: times.pingMs,
         sandboxWordDelayMs: options.sandboxWordDelayMs ?? 10,
       });
-      if (!isLoopbackName(options.host) && !(await admission.needsKey())) {
+      if (!isLoopback(options.host) && !(await admission.needsKey())) {
         throw new ParleyError("config", "A gateway on a public address needs a key: set GATEWAY_API_KEY.");
       }
       await new Promise<void>((resolve, reject) => {
