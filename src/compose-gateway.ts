@@ -33,10 +33,12 @@ export async function openGateway(
   const baseUrl = embedded?.url ?? config.GATEWAY_BASE_URL;
   if (baseUrl === undefined) throw new ParleyError("config", "GATEWAY_BASE_URL is not set");
   const apiKey = embedded?.apiKey ?? config.GATEWAY_API_KEY;
-  const downloader = createDownloader({
-    trusted: [{ host: new URL(baseUrl).host, allowHttp: true }],
-    allowPublicHttps: true,
-  });
+  const hosts = { trusted: [{ host: new URL(baseUrl).host, allowHttp: true }], allowPublicHttps: true };
+  const downloaders = {
+    field: createDownloader(hosts),
+    // A redirect of a trusted host could lead anywhere, with whatever the model wrote into the address.
+    markdown: createDownloader({ ...hosts, maxRedirects: 0 }),
+  };
   const client = createGatewayClient({
     baseUrl,
     log: log.child({ part: "gateway" }),
@@ -53,8 +55,9 @@ export async function openGateway(
     },
     ...(config.MODEL_PRICES === undefined ? {} : { prices: config.MODEL_PRICES }),
     maxImageBytes,
-    async downloadImage(url, signal) {
-      const { bytes } = await downloader.download(url, {
+    imageHosts: config.IMAGE_HOSTS,
+    async downloadImage(url, signal, link) {
+      const { bytes } = await downloaders[link].download(url, {
         maxBytes: maxImageBytes,
         timeoutMs: 60_000,
         signal,
@@ -74,7 +77,7 @@ export async function openGateway(
           : `embedded, configured by ${config.GATEWAY_CONFIG}`,
     async close() {
       await client.close();
-      await downloader.close();
+      await Promise.all([downloaders.field.close(), downloaders.markdown.close()]);
       await embedded?.gateway.close();
     },
   };

@@ -91,6 +91,16 @@ const ownSettings = {
   },
   IMAGE_FALLBACK_MODELS: { schema: list.default([]), description: "likewise" },
   TRANSCRIPTION_FALLBACK_MODELS: { schema: list.default([]), description: "likewise" },
+  IMAGE_HOSTS: {
+    schema: list
+      .transform((hosts) => hosts.map((host) => host.toLowerCase()))
+      .refine(
+        (hosts) => hosts.every((host) => /^[a-z\d](?:[a-z\d.-]*[a-z\d])?(?::\d{1,5})?$/.test(host)),
+        "must be host names, such as images.example.com",
+      )
+      .default([]),
+    description: "hosts whose pictures are shown when an answer links to them in its text",
+  },
   MODEL_PRICES: {
     schema: prices.optional(),
     description: "what models cost where the gateway does not say; JSON",

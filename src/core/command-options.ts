@@ -1,6 +1,7 @@
 import { freeTextOption, usageOf, type Command, type Option, type OptionValues } from "./command.ts";
 import { ParleyError } from "./errors.ts";
 import type { Attachment, RawOption } from "./events.ts";
+import { isPublicHost } from "./public-address.ts";
 
 const assignment = /(?:^|\s)([a-z0-9_-]{1,32}):("[^"]*"|\S+)/gi;
 
@@ -89,14 +90,17 @@ function parseOption(command: Command, name: string, option: Option, given: RawO
     case "attachment": {
       if (typeof given !== "object") throw invalidOption(command, name, "it must be a file");
       if (given.linkUrl !== undefined && !isPublicHttps(given.linkUrl))
-        throw invalidOption(command, name, "an address must start with https://");
+        throw invalidOption(command, name, "an address must start with https:// and be public");
       return given;
     }
   }
 }
 
-function isPublicHttps(url: string): boolean {
-  return URL.canParse(url) && new URL(url).protocol === "https:" && new URL(url).username === "";
+/** The address is handed to a gateway, which may download it inside its own network. */
+function isPublicHttps(address: string): boolean {
+  if (!URL.canParse(address)) return false;
+  const { protocol, username, password, hostname } = new URL(address);
+  return protocol === "https:" && username === "" && password === "" && isPublicHost(hostname);
 }
 
 /** The error of an option that cannot be taken; `problem` follows the option's name in a sentence. */

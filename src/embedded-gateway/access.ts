@@ -1,20 +1,26 @@
 import type { ModelOperation } from "../core/gateway.ts";
-import type { Target } from "./router.ts";
-import type { UpstreamUsage } from "./upstreams/upstream-usage.ts";
+import { freeCharge, type Charge, type WorstCase } from "./charge.ts";
+import type { Caller, Target } from "./router.ts";
 
-/** Permissions of one request's caller, and where its usage is recorded. */
-export interface Access {
-  /** @throws ApiError 403 when the caller's key does not allow the model */
-  expectModel(model: string): void;
-  /** Whether the model list shows the model to the caller. */
-  sees(model: string): boolean;
-  /** `target` is `undefined` for the sandbox, which is free. Contract: must not throw. */
-  onUsage(operation: ModelOperation, target: Target | undefined, usage: UpstreamUsage): void;
+/** Permissions and budget of one request's caller. */
+export interface Access extends Caller {
+  /** Whether the caller's key has restrictions. Its requests keep only the fields that cannot widen them. */
+  readonly isLimited: boolean;
+  /**
+   * Reserves the cost of a request before anything is sent. `targets` is empty for the sandbox, which is free.
+   * @throws ApiError 402 (budget used up), 403 (a model without price), 429 (the budget is reserved by other requests)
+   */
+  reserve(operation: ModelOperation, targets: readonly Target[], worst: WorstCase): Promise<Charge>;
+  /** The request has ended. Called once. */
+  release(): void;
 }
 
 /** Access without restriction: with the gateway's own keys, or where no key is needed. */
 export const fullAccess: Access = {
-  expectModel: () => {},
+  isLimited: false,
   sees: () => true,
-  onUsage: () => {},
+  expectModel: () => {},
+  allowsTarget: () => true,
+  reserve: async () => freeCharge,
+  release: () => {},
 };

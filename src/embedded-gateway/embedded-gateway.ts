@@ -2,23 +2,26 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
-import { fullAccess, type Access } from "./access.ts";
+import { isLoopback } from "../support/loopback.ts";
+import { createAdmission, type Admission } from "./admission.ts";
 import { ApiError, clip } from "./api-error.ts";
-import { bearerToken, hashKey, isOneOf, unauthorized } from "./authorize.ts";
+import { hashKey } from "./authorize.ts";
 import { defaultGatewayConfig, type GatewayConfig } from "./settings.ts";
 import { createExchange, type Exchange } from "./exchange.ts";
 import { flushResponse } from "./flush-response.ts";
 import type { KeyRing } from "./keys/key-ring.ts";
 import type { KeyValue } from "./keys/key-value.ts";
 import { createOperations, type Operations } from "./operations.ts";
+import { refuseForeignOrigin } from "./origin-guard.ts";
 import { createPictureShelf, picturePath, type ShelvedPicture } from "./picture-shelf.ts";
+import { drainRequest } from "./refusal-drain.ts";
 
 /** Settings of {@link createEmbeddedGateway}. */
 export interface EmbeddedGatewayOptions {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
-  /** Keys without restriction. Without any key no request needs one, and only loopback hosts are served. */
+  /** Keys without restriction. Until a first key exists no request needs one, and only this machine is served. */
   readonly apiKeys?: readonly string[];
   /** From {@link parseGatewayConfig}. Default: the sandbox alone. */
   readonly config?: GatewayConfig;
@@ -35,6 +38,12 @@ export interface EmbeddedGatewayOptions {
   readonly stalledClientMs?: number;
   /** Pause between two words of a sandbox answer. Default 10 ms, at most 5 s an answer. */
   readonly sandboxWordDelayMs?: number;
+  /** Open connections; past it new ones are closed. Default 4096. */
+  readonly maxConnections?: number;
+  /** A client that has not sent all its headers after so long is disconnected. Default 10 s. */
+  readonly headersTimeoutMs?: number;
+  /** Likewise for the whole request with its body. Default 300 s. */
+  readonly requestTimeoutMs?: number;
   /** How long {@link EmbeddedGateway.close} waits for running requests. Default 10 s. */
   readonly drainMs?: number;
 }
@@ -50,6 +59,11 @@ export interface EmbeddedGateway {
   close(): Promise<void>;
 }
 
+/** What is discarded of a refused request's body: much for callers with a key, little for strangers. */
+const maxDrainBytes = 128 * 1024 * 1024;
+const maxDrainMs = 60_000;
+const strangerDrain = { maxBytes: 256 * 1024, maxMs: 5000 };
+
 /**
  * Parley's own gateway: sandbox models, and the upstreams of the settings. Every answer has `x-request-id`, every error
  * the usual envelope. Modules are loaded with their first use.
@@ -62,7 +76,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
   const keyHashes = (options.apiKeys ?? []).filter((key) => key !== "").map((key) => hashKey(key));
   const shelf = createPictureShelf({ ttlMs: 60 * 60 * 1000, maxBytes: 128 * 1024 * 1024 });
   let operations: Operations | undefined;
-  let ring: KeyRing | undefined;
+  let admission: Admission | undefined;
   const running = new Set<Promise<void>>();
   let isClosing = false;
 
@@ -75,49 +89,41 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
     "/v1/audio/transcriptions": { method: "POST", handle: "transcribe" },
   };
 
-  const admit = async (request: IncomingMessage): Promise<Access> => {
-    const token = bearerToken(request.headers.authorization);
-    if (token !== undefined && isOneOf(token, keyHashes)) return fullAccess;
-    const access = token === undefined ? undefined : await ring?.admit(token);
-    if (access !== undefined) return access;
-    if (keyHashes.length > 0 || (await ring?.hasKeys()) === true) throw unauthorized(token !== undefined);
-    // DNS rebinding: a web page can reach loopback through a host name of its own.
-    if (isLoopbackName(request.headers.host ?? "")) return fullAccess;
-    throw new ApiError(403, "permission_error", "Without keys only loopback host names are served.", {
-      code: "host_not_allowed",
-    });
-  };
-
-  const route = async (exchange: Exchange): Promise<void> => {
+  const route = async (exchange: Exchange, onAdmitted: () => void): Promise<void> => {
     const { request } = exchange;
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
-    if (isClosing) throw stopping();
+    if (isClosing || admission === undefined) throw stopping();
+    refuseForeignOrigin(request);
     if (path.startsWith(picturePath) && request.method === "GET")
       return sendPicture(exchange, shelf.get(path));
     if (path === "/healthz" && request.method === "GET") return exchange.sendJson(200, { status: "ok" });
-    const access = await admit(request);
-    const found = Object.hasOwn(routes, path) ? routes[path] : undefined;
-    if (found === undefined) throw unknownPath(request);
-    if (request.method !== found.method) throw wrongMethod(request, path, found.method);
-    await operations?.[found.handle](exchange, access);
+    const access = await admission.admit(request);
+    try {
+      onAdmitted();
+      const found = Object.hasOwn(routes, path) ? routes[path] : undefined;
+      if (found === undefined) throw unknownPath(request);
+      if (request.method !== found.method) throw wrongMethod(request, path, found.method);
+      await operations?.[found.handle](exchange, access);
+    } finally {
+      access.release();
+    }
   };
 
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const startedAt = performance.now();
     const exchange = createExchange(request, response, times);
+    let drainLimits = strangerDrain;
     try {
-      await route(exchange);
+      await route(exchange, () => {
+        drainLimits = { maxBytes: maxDrainBytes, maxMs: maxDrainMs };
+        if (awaitsContinue(request) && !announcesTooMuch(request)) response.writeContinue();
+      });
     } catch (error) {
       if (exchange.signal.aborted)
         log.debug({ requestId: exchange.requestId }, "gateway client disconnected");
       else exchange.sendError(toApiError(error, exchange, log));
     }
-    // The rest of a refused request is read, since clients read the answer only after they have sent everything.
-    if (!request.complete) {
-      // An unfinished multipart reader would keep the request paused.
-      request.removeAllListeners("readable");
-      request.resume();
-    }
+    drainRequest(request, drainLimits);
     await flushResponse(response, times.stalledMs);
     const durationMs = Math.round(performance.now() - startedAt);
     const { requestId } = exchange;
@@ -126,22 +132,37 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       "gateway request",
     );
   };
+  const announcesTooMuch = (request: IncomingMessage): boolean =>
+    Number(request.headers["content-length"] ?? 0) > Math.max(maxJsonBytes, maxUploadBytes);
 
   const accept = (request: IncomingMessage, response: ServerResponse): void => {
-    const work = answer(request, response).finally(() => running.delete(work));
+    request.on("error", (error) => log.debug({ error }, "gateway request interrupted"));
+    response.on("error", (error) => log.debug({ error }, "gateway response interrupted"));
+    const work = answer(request, response)
+      .catch((error: unknown) => {
+        log.error({ error }, "answering a gateway request failed");
+        response.destroy();
+      })
+      .finally(() => running.delete(work));
     running.add(work);
   };
-  const server = createServer({ keepAliveTimeout: 65_000 }, accept);
-  server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
-    const announced = Number(request.headers["content-length"] ?? 0);
-    const cap = Math.max(maxJsonBytes, maxUploadBytes);
-    if (announced <= cap) response.writeContinue();
-    accept(request, response);
-  });
+  const server = createServer(
+    {
+      keepAliveTimeout: 65_000,
+      headersTimeout: options.headersTimeoutMs ?? 10_000,
+      requestTimeout: options.requestTimeoutMs ?? 300_000,
+      connectionsCheckingInterval: 1000,
+      maxHeaderSize: 16 * 1024,
+    },
+    accept,
+  );
+  server.maxConnections = options.maxConnections ?? 4096;
+  server.on("checkContinue", accept);
 
   return {
     listen: async () => {
-      ring = options.keyStore === undefined ? undefined : await openKeyRing(options.keyStore, log);
+      const ring = options.keyStore === undefined ? undefined : await openKeyRing(options.keyStore, log);
+      admission = createAdmission({ keyHashes, ring, host: options.host });
       operations = await createOperations({
         config: options.config ?? defaultGatewayConfig,
         log,
@@ -151,8 +172,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
         pingMs: times.pingMs,
         sandboxWordDelayMs: options.sandboxWordDelayMs ?? 10,
       });
-      const hasKeys = keyHashes.length > 0 || (await ring?.hasKeys()) === true;
-      if (!hasKeys && !isLoopbackName(options.host)) {
+      if (!isLoopback(options.host) && !(await admission.needsKey())) {
         throw new ParleyError("config", "A gateway on a public address needs a key: set GATEWAY_API_KEY.");
       }
       await new Promise<void>((resolve, reject) => {
@@ -227,9 +247,8 @@ function stopping(): ApiError {
   });
 }
 
-/** For a bind address or a Host header. */
-function isLoopbackName(host: string): boolean {
-  return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)(:\d+)?$/i.test(host);
+function awaitsContinue({ headers }: IncomingMessage): boolean {
+  return headers.expect?.toLowerCase() === "100-continue";
 }
 
 function toUrl(address: AddressInfo, host: string): string {

@@ -30,6 +30,12 @@ export interface StreamTimes {
   readonly stalledMs: number;
 }
 
+/** Sends the last event of a stream and ends it. The client may be gone already, and then nothing is left to do. */
+export function sendLast(stream: SseWriter, data: string): void {
+  stream.send(data)?.catch(() => {});
+  stream.end();
+}
+
 /** Wraps an incoming request and its response. */
 export function createExchange(
   request: IncomingMessage,
@@ -47,6 +53,7 @@ export function createExchange(
     response.writeHead(status, {
       "x-request-id": requestId,
       "content-length": String(Buffer.byteLength(bytes)),
+      "x-content-type-options": "nosniff",
       ...headers,
     });
     response.end(request.method === "HEAD" ? undefined : bytes);
@@ -65,8 +72,7 @@ export function createExchange(
     sendError: (error) => {
       if (!response.headersSent) return sendJson(error.status, error.toEnvelope(), error.headers);
       if (stream === undefined) return void response.destroy();
-      void stream.send(JSON.stringify(error.toEnvelope()));
-      stream.end();
+      sendLast(stream, JSON.stringify(error.toEnvelope()));
     },
     openStream: (headers) => {
       stream ??= createSseWriter(response, {

@@ -1,5 +1,4 @@
-import { isIP } from "node:net";
-import { isPublicAddress } from "../media/public-address.ts";
+import { isPublicHost } from "../core/public-address.ts";
 
 /** Servers refuse longer addresses, and parsing megabytes takes time. */
 const maxUrlChars = 8192;
@@ -38,13 +37,6 @@ export function parseDataUri(text: string): DataUri {
   const comma = text.indexOf(",");
   const mediaType = text.slice("data:".length, text.indexOf(";")).toLowerCase();
   return { mediaType, bytes: Buffer.from(text.slice(comma + 1), "base64") };
-}
-
-/** Spellings such as 0x7f.1 or 2130706433 are already normalised by `URL`. */
-function isPublicHost(hostname: string): boolean {
-  const host = hostname.replaceAll(/^\[|\]$/g, "").replace(/\.$/, "");
-  if (isIP(host) !== 0) return isPublicAddress(host);
-  return !/(^|\.)(localhost|local|internal|lan|home\.arpa)$/i.test(host) && host.includes(".");
 }
 
 function isBase64(text: string, start: number): boolean {

@@ -2,7 +2,9 @@ import type { ModelOperation } from "../core/gateway.ts";
 import type { Log } from "../core/telemetry.ts";
 import type { Downloader } from "../media/guarded-download.ts";
 import type { Access } from "./access.ts";
+import type { Charge, WorstCase } from "./charge.ts";
 import type { Exchange } from "./exchange.ts";
+import { limitChat, limitImage, limitTranscription } from "./limited-fields.ts";
 import { mergeModels } from "./models.ts";
 import { picturePath, type PictureShelf } from "./picture-shelf.ts";
 import { readJson } from "./read-body.ts";
@@ -13,6 +15,7 @@ import type { Sandbox } from "./sandbox/sandbox.ts";
 import type { GatewayConfig } from "./settings.ts";
 import { openUpload } from "./upload.ts";
 import type { Forwarded, Forwarder } from "./upstreams/forwarder.ts";
+import { chatWorstCase, imageWorstCase, transcriptionWorstCase } from "./worst-case.ts";
 
 /** Settings of {@link createOperations}. */
 export interface OperationsOptions {
@@ -24,6 +27,9 @@ export interface OperationsOptions {
   readonly pingMs: number;
   readonly sandboxWordDelayMs: number;
 }
+
+/** Larger recordings are streamed to a single upstream while they arrive, which rules out retries and fallbacks. */
+const maxBufferedBytes = 1024 * 1024;
 
 type Operate = (exchange: Exchange, access: Access) => Promise<void>;
 
@@ -63,15 +69,25 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
   let opened: Promise<Sandbox> | undefined;
   const sandbox = (): Promise<Sandbox> => (opened ??= openSandbox(options, loadImageFor));
 
-  const routeFor = (model: string, operation: ModelOperation, access: Access): Route => {
-    const route = router.route(model, operation);
-    access.expectModel(model);
-    return route;
+  /** Reserves the worst case, and charges what was used, however the request ends. */
+  const charged = async (
+    access: Access,
+    operation: ModelOperation,
+    route: Route,
+    worst: WorstCase,
+    work: (charge: Charge) => Promise<void>,
+  ): Promise<void> => {
+    const targets = route.kind === "sandbox" ? [] : route.targets;
+    const charge = await access.reserve(operation, targets, worst);
+    try {
+      await work(charge);
+    } finally {
+      charge.end();
+    }
   };
   const forward = (
     exchange: Exchange,
-    access: Access,
-    operation: ModelOperation,
+    charge: Charge,
     { targets }: Route & { kind: "upstream" },
     send: (forwarder: Forwarder, forwarded: Forwarded) => Promise<void>,
   ): Promise<void> => {
@@ -79,54 +95,65 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
     return send(forwarder, {
       exchange,
       targets,
+      charge,
       loadImage: loadImageFor(exchange),
       isOwnPicture: (url) => findOwn(exchange, url) !== undefined,
-      onUsage: (target, usage) => access.onUsage(operation, target, usage),
     });
   };
 
   return {
     models: async (exchange, access) => {
       const all = (await forwarder?.models(exchange.requestId)) ?? mergeModels(config, []);
-      exchange.sendJson(200, { object: "list", data: all.filter(({ id }) => access.sees(id)) });
+      const data = all.filter(({ id }) => router.isVisible(id, access));
+      exchange.sendJson(200, { object: "list", data });
     },
 
     chat: async (exchange, access) => {
       const json = await readJson(exchange.request, maxJsonBytes);
-      const body = parseChatBody(json, (url) => findOwn(exchange, url) !== undefined);
-      const route = routeFor(body.model, "chat", access);
-      if (route.kind === "sandbox") {
+      const parsed = parseChatBody(json, (url) => findOwn(exchange, url) !== undefined);
+      const body = access.isLimited ? limitChat(parsed) : parsed;
+      const route = router.route(body.model, "chat", access);
+      await charged(access, "chat", route, chatWorstCase(body), async (charge) => {
+        if (route.kind === "upstream")
+          return forward(exchange, charge, route, (to, forwarded) => to.chat(forwarded, body));
         await (await sandbox()).chat(exchange, { ...body, model: route.model });
-        return access.onUsage("chat", undefined, {});
-      }
-      return forward(exchange, access, "chat", route, (to, forwarded) => to.chat(forwarded, body));
+        charge.settle(undefined, {});
+      });
     },
 
     images: async (exchange, access) => {
-      const body = parseImageBody(await readJson(exchange.request, maxJsonBytes));
-      const route = routeFor(body.model, "image", access);
-      if (route.kind === "sandbox") {
+      const parsed = parseImageBody(await readJson(exchange.request, maxJsonBytes));
+      const body = access.isLimited ? limitImage(parsed) : parsed;
+      const route = router.route(body.model, "image", access);
+      await charged(access, "image", route, imageWorstCase(body), async (charge) => {
+        if (route.kind === "upstream")
+          return forward(exchange, charge, route, (to, forwarded) => to.images(forwarded, body));
         await (await sandbox()).images(exchange, { ...body, model: route.model });
-        return access.onUsage("image", undefined, { images: body.n });
-      }
-      return forward(exchange, access, "image", route, (to, forwarded) => to.images(forwarded, body));
+        charge.settle(undefined, { images: body.n });
+      });
     },
 
     transcribe: async (exchange, access) => {
       const upload = await openUpload(exchange.request, maxUploadBytes);
-      // When the model follows the file in the form, the file is buffered first.
+      // When the model follows the file in the form, the whole form is read before a model is chosen.
       if (upload.fields["model"] === undefined) await upload.readAll();
       const { model } = parseTranscriptionFields(upload.fields);
-      const route = routeFor(model, "transcription", access);
-      if (route.kind === "upstream") {
-        return forward(exchange, access, "transcription", route, (to, forwarded) =>
-          to.transcribe(forwarded, upload),
-        );
-      }
-      const bytes = await upload.readAll();
-      const fields = parseTranscriptionFields(upload.fields);
-      await (await sandbox()).transcribe(exchange, { ...fields, model: route.model }, bytes);
-      access.onUsage("transcription", undefined, {});
+      const route = router.route(model, "transcription", access);
+      const isStreamed =
+        route.kind === "upstream" && route.targets.length === 1 && upload.sizeBytes() > maxBufferedBytes;
+      const bytes = isStreamed ? undefined : await upload.readAll();
+      const parsed = parseTranscriptionFields(upload.fields);
+      const fields = access.isLimited ? limitTranscription(parsed) : parsed;
+      const worst = transcriptionWorstCase(fields, upload.sizeBytes(), bytes);
+      await charged(access, "transcription", route, worst, async (charge) => {
+        if (route.kind === "upstream")
+          return forward(exchange, charge, route, (to, forwarded) =>
+            to.transcribe(forwarded, upload, fields, worst.most),
+          );
+        if (bytes === undefined) throw new Error("the sandbox needs the whole recording");
+        await (await sandbox()).transcribe(exchange, { ...fields, model: route.model }, bytes);
+        charge.settle(undefined, {});
+      });
     },
 
     close: async () => {

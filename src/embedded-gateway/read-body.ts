@@ -18,6 +18,8 @@ export async function readJson(request: IncomingMessage, maxBytes: number): Prom
     case "not-utf8":
       throw invalidJson("The request body is not valid UTF-8.", body.cause);
     case "not-json":
+      if (body.cause instanceof RangeError)
+        throw invalidJson("The request body is nested too deeply, or has too many values.", body.cause);
       throw invalidJson("The request body is not valid JSON.", body.cause);
   }
 }

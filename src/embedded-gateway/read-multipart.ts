@@ -9,7 +9,10 @@ export interface Part {
   readonly body: AsyncIterable<Buffer>;
   /** Whether the body is empty. To be called before reading it. */
   isEmpty(): Promise<boolean>;
-  /** Instead of `body`: the unparsed rest of the request, from this part's body on. Ends the iteration. */
+  /**
+   * Instead of `body`: the rest of the request as it was sent, from this part's body on. Ends the iteration. Reading it
+   * throws ApiError 400 as soon as another part follows, before any byte of that part was returned.
+   */
   remainder(): Remainder;
 }
 
@@ -21,6 +24,8 @@ interface Remainder {
 
 const maxHeaderBytes = 16 * 1024;
 const maxParts = 64;
+/** After the closing delimiter: its two hyphens, and at most blanks. */
+const maxEpilogueBytes = 64;
 
 /**
  * The boundary in a content type.
@@ -58,7 +63,7 @@ export async function* readMultipart(
       isEmpty: () => window.startsWith(delimiter),
       remainder: () => {
         isEnded = true;
-        return window.remainder();
+        return { offsetBytes: window.offsetBytes(), bytes: lastPart(window, delimiter) };
       },
     };
     if (isEnded) return;
@@ -77,6 +82,23 @@ export async function collect(body: AsyncIterable<Buffer>, maxBytes: number): Pr
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, bytes);
+}
+
+type Window = ReturnType<typeof createWindow>;
+
+/** The body of a form's last part and the end of the form, byte for byte. */
+async function* lastPart(window: Window, delimiter: Buffer): AsyncGenerator<Buffer, void> {
+  yield* window.until(delimiter);
+  if (!(await window.isClosing())) {
+    throw invalidRequest("In a large form all fields must come before the 'file'.", {
+      param: "file",
+      code: "late_field",
+    });
+  }
+  const end = await window.rest();
+  if (!/^--[ \t\r\n]*$/.test(end.toString("latin1"))) throw malformed("there is something after its end");
+  yield delimiter;
+  yield end;
 }
 
 function createWindow(chunks: AsyncIterable<Buffer>) {
@@ -119,18 +141,17 @@ function createWindow(chunks: AsyncIterable<Buffer>) {
       while (buffered.length < bytes.length) await fill();
       return buffered.subarray(0, bytes.length).equals(bytes);
     },
-    remainder(): Remainder {
-      const first = buffered;
-      buffered = Buffer.alloc(0);
-      return {
-        offsetBytes: received - first.length,
-        bytes: {
-          async *[Symbol.asyncIterator]() {
-            yield first;
-            yield* { [Symbol.asyncIterator]: () => source };
-          },
-        },
-      };
+    /** Length of the request before the first byte that was not read. */
+    offsetBytes: () => received - buffered.length,
+    /** What is left of the request, which must be short. */
+    async rest(): Promise<Buffer> {
+      for (;;) {
+        if (buffered.length > maxEpilogueBytes) throw malformed("there is something after its end");
+        const next = await source.next();
+        if (next.done === true) return buffered;
+        received += next.value.length;
+        buffered = Buffer.concat([buffered, next.value]);
+      }
     },
     /** Whether the delimiter just read was the closing one. */
     async isClosing(): Promise<boolean> {

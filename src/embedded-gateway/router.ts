@@ -1,6 +1,6 @@
 import type { ModelOperation } from "../core/gateway.ts";
 import { nearestName } from "../support/nearest-name.ts";
-import { unknownModel, unsupportedModel } from "./api-error.ts";
+import { modelNotAllowed, unknownModel, unsupportedModel } from "./api-error.ts";
 import { sandboxModels } from "./models.ts";
 import type { Capability, GatewayConfig, ModelConfig, UpstreamConfig } from "./settings.ts";
 
@@ -24,10 +24,27 @@ export type Route =
 /** Decides which model serves a request. */
 export interface Router {
   /**
-   * @throws ApiError 404 `model_not_found` (ids are case-sensitive), 400 `model_not_supported` when the settings do
-   * not list the capability for the operation
+   * Only targets that the caller may use are returned. A model that the caller may not use gets the same error whether
+   * it exists or not.
+   * @throws ApiError 403 `model_not_allowed`, 404 `model_not_found` (ids are case-sensitive), 400 `model_not_supported`
+   * when the settings do not list the capability for the operation
    */
-  route(model: string, operation: ModelOperation): Route;
+  route(model: string, operation: ModelOperation, caller: Caller): Route;
+  /** Whether the caller may use the model or alias `id`. */
+  isVisible(id: string, caller: Caller): boolean;
+}
+
+/** Which models a request's caller may use. */
+export interface Caller {
+  /** Whether the caller may use a model, and sees it in the model list. `id` is of a model or an alias. */
+  sees(id: string): boolean;
+  /** @throws ApiError 403 when the caller's key does not allow the model */
+  expectModel(id: string): void;
+  /**
+   * Whether a request for the id `requested` may be served by the model `target`. `isFallback`: the target is not the
+   * model that the id stands for.
+   */
+  allowsTarget(requested: string, target: string, isFallback: boolean): boolean;
 }
 
 const needs: Readonly<Record<ModelOperation, readonly Capability[]>> = {
@@ -54,22 +71,39 @@ export function createRouter(config: GatewayConfig, knownIds: () => readonly str
     return { publicId, prefix, upstream, upstreamModel, model };
   };
 
+  const idOf = (requested: string): string =>
+    Object.hasOwn(config.aliases, requested) ? (config.aliases[requested] ?? requested) : requested;
+  const isVisible: Router["isVisible"] = (id, caller) =>
+    caller.sees(id) && caller.allowsTarget(id, idOf(id), false);
+
   return {
-    route: (requested, operation) => {
-      const id = Object.hasOwn(config.aliases, requested)
-        ? (config.aliases[requested] ?? requested)
-        : requested;
+    isVisible,
+    route: (requested, operation, caller) => {
+      caller.expectModel(requested);
+      const id = idOf(requested);
+      if (!caller.allowsTarget(requested, id, false)) throw modelNotAllowed(requested);
       if (config.sandbox && sandboxModels.some((model) => model.id === id))
         return { kind: "sandbox", model: id };
       const first = toTarget(id);
-      if (first === undefined) throw unknownModel(requested, nearestName(requested, knownIds()));
+      if (first === undefined) {
+        const visible = knownIds().filter((known) => isVisible(known, caller));
+        throw unknownModel(requested, nearestName(requested, visible));
+      }
       const able = first.model?.capabilities;
       if (able !== undefined && !needs[operation].some((capability) => able.includes(capability))) {
         throw unsupportedModel(requested, verbs[operation]);
       }
-      const chain = config.fallbacks[requested] ?? config.fallbacks[id] ?? [];
-      const rest = chain.map((next) => toTarget(next)).filter((target) => target !== undefined);
+      const chain = chainOf(config, requested) ?? chainOf(config, id) ?? [];
+      const rest = chain
+        .filter((next) => caller.allowsTarget(requested, next, true))
+        .map((next) => toTarget(next))
+        .filter((target) => target !== undefined);
       return { kind: "upstream", targets: [first, ...rest] };
     },
   };
+}
+
+/** Names of clients are not looked up in the prototype. */
+function chainOf({ fallbacks }: GatewayConfig, id: string): readonly string[] | undefined {
+  return Object.hasOwn(fallbacks, id) ? fallbacks[id] : undefined;
 }

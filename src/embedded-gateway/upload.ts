@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { invalidRequest, tooLarge, type ApiError } from "./api-error.ts";
+import { clip, invalidRequest, tooLarge, type ApiError } from "./api-error.ts";
 import { boundaryOf, collect, readMultipart, type Part } from "./read-multipart.ts";
 import { expectContentType, expectLength } from "./read-body.ts";
 
@@ -14,7 +14,12 @@ export interface Upload {
    * @throws ApiError 413 (file too large), 400 (a second file, a malformed body)
    */
   readAll(): Promise<Buffer>;
-  /** Instead of `readAll`: the rest of the form as it arrives. `undefined` when its length is unknown or it was read. */
+  /** Size of the file once it is read; before, the announced length of the rest of the form, or 0 when unknown. */
+  sizeBytes(): number;
+  /**
+   * Instead of `readAll`: the rest of the form as it arrives. `undefined` when its length is unknown or it was read.
+   * Reading it throws ApiError 400 when anything but the end of the form follows the file.
+   */
   passThrough(): RestOfForm | undefined;
 }
 
@@ -39,7 +44,7 @@ export async function openUpload(request: IncomingMessage, maxBytes: number): Pr
   expectLength(request, maxBytes + maxFormBytes);
   const chunks = request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
   const parts = readMultipart(chunks, boundary);
-  const fields: Record<string, string> = {};
+  const fields = createFields();
 
   for (;;) {
     const next = await parts.next();
@@ -54,7 +59,7 @@ export async function openUpload(request: IncomingMessage, maxBytes: number): Pr
       }
       return toUpload({ request, parts, part, fields, boundary, maxBytes });
     }
-    fields[part.name] = await readField(part);
+    await fields.add(part);
   }
 }
 
@@ -63,32 +68,60 @@ interface OpenForm {
   readonly parts: AsyncGenerator<Part, void>;
   /** Of the file. */
   readonly part: Part;
-  readonly fields: Record<string, string>;
+  readonly fields: FormFields;
   readonly boundary: string;
   readonly maxBytes: number;
 }
 
 function toUpload({ request, parts, part, fields, boundary, maxBytes }: OpenForm): Upload {
   let whole: Promise<Buffer> | undefined;
+  let size: number | undefined;
   const readAll = async (): Promise<Buffer> => {
     const bytes = await collect(part.body, maxBytes);
     if (bytes === undefined) throw tooLarge("The audio file", maxBytes, "file");
+    size = bytes.length;
     for await (const next of parts) {
       if (next.name === "file") throw invalidRequest("There is more than one 'file'.", { param: "file" });
-      if (next.fileName === undefined) fields[next.name] = await readField(next);
+      await fields.add(next);
     }
     return bytes;
   };
+  const total = Number(request.headers["content-length"]);
   return {
-    fields,
+    fields: fields.values,
     fileName: part.fileName === undefined || part.fileName === "" ? "audio" : part.fileName,
     mediaType: part.mediaType ?? "application/octet-stream",
     readAll: () => (whole ??= readAll()),
+    sizeBytes: () => size ?? (Number.isInteger(total) ? total : 0),
     passThrough: () => {
-      const total = Number(request.headers["content-length"]);
       if (whole !== undefined || !Number.isInteger(total)) return undefined;
       const { offsetBytes, bytes } = part.remainder();
       return { boundary, lengthBytes: total - offsetBytes, bytes };
+    },
+  };
+}
+
+/** The text fields of a form. */
+interface FormFields {
+  readonly values: Readonly<Record<string, string>>;
+  /** @throws ApiError 400 for a field that was there before, or a second file; 413 for a long value */
+  add(part: Part): Promise<void>;
+}
+
+/** Two fields of one name are refused: the gateway and an upstream could each believe another one. */
+function createFields(): FormFields {
+  const values: Record<string, string> = {};
+  return {
+    values,
+    add: async (part) => {
+      const { name, fileName } = part;
+      const isTaken = Object.hasOwn(values, name) || name === "__proto__" || fileName !== undefined;
+      if (isTaken)
+        throw invalidRequest(`The field '${clip(name)}' is there twice, or is no field of this form.`, {
+          param: clip(name),
+          code: "duplicate_field",
+        });
+      values[name] = await readField(part);
     },
   };
 }

@@ -15,6 +15,9 @@ export interface AnswerOutput {
   end(how: "complete" | "interrupted"): Promise<void>;
   /** The events since the last call. */
   take(): ChatEvent[];
+  /** Whether text or images went over their limits. What is over is dropped. */
+  isOver(): boolean;
+  addNotice(text: string): void;
   /** Whether there was neither text nor an image so far. */
   isEmpty(): boolean;
   totals(): { readonly textBytes: number; readonly images: number; readonly isRefusal: boolean };
@@ -25,27 +28,43 @@ export interface AnswerOutputOptions {
   readonly images: ImageLoader;
   readonly timeouts: AttemptTimeouts;
   readonly maxImageChars: number;
+  readonly maxTextChars: number;
+  /** Whether an image that the text links to as Markdown is downloaded. */
+  isTrustedLink(url: string): boolean;
 }
 
+/** Images in one answer. */
+const maxImages = 10;
+
 /** @see {@link AnswerOutput} */
-export function createAnswerOutput({ images, timeouts, maxImageChars }: AnswerOutputOptions): AnswerOutput {
-  const inline = createInlineImages(maxImageChars);
+export function createAnswerOutput(options: AnswerOutputOptions): AnswerOutput {
+  const { images, timeouts } = options;
+  const inline = createInlineImages(options.maxImageChars, (url) => options.isTrustedLink(url));
   let events: ChatEvent[] = [];
   let unsearched = "";
   let textBytes = 0;
   let imageCount = 0;
   let isRefusal = false;
+  let leftChars = options.maxTextChars;
+  let isOver = false;
 
   const pushText = (text: string) => {
-    if (text === "") return;
-    textBytes += Buffer.byteLength(text, "utf8");
-    pushJoined(events, "text", text);
+    if (text.length > leftChars) isOver = true;
+    const kept = isOver ? text.slice(0, leftChars) : text;
+    leftChars -= kept.length;
+    if (kept === "") return;
+    textBytes += Buffer.byteLength(kept, "utf8");
+    pushJoined(events, "text", kept);
   };
   const pushImage = async (url: string, source: string) => {
+    if (isOver || imageCount >= maxImages) {
+      isOver = true;
+      return;
+    }
     timeouts.progress();
     timeouts.pause();
     try {
-      const image = await images.load(url, timeouts.signal);
+      const image = await images.load(url, timeouts.signal, source === "" ? "field" : "markdown");
       if (image !== undefined) {
         imageCount++;
         events.push({ kind: "image", image });
@@ -93,6 +112,10 @@ export function createAnswerOutput({ images, timeouts, maxImageChars }: AnswerOu
       const taken = events;
       events = [];
       return taken;
+    },
+    isOver: () => isOver,
+    addNotice(text) {
+      events.push({ kind: "notice", text });
     },
     isEmpty: () => textBytes === 0 && imageCount === 0,
     totals: () => ({ textBytes, images: imageCount, isRefusal }),

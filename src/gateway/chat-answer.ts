@@ -8,6 +8,7 @@ import { type AttemptTimeouts, endGraceMs } from "./attempt-timeouts.ts";
 import { createChunkReader } from "./chunk-reader.ts";
 import { readCompletionChunk, type ReportedUsage } from "./completion-chunk.ts";
 import type { ImageLoader } from "./images.ts";
+import { answerLimitsOf, createAnswerMeter } from "../support/answer-limits.ts";
 import type { Scrub } from "./scrub.ts";
 import { createFrameReader, type Frame } from "./stream-frames.ts";
 import { type GatewayResponse, translateFailure } from "./transport.ts";
@@ -43,6 +44,10 @@ export interface ChatAnswerOptions {
   readonly callerSignal: AbortSignal;
   readonly images: ImageLoader;
   readonly maxImageBytes: number;
+  /** Whether an image that the text links to as Markdown is downloaded. */
+  isTrustedLink(url: string): boolean;
+  /** The limit that was requested. An answer far beyond it is cut. */
+  readonly maxTokens: number;
   readonly scrub: Scrub;
 }
 
@@ -55,12 +60,22 @@ type ReaderState =
 export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
   const { response, model, timeouts, callerSignal, images, scrub } = options;
   const maxImageChars = Math.ceil(options.maxImageBytes * 1.4) + 1024;
-  const frames = createFrameReader(maxImageChars * 10 + 1024 * 1024);
+  const limits = answerLimitsOf(options.maxTokens, maxImageChars * 3);
+  const meter = createAnswerMeter(limits);
+  const frames = createFrameReader(maxImageChars * 2 + limits.textChars * 2 + 1024 * 1024);
   const chunks = createChunkReader(response.body);
-  const output = createAnswerOutput({ images, timeouts, maxImageChars });
+  const output = createAnswerOutput({
+    images,
+    timeouts,
+    maxImageChars,
+    maxTextChars: limits.textChars,
+    isTrustedLink: (url) => options.isTrustedLink(url),
+  });
   const failures = createAnswerFailures(response, model, scrub);
   let state: ReaderState = { kind: "reading" };
   let progress = emptyProgress;
+
+  const isOver = () => output.isOver() || meter.exceeded() !== undefined;
 
   const readFrame = async (frame: Exclude<Frame, { kind: "done" }>): Promise<boolean> => {
     if (frame.kind !== "json") {
@@ -75,8 +90,11 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
     progress = advance(progress, { kind: "chunk", chunk, isEvent: frame.isEvent });
     output.addText(chunk.text);
     const hasMore = chunk.reasoning !== "" || chunk.refusal !== "" || chunk.images.length > 0;
+    meter.add("aside", chunk.reasoning.length + chunk.refusal.length);
     if (hasMore) await output.addRest(chunk);
-    return hasMore || chunk.text !== "";
+    const isMeaningful = hasMore || chunk.text !== "";
+    if (!isMeaningful) meter.add("silent", 1);
+    return isMeaningful;
   };
 
   const readFrames = async (list: readonly Frame[]) => {
@@ -88,6 +106,7 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
         break;
       }
       if (await readFrame(frame)) isMeaningful = true;
+      if (isOver()) break;
     }
     await output.flush();
     if (progress.ending !== undefined && (isMeaningful || !hadEnding)) timeouts.expectEnd();
@@ -99,6 +118,7 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
     try {
       const packet = await chunks.next();
       callerSignal.throwIfAborted();
+      meter.add("wire", packet?.length ?? 0);
       await readFrames(packet === undefined ? frames.end() : frames.push(packet));
       return packet !== undefined;
     } catch (error) {
@@ -122,6 +142,16 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
     chunks.leave(endGraceMs);
   };
 
+  /** Ends an answer that is far beyond what was requested: the model is not paid for more of it, nor memory filled. */
+  const cut = async () => {
+    chunks.cancel();
+    if (output.isEmpty()) throw failures.ofFrame({ kind: "too-large" });
+    await output.end("interrupted");
+    output.addNotice(`The answer went far beyond the ${options.maxTokens} tokens asked for, and is cut.`);
+    progress = { ...progress, phase: "finished", ending: { reason: "length", word: "length" } };
+    state = { kind: "ended" };
+  };
+
   /** Ends the answer with an error. The events that arrived before it are returned first. */
   const fail = async (cause: unknown): Promise<readonly ChatEvent[]> => {
     const isInterruption = cause instanceof AttemptError && !output.isEmpty();
@@ -138,7 +168,8 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
     while (state.kind === "reading") {
       try {
         const hasMore = await readPacket();
-        if (!hasMore || progress.phase === "done") await complete();
+        if (isOver()) await cut();
+        else if (!hasMore || progress.phase === "done") await complete();
       } catch (error) {
         if (callerSignal.aborted) throw callerSignal.reason;
         return fail(error);

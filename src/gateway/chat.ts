@@ -12,6 +12,8 @@ import type { AttemptTimeouts } from "./attempt-timeouts.ts";
 export interface ChatContext extends GatewayContext {
   readonly images: Pick<ImageLoaderOptions, "downloadImage" | "maxImageBytes">;
   readonly fallbacks: readonly string[];
+  /** Whether an image that an answer's text links to as Markdown is downloaded. */
+  isTrustedLink(url: string): boolean;
 }
 
 /** Fields that some servers reject although others need them, as sent to one model. */
@@ -69,6 +71,8 @@ export function createChat(
       callerSignal: signal,
       images: createImageLoader(context.images),
       maxImageBytes: context.images.maxImageBytes,
+      isTrustedLink: (url) => context.isTrustedLink(url),
+      maxTokens: request.maxTokens ?? 1024,
       scrub: context.scrub,
     });
     try {

@@ -7,6 +7,7 @@ import { createChat } from "./chat.ts";
 import { badAnswer, readAnswerBody } from "./read-answer-body.ts";
 import { createImageGeneration } from "./image-generation.ts";
 import { isFields } from "./error-body.ts";
+import type { LinkKind } from "./images.ts";
 import { createModelCatalogue } from "./model-catalogue.ts";
 import type { PriceTable } from "./prices.ts";
 import { type RetryRules, defaultRetryRules, withRetries } from "./retry.ts";
@@ -31,7 +32,12 @@ export interface GatewayClientOptions {
   /** Override the prices of the gateway's list and of the specification's tiers. */
   readonly prices?: PriceTable;
   /** Downloads an image that an answer links to. Contract: guards against private hosts, since the URL is untrusted. */
-  downloadImage(url: string, signal: AbortSignal): Promise<Uint8Array>;
+  downloadImage(url: string, signal: AbortSignal, link: LinkKind): Promise<Uint8Array>;
+  /**
+   * Hosts, with a port where it is not the usual one, whose images are shown when an answer's text links to them as
+   * Markdown. The gateway's own host is always one. Other links stay text. Default none.
+   */
+  readonly imageHosts?: readonly string[];
   /** Larger images are left out with a notice. */
   readonly maxImageBytes: number;
   /** Default 3 attempts, 0.5 s doubling up to 8 s, with full jitter. */
@@ -49,7 +55,9 @@ export interface GatewayClient extends Gateway {
   close(): Promise<void>;
 }
 
-const maxModelListBytes = 32 * 1024 * 1024;
+const maxModelListBytes = 8 * 1024 * 1024;
+/** Models of the list; further ones are left out. */
+const maxModels = 5000;
 
 /**
  * A client of one gateway. It connects with its first call.
@@ -74,12 +82,15 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
   });
   const context: GatewayContext = { transport, scrub, log, timeouts, retryRules, catalogue };
   const images = {
-    downloadImage: (url: string, signal: AbortSignal) => options.downloadImage(url, signal),
+    downloadImage: (url: string, signal: AbortSignal, link: LinkKind) =>
+      options.downloadImage(url, signal, link),
     maxImageBytes,
   };
+  const trustedHosts = new Set([new URL(baseUrl).host, ...(options.imageHosts ?? [])]);
+  const isTrustedLink = (url: string): boolean => URL.canParse(url) && trustedHosts.has(new URL(url).host);
 
   return {
-    chat: createChat({ ...context, images, fallbacks: fallbacks.chat ?? [] }),
+    chat: createChat({ ...context, images, isTrustedLink, fallbacks: fallbacks.chat ?? [] }),
     generateImages: createImageGeneration({ ...context, images, fallbacks: fallbacks.image ?? [] }),
     transcribe: createTranscription({ ...context, fallbacks: fallbacks.transcription ?? [] }),
     listModels: (signal) => catalogue.list(signal),
@@ -124,7 +135,7 @@ function createListing(
       const body = await readAnswerBody(response, { ...context, maxBytes: maxModelListBytes });
       const records = body.kind === "json" ? recordsOf(body.value) : undefined;
       if (records === undefined) throw badAnswer(context, response.status, "no model list", "");
-      return records;
+      return records.slice(0, maxModels);
     } finally {
       timeouts.dispose();
     }

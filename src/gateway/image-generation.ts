@@ -47,7 +47,8 @@ export function createImageGeneration(
       timeouts,
       signal,
     );
-    const maxBytes = Math.ceil(context.images.maxImageBytes * 1.4) * Math.max(1, count ?? 1) + 1024 * 1024;
+    // Several of the largest images at once would be too much for memory.
+    const maxBytes = Math.ceil(context.images.maxImageBytes * 1.4) * Math.min(3, count ?? 1) + 1024 * 1024;
     const body = await readAnswerBody(response, {
       operation: "image",
       model,
@@ -63,7 +64,7 @@ export function createImageGeneration(
     const parsed = imageAnswerSchema.safeParse(value);
     if (!parsed.success)
       throw badAnswer({ operation: "image", model, scrub }, response.status, "no image list", "");
-    const loaded = await load(parsed.data.data, timeouts, signal);
+    const loaded = await load(parsed.data.data.slice(0, count ?? 1), timeouts, signal);
     if (loaded.images.length === 0) {
       const empty = new ParleyError("gateway-empty-answer", "image failed: no image in the answer", {
         cause: loaded.lastError,

@@ -9,12 +9,15 @@ export interface ImageLoader {
    * The image at an http(s) URL, in a data URI or in bare base64. `undefined` for one that was loaded before.
    * @throws ParleyError `attachment-…` when it cannot be loaded; the signal's reason when it aborts
    */
-  load(source: string, signal: AbortSignal): Promise<GeneratedImage | undefined>;
+  load(source: string, signal: AbortSignal, link?: LinkKind): Promise<GeneratedImage | undefined>;
 }
+
+/** Where an answer names an image: in a field of its own, or as Markdown in the text. Default `field`. */
+export type LinkKind = "field" | "markdown";
 
 /** Limits and downloader of {@link createImageLoader}. */
 export interface ImageLoaderOptions {
-  downloadImage(url: string, signal: AbortSignal): Promise<Uint8Array>;
+  downloadImage(url: string, signal: AbortSignal, link: LinkKind): Promise<Uint8Array>;
   readonly maxImageBytes: number;
   /** Downloads in one answer. Default 10. */
   readonly maxDownloads?: number;
@@ -28,21 +31,21 @@ export function createImageLoader(options: ImageLoaderOptions): ImageLoader {
   const seen = new Set<string>();
   let downloads = 0;
 
-  const bytesOf = async (source: string, signal: AbortSignal) => {
+  const bytesOf = async (source: string, signal: AbortSignal, link: LinkKind) => {
     if (/^data:/i.test(source.slice(0, 5))) return decodeDataUri(source, maxImageBytes);
     if (!/^[a-z][a-z\d+.-]*:/i.test(source.slice(0, 32))) return decodeBase64(source, maxImageBytes);
     if (!/^https?:/i.test(source.slice(0, 6)))
       throw new ParleyError("attachment-blocked", "image URL with a forbidden scheme");
     if (++downloads > maxDownloads)
       throw new ParleyError("attachment-blocked", `more than ${maxDownloads} linked images in one answer`);
-    return options.downloadImage(source, signal);
+    return options.downloadImage(source, signal, link);
   };
 
   return {
-    async load(source, signal) {
+    async load(source, signal, link = "field") {
       const isLink = /^https?:/i.test(source.slice(0, 6));
       if (dedupes && isLink && seen.has(source)) return undefined;
-      const bytes = await bytesOf(source, signal);
+      const bytes = await bytesOf(source, signal, link);
       signal.throwIfAborted();
       if (bytes.length > maxImageBytes) throw tooLarge(maxImageBytes);
       const sniffed = sniff(bytes);

@@ -23,11 +23,12 @@ const notInDataUri = /[^\w+/=;:,.-]/;
 
 /**
  * Buffers text from `![` to `)`, and from a bare `data:image/` to its end, so that no base64 is shown. What turns out
- * to be no image is released unchanged, as are images with http URLs inside code. Linear in the length of the text,
- * however it is split.
+ * to be no image is released unchanged, as are images with http URLs inside code or of hosts that are not trusted: to
+ * download one would tell its host whatever the model was made to write into the URL. Linear in the length of the
+ * text, however it is split.
  * @param maxDataChars longer data URIs are dropped and reported as `lost-image`
  */
-export function createInlineImages(maxDataChars: number): InlineImages {
+export function createInlineImages(maxDataChars: number, isTrusted: (url: string) => boolean): InlineImages {
   let pieces: InlinePiece[] = [];
   let state: State = "text";
   /** Buffered text in the fragments that it arrived in, joined once. */
@@ -124,8 +125,8 @@ export function createInlineImages(maxDataChars: number): InlineImages {
           const rest = text.slice(at + 1);
           const source = buffered.join("");
           const url = toUrl(source.slice(altText.length + 4, -1));
-          if (!/^https?:\/\//i.test(url) || source.includes(dataMark) || code.isInside())
-            return releaseMark(rest);
+          const isLink = /^https?:\/\//i.test(url) && !source.includes(dataMark);
+          if (!isLink || code.isInside() || !isTrusted(url)) return releaseMark(rest);
           takeBuffered();
           state = "text";
           pieces.push({ kind: "image", url, altText, source });

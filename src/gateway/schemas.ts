@@ -44,7 +44,7 @@ const messageSchema = z.looseObject({
   ]),
 });
 
-/** Body of POST /v1/chat/completions. Missing and `null` fields get the specification's defaults. */
+/** Body of POST /v1/chat/completions. `n` is 1 to 10. Missing and `null` fields get the specification's defaults. */
 export const chatRequestSchema = z.looseObject({
   model: modelId,
   messages: z.array(messageSchema).min(1, "at least one message"),
@@ -65,6 +65,7 @@ export const chatRequestSchema = z.looseObject({
     .nullish()
     .transform((value) => value ?? false),
   stream_options: z.looseObject({ include_usage: z.boolean().optional() }).nullish(),
+  n: z.number().int().min(1).max(10).nullish(),
 });
 
 const imageSizePattern = /^([1-9]\d{0,4})x([1-9]\d{0,4})$/;

@@ -1,6 +1,7 @@
 import { Agent, type Dispatcher } from "undici";
 import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { Operation } from "../core/gateway.ts";
+import { isExcessiveJson } from "../support/json-limits.ts";
 import { AttemptError } from "./attempt-error.ts";
 import { type ErrorInfo, readError } from "./error-body.ts";
 import { type Headers, toAttemptError, toConnectionError } from "./failures.ts";
@@ -60,6 +61,7 @@ export function createTransport(options: TransportOptions): Transport {
     connect: { timeout: options.connectMs },
     // With HTTP/2 one lost connection would interrupt every running answer.
     allowH2: false,
+    maxHeaderSize: 16 * 1024,
     headersTimeout: 0,
     bodyTimeout: 0,
   });
@@ -88,6 +90,8 @@ export function createTransport(options: TransportOptions): Transport {
         throw translateFailure(error, { operation, model, timeouts, callerSignal });
       }
       const { statusCode: status, headers, body } = answer;
+      // Readers see errors themselves; one after they have stopped reading must not end the process.
+      body.on("error", () => {});
       if (status >= 200 && status < 300) return { status, headers, body };
       let info: ErrorInfo | undefined;
       try {
@@ -181,8 +185,9 @@ export function pageTitle(html: string): string {
   return title === undefined || title === "" ? "a web page instead of an answer" : `a web page: ${title}`;
 }
 
-/** `undefined` for text that is not JSON. */
+/** `undefined` for text that is not JSON, that nests too deeply or has too many values. */
 export function parseJson(text: string): unknown {
+  if (isExcessiveJson(text)) return undefined;
   try {
     return JSON.parse(text);
   } catch (error) {

@@ -1,7 +1,7 @@
 import { lookup as systemLookup, type LookupAddress } from "node:dns";
 import { isIP, type LookupFunction } from "node:net";
 import { ParleyError } from "../core/errors.ts";
-import { isPublicAddress } from "./public-address.ts";
+import { isPublicAddress } from "../core/public-address.ts";
 import type { buildConnector } from "undici";
 
 /** Opens a socket for undici. */

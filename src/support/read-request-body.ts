@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { isExcessiveJson } from "./json-limits.ts";
 
 /** A request's JSON body, or why there is none. Each caller turns the failure into an error of its own. */
 export type JsonBody =
@@ -7,6 +8,7 @@ export type JsonBody =
   | { readonly kind: "wrong-type"; readonly contentType: string }
   | { readonly kind: "too-large" }
   | { readonly kind: "not-utf8"; readonly cause: unknown }
+  /** Also for JSON that nests too deeply or has too many values. */
   | { readonly kind: "not-json"; readonly cause: unknown };
 
 /**
@@ -25,6 +27,7 @@ export async function readJsonBody(request: IncomingMessage, maxBytes: number): 
   } catch (cause) {
     return { kind: "not-utf8", cause };
   }
+  if (isExcessiveJson(text)) return { kind: "not-json", cause: new RangeError("excessive JSON") };
   try {
     return { kind: "json", value: JSON.parse(text) as unknown };
   } catch (cause) {

@@ -1,11 +1,9 @@
 import { OpenAI } from "openai";
 import { describe, expect, it, vi } from "vitest";
-import { ParleyError } from "../../src/core/errors.ts";
-import type { Json } from "../../src/core/events.ts";
 import { createEmbeddedGateway } from "../../src/embedded-gateway/embedded-gateway.ts";
 import { runKeysCommand } from "../../src/embedded-gateway/keys/key-commands.ts";
 import { createKeyRing, type KeyLimits } from "../../src/embedded-gateway/keys/key-ring.ts";
-import type { KeyValue } from "../../src/embedded-gateway/keys/key-value.ts";
+import { createMemoryKeyStore } from "../support/memory-key-store.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 import {
   messages,
@@ -16,25 +14,10 @@ import {
   usageEvent,
 } from "./embedded-gateway-harness.ts";
 
-function createMemoryStore(): KeyValue & { readonly values: Map<string, Json>; isDown: boolean } {
-  const values = new Map<string, Json>();
-  const store = {
-    values,
-    isDown: false,
-    get: async (key: string) => {
-      if (store.isDown) throw new ParleyError("store-unavailable", "down");
-      return structuredClone(values.get(key));
-    },
-    set: async (key: string, value: Json) => void values.set(key, structuredClone(value)),
-    delete: async (key: string) => void values.delete(key),
-  };
-  return store;
-}
-
 const model = { id: "small", prices: { inputPerMillionUsd: 1000, outputPerMillionUsd: 2000 } };
 
 async function start(limits: KeyLimits, answer = toAnswer("hi")) {
-  const keyStore = createMemoryStore();
+  const keyStore = createMemoryKeyStore();
   const ring = createKeyRing({ store: keyStore, log: createQuietLog() });
   const { key, secret } = await ring.create("ada", limits);
   const upstream = await startUpstream(answer);
@@ -127,7 +110,7 @@ describe("an issued key", () => {
   });
 
   it("allows a public address", async () => {
-    const keyStore = createMemoryStore();
+    const keyStore = createMemoryKeyStore();
     const gateway = createEmbeddedGateway({ host: "0.0.0.0", port: 0, log: createQuietLog(), keyStore });
     await expect(gateway.listen()).rejects.toMatchObject({ code: "config" });
     await createKeyRing({ store: keyStore, log: createQuietLog() }).create("ada", {});
@@ -139,7 +122,7 @@ describe("an issued key", () => {
 
 describe("runKeysCommand", () => {
   it("creates, lists and revokes keys, and shows their usage", async () => {
-    const store = createMemoryStore();
+    const store = createMemoryKeyStore();
     const ring = createKeyRing({ store, log: createQuietLog() });
     const run = (line: string) => runKeysCommand(line.split(" "), ring);
     expect(await run("list")).toBe("There are no keys.");
@@ -164,7 +147,7 @@ describe("runKeysCommand", () => {
     "create a --colour red",
     "usage x",
   ])("refuses %j with the usage", async (line) => {
-    const ring = createKeyRing({ store: createMemoryStore(), log: createQuietLog() });
+    const ring = createKeyRing({ store: createMemoryKeyStore(), log: createQuietLog() });
     const words = line === "" ? [] : line.split(" ");
     await expect(runKeysCommand(words, ring)).rejects.toThrow("keys create <name>");
   });

@@ -166,7 +166,8 @@ describe("streams", () => {
       { upstreams: { up: { baseUrl: `${base}/v1` } } },
       { stalledClientMs: 500 },
     );
-    const body = JSON.stringify({ model: "up/small", messages, stream: true });
+    // Enough for the whole answer, so that only the client's reading limits it.
+    const body = JSON.stringify({ model: "up/small", messages, stream: true, max_tokens: 100_000_000 });
     const socket = connect(Number(new URL(url).port), "127.0.0.1");
     socket.on("error", () => {});
     socket.pause();

@@ -254,8 +254,8 @@ describe("images and audio", () => {
     const form = new FormData();
     for (const [name, value] of Object.entries({ model: request.model, language: "en" }))
       form.set(name, value);
-    form.set("file", new Blob([sound]), 'a "note".ogg');
     form.set("prompt", "Oslo");
+    form.set("file", new Blob([sound]), 'a "note".ogg');
     const early = await fetch(`${client.baseURL}/audio/transcriptions`, {
       method: "POST",
       headers: { authorization: `Bearer ${key}` },

@@ -5,6 +5,7 @@ import type { KeyUsageTotals } from "./key-usage.ts";
 
 const keysUsage = `Keys of the embedded gateway:
   keys create <name> [--models <id,prefix/*,…>] [--day <USD>] [--month <USD>] [--rpm <requests a minute>]
+              [--concurrent <requests at the same time>]
   keys list
   keys revoke <id>
   keys usage [<id>]`;
@@ -58,13 +59,15 @@ function parse(words: readonly string[]): { command?: string; subject?: string; 
         day: { type: "string" },
         month: { type: "string" },
         rpm: { type: "string" },
+        concurrent: { type: "string" },
       },
     });
     const [command, subject] = positionals;
-    const [day, month, rpm] = [
+    const [day, month, rpm, concurrent] = [
       toAmount("day", values.day),
       toAmount("month", values.month),
       toAmount("rpm", values.rpm),
+      toAmount("concurrent", values.concurrent),
     ];
     return {
       ...(command === undefined ? {} : { command }),
@@ -74,6 +77,7 @@ function parse(words: readonly string[]): { command?: string; subject?: string; 
         ...(day === undefined ? {} : { budgetUsdPerDay: day }),
         ...(month === undefined ? {} : { budgetUsdPerMonth: month }),
         ...(rpm === undefined ? {} : { requestsPerMinute: rpm }),
+        ...(concurrent === undefined ? {} : { concurrentRequests: concurrent }),
       },
     };
   } catch (error) {
@@ -95,6 +99,7 @@ function describe(key: VirtualKey): string {
     ...(key.budgetUsdPerDay === undefined ? [] : [`${key.budgetUsdPerDay} USD a day`]),
     ...(key.budgetUsdPerMonth === undefined ? [] : [`${key.budgetUsdPerMonth} USD a month`]),
     ...(key.requestsPerMinute === undefined ? [] : [`${key.requestsPerMinute} requests a minute`]),
+    ...(key.concurrentRequests === undefined ? [] : [`${key.concurrentRequests} at the same time`]),
   ];
   const state = key.revokedAt === undefined ? "" : "  (revoked)";
   return `${key.id}  ${key.name}  ${limits.join("; ")}${state}`;

@@ -6,10 +6,13 @@ import { costOf } from "../../core/model-price.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { createRateLimiter } from "../../support/rate-limiter.ts";
 import type { Access } from "../access.ts";
-import { ApiError, clip } from "../api-error.ts";
+import { ApiError, modelNotAllowed } from "../api-error.ts";
 import { hashKey } from "../authorize.ts";
+import { createCharge } from "../charge.ts";
+import { createBudgetLedger } from "./budget-ledger.ts";
 import type { KeyValue } from "./key-value.ts";
-import { createKeyUsage, endOf, type KeyUsageTotals, type Period } from "./key-usage.ts";
+import { createKeyUsage, type KeyUsageTotals, type Period } from "./key-usage.ts";
+import { worstCostOf } from "./worst-cost.ts";
 
 const keySchema = z.object({
   id: z.string(),
@@ -23,6 +26,8 @@ const keySchema = z.object({
   budgetUsdPerDay: z.number().optional(),
   budgetUsdPerMonth: z.number().optional(),
   requestsPerMinute: z.number().optional(),
+  /** Requests in flight at the same time. Absent: {@link defaultConcurrentRequests}. */
+  concurrentRequests: z.number().optional(),
 });
 
 /** A key with its limits, issued to one person or program. */
@@ -30,7 +35,7 @@ export type VirtualKey = z.infer<typeof keySchema>;
 /** Restrictions of a key. Absent ones do not apply. */
 export type KeyLimits = Pick<
   VirtualKey,
-  "models" | "budgetUsdPerDay" | "budgetUsdPerMonth" | "requestsPerMinute"
+  "models" | "budgetUsdPerDay" | "budgetUsdPerMonth" | "requestsPerMinute" | "concurrentRequests"
 >;
 
 /** The keys issued with `keys create`. */
@@ -42,11 +47,11 @@ export interface KeyRing {
   /** Oldest first, revoked ones included. */
   list(): Promise<readonly VirtualKey[]>;
   usage(id: string, period: Period): Promise<KeyUsageTotals>;
-  /** Whether any key is not revoked. */
-  hasKeys(): Promise<boolean>;
+  /** Whether a key was ever issued. Revoked ones count: revoking the last key must not open the gateway. */
+  hasIssuedKeys(): Promise<boolean>;
   /**
    * The permissions of a secret's bearer. `undefined` for a secret that is unknown or revoked.
-   * @throws ApiError 402 (budget used up), 429 (rate limited), both with `Retry-After`
+   * @throws ApiError 402 (budget used up), 429 (rate limited, too many in flight), both with `Retry-After`
    */
   admit(token: string): Promise<Access | undefined>;
 }
@@ -58,12 +63,20 @@ export interface KeyRingOptions {
   readonly now?: () => number;
 }
 
+/** Requests of one key in flight at the same time, unless it was created with another limit. */
+const defaultConcurrentRequests = 16;
 const cacheMs = 5000;
 const maxCachedKeys = 10_000;
 
 /** @see {@link KeyRing} */
 export function createKeyRing({ store, log, now = Date.now }: KeyRingOptions): KeyRing {
   const keyUsage = createKeyUsage(store);
+  const ledger = createBudgetLedger({
+    keyUsage,
+    now,
+    onLost: (keyId, costUsd, error) => log.error({ keyId, costUsd, error }, "recording key usage failed"),
+  });
+  const inFlight = new Map<string, number>();
   const limiter = createRateLimiter({ maxKeys: maxCachedKeys, now });
   /** `undefined` inside: there is no such key. */
   const cache = new LRUCache<string, { readonly key: VirtualKey | undefined }>({
@@ -100,22 +113,30 @@ export function createKeyRing({ store, log, now = Date.now }: KeyRingOptions): K
     return timingSafeEqual(hashKey(token), Buffer.from(key.hash, "hex")) ? key : undefined;
   };
 
-  const expectBudget = async (
-    key: VirtualKey,
-    period: Period,
-    budgetUsd: number | undefined,
-  ): Promise<void> => {
-    if (budgetUsd === undefined) return;
-    const at = new Date(now());
-    const { costUsd } = await keyUsage.read(key.id, period, at);
-    if (costUsd < budgetUsd) return;
-    const seconds = Math.ceil((endOf(period, at).getTime() - now()) / 1000);
-    const message = `This key has used up its budget of ${budgetUsd} USD a ${period}.`;
-    throw new ApiError(402, "insufficient_quota", message, {
-      code: "budget_exceeded",
-      headers: { "retry-after": String(seconds) },
-    });
+  const enter = (key: VirtualKey): (() => void) => {
+    const limit = key.concurrentRequests ?? defaultConcurrentRequests;
+    const running = inFlight.get(key.id) ?? 0;
+    if (running >= limit) throw tooManyInFlight(limit);
+    inFlight.set(key.id, running + 1);
+    return () => {
+      const left = (inFlight.get(key.id) ?? 1) - 1;
+      if (left > 0) inFlight.set(key.id, left);
+      else inFlight.delete(key.id);
+    };
   };
+
+  const reserve =
+    (key: VirtualKey): Access["reserve"] =>
+    async (operation, targets, worst) => {
+      const hasBudget = key.budgetUsdPerDay !== undefined || key.budgetUsdPerMonth !== undefined;
+      const worstUsd = hasBudget ? worstCostOf(operation, targets, worst.most) : 0;
+      const reservation = await ledger.reserve(key.id, key, worstUsd);
+      return createCharge(worst, (target, usage) => {
+        const costUsd = usage?.costUsd ?? costOf(target?.model?.prices ?? {}, usage ?? {}) ?? 0;
+        // Fire and forget: it never throws, and the client need not wait for the store.
+        void reservation.settle(usage === undefined ? undefined : { usage, costUsd });
+      });
+    };
 
   return {
     create: async (name, limits) => {
@@ -135,7 +156,7 @@ export function createKeyRing({ store, log, now = Date.now }: KeyRingOptions): K
     },
     list,
     usage: (id, period) => keyUsage.read(id, period, new Date(now())),
-    hasKeys: async () => (await list()).some(({ revokedAt }) => revokedAt === undefined),
+    hasIssuedKeys: async () => (await listIds()).length > 0,
     admit: async (token) => {
       const key = await find(token);
       if (key === undefined) return undefined;
@@ -143,20 +164,18 @@ export function createKeyRing({ store, log, now = Date.now }: KeyRingOptions): K
         const waitMs = limiter.take(key.id, key.requestsPerMinute);
         if (waitMs > 0) throw rateLimited(key.requestsPerMinute, waitMs);
       }
-      await expectBudget(key, "day", key.budgetUsdPerDay);
-      await expectBudget(key, "month", key.budgetUsdPerMonth);
+      await ledger.expectBudget(key.id, key);
+      const release = enter(key);
       return {
-        expectModel: (model) => {
-          if (!allows(key, model)) throw notAllowed(model);
-        },
+        isLimited: true,
         sees: (model) => allows(key, model),
-        onUsage: (operation, target, usage) => {
-          // A model without prices is free.
-          const costUsd = usage.costUsd ?? costOf(target?.model?.prices ?? {}, usage) ?? 0;
-          keyUsage.add(key.id, usage, costUsd, new Date(now())).catch((error: unknown) => {
-            log.error({ keyId: key.id, operation, costUsd, error }, "recording key usage failed");
-          });
+        expectModel: (model) => {
+          if (!allows(key, model)) throw modelNotAllowed(model);
         },
+        allowsTarget: (requested, target, isFallback) =>
+          allows(key, target) || (!isFallback && key.models?.includes(requested) === true),
+        reserve: reserve(key),
+        release,
       };
     },
   };
@@ -169,17 +188,18 @@ function allows(key: VirtualKey, model: string): boolean {
   );
 }
 
-function notAllowed(model: string): ApiError {
-  return new ApiError(403, "permission_error", `This key does not allow the model '${clip(model)}'.`, {
-    param: "model",
-    code: "model_not_allowed",
-  });
-}
-
 function rateLimited(perMinute: number, waitMs: number): ApiError {
   const message = `This key allows ${perMinute} requests a minute.`;
   return new ApiError(429, "rate_limit_error", message, {
     code: "rate_limit_exceeded",
     headers: { "retry-after": String(Math.ceil(waitMs / 1000)), "retry-after-ms": String(Math.ceil(waitMs)) },
+  });
+}
+
+function tooManyInFlight(limit: number): ApiError {
+  const message = `This key allows ${limit} requests at the same time.`;
+  return new ApiError(429, "rate_limit_error", message, {
+    code: "concurrency_limit_exceeded",
+    headers: { "retry-after": "1" },
   });
 }

@@ -69,8 +69,20 @@ function toKey(keyId: string, period: Period, at: Date): string {
   return `use:${keyId}:${at.toISOString().slice(0, period === "day" ? 10 : 7)}`;
 }
 
+/** Values that are no amount count as 0. */
 function toTotals(value: Json | undefined): KeyUsageTotals {
-  return typeof value === "object" && value !== null
-    ? { ...none, ...(value as unknown as Partial<KeyUsageTotals>) }
-    : none;
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return none;
+  const record = value as Readonly<Record<string, Json>>;
+  const amount = (name: keyof KeyUsageTotals): number => {
+    const stored = record[name];
+    return typeof stored === "number" && Number.isFinite(stored) && stored >= 0 ? stored : 0;
+  };
+  return {
+    requests: amount("requests"),
+    promptTokens: amount("promptTokens"),
+    completionTokens: amount("completionTokens"),
+    audioSeconds: amount("audioSeconds"),
+    images: amount("images"),
+    costUsd: amount("costUsd"),
+  };
 }

@@ -1,5 +1,7 @@
 import type { Log } from "../../core/telemetry.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
+import { ApiError } from "../api-error.ts";
+import type { Charge } from "../charge.ts";
 import type { Target } from "../router.ts";
 import { UpstreamFailure } from "./upstream-failure.ts";
 
@@ -8,6 +10,7 @@ export interface AttemptOptions {
   readonly targets: readonly [Target, ...Target[]];
   readonly signal: AbortSignal;
   readonly log: Log;
+  readonly charge: Charge;
   /** Whether a repeated request may be billed twice: it is then retried only when it cannot have begun. */
   readonly isCostly: boolean;
 }
@@ -29,7 +32,7 @@ export async function tryTargets<T>(
   let first: UpstreamFailure | undefined;
   for (const target of targets) {
     try {
-      return await retry(() => attempt(target), {
+      return await retry(() => charged(target, options, attempt), {
         signal,
         delayMs: (error, attempts) => retryDelayMs(error, attempts, target, options),
       });
@@ -40,6 +43,24 @@ export async function tryTargets<T>(
     }
   }
   throw first?.toClient ?? new Error("no target to try");
+}
+
+async function charged<T>(
+  target: Target,
+  { charge, signal }: AttemptOptions,
+  attempt: (target: Target) => Promise<T>,
+): Promise<T> {
+  charge.begin(target);
+  try {
+    return await attempt(target);
+  } catch (error) {
+    // Whatever failed then: the client has left a request that was sent.
+    if (signal.aborted) throw error;
+    if (error instanceof UpstreamFailure) charge.fail(error.kind === "broken" ? "broken" : "free");
+    // The client's own mistakes, such as an image that cannot be loaded, end the request before it is sent.
+    else if (error instanceof ApiError) charge.fail("free");
+    throw error;
+  }
 }
 
 function retryDelayMs(

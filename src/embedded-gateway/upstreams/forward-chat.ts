@@ -1,7 +1,10 @@
-import { textOf, type ChatBody } from "../requests.ts";
+import { answerLimitsOf, createAnswerMeter, type AnswerLimits } from "../../support/answer-limits.ts";
+import type { ChatBody } from "../requests.ts";
 import type { Target } from "../router.ts";
+import { estimatePromptTokens } from "../worst-case.ts";
 import { tryTargets } from "./attempts.ts";
-import { maxAnswerBytes, toAnswerHeaders, type Forwarding } from "./forward.ts";
+import { cutAnswer } from "./cut-answer.ts";
+import { toAnswerHeaders, type Forwarding } from "./forward.ts";
 import { pumpStream } from "./pump-stream.ts";
 import { readUsage } from "./upstream-usage.ts";
 import { readAnswerJson, type UpstreamAnswer } from "./upstream-client.ts";
@@ -12,43 +15,67 @@ import { errorIn, toStatusFailure } from "./upstream-failure.ts";
  * id of the model that answered.
  */
 export async function forwardChat(forwarding: Forwarding, body: ChatBody): Promise<void> {
-  const { exchange, targets, log } = forwarding;
-  const options = { targets, signal: exchange.signal, log, isCostly: false };
+  const { exchange, targets, log, charge } = forwarding;
+  const options = { targets, signal: exchange.signal, log, charge, isCostly: false };
   if (body.stream) return forwardStream(forwarding, body);
 
+  const limits = limitsOf(body);
   const { target, answer, json } = await tryTargets(options, async (target) => {
     const answer = await ask(forwarding, target, body);
-    const json = await readAnswerJson(target.prefix, answer, maxAnswerBytes);
+    const json = await readAnswerJson(target.prefix, answer, maxWholeBytes(limits));
     const error = errorIn(json);
     if (error !== undefined) throw toStatusFailure(target.prefix, 502, answer.headers, error);
     return { target, answer, json };
   });
-  forwarding.onUsage(target, readUsage(json) ?? {});
+  const choices: unknown = json["choices"];
+  const counted = cutAnswer(Array.isArray(choices) ? choices : [], createAnswerMeter(limits));
+  charge.settle(target, {
+    promptTokens: estimatePromptTokens(body),
+    completionTokens: Math.ceil((counted.textChars + counted.asideChars) / 4),
+    ...(counted.images > 0 ? { images: counted.images } : {}),
+    ...readUsage(json),
+  });
   exchange.sendJson(200, { ...json, model: target.publicId }, toAnswerHeaders(target, answer.headers));
 }
 
 async function forwardStream(forwarding: Forwarding, body: ChatBody): Promise<void> {
-  const { exchange, targets, log } = forwarding;
+  const { exchange, targets, log, charge } = forwarding;
   // Proxies close connections that stay silent, so the stream is opened early; from then on errors are events.
   const early = setTimeout(() => exchange.openStream(), forwarding.pingMs);
+  const limits = limitsOf(body);
   try {
-    await tryTargets({ targets, signal: exchange.signal, log, isCostly: false }, async (target) => {
+    await tryTargets({ targets, signal: exchange.signal, log, charge, isCostly: false }, async (target) => {
       const answer = await ask(forwarding, target, body);
       await pumpStream(answer, {
         target,
         signal: exchange.signal,
+        log,
+        limits,
+        maxEventBytes: maxWholeBytes(limits),
         open: () => {
           clearTimeout(early);
           return exchange.openStream(toAnswerHeaders(target, answer.headers));
         },
         wantsUsage: body.stream_options?.include_usage === true,
-        estimatedPromptTokens: estimateTokens(body),
-        onUsage: (usage) => forwarding.onUsage(target, usage),
+        estimatedPromptTokens: estimatePromptTokens(body),
+        onUsage: (usage) => charge.settle(target, usage),
       });
     });
   } finally {
     clearTimeout(early);
   }
+}
+
+/** Of all images of one answer together, as base64. */
+const maxImageBytes = 48 * 1024 * 1024;
+
+function limitsOf(body: ChatBody): AnswerLimits {
+  return answerLimitsOf((body.n ?? 1) * body.max_tokens, maxImageBytes);
+}
+
+/** An answer in one piece. */
+function maxWholeBytes({ textChars, asideChars }: AnswerLimits): number {
+  return Math.min((textChars + asideChars) * 2 + maxImageBytes, 128 * 1024 * 1024);
 }
 
 async function ask(forwarding: Forwarding, target: Target, body: ChatBody): Promise<UpstreamAnswer> {
@@ -72,11 +99,6 @@ async function ask(forwarding: Forwarding, target: Target, body: ChatBody): Prom
     requestId: exchange.requestId,
     signal: exchange.signal,
   });
-}
-
-/** Estimated at four characters a token; images are not counted. */
-function estimateTokens(body: ChatBody): number {
-  return Math.ceil(body.messages.reduce((sum, message) => sum + textOf(message).length, 0) / 4);
 }
 
 function withUsage(body: ChatBody): object {

@@ -1,8 +1,9 @@
 import { sniff } from "../../media/sniff.ts";
 import type { PictureShelf } from "../picture-shelf.ts";
 import type { ImageBody } from "../requests.ts";
+import { tokensPerGeneratedImage } from "../worst-case.ts";
 import { tryTargets } from "./attempts.ts";
-import { maxAnswerBytes, toAnswerHeaders, type Forwarding } from "./forward.ts";
+import { toAnswerHeaders, type Forwarding } from "./forward.ts";
 import { readUsage } from "./upstream-usage.ts";
 import { readAnswerJson } from "./upstream-client.ts";
 import { errorIn, toBrokenFailure, toStatusFailure } from "./upstream-failure.ts";
@@ -16,10 +17,10 @@ export async function forwardImages(
   body: ImageBody,
   shelf: PictureShelf,
 ): Promise<void> {
-  const { exchange, targets, log } = forwarding;
+  const { exchange, targets, log, charge } = forwarding;
   const { size, response_format: format, ...rest } = body;
   const { target, answer, json, pictures } = await tryTargets(
-    { targets, signal: exchange.signal, log, isCostly: true },
+    { targets, signal: exchange.signal, log, charge, isCostly: true },
     async (target) => {
       const answer = await forwarding.clientOf(target).request({
         method: "POST",
@@ -35,23 +36,40 @@ export async function forwardImages(
         requestId: exchange.requestId,
         signal: exchange.signal,
       });
-      const json = await readAnswerJson(target.prefix, answer, maxAnswerBytes);
+      const json = await readAnswerJson(target.prefix, answer, maxBytesOf(body.n));
       const error = errorIn(json);
       if (error !== undefined) throw toStatusFailure(target.prefix, 502, answer.headers, error);
       const data = json["data"];
       if (!Array.isArray(data) || data.length === 0) {
         throw toBrokenFailure(target.prefix, "sent no image", "upstream_empty");
       }
-      return { target, answer, json, pictures: data as Record<string, unknown>[] };
+      return { target, answer, json, pictures: toItems(data).slice(0, body.n) };
     },
   );
   const data = pictures.map((item) => (format === "b64_json" ? item : withUrl(item, exchange.origin, shelf)));
-  forwarding.onUsage(target, { ...readUsage(json), images: data.length });
+  // Models without a price for an image are billed by tokens.
+  const tokens =
+    target.model?.prices?.perImageUsd === undefined
+      ? {
+          promptTokens: Math.ceil(body.prompt.length / 4),
+          completionTokens: data.length * tokensPerGeneratedImage,
+        }
+      : {};
+  charge.settle(target, { ...tokens, ...readUsage(json), images: data.length });
   exchange.sendJson(
     200,
     { created: Math.floor(Date.now() / 1000), ...json, data },
     toAnswerHeaders(target, answer.headers),
   );
+}
+
+/** Twenty megabytes an image as base64, at most three such images together. */
+function maxBytesOf(count: number): number {
+  return Math.min(count, 3) * 28 * 1024 * 1024 + 1024 * 1024;
+}
+
+function toItems(data: readonly unknown[]): Record<string, unknown>[] {
+  return data.filter((item) => typeof item === "object" && item !== null) as Record<string, unknown>[];
 }
 
 function withUrl(

@@ -1,4 +1,5 @@
 import { Readable } from "node:stream";
+import type { BilledAmounts } from "../../core/model-price.ts";
 import { bytesSource } from "../../support/byte-source.ts";
 import {
   createMultipartBody,
@@ -7,33 +8,39 @@ import {
   toMultipartHead,
   toMultipartHeaders,
 } from "../../support/multipart-body.ts";
-import { parseTranscriptionFields } from "../requests.ts";
+import type { TranscriptionFields } from "../requests.ts";
 import type { Target } from "../router.ts";
 import type { Upload } from "../upload.ts";
 import { tryTargets } from "./attempts.ts";
-import { maxAnswerBytes, toAnswerHeaders, type Forwarding } from "./forward.ts";
-import { readUsage } from "./upstream-usage.ts";
+import { toAnswerHeaders, type Forwarding } from "./forward.ts";
+import { readDuration, readUsage, type UpstreamUsage } from "./upstream-usage.ts";
 import { parseAnswer, readAnswerText, type UpstreamRequest } from "./upstream-client.ts";
 import { errorIn, toStatusFailure } from "./upstream-failure.ts";
 
-/** Larger files are streamed through while they arrive, which rules out retries and fallbacks. */
-const maxBufferedBytes = 1024 * 1024;
+const maxAnswerBytes = 16 * 1024 * 1024;
+/** Other content types are sent as plain text, so that no browser runs an upstream's answer. */
+const textTypes = /^(?:text\/(?:plain|vtt|event-stream)|application\/x-subrip)(?:; ?charset=[\w-]{1,20})?$/i;
 
 type Form = Pick<UpstreamRequest, "headers" | "body">;
 
 /**
- * Transcription through an upstream. A large file for a single upstream is streamed through in constant memory; a
- * small file, or one with fallbacks, is buffered until it has been answered.
+ * Transcription through an upstream. A recording that was not read yet is streamed through in constant memory;
+ * otherwise it is buffered until it has been answered.
+ * @param most charged for what the upstream does not report
  */
-export async function forwardTranscription(forwarding: Forwarding, upload: Upload): Promise<void> {
-  const { exchange, log } = forwarding;
-  const announced = Number(exchange.request.headers["content-length"] ?? 0);
-  const isStreamed = forwarding.targets.length === 1 && announced > maxBufferedBytes;
-  const toForm = (isStreamed ? passThrough(upload) : undefined) ?? (await buffer(upload));
-  const targets = isStreamed ? withoutRetries(forwarding.targets) : forwarding.targets;
+export async function forwardTranscription(
+  forwarding: Forwarding,
+  upload: Upload,
+  fields: TranscriptionFields,
+  most: BilledAmounts,
+): Promise<void> {
+  const { exchange, log, charge } = forwarding;
+  const streamed = passThrough(upload, fields);
+  const toForm = streamed ?? (await buffer(upload, fields));
+  const targets = streamed === undefined ? forwarding.targets : withoutRetries(forwarding.targets);
 
   const { target, answer, type, text, json } = await tryTargets(
-    { targets, signal: exchange.signal, log, isCostly: true },
+    { targets, signal: exchange.signal, log, charge, isCostly: true },
     async (target) => {
       const answer = await forwarding.clientOf(target).request({
         method: "POST",
@@ -52,25 +59,36 @@ export async function forwardTranscription(forwarding: Forwarding, upload: Uploa
   );
 
   const headers = toAnswerHeaders(target, answer.headers);
+  charge.settle(target, toUsage(target, json, most));
   // Subtitles and plain text are forwarded unchanged.
-  if (json === undefined) {
-    forwarding.onUsage(target, {});
-    return exchange.sendBytes(200, text, { "content-type": type, ...headers });
-  }
-  const seconds = Number(json["duration"]);
-  forwarding.onUsage(target, {
-    ...(Number.isFinite(seconds) && seconds > 0 ? { audioSeconds: seconds } : {}),
-    ...readUsage(json),
-  });
-  exchange.sendJson(200, json, headers);
+  if (json !== undefined) return exchange.sendJson(200, json, headers);
+  const contentType = textTypes.test(type) ? type : "text/plain; charset=utf-8";
+  exchange.sendBytes(200, text, { "content-type": contentType, ...headers });
+}
+
+/** What the upstream reports. The rest is the most that the recording can be: nothing is free for lack of a report. */
+function toUsage(
+  { model }: Target,
+  json: Record<string, unknown> | undefined,
+  { audioSeconds, ...tokens }: BilledAmounts,
+): UpstreamUsage {
+  const reported = json === undefined ? {} : { ...withDuration(readDuration(json)), ...readUsage(json) };
+  if (reported.costUsd !== undefined) return reported;
+  const isBilledByTime = model?.prices?.perAudioMinuteUsd !== undefined;
+  if (!isBilledByTime) return { ...(model?.prices === undefined ? {} : tokens), ...reported };
+  return { ...(audioSeconds === undefined ? {} : { audioSeconds }), ...reported };
+}
+
+function withDuration(audioSeconds: number | undefined): UpstreamUsage {
+  return audioSeconds === undefined ? {} : { audioSeconds };
 }
 
 /** The form's beginning with the upstream's name of the model, followed by the rest of the request as it arrives. */
-function passThrough(upload: Upload): ((target: Target) => Form) | undefined {
+function passThrough(upload: Upload, fields: TranscriptionFields): ((target: Target) => Form) | undefined {
   const rest = upload.passThrough();
   if (rest === undefined) return undefined;
   return (target) => {
-    const head = toMultipartHead(rest.boundary, toFields(upload, target), toFile(upload));
+    const head = toMultipartHead(rest.boundary, toFields(fields, target), toFile(upload));
     return {
       headers: { ...toMultipartHeaders(rest.boundary, head.length + rest.lengthBytes) },
       body: Readable.from(join(head, rest.bytes)),
@@ -78,17 +96,19 @@ function passThrough(upload: Upload): ((target: Target) => Form) | undefined {
   };
 }
 
-async function buffer(upload: Upload): Promise<(target: Target) => Form> {
+async function buffer(upload: Upload, fields: TranscriptionFields): Promise<(target: Target) => Form> {
   const source = bytesSource(await upload.readAll());
-  parseTranscriptionFields(upload.fields);
   return (target) => {
-    const body = createMultipartBody(toFields(upload, target), { ...toFile(upload), source });
+    const body = createMultipartBody(toFields(fields, target), { ...toFile(upload), source });
     return { headers: { ...body.headers }, body: Readable.from(body.read()) };
   };
 }
 
-function toFields(upload: Upload, target: Target): MultipartFields {
-  return { ...upload.fields, model: target.upstreamModel };
+function toFields(fields: TranscriptionFields, target: Target): MultipartFields {
+  const texts = Object.entries(fields).filter(
+    (entry): entry is [string, string] => typeof entry[1] === "string",
+  );
+  return { ...Object.fromEntries(texts), model: target.upstreamModel };
 }
 
 function toFile({ fileName, mediaType }: Upload): MultipartFile {

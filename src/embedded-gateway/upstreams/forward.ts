@@ -1,8 +1,8 @@
 import type { Log } from "../../core/telemetry.ts";
+import type { Charge } from "../charge.ts";
 import type { Exchange } from "../exchange.ts";
 import type { LoadImage } from "../load-image.ts";
 import type { Target } from "../router.ts";
-import type { UpstreamUsage } from "./upstream-usage.ts";
 import type { UpstreamClient } from "./upstream-client.ts";
 
 /** A client's request that is being forwarded. */
@@ -16,14 +16,11 @@ export interface Forwarding {
   readonly loadImage: LoadImage;
   /** Whether a URL is one of this gateway's own pictures, which upstreams cannot reach. */
   isOwnPicture(url: string): boolean;
-  /** Called once with the usage of the answer. Contract: must not throw. */
-  onUsage(target: Target, usage: UpstreamUsage): void;
+  /** What the request costs; {@link tryTargets} tells it of each attempt. */
+  readonly charge: Charge;
 }
 
-/** Limit of an answer that is not streamed; it may contain images as base64. */
-export const maxAnswerBytes = 128 * 1024 * 1024;
-
-/** Headers of a forwarded answer that name the upstream. */
+/** Headers of a forwarded answer that name the upstream. What could not be sent as a header is left out. */
 export function toAnswerHeaders(
   target: Target,
   headers: Readonly<Record<string, string | string[] | undefined>>,
@@ -31,6 +28,8 @@ export function toAnswerHeaders(
   const requestId = headers["x-request-id"];
   return {
     "x-upstream": target.prefix,
-    ...(typeof requestId === "string" ? { "x-upstream-request-id": requestId } : {}),
+    ...(typeof requestId === "string" && /^[\w.:/=+-]{1,200}$/.test(requestId)
+      ? { "x-upstream-request-id": requestId }
+      : {}),
   };
 }

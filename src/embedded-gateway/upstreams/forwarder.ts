@@ -1,7 +1,8 @@
+import type { BilledAmounts } from "../../core/model-price.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { ModelRecord } from "../models.ts";
 import type { PictureShelf } from "../picture-shelf.ts";
-import type { ChatBody, ImageBody } from "../requests.ts";
+import type { ChatBody, ImageBody, TranscriptionFields } from "../requests.ts";
 import type { GatewayConfig } from "../settings.ts";
 import type { Upload } from "../upload.ts";
 import { forwardChat } from "./forward-chat.ts";
@@ -29,7 +30,13 @@ export interface Forwarder {
   knownIds(): readonly string[];
   chat(forwarded: Forwarded, body: ChatBody): Promise<void>;
   images(forwarded: Forwarded, body: ImageBody): Promise<void>;
-  transcribe(forwarded: Forwarded, upload: Upload): Promise<void>;
+  /** `most` is charged for what the upstream does not report. */
+  transcribe(
+    forwarded: Forwarded,
+    upload: Upload,
+    fields: TranscriptionFields,
+    most: BilledAmounts,
+  ): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -58,7 +65,8 @@ export function createForwarder({ config, log, shelf, pingMs }: ForwarderOptions
     knownIds: () => lists.knownIds(),
     chat: (forwarded, body) => forwardChat(toForwarding(forwarded), body),
     images: (forwarded, body) => forwardImages(toForwarding(forwarded), body, shelf),
-    transcribe: (forwarded, upload) => forwardTranscription(toForwarding(forwarded), upload),
+    transcribe: (forwarded, upload, fields, most) =>
+      forwardTranscription(toForwarding(forwarded), upload, fields, most),
     close: async () => {
       await Promise.all([...clients.values()].map((client) => client.close()));
     },

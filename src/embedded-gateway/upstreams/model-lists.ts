@@ -20,7 +20,9 @@ const freshMs = 5 * 60_000;
 /** How long the last list, or none, is used after a failed fetch. */
 const retryMs = 30_000;
 const timeoutMs = 10_000;
-const maxListBytes = 16 * 1024 * 1024;
+const maxListBytes = 8 * 1024 * 1024;
+/** Models of one upstream; further ones are left out. */
+const maxModels = 5000;
 
 /** Settings of {@link createModelLists}. */
 export interface ModelListsOptions {
@@ -79,7 +81,7 @@ async function fetchList(
   const signal = AbortSignal.timeout(timeoutMs);
   const answer = await client.request({ method: "GET", path: "/models", requestId, signal });
   const { data } = modelListSchema.parse(await readAnswerJson(prefix, answer, maxListBytes));
-  return data.map((record) => ({
+  return data.slice(0, maxModels).map((record) => ({
     ...record,
     id: `${prefix}/${record.id}`,
     object: "model",

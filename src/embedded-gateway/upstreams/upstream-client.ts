@@ -1,5 +1,7 @@
 import type { Readable } from "node:stream";
 import type { Agent, Dispatcher } from "undici";
+import { isExcessiveJson } from "../../support/json-limits.ts";
+import { ApiError } from "../api-error.ts";
 import type { UpstreamConfig } from "../settings.ts";
 import { toBrokenFailure, toConnectionFailure, toStatusFailure } from "./upstream-failure.ts";
 
@@ -33,7 +35,12 @@ export function createUpstreamClient(prefix: string, config: UpstreamConfig): Up
   let opened: Promise<Agent> | undefined;
   const open = async (): Promise<Agent> => {
     const { Agent } = await import("undici");
-    return new Agent({ connect: { timeout: 10_000 }, connections: 2048, pipelining: 1 });
+    return new Agent({
+      connect: { timeout: 10_000 },
+      connections: 2048,
+      pipelining: 1,
+      maxHeaderSize: 16 * 1024,
+    });
   };
   const fixedHeaders = {
     ...config.headers,
@@ -58,8 +65,12 @@ export function createUpstreamClient(prefix: string, config: UpstreamConfig): Up
         });
       } catch (error) {
         signal.throwIfAborted();
+        // Of the client's form, which failed while it was sent on.
+        if (error instanceof ApiError) throw error;
         throw toConnectionFailure(prefix, error);
       }
+      // Readers see errors themselves; one after they have stopped reading must not end the process.
+      answer.body.on("error", () => {});
       if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
       const text = await readText(answer, maxErrorBytes).catch(() => "");
       throw toStatusFailure(prefix, answer.statusCode, answer.headers, text);
@@ -89,19 +100,24 @@ export async function readAnswerText(
   try {
     return await readText(answer, maxBytes);
   } catch (error) {
+    if (error instanceof RangeError)
+      throw toBrokenFailure(prefix, "sent an answer that is too large", "upstream_too_large", error);
     throw toBrokenFailure(prefix, "interrupted its answer", "upstream_interrupted", error);
   }
 }
 
 /** Parses a body. @throws UpstreamFailure when it is not a JSON object */
 export function parseAnswer(prefix: string, text: string): Record<string, unknown> {
+  if (isExcessiveJson(text))
+    throw toBrokenFailure(prefix, "sent an answer that is too complex", "upstream_bad_answer");
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (error) {
     throw toBrokenFailure(prefix, "sent an answer that is not JSON", "upstream_bad_answer", error);
   }
-  if (typeof value === "object" && value !== null) return value as Record<string, unknown>;
+  if (typeof value === "object" && value !== null && !Array.isArray(value))
+    return value as Record<string, unknown>;
   throw toBrokenFailure(prefix, "sent an answer that is not an object", "upstream_bad_answer");
 }
 
@@ -110,7 +126,7 @@ async function readText(answer: UpstreamAnswer, maxBytes: number): Promise<strin
   let bytes = 0;
   for await (const chunk of answer.body as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > maxBytes) throw new Error("answer too large");
+    if (bytes > maxBytes) throw new RangeError(`answer over ${maxBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, bytes).toString("utf8");

@@ -1,3 +1,4 @@
+import { isExcessiveJson } from "../../support/json-limits.ts";
 import { ApiError } from "../api-error.ts";
 
 /** A failed attempt at an upstream, for the retry loop. */
@@ -43,7 +44,10 @@ export function toStatusFailure(
 ): UpstreamFailure {
   const { message, type, param, code } = readError(body);
   const retryAfter = headers["retry-after"];
-  const passed = typeof retryAfter === "string" ? { headers: { "retry-after": retryAfter } } : {};
+  const passed =
+    typeof retryAfter === "string" && /^[\w ,:.+-]{1,64}$/.test(retryAfter)
+      ? { headers: { "retry-after": retryAfter } }
+      : {};
   // A 401 would blame the client's key, but the gateway's own key was rejected.
   if (status === 401 || status === 403) {
     const text = `The upstream '${prefix}' rejected the gateway's own key.`;
@@ -89,6 +93,7 @@ interface ReadError {
 }
 
 function readError(body: string): ReadError {
+  if (isExcessiveJson(body)) return {};
   let value: unknown;
   try {
     value = JSON.parse(body);
@@ -119,7 +124,7 @@ function toRecord(value: unknown): Record<string, unknown> {
 
 function toRetryAfterMs(header: string | string[] | undefined): number | undefined {
   if (typeof header !== "string") return undefined;
-  if (/^\d+(\.\d+)?$/.test(header)) return Number(header) * 1000;
+  if (/^\d{1,12}(\.\d{1,3})?$/.test(header)) return Number(header) * 1000;
   const date = Date.parse(header);
   return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now());
 }

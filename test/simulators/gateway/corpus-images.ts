@@ -53,7 +53,7 @@ export const imageRows: readonly CorpusRow[] = [
       chunk({}, "stop"),
       done,
     ),
-    expected: { ...finished, images: ["image/png"] },
+    expected: { text: `${words}![x](https://pictures.example/a_(1).png?x=1)`, finish: "stop" },
   },
   {
     name: "content parts with pictures",

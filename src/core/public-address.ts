@@ -48,3 +48,16 @@ export function isPublicAddress(address: string): boolean {
   if (family === 4) return !blocked.check(address, "ipv4");
   return family === 6 && unicast.check(address, "ipv6") && !blocked.check(address, "ipv6");
 }
+
+/**
+ * Whether a host of a URL may be public: a public address, or a name with a dot that is not one of a local network.
+ * Names are not resolved. Spellings such as 0x7f.1 or 2130706433 are already normalised by `URL`.
+ */
+export function isPublicHost(hostname: string): boolean {
+  const host = hostname.replaceAll(/^\[|\]$/g, "").replace(/\.$/, "");
+  if (isIP(host) !== 0) return isPublicAddress(host);
+  return (
+    !/(^|\.)(localhost|localdomain|local|internal|intranet|lan|home|corp|home\.arpa)$/i.test(host) &&
+    host.includes(".")
+  );
+}

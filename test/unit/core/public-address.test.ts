@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isPublicAddress } from "../../../src/media/public-address.ts";
+import { isPublicAddress, isPublicHost } from "../../../src/core/public-address.ts";
 
 describe("isPublicAddress", () => {
   for (const address of [
@@ -53,4 +53,26 @@ describe("isPublicAddress", () => {
   for (const address of refused) {
     it(`refuses ${address || "nothing"}`, () => expect(isPublicAddress(address)).toBe(false));
   }
+});
+
+describe("isPublicHost", () => {
+  it.each(["example.com", "8.8.8.8", "[2606:4700::1111]", "a.b.example.com.", "local.example.com"])(
+    "lets %s pass",
+    (host) => expect(isPublicHost(host)).toBe(true),
+  );
+
+  it.each([
+    "169.254.169.254",
+    "[::1]",
+    "[::ffff:7f00:1]",
+    "localhost",
+    "a.localhost",
+    "metadata",
+    "metadata.google.internal",
+    "printer.local",
+    "router.lan",
+    "nas.home.arpa",
+    "localhost.",
+    "",
+  ])("refuses %s", (host) => expect(isPublicHost(host)).toBe(false));
 });

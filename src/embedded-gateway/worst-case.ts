@@ -1,0 +1,77 @@
+import { estimateAudioSeconds } from "./audio-length.ts";
+import type { WorstCase } from "./charge.ts";
+import { imagesOf, textOf, type ChatBody, type ImageBody, type TranscriptionFields } from "./requests.ts";
+
+/** Images in one chat answer; further ones are dropped. */
+export const maxImagesPerAnswer = 10;
+/** Tokens of an image in a prompt: at most, and as an estimate. */
+const maxTokensPerImage = 4096;
+const tokensPerImage = 800;
+/** Tokens of a generated image, for models that are billed by tokens. */
+export const tokensPerGeneratedImage = 8192;
+/** Tokens of a second of audio, for models that are billed by tokens. */
+const tokensPerAudioSecond = 25;
+
+/** The worst case of a chat: a token for each byte of the prompt, and all of `max_tokens` in each of `n` answers. */
+export function chatWorstCase(body: ChatBody): WorstCase {
+  const count = body.n ?? 1;
+  const completionTokens = count * (body.max_tokens + reasoningTokens(body));
+  const promptTokens = estimatePromptTokens(body);
+  const { messages, ...rest } = body;
+  let most = JSON.stringify(rest).length;
+  for (const [index, message] of messages.entries()) {
+    most += JSON.stringify({ ...message, content: "" }).length + Buffer.byteLength(textOf(message));
+    most += imagesOf(message, index).length * maxTokensPerImage;
+  }
+  const prompt = { promptTokens, completionTokens: 0 };
+  return {
+    most: { promptTokens: most, completionTokens, images: count * maxImagesPerAnswer },
+    // Upstreams complete and bill an answer that is not streamed, whoever waits for it.
+    whenLeft: body.stream ? prompt : { promptTokens, completionTokens },
+    whenBroken: prompt,
+  };
+}
+
+/** Estimated tokens of a prompt: a quarter of its bytes, and the same for every image. */
+export function estimatePromptTokens({ messages }: ChatBody): number {
+  return messages.reduce((sum, message, index) => {
+    const images = imagesOf(message, index).length;
+    return sum + Math.ceil(Buffer.byteLength(textOf(message)) / 4) + images * tokensPerImage;
+  }, 0);
+}
+
+/** The worst case of an image generation: all images. They are billed even when nobody waits for them. */
+export function imageWorstCase({ n, prompt }: ImageBody): WorstCase {
+  const most = {
+    images: n,
+    promptTokens: Buffer.byteLength(prompt),
+    completionTokens: n * tokensPerGeneratedImage,
+  };
+  return { most, whenLeft: most, whenBroken: most };
+}
+
+/**
+ * The worst case of a transcription, by the size of its recording.
+ * @param head the recording, or its beginning; undefined when it is not read yet
+ */
+export function transcriptionWorstCase(
+  { prompt = "" }: TranscriptionFields,
+  sizeBytes: number,
+  head: Buffer | undefined,
+): WorstCase {
+  const audioSeconds = estimateAudioSeconds(sizeBytes, head);
+  const tokens = Math.ceil(audioSeconds * tokensPerAudioSecond);
+  const most = {
+    audioSeconds,
+    promptTokens: tokens + Buffer.byteLength(prompt),
+    completionTokens: tokens,
+  };
+  return { most, whenLeft: most, whenBroken: most };
+}
+
+/** Some services count reasoning apart from `max_tokens`. */
+function reasoningTokens(body: ChatBody): number {
+  const { reasoning } = body as { reasoning?: { max_tokens?: unknown } | null };
+  const tokens = reasoning?.max_tokens;
+  return typeof tokens === "number" && tokens > 0 ? tokens : 0;
+}

@@ -1,0 +1,210 @@
+import { describe, expect, it, vi } from "vitest";
+import {
+  key,
+  messages,
+  readRaw,
+  startGateway,
+  startServer,
+  startUpstream,
+  toAnswer,
+  toError,
+  toEvent,
+} from "./embedded-gateway-harness.ts";
+
+/**
+ * What an upstream can do to the gateway. An unhandled rejection or error event anywhere in these tests fails the run:
+ * in `npm run gateway` it would end the process.
+ */
+
+const json = { "content-type": "application/json" };
+
+async function isServing(url: string): Promise<boolean> {
+  const response = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+  return response.status === 200;
+}
+
+async function ask(url: string, change: object = {}): Promise<{ status: number; body: unknown }> {
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, ...json },
+    body: JSON.stringify({ model: "up/small", messages, ...change }),
+  });
+  return { status: response.status, body: await response.json() };
+}
+
+describe("a stream that fails while its client is gone", () => {
+  it("does not end the process", async () => {
+    const upstream = await startUpstream({
+      body: toEvent({ content: "first" }) + toEvent({ content: "x".repeat(4_000_000) }) + "data: {oops\n\n",
+      cut: "whole",
+    });
+    const { url } = await startGateway({ upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1` } } });
+    for (let index = 0; index < 10; index += 1) {
+      const leave = new AbortController();
+      const response = await fetch(`${url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, ...json },
+        body: JSON.stringify({ model: "up/small", messages, stream: true, max_tokens: 1_000_000 }),
+        signal: leave.signal,
+      });
+      await response.body?.getReader().read();
+      leave.abort();
+    }
+    expect(await isServing(url)).toBe(true);
+  });
+});
+
+describe("headers of an upstream", () => {
+  it("that cannot be forwarded are left out", async () => {
+    const base = await startServer((request, response) => {
+      request.resume();
+      request.once("end", () => {
+        // Raw, since Node would not send such headers.
+        const body = request.url === "/v1/chat/completions" ? '{"error":{"message":"busy"}}' : "{}";
+        response.socket?.end(
+          `HTTP/1.1 429 Busy\r\nretry-after: \u20ac\r\nx-request-id: \u20ac\u0001\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+        );
+      });
+    });
+    const { url } = await startGateway({ upstreams: { up: { baseUrl: `${base}/v1` } } });
+    expect((await ask(url)).status).toBeGreaterThanOrEqual(429);
+    expect(await isServing(url)).toBe(true);
+  });
+
+  it("do not make a browser run its answer", async () => {
+    const upstream = await startUpstream({
+      headers: { "content-type": "text/html" },
+      body: "<script>alert(1)</script>",
+    });
+    const { url } = await startGateway({ upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1` } } });
+    const form = new FormData();
+    form.set("model", "up/small");
+    form.set("file", new Blob(["sound"]), "a.ogg");
+    const response = await fetch(`${url}/v1/audio/transcriptions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}` },
+      body: form,
+    });
+    expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+    expect(response.headers.get("x-content-type-options")).toBe("nosniff");
+  });
+
+  it("may not be larger than 16 KiB", async () => {
+    const upstream = await startUpstream({
+      headers: { ...json, "x-large": "x".repeat(40_000) },
+      body: toAnswer("x").body ?? "",
+    });
+    const { url } = await startGateway({ upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1` } } });
+    expect((await ask(url)).status).toBe(502);
+  });
+});
+
+describe("an endless answer", () => {
+  it.each([
+    ["text", { content: "x".repeat(20_000) }, 200_000],
+    ["reasoning", { reasoning: "x".repeat(20_000) }, 6_000_000],
+    ["events without content", {}, 20_000_000],
+  ])("of %s is cut with the finish reason length", async (_, delta, maxBytes) => {
+    let isClosed = false;
+    let sent = 0;
+    const base = await startServer((request, response) => {
+      request.resume();
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.once("close", () => (isClosed = true));
+      const event = toEvent(delta);
+      const push = (): void => {
+        while (!response.destroyed) {
+          sent += event.length;
+          if (!response.write(event)) return void response.once("drain", push);
+        }
+      };
+      push();
+    });
+    const { url } = await startGateway({ upstreams: { up: { baseUrl: `${base}/v1` } } });
+    const { text } = await readRaw(url, "up/small", { max_tokens: 1024 });
+    expect(text).toMatch(/"finish_reason":"length"\}\]\}\n\ndata: \[DONE\]\n\n$/);
+    expect(text.length).toBeLessThan(maxBytes);
+    await vi.waitFor(() => expect(isClosed).toBe(true));
+    // What the sockets buffer comes on top.
+    expect(sent).toBeLessThan(maxBytes + 40_000_000);
+  });
+
+  it("in one event is refused, or cut once text was sent", async () => {
+    let isFirst = true;
+    const base = await startServer((request, response) => {
+      request.resume();
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      if (!isFirst) response.write(toEvent({ content: "first" }));
+      isFirst = false;
+      response.write("data: ");
+      const chunk = Buffer.alloc(1024 * 1024, "x");
+      const push = (): void => {
+        while (!response.destroyed) if (!response.write(chunk)) return void response.once("drain", push);
+      };
+      push();
+    });
+    const { url } = await startGateway({ upstreams: { up: { baseUrl: `${base}/v1` } } });
+    const refused = await readRaw(url);
+    expect(refused.status).toBe(502);
+    expect(refused.text).toContain("upstream_too_large");
+    const cut = await readRaw(url);
+    expect(cut.text).toMatch(/first.*"finish_reason":"length".*\[DONE\]\n\n$/s);
+  }, 20_000);
+
+  it("that is not streamed is cut too", async () => {
+    const upstream = await startUpstream(toAnswer("x".repeat(2_000_000)));
+    const { url } = await startGateway({ upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1` } } });
+    const { body } = await ask(url, { max_tokens: 10 });
+    const { choices } = body as { choices: { message: { content: string }; finish_reason: string }[] };
+    expect(choices[0]?.finish_reason).toBe("length");
+    expect(choices[0]?.message.content.length).toBeLessThan(70_000);
+    expect((await readRaw(url, "up/small", { max_tokens: 10 })).text).toMatch(/"finish_reason":"length"/);
+  });
+
+  it("of images is cut, and text about data URIs is not", async () => {
+    const image = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } };
+    const uri = `![x](data:image/png;base64,${"A".repeat(5000)})`;
+    const bodies = [
+      Array.from({ length: 50 }, () => toEvent({ images: [image] })).join(""),
+      Array.from({ length: 50 }, () => toEvent({ content: uri })).join(""),
+      toEvent({ content: "data:image/png is a type. ".repeat(100) }) + toEvent({}, "stop"),
+    ];
+    const upstream = await startUpstream((_, index) => ({ body: bodies[index] ?? "" }));
+    const { url } = await startGateway({ upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1` } } });
+    expect((await readRaw(url)).text).toContain('"finish_reason":"length"');
+    expect((await readRaw(url)).text).toContain('"finish_reason":"length"');
+    expect((await readRaw(url)).text).toContain('"finish_reason":"stop"');
+  });
+
+  it.each([
+    ["nests deeply", `{"choices":${"[".repeat(3_000_000)}`],
+    ["has millions of values", `{"choices":[${"{},".repeat(5_000_000)}{}]}`],
+  ])("that %s is refused before it is parsed", async (_, body) => {
+    const upstream = await startUpstream({ headers: json, body });
+    const { url } = await startGateway({ upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1` } } });
+    expect((await ask(url)).status).toBe(502);
+    expect((await readRaw(url)).status).toBe(502);
+  });
+
+  it("in an error, a redirect or a model list is bounded", async () => {
+    const large = "x".repeat(5_000_000);
+    const models = Array.from({ length: 20_000 }, (_, index) => ({ id: `m${index}` }));
+    const upstream = await startUpstream(({ path }, index) =>
+      path === "/v1/models"
+        ? { headers: json, body: JSON.stringify({ data: models }) }
+        : index % 2 === 0
+          ? toError(500, large)
+          : { status: 302, headers: { location: "http://127.0.0.1:1/" }, body: large },
+    );
+    const { url } = await startGateway({
+      upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1`, models: undefined } },
+    });
+    for (let index = 0; index < 2; index += 1) {
+      const { status, body } = await ask(url);
+      expect(status).toBeGreaterThanOrEqual(500);
+      expect(JSON.stringify(body).length).toBeLessThan(5000);
+    }
+    const list = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+    expect(((await list.json()) as { data: unknown[] }).data).toHaveLength(5003);
+  });
+});

@@ -1,0 +1,260 @@
+import { once } from "node:events";
+import { request as httpRequest } from "node:http";
+import { connect, type Socket } from "node:net";
+import { networkInterfaces } from "node:os";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import {
+  createEmbeddedGateway,
+  type EmbeddedGatewayOptions,
+} from "../../src/embedded-gateway/embedded-gateway.ts";
+import { createKeyRing } from "../../src/embedded-gateway/keys/key-ring.ts";
+import { createMemoryKeyStore } from "../support/memory-key-store.ts";
+import { createQuietLog } from "../support/quiet-log.ts";
+
+/** What can be done to a gateway without one of its keys. */
+
+const closers: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
+});
+
+async function start(options: Partial<EmbeddedGatewayOptions> = {}) {
+  const gateway = createEmbeddedGateway({
+    host: "127.0.0.1",
+    port: 0,
+    log: createQuietLog(),
+    sandboxWordDelayMs: 0,
+    drainMs: 100,
+    ...options,
+  });
+  const { url } = await gateway.listen();
+  closers.push(() => gateway.close());
+  return { url, port: Number(new URL(url).port) };
+}
+
+/** With headers that `fetch` does not let through. */
+async function send(
+  url: string,
+  headers: Record<string, string>,
+  { method = "GET", body = "" } = {},
+): Promise<{ status: number; headers: Record<string, unknown>; text: string }> {
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest(url, { method, headers }, (response) => {
+      let text = "";
+      response.setEncoding("utf8");
+      response.on("data", (chunk: string) => (text += chunk));
+      response.on("end", () =>
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, text }),
+      );
+    });
+    sent.on("error", reject);
+    sent.end(body);
+  });
+}
+
+const transcription = {
+  method: "POST",
+  body: '--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nsandbox/none\r\n--b--\r\n',
+};
+const form = { "content-type": "multipart/form-data; boundary=b" };
+
+describe("revoking the last key", () => {
+  it.each(["127.0.0.1", "0.0.0.0"])("does not open the gateway on %s", async (host) => {
+    const keyStore = createMemoryKeyStore();
+    const ring = createKeyRing({ store: keyStore, log: createQuietLog() });
+    const { key, secret } = await ring.create("ada", {});
+    await ring.revoke(key.id);
+    const { url } = await start({ host, keyStore });
+    for (const headers of [{}, { host: "localhost" }, { authorization: `Bearer ${secret}` }]) {
+      expect((await send(`${url}/v1/models`, headers)).status).toBe(401);
+    }
+  });
+
+  it("does not open a gateway that is running", async () => {
+    const keyStore = createMemoryKeyStore();
+    const { url } = await start({ keyStore });
+    expect((await send(`${url}/v1/models`, {})).status).toBe(200);
+    const ring = createKeyRing({ store: keyStore, log: createQuietLog() });
+    const { key } = await ring.create("ada", {});
+    expect((await send(`${url}/v1/models`, {})).status).toBe(401);
+    await ring.revoke(key.id);
+    expect((await send(`${url}/v1/models`, {})).status).toBe(401);
+  });
+});
+
+describe("a gateway without keys", () => {
+  it("serves this machine only, whatever the Host header says", async () => {
+    const { url, port } = await start();
+    expect((await send(`${url}/v1/models`, { host: `localhost:${port}` })).status).toBe(200);
+    for (const headers of [
+      { host: "evil.example" },
+      { host: "127.0.0.1.evil.example" },
+      { host: "localhost", "x-forwarded-for": "203.0.113.7" },
+      { host: "localhost", forwarded: "for=203.0.113.7" },
+    ]) {
+      const answer = await send(`${url}/v1/models`, headers);
+      expect([headers, answer.status]).toEqual([headers, 403]);
+    }
+    const outside = Object.values(networkInterfaces())
+      .flat()
+      .find((address) => address?.family === "IPv4" && !address.internal);
+    if (outside === undefined) return;
+    await expect(send(`http://${outside.address}:${port}/v1/models`, { host: "localhost" })).rejects.toThrow(
+      /ECONNREFUSED/,
+    );
+  });
+
+  it.each([
+    [{ origin: "https://evil.example" }],
+    [{ origin: "null" }],
+    [{ origin: "http://localhost:1" }],
+    [{ "sec-fetch-site": "cross-site" }],
+    [{ "sec-fetch-site": "same-site" }],
+  ])("refuses a web site that sends %j, on all routes and without CORS headers", async (site) => {
+    const { url } = await start();
+    for (const [path, options] of [
+      ["/v1/models", {}],
+      ["/healthz", {}],
+      ["/pictures/none.png", {}],
+      ["/v1/audio/transcriptions", transcription],
+      ["/v1/audio/transcriptions", { method: "OPTIONS" }],
+    ] as const) {
+      const answer = await send(url + path, { ...form, ...site }, options);
+      expect([path, answer.status]).toEqual([path, 403]);
+      expect(answer.text).toContain("origin_not_allowed");
+      expect(Object.keys(answer.headers).filter((name) => name.startsWith("access-control"))).toEqual([]);
+    }
+  });
+
+  it("serves its own origin and a typed address", async () => {
+    const { url, port } = await start();
+    const own = { origin: url, "sec-fetch-site": "same-origin" };
+    expect((await send(`${url}/v1/models`, own)).status).toBe(200);
+    expect((await send(`${url}/v1/models`, { "sec-fetch-site": "none" })).status).toBe(200);
+    // DNS rebinding: the site's name leads to this machine, so that its origin equals the Host header.
+    const rebound = { host: `evil.example:${port}`, origin: `http://evil.example:${port}` };
+    expect((await send(`${url}/v1/models`, rebound)).status).toBe(403);
+  });
+});
+
+describe("a stranger without a key", () => {
+  const open = async (port: number): Promise<{ socket: Socket; received: () => string }> => {
+    let text = "";
+    const socket = connect(port, "127.0.0.1");
+    socket.setEncoding("utf8");
+    socket.on("data", (chunk: string) => (text += chunk));
+    socket.on("error", () => {});
+    await once(socket, "connect");
+    return { socket, received: () => text };
+  };
+
+  it("gets a 401 for an upload of which hardly anything is read", async () => {
+    const { port } = await start({ apiKeys: ["test-key"] });
+    const { socket, received } = await open(port);
+    const total = 200 * 1024 * 1024;
+    socket.write(
+      `POST /v1/audio/transcriptions HTTP/1.1\r\nhost: x\r\ncontent-type: multipart/form-data; boundary=b\r\ncontent-length: ${total}\r\n\r\n`,
+    );
+    const chunk = Buffer.alloc(64 * 1024);
+    const push = (): void => {
+      while (!socket.destroyed && socket.bytesWritten < total) {
+        if (!socket.write(chunk)) return void socket.once("drain", push);
+      }
+    };
+    push();
+    await vi.waitFor(() => expect(socket.destroyed).toBe(true), { timeout: 8000 });
+    expect(received()).toContain("HTTP/1.1 401");
+    // The kernel buffers some megabytes on both sides.
+    expect(socket.bytesWritten).toBeLessThan(32 * 1024 * 1024);
+  });
+
+  it("is not asked to continue", async () => {
+    const { port } = await start({ apiKeys: ["test-key"] });
+    const { socket, received } = await open(port);
+    socket.write(
+      "POST /v1/audio/transcriptions HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 1000\r\n\r\n",
+    );
+    await vi.waitFor(() => expect(received()).toContain("401"));
+    expect(received()).not.toContain("100 Continue");
+    socket.destroy();
+  });
+
+  it("cannot keep connections open by sending headers or bodies slowly", async () => {
+    const { port } = await start({ apiKeys: ["test-key"], headersTimeoutMs: 300, requestTimeoutMs: 600 });
+    const slow = await open(port);
+    slow.socket.write("GET /v1/models HTTP/1.1\r\nx-slow: ");
+    const drip = setInterval(() => slow.socket.write("x"), 50);
+    const body = await open(port);
+    body.socket.write(
+      "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer test-key\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{",
+    );
+    await Promise.all([once(slow.socket, "close"), once(body.socket, "close")]);
+    clearInterval(drip);
+    expect(slow.received()).toContain("408");
+  });
+
+  it("cannot open more connections than the limit, nor send more headers", async () => {
+    const { port, url } = await start({ apiKeys: ["test-key"], maxConnections: 20 });
+    const sockets = await Promise.all(Array.from({ length: 20 }, () => open(port)));
+    const extra = await open(port);
+    await once(extra.socket, "close");
+    for (const { socket } of sockets) socket.destroy();
+    await vi.waitFor(async () => expect((await fetch(`${url}/healthz`)).status).toBe(200));
+    const large = await send(`${url}/v1/models`, { "x-large": "x".repeat(20_000) });
+    expect(large.status).toBe(431);
+  });
+
+  it("costs the store nothing without a token, and one look-up with an unknown one", async () => {
+    const keyStore = createMemoryKeyStore();
+    const ring = createKeyRing({ store: keyStore, log: createQuietLog() });
+    await ring.create("ada", {});
+    const { url } = await start({ keyStore });
+    await send(`${url}/v1/models`, {});
+    const before = keyStore.reads;
+    for (let index = 0; index < 20; index += 1) await send(`${url}/v1/models`, {});
+    expect(keyStore.reads).toBe(before);
+    const unknown = `parley_${"0".repeat(12)}_${"x".repeat(43)}`;
+    for (let index = 0; index < 20; index += 1)
+      await send(`${url}/v1/models`, { authorization: `Bearer ${unknown}` });
+    expect(keyStore.reads).toBe(before + 1);
+  });
+});
+
+describe("a JSON body", () => {
+  const post = (url: string, body: string) =>
+    send(
+      `${url}/v1/chat/completions`,
+      { authorization: "Bearer test-key", "content-type": "application/json" },
+      { method: "POST", body },
+    );
+
+  it.each([
+    ["nests deeply", `{"model":"sandbox/chat","messages":${"[".repeat(5_000_000)}`],
+    [
+      "nests deeply in an unknown field",
+      `{"model":"sandbox/chat","messages":[{"role":"user","content":"x"}],"x":${"[".repeat(20_000)}${"]".repeat(20_000)}}`,
+    ],
+    ["has millions of values", `{"messages":[${"{},".repeat(5_000_000)}{}]}`],
+  ])("that %s is refused before it is parsed", async (_, body) => {
+    const { url } = await start({ apiKeys: ["test-key"] });
+    const before = process.memoryUsage().heapUsed;
+    const answer = await post(url, body);
+    expect(answer.status).toBe(400);
+    expect(answer.text).toContain("nested too deeply");
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(200 * 1024 * 1024);
+  });
+
+  it("with prototype keys changes nothing", async () => {
+    const { url } = await start({ apiKeys: ["test-key"] });
+    const messages = '"messages":[{"role":"user","content":"hello"}]';
+    const own = await post(url, `{"__proto__":{"model":"sandbox/chat"},${messages}}`);
+    expect(own.status).toBe(400);
+    expect(own.text).toContain("'model'");
+    for (const model of ["__proto__", "constructor", "toString", "__proto__/x"])
+      expect((await post(url, `{"model":"${model}",${messages}}`)).status).toBe(404);
+    const polluting = `{"model":"sandbox/chat",${messages},"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}`;
+    expect((await post(url, polluting)).status).toBe(200);
+    expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
+  });
+});
