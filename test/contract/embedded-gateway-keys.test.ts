@@ -22,7 +22,7 @@ async function start(limits: KeyLimits, answer = toAnswer("hi")) {
   const { key, secret } = await ring.create("ada", limits);
   const upstream = await startUpstream(answer);
   const { url } = await startGateway(
-    { upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1`, models: [model, "large"] } } },
+    { sandbox: true, upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1`, models: [model, "large"] } } },
     { keyStore },
   );
   const client = new OpenAI({ apiKey: secret, baseURL: `${url}/v1`, maxRetries: 0 });
@@ -33,7 +33,9 @@ async function start(limits: KeyLimits, answer = toAnswer("hi")) {
 describe("an issued key", () => {
   it("is stored as a hash, works at once, and is refused after it was revoked", async () => {
     const { keyStore, key, secret, ask, ring, url } = await start({});
-    expect(JSON.stringify([...keyStore.values])).not.toContain(secret.split("_")[2]);
+    expect(JSON.stringify([...keyStore.values])).not.toContain(
+      secret.slice(secret.indexOf(key.id) + key.id.length + 1),
+    );
     await ask();
     const forged = secret.slice(0, -1) + (secret.endsWith("A") ? "B" : "A");
     const response = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${forged}` } });
