@@ -48,8 +48,8 @@ const defaultLimits: AssistantLimits = {
   eventsPerPerson: 50,
   calls: 32,
   callsPerPerson: 4,
-  fileBytes: 200_000_000,
-  fileBytesPerPerson: 100_000_000,
+  fileBytes: 150_000_000,
+  fileBytesPerPerson: 75_000_000,
 };
 
 /** What the product does: accepts events durably and answers each once, in order. @see docs/architecture.md */

@@ -7,6 +7,7 @@ import { createAdmission, type Admission } from "./admission.ts";
 import { ApiError, clip } from "./api-error.ts";
 import { hashKey } from "./authorize.ts";
 import { defaultGatewayConfig, type GatewayConfig } from "./settings.ts";
+import { createBodyMemory } from "./body-memory.ts";
 import { createExchange, type Exchange } from "./exchange.ts";
 import { flushResponse } from "./flush-response.ts";
 import type { KeyRing } from "./keys/key-ring.ts";
@@ -59,6 +60,9 @@ export interface EmbeddedGateway {
   close(): Promise<void>;
 }
 
+/** JSON bodies in memory at once. Parsing and forwarding one takes several times its size. */
+const maxBodyMemoryBytes = 48 * 1024 * 1024;
+
 /** What is discarded of a refused request's body: much for callers with a key, little for strangers. */
 const maxDrainBytes = 128 * 1024 * 1024;
 const maxDrainMs = 60_000;
@@ -75,6 +79,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
   const times = { pingMs: options.pingMs ?? 10_000, stalledMs: options.stalledClientMs ?? 60_000 };
   const keyHashes = (options.apiKeys ?? []).filter((key) => key !== "").map((key) => hashKey(key));
   const shelf = createPictureShelf({ ttlMs: 60 * 60 * 1000, maxBytes: 128 * 1024 * 1024 });
+  const bodies = createBodyMemory(maxBodyMemoryBytes);
   let operations: Operations | undefined;
   let admission: Admission | undefined;
   const running = new Set<Promise<void>>();
@@ -103,7 +108,14 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       const found = Object.hasOwn(routes, path) ? routes[path] : undefined;
       if (found === undefined) throw unknownPath(request);
       if (request.method !== found.method) throw wrongMethod(request, path, found.method);
-      await operations?.[found.handle](exchange, access);
+      // Recordings are streamed to their upstream, all other bodies are parsed as a whole.
+      const isParsed = found.method === "POST" && found.handle !== "transcribe";
+      const release = isParsed ? await bodies.admit(request, maxJsonBytes, exchange.signal) : undefined;
+      try {
+        await operations?.[found.handle](exchange, access);
+      } finally {
+        release?.();
+      }
     } finally {
       access.release();
     }

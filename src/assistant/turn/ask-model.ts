@@ -110,12 +110,12 @@ async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Atte
   return end;
 }
 
-/** Memory that the pictures of a prompt take, in bytes: they are sent as base64. */
+/** Memory that the pictures of a prompt take, in bytes: as base64, in the request's JSON, and in its encoded body. */
 function imageBytesOf(history: readonly StoredMessage[]): number {
   const sizes = history
     .flatMap((message) => message.parts)
     .flatMap((part) => (part.kind === "image" ? [part.blob.sizeBytes] : []));
-  return Math.ceil(sizes.slice(-maxImages).reduce((sum, size) => sum + size, 0) * (4 / 3));
+  return Math.ceil(sizes.slice(-maxImages).reduce((sum, size) => sum + size, 0) * (4 / 3) * 3);
 }
 
 /** What was said since `/reset`; all of it where the reset lies before the messages at hand. */
