@@ -142,6 +142,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
       active?.cancel();
       return active !== undefined;
     },
+    isStopping: () => scheduler.isStopping(),
     suggestModels: (query) => suggestModels(gateway.knownModels(), query),
   };
 }

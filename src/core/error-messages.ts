@@ -58,7 +58,7 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
     case "config":
       return "Parley is misconfigured. Ask your admin to look at its log.";
     case "stopping":
-      return "Parley is restarting. Your message is kept; the answer comes when it is back.";
+      return "Parley is restarting and could not take this. Try again in a minute.";
     case "busy":
       return detail["waiting"] === undefined
         ? "Parley is busy. Try again in a minute."

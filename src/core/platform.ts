@@ -160,6 +160,8 @@ export interface Receiver {
   placeDeleted(place: string): Promise<void>;
   /** Cancels the active turn of a conversation; partial text is kept. Returns whether there was one. */
   cancel(conversationId: string): boolean;
+  /** Whether this process accepts nothing more: another instance or the next start answers what arrives now. */
+  isStopping(): boolean;
   /** Up to 25 model ids for an option's autocomplete, best match first, from memory. */
   suggestModels(query: string): readonly string[];
 }

@@ -11,6 +11,8 @@ export interface RecordingReceiver extends Receiver, ConversationHistory {
   refusal: Error | undefined;
   /** `receive` waits for it. */
   gate: Promise<void> | undefined;
+  /** What `isStopping` returns. */
+  isStopped: boolean;
   /** Conversations that `knows` returns true for. */
   readonly known: Set<string>;
   readonly retried: string[];
@@ -30,6 +32,7 @@ export function createRecordingReceiver(): RecordingReceiver {
     offeredKeys: [],
     refusal: undefined,
     gate: undefined,
+    isStopped: false,
     known: new Set(),
     retried: [],
     retryResult: "accepted",
@@ -66,6 +69,7 @@ export function createRecordingReceiver(): RecordingReceiver {
       receiver.deletedPlaces.push(place);
     },
     cancel: () => false,
+    isStopping: () => receiver.isStopped,
     suggestModels: (query) => receiver.suggestions.filter((id) => id.includes(query)),
     history: async () => [],
     conversations: async (prefix) =>

@@ -80,6 +80,7 @@ export function createSlackReceiver(): SlackReceiver {
       receiver.cancelled.push(conversationId);
       return true;
     },
+    isStopping: () => false,
     suggestModels: () => [],
     history: () => Promise.resolve([]),
     conversations(prefix) {

@@ -1,7 +1,9 @@
 import { InteractionResponseType, type APIMessageComponentInteraction } from "discord.js";
+import { ParleyError } from "../../core/errors.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
+import type { Acknowledgements } from "./acknowledgements.ts";
 import type { DiscordApi, InteractionToken } from "./api.ts";
 import { confirmPrefix, retryPrefix, toPrivateSentence } from "./content.ts";
 import type { FreshTokens } from "./fresh-tokens.ts";
@@ -12,12 +14,13 @@ import { toAuthor } from "./incoming.ts";
  * the message, and calls the receiver. Problems are told to the person alone.
  */
 export function createButtonHandler(options: {
-  readonly api: DiscordApi;
+  readonly api: Pick<DiscordApi, "followUp">;
+  readonly acknowledgements: Acknowledgements;
   readonly receiver: Receiver;
   readonly freshTokens: FreshTokens;
   readonly log: Log;
 }): (interaction: APIMessageComponentInteraction) => Promise<void> {
-  const { api, receiver, freshTokens, log } = options;
+  const { api, acknowledgements, receiver, freshTokens, log } = options;
 
   async function press(customId: string, userId: string): Promise<string | undefined> {
     const isRetry = customId.startsWith(retryPrefix);
@@ -33,9 +36,13 @@ export function createButtonHandler(options: {
     const user = interaction.member?.user ?? interaction.user;
     if (user === undefined || ![retryPrefix, confirmPrefix].some((one) => customId.startsWith(one))) return;
     const token: InteractionToken = { applicationId: interaction.application_id, token: interaction.token };
-    await api.respond(interaction.id, interaction.token, {
+    if (receiver.isStopping())
+      return acknowledgements.refuse(interaction, new ParleyError("stopping", "the process is stopping"));
+    // One of several instances handles a click: the one whose response Discord takes.
+    const isOurs = await acknowledgements.send(interaction, {
       type: InteractionResponseType.DeferredMessageUpdate,
     });
+    if (!isOurs) return;
     freshTokens.add(interaction.message.id, token);
     let problem: string | undefined;
     try {

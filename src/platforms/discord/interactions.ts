@@ -4,7 +4,6 @@ import {
   ApplicationIntegrationType,
   InteractionResponseType as ResponseType,
   InteractionType,
-  MessageFlags,
   type APIApplicationCommandAutocompleteInteraction,
   type APIApplicationCommandInteraction,
   type APIChatInputApplicationCommandInteraction,
@@ -15,7 +14,6 @@ import {
 import type { Command } from "../../core/command.ts";
 import { resolveInput, type CommandInput, type ResolvedInput } from "../../core/command-input.ts";
 import { ParleyError } from "../../core/errors.ts";
-import { toNotice } from "../../core/error-messages.ts";
 import type { CommandCall, RawOption } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { Receiver } from "../../core/platform.ts";
@@ -28,11 +26,11 @@ import {
   toReplyAddress,
   type InteractionAddress,
 } from "./address.ts";
+import type { Acknowledgements } from "./acknowledgements.ts";
 import type { DiscordApi } from "./api.ts";
 import { isAskModal, parseAskModal, toAskModal } from "./ask-modal.ts";
 import { createButtonHandler } from "./button-clicks.ts";
-import { toPrivateSentence } from "./content.ts";
-import { errorCodes, discordCode } from "./errors.ts";
+import { createCallIntake } from "./call-intake.ts";
 import type { FreshTokens } from "./fresh-tokens.ts";
 import { readMessage, toAttachment, toAuthor, type Names } from "./incoming.ts";
 import type { ModalTargetCache } from "./modal-target-cache.ts";
@@ -44,7 +42,8 @@ const maxChoiceChars = 100;
 
 /** What {@link createInteractionHandler} works with. */
 export interface InteractionOptions {
-  readonly api: DiscordApi;
+  readonly api: Pick<DiscordApi, "followUp">;
+  readonly acknowledgements: Acknowledgements;
   readonly receiver: Receiver;
   readonly commands: ReadonlyMap<string, Command>;
   readonly names: (guildId: string | undefined) => Names;
@@ -56,10 +55,11 @@ export interface InteractionOptions {
 
 type Call = APIApplicationCommandInteraction | APIModalSubmitInteraction;
 
-/** Handles INTERACTION_CREATE: acknowledges within Discord's three seconds, then calls the receiver. */
+/** Handles INTERACTION_CREATE: calls the receiver and acknowledges, within Discord's three seconds. */
 export function createInteractionHandler(options: InteractionOptions) {
-  const { api, receiver, commands, log, modalTargets } = options;
+  const { acknowledgements, receiver, commands, log, modalTargets } = options;
   const click = createButtonHandler(options);
+  const takeCall = createCallIntake(options);
 
   return async function handle(interaction: APIInteraction): Promise<void> {
     switch (interaction.type) {
@@ -88,7 +88,7 @@ export function createInteractionHandler(options: InteractionOptions) {
       .filter((id) => id.length <= maxChoiceChars)
       .slice(0, maxChoices)
       .map((id) => ({ name: id, value: id }));
-    await api.respond(interaction.id, interaction.token, {
+    await acknowledgements.send(interaction, {
       type: ResponseType.ApplicationCommandAutocompleteResult,
       data: { choices },
     });
@@ -96,7 +96,8 @@ export function createInteractionHandler(options: InteractionOptions) {
 
   async function slashCommand(interaction: APIChatInputApplicationCommandInteraction): Promise<void> {
     const command = commands.get(interaction.data.name);
-    if (command === undefined) return refuse(interaction, unknownCommand(interaction.data.name));
+    if (command === undefined)
+      return acknowledgements.refuse(interaction, unknownCommand(interaction.data.name));
     await run(interaction, command, { options: readOptions(interaction) });
   }
 
@@ -104,14 +105,15 @@ export function createInteractionHandler(options: InteractionOptions) {
     const { name, target_id: targetId, resolved } = interaction.data;
     const command = [...commands.values()].find((one) => one.messageCommand?.label === name);
     const target = resolved.messages[targetId];
-    if (command === undefined || target === undefined) return refuse(interaction, unknownCommand(name));
+    if (command === undefined || target === undefined)
+      return acknowledgements.refuse(interaction, unknownCommand(name));
     const subject = {
       author: toAuthor(target.author),
       ...readMessage(target, options.names(interaction.guild_id)),
     };
     if ((command.messageCommand?.asks ?? []).length > 0) {
       modalTargets.set(targetId, subject);
-      await api.respond(interaction.id, interaction.token, {
+      await acknowledgements.send(interaction, {
         type: ResponseType.Modal,
         data: toAskModal(command, { channelId: target.channel_id, messageId: targetId }),
       });
@@ -125,10 +127,10 @@ export function createInteractionHandler(options: InteractionOptions) {
     const { commandName, options: given, ...target } = parseAskModal(interaction);
     const command = commands.get(commandName);
     // The modal was opened by an earlier version of the bot.
-    if (command === undefined) return refuse(interaction, unknownCommand(commandName));
+    if (command === undefined) return acknowledgements.refuse(interaction, unknownCommand(commandName));
     const subject = await modalTargets.find(target, options.names(interaction.guild_id));
     if (subject === undefined)
-      return refuse(
+      return acknowledgements.refuse(
         interaction,
         new ParleyError("attachment-gone", "the message was deleted", { detail: { name: "The message" } }),
       );
@@ -141,40 +143,16 @@ export function createInteractionHandler(options: InteractionOptions) {
     });
   }
 
-  /** Acknowledges a command and passes it to the receiver. Failures are told to the person alone. */
+  /** Passes a command to the receiver. Failures are told to the person alone. */
   async function run(interaction: Call, command: Command, input: CommandInput): Promise<void> {
     let resolved: ResolvedInput;
     try {
       resolved = resolveInput(command, input);
     } catch (error) {
-      return refuse(interaction, error);
-    }
-    try {
-      await api.respond(interaction.id, interaction.token, {
-        type: ResponseType.DeferredChannelMessageWithSource,
-        ...(resolved.isPrivate ? { data: { flags: MessageFlags.Ephemeral } } : {}),
-      });
-    } catch (error) {
-      const code = discordCode(error);
-      if (code !== errorCodes.alreadyAcknowledged && code !== errorCodes.unknownInteraction) throw error;
-      if (code === errorCodes.unknownInteraction) {
-        log.warn(
-          { interaction: interaction.id, err: error },
-          "interaction expired before it was acknowledged",
-        );
-        return;
-      }
-      // Another instance has acknowledged it and may have crashed since. The first one that accepts it answers it.
-      log.debug({ interaction: interaction.id }, "command already acknowledged by another instance");
+      return acknowledgements.refuse(interaction, error);
     }
     const call = toCall(interaction, command, resolved, input.subject);
-    if (call === undefined) return;
-    try {
-      await receiver.receive(call);
-    } catch (error) {
-      log.error({ key: call.key, err: error }, "command not accepted");
-      await tellPrivately(interaction, toNotice(error));
-    }
+    if (call !== undefined) await takeCall(interaction, call);
   }
 
   function toCall(
@@ -224,21 +202,6 @@ export function createInteractionHandler(options: InteractionOptions) {
       isPrivate,
       ...(subject === undefined ? {} : { subject }),
     };
-  }
-
-  /** Acknowledges an interaction with an error message for the person alone. */
-  async function refuse(interaction: Call, error: unknown): Promise<void> {
-    await api.respond(interaction.id, interaction.token, {
-      type: ResponseType.ChannelMessageWithSource,
-      data: toPrivateSentence(toNotice(error)),
-    });
-  }
-
-  /** Deletes the placeholder that everyone sees, and tells the person alone. */
-  async function tellPrivately(interaction: Call, text: string): Promise<void> {
-    const token = { applicationId: interaction.application_id, token: interaction.token };
-    await api.deleteFollowUp(token, "@original");
-    await api.followUp(token, toPrivateSentence(text));
   }
 }
 

@@ -4,6 +4,7 @@ import { ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { ConversationHistory, Platform, PlatformHealth, Receiver } from "../../core/platform.ts";
 import { createEditingReply } from "../delivery/editing-reply.ts";
+import { createAcknowledgements, withAcknowledgements } from "./acknowledgements.ts";
 import { fromReplyAddress, toReplyAddress } from "./address.ts";
 import { createDiscordApi, publicApiUrl } from "./api.ts";
 import { registerCommands } from "./commands.ts";
@@ -38,7 +39,9 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   const apiUrl = (options.apiUrl ?? publicApiUrl).replace(/\/+$/, "");
   const now = options.now ?? Date.now;
   const agent = createHttpAgent();
-  const api = createDiscordApi({ token: options.token, apiUrl, agent });
+  const plainApi = createDiscordApi({ token: options.token, apiUrl, agent });
+  const acknowledgements = createAcknowledgements(plainApi, log);
+  const api = withAcknowledgements(plainApi, acknowledgements);
   const threads = createThreads(api, log);
   const freshTokens = createFreshTokens(now);
   const modalTargets = createModalTargetCache(api);
@@ -100,6 +103,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     });
     const handle = createInteractionHandler({
       api,
+      acknowledgements,
       receiver,
       commands,
       names,

@@ -1,6 +1,7 @@
 import { allCommands } from "../../support/commands.ts";
 import { createManifest } from "../../../src/platforms/slack/manifest.ts";
 import { createDiscordSimulator } from "../../simulators/discord/simulator.ts";
+import { until } from "../../simulators/discord/until.ts";
 import { createSlackSimulator } from "../../simulators/slack/simulator.ts";
 import { firstEvent } from "../../unit/platforms/web/page-server.ts";
 import type { RunningParley } from "../process/run-parley.ts";
@@ -27,8 +28,8 @@ export interface Surface {
   close(): Promise<void>;
 }
 
-/** Direct messages on Discord, or a thread that a mention has opened. */
-export async function createDiscordSurface(kind: "direct" | "thread"): Promise<Surface> {
+/** Direct messages on Discord, a thread that a mention has opened, or `/ask` in a channel. */
+export async function createDiscordSurface(kind: "direct" | "thread" | "command"): Promise<Surface> {
   const discord = await createDiscordSimulator();
   const ada = discord.person("Ada");
   const general = discord.channel("general");
@@ -37,8 +38,13 @@ export async function createDiscordSurface(kind: "direct" | "thread"): Promise<S
     settings: { DISCORD_TOKEN: discord.token, DISCORD_API_URL: discord.apiUrl },
     async waitUntilReady(parley) {
       await parley.says(/Ready\./);
+      await until(() => discord.world.commands.length > 0);
     },
     async say(text) {
+      if (kind === "command") {
+        ada.usesCommand("ask", { prompt: text }, { channel: general });
+        return;
+      }
       const channel = surface();
       ada.sends(channel === undefined ? { channel: general, text, mentionBot: true } : { channel, text });
     },

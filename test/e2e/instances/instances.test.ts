@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { sleep } from "../../../src/support/sleep.ts";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { answers, type SlowTurn } from "../../simulators/gateway/slow-gateway.ts";
 import { has } from "../../support/requirements.ts";
 import { runParley } from "../process/run-parley.ts";
@@ -122,6 +122,30 @@ describe.skipIf(!has("redis"))("several instances on one Redis", () => {
     expect(slack.directMessages(ana).saidByBot()).toEqual(before);
     expect(before.map(({ ts, text }) => ({ id: ts, text }))).toEqual(shown);
     expect(shown).toHaveLength(1);
+  });
+
+  it("answer a Discord command once, in its place, while one of them drains", async () => {
+    world = await startInstances(2, { platforms: ["discord"] });
+    const { discord, gateway } = world;
+    const ada = discord.person("Ada");
+    const general = discord.channel("general");
+    gateway.setDuration(6000);
+    ada.sends({ channel: discord.directMessages(ada), text: "long #a" });
+    const draining = await world.whoAnswers("#a");
+    gateway.setDuration(300);
+    draining.process.kill("SIGTERM");
+    const uses = Array.from({ length: 5 }, (_, n) =>
+      ada.usesCommand("ask", { prompt: `why #c${n}x` }, { channel: general }),
+    );
+    await world.answered("#a");
+    expect(await draining.ended).toBe(0);
+    // Each answer quotes its question.
+    const texts = () => general.fromBot().map(({ text }) => text.replace(/^> .*\n\n/, ""));
+    const isAnswered = () => uses.every((_, n) => texts().some((text) => answers(text, `#c${n}x`)));
+    await vi.waitUntil(isAnswered, { timeout: 20_000 });
+    expect(texts()).toHaveLength(5);
+    expect(general.fromBot().filter(({ isEphemeral }) => isEphemeral)).toEqual([]);
+    expect(uses.map((use) => use.state())).toEqual(uses.map(() => "answered"));
   });
 
   it("continue when Redis is restarted during an answer", async () => {

@@ -115,7 +115,7 @@ export function createApiServer(options: {
       json = form.json;
       const fault = takeFault(method, route);
       if (fault !== undefined && fault.afterEffect !== true) {
-        note(fault.status);
+        note(fault.status, fault.code);
         sendFault(response, fault, headers);
         return;
       }
@@ -124,7 +124,7 @@ export function createApiServer(options: {
         throw new ApiError(400, 50035, "Invalid Form Body", { _shape: problem });
       const result = route.handle({ parameters, query: url.searchParams, form });
       if (fault !== undefined) {
-        note(fault.status);
+        note(fault.status, fault.code);
         sendFault(response, fault, headers);
         return;
       }

@@ -66,4 +66,24 @@ describe("button clicks", () => {
     expect(told).toMatchObject({ isEphemeral: true });
     expect(told.text).toContain("store");
   });
+
+  test("a click on an instance that stops is left to another one; alone, it tells the person to click again", async () => {
+    const { general, message } = await showButton("Retry");
+    const { simulator, receiver } = harness;
+    receiver.isStopped = true;
+    const use = simulator.person("Bo").clicks("Retry", message, { channel: general });
+    await until(() => simulator.requests.some(({ path }) => path.includes(use.id)));
+    const [, told] = await until(() => general.fromBot().length > 1 && general.fromBot());
+    expect(receiver.retried).toEqual([]);
+    expect(told).toMatchObject({ isEphemeral: true });
+    expect(told?.text).toMatch(/restarting/);
+    // Another instance has acknowledged it.
+    simulator.fail({ method: "POST", route: "/callback", status: 400, code: 40060, times: 1 });
+    const second = simulator.person("Bo").clicks("Retry", message, { channel: general });
+    await until(() =>
+      simulator.requests.some(({ path, code }) => path.includes(second.id) && code === 40060),
+    );
+    expect(general.fromBot()).toHaveLength(2);
+    expect(harness.lines.filter(({ level }) => level === "error")).toEqual([]);
+  });
 });

@@ -1,8 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
+import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
 import { until } from "../../../simulators/discord/until.ts";
-import { startHarness, type Harness } from "./harness.ts";
+import { allCommands } from "../../../support/commands.ts";
+import { createRecordingReceiver } from "../../../support/recording-receiver.ts";
+import { createListLog, startHarness, type Harness } from "./harness.ts";
 
 describe("interactions", () => {
   let harness: Harness;
@@ -16,13 +19,32 @@ describe("interactions", () => {
       explain: () => ({ log: harness.lines, requests: harness.simulator.requests }),
     });
 
-  test("a slash command is deferred, then received as a call", async () => {
+  /** A second instance with the same token, as during a rolling update. */
+  const startInstance = async () => {
     const { simulator } = harness;
+    const { log, lines } = createListLog();
+    const options = { token: simulator.token, apiUrl: simulator.apiUrl, now: simulator.world.now };
+    const platform = createDiscordPlatform({ ...options, commands: allCommands, log });
+    const receiver = createRecordingReceiver();
+    await platform.start(receiver, receiver);
+    return { platform, receiver, lines };
+  };
+
+  test("a slash command is received as a call, and deferred once it is accepted", async () => {
+    const { simulator, receiver } = harness;
     const ada = simulator.person("Ada");
     const general = simulator.channel("general");
+    let open = (): void => {};
+    receiver.gate = new Promise((resolve) => {
+      open = resolve;
+    });
     const use = ada.usesCommand("ask", { prompt: "why?" }, { channel: general });
+    await until(() => receiver.offeredKeys.length === 1);
+    expect(use.state()).toBe("waiting");
+    expect(general.fromBot()).toEqual([]);
+    open();
     const [event] = await received(1);
-    expect(use.state()).toBe("thinking");
+    await until(() => use.state() === "thinking");
     expect(general.fromBot()).toMatchObject([{ isThinking: true, isEphemeral: false }]);
     expect(event).toMatchObject({
       kind: "call",
@@ -43,7 +65,8 @@ describe("interactions", () => {
     ada.usesCommand("ask", { prompt: "why?", private: true }, { channel: general });
     const [event] = await received(1);
     expect(event).toMatchObject({ isPrivate: true });
-    expect(general.fromBot()).toMatchObject([{ isEphemeral: true }]);
+    await until(() => general.fromBot().length > 0);
+    expect(general.fromBot()).toMatchObject([{ isThinking: true, isEphemeral: true }]);
   });
 
   test("in a thread or direct message it belongs to the conversation", async () => {
@@ -91,19 +114,112 @@ describe("interactions", () => {
     expect(receiver.events).toEqual([]);
   });
 
-  test("when a call is not accepted, its caller is told privately and the placeholder is deleted", async () => {
+  test("when a call is refused, its caller alone is told", async () => {
     const { simulator, receiver } = harness;
     const ada = simulator.person("Ada");
     const general = simulator.channel("general");
-    receiver.refusal = new ParleyError("store-unavailable", "down");
+    receiver.refusal = new ParleyError("busy", "too much", { detail: { waiting: 50 } });
     ada.usesCommand("ask", { prompt: "why?" }, { channel: general });
-    const [told, ...rest] = await until(() => {
-      const shown = general.fromBot();
-      return shown.length === 1 && !shown[0]?.isThinking && shown;
-    });
+    const [told, ...rest] = await until(() => general.fromBot().length > 0 && general.fromBot());
     expect(rest).toEqual([]);
-    expect(told).toMatchObject({ isEphemeral: true });
-    expect(told?.text).toContain("store");
+    expect(told).toMatchObject({ isThinking: false, isEphemeral: true });
+    expect(told?.text).toContain("You have 50 requests");
+  });
+
+  for (const [how, outage] of Object.entries({
+    "hangs and then accepts": { isHanging: true },
+    "fails and then accepts": { isHanging: false },
+  })) {
+    test(`when the store ${how}, the caller reads true words within the deadline, and then the answer there`, async () => {
+      const { simulator, receiver, platform } = harness;
+      const general = simulator.channel("general");
+      let open = (): void => {};
+      if (outage.isHanging)
+        receiver.gate = new Promise((resolve) => {
+          open = resolve;
+        });
+      else {
+        receiver.refusal = new ParleyError("store-unavailable", "down");
+        open = () => {
+          receiver.refusal = undefined;
+        };
+      }
+      const use = simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });
+      await until(() => use.state() === "answered");
+      const [notice] = general.fromBot();
+      expect(notice).toMatchObject({ isThinking: false, isEphemeral: false });
+      expect(notice?.text).toMatch(/store does not respond.*answer appears here/);
+      open();
+      const [event] = await received(1);
+      const reply = platform.openReply(event!.address, { saveAddress: () => Promise.resolve() });
+      await reply.show();
+      reply.write({ text: "Because." });
+      await reply.finish();
+      expect(general.fromBot()).toMatchObject([{ id: notice?.id, text: "Because." }]);
+    });
+  }
+
+  test("a store that stays unavailable leaves the words, without a placeholder", async () => {
+    const { simulator, receiver, lines } = harness;
+    const general = simulator.channel("general");
+    receiver.refusal = new ParleyError("store-unavailable", "down");
+    simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });
+    await until(() => general.fromBot().length > 0);
+    expect(receiver.offeredKeys.length).toBeGreaterThan(1);
+    receiver.refusal = new ParleyError("stopping", "the process is stopping");
+    await until(() => lines.some(({ message }) => message === "command not accepted"));
+    expect(general.fromBot()).toMatchObject([{ isThinking: false, text: expect.stringContaining("store") }]);
+  });
+
+  test("an instance that stops does nothing visible where another one answers", async () => {
+    const { simulator, receiver } = harness;
+    const general = simulator.channel("general");
+    receiver.refusal = new ParleyError("stopping", "the process is stopping");
+    const healthy = await startInstance();
+    try {
+      const use = simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });
+      const event = await until(() => healthy.receiver.events[0]);
+      const reply = healthy.platform.openReply(event.address, { saveAddress: () => Promise.resolve() });
+      await reply.show();
+      reply.write({ text: "Because." });
+      await reply.finish();
+      await until(() => simulator.requests.some(({ code }) => code === 40060));
+      expect(use.state()).toBe("answered");
+      expect(general.fromBot()).toMatchObject([{ text: "Because.", isEphemeral: false }]);
+    } finally {
+      await healthy.platform.stop();
+    }
+  });
+
+  test("an instance that stops alone tells the caller to ask again", async () => {
+    const { simulator, receiver } = harness;
+    const general = simulator.channel("general");
+    receiver.refusal = new ParleyError("stopping", "the process is stopping");
+    simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });
+    const [told] = await until(() => general.fromBot().length > 0 && general.fromBot());
+    expect(told).toMatchObject({ isEphemeral: true, isThinking: false });
+    expect(told?.text).toMatch(/restarting.*again/);
+    expect(told?.text).not.toMatch(/kept|answer comes/);
+  });
+
+  test("a command that was accepted and never acknowledged is answered in the channel, a private one in a direct message", async () => {
+    const { simulator, platform, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const general = simulator.channel("general");
+    for (const isPrivate of [false, true]) {
+      // The acknowledgement of a killed process never arrives.
+      simulator.fail({ method: "POST", route: "/callback", status: 502, times: 2 });
+      const use = ada.usesCommand("ask", { prompt: "why?", private: isPrivate }, { channel: general });
+      const event = await until(() => receiver.events.find(({ key }) => key === `discord:${use.id}`));
+      const reply = platform.openReply(event.address, { saveAddress: () => Promise.resolve() });
+      await reply.show();
+      reply.write({ text: `Because, ${isPrivate}.` });
+      await reply.finish();
+      simulator.advance(3001);
+      expect(use.state()).toBe("failed");
+    }
+    expect(general.fromBot()).toMatchObject([{ text: "Because, false.", isThinking: false }]);
+    expect(simulator.directMessages(ada).fromBot()).toMatchObject([{ text: "Because, true." }]);
   });
 
   test("an acknowledgement whose response is lost is not mistaken for another instance's", async () => {

@@ -64,6 +64,7 @@ export function createFakeReceiver(): FakeReceiver {
       this.cancelled.push(conversationId);
       return true;
     },
+    isStopping: () => false,
     suggestModels: (query) => ["sandbox/chat", "sandbox/image"].filter((model) => model.includes(query)),
     async history(conversationId, { maxMessages }) {
       check(this);

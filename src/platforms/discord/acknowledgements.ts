@@ -1,0 +1,90 @@
+import { InteractionResponseType, type APIInteraction } from "discord.js";
+import { toNotice } from "../../core/error-messages.ts";
+import type { Log } from "../../core/telemetry.ts";
+import { sleep } from "../../support/sleep.ts";
+import type { DiscordApi } from "./api.ts";
+import { toPrivateSentence } from "./content.ts";
+import { errorCodes, discordCode } from "./errors.ts";
+
+/**
+ * How long a refusal waits: another instance may accept the same interaction, and acknowledges it before that.
+ * Discord's deadline is three seconds.
+ */
+const refuseAfterMs = 2500;
+
+/** Acknowledges interactions. All instances with the same token receive each one, and Discord takes one response. */
+export interface Acknowledgements {
+  /**
+   * Sends a response. Returns whether Discord took it: not where it came second or too late. Contract: must not throw.
+   * @param body the response, as Discord's API has it
+   */
+  send(interaction: Pick<APIInteraction, "id" | "token">, body: unknown): Promise<boolean>;
+  /** Tells the person alone why it is refused, 2.5 s after it arrived and unless another instance has responded. */
+  refuse(interaction: Pick<APIInteraction, "id" | "token">, error: unknown): Promise<void>;
+  /** Requests with this token wait until `acknowledgement` has settled. */
+  expect(token: string, acknowledgement: Promise<void>): void;
+  /** Resolves when no acknowledgement with that token is expected any more. */
+  settled(token: string): Promise<void>;
+}
+
+/** @see {@link Acknowledgements} */
+export function createAcknowledgements(api: Pick<DiscordApi, "respond">, log: Log): Acknowledgements {
+  const pending = new Map<string, Promise<unknown>>();
+
+  async function send(interaction: Pick<APIInteraction, "id" | "token">, body: unknown): Promise<boolean> {
+    try {
+      await api.respond(interaction.id, interaction.token, body);
+      return true;
+    } catch (error) {
+      const fields = { interaction: interaction.id, err: error };
+      if (discordCode(error) === errorCodes.alreadyAcknowledged)
+        log.debug(fields, "interaction already acknowledged by another instance");
+      else log.warn(fields, "interaction not acknowledged");
+      return false;
+    }
+  }
+
+  return {
+    send,
+    async refuse(interaction, error) {
+      await sleep(refuseAfterMs);
+      await send(interaction, {
+        type: InteractionResponseType.ChannelMessageWithSource,
+        data: toPrivateSentence(toNotice(error)),
+      });
+    },
+    expect(token, acknowledgement) {
+      const settled = Promise.allSettled([acknowledgement]).then(() => pending.delete(token));
+      pending.set(token, settled);
+    },
+    async settled(token) {
+      await pending.get(token);
+    },
+  };
+}
+
+/** The API, whose requests about an interaction's messages wait for its acknowledgement: Discord rejects earlier ones. */
+export function withAcknowledgements(
+  api: DiscordApi,
+  { settled }: Pick<Acknowledgements, "settled">,
+): DiscordApi {
+  return {
+    ...api,
+    async followUp(interaction, body, files) {
+      await settled(interaction.token);
+      return api.followUp(interaction, body, files);
+    },
+    async editFollowUp(interaction, messageId, body) {
+      await settled(interaction.token);
+      return api.editFollowUp(interaction, messageId, body);
+    },
+    async getFollowUp(interaction, messageId) {
+      await settled(interaction.token);
+      return api.getFollowUp(interaction, messageId);
+    },
+    async deleteFollowUp(interaction, messageId) {
+      await settled(interaction.token);
+      await api.deleteFollowUp(interaction, messageId);
+    },
+  };
+}
