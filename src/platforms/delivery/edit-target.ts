@@ -32,9 +32,12 @@ export interface EditTarget {
   readonly maxMessages: number;
   /** Minimum time between edits of one reply. */
   readonly minEditIntervalMs: number;
-  /** Posts a message. Resolves to the reference that `edit` takes, as JSON. */
+  /**
+   * Posts a message, or finds the one that another process posted for the same reply; that one keeps its text where
+   * `content` is a placeholder. Resolves to the reference that `edit` takes, as JSON.
+   */
   post(content: MessageContent, signal: AbortSignal): Promise<Json>;
   edit(ref: Json, content: MessageContent, signal: AbortSignal): Promise<void>;
   /** Posts files below the reply's messages. */
-  upload(files: readonly ReplyFile[]): Promise<void>;
+  upload(files: readonly ReplyFile[], signal: AbortSignal): Promise<void>;
 }

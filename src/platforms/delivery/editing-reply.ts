@@ -2,11 +2,11 @@ import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Json } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { toMarkdown } from "./reply-markdown.ts";
-import type { Reply } from "../../core/platform.ts";
+import type { Reply, ReplyFile } from "../../core/platform.ts";
 import type { EditTarget, MessageContent } from "./edit-target.ts";
 import { createFileQueue } from "./file-queue.ts";
 import { planEnding, planEndingWithoutFile, planStreaming, type Ending } from "./message-plan.ts";
-import { sleepUnlessAborted } from "../../support/sleep.ts";
+import { sleep, sleepUnlessAborted } from "../../support/sleep.ts";
 import { isTransient, retryPlatformCall } from "./platform-retry.ts";
 import { createSuspensionWatch } from "./suspension-watch.ts";
 
@@ -30,7 +30,7 @@ const maxFailures = 3;
 const maxIntervalMs = 10_000;
 /** How long final calls are retried. */
 const endingMs = 120_000;
-/** How long nothing is edited after the process was suspended. */
+/** How long nothing is sent after the process was suspended. */
 const afterSuspensionMs = 1000;
 
 interface PostedMessage {
@@ -42,7 +42,7 @@ interface PostedMessage {
 /**
  * A reply in messages that are posted once and then edited. The first text is shown at once, later text at least
  * `minEditIntervalMs` apart; calls never overlap, and the latest text wins. Failed edits slow streaming down and finally
- * stop it; the final text is retried for two minutes. After the process was suspended, streaming waits a second:
+ * stop it; the final text is retried for two minutes. After the process was suspended, everything waits a second:
  * another process may have resumed the reply.
  */
 export function createEditingReply(options: EditingReplyOptions): Reply {
@@ -57,6 +57,8 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   let failures = 0;
   let intervalMs = target.minEditIntervalMs;
   let lastCallAt = Number.NEGATIVE_INFINITY;
+  /** Nothing is sent before, after a suspension. */
+  let resumesAt = Number.NEGATIVE_INFINITY;
   /** Rate limited by the platform until then. */
   let pauseUntil = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
@@ -68,7 +70,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   const files = createFileQueue(async (batch) => {
     // Files are posted below the placeholder.
     await idle();
-    await retryPlatformCall(() => target.upload(batch), performance.now() + endingMs, abandoned.signal);
+    await retryPlatformCall(() => upload(batch), performance.now() + endingMs, abandoned.signal);
   });
 
   async function idle(): Promise<void> {
@@ -90,16 +92,40 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     return result;
   }
 
+  /** Time to wait after a suspension: a process that lost its lease meanwhile learns that, and abandons the reply. */
+  function suspensionWaitMs(): number {
+    if (suspensions.wasSuspended()) resumesAt = performance.now() + afterSuspensionMs;
+    return resumesAt - performance.now();
+  }
+
+  /**
+   * Called before anything is sent. `undefined`: it may be sent at once.
+   * @throws the reason of the abort where the reply was abandoned
+   */
+  function whenOwned(): Promise<void> | undefined {
+    abandoned.signal.throwIfAborted();
+    const waitMs = suspensionWaitMs();
+    return waitMs > 0 ? sleep(waitMs, abandoned.signal) : undefined;
+  }
+
+  async function upload(batch: readonly ReplyFile[]): Promise<void> {
+    const owned = whenOwned();
+    if (owned !== undefined) await owned;
+    await target.upload(batch, abandoned.signal);
+  }
+
   /** Shows the latest changes, now or when the interval has passed. */
   function stream(): void {
     if (!isChanged || state !== "open" || running !== undefined || failures >= maxFailures) return;
     clearTimeout(timer);
-    // A process that lost its lease while it was suspended learns that within a second and abandons the reply.
-    if (suspensions.wasSuspended()) pauseUntil = Math.max(pauseUntil, performance.now() + afterSuspensionMs);
     // The first text does not wait for the interval after a status.
     const isFirstText = text !== "" && !hasTriedText;
     const intervalEndsAt = isFirstText ? Number.NEGATIVE_INFINITY : lastCallAt + intervalMs;
-    const waitMs = Math.max(intervalEndsAt, pauseUntil) - performance.now();
+    const waitMs = Math.max(
+      intervalEndsAt - performance.now(),
+      pauseUntil - performance.now(),
+      suspensionWaitMs(),
+    );
     if (waitMs > 0) timer = setTimeout(stream, waitMs);
     else void runAlone(streamOnce);
   }
@@ -129,10 +155,11 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
 
   /** Posts or edits one message, unless it shows the content already. */
   async function put(index: number, content: MessageContent): Promise<void> {
-    abandoned.signal.throwIfAborted();
     const wanted = JSON.stringify(content);
     const message = messages[index];
     if (message?.content === wanted) return;
+    const owned = whenOwned();
+    if (owned !== undefined) await owned;
     lastCallAt = performance.now();
     if (message === undefined) {
       await post(index, content);
@@ -145,6 +172,8 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   }
 
   async function post(index: number, content: MessageContent): Promise<void> {
+    const owned = whenOwned();
+    if (owned !== undefined) await owned;
     const ref = await target.post(content, abandoned.signal);
     messages[index] = { ref, content: JSON.stringify(content) };
     try {
@@ -158,6 +187,8 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
 
   async function saveRefs(): Promise<void> {
     areRefsSaved = false;
+    const owned = whenOwned();
+    if (owned !== undefined) await owned;
     await options.saveRefs(messages.map(({ ref }) => ref));
     areRefsSaved = true;
   }
@@ -207,7 +238,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     if (plan.file !== undefined) {
       const { file } = plan;
       try {
-        await retryPlatformCall(() => target.upload([file]), deadline, abandoned.signal);
+        await retryPlatformCall(() => upload([file]), deadline, abandoned.signal);
       } catch (error) {
         log.warn({ err: error }, "answer.md not uploaded: showing the answer in messages");
         await putAll(planEndingWithoutFile(text, ending, target).contents, performance.now() + endingMs);

@@ -1,7 +1,10 @@
 /** Time between checks. */
-const checkMs = 1000;
-/** A check this late means that the process was stopped or the machine asleep. */
-const lateMs = 5000;
+const checkMs = 250;
+/**
+ * A longer gap between checks means that the process was stopped or the machine asleep. Leases are renewed every fifth
+ * of their time, and the shortest last a second.
+ */
+const maxGapMs = 1000;
 
 /** Detects that this process was suspended. */
 export interface SuspensionWatch {
@@ -16,7 +19,7 @@ export function createSuspensionWatch(): SuspensionWatch {
   let wasSuspended = false;
   const check = (): void => {
     const now = performance.now();
-    if (now - lastCheck > lateMs) wasSuspended = true;
+    if (now - lastCheck >= maxGapMs) wasSuspended = true;
     lastCheck = now;
   };
   const timer = setInterval(check, checkMs).unref();

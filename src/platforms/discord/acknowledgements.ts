@@ -70,13 +70,13 @@ export function withAcknowledgements(
 ): DiscordApi {
   return {
     ...api,
-    async followUp(interaction, body, files) {
+    async followUp(interaction, body, options) {
       await settled(interaction.token);
-      return api.followUp(interaction, body, files);
+      return api.followUp(interaction, body, options);
     },
-    async editFollowUp(interaction, messageId, body) {
+    async editFollowUp(interaction, messageId, body, signal) {
       await settled(interaction.token);
-      return api.editFollowUp(interaction, messageId, body);
+      return api.editFollowUp(interaction, messageId, body, signal);
     },
     async getFollowUp(interaction, messageId) {
       await settled(interaction.token);

@@ -13,6 +13,7 @@ import {
   type RESTPutAPIApplicationCommandsJSONBody,
 } from "discord.js";
 import { isParleyError } from "../../core/errors.ts";
+import { backoffMs, retry } from "../../support/retry.ts";
 import { errorCodes, discordCode, toParleyError } from "./errors.ts";
 
 /** Default of `DISCORD_API_URL`. */
@@ -21,10 +22,20 @@ export const publicApiUrl = "https://discord.com/api";
 /** Longer rate limits are errors for the caller; shorter ones are waited for. */
 const maxRateLimitWaitMs = 10_000;
 
+const maxRetries = 3;
+/** A process that was paused learns of a lost lease in between. */
+const retryBackoff = { baseMs: 100, maxMs: 1000 };
+
 /** Authorizes requests about one interaction's messages. */
 export interface InteractionToken {
   readonly applicationId: string;
   readonly token: string;
+}
+
+/** Nothing is sent after `signal` has aborted. */
+export interface PostOptions {
+  readonly files?: readonly RawFile[];
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** The requests that Parley makes. All reject with ParleyErrors that contain neither tokens nor user text. */
@@ -32,12 +43,14 @@ export interface DiscordApi {
   createMessage(
     channelId: string,
     body: RESTPostAPIChannelMessageJSONBody,
-    files?: RawFile[],
+    options?: PostOptions,
   ): Promise<APIMessage>;
+  /** Never sent twice: another process may have edited the message meanwhile. */
   editMessage(
     channelId: string,
     messageId: string,
     body: RESTPatchAPIChannelMessageJSONBody,
+    signal?: AbortSignal,
   ): Promise<APIMessage>;
   getMessage(channelId: string, messageId: string): Promise<APIMessage>;
   /** The first `limit` messages (1 to 100) after an id, newest first. */
@@ -55,13 +68,14 @@ export interface DiscordApi {
   followUp(
     interaction: InteractionToken,
     body: RESTPostAPIWebhookWithTokenJSONBody,
-    files?: RawFile[],
+    options?: PostOptions,
   ): Promise<APIMessage>;
   /** `messageId` may be `@original`. */
   editFollowUp(
     interaction: InteractionToken,
     messageId: string,
     body: RESTPatchAPIChannelMessageJSONBody,
+    signal?: AbortSignal,
   ): Promise<APIMessage>;
   getFollowUp(interaction: InteractionToken, messageId: string): Promise<APIMessage>;
   deleteFollowUp(interaction: InteractionToken, messageId: string): Promise<void>;
@@ -81,6 +95,8 @@ export function createDiscordApi(options: {
     api: options.apiUrl,
     agent: options.agent,
     offset: options.apiUrl === publicApiUrl ? 50 : 0,
+    // The library would also retry what a process that was paused must not send any more: see `retrying`.
+    retries: 0,
   };
   const rest = new REST({
     ...common,
@@ -91,8 +107,6 @@ export function createDiscordApi(options: {
   const interactions = new REST({
     ...common,
     globalRequestsPerSecond: 10_000,
-    // These have no nonce: repeating a POST whose response was lost would post the message twice.
-    retries: 0,
     rejectOnRateLimit: ({ method, timeToReset, retryAfter }) =>
       method === "PATCH" || Math.max(timeToReset, retryAfter) > maxRateLimitWaitMs,
   });
@@ -106,35 +120,57 @@ export function createDiscordApi(options: {
     }
   }
 
+  /** For requests that may be repeated: reads, and posts with a nonce. */
+  function retrying<T>(action: string, request: () => Promise<unknown>, signal?: AbortSignal): Promise<T> {
+    return retry(() => send<T>(action, request()), {
+      signal,
+      delayMs: (error, attempt) =>
+        isParleyError(error, "platform-unreachable") &&
+        error.retryAfterMs === undefined &&
+        attempt <= maxRetries
+          ? backoffMs(attempt, retryBackoff)
+          : undefined,
+    });
+  }
+
   return {
-    createMessage: (channelId, body, files) =>
-      send("post a message", rest.post(Routes.channelMessages(channelId), { body, ...withFiles(files) })),
-    editMessage: (channelId, messageId, body) =>
-      send("edit a message", rest.patch(Routes.channelMessage(channelId, messageId), { body })),
-    getMessage: (channelId, messageId) =>
-      send("read a message", rest.get(Routes.channelMessage(channelId, messageId))),
-    listMessages: (channelId, { after, limit }) =>
+    createMessage: (channelId, body, given) =>
+      retrying(
+        "post a message",
+        () => rest.post(Routes.channelMessages(channelId), { body, ...toRequest(given) }),
+        given?.signal,
+      ),
+    editMessage: (channelId, messageId, body, signal) =>
       send(
-        "read messages",
+        "edit a message",
+        rest.patch(Routes.channelMessage(channelId, messageId), { body, ...toRequest({ signal }) }),
+      ),
+    getMessage: (channelId, messageId) =>
+      retrying("read a message", () => rest.get(Routes.channelMessage(channelId, messageId))),
+    listMessages: (channelId, { after, limit }) =>
+      retrying("read messages", () =>
         rest.get(Routes.channelMessages(channelId), {
           query: new URLSearchParams({ after, limit: `${limit}` }),
         }),
       ),
-    getChannel: (channelId) => send("read a channel", rest.get(Routes.channel(channelId))),
+    getChannel: (channelId) => retrying("read a channel", () => rest.get(Routes.channel(channelId))),
     startThread: (channelId, messageId, name) =>
-      send(
-        "open a thread",
+      retrying("open a thread", () =>
         rest.post(Routes.threads(channelId, messageId), {
           // 11: a public thread; from a message it is public anyway and the field does not exist.
           body: { name, auto_archive_duration: 1440, ...(messageId === undefined ? { type: 11 } : {}) },
         }),
       ),
     openDirectChannel: (userId) =>
-      send("open a direct message", rest.post(Routes.userChannels(), { body: { recipient_id: userId } })),
+      retrying("open a direct message", () =>
+        rest.post(Routes.userChannels(), { body: { recipient_id: userId } }),
+      ),
     listCommands: (applicationId) =>
-      send("read the commands", rest.get(Routes.applicationCommands(applicationId))),
+      retrying("read the commands", () => rest.get(Routes.applicationCommands(applicationId))),
     putCommands: (applicationId, commands) =>
-      send("register the commands", rest.put(Routes.applicationCommands(applicationId), { body: commands })),
+      retrying("register the commands", () =>
+        rest.put(Routes.applicationCommands(applicationId), { body: commands }),
+      ),
     async respond(interactionId, token, body) {
       const post = (): Promise<void> =>
         send(
@@ -151,20 +187,25 @@ export function createDiscordApi(options: {
         });
       }
     },
-    followUp: ({ applicationId, token }, body, files) =>
+    // Without a nonce: repeating a POST whose response was lost would post the message twice.
+    followUp: ({ applicationId, token }, body, given) =>
       send(
         "follow up on an interaction",
         interactions.post(Routes.webhook(applicationId, token), {
           ...open,
           query: new URLSearchParams({ wait: "true" }),
           body,
-          ...withFiles(files),
+          ...toRequest(given),
         }),
       ),
-    editFollowUp: ({ applicationId, token }, messageId, body) =>
+    editFollowUp: ({ applicationId, token }, messageId, body, signal) =>
       send(
         "edit an interaction's message",
-        interactions.patch(Routes.webhookMessage(applicationId, token, messageId), { ...open, body }),
+        interactions.patch(Routes.webhookMessage(applicationId, token, messageId), {
+          ...open,
+          body,
+          ...toRequest({ signal }),
+        }),
       ),
     getFollowUp: ({ applicationId, token }, messageId) =>
       send(
@@ -179,6 +220,10 @@ export function createDiscordApi(options: {
   };
 }
 
-function withFiles(files: RawFile[] | undefined): { files?: RawFile[] } {
-  return files === undefined || files.length === 0 ? {} : { files };
+function toRequest({ files = [], signal }: PostOptions = {}): { files?: RawFile[]; signal?: AbortSignal } {
+  return {
+    ...(files.length === 0 ? {} : { files: [...files] }),
+    // The library leaves its listeners on the signal that it is given.
+    ...(signal === undefined ? {} : { signal: AbortSignal.any([signal]) }),
+  };
 }

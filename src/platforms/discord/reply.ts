@@ -3,6 +3,7 @@ import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Json } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { ReplyFile } from "../../core/platform.ts";
+import { sleep } from "../../support/sleep.ts";
 import type { EditTarget, MessageContent } from "../delivery/edit-target.ts";
 import { toEventKey, type DiscordAddress, type InteractionAddress } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
@@ -29,6 +30,24 @@ interface MessageRef {
   readonly messageId: string;
   readonly isOwn: boolean;
 }
+
+/** How a message is posted. */
+interface PostHow {
+  readonly files?: RawFile[];
+  /** Two posts with the same one are one message. Default: a random one. */
+  readonly nonce?: string;
+  readonly isPlaceholder?: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** `isShown`: it shows the content that was given. */
+interface PostedMessage {
+  readonly ref: MessageRef;
+  readonly isShown: boolean;
+}
+
+/** How long a message with unexpected text is left alone: a process that has lost its lease learns that meanwhile. */
+const ownershipMs = 1000;
 
 /** The event key of a posted message, by its saved reference. */
 export function toRefKey(ref: Json): string {
@@ -72,17 +91,17 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     return destination;
   }
 
-  async function postMessage(content: DiscordContent, files: RawFile[], nonce?: string): Promise<MessageRef> {
+  async function postMessage(content: DiscordContent, how: PostHow): Promise<PostedMessage> {
     const interaction = liveInteraction();
     if (interaction !== undefined) {
       try {
-        return await postToInteraction(interaction, content, files);
+        return await postToInteraction(interaction, content, how);
       } catch (error) {
         if (!isTokenGone(error) && discordCode(error) !== errorCodes.tooManyFollowUps) throw error;
         log.info({ interaction: interaction.id }, "interaction token expired: posting in the channel");
       }
     }
-    return await postToChannel(content, files, nonce);
+    return await postToChannel(content, how);
   }
 
   /**
@@ -92,7 +111,8 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
   async function failPrivately(
     { state, retryKey }: MessageContent,
     shown: DiscordContent,
-  ): Promise<MessageRef | undefined> {
+    signal: AbortSignal,
+  ): Promise<PostedMessage | undefined> {
     const interaction = liveInteraction();
     if (state !== "failed" || retryKey !== undefined || posted > 0) return undefined;
     if (interaction === undefined || interaction.isPrivate) return undefined;
@@ -102,47 +122,42 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
       log.info({ err: error }, "placeholder not deleted: failure shown publicly");
       return undefined;
     }
-    const message = await api.followUp(interaction, { ...shown, flags: privateFlags });
-    return { channelId: address.channelId, messageId: message.id, isOwn: false };
+    const message = await api.followUp(interaction, { ...shown, flags: privateFlags }, { signal });
+    return { ref: { channelId: address.channelId, messageId: message.id, isOwn: false }, isShown: true };
   }
 
   async function postToInteraction(
     interaction: InteractionAddress,
     content: DiscordContent,
-    files: RawFile[],
-  ): Promise<MessageRef> {
+    { files = [], signal }: PostHow,
+  ): Promise<PostedMessage> {
     const isFirst = posted === 0 && files.length === 0;
     const body = withAltTexts(content, files);
     const message = isFirst
-      ? await api.editFollowUp(interaction, "@original", body)
-      : await api.followUp(
-          interaction,
-          interaction.isPrivate ? { ...body, flags: privateFlags } : body,
+      ? await api.editFollowUp(interaction, "@original", body, signal)
+      : await api.followUp(interaction, interaction.isPrivate ? { ...body, flags: privateFlags } : body, {
           files,
-        );
-    return { channelId: address.channelId, messageId: message.id, isOwn: false };
+          signal,
+        });
+    return { ref: { channelId: address.channelId, messageId: message.id, isOwn: false }, isShown: true };
   }
 
-  async function postToChannel(
-    content: DiscordContent,
-    files: RawFile[],
-    nonce?: string,
-  ): Promise<MessageRef> {
+  async function postToChannel(content: DiscordContent, how: PostHow): Promise<PostedMessage> {
+    const { files = [], nonce = randomNonce(), signal } = how;
     const { channelId, replyTo, isOptional } = await findDestination();
     const body = {
       ...withAltTexts(content, files),
-      nonce: nonce ?? randomNonce(),
+      nonce,
       enforce_nonce: true,
       ...(replyTo === undefined || posted > 0
         ? {}
         : { message_reference: { message_id: replyTo, fail_if_not_exists: false } }),
     };
     try {
-      const message = await api.createMessage(channelId, body, files);
+      const message = await api.createMessage(channelId, body, { files, signal });
       const ref = { channelId, messageId: message.id, isOwn: true };
-      // The nonce was used before a crash: Discord returns that message, which has older text.
-      if (files.length === 0 && message.content !== content.content.trim()) await editOwn(ref, content);
-      return ref;
+      if (files.length > 0 || message.content === content.content.trim()) return { ref, isShown: true };
+      return { ref, isShown: await replaceText(ref, content, how) };
     } catch (error) {
       if (isOptional !== true || !isParleyError(error, "platform-forbidden")) throw error;
       log.warn(
@@ -150,20 +165,35 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
         "no permission to post in the thread: posting in the channel",
       );
       destination = toChannelDestination(address, "Send Messages in Threads");
-      return postToChannel(content, files, nonce);
+      return postToChannel(content, how);
     }
   }
 
-  async function editOwn(ref: MessageRef, content: DiscordContent): Promise<void> {
-    await api.editMessage(ref.channelId, ref.messageId, content);
+  /**
+   * The nonce was used before, by a process that crashed, or by one that has resumed the reply: Discord returns that
+   * message. A placeholder never replaces its text, other content only when this process still owns the reply.
+   */
+  async function replaceText(
+    ref: MessageRef,
+    content: DiscordContent,
+    { isPlaceholder = false, signal }: PostHow,
+  ): Promise<boolean> {
+    if (isPlaceholder) return false;
+    await sleep(ownershipMs, signal);
+    await editOwn(ref, content, signal);
+    return true;
+  }
+
+  async function editOwn(ref: MessageRef, content: DiscordContent, signal: AbortSignal): Promise<void> {
+    await api.editMessage(ref.channelId, ref.messageId, content, signal);
   }
 
   /** @throws ParleyError `platform-rejected`: the message cannot be edited any more; the caller posts a new one */
-  async function editMessage(ref: MessageRef, content: DiscordContent): Promise<void> {
+  async function editMessage(ref: MessageRef, content: DiscordContent, signal: AbortSignal): Promise<void> {
     const token = options.freshTokens.of(ref.messageId) ?? liveInteraction();
     if (!ref.isOwn && token !== undefined) {
       try {
-        await api.editFollowUp(token, ref.messageId, content);
+        await api.editFollowUp(token, ref.messageId, content, signal);
         return;
       } catch (error) {
         if (!isTokenGone(error)) throw error;
@@ -173,14 +203,19 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     if (!ref.isOwn && (interaction?.isPrivate === true || interaction?.isGuest === true)) {
       throw new ParleyError("platform-rejected", "interaction token expired");
     }
-    await editOwn(ref, content);
+    await editOwn(ref, content, signal);
   }
 
-  async function showOverflow(ref: MessageRef, overflow: string | undefined): Promise<void> {
+  async function showOverflow(
+    ref: MessageRef,
+    overflow: string | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
     if (overflow === undefined) return;
     const shown = overflowOf.get(ref.messageId);
-    if (shown === undefined) overflowOf.set(ref.messageId, await postMessage(toSentence(overflow), []));
-    else await editMessage(shown, toSentence(overflow));
+    if (shown === undefined)
+      overflowOf.set(ref.messageId, (await postMessage(toSentence(overflow), { signal })).ref);
+    else await editMessage(shown, toSentence(overflow), signal);
   }
 
   return {
@@ -189,26 +224,31 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     maxMessages: address.interaction?.isGuest === true ? maxGuestMessages : maxMessages,
     minEditIntervalMs: 1100,
 
-    async post(content) {
+    async post(content, signal) {
       if (liveInteraction() === undefined) await findDestination();
       const { overflow, ...shown } = render(content, posted === 0);
-      const nonce = address.eventId === undefined ? undefined : `${address.eventId}.${posted}`;
-      const ref = (await failPrivately(content, shown)) ?? (await postMessage(shown, [], nonce));
+      const how: PostHow = {
+        ...(address.eventId === undefined ? {} : { nonce: `${address.eventId}.${posted}` }),
+        isPlaceholder: content.state === "waiting",
+        signal,
+      };
+      const { ref, isShown } =
+        (await failPrivately(content, shown, signal)) ?? (await postMessage(shown, how));
       firstId ??= ref.messageId;
-      shownAs.set(ref.messageId, JSON.stringify(shown));
+      if (isShown) shownAs.set(ref.messageId, JSON.stringify(shown));
       posted += 1;
-      await showOverflow(ref, overflow);
+      await showOverflow(ref, overflow, signal);
       return ref as unknown as Json;
     },
 
-    async edit(given, content) {
+    async edit(given, content, signal) {
       const ref = given as unknown as MessageRef;
       const { overflow, ...shown } = render(content, ref.messageId === firstId);
       const wanted = JSON.stringify(shown);
       try {
         if (shownAs.get(ref.messageId) !== wanted) {
           shownAs.delete(ref.messageId);
-          await editMessage(ref, shown);
+          await editMessage(ref, shown, signal);
           shownAs.set(ref.messageId, wanted);
         }
       } catch (error) {
@@ -217,12 +257,12 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
         log.info({ channel: ref.channelId }, "message of a reply was deleted: its text is not shown again");
         return;
       }
-      await showOverflow(ref, overflow);
+      await showOverflow(ref, overflow, signal);
     },
 
-    async upload(files: readonly ReplyFile[]) {
+    async upload(files: readonly ReplyFile[], signal) {
       for (const batch of await fitFiles(files, maxFileBytes(address))) {
-        await postMessage({ ...toSentence(""), content: "" }, batch);
+        await postMessage({ ...toSentence(""), content: "" }, { files: batch, signal });
         posted += 1;
       }
     },

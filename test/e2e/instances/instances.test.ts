@@ -124,6 +124,40 @@ describe.skipIf(!has("redis"))("several instances on one Redis", () => {
     expect(shown).toHaveLength(1);
   });
 
+  for (const method of ["PATCH", "POST"] as const) {
+    it(`are not overwritten on Discord by a paused one that resumes, whose ${method} was in flight`, async () => {
+      world = await startInstances(2, { platforms: ["discord"] });
+      const { discord, gateway } = world;
+      const ada = discord.person("Ada");
+      const channel = discord.directMessages(ada);
+      const arrived = Promise.withResolvers<void>();
+      const held = Promise.withResolvers<void>();
+      const hold = () => {
+        arrived.resolve();
+        return held.promise;
+      };
+      discord.fail({ method, route: "/messages", status: 502, until: hold, times: 1 });
+      gateway.setDuration(20_000);
+      ada.sends({ channel, text: "hello #a" });
+      await arrived.promise;
+      const { from } = await vi.waitUntil(() => gateway.turns[0], { timeout: 10_000 });
+      const paused = world.running[Number(from)]!;
+      paused.process.kill("SIGSTOP");
+      gateway.setDuration(300);
+      const shown = await world.answered("#a");
+      // The response is there when the process wakes.
+      held.resolve();
+      paused.process.kill("SIGCONT");
+      await paused.says(/turn left open/);
+      gateway.setDuration(1500);
+      ada.sends({ channel, text: "more #b" });
+      await world.answered("#b");
+      expect(world.shown().filter(({ id }) => shown.some((one) => one.id === id))).toEqual(shown);
+      expect(shown).toHaveLength(1);
+      expect(channel.fromBot()).toHaveLength(2);
+    });
+  }
+
   it("answer a Discord command once, in its place, while one of them drains", async () => {
     world = await startInstances(2, { platforms: ["discord"] });
     const { discord, gateway } = world;

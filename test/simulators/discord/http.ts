@@ -48,6 +48,8 @@ export interface Fault {
   readonly retryAfterMs?: number;
   /** The request takes effect and only its response is lost. */
   readonly afterEffect?: boolean;
+  /** Called when the request arrives. The response comes when its promise resolves. */
+  readonly until?: () => Promise<void>;
   times: number;
 }
 
@@ -115,6 +117,7 @@ export function createApiServer(options: {
       json = form.json;
       const fault = takeFault(method, route);
       if (fault !== undefined && fault.afterEffect !== true) {
+        await fault.until?.();
         note(fault.status, fault.code);
         sendFault(response, fault, headers);
         return;
@@ -124,6 +127,7 @@ export function createApiServer(options: {
         throw new ApiError(400, 50035, "Invalid Form Body", { _shape: problem });
       const result = route.handle({ parameters, query: url.searchParams, form });
       if (fault !== undefined) {
+        await fault.until?.();
         note(fault.status, fault.code);
         sendFault(response, fault, headers);
         return;

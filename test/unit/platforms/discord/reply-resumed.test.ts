@@ -1,0 +1,90 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { ReplyAddress } from "../../../../src/core/events.ts";
+import { until } from "../../../simulators/discord/until.ts";
+import { startHarness, type Harness } from "./harness.ts";
+
+describe("a reply that another process resumed while this one was paused", () => {
+  let harness: Harness;
+  beforeEach(async () => {
+    harness = await startHarness();
+  });
+  afterEach(() => harness.close());
+
+  const open = (address: ReplyAddress) =>
+    harness.platform.openReply(address, { saveAddress: () => Promise.resolve() });
+
+  /** A direct message to the bot, with the address of its reply. */
+  const ask = async (name: string, count: number) => {
+    const { simulator } = harness;
+    const ada = simulator.person(name);
+    const direct = simulator.directMessages(ada);
+    ada.sends({ channel: direct, text: "hello" });
+    const { address } = await until(() => harness.receiver.events[count - 1]);
+    return { direct, address };
+  };
+  const answer = async (address: ReplyAddress, text: string) => {
+    const reply = open(address);
+    await reply.show();
+    reply.write({ text });
+    await reply.finish();
+  };
+
+  test("an edit that failed is not sent again once the reply is abandoned", async () => {
+    const { simulator } = harness;
+    const { direct, address } = await ask("Ada", 1);
+    const reply = open(address);
+    await reply.show();
+    let arrive = (): void => {};
+    let respond = (): void => {};
+    const arrived = new Promise<void>((resolve) => {
+      arrive = resolve;
+    });
+    const held = new Promise<void>((resolve) => {
+      respond = resolve;
+    });
+    const hold = () => {
+      arrive();
+      return held;
+    };
+    simulator.fail({ method: "PATCH", status: 502, until: hold, times: 1 });
+    reply.write({ text: "Half" });
+    await arrived;
+    // The process was paused until here, and learns that it has lost its lease.
+    respond();
+    reply.abandon();
+    const other = await ask("Ben", 2);
+    await answer(other.address, "To Ben.");
+    const edits = simulator.requests.filter(
+      ({ method, path }) => method === "PATCH" && path.includes(direct.id),
+    );
+    expect(edits).toHaveLength(1);
+    expect(direct.fromBot()).toMatchObject([{ text: "-# Thinking…" }]);
+  });
+
+  test("a placeholder whose nonce returns another process's answer does not replace it", async () => {
+    const { direct, address } = await ask("Ada", 1);
+    await answer(address, "The whole answer.");
+    // The process that was paused posts its placeholder with the same nonce.
+    const reply = open(address);
+    await reply.show();
+    expect(direct.fromBot()).toMatchObject([{ text: "The whole answer." }]);
+    reply.abandon();
+  });
+
+  test("a text whose nonce returns another one replaces it a second later, unless the reply was abandoned by then", async () => {
+    const { simulator } = harness;
+    const [lost, owned] = [await ask("Ada", 1), await ask("Ben", 2)];
+    for (const { address } of [lost, owned]) await answer(address, "The whole answer.");
+    const paused = open(lost.address);
+    paused.write({ text: "Half" });
+    const posts = () =>
+      simulator.requests.filter(({ method, path }) => method === "POST" && path.endsWith("/messages"));
+    await until(() => posts().length === 3);
+    paused.abandon();
+    const resumed = open(owned.address);
+    resumed.write({ text: "Another answer." });
+    await resumed.finish();
+    expect(owned.direct.fromBot()).toMatchObject([{ text: "Another answer." }]);
+    expect(lost.direct.fromBot()).toMatchObject([{ text: "The whole answer." }]);
+  });
+});
