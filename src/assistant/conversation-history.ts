@@ -11,7 +11,7 @@ export function createConversationHistory(conversations: Conversations): Convers
     async history(conversationId, { maxMessages }) {
       return withoutRetriedAttempts(await conversations.recent(conversationId, { maxMessages }));
     },
-    conversations: (prefix) => conversations.list(prefix, { max: maxListed }),
+    conversations: (prefix, { without } = {}) => conversations.list(prefix, { max: maxListed, without }),
     readBlob: (conversationId, hash) => conversations.getBlob(conversationId, hash),
   };
 }

@@ -112,8 +112,8 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
         ]);
       });
     },
-    async list(prefix, { max }) {
-      const found = await newest(store, prefix, max);
+    async list(prefix, { max, without }) {
+      const found = await newest(store, { prefix, without }, max);
       return summarize(store, log, found);
     },
     listWithin: (place) => readMembers(store, indexes.conversationsWithin(place)),
@@ -136,9 +136,13 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
   };
 }
 
-type Found = Omit<ConversationSummary, "title">;
+type Found = Omit<ConversationSummary, "title" | "within">;
 
-async function newest(store: KeyValueStore, prefix: string, max: number): Promise<Found[]> {
+async function newest(
+  store: KeyValueStore,
+  { prefix, without }: { readonly prefix: string; readonly without: string | undefined },
+  max: number,
+): Promise<Found[]> {
   const searched = prefix.includes(":") ? [platformOf(prefix)] : await readPlatforms(store);
   const found: Found[] = [];
   for (const platform of searched) {
@@ -149,6 +153,7 @@ async function newest(store: KeyValueStore, prefix: string, max: number): Promis
       if (page.length === 0) break;
       for (const { member, score } of page) {
         if (taken === max || !member.startsWith(prefix)) continue;
+        if (without !== undefined && member.startsWith(without)) continue;
         found.push({ conversationId: member, updatedAt: score });
         taken++;
       }
@@ -184,7 +189,13 @@ async function summarize(
   return found.flatMap((summary, index) => {
     // Expired, and not swept yet.
     if (heads[index] !== true && settings[index] === undefined) return [];
-    const title = readable(settings[index])?.title;
-    return [{ ...summary, title: title ?? toConversationTitle(toMessage(readable(firsts[index]))) }];
+    const { title, within } = readable(settings[index]) ?? {};
+    return [
+      {
+        ...summary,
+        title: title ?? toConversationTitle(toMessage(readable(firsts[index]))),
+        ...(within === undefined ? {} : { within }),
+      },
+    ];
   });
 }

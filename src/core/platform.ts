@@ -173,8 +173,14 @@ export interface ConversationHistory {
     conversationId: string,
     options: { readonly maxMessages: number },
   ): Promise<readonly StoredMessage[]>;
-  /** Conversations whose id starts with `prefix`, most recently used first, at most 200. */
-  conversations(prefix: string): Promise<readonly ConversationSummary[]>;
+  /**
+   * Conversations whose id starts with `prefix`, most recently used first, at most 200. `without`: none whose id starts
+   * with that.
+   */
+  conversations(
+    prefix: string,
+    options?: { readonly without?: string },
+  ): Promise<readonly ConversationSummary[]>;
   /** The bytes of a picture or voice note. `undefined`: no such blob. */
   readBlob(conversationId: string, hash: string): Promise<StoredBlob | undefined>;
 }

@@ -58,6 +58,8 @@ export interface ConversationSummary {
   readonly conversationId: string;
   readonly title: string;
   readonly updatedAt: number;
+  /** {@link ConversationSettings.within} */
+  readonly within?: readonly string[];
 }
 
 /** Settings of one conversation. */
@@ -89,8 +91,11 @@ export interface Conversations {
   settings(conversationId: string): Promise<ConversationSettings>;
   /** Merges into the saved settings; creates the conversation if it is new, so that `exists` is true from then on. */
   saveSettings(conversationId: string, settings: ConversationSettings): Promise<void>;
-  /** Conversations whose id starts with `prefix`, the most recently active first. */
-  list(prefix: string, options: { readonly max: number }): Promise<readonly ConversationSummary[]>;
+  /** Conversations whose id starts with `prefix` and not with `without`, the most recently active first. */
+  list(
+    prefix: string,
+    options: { readonly max: number; readonly without?: string | undefined },
+  ): Promise<readonly ConversationSummary[]>;
   /** Ids of the conversations within a place, as `settings.within` says; at a cost that depends on those alone. */
   listWithin(place: string): Promise<readonly string[]>;
   putBlob(conversationId: string, bytes: Uint8Array, mediaType: string): Promise<BlobRef>;

@@ -72,10 +72,16 @@ export function createRecordingReceiver(): RecordingReceiver {
     isStopping: () => receiver.isStopped,
     suggestModels: (query) => receiver.suggestions.filter((id) => id.includes(query)),
     history: async () => [],
-    conversations: async (prefix) =>
+    conversations: async (prefix, { without } = {}) =>
       receiver.events
-        .filter(({ conversationId }) => conversationId.startsWith(prefix))
-        .map(({ conversationId, sentAt }) => ({ conversationId, title: "", updatedAt: sentAt })),
+        .filter(({ conversationId: id }) => id.startsWith(prefix))
+        .filter(({ conversationId: id }) => without === undefined || !id.startsWith(without))
+        .map(({ conversationId, sentAt, within }) => ({
+          conversationId,
+          title: "",
+          updatedAt: sentAt,
+          ...(within === undefined ? {} : { within }),
+        })),
     readBlob: async () => undefined,
   };
   return receiver;

@@ -73,6 +73,16 @@ export function toChannelPlace(channelId: string): string {
   return `${idPrefix}channel:${channelId}`;
 }
 
+/** The inverse of {@link toGuildPlace}; `undefined` for other places. */
+export function parseGuildPlace(place: string): string | undefined {
+  return /^discord:guild:(\d+)$/.exec(place)?.[1];
+}
+
+/** The inverse of {@link toChannelPlace}; `undefined` for other places. */
+export function parseChannelPlace(place: string): string | undefined {
+  return /^discord:channel:(\d+)$/.exec(place)?.[1];
+}
+
 /** The `within` of an event; unknown channels are left out. None in direct messages. */
 export function toEnclosingPlaces(
   guildId: string | undefined,
@@ -83,22 +93,30 @@ export function toEnclosingPlaces(
   return { within: [toGuildPlace(guildId), ...channels] };
 }
 
-/** The event key of a message or interaction. */
+/** What the keys of commands begin with, and the ids of the conversations of those outside of conversations. */
+export const commandPrefix = `${idPrefix}command/`;
+
+/** The event key of a command, and the id of its conversation where it is used outside of conversations. */
+export function toCommandKey(interactionId: string): string {
+  return `${commandPrefix}${interactionId}`;
+}
+
+/** The event key of a message. */
 export function toEventKey(id: string): string {
   return `${idPrefix}${id}`;
 }
 
-/** The inverse of {@link toEventKey}; `undefined` for other keys. */
+/** The inverse of {@link toEventKey}; `undefined` for other keys, such as those of commands. */
 export function parseEventKey(key: string): string | undefined {
   return /^discord:(\d+)$/.exec(key)?.[1];
 }
 
-/** The conversation in a thread or direct message channel, or of an interaction outside of conversations. */
+/** The conversation in a thread or direct message channel. */
 export function toConversationId(id: string): string {
   return `${idPrefix}${id}`;
 }
 
-/** The channel of a conversation; of an interaction's conversation the interaction. */
+/** The channel of a conversation; `undefined` for that of a command, which has none. */
 export function parseConversationId(conversationId: string): string | undefined {
   return /^discord:(\d+)$/.exec(conversationId)?.[1];
 }

@@ -53,10 +53,10 @@ export interface DiscordApi {
     signal?: AbortSignal,
   ): Promise<APIMessage>;
   getMessage(channelId: string, messageId: string): Promise<APIMessage>;
-  /** The first `limit` messages (1 to 100) after an id, newest first. */
+  /** The first `limit` messages (1 to 100) after an id, or else the last ones; newest first. */
   listMessages(
     channelId: string,
-    options: { readonly after: string; readonly limit: number },
+    options: { readonly after?: string; readonly limit: number },
   ): Promise<APIMessage[]>;
   getChannel(channelId: string): Promise<APIChannel>;
   startThread(channelId: string, messageId: string | undefined, name: string): Promise<APIThreadChannel>;
@@ -150,7 +150,7 @@ export function createDiscordApi(options: {
     listMessages: (channelId, { after, limit }) =>
       retrying("read messages", () =>
         rest.get(Routes.channelMessages(channelId), {
-          query: new URLSearchParams({ after, limit: `${limit}` }),
+          query: new URLSearchParams({ ...(after === undefined ? {} : { after }), limit: `${limit}` }),
         }),
       ),
     getChannel: (channelId) => retrying("read a channel", () => rest.get(Routes.channel(channelId))),

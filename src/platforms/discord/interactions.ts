@@ -22,7 +22,7 @@ import {
   isDirectType,
   isThreadType,
   toEnclosingPlaces,
-  toEventKey,
+  toCommandKey,
   toReplyAddress,
   type InteractionAddress,
 } from "./address.ts";
@@ -168,7 +168,7 @@ export function createInteractionHandler(options: InteractionOptions) {
     const isGuest =
       interaction.authorizing_integration_owners[ApplicationIntegrationType.GuildInstall] === undefined;
     const inConversation = !isGuest && (isDirectType(channel.type) || isThreadType(channel.type));
-    const key = toEventKey(interaction.id);
+    const key = toCommandKey(interaction.id);
     const address: InteractionAddress = {
       id: interaction.id,
       applicationId: interaction.application_id,
@@ -183,7 +183,7 @@ export function createInteractionHandler(options: InteractionOptions) {
       kind: "call",
       key,
       platform: "discord",
-      conversationId: toConversationId(inConversation ? channel.id : interaction.id),
+      conversationId: inConversation ? toConversationId(channel.id) : key,
       author: toAuthor(user, interaction.member),
       sentAt: options.now(),
       address: toReplyAddress({

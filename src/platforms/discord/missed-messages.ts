@@ -1,8 +1,19 @@
 import type { APIMessage } from "discord.js";
+import { isParleyError } from "../../core/errors.ts";
 import type { ConversationHistory } from "../../core/platform.ts";
+import type { ConversationSummary } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { createConcurrencyLimit } from "../../support/concurrency-limit.ts";
-import { idPrefix, parseConversationId, parseEventKey } from "./address.ts";
+import { backoffMs, retry } from "../../support/retry.ts";
+import { sleepUnlessAborted } from "../../support/sleep.ts";
+import {
+  commandPrefix,
+  idPrefix,
+  parseChannelPlace,
+  parseConversationId,
+  parseEventKey,
+  parseGuildPlace,
+} from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 
 /** Older messages are not answered. */
@@ -12,105 +23,206 @@ const maxMessages = 300;
 const pageSize = 100;
 /** Conversations that are read, the most recent first. */
 const maxConversations = 100;
+/** Channels that contain conversations and are searched for mentions, the most recent first: a page of each. */
+const maxChannels = 50;
 /** Concurrent requests: live messages come first. */
 const maxConcurrent = 3;
-const retryMs = 5000;
-const maxAttempts = 25;
+/** How long the store or Discord is asked again. */
+const retryForMs = 10 * 60_000;
+const backoff = { baseMs: 1000, maxMs: 15_000 };
+/** How long live messages of a channel wait for its missed ones. */
+const maxHoldMs = 30_000;
+/** Messages that arrived so shortly before the session count as live: the clocks differ. */
+const clockMarginMs = 60_000;
 
-/** Catches up on what people wrote in known conversations while the bot was offline. */
+/** A missed message, with the server it is in. */
+export type MissedMessage = APIMessage & { readonly guild_id?: string };
+
+/** Catches up on what people wrote while the bot was offline: in known conversations, and in mentions elsewhere. */
 export interface MissedMessages {
   /** Starts to catch up; at every new session, since Discord redelivers nothing. Contract: must not throw. */
   start(): void;
-  /** Resolves when a channel is caught up; live messages of it wait for that. `undefined`: it is. */
+  /** Resolves when a channel is caught up; live messages of it wait for that, 30 s at most. `undefined`: it is. */
   pending(channelId: string): Promise<void> | undefined;
 }
 
 interface Gap {
   readonly channelId: string;
+  readonly guildId: string | undefined;
   /** Messages after this id are read. */
   readonly after: bigint;
+  /** A channel that contains conversations: only its newest page is read, and only mentions are for the bot. */
+  readonly isChannel: boolean;
 }
 
 /**
- * Reads, in each conversation, the messages after the last one that the store has and passes them to `take`, oldest
- * first. The receiver recognises those it has accepted as duplicates.
+ * Reads, in each conversation, the messages after the last one that the store has, and the newest ones of the channels
+ * that conversations are in. Passes them to `take`, oldest first; the receiver recognises those it has accepted as
+ * duplicates. Failures of the store and of Discord are retried for ten minutes.
  */
 export function createMissedMessages(options: {
   readonly api: Pick<DiscordApi, "listMessages">;
   readonly history: Pick<ConversationHistory, "conversations" | "history">;
-  readonly take: (message: APIMessage) => void;
+  readonly take: (message: MissedMessage) => void;
   readonly now: () => number;
   readonly signal: AbortSignal;
   readonly log: Log;
 }): MissedMessages {
   const { api, history, take, now, signal, log } = options;
-  /** The run in progress: what it reads, by channel. */
-  let running: Promise<ReadonlyMap<string, Promise<void>>> | undefined;
-  let retryTimer: NodeJS.Timeout | undefined;
-  signal.addEventListener("abort", () => clearTimeout(retryTimer), { once: true });
+  const limit = createConcurrencyLimit(maxConcurrent);
+  /** Reads in progress, by channel. */
+  const reading = new Map<string, Promise<void>>();
+  /** The search for gaps in progress. */
+  let searching: Promise<void> | undefined;
 
-  /** Reads the gaps from the store, before anything new is accepted. */
-  async function findGaps(): Promise<Gap[]> {
-    const earliest = snowflakeAt(now() - windowMs);
-    const gaps: Gap[] = [];
-    for (const { conversationId } of (await history.conversations(idPrefix)).slice(0, maxConversations)) {
-      const channelId = parseConversationId(conversationId);
+  /** Repeats `work` while the store or Discord is unavailable. Resolves to `undefined` when it gives up. */
+  async function untilDone<T>(what: string, work: () => Promise<T>): Promise<T | undefined> {
+    const deadline = performance.now() + retryForMs;
+    try {
+      return await retry(work, {
+        signal,
+        delayMs(error, attempt) {
+          const isTransient =
+            isParleyError(error, "store-unavailable") || isParleyError(error, "platform-unreachable");
+          if (!isTransient || performance.now() > deadline) return undefined;
+          log.warn({ what, attempt, err: error }, "missed messages not read yet");
+          return Math.max(backoffMs(attempt, backoff), error.retryAfterMs ?? 0);
+        },
+      });
+    } catch (error) {
+      // Mostly a channel that was deleted or closed to the bot: nothing to answer.
+      if (!signal.aborted) log.info({ what, err: error }, "missed messages not readable");
+      return undefined;
+    }
+  }
+
+  /** @param startedAt of the session: what is known since then was delivered live, perhaps before the gap is read */
+  async function findGaps(startedAt: number): Promise<Gap[]> {
+    const earliest = snowflakeAt(startedAt - windowMs);
+    const sessionStart = snowflakeAt(startedAt - clockMarginMs);
+    const [all, threads] = await Promise.all([
+      history.conversations(idPrefix),
+      history.conversations(idPrefix, { without: commandPrefix }),
+    ]);
+    const gaps = new Map<string, Gap>();
+    for (const summary of threads.slice(0, maxConversations)) {
+      const channelId = parseConversationId(summary.conversationId);
       if (channelId === undefined) continue;
-      const messages = await history.history(conversationId, { maxMessages: 20 });
+      const messages = await history.history(summary.conversationId, { maxMessages: 20 });
       // A thread that people opened is known from the first mention on; earlier messages were not for the bot.
       const lastSeen = messages
         .map(({ turnKey }) => BigInt(parseEventKey(turnKey) ?? 0))
+        .filter((id) => id < sessionStart)
         .reduce((last, id) => (id > last ? id : last), BigInt(channelId));
-      gaps.push({ channelId, after: lastSeen > earliest ? lastSeen : earliest });
+      const after = lastSeen > earliest ? lastSeen : earliest;
+      gaps.set(channelId, { channelId, guildId: guildOf(summary), after, isChannel: false });
     }
-    return gaps;
-  }
-
-  async function readGap({ channelId, after }: Gap): Promise<void> {
-    if (signal.aborted) return;
-    try {
-      let last = after.toString();
-      for (let read = 0; read < maxMessages && !signal.aborted; read += pageSize) {
-        const page = await api.listMessages(channelId, { after: last, limit: pageSize });
-        const fromPeople = page.filter(({ author }) => author.bot !== true);
-        if (fromPeople.length > 0)
-          log.info({ channel: channelId, messages: fromPeople.length }, "read missed messages");
-        for (const message of fromPeople.toReversed()) take(message);
-        if (page.length < pageSize) return;
-        last = page[0]?.id ?? last;
+    const recent = [...all, ...threads].sort((a, b) => b.updatedAt - a.updatedAt);
+    let channels = 0;
+    for (const summary of recent) {
+      for (const channelId of (summary.within ?? []).flatMap((place) => parseChannelPlace(place) ?? [])) {
+        if (gaps.has(channelId) || channels >= maxChannels) continue;
+        channels += 1;
+        gaps.set(channelId, { channelId, guildId: guildOf(summary), after: earliest, isChannel: true });
       }
-    } catch (error) {
-      // The conversation of a command, or a channel that was deleted or closed to the bot: nothing to answer.
-      log.debug({ channel: channelId, err: error }, "missed messages not readable");
+    }
+    return [...gaps.values()];
+  }
+
+  /** The messages of a gap, oldest first. */
+  async function readGap({ channelId, after, isChannel }: Gap): Promise<APIMessage[]> {
+    if (isChannel) {
+      const page = await limit(() => api.listMessages(channelId, { limit: pageSize }));
+      return page.filter(({ id }) => BigInt(id) > after).toReversed();
+    }
+    const messages: APIMessage[] = [];
+    let last = after.toString();
+    while (messages.length < maxMessages) {
+      signal.throwIfAborted();
+      const from = last;
+      const page = await limit(() => api.listMessages(channelId, { after: from, limit: pageSize }));
+      messages.push(...page.toReversed());
+      if (page.length < pageSize) break;
+      last = page[0]?.id ?? last;
+    }
+    return messages;
+  }
+
+  async function catchUp(gap: Gap): Promise<void> {
+    const messages = await untilDone(`channel ${gap.channelId}`, () => readGap(gap));
+    if (messages === undefined || signal.aborted) return;
+    // The bot replies to what it has answered there or has refused in words.
+    const replied = new Set(
+      messages.flatMap(({ author, message_reference: to }) =>
+        author.bot === true ? (to?.message_id ?? []) : [],
+      ),
+    );
+    const missed = messages.filter(
+      (message) =>
+        message.author.bot !== true &&
+        !replied.has(message.id) &&
+        (!gap.isChannel || mentionsAnyone(message)),
+    );
+    if (missed.length > 0)
+      log.info({ channel: gap.channelId, messages: missed.length }, "read missed messages");
+    for (const message of missed)
+      take(gap.guildId === undefined ? message : { ...message, guild_id: gap.guildId });
+  }
+
+  function readGaps(gaps: readonly Gap[]): void {
+    for (const gap of gaps) {
+      const { channelId } = gap;
+      const work = (reading.get(channelId) ?? Promise.resolve()).then(() => catchUp(gap));
+      reading.set(channelId, work);
+      void work.then(() => {
+        if (reading.get(channelId) === work) reading.delete(channelId);
+      });
     }
   }
 
-  function start(attempt = 1): void {
-    clearTimeout(retryTimer);
-    const mine = findGaps().then(
-      (gaps) => {
-        const limit = createConcurrencyLimit(maxConcurrent);
-        return new Map(gaps.map((gap) => [gap.channelId, limit(() => readGap(gap))]));
-      },
-      (error: unknown) => {
-        if (signal.aborted) return new Map<string, Promise<void>>();
-        log.warn({ err: error, attempt }, "store unavailable: missed messages not read yet");
-        if (attempt < maxAttempts) retryTimer = setTimeout(() => start(attempt + 1), retryMs).unref();
-        return new Map<string, Promise<void>>();
-      },
+  function start(): void {
+    const startedAt = now();
+    const first = findGaps(startedAt);
+    let attempts = 0;
+    const found = untilDone("conversations", () => (attempts++ === 0 ? first : findGaps(startedAt))).then(
+      (gaps = []) => readGaps(gaps),
     );
-    running = mine;
-    void mine
-      .then((reading) => Promise.all(reading.values()))
-      .then(() => {
-        if (running === mine) running = undefined;
-      });
+    // Live messages do not wait for a store that is unavailable: their authors are told.
+    const mine = first.then(
+      () => found,
+      () => undefined,
+    );
+    searching = mine;
+    void mine.then(() => {
+      if (searching === mine) searching = undefined;
+    });
+  }
+
+  async function hold(channelId: string): Promise<void> {
+    const caughtUp = new AbortController();
+    await Promise.race([
+      (async () => {
+        await searching;
+        await reading.get(channelId);
+        caughtUp.abort();
+      })(),
+      sleepUnlessAborted(maxHoldMs, AbortSignal.any([signal, caughtUp.signal])),
+    ]);
   }
 
   return {
-    start: () => start(),
-    pending: (channelId) => running?.then((reading) => reading.get(channelId)),
+    start,
+    pending: (channelId) =>
+      searching === undefined && !reading.has(channelId) ? undefined : hold(channelId),
   };
+}
+
+function guildOf({ within = [] }: ConversationSummary): string | undefined {
+  return within.map((place) => parseGuildPlace(place)).find((id) => id !== undefined);
+}
+
+function mentionsAnyone({ mentions, mention_roles: roles }: APIMessage): boolean {
+  return mentions.length > 0 || roles.length > 0;
 }
 
 /** The smallest id that Discord assigns at that time. @see https://docs.discord.com/developers/reference#snowflakes */

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startScriptedGateway, type ScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
+import { answers, startSlowGateway, type SlowGateway } from "../../simulators/gateway/slow-gateway.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../simulators/discord/simulator.ts";
 import { until } from "../../simulators/discord/until.ts";
 import { runParley, type RunningParley } from "../process/run-parley.ts";
@@ -77,6 +78,67 @@ describe("a process that is killed while it answers", () => {
       expect(shown()).toHaveLength(1);
     });
   }
+});
+
+describe("a process that stops", () => {
+  let discord: DiscordSimulator;
+  let gateway: SlowGateway;
+  const started: RunningParley[] = [];
+  beforeEach(async () => {
+    [discord, gateway] = await Promise.all([createDiscordSimulator(), startSlowGateway(100)]);
+  });
+  afterEach(async () => {
+    for (const parley of started.splice(0)) await parley.remove();
+    await Promise.all([discord.close(), gateway.close()]);
+  });
+  const start = async (folder?: string): Promise<RunningParley> => {
+    const parley = await runParley({
+      settings: {
+        DISCORD_TOKEN: discord.token,
+        DISCORD_API_URL: discord.apiUrl,
+        GATEWAY_BASE_URL: gateway.baseUrl,
+        GATEWAY_API_KEY: "any",
+        CHAT_MODEL: "m",
+      },
+      ...(folder === undefined ? {} : { folder }),
+    });
+    started.push(parley);
+    await parley.says(/Ready\./);
+    await until(() => discord.world.commands.length > 0);
+    return parley;
+  };
+  const explain = () => started.map((parley) => parley.output());
+
+  it("leaves mentions and messages to the next start, and tells the caller of a command to use it again", async () => {
+    const parley = await start();
+    const ada = discord.person("Ada");
+    const general = discord.channel("general");
+    const direct = discord.directMessages(ada);
+    const shown = () => [direct, general, ...general.threads()].flatMap((channel) => channel.fromBot());
+    const answered = (label: string) =>
+      until(() => shown().some(({ text }) => answers(text, label)), { timeoutMs: 20_000, explain });
+    ada.sends({ channel: general, text: "first #a", mentionBot: true });
+    await answered("#a");
+    gateway.setDuration(6000);
+    ada.sends({ channel: direct, text: "long #b" });
+    await until(() => gateway.turns.length === 2, { explain });
+    gateway.setDuration(100);
+    parley.process.kill("SIGTERM");
+    await parley.says(/Stopping:/);
+    const told = () => general.fromBot().find(({ text }) => text.includes("restarting"));
+    ada.usesCommand("ask", { prompt: "why #c" }, { channel: general });
+    ada.sends({ channel: general, text: "a mention #d", mentionBot: true });
+    ada.sends({ channel: general.threads()[0]!, text: "in the thread #e" });
+    await until(told, { explain });
+    expect(told()).toMatchObject({ isEphemeral: true });
+    expect(await parley.ended).toBe(0);
+    expect(shown().some(({ text }) => answers(text, "#b"))).toBe(true);
+    // Nobody runs: a mention while no process is connected.
+    ada.sends({ channel: general, text: "another mention #f", mentionBot: true });
+    await start(parley.folder);
+    for (const label of ["#d", "#e", "#f"]) await answered(label);
+    expect(shown().filter(({ text }) => /#[a-f]/.test(text))).toHaveLength(5);
+  });
 });
 
 describe("npm start with a wrong token", () => {

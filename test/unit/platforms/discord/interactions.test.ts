@@ -48,8 +48,8 @@ describe("interactions", () => {
     expect(general.fromBot()).toMatchObject([{ isThinking: true, isEphemeral: false }]);
     expect(event).toMatchObject({
       kind: "call",
-      key: `discord:${use.id}`,
-      conversationId: `discord:${use.id}`,
+      key: `discord:command/${use.id}`,
+      conversationId: `discord:command/${use.id}`,
       name: "ask",
       options: { prompt: "why?" },
       inConversation: false,
@@ -210,7 +210,7 @@ describe("interactions", () => {
       // The acknowledgement of a killed process never arrives.
       simulator.fail({ method: "POST", route: "/callback", status: 502, times: 2 });
       const use = ada.usesCommand("ask", { prompt: "why?", private: isPrivate }, { channel: general });
-      const event = await until(() => receiver.events.find(({ key }) => key === `discord:${use.id}`));
+      const event = await until(() => receiver.events.find(({ key }) => key === `discord:command/${use.id}`));
       const reply = platform.openReply(event.address, { saveAddress: () => Promise.resolve() });
       await reply.show();
       reply.write({ text: `Because, ${isPrivate}.` });

@@ -10,10 +10,17 @@ const idAt = (msAgo: number, n = 0) => String((BigInt(now - msAgo - 1_420_070_40
 const minute = 60_000;
 
 /** Discord and a store in memory: for each conversation the stored ids and those in the channel. */
-function setUp(conversations: Record<string, { known: readonly string[]; channel: readonly string[] }>) {
+function setUp(
+  conversations: Record<
+    string,
+    { known: readonly string[]; channel: readonly string[]; within?: readonly string[] }
+  >,
+  /** Messages that are not only an id. */
+  details: Readonly<Record<string, Partial<APIMessage>>> = {},
+) {
   const taken: string[] = [];
   const asked: string[] = [];
-  const state = { storeFails: 0, concurrent: 0, maxConcurrent: 0 };
+  const state = { storeFails: 0, discordFails: 0, concurrent: 0, maxConcurrent: 0 };
   const stopping = new AbortController();
   const missed = createMissedMessages({
     api: {
@@ -22,23 +29,25 @@ function setUp(conversations: Record<string, { known: readonly string[]; channel
         state.maxConcurrent = Math.max(state.maxConcurrent, ++state.concurrent);
         await new Promise((resolve) => setTimeout(resolve, 10));
         state.concurrent -= 1;
-        const channel = conversations[`discord:${channelId}`]?.channel;
+        if (state.discordFails-- > 0) throw new ParleyError("platform-unreachable", "Discord returned 503");
+        const channel = (conversations[`discord:${channelId}`] ?? conversations[`channel ${channelId}`])
+          ?.channel;
         if (channel === undefined) throw new ParleyError("platform-rejected", "Unknown Channel");
         return channel
-          .filter((id) => BigInt(id) > BigInt(after))
-          .slice(0, limit)
+          .filter((id) => BigInt(id) > BigInt(after ?? 0))
+          .slice(...(after === undefined ? [-limit] : [0, limit]))
           .toReversed()
-          .map((id) => ({ id, channel_id: channelId, author: { bot: id.endsWith("9") } }) as APIMessage);
+          .map((id) => ({ id, channel_id: channelId, author: { bot: id.endsWith("9") }, ...details[id] }))
+          .map((message) => ({ mentions: [], mention_roles: [], ...message }) as unknown as APIMessage);
       },
     },
     history: {
-      async conversations() {
-        if (state.storeFails-- > 0) throw new ParleyError("store-unavailable", "away");
-        return Object.keys(conversations).map((conversationId) => ({
-          conversationId,
-          title: "",
-          updatedAt: 0,
-        }));
+      async conversations(prefix, { without } = {}) {
+        if (state.storeFails > 0) throw new ParleyError("store-unavailable", "away");
+        return Object.entries(conversations)
+          .filter(([id]) => id.startsWith(prefix) && (without === undefined || !id.startsWith(without)))
+          .slice(0, 200)
+          .map(([conversationId, { within = [] }]) => ({ conversationId, title: "", updatedAt: 0, within }));
       },
       history: (id) =>
         Promise.resolve((conversations[id]?.known ?? []).map((turnKey) => ({ turnKey }) as StoredMessage)),
@@ -117,8 +126,11 @@ describe("missed messages", () => {
 
   it("are retried while the store is unavailable, until the bot stops", async () => {
     const { missed, taken, state } = setUp({ "discord:7": { known: [], channel: [idAt(minute)] } });
-    state.storeFails = 3;
+    state.storeFails = 1;
     missed.start();
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(taken).toEqual([]);
+    state.storeFails = 0;
     await vi.advanceTimersByTimeAsync(20_000);
     expect(taken).toHaveLength(1);
     const stopped = setUp({ "discord:7": { known: [], channel: [idAt(minute)] } });
@@ -126,17 +138,101 @@ describe("missed messages", () => {
     stopped.missed.start();
     await vi.advanceTimersByTimeAsync(1000);
     stopped.stopping.abort();
+    stopped.state.storeFails = 0;
     await vi.advanceTimersByTimeAsync(20_000);
     expect(stopped.taken).toEqual([]);
   });
 
-  it("are not read for a command's own conversation, which has no channel", async () => {
-    const { missed, taken } = setUp({
-      "discord:5": { known: [], channel: [idAt(minute)] },
-      "discord:command/6": { known: [], channel: [] },
+  it("are found behind any number of commands, whose conversations have no channel", async () => {
+    const missedOne = idAt(minute);
+    const commands = Array.from({ length: 210 }, (_, n) => [
+      `discord:command/${n}`,
+      { known: [`discord:command/${n}`], channel: [] },
+    ]);
+    const { missed, taken, asked } = setUp({
+      ...Object.fromEntries(commands),
+      "discord:5": { known: [], channel: [missedOne] },
     });
     missed.start();
     await vi.advanceTimersByTimeAsync(100);
-    expect(taken).toHaveLength(1);
+    expect({ taken, asked }).toEqual({ taken: [missedOne], asked: ["5"] });
+  });
+
+  it("are retried while Discord fails; live messages of the channel wait meanwhile, 30 s at most", async () => {
+    for (const [failures, waitedMs] of [
+      [4, 20_000],
+      [40, 30_000],
+    ] as const) {
+      const one = idAt(minute);
+      const { missed, taken, state } = setUp({ "discord:7": { known: [], channel: [one] } });
+      state.discordFails = failures;
+      missed.start();
+      let live: number | undefined;
+      const startedAt = performance.now();
+      void missed.pending("7")?.then(() => {
+        live = performance.now() - startedAt;
+      });
+      await vi.advanceTimersByTimeAsync(10 * minute);
+      expect(taken).toEqual([one]);
+      expect(live).toBeGreaterThan(5000);
+      expect(live).toBeLessThanOrEqual(waitedMs);
+    }
+  });
+
+  it("stay missed when later ones and commands were answered before the store could be searched", async () => {
+    const [known, one, live] = [idAt(30 * minute), idAt(10 * minute), idAt(-minute)];
+    const { missed, taken, state } = setUp({
+      "discord:7": {
+        known: [`discord:${known}`, `discord:command/${idAt(minute)}`, `discord:${live}`],
+        channel: [known, one, live],
+      },
+    });
+    state.storeFails = 1;
+    missed.start();
+    expect(missed.pending("7")).toBeDefined();
+    // The store is unavailable: live messages do not wait for it.
+    await vi.advanceTimersByTimeAsync(100);
+    expect(missed.pending("7")).toBeUndefined();
+    state.storeFails = 0;
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(taken).toEqual([one, live]);
+  });
+
+  it("are mentions in the channels that conversations are in, from the newest page of each", async () => {
+    const [old, chatter, mention, role] = [61, 30, 20, 10].map((ago) => idAt(ago * minute)) as [
+      string,
+      string,
+      string,
+      string,
+    ];
+    const within = ["discord:guild:1", "discord:channel:8"];
+    const { missed, taken, asked } = setUp(
+      {
+        "discord:7": { known: [], channel: [], within },
+        "discord:command/6": { known: [], channel: [], within: ["discord:channel:9"] },
+        "channel 8": { known: [], channel: [old, chatter, mention, role] },
+      },
+      {
+        [old]: { mentions: [{ id: "bot" }] as never },
+        [mention]: { mentions: [{ id: "bot" }] as never },
+        [role]: { mention_roles: ["1"] },
+      },
+    );
+    missed.start();
+    await vi.advanceTimersByTimeAsync(200);
+    expect(new Set(asked)).toEqual(new Set(["7", "8", "9"]));
+    expect(taken).toEqual([mention, role]);
+  });
+
+  it("are not those that the bot has replied to, with an answer or a refusal", async () => {
+    const [refused, missedOne] = [idAt(20 * minute), idAt(10 * minute)];
+    const notice = `${BigInt(idAt(15 * minute)) / 10n}9`;
+    const { missed, taken } = setUp(
+      { "discord:7": { known: [], channel: [refused, notice, missedOne] } },
+      { [notice]: { message_reference: { message_id: refused } as never } },
+    );
+    missed.start();
+    await vi.advanceTimersByTimeAsync(200);
+    expect(taken).toEqual([missedOne]);
   });
 });

@@ -336,7 +336,9 @@ describe("/chat", () => {
       expect(thread?.name).toBe("Plan a trip");
       expect(await platform.openThread(event.address, { title: "Plan a trip" })).toEqual(opened);
       const inThread = ada.usesCommand("chat", {}, { channel: thread! });
-      const second = await until(() => receiver.events.find((one) => one.key === `discord:${inThread.id}`));
+      const second = await until(() =>
+        receiver.events.find((one) => one.key === `discord:command/${inThread.id}`),
+      );
       expect(await platform.openThread(second.address, { title: "x" })).toMatchObject({
         conversationId: opened.conversationId,
       });
