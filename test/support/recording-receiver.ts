@@ -9,6 +9,8 @@ export interface RecordingReceiver extends Receiver, ConversationHistory {
   readonly offeredKeys: string[];
   /** `receive` rejects with it. */
   refusal: Error | undefined;
+  /** `knows` and `conversations` reject with it. */
+  outage: Error | undefined;
   /** `receive` waits for it. */
   gate: Promise<void> | undefined;
   /** What `isStopping` returns. */
@@ -31,6 +33,7 @@ export function createRecordingReceiver(): RecordingReceiver {
     events: [],
     offeredKeys: [],
     refusal: undefined,
+    outage: undefined,
     gate: undefined,
     isStopped: false,
     known: new Set(),
@@ -50,7 +53,10 @@ export function createRecordingReceiver(): RecordingReceiver {
       receiver.events.push(event);
       return "accepted";
     },
-    knows: async (conversationId) => receiver.known.has(conversationId),
+    async knows(conversationId) {
+      if (receiver.outage !== undefined) throw receiver.outage;
+      return receiver.known.has(conversationId);
+    },
     async retry(key) {
       receiver.retried.push(key);
       return receiver.retryResult;
@@ -72,16 +78,19 @@ export function createRecordingReceiver(): RecordingReceiver {
     isStopping: () => receiver.isStopped,
     suggestModels: (query) => receiver.suggestions.filter((id) => id.includes(query)),
     history: async () => [],
-    conversations: async (prefix, { without } = {}) =>
-      receiver.events
+    async conversations(prefix, { without } = {}) {
+      if (receiver.outage !== undefined) throw receiver.outage;
+      const known = [...receiver.known].map((conversationId) => ({ conversationId, sentAt: 0, within: [] }));
+      return [...receiver.events, ...known]
         .filter(({ conversationId: id }) => id.startsWith(prefix))
         .filter(({ conversationId: id }) => without === undefined || !id.startsWith(without))
-        .map(({ conversationId, sentAt, within }) => ({
+        .map(({ conversationId, sentAt, within = [] }) => ({
           conversationId,
           title: "",
           updatedAt: sentAt,
-          ...(within === undefined ? {} : { within }),
-        })),
+          within,
+        }));
+    },
     readBlob: async () => undefined,
   };
   return receiver;

@@ -30,6 +30,8 @@ export interface MessageOptions {
   readonly receiver: Receiver;
   readonly channels: ChannelCache;
   readonly names: (guildId: string | undefined) => Names;
+  /** Looks for missed messages once the store is available. */
+  readonly lookUpLater: () => void;
   readonly log: Log;
 }
 
@@ -62,7 +64,10 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     } catch (error) {
       log.error({ message: message.id, err: error }, "message not accepted");
       if (error instanceof ParleyError && error.code === "stopping") return;
-      if (!(await isForBot(message, names))) return;
+      const isForBot = await isCertainlyForBot(message, names);
+      // Perhaps of a conversation that only the store knows.
+      if (isForBot === undefined && isParleyError(error, "store-unavailable")) options.lookUpLater();
+      if (isForBot !== true) return;
       if (isParleyError(error, "busy") && !isFirstBusyNotice(message)) return;
       // Discord does not deliver it again, so that the person must be told. The nonce keeps several instances from
       // telling it several times.
@@ -83,11 +88,21 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     return isFirst;
   }
 
-  /** Whether it is certainly for the bot, as far as is known without the store. */
-  async function isForBot(message: GatewayMessageCreateDispatchData, names: Names): Promise<boolean> {
+  /** Whether it is for the bot, as far as is known without the store. `undefined`: in a thread that people opened. */
+  async function isCertainlyForBot(
+    message: GatewayMessageCreateDispatchData,
+    names: Names,
+  ): Promise<boolean | undefined> {
     if (!isFromPerson(message)) return false;
-    if (mentionsBot(message, names) || channels.isOpen(toConversationId(message.channel_id))) return true;
-    return isDirectType(await channels.typeOf(message));
+    const channelId = message.channel_id;
+    if (mentionsBot(message, names) || channels.isOpen(toConversationId(channelId))) return true;
+    const type = await channels.typeOf(message);
+    if (!isThreadType(type)) return isDirectType(type);
+    return (await isOwnThread(channelId)) ? true : undefined;
+  }
+
+  async function isOwnThread(channelId: string): Promise<boolean> {
+    return (await channels.ownerOf(channelId)) === options.names(undefined).botId;
   }
 
   /** The event of a message. `undefined`: it is not for the bot. */
@@ -117,7 +132,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   /** Whether every message in a thread is for the bot: a known conversation, or a thread that the bot opened. */
   async function isOurs(channelId: string, conversationId: string): Promise<boolean> {
     if (channels.isOpen(conversationId) || (await receiver.knows(conversationId))) return true;
-    return (await channels.ownerOf(channelId)) === options.names(undefined).botId;
+    return isOwnThread(channelId);
   }
 
   /**

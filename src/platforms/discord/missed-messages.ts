@@ -42,6 +42,8 @@ export type MissedMessage = APIMessage & { readonly guild_id?: string };
 export interface MissedMessages {
   /** Starts to catch up; at every new session, since Discord redelivers nothing. Contract: must not throw. */
   start(): void;
+  /** The same, unless a search waits for the store already. Contract: must not throw. */
+  startUnlessSearching(): void;
   /** Resolves when a channel is caught up; live messages of it wait for that, 30 s at most. `undefined`: it is. */
   pending(channelId: string): Promise<void> | undefined;
 }
@@ -72,7 +74,9 @@ export function createMissedMessages(options: {
   const limit = createConcurrencyLimit(maxConcurrent);
   /** Reads in progress, by channel. */
   const reading = new Map<string, Promise<void>>();
-  /** The search for gaps in progress. */
+  /** Searches for gaps in progress, those that wait for the store included. */
+  let searches = 0;
+  /** The search that live messages wait for. */
   let searching: Promise<void> | undefined;
 
   /** Repeats `work` while the store or Discord is unavailable. Resolves to `undefined` when it gives up. */
@@ -182,10 +186,14 @@ export function createMissedMessages(options: {
 
   function start(): void {
     const startedAt = now();
+    searches += 1;
     const first = findGaps(startedAt);
     let attempts = 0;
     const found = untilDone("conversations", () => (attempts++ === 0 ? first : findGaps(startedAt))).then(
-      (gaps = []) => readGaps(gaps),
+      (gaps = []) => {
+        searches -= 1;
+        readGaps(gaps);
+      },
     );
     // Live messages do not wait for a store that is unavailable: their authors are told.
     const mine = first.then(
@@ -212,6 +220,9 @@ export function createMissedMessages(options: {
 
   return {
     start,
+    startUnlessSearching() {
+      if (searches === 0) start();
+    },
     pending: (channelId) =>
       searching === undefined && !reading.has(channelId) ? undefined : hold(channelId),
   };

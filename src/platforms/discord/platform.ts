@@ -81,7 +81,14 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   }
 
   async function start(receiver: Receiver, history: ConversationHistory): Promise<void> {
-    messages = createMessageIntake({ api, receiver, channels, names, log });
+    messages = createMessageIntake({
+      api,
+      receiver,
+      channels,
+      names,
+      lookUpLater: () => missed.startUnlessSearching(),
+      log,
+    });
     const missed = createMissedMessages({
       api,
       history,

@@ -54,6 +54,8 @@ export interface DiscordSimulator {
   readonly requests: readonly SeenRequest[];
   channel(name: string): ChannelHandle;
   directMessages(person: { readonly id: string }): ChannelHandle;
+  /** A thread that a person opens. */
+  thread(channel: { readonly id: string }, person: { readonly id: string }): ChannelHandle;
   handle(channelId: string): ChannelHandle;
   person(name: string): Person;
   /** Posts a message as another bot or a webhook. */
@@ -155,6 +157,16 @@ export async function createDiscordSimulator(
     requests: api.requests,
     channel(name) {
       const made = addChannel(world, { type: channelTypes.text, name, guildId: world.guild.id });
+      return handle(made.id);
+    },
+    thread({ id }, person) {
+      const made = addChannel(world, {
+        type: channelTypes.publicThread,
+        name: "thread",
+        guildId: world.guild.id,
+        parentId: id,
+        ownerId: person.id,
+      });
       return handle(made.id);
     },
     directMessages: (person) => handle(directChannel(world, person.id).id),

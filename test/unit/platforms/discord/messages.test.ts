@@ -163,6 +163,39 @@ describe("messages", () => {
     expect(told?.replyTo).toBe(message.id);
   });
 
+  test("in a thread that the bot opened the person is told too, although nothing is known after a restart", async () => {
+    const { simulator, platform, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const general = simulator.channel("general");
+    const root = ada.sends({ channel: general, text: "a note among people" });
+    await platform.openThread({ channelId: general.id, channelType: 0, replyTo: root.id }, { title: "x" });
+    const [thread] = general.threads();
+    receiver.outage = new ParleyError("store-unavailable", "down");
+    const message = ada.sends({ channel: thread!, text: "and here?" });
+    const [told] = await until(() => thread!.fromBot().length > 0 && thread!.fromBot(), {
+      explain: () => harness.lines,
+    });
+    expect(told).toMatchObject({ replyTo: message.id, text: expect.stringContaining("store") });
+  });
+
+  test("in a thread that people opened it is looked up once the store is back, without those that were told", async () => {
+    const { simulator, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const ben = simulator.person("Ben");
+    const thread = simulator.thread(simulator.channel("general"), ada);
+    receiver.known.add(`discord:${thread.id}`);
+    receiver.outage = new ParleyError("store-unavailable", "down");
+    const refused = ada.sends({ channel: thread, text: "told", mentionBot: true });
+    await until(() => thread.fromBot().length > 0);
+    const unclear = ben.sends({ channel: thread, text: "without a mention" });
+    await until(() => harness.lines.filter(({ message }) => message === "message not accepted").length === 2);
+    receiver.outage = undefined;
+    const [event] = await received(1);
+    expect(event?.key).toBe(`discord:${unclear.id}`);
+    expect(receiver.offeredKeys).not.toContain(`discord:${refused.id}`);
+    expect(thread.fromBot()).toHaveLength(1);
+  });
+
   test("a person with too much waiting is told once, however many messages follow", async () => {
     const { simulator, receiver } = harness;
     const ada = simulator.person("Ada");
