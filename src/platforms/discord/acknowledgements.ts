@@ -1,5 +1,6 @@
 import { InteractionResponseType, type APIInteraction } from "discord.js";
 import { toNotice } from "../../core/error-messages.ts";
+import { isParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { sleep } from "../../support/sleep.ts";
 import type { DiscordApi } from "./api.ts";
@@ -19,7 +20,7 @@ export interface Acknowledgements {
    * @param body the response, as Discord's API has it
    */
   send(interaction: Pick<APIInteraction, "id" | "token">, body: unknown): Promise<boolean>;
-  /** Tells the person alone why it is refused, 2.5 s after it arrived and unless another instance has responded. */
+  /** Tells the person alone why it is refused: wrong input at once, all else after 2.5 s, unless another instance has responded. */
   refuse(interaction: Pick<APIInteraction, "id" | "token">, error: unknown): Promise<void>;
   /** Requests with this token wait until `acknowledgement` has settled. */
   expect(token: string, acknowledgement: Promise<void>): void;
@@ -47,7 +48,8 @@ export function createAcknowledgements(api: Pick<DiscordApi, "respond">, log: Lo
   return {
     send,
     async refuse(interaction, error) {
-      await sleep(refuseAfterMs);
+      // Every instance reads the same input in the same way: nobody else accepts it.
+      if (!isParleyError(error, "invalid-option")) await sleep(refuseAfterMs);
       await send(interaction, {
         type: InteractionResponseType.ChannelMessageWithSource,
         data: toPrivateSentence(toNotice(error)),
