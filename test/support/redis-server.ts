@@ -62,7 +62,8 @@ export async function startRedis(options: readonly string[] = []): Promise<Redis
     resume: () => child?.kill("SIGCONT"),
     async remove() {
       await kill();
-      await rm(folder, { recursive: true });
+      // A rewrite of the append-only file runs in a process of its own, which may write for a moment longer.
+      await rm(folder, { recursive: true, force: true, maxRetries: 50, retryDelay: 50 });
     },
   };
 }
