@@ -6,7 +6,7 @@ import type { Platform } from "../../core/platform.ts";
 
 /**
  * A message that is written as a command (`/imagine a red fox`) becomes that command's call in its conversation:
- * Slack takes no slash commands inside threads, and people type them after a mention anywhere. A call that cannot be
+ * some platforms take no slash commands inside threads, and people type them after a mention anywhere. A call that cannot be
  * run says so in its reply. Everything else stays what it is.
  */
 export function toCallIfWritten(

@@ -2,6 +2,7 @@ import { open, readdir, readFile, rm, stat, writeFile, mkdir, utimes } from "nod
 import { join } from "node:path";
 import type { Sealer } from "../../core/platform-module.ts";
 import type { UploadMeta } from "./uploads.ts";
+import { unlessMissing } from "../../support/unless-missing.ts";
 
 const idPattern = /^[0-9a-f]{32}$/;
 /** Bytes that are sealed at once: an upload needs no more memory than this. */
@@ -51,8 +52,8 @@ export function createUploadFiles(directory: string, sealer: Sealer) {
       return await Promise.all(
         [...ids].map(async (id) => {
           const [body, meta] = await Promise.all([
-            stat(bodyOf(id)).catch(() => undefined),
-            stat(metaOf(id)).catch(() => undefined),
+            unlessMissing(stat(bodyOf(id))),
+            unlessMissing(stat(metaOf(id))),
           ]);
           return {
             id,
