@@ -99,7 +99,11 @@ export function createAssistant(options: AssistantOptions): Assistant {
     if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
     const { inFlight } = scheduler;
     const isRedelivered = inFlight.has(incoming.key);
-    if (!isRedelivered) assertNotBusy(incoming);
+    if (!isRedelivered && isBusy(incoming)) {
+      // Accepted before, here or by another process: it is answered, and must not be refused in words.
+      if ((await inbox.lookUp([incoming.key])).length > 0) return "duplicate";
+      throw toBusyError(incoming);
+    }
     const event = toCallIfWritten(incoming, commands, platforms.get(incoming.platform));
     // Counted before it is durable, so that many at once cannot pass the bounds together.
     inFlight.add(event);
@@ -116,14 +120,16 @@ export function createAssistant(options: AssistantOptions): Assistant {
     return result;
   }
 
-  /** @throws ParleyError `busy` where too many events are in flight */
-  function assertNotBusy({ author }: IncomingEvent): void {
+  function isBusy({ author }: IncomingEvent): boolean {
     const { inFlight } = scheduler;
-    const waiting = inFlight.countOf(author.id);
-    if (waiting >= limits.eventsPerPerson)
-      throw new ParleyError("busy", "too many events in flight for one person", { detail: { waiting } });
-    if (inFlight.size >= limits.events)
-      throw new ParleyError("busy", "too many events in flight", { retryAfterMs: 60_000 });
+    return inFlight.countOf(author.id) >= limits.eventsPerPerson || inFlight.size >= limits.events;
+  }
+
+  function toBusyError({ author }: IncomingEvent): ParleyError {
+    const waiting = scheduler.inFlight.countOf(author.id);
+    return waiting >= limits.eventsPerPerson
+      ? new ParleyError("busy", "too many events in flight for one person", { detail: { waiting } })
+      : new ParleyError("busy", "too many events in flight", { retryAfterMs: 60_000 });
   }
 
   return {

@@ -389,4 +389,21 @@ describe("a person with very much to ask", () => {
     }
     expect(world.gateway.requests).toHaveLength(51);
   });
+
+  it("is not refused in words what another process has accepted, though too much of theirs waits here", async () => {
+    const ends: (() => void)[] = [];
+    world.gateway.answerWith(async function* slow(request) {
+      await new Promise<void>((resolve) => ends.push(resolve));
+      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    });
+    const elsewhere = message("accepted elsewhere");
+    await world.store.inbox.accept(elsewhere);
+    for (let n = 0; n < 50; n++) await world.assistant.receive(call("ask", { prompt: "again" }));
+    expect(await world.assistant.receive(elsewhere)).toBe("duplicate");
+    await expect(world.assistant.receive(message("new"))).rejects.toMatchObject({ code: "busy" });
+    while (world.assistant.pending() > 0) {
+      for (const end of ends) end();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  });
 });
