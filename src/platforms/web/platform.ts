@@ -21,7 +21,7 @@ import { createPageFiles } from "./page-files.ts";
 import { createWebReply } from "./reply.ts";
 import { createSessionBounds, type SessionLimits } from "./session-limits.ts";
 import { createSessions } from "./sessions.ts";
-import { createUploads } from "./uploads.ts";
+import { createUploads, shownMs } from "./uploads.ts";
 
 const sweepIntervalMs = 10 * 60_000;
 /** Of a login: a stranger may send one. */
@@ -125,12 +125,24 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
   }
 
   /** Contract: does not throw. What stays is removed by the sweep. */
-  async function removeUploadsOf(messageKeys: ReadonlySet<string>): Promise<void> {
+  async function expireUploadsOf(messageKeys: ReadonlySet<string>): Promise<void> {
     try {
-      await uploads.removeOf(messageKeys);
+      if (await uploads.markStored(messageKeys)) setTimeout(sweepUploads, shownMs).unref();
     } catch (error) {
-      log.warn({ err: error }, "uploads of stored messages could not be removed");
+      log.warn({ err: error }, "uploads of stored messages could not be marked");
     }
+  }
+
+  function sweepUploads(): void {
+    if (stopped.signal.aborted) return;
+    uploads.sweep().then(
+      (removed) => {
+        if (removed > 0) log.info({ removed }, "expired uploads removed");
+      },
+      (error: unknown) => {
+        log.warn({ err: error }, "expired uploads could not be removed");
+      },
+    );
   }
 
   function sendPage(request: IncomingMessage, response: ServerResponse, path: string): void {
@@ -164,25 +176,15 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
         signal: stopped.signal,
         banner: () => options.banner(),
       };
-      const sweep = () => {
-        uploads.sweep().then(
-          (removed) => {
-            if (removed > 0) log.info({ removed }, "expired uploads removed");
-          },
-          (error: unknown) => {
-            log.warn({ err: error }, "expired uploads could not be removed");
-          },
-        );
-      };
-      sweep();
-      sweeper = setInterval(sweep, sweepIntervalMs).unref();
+      sweepUploads();
+      sweeper = setInterval(sweepUploads, sweepIntervalMs).unref();
     },
 
     openReply(address, hooks) {
       const webAddress = toWebAddress(address);
       const settle = async () => {
         const storedKeys = await context?.views.settle(webAddress.conversationId);
-        if (storedKeys !== undefined) await removeUploadsOf(storedKeys);
+        if (storedKeys !== undefined) await expireUploadsOf(storedKeys);
       };
       return createWebReply({
         address: webAddress,
@@ -216,10 +218,14 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
 
     health: () => (context === undefined ? { state: "connecting" } : { state: "ready" }),
 
-    stop() {
+    async stop() {
       stopped.abort();
       clearInterval(sweeper);
-      return Promise.resolve();
+      try {
+        await uploads.removeStored();
+      } catch (error) {
+        log.warn({ err: error }, "uploads of stored messages could not be removed");
+      }
     },
 
     erasure: {

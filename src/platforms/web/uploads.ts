@@ -10,6 +10,8 @@ import { createUploadFiles } from "./upload-files.ts";
 const sentMs = 24 * 3_600_000;
 /** How long a file is kept that was not sent. */
 const unsentMs = 2 * 3_600_000;
+/** Pages that were told of a file may still be loading it when its message is stored. */
+export const shownMs = 30_000;
 /** Age of a file without its description that no process is writing any more. */
 const brokenOffMs = 3_600_000;
 /** Many empty or tiny files would use up the disk's inodes. */
@@ -60,7 +62,7 @@ interface Entry {
 
 /**
  * Uploaded files on disk, sealed, so that messages and their files survive a restart until they are processed. A file
- * is removed once its message is stored, a day after its last use at the latest, and after two hours when it was not
+ * is removed half a minute after its message is stored, a day after its last use at the latest, and after two hours when it was not
  * sent.
  */
 export function createUploads(directory: string, options: UploadOptions) {
@@ -69,6 +71,8 @@ export function createUploads(directory: string, options: UploadOptions) {
   let loading: Promise<Map<string, Entry>> | undefined;
   /** Messages whose reply cannot run again. */
   const finishedKeys = new Set<string>();
+  /** Messages that are stored and have files here, and since when, in Unix ms. */
+  const storedKeys = new Map<string, number>();
   let inProgress = 0;
   /** Bytes of all files, those that are being received included. */
   let usedBytes = 0;
@@ -238,9 +242,24 @@ export function createUploads(directory: string, options: UploadOptions) {
       else for (const id of (await entries()).keys()) await remove(id);
     },
 
-    /** Removes the files of messages that are stored and need them no more. Those of calls stay. */
-    async removeOf(messageKeys: ReadonlySet<string>): Promise<void> {
-      await removeSent(({ messageKey, isCall }) => !isCall && messageKeys.has(messageKey));
+    /**
+     * The messages are stored and need their files no more: {@link sweep} removes them 30 s later, when pages have
+     * loaded them. Files of calls stay. Returns whether this is new for one of the messages.
+     */
+    async markStored(messageKeys: ReadonlySet<string>): Promise<boolean> {
+      const before = storedKeys.size;
+      for (const { meta } of (await entries()).values()) {
+        if (meta?.sentIn === undefined || meta.sentIn.isCall) continue;
+        const { messageKey } = meta.sentIn;
+        if (messageKeys.has(messageKey) && !storedKeys.has(messageKey)) storedKeys.set(messageKey, now());
+      }
+      return storedKeys.size > before;
+    },
+
+    /** Removes the files of all stored messages now: there are no pages any more. */
+    async removeStored(): Promise<void> {
+      await removeSent(({ messageKey }) => storedKeys.has(messageKey));
+      storedKeys.clear();
     },
 
     /**
@@ -256,11 +275,15 @@ export function createUploads(directory: string, options: UploadOptions) {
       const at = now();
       const expired = [...(await entries())].filter(([, { meta, usedAt }]) => {
         if (meta === undefined) return at - usedAt > brokenOffMs;
-        if (meta.sentIn !== undefined && finishedKeys.has(meta.sentIn.messageKey)) return true;
+        if (meta.sentIn !== undefined) {
+          const { messageKey } = meta.sentIn;
+          if (finishedKeys.has(messageKey) || at - (storedKeys.get(messageKey) ?? at) >= shownMs) return true;
+        }
         const keepMs = meta.sentIn === undefined ? unsentMs : sentMs;
         return at - usedAt > keepMs || at - meta.createdAt > retentionMs;
       });
       finishedKeys.clear();
+      for (const [key, since] of storedKeys) if (at - since >= shownMs) storedKeys.delete(key);
       for (const [id] of expired) await remove(id);
       return expired.length;
     },

@@ -49,6 +49,29 @@ describe("uploads", () => {
     expect(await uploads.find(used.id)).toMatchObject(claimed);
   });
 
+  it("are removed half a minute after their message was stored, those of calls later", async () => {
+    let now = Date.now();
+    const uploads = createUploads(directory, {
+      ...plain,
+      maxBytes: 100,
+      maxTotalBytes: 1000,
+      now: () => now,
+    });
+    const sent = await uploads.save(body(Buffer.from("sent")), claimed);
+    const called = await uploads.save(body(Buffer.from("called")), claimed);
+    await uploads.assign(sent, { conversationId: "web:c", messageKey: "web:c:m", isCall: false });
+    await uploads.assign(called, { conversationId: "web:c", messageKey: "web:c:n", isCall: true });
+    const keys = new Set(["web:c:m", "web:c:n"]);
+    expect(await uploads.markStored(keys)).toBe(true);
+    now += 29_000;
+    expect(await uploads.markStored(keys)).toBe(false);
+    expect(await uploads.sweep()).toBe(0);
+    now += 1000;
+    expect(await uploads.sweep()).toBe(1);
+    expect(await uploads.find(sent.id)).toBeUndefined();
+    expect(await uploads.find(called.id)).toBeDefined();
+  });
+
   it("are removed after the retention period although they are used", async () => {
     let now = Date.now();
     const uploads = createUploads(directory, {
