@@ -11,6 +11,25 @@ export interface Author {
   readonly name: string;
 }
 
+/**
+ * Who does something and where, in the terms of the access rules (`ALLOW`, `DENY`, `ADMINS`). Made by the platform for
+ * each event and each click, from what the platform itself says; never from what a person wrote.
+ */
+export interface Origin {
+  /** `discord:user:<id>`, `slack:user:<id>`. */
+  readonly user: string;
+  /** `discord:guild:<id>`, `slack:team:<id>`. Absent in Discord's direct messages. */
+  readonly server?: string;
+  /** `discord:channel:<id>`, `slack:channel:<id>`; a thread counts as its parent channel. Absent in direct messages. */
+  readonly channel?: string;
+  /** `discord:role:<id>` */
+  readonly roles?: readonly string[];
+  /** False for strangers: somebody who reaches the bot by a user install, or by DM without a common server. */
+  readonly isMember: boolean;
+  /** Whether the platform lets this person manage the server or workspace. */
+  readonly isManager: boolean;
+}
+
 /** A file a person sent. Its bytes are downloaded when needed, by `Platform.download`. */
 export interface Attachment {
   /** The platform's id of the file; stable when the event is delivered again. */
@@ -41,6 +60,8 @@ interface IncomingBase {
   readonly sentAt: number;
   /** Places that contain the conversation (server, workspace, channel): when one is deleted, so is the conversation. */
   readonly within?: readonly string[];
+  /** Absent on the page, and in events stored by earlier versions. */
+  readonly origin?: Origin;
   /** Where the answer goes. The platform opens a `Reply` from it at any time, also after a restart. */
   readonly address: ReplyAddress;
 }
