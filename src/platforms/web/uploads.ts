@@ -10,7 +10,7 @@ import { createUploadFiles } from "./upload-files.ts";
 const sentMs = 24 * 3_600_000;
 /** How long a file is kept that was not sent. */
 const unsentMs = 2 * 3_600_000;
-/** Pages that were told of a file may still be loading it when its message is stored. */
+/** Pages that were told of a picture or recording may still be loading it when its message is stored. */
 export const shownMs = 30_000;
 /** Age of a file without its description that no process is writing any more. */
 const brokenOffMs = 3_600_000;
@@ -62,7 +62,7 @@ interface Entry {
 
 /**
  * Uploaded files on disk, sealed, so that messages and their files survive a restart until they are processed. A file
- * is removed half a minute after its message is stored, a day after its last use at the latest, and after two hours when it was not
+ * is removed once its message is stored (pictures and recordings, which pages load, half a minute later), a day after its last use at the latest, and after two hours when it was not
  * sent.
  */
 export function createUploads(directory: string, options: UploadOptions) {
@@ -112,10 +112,10 @@ export function createUploads(directory: string, options: UploadOptions) {
 
   /** Removes the files that were sent and fulfil the condition. Returns how many. */
   async function removeSent(
-    isMeant: (sentIn: NonNullable<UploadMeta["sentIn"]>) => boolean,
+    isMeant: (sentIn: NonNullable<UploadMeta["sentIn"]>, isShown: boolean) => boolean,
   ): Promise<number> {
     const meant = [...(await entries())].filter(
-      ([, { meta }]) => meta?.sentIn !== undefined && isMeant(meta.sentIn),
+      ([, { meta }]) => meta?.sentIn !== undefined && isMeant(meta.sentIn, isShownByPages(meta)),
     );
     for (const [id] of meant) await remove(id);
     return meant.length;
@@ -243,10 +243,13 @@ export function createUploads(directory: string, options: UploadOptions) {
     },
 
     /**
-     * The messages are stored and need their files no more: {@link sweep} removes them 30 s later, when pages have
-     * loaded them. Files of calls stay. Returns whether this is new for one of the messages.
+     * The messages are stored and need their files no more: removes them, except pictures and recordings, which pages
+     * may be loading; {@link sweep} removes those 30 s later. Files of calls stay. Returns whether a sweep is due.
      */
     async markStored(messageKeys: ReadonlySet<string>): Promise<boolean> {
+      await removeSent(
+        ({ messageKey, isCall }, isShown) => !isCall && !isShown && messageKeys.has(messageKey),
+      );
       const before = storedKeys.size;
       for (const { meta } of (await entries()).values()) {
         if (meta?.sentIn === undefined || meta.sentIn.isCall) continue;
@@ -304,6 +307,11 @@ export function toAttachment(upload: Upload): Attachment {
     ...(durationMs === undefined ? {} : { durationMs }),
     source: { uploadId: id },
   };
+}
+
+/** Whether pages load the file itself; the others they show by name. */
+function isShownByPages({ mediaType }: UploadMeta): boolean {
+  return /^(image|audio|video)\//.test(mediaType);
 }
 
 function uploadIdOf(attachment: Attachment): string | undefined {

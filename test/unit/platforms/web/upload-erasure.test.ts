@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createSealer } from "../../../../src/conversations/encryption.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { IncomingMessage } from "../../../../src/core/events.ts";
+import { fixture } from "../../../fixtures/fixtures.ts";
 import { localAuthor } from "../../../../src/platforms/web/messages.ts";
 import { storedMessage } from "./fake-receiver.ts";
 import { startPageServer, type PageServer } from "./page-server.ts";
@@ -35,10 +36,14 @@ async function bytesOnDisk(): Promise<string> {
   return texts.join("\n");
 }
 
-async function upload(bytes: string | Uint8Array = marker, name = "vault plan.txt"): Promise<string> {
+async function upload(
+  bytes: string | Uint8Array = marker,
+  name = "vault plan.txt",
+  mediaType = "text/plain",
+): Promise<string> {
   const answer = await server.ask(`/api/uploads?name=${encodeURIComponent(name)}`, {
     method: "POST",
-    headers: { "x-parley": "1", "content-type": "text/plain" },
+    headers: { "x-parley": "1", "content-type": mediaType },
     body: bytes,
   });
   expect(answer.status).toBe(201);
@@ -84,9 +89,8 @@ describe("an upload on disk, with keys", () => {
 });
 
 describe("an upload is removed from the disk", () => {
-  let uploadId: string;
   beforeEach(async () => {
-    uploadId = await upload();
+    const uploadId = await upload();
     expect(await bytesOnDisk()).toContain(marker);
     await send("look", [uploadId]);
   });
@@ -131,13 +135,25 @@ describe("an upload is removed from the disk", () => {
     const again = server.platform.openReply(address, hooks);
     await again.show();
     await again.finish();
-    // Pages that were told of the file may still be loading it.
-    expect((await server.askAsPage("GET", `/api/uploads/${uploadId}`)).status).toBe(200);
+    expect(await isGone()).toBe(true);
     const uploads = ["0".repeat(32)];
     expect((await send("look", uploads)).json()).toEqual({ outcome: "duplicate" });
     expect((await send("look", uploads, "n".repeat(24))).status).toBe(410);
+  });
+
+  it("when its message is stored; a picture later, since pages may still be loading it", async () => {
+    const picture = await upload(await fixture("picture.png"), "plan.png", "image/png");
+    const other = { conversationId, replyId: "n".repeat(24) };
+    await send("look", [picture], other.replyId);
+    server.receiver.stored.set(conversationId, [
+      storedMessage(`${conversationId}:${other.replyId}/user`, "user", "look"),
+    ]);
+    const reply = server.platform.openReply(other, hooks);
+    await reply.show();
+    await reply.finish();
+    expect((await server.askAsPage("GET", `/api/uploads/${picture}`)).status).toBe(200);
     await server.platform.stop();
-    expect(await isGone()).toBe(true);
+    expect(await bytesOnDisk()).not.toContain(picture);
   });
 });
 

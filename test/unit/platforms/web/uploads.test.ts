@@ -49,7 +49,7 @@ describe("uploads", () => {
     expect(await uploads.find(used.id)).toMatchObject(claimed);
   });
 
-  it("are removed half a minute after their message was stored, those of calls later", async () => {
+  it("that pages load are removed half a minute after their message was stored, those of calls later", async () => {
     let now = Date.now();
     const uploads = createUploads(directory, {
       ...plain,
@@ -57,7 +57,7 @@ describe("uploads", () => {
       maxTotalBytes: 1000,
       now: () => now,
     });
-    const sent = await uploads.save(body(Buffer.from("sent")), claimed);
+    const sent = await uploads.save(body(Buffer.from("sent")), { ...claimed, mediaType: "image/png" });
     const called = await uploads.save(body(Buffer.from("called")), claimed);
     await uploads.assign(sent, { conversationId: "web:c", messageKey: "web:c:m", isCall: false });
     await uploads.assign(called, { conversationId: "web:c", messageKey: "web:c:n", isCall: true });
