@@ -18,6 +18,7 @@ import { keepConnected } from "./operations/keep-connected.ts";
 import { startHttpServer, type HttpServer } from "./operations/http-server.ts";
 import { createMetrics } from "./operations/metrics.ts";
 import { withPlatformFiles } from "./platform-files.ts";
+import { steadyClock } from "./support/steady-clock.ts";
 
 /** How often turns that an outage left open are resumed, in milliseconds. */
 const recoverEveryMs = 60_000;
@@ -90,7 +91,7 @@ export async function startParley(
       },
       log,
       meter: metrics,
-      now: () => Date.now(),
+      now: () => steadyClock.now(),
     });
     const history = createConversationHistory(store.conversations);
     for (const { platform } of platforms) assistant.addPlatform(platform);

@@ -30,6 +30,13 @@ export type BackendChange =
 export type IndexChange =
   /** Adds a member or raises its score. A lower score never replaces a higher one. */
   | { readonly kind: "add-member"; readonly index: string; readonly member: string; readonly score: number }
+  /** Adds a member after all others: with that score, or with the next one after the highest. */
+  | {
+      readonly kind: "append-member";
+      readonly index: string;
+      readonly member: string;
+      readonly score: number;
+    }
   | { readonly kind: "remove-member"; readonly index: string; readonly member: string }
   /** Removes every member with that score or a lower one. */
   | { readonly kind: "trim-index"; readonly index: string; readonly maxScore: number };

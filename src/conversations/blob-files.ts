@@ -8,6 +8,7 @@ import type { Encryption } from "./encryption.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { entryAt, folderOf } from "./store-keys.ts";
 import { unlessMissing } from "../support/unless-missing.ts";
+import { steadyClock } from "../support/steady-clock.ts";
 
 /** What blob files work with. */
 export interface BlobFilesOptions {
@@ -38,7 +39,7 @@ export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOpt
   /** Writes the file unless it exists; an existing one is touched, so that the sweep takes it for new. */
   const ensure = async (conversationId: string, hash: string, bytes: Uint8Array) => {
     const file = (encryption.isOn ? sealedFileOf : plainFileOf)(conversationId, hash);
-    const now = new Date();
+    const now = new Date(steadyClock.latest());
     const isThere = await unlessMissing(utimes(file, now, now).then(() => true));
     if (isThere === true) return;
     await writeDurably(file, encryption.files.seal(entryAt.blob(conversationId, hash), bytes));

@@ -17,6 +17,7 @@ import { outliving, unlistExpiredBlobs } from "./retention.ts";
 import { createSlots } from "./slots.ts";
 import { entryAt, indexes, platformOf } from "./store-keys.ts";
 import { type Slot, toMessage } from "./stored-message.ts";
+import { steadyClock } from "../support/steady-clock.ts";
 
 /** What the log works with. */
 export interface ConversationLogOptions {
@@ -60,7 +61,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
           ...(outlivingMs === undefined
             ? []
             : [{ kind: "keep", at: entryAt.settings(conversationId), ttlMs: outlivingMs } as const]),
-          ...indexActivity(conversationId, Date.now()),
+          ...indexActivity(conversationId, steadyClock.now()),
           ...(message.author === undefined ? [] : indexAuthor(conversationId, message.author.id)),
         ],
       );
@@ -107,7 +108,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
         const merged = { ...before, ...settings };
         await store.write([
           { kind: "set", at: entryAt.settings(conversationId), value: merged, ttlMs: outlivingMs },
-          ...(isNew ? indexActivity(conversationId, Date.now()) : []),
+          ...(isNew ? indexActivity(conversationId, steadyClock.now()) : []),
           ...indexPlaces(conversationId, before?.within ?? [], merged.within ?? []),
         ]);
       });
@@ -120,7 +121,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     async putBlob(conversationId, bytes, mediaType) {
       const hash = createHash("sha256").update(bytes).digest("hex");
       const index = indexes.blobs(conversationId);
-      const now = Date.now();
+      const now = steadyClock.now();
       await store.write([
         ...(outlivingMs === undefined
           ? []

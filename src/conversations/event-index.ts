@@ -2,6 +2,7 @@ import type { IncomingEvent } from "../core/events.ts";
 import type { IndexChange } from "./backend.ts";
 import { type KeyValueStore, writeBatches } from "./key-value.ts";
 import { indexes } from "./store-keys.ts";
+import { steadyClock } from "../support/steady-clock.ts";
 
 const pageSize = 500;
 
@@ -16,6 +17,14 @@ export function indexOpen({ key, conversationId }: IndexedEvent, order: number):
   ];
 }
 
+/** Lists a new event as the last open one, whatever the clocks of the processes say. */
+export function indexAccepted({ key, conversationId }: IndexedEvent, order: number): IndexChange[] {
+  return [
+    { kind: "append-member", index: indexes.openEvents, member: key, score: order },
+    { kind: "append-member", index: indexes.openEventsIn(conversationId), member: key, score: order },
+  ];
+}
+
 /** Lists an event as open no more. */
 export function unindexOpen({ key, conversationId }: IndexedEvent): IndexChange[] {
   return [
@@ -25,11 +34,9 @@ export function unindexOpen({ key, conversationId }: IndexedEvent): IndexChange[
 }
 
 /** Lists an event as answered until its entry expires, and drops from the same indexes what has expired before. */
-export function indexAnswered(
-  event: IndexedEvent,
-  { now, ttlMs }: { now: number; ttlMs: number },
-): IndexChange[] {
-  const expires = now + ttlMs;
+export function indexAnswered(event: IndexedEvent, ttlMs: number): IndexChange[] {
+  const now = steadyClock.earliest();
+  const expires = steadyClock.latest() + ttlMs;
   return answeredIndexes(event).flatMap((index): IndexChange[] => [
     { kind: "trim-index", index, maxScore: now },
     { kind: "add-member", index, member: event.key, score: expires },

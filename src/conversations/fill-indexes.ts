@@ -47,7 +47,7 @@ async function fillEventIndexes(store: KeyValueStore, log: Log): Promise<number>
 function indexRecord(record: InboxRecord): Change[] {
   if (record.isForgotten === true) return [];
   return record.isClosed === true
-    ? indexAnswered(record.event, { now: Date.now(), ttlMs: answeredTtlMs })
+    ? indexAnswered(record.event, answeredTtlMs)
     : indexOpen(record.event, orderOf(record));
 }
 

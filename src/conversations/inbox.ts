@@ -1,11 +1,12 @@
 import { ParleyError } from "../core/errors.ts";
 import type { Inbox, InboxEntry, TurnProgress } from "../core/storage.ts";
 import type { Log } from "../core/telemetry.ts";
-import { indexAnswered, indexOpen, unindexAnswered, unindexOpen } from "./event-index.ts";
+import { indexAccepted, indexAnswered, indexOpen, unindexAnswered, unindexOpen } from "./event-index.ts";
 import { answeredTtlMs, type InboxRecord, orderOf, toEntry, toErased } from "./inbox-record.ts";
 import { readMembers } from "./index-members.ts";
 import { type Change, type KeyValueStore, writeBatches } from "./key-value.ts";
 import { entryAt, indexes } from "./store-keys.ts";
+import { steadyClock } from "../support/steady-clock.ts";
 
 /** A turn's progress says where its reply is; it must outlast the longest outage that a start recovers from. */
 const turnTtlMs = 90 * 24 * 60 * 60 * 1000;
@@ -18,8 +19,6 @@ const batchSize = 500;
  * never reads entries that are not in it.
  */
 export function createInbox({ store, log }: { readonly store: KeyValueStore; readonly log: Log }): Inbox {
-  let lastOrder = 0;
-
   const read = async (keys: readonly string[]) => {
     const [records, turns] = await Promise.all([
       store.getMany<InboxRecord>("inbox", keys),
@@ -70,13 +69,13 @@ export function createInbox({ store, log }: { readonly store: KeyValueStore; rea
 
   return {
     async accept(event) {
-      const acceptedAt = Date.now();
-      // Events accepted within one millisecond keep their order.
-      const order = Math.max(orderOf({ acceptedAt }), lastOrder + 1);
-      lastOrder = order;
+      const acceptedAt = steadyClock.latest();
       const at = entryAt.event(event.key);
       const value: InboxRecord = { event, acceptedAt };
-      const taken = await store.writeIfAbsent([at], [{ kind: "set", at, value }, ...indexOpen(event, order)]);
+      const taken = await store.writeIfAbsent(
+        [at],
+        [{ kind: "set", at, value }, ...indexAccepted(event, orderOf(value))],
+      );
       return taken === undefined ? "accepted" : "duplicate";
     },
     async saveTurn(turn) {
@@ -85,7 +84,6 @@ export function createInbox({ store, log }: { readonly store: KeyValueStore; rea
       await store.write([{ kind: "set", at: entryAt.turn(key), value: turn, ttlMs: turnTtlMs }]);
     },
     async close(keys) {
-      const now = Date.now();
       const changes: Change[] = [];
       for (const { key, record, turn } of await read(keys)) {
         if (record === undefined) {
@@ -94,8 +92,7 @@ export function createInbox({ store, log }: { readonly store: KeyValueStore; rea
           const value: InboxRecord = { ...record, isClosed: true };
           changes.push({ kind: "set", at: entryAt.event(key), value, ttlMs: answeredTtlMs });
           changes.push(...unindexOpen(record.event));
-          if (record.isForgotten !== true)
-            changes.push(...indexAnswered(record.event, { now, ttlMs: answeredTtlMs }));
+          if (record.isForgotten !== true) changes.push(...indexAnswered(record.event, answeredTtlMs));
         }
         if (turn !== undefined)
           changes.push({ kind: "set", at: entryAt.turn(key), value: turn, ttlMs: answeredTtlMs });

@@ -12,6 +12,7 @@ import {
 } from "./backend.ts";
 import { createEncryption, type Encryption } from "./encryption.ts";
 import { isStored } from "./stored-shapes.ts";
+import { steadyClock } from "../support/steady-clock.ts";
 
 /** One step of an atomic write, before Keyv has encoded its value. `ttlMs` undefined: no expiry. */
 export type Change =
@@ -73,6 +74,7 @@ export function createKeyValueStore(
         return { kind: "keep", at: change.at, expires: toExpires(change.ttlMs) };
       case "delete":
       case "add-member":
+      case "append-member":
       case "remove-member":
       case "trim-index":
         return change;
@@ -222,5 +224,5 @@ function checkName(name: string): void {
 }
 
 function toExpires(ttlMs: number | undefined): number | undefined {
-  return ttlMs === undefined ? undefined : Math.ceil(Date.now() + ttlMs);
+  return ttlMs === undefined ? undefined : Math.ceil(steadyClock.latest() + ttlMs);
 }

@@ -16,6 +16,7 @@ import { createLocalQueue } from "./local-queue.ts";
 import { sweep } from "./retention.ts";
 import { prepareSealing } from "./sealing-mark.ts";
 import type { BackendOptions, OpenedBackend } from "./store-backend.ts";
+import { steadyClock } from "../support/steady-clock.ts";
 
 /** How a store is opened; {@link BackendOptions} say what its backend needs. */
 export interface StoreOptions extends BackendOptions {
@@ -127,7 +128,9 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
   const retentionMs = retentionDays > 0 ? retentionDays * dayMs : undefined;
   const writers = createKeyedQueue();
   const sweeper = setInterval(() => {
-    sweep(store, blobs, Date.now()).catch((error: unknown) => log.warn({ error }, "store sweep failed"));
+    sweep(store, blobs, steadyClock.earliest()).catch((error: unknown) =>
+      log.warn({ error }, "store sweep failed"),
+    );
   }, sweepIntervalMs);
   sweeper.unref();
   return {

@@ -32,7 +32,7 @@ export const picturePath = "/pictures/";
 export function createPictureShelf({ ttlMs, maxBytes }: PictureShelfOptions): PictureShelf {
   const pictures = new LRUCache<string, ShelvedPicture>({
     ttl: ttlMs,
-    perf: { now: () => Date.now() },
+    perf: { now: () => performance.now() },
     maxSize: maxBytes,
     sizeCalculation: ({ bytes }) => Math.max(1, bytes.length),
   });

@@ -3,7 +3,7 @@ import { ParleyError } from "../core/errors.ts";
 /** How long the body may stay open after the finish reason; only usage follows it. */
 export const endGraceMs = 3000;
 
-/** Limits of one attempt, in milliseconds; `deadlineAt` in Unix milliseconds. `totalMs` only appears in errors. */
+/** Limits of one attempt, in milliseconds; `deadlineAt` on the clock of `performance.now`. `totalMs` only appears in errors. */
 export interface TimeoutLimits {
   readonly firstEventMs: number;
   readonly idleMs: number;
@@ -31,7 +31,7 @@ export function createAttemptTimeouts(callerSignal: AbortSignal, limits: Timeout
   const controller = new AbortController();
   let which: "first-event" | "idle" | "end" = "first-event";
   let limitMs = limits.firstEventMs;
-  let since = Date.now();
+  let since = performance.now();
   let isPaused = false;
   let timer: NodeJS.Timeout | undefined;
 
@@ -46,7 +46,7 @@ export function createAttemptTimeouts(callerSignal: AbortSignal, limits: Timeout
   // The shortest limit there can be: checked so often, no change of the limit needs another timer.
   const checkMs = Math.min(limits.idleMs, endGraceMs, 0x7fffffff);
   const check = () => {
-    const now = Date.now();
+    const now = performance.now();
     if (now >= limits.deadlineAt) return expire("total", limits.totalMs);
     const leftMs = isPaused ? limitMs : since + limitMs - now;
     if (leftMs <= 0) return expire(which, limitMs);
@@ -63,7 +63,7 @@ export function createAttemptTimeouts(callerSignal: AbortSignal, limits: Timeout
   return {
     signal: controller.signal,
     progress() {
-      since = Date.now();
+      since = performance.now();
       if (which !== "first-event") return;
       which = "idle";
       limitMs = limits.idleMs;
@@ -74,12 +74,12 @@ export function createAttemptTimeouts(callerSignal: AbortSignal, limits: Timeout
     resume() {
       if (!isPaused) return;
       isPaused = false;
-      since = Date.now();
+      since = performance.now();
     },
     expectEnd() {
       which = "end";
       limitMs = Math.min(endGraceMs, limits.idleMs);
-      since = Date.now();
+      since = performance.now();
       isPaused = false;
     },
     dispose() {

@@ -68,7 +68,7 @@ export async function runCall<T>(
   const { operation, signal } = plan;
   const { log, timeouts: limits } = context;
   signal.throwIfAborted();
-  const startedAt = Date.now();
+  const startedAt = performance.now();
   const deadlineAt = startedAt + limits.totalMs;
   const retryDeadlineAt =
     startedAt + Math.min(limits.totalMs, Math.max(limits.firstEventMs, minRetryWindowMs));
@@ -104,7 +104,8 @@ export async function runCall<T>(
       if (!(error instanceof AttemptError)) throw error;
       const failure = await withSuggestion(context, error.failure, model, signal);
       firstFailure ??= failure;
-      if (!hasNext || Date.now() >= deadlineAt || !isWorthFallback(error, operation)) throw firstFailure;
+      if (!hasNext || performance.now() >= deadlineAt || !isWorthFallback(error, operation))
+        throw firstFailure;
       log.warn(
         { operation, model, code: failure.code, next: models[index + 1] },
         "falling back to another model",

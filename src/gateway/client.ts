@@ -141,7 +141,7 @@ function createListing(
     }
   };
   return async (signal) => {
-    const deadlineAt = Date.now() + totalMs;
+    const deadlineAt = performance.now() + totalMs;
     try {
       return await withRetries(() => attempt(signal, deadlineAt), {
         operation,

@@ -1,5 +1,6 @@
 import { type ErrorCode, ParleyError } from "../core/errors.ts";
 import type { Operation } from "../core/gateway.ts";
+import { steadyClock } from "../support/steady-clock.ts";
 import { AttemptError, type RetryClass } from "./attempt-error.ts";
 import type { ErrorInfo } from "./error-body.ts";
 import type { Scrub } from "./scrub.ts";
@@ -57,8 +58,11 @@ function effectiveStatus(status: number, info: ErrorInfo | undefined): number {
   return statusOfType[info.code ?? ""] ?? statusOfType[info.type ?? ""] ?? 500;
 }
 
-/** Milliseconds from `retry-after-ms` or `retry-after` (seconds or a date). `undefined` without a valid header. */
-export function readRetryAfter(headers: Headers, now = Date.now()): number | undefined {
+/**
+ * Milliseconds from `retry-after-ms` or `retry-after` (seconds, or a date by the server's clock). `undefined` without a
+ * valid header.
+ */
+export function readRetryAfter(headers: Headers, now = steadyClock.now()): number | undefined {
   const exact = Number(first(headers["retry-after-ms"]) ?? Number.NaN);
   if (Number.isFinite(exact) && exact >= 0) return exact;
   const value = first(headers["retry-after"])?.trim();
@@ -66,7 +70,8 @@ export function readRetryAfter(headers: Headers, now = Date.now()): number | und
   const seconds = Number(value);
   if (Number.isFinite(seconds)) return seconds >= 0 ? Math.ceil(seconds * 1000) : undefined;
   const date = Date.parse(value);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+  const sentAt = Date.parse(first(headers["date"]) ?? "");
+  return Number.isNaN(date) ? undefined : Math.max(0, date - (Number.isNaN(sentAt) ? now : sentAt));
 }
 
 function first(value: string | readonly string[] | undefined): string | undefined {

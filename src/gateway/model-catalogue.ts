@@ -56,7 +56,7 @@ export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatal
   let entries: ReadonlyMap<string, Entry> = new Map();
   let models: readonly Model[] = [];
   let fetchedAt: number | undefined;
-  let triedAt = 0;
+  let triedAt = -Infinity;
   let running: Promise<void> | undefined;
 
   const priceOf = (modelId: string) => findPrice(modelId, prices, entries.get(modelId)?.listedPrice);
@@ -73,10 +73,10 @@ export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatal
   };
 
   const fetchAll = async () => {
-    triedAt = Date.now();
+    triedAt = performance.now();
     const records = await options.fetchRecords(closing.signal);
     entries = new Map(records.flatMap(toEntry).map((entry) => [entry.record.id, entry]));
-    fetchedAt = Date.now();
+    fetchedAt = performance.now();
     rebuild();
   };
 
@@ -89,7 +89,7 @@ export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatal
   };
 
   const refreshInBackground = () => {
-    const now = Date.now();
+    const now = performance.now();
     const isFresh = fetchedAt !== undefined && now - fetchedAt < freshMs;
     if (isFresh || closing.signal.aborted || (running === undefined && now - triedAt < coolDownMs)) return;
     refresh().catch((error: unknown) => {

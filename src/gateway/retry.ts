@@ -35,7 +35,7 @@ export function isWorthFallback(error: AttemptError, operation: Operation): bool
 export interface RetryContext {
   readonly operation: Operation;
   readonly rules: RetryRules;
-  /** Unix ms: no wait may end after it. */
+  /** On the clock of `performance.now`: no wait may end after it. */
   readonly deadlineAt: number;
   /** A longer wait is not begun: a fallback model can be asked instead. */
   readonly maxWaitMs: number;
@@ -59,7 +59,7 @@ export function withRetries<T>(attempt: () => Promise<T>, context: RetryContext)
       if (!isRetriable(error, context.operation)) return undefined;
       const jitterMs = Math.ceil(random() * backoffMs(attempts, limits));
       const delayMs = Math.max(jitterMs, error.failure.retryAfterMs ?? 0);
-      if (delayMs > context.maxWaitMs || Date.now() + delayMs >= context.deadlineAt) return undefined;
+      if (delayMs > context.maxWaitMs || performance.now() + delayMs >= context.deadlineAt) return undefined;
       context.onRetry(error.failure, delayMs);
       return delayMs;
     },

@@ -14,6 +14,7 @@ export interface SlidingWindowOptions {
   readonly windowMs: number;
   /** Of `max`, so many are kept for calls that must be made. */
   readonly reserved: number;
+  /** Milliseconds on any steady clock. Default `performance.now`. */
   readonly now?: () => number;
   /** Ends early when the signal aborts. */
   readonly sleep?: (ms: number, signal?: AbortSignal) => Promise<void>;
@@ -24,7 +25,7 @@ export interface SlidingWindowOptions {
  * one of these: a 429 would hold up every call of the client, so it is better not to meet it.
  */
 export function createSlidingWindowLimiter(options: SlidingWindowOptions): SlidingWindowLimiter {
-  const { max, windowMs, reserved, now = Date.now, sleep = sleepFor } = options;
+  const { max, windowMs, reserved, now = () => performance.now(), sleep = sleepFor } = options;
   const times: number[] = [];
 
   /** Calls within the window that ends now. */

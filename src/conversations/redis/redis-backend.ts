@@ -5,6 +5,7 @@ import type { Leases } from "../leased-queue.ts";
 import { connectRedis, type RedisClient, type RedisConnectionOptions } from "./redis-client.ts";
 import { createRedisLeases } from "./redis-leases.ts";
 import { applyScript, type KeyNames, toScriptInput } from "./redis-script.ts";
+import { steadyClock } from "../../support/steady-clock.ts";
 
 /**
  * Raised together with a migration when the layout changes. 2: indexes by conversation, author and place, which
@@ -63,7 +64,7 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
       return readers.get(space) as EntryReader;
     },
     async apply(ifAbsent, changes) {
-      const input = toScriptInput(names, ifAbsent, changes, Date.now());
+      const input = toScriptInput(names, ifAbsent, changes, steadyClock.latest());
       return Number(await attempt(() => run(applyScript.source, applyScript.sha1, input)));
     },
     async replace(at, old, value) {

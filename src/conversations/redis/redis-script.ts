@@ -27,6 +27,11 @@ for i = guards + 1, #KEYS do
     if not old or tonumber(old) < tonumber(ARGV[arg + 2]) then
       redis.call('ZADD', key, ARGV[arg + 2], ARGV[arg + 1])
     end
+  elseif kind == 'append-member' then
+    local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
+    local score = tonumber(ARGV[arg + 2])
+    if last[2] and tonumber(last[2]) >= score then score = tonumber(last[2]) + 1 end
+    redis.call('ZADD', key, string.format('%.0f', score), ARGV[arg + 1])
   elseif kind == 'remove-member' then redis.call('ZREM', key, ARGV[arg + 1])
   elseif kind == 'trim-index' then redis.call('ZREMRANGEBYSCORE', key, '-inf', ARGV[arg + 1])
   end
@@ -70,8 +75,9 @@ export function toScriptInput(
         args.push("keep", "", ttl(change.expires));
         break;
       case "add-member":
+      case "append-member":
         keys.push(names.index(change.index));
-        args.push("add-member", change.member, String(change.score));
+        args.push(change.kind, change.member, String(change.score));
         break;
       case "remove-member":
         keys.push(names.index(change.index));

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { EntryReader, Space } from "../backend.ts";
+import { steadyClock } from "../../support/steady-clock.ts";
 
 /** Reads one space of the table `entries` of an open database. Throws SQLite's errors. */
 export function createSqliteReader(database: DatabaseSync, space: Space): EntryReader {
@@ -7,8 +8,9 @@ export function createSqliteReader(database: DatabaseSync, space: Space): EntryR
   const select = database.prepare(`SELECT value FROM entries WHERE ${live}`);
   const probe = database.prepare(`SELECT 1 FROM entries WHERE ${live}`);
 
-  const read = (key: string) => select.get(space, key, Date.now())?.["value"] as string | undefined;
-  const isThere = (key: string) => probe.get(space, key, Date.now()) !== undefined;
+  const read = (key: string) =>
+    select.get(space, key, steadyClock.earliest())?.["value"] as string | undefined;
+  const isThere = (key: string) => probe.get(space, key, steadyClock.earliest()) !== undefined;
   return {
     async get(key) {
       return read(key);

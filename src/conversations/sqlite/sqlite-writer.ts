@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { BackendChange, EntryAddress } from "../backend.ts";
+import { steadyClock } from "../../support/steady-clock.ts";
 
 /** Applies changes; returns the position in `ifAbsent` of the first entry that exists, or -1 after writing. */
 export type SqliteWriter = (ifAbsent: readonly EntryAddress[], changes: readonly BackendChange[]) => number;
@@ -20,6 +21,11 @@ export function createSqliteWriter(database: DatabaseSync): SqliteWriter {
     `INSERT INTO rankings (ranking, member, score) VALUES (?, ?, ?)
      ON CONFLICT (ranking, member) DO UPDATE SET score = excluded.score WHERE excluded.score > score`,
   );
+  const appendMember = database.prepare(
+    `INSERT INTO rankings (ranking, member, score)
+     VALUES (?1, ?2, max(?3, coalesce((SELECT max(score) + 1 FROM rankings WHERE ranking = ?1), ?3)))
+     ON CONFLICT (ranking, member) DO UPDATE SET score = excluded.score`,
+  );
   const removeMember = database.prepare("DELETE FROM rankings WHERE ranking = ? AND member = ?");
   const trimIndex = database.prepare("DELETE FROM rankings WHERE ranking = ? AND score <= ?");
 
@@ -37,6 +43,9 @@ export function createSqliteWriter(database: DatabaseSync): SqliteWriter {
       case "add-member":
         addMember.run(change.index, change.member, change.score);
         return;
+      case "append-member":
+        appendMember.run(change.index, change.member, change.score);
+        return;
       case "remove-member":
         removeMember.run(change.index, change.member);
         return;
@@ -46,7 +55,7 @@ export function createSqliteWriter(database: DatabaseSync): SqliteWriter {
   };
   return (ifAbsent, changes) =>
     inTransaction(database, () => {
-      const now = Date.now();
+      const now = steadyClock.earliest();
       const taken = ifAbsent.findIndex(({ space, key }) => probe.get(space, key, now) !== undefined);
       if (taken === -1) changes.forEach(applyChange);
       return taken;

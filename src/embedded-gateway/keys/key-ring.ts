@@ -13,6 +13,7 @@ import { createBudgetLedger } from "./budget-ledger.ts";
 import type { KeyValue } from "./key-value.ts";
 import { createKeyUsage, type KeyUsageTotals, type Period } from "./key-usage.ts";
 import { worstCostOf } from "./worst-cost.ts";
+import { steadyClock } from "../../support/steady-clock.ts";
 
 const keySchema = z.object({
   id: z.string(),
@@ -69,7 +70,7 @@ const cacheMs = 5000;
 const maxCachedKeys = 10_000;
 
 /** @see {@link KeyRing} */
-export function createKeyRing({ store, log, now = Date.now }: KeyRingOptions): KeyRing {
+export function createKeyRing({ store, log, now = () => steadyClock.now() }: KeyRingOptions): KeyRing {
   const keyUsage = createKeyUsage(store);
   const ledger = createBudgetLedger({
     keyUsage,

@@ -1,4 +1,5 @@
 import { isExcessiveJson } from "../../support/json-limits.ts";
+import { steadyClock } from "../../support/steady-clock.ts";
 import { ApiError } from "../api-error.ts";
 
 /** A failed attempt at an upstream, for the retry loop. */
@@ -63,7 +64,7 @@ export function toStatusFailure(
     message ?? `The upstream '${prefix}' returned status ${status}.`,
     { ...passed, ...(param === undefined ? {} : { param }), code: code ?? `upstream_${status}` },
   );
-  return new UpstreamFailure("status", error, toRetryAfterMs(retryAfter));
+  return new UpstreamFailure("status", error, toRetryAfterMs(retryAfter, headers["date"]));
 }
 
 /** An unreadable or interrupted answer. */
@@ -122,9 +123,14 @@ function toRecord(value: unknown): Record<string, unknown> {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 
-function toRetryAfterMs(header: string | string[] | undefined): number | undefined {
+/** @param sentAt the `date` header: a date is by the upstream's clock */
+function toRetryAfterMs(
+  header: string | string[] | undefined,
+  sentAt: string | string[] | undefined,
+): number | undefined {
   if (typeof header !== "string") return undefined;
   if (/^\d{1,12}(\.\d{1,3})?$/.test(header)) return Number(header) * 1000;
   const date = Date.parse(header);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now());
+  const now = Date.parse(String(sentAt));
+  return Number.isNaN(date) ? undefined : Math.max(0, date - (Number.isNaN(now) ? steadyClock.now() : now));
 }

@@ -1,5 +1,7 @@
 import {
+  RateLimitError,
   REST,
+  RESTEvents,
   Routes,
   type APIApplicationCommand,
   type APIChannel,
@@ -12,15 +14,20 @@ import {
   type RESTOptions,
   type RESTPutAPIApplicationCommandsJSONBody,
 } from "discord.js";
-import { isParleyError } from "../../core/errors.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
+import type { DiscordClock } from "./discord-clock.ts";
 import { errorCodes, discordCode, toParleyError } from "./errors.ts";
+import { createRateLimitReset } from "./rate-limit-reset.ts";
 
 /** Default of `DISCORD_API_URL`. */
 export const publicApiUrl = "https://discord.com/api";
 
 /** Longer rate limits are errors for the caller; shorter ones are waited for. */
 const maxRateLimitWaitMs = 10_000;
+
+/** Longer than the windows of Discord's usual limits need not be: those of messages last five seconds. */
+const afterStepMs = 1000;
 
 const maxRetries = 3;
 /** A process that was paused learns of a lost lease in between. */
@@ -89,6 +96,7 @@ export function createDiscordApi(options: {
   readonly token: string;
   readonly apiUrl: string;
   readonly agent: NonNullable<RESTOptions["agent"]>;
+  readonly onResponse?: DiscordClock["observe"];
 }): DiscordApi {
   const common = {
     version: "10",
@@ -111,18 +119,27 @@ export function createDiscordApi(options: {
       method === "PATCH" || Math.max(timeToReset, retryAfter) > maxRateLimitWaitMs,
   });
   const open = { auth: false } as const;
+  const resets = [rest, interactions].map((one) => createRateLimitReset(one));
+  /** How often the clock was set back so far. */
+  const countSteps = (): number => resets.reduce((sum, reset) => sum + reset(), 0);
+  const { onResponse } = options;
+  if (onResponse !== undefined)
+    for (const one of [rest, interactions])
+      one.on(RESTEvents.Response, (_, response) => onResponse(response));
 
-  async function send<T>(action: string, request: Promise<unknown>): Promise<T> {
+  async function send<T>(action: string, request: () => Promise<unknown>): Promise<T> {
+    const stepsBefore = countSteps();
     try {
-      return (await request) as T;
+      return (await request()) as T;
     } catch (error) {
-      throw toParleyError(error, action);
+      const isWrongTime = error instanceof RateLimitError && countSteps() > stepsBefore;
+      throw isWrongTime ? stepped(action) : toParleyError(error, action);
     }
   }
 
   /** For requests that may be repeated: reads, and posts with a nonce. */
   function retrying<T>(action: string, request: () => Promise<unknown>, signal?: AbortSignal): Promise<T> {
-    return retry(() => send<T>(action, request()), {
+    return retry(() => send<T>(action, request), {
       signal,
       delayMs: (error, attempt) =>
         isParleyError(error, "platform-unreachable") &&
@@ -141,8 +158,7 @@ export function createDiscordApi(options: {
         given?.signal,
       ),
     editMessage: (channelId, messageId, body, signal) =>
-      send(
-        "edit a message",
+      send("edit a message", () =>
         rest.patch(Routes.channelMessage(channelId, messageId), { body, ...toRequest({ signal }) }),
       ),
     getMessage: (channelId, messageId) =>
@@ -173,8 +189,7 @@ export function createDiscordApi(options: {
       ),
     async respond(interactionId, token, body) {
       const post = (): Promise<void> =>
-        send(
-          "answer an interaction",
+        send("answer an interaction", () =>
           interactions.post(Routes.interactionCallback(interactionId, token), { ...open, body }),
         );
       try {
@@ -189,8 +204,7 @@ export function createDiscordApi(options: {
     },
     // Without a nonce: repeating a POST whose response was lost would post the message twice.
     followUp: ({ applicationId, token }, body, given) =>
-      send(
-        "follow up on an interaction",
+      send("follow up on an interaction", () =>
         interactions.post(Routes.webhook(applicationId, token), {
           ...open,
           query: new URLSearchParams({ wait: "true" }),
@@ -199,8 +213,7 @@ export function createDiscordApi(options: {
         }),
       ),
     editFollowUp: ({ applicationId, token }, messageId, body, signal) =>
-      send(
-        "edit an interaction's message",
+      send("edit an interaction's message", () =>
         interactions.patch(Routes.webhookMessage(applicationId, token, messageId), {
           ...open,
           body,
@@ -208,16 +221,21 @@ export function createDiscordApi(options: {
         }),
       ),
     getFollowUp: ({ applicationId, token }, messageId) =>
-      send(
-        "read an interaction's message",
+      send("read an interaction's message", () =>
         interactions.get(Routes.webhookMessage(applicationId, token, messageId), open),
       ),
     deleteFollowUp: ({ applicationId, token }, messageId) =>
-      send(
-        "delete an interaction's message",
+      send("delete an interaction's message", () =>
         interactions.delete(Routes.webhookMessage(applicationId, token, messageId), open),
       ),
   };
+}
+
+/** Rejected for a rate limit whose end was computed before the clock was set back. */
+function stepped(action: string): ParleyError {
+  return new ParleyError("platform-unreachable", `rate limited by Discord: ${action}`, {
+    retryAfterMs: afterStepMs,
+  });
 }
 
 function toRequest({ files = [], signal }: PostOptions = {}): { files?: RawFile[]; signal?: AbortSignal } {

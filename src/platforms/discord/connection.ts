@@ -3,6 +3,7 @@ import {
   GatewayDispatchEvents,
   GatewayIntentBits,
   Options,
+  RESTEvents,
   type APIInteraction,
   type GatewayGuildDeleteDispatchData,
   type GatewayMessageCreateDispatchData,
@@ -15,6 +16,7 @@ import { ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { PlatformHealth } from "../../core/platform.ts";
 import { publicApiUrl } from "./api.ts";
+import type { DiscordClock } from "./discord-clock.ts";
 import { unauthorized } from "./errors.ts";
 
 const closeCodes = { authenticationFailed: 4004, disallowedIntents: 4014 } as const;
@@ -58,6 +60,7 @@ export async function connect(options: {
   readonly token: string;
   readonly apiUrl: string;
   readonly agent: NonNullable<RESTOptions["agent"]>;
+  readonly onResponse: DiscordClock["observe"];
   readonly events: ConnectionEvents;
   readonly log: Log;
   /** Aborts the attempt to connect. */
@@ -80,13 +83,14 @@ export async function connect(options: {
 }
 
 async function open(
-  { token, apiUrl, agent, events, log, signal }: Parameters<typeof connect>[0],
+  { token, apiUrl, agent, onResponse, events, log, signal }: Parameters<typeof connect>[0],
   hasContentIntent: boolean,
 ): Promise<Connection> {
   const client = createClient(
     { api: apiUrl, agent, offset: apiUrl === publicApiUrl ? 50 : 0 },
     hasContentIntent,
   );
+  client.rest.on(RESTEvents.Response, (_, response) => onResponse(response));
   let state: PlatformHealth = { state: "connecting" };
   let ready: GatewayReadyDispatchData | undefined;
   const detail = hasContentIntent

@@ -10,6 +10,7 @@ import { createDiscordApi, publicApiUrl } from "./api.ts";
 import { registerCommands } from "./commands.ts";
 import { connect, type Connection } from "./connection.ts";
 import { createAttachmentDownload } from "./download.ts";
+import { createDiscordClock } from "./discord-clock.ts";
 import { createFreshTokens } from "./fresh-tokens.ts";
 import { createHttpAgent } from "./http-agent.ts";
 import type { Names } from "./incoming.ts";
@@ -29,7 +30,7 @@ export interface DiscordOptions {
   readonly apiUrl?: string;
   readonly commands: ReadonlyMap<string, Command>;
   readonly log: Log;
-  /** Unix milliseconds. Default `Date.now`. */
+  /** Unix milliseconds. Default: Discord's time. */
   readonly now?: () => number;
 }
 
@@ -37,9 +38,11 @@ export interface DiscordOptions {
 export function createDiscordPlatform(options: DiscordOptions): Platform {
   const { commands, log } = options;
   const apiUrl = (options.apiUrl ?? publicApiUrl).replace(/\/+$/, "");
-  const now = options.now ?? Date.now;
+  const clock = createDiscordClock();
+  const now = options.now ?? (() => clock.now());
+  const onResponse = clock.observe;
   const agent = createHttpAgent();
-  const plainApi = createDiscordApi({ token: options.token, apiUrl, agent });
+  const plainApi = createDiscordApi({ token: options.token, apiUrl, agent, onResponse });
   const acknowledgements = createAcknowledgements(plainApi, log);
   const api = withAcknowledgements(plainApi, acknowledgements);
   const threads = createThreads(api, log);
@@ -131,6 +134,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         token: options.token,
         apiUrl,
         agent,
+        onResponse,
         log,
         signal: stopping.signal,
         events: {

@@ -9,6 +9,7 @@ import type { ModalMemory } from "./modal.ts";
 import type { Names } from "./names.ts";
 import { toPlainText } from "./plain-text.ts";
 import type { Identity, SlackApi, SlackMessageInfo } from "./web-api.ts";
+import { steadyClock } from "../../support/steady-clock.ts";
 
 type Subject = NonNullable<CommandCall["subject"]>;
 
@@ -82,7 +83,7 @@ export function createCommandCalls(options: CommandCallOptions): CommandCalls {
         platform: "slack",
         conversationId,
         author: { id: toAuthorId(teamId, user), name: await names.nameOf(user) },
-        sentAt: Date.now(),
+        sentAt: steadyClock.now(),
         ...placesAround(teamId, memory.channel),
         address: toReplyAddress({
           key: use.key,
@@ -92,7 +93,8 @@ export function createCommandCalls(options: CommandCallOptions): CommandCalls {
           ...(memory.responseUrl === undefined ? {} : { responseUrl: memory.responseUrl }),
           isPrivate: resolved.isPrivate,
           isAnnounced: use.isAnnounced,
-          since: Date.now(),
+          // Messages are searched from here on: too early is only slower.
+          since: steadyClock.earliest(),
         }),
         options: resolved.options,
         // A message command does not start a conversation in a thread where the bot takes no part.

@@ -35,6 +35,7 @@ import { createPrivateReply } from "./private-reply.ts";
 import { createMessageTarget } from "./message-target.ts";
 import { createThreadRoots } from "./thread-roots.ts";
 import type { Identity, SlackApi } from "./web-api.ts";
+import { steadyClock } from "../../support/steady-clock.ts";
 
 /** Settings of {@link createSlackPlatform}. */
 export interface SlackPlatformOptions {
@@ -78,7 +79,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
   const roots = createThreadRoots();
   /** `response_url` of the last pressed confirm button, by event key. */
   const replaceUrls = new LRUCache<string, string>({ max: maxReplaceUrls });
-  const startedAt = Date.now();
+  const startedAt = steadyClock.now();
   let connection: Connection | undefined;
   let connected: Connected | undefined;
 

@@ -17,6 +17,7 @@ import { sendUntrustedFile } from "./send-untrusted-file.ts";
 import { findUpload } from "./upload-routes.ts";
 import { toAttachment, type Upload } from "./uploads.ts";
 import type { FileView, ItemView } from "./views.ts";
+import { steadyClock } from "../../support/steady-clock.ts";
 
 const defaultMessages = 100;
 const maxMessages = 2000;
@@ -97,7 +98,7 @@ async function receiveMessage(context: ApiContext, { request, response, id }: Ex
   const uploads = found.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   if (text.trim() === "" && uploads.length === 0) throw badField("text");
 
-  const sentAt = Date.now();
+  const sentAt = steadyClock.now();
   const event = toEvent(context.commands, {
     address,
     text,

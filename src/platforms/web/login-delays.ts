@@ -25,7 +25,7 @@ export interface LoginDelays {
  * addresses together fail more than 100 times a minute, the first wrong password of an address costs 8 s already. An
  * address that has not failed never waits, so that others who fail cannot lock it out.
  */
-export function createLoginDelays(now: () => number = Date.now): LoginDelays {
+export function createLoginDelays(now: () => number = () => performance.now()): LoginDelays {
   const byAddress = new LRUCache<
     string,
     { readonly failures: number; readonly nextAt: number; readonly at: number }

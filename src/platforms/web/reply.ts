@@ -4,6 +4,7 @@ import type { WebAddress } from "./address.ts";
 import type { Feed } from "./feed.ts";
 import { toEventKey, toItemId } from "./ids.ts";
 import { blobUrl, type FileView, type ItemView } from "./views.ts";
+import { steadyClock } from "../../support/steady-clock.ts";
 
 /** Shortest time between two text changes, which limits how often pages render. */
 const minIntervalMs = 30;
@@ -26,7 +27,7 @@ export function createWebReply(options: {
   const id = feed.storedIdOf(toItemId(key, "assistant"));
   let written = "";
   let hasText = false;
-  let lastSentAt = 0;
+  let lastSentAt = -Infinity;
   let timer: NodeJS.Timeout | undefined;
   let isOver = false;
 
@@ -36,7 +37,7 @@ export function createWebReply(options: {
         id,
         role: "assistant",
         state: "waiting",
-        createdAt: Date.now(),
+        createdAt: steadyClock.now(),
         text: "",
         files: [],
         notices: [],
@@ -48,7 +49,7 @@ export function createWebReply(options: {
   function sendText(): void {
     clearTimeout(timer);
     timer = undefined;
-    lastSentAt = Date.now();
+    lastSentAt = performance.now();
     feed.setText(id, written);
   }
 
@@ -88,7 +89,7 @@ export function createWebReply(options: {
         options.firstText();
         return;
       }
-      timer ??= setTimeout(sendText, Math.max(0, lastSentAt + minIntervalMs - Date.now()));
+      timer ??= setTimeout(sendText, Math.max(0, lastSentAt + minIntervalMs - performance.now()));
     },
     attach(file) {
       if (isOver) return Promise.resolve();

@@ -22,7 +22,7 @@ export type Login =
 export function createSessions(
   password: string | undefined,
   addressOf: (request: IncomingMessage) => string,
-  now: () => number = Date.now,
+  now: () => number = () => performance.now(),
 ) {
   /** Token hash → expiry. */
   const sessions = new LRUCache<string, number>({ max: maxSessions });

@@ -5,6 +5,7 @@ import type { Attachment } from "../../core/events.ts";
 import type { DownloadOptions } from "../../core/platform.ts";
 import type { Sealer } from "../../core/platform-module.ts";
 import { createUploadFiles } from "./upload-files.ts";
+import { steadyClock } from "../../support/steady-clock.ts";
 
 /** How long a file is kept that was sent, after its last use: for recovery and Retry. */
 const sentMs = 24 * 3_600_000;
@@ -66,7 +67,7 @@ interface Entry {
  * sent.
  */
 export function createUploads(directory: string, options: UploadOptions) {
-  const { maxBytes, maxTotalBytes, retentionMs = Infinity, now = Date.now } = options;
+  const { maxBytes, maxTotalBytes, retentionMs = Infinity, now = () => steadyClock.now() } = options;
   const files = createUploadFiles(directory, options.sealer);
   let loading: Promise<Map<string, Entry>> | undefined;
   /** Messages whose reply cannot run again. */

@@ -67,6 +67,8 @@ export function createApiServer(options: {
   readonly token: string;
   readonly routes: readonly Route[];
   readonly rateLimits: RateLimitOptions;
+  /** Discord's clock, in Unix ms. */
+  readonly now: () => number;
   readonly serveFile: (url: URL, response: ServerResponse) => boolean;
 }): ApiServer {
   const limiter = createRateLimiter(options.rateLimits);
@@ -77,6 +79,7 @@ export function createApiServer(options: {
 
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? "/", "http://localhost");
+    response.setHeader("date", new Date(options.now()).toUTCString());
     if (request.method === "GET" && options.serveFile(url, response)) return;
     answer(request, url, response).catch((error: unknown) => {
       defects.push(`${request.method} ${url.pathname}: ${String(error)}`);

@@ -43,7 +43,7 @@ export function createRateLimiter(options: RateLimitOptions): {
 } {
   const buckets = new Map<string, { count: number; resetAt: number }>();
   const takeFrom = (key: string, limit: RateLimit) => {
-    const now = Date.now();
+    const now = performance.now();
     let bucket = buckets.get(key);
     if (bucket === undefined || bucket.resetAt <= now) {
       bucket = { count: 0, resetAt: now + limit.windowMs };

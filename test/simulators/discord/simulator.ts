@@ -92,6 +92,7 @@ export async function createDiscordSimulator(
   const gatewayOf = (): Gateway => gateway;
   const api = createApiServer({
     token,
+    now: () => world.now(),
     rateLimits: { ...platformRateLimits, ...options.rateLimits },
     routes: [
       ...applicationRoutes(world, () => 1000 - gateway.counts.identify),

@@ -198,7 +198,7 @@ describe("delays", () => {
         {
           operation: "chat",
           rules: { maxAttempts: 5, baseDelayMs: 4, maxDelayMs: 10 },
-          deadlineAt: Date.now() + 10_000,
+          deadlineAt: performance.now() + 10_000,
           maxWaitMs: 10_000,
           signal: never(),
           random: () => 0.999,

@@ -33,7 +33,8 @@ async function startRecording() {
     void context.close();
   };
   recorder.start(1000);
-  const startedAt = Date.now();
+  const startedAt = performance.now();
+  const time = new Date().toTimeString().slice(0, 8).replaceAll(":", "-");
   return {
     startedAt,
     /** Loudness from 0 to 1. */
@@ -48,7 +49,6 @@ async function startRecording() {
           release();
           const plain = (recorder.mimeType || "audio/webm").split(";")[0] ?? "audio/webm";
           const extension = plain.split("/")[1] ?? "webm";
-          const time = new Date(startedAt).toTimeString().slice(0, 8).replaceAll(":", "-");
           resolve(new File(chunks, `voice-${time}.${extension}`, { type: plain }));
         };
         recorder.stop();
@@ -79,7 +79,7 @@ export function RecorderBar({ onDone, onCancel, onProblem }) {
   const finish = () => {
     if (isOver.current || recording.current === undefined) return;
     isOver.current = true;
-    const durationMs = Date.now() - recording.current.startedAt;
+    const durationMs = Math.round(performance.now() - recording.current.startedAt);
     void recording.current.stop().then((file) => onDone(file, durationMs));
   };
 
@@ -111,7 +111,7 @@ export function RecorderBar({ onDone, onCancel, onProblem }) {
     );
     const timer = setInterval(() => {
       if (recording.current === undefined || isOver.current) return;
-      const elapsed = Date.now() - recording.current.startedAt;
+      const elapsed = performance.now() - recording.current.startedAt;
       setElapsed(elapsed);
       setLevel(recording.current.level());
       if (elapsed >= maxMs) finish();

@@ -1,0 +1,33 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+
+const root = join(import.meta.dirname, "..", "..");
+
+/**
+ * Who reads the system's clock, which may step, and why. Durations and deadlines are `performance.now`, stored times and
+ * ages `steadyClock`, ids and tokens of Discord `DiscordClock`. @see docs/architecture.md
+ */
+const allowed: Readonly<Record<string, string>> = {
+  "src/support/steady-clock.ts": "compares it with the monotonic clock",
+  "src/platforms/discord/rate-limit-reset.ts": "notices that it was set back, for a library that uses it",
+  "src/operations/log.ts": "the time of log lines, as other programs write it",
+  "src/embedded-gateway/sandbox/sandbox.ts": "`created` of an answer, which nobody compares",
+  "src/embedded-gateway/sandbox/send-answer.ts": "`created` of an answer, which nobody compares",
+  "src/embedded-gateway/upstreams/forward-images.ts": "`created` of an answer, which nobody compares",
+  "src/embedded-gateway/upstreams/model-lists.ts": "`created` of a model, which nobody compares",
+  "src/platforms/web/page/app.js": "a number that differs from the last one",
+  "src/platforms/web/page/recorder.js": "the name of a recording",
+};
+
+it("the system's clock is read only where a step does no harm", () => {
+  const readers = ["src", "commands"]
+    .flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map((name) =>
+        join(folder, name),
+      ),
+    )
+    .filter((name) => /\.(ts|js)$/.test(name))
+    .filter((name) => /\bDate\.now\b|\bDate\(\s*\)/.test(readFileSync(join(root, name), "utf8")));
+  expect(readers.toSorted()).toEqual(Object.keys(allowed).toSorted());
+});
