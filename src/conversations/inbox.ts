@@ -11,14 +11,28 @@ import { steadyClock } from "../support/steady-clock.ts";
 /** A turn's progress says where its reply is; it must outlast the longest outage that a start recovers from. */
 const turnTtlMs = 90 * 24 * 60 * 60 * 1000;
 
+/**
+ * A claim separates processes that run a turn at the same moment: one that was paused learns from it, when it wakes,
+ * that the turn has moved on. Redis' longest lease is far shorter.
+ */
+const claimTtlMs = 60 * 60 * 1000;
+
 const batchSize = 500;
+
+/** @see {@link createInbox} */
+export interface InboxOptions {
+  readonly store: KeyValueStore;
+  readonly log: Log;
+  /** Whether several processes may run turns on this store. */
+  readonly isShared: boolean;
+}
 
 /**
  * The inbox over a key-value store. The entry under an event's key is both the dedupe record and the pending work.
  * The indexes of events change in the same atomic write, so neither can be lost without the other, and a list
  * never reads entries that are not in it.
  */
-export function createInbox({ store, log }: { readonly store: KeyValueStore; readonly log: Log }): Inbox {
+export function createInbox({ store, log, isShared }: InboxOptions): Inbox {
   const read = async (keys: readonly string[]) => {
     const [records, turns] = await Promise.all([
       store.getMany<InboxRecord>("inbox", keys),
@@ -78,10 +92,18 @@ export function createInbox({ store, log }: { readonly store: KeyValueStore; rea
       );
       return taken === undefined ? "accepted" : "duplicate";
     },
+    async claimTurn(turn) {
+      const claims = isShared ? turn.keys.map((key) => entryAt.claim(key, turn.attempts)) : [];
+      const claim = { keys: turn.keys, address: {}, attempts: turn.attempts } satisfies TurnProgress;
+      const taken = await store.writeIfAbsent(claims, [
+        ...toTurnChanges(turn),
+        ...claims.map((at): Change => ({ kind: "set", at, value: claim, ttlMs: claimTtlMs })),
+      ]);
+      return taken === undefined;
+    },
     async saveTurn(turn) {
-      const [key] = turn.keys;
-      if (key === undefined) return;
-      await store.write([{ kind: "set", at: entryAt.turn(key), value: turn, ttlMs: turnTtlMs }]);
+      const later = isShared ? turn.keys.map((key) => entryAt.claim(key, turn.attempts + 1)) : [];
+      return (await store.writeIfAbsent(later, toTurnChanges(turn))) === undefined;
     },
     async close(keys) {
       const changes: Change[] = [];
@@ -168,6 +190,11 @@ export async function eraseAnsweredEvents(store: KeyValueStore, which: AnsweredE
     });
     await writeBatches(store, changes);
   }
+}
+
+function toTurnChanges(turn: TurnProgress): Change[] {
+  const [key] = turn.keys;
+  return key === undefined ? [] : [{ kind: "set", at: entryAt.turn(key), value: turn, ttlMs: turnTtlMs }];
 }
 
 function eraseEvent(key: string, record: InboxRecord | undefined): Change[] {

@@ -135,7 +135,7 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
   sweeper.unref();
   return {
     conversations: createConversationLog({ store, blobs, log, writers, retentionMs }),
-    inbox: createInbox({ store, log }),
+    inbox: createInbox({ store, log, isShared: opened.leases !== undefined }),
     queue,
     records: {
       get: (key) => store.get<Json>("record", key),

@@ -20,6 +20,8 @@ export const entryAt = {
   }),
   event: (key: string): EntryAddress => ({ space: "inbox", key }),
   turn: (key: string): EntryAddress => ({ space: "turn", key }),
+  /** Exists once a process runs that attempt at an event. */
+  claim: (key: string, attempt: number): EntryAddress => ({ space: "turn", key: `${key}/claim/${attempt}` }),
 } as const;
 
 /** Names of the sorted indexes. */

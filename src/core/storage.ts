@@ -168,7 +168,13 @@ export interface InboxEntry {
 export interface Inbox {
   /** Set-if-absent under `event.key`, durable before it resolves. */
   accept(event: IncomingEvent): Promise<"accepted" | "duplicate">;
-  saveTurn(turn: TurnProgress): Promise<void>;
+  /**
+   * Saves the progress of a run for the first time, which claims this attempt at each of its events. False, and
+   * nothing is saved: another process has claimed it. A store for one process grants every claim.
+   */
+  claimTurn(turn: TurnProgress): Promise<boolean>;
+  /** Saves later progress of the run. False, and nothing is saved: another process has claimed a later attempt. */
+  saveTurn(turn: TurnProgress): Promise<boolean>;
   /** Marks events as answered; `accept` returns `duplicate` for their keys for a day. */
   close(keys: readonly string[]): Promise<void>;
   /** Reopens a closed entry (Retry). `undefined`: it has expired. */

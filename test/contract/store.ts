@@ -220,6 +220,23 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
         expect(await openKeys(keys)).toEqual([keys[2]]);
       });
 
+      it("grants an attempt at an event to one process; one for a single process grants it always", async () => {
+        const [one, two] = [freshId(), freshId()];
+        for (const key of [one, two]) await store.inbox.accept(eventOf(key));
+        const turn = (keys: string[], attempts: number) => ({ keys, address: { at: attempts }, attempts });
+        const { isShared } = store.queue;
+        expect(await store.inbox.claimTurn(turn([one, two], 1))).toBe(true);
+        expect(await store.inbox.claimTurn(turn([one, two], 1))).toBe(!isShared);
+        expect(await store.inbox.claimTurn(turn([two], 1))).toBe(!isShared);
+        expect(await store.inbox.saveTurn(turn([one, two], 1))).toBe(true);
+        expect(await store.inbox.claimTurn(turn([one, two], 2))).toBe(true);
+        // The process of the first attempt was paused.
+        expect(await store.inbox.saveTurn(turn([one, two], 1))).toBe(!isShared);
+        expect(await store.inbox.saveTurn(turn([one, two], 2))).toBe(true);
+        const [entry] = await store.inbox.lookUp([one]);
+        expect(entry?.turn).toEqual(turn([one, two], 2));
+      });
+
       it("reopens a closed entry with its turn", async () => {
         const key = freshId();
         await store.inbox.accept(eventOf(key));

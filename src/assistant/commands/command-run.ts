@@ -49,14 +49,16 @@ export async function storeResult(
   result: Pick<StoredMessage, "parts"> & Partial<StoredMessage>,
 ): Promise<void> {
   const shownAs = run.shownMessageKeys();
+  const { outcome = "complete" } = result;
+  const { complete, assistant } = messageIds;
   await dependencies.conversations.append(run.conversationId, {
-    id: messageIds.assistant(run.call.key, run.attempt),
+    id: outcome === "complete" ? complete(run.call.key) : assistant(run.call.key, run.attempt),
     role: "assistant",
     turnKey: run.call.key,
     attempt: run.attempt,
     createdAt: dependencies.now(),
     estimatedTokens: estimatePartsTokens(result.parts),
-    outcome: "complete",
+    outcome,
     ...(shownAs.length === 0 ? {} : { shownAs }),
     ...result,
   });

@@ -72,7 +72,9 @@ export async function sealReply(
   if (progress === undefined) return;
   try {
     const reply = platform.openReply(progress.address, {
-      saveAddress: (address) => inbox.saveTurn({ ...progress, address }),
+      async saveAddress(address) {
+        await inbox.saveTurn({ ...progress, address });
+      },
     });
     await reply.show();
     await reply.fail({ text: toNotice(new ParleyError("too-old", "sealed")), retryKey: event.key });

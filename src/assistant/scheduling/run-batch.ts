@@ -1,11 +1,13 @@
 import type { Admission } from "../access/admission.ts";
 import type { Command } from "../../core/command.ts";
+import { ParleyError } from "../../core/errors.ts";
 import type { IncomingEvent, ReplyAddress } from "../../core/events.ts";
 import type { Platform, Receiver, Reply } from "../../core/platform.ts";
-import type { Inbox } from "../../core/storage.ts";
+import type { Inbox, StoredMessage } from "../../core/storage.ts";
 import { runCommand } from "../commands/run-command.ts";
 import { throwIfAbandoned } from "../turn/abandoned.ts";
 import { runTurn } from "../turn/run-turn.ts";
+import { storePlaces } from "../turn/store-places.ts";
 import { messageIds, textOf } from "../turn/stored-messages.ts";
 import type { TurnDependencies, TurnOutcome } from "../turn/turn.ts";
 import type { ActiveTurn } from "./active-turn.ts";
@@ -90,10 +92,16 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     const attempt = (first.progress?.attempts ?? 0) + 1;
     const address = first.progress?.address ?? batch.at(-1)!.event.address;
     let shownAt = address;
+    let isClaimed = false;
     const saveAddress = async (grown: ReplyAddress): Promise<void> => {
       throwIfAbandoned(active.signal);
       shownAt = grown;
-      await inbox.saveTurn({ keys, address: grown, attempts: attempt });
+      const progress = { keys, address: grown, attempts: attempt };
+      if (!(await (isClaimed ? inbox.saveTurn(progress) : inbox.claimTurn(progress)))) {
+        active.abandon(new ParleyError("stopping", "another process runs this turn"));
+        throwIfAbandoned(active.signal);
+      }
+      isClaimed = true;
     };
     // A first attempt at one event is recorded with its placeholder; batches and retries must be known before.
     if (first.progress !== undefined || keys.length > 1) await saveAddress(address);
@@ -155,17 +163,28 @@ export function createBatchRunner(options: BatchRunnerOptions) {
 
   /** After a crash between storing the answer and closing the turn, the stored answer is shown; nothing is asked again. */
   async function showStoredAnswer(run: BatchRun, event: IncomingEvent): Promise<boolean> {
-    // Any earlier attempt: the last one may have ended while it showed the answer of the one before.
+    if (run.attempt === 1) return false;
+    const stored = await findCompleteAnswer(run, event.key);
+    if (stored === undefined) return false;
+    await run.reply.show();
+    run.reply.write({ text: textOf(stored.parts) });
+    await run.reply.finish({ notices: stored.notices ?? [] });
+    // The earlier run may have ended before it had stored them.
+    if (run.conversationId === event.conversationId)
+      await storePlaces(dependencies, run.conversationId, event.within);
+    return true;
+  }
+
+  async function findCompleteAnswer(run: BatchRun, key: string): Promise<StoredMessage | undefined> {
+    const { conversations } = dependencies;
+    const stored = await conversations.find(run.conversationId, messageIds.complete(key));
+    if (stored !== undefined) return stored;
+    // Earlier versions of Parley stored each attempt's answer under an id of its own.
     for (let earlier = run.attempt - 1; earlier > 0; earlier--) {
-      const id = messageIds.assistant(event.key, earlier);
-      const stored = await dependencies.conversations.find(run.conversationId, id);
-      if (stored?.outcome !== "complete") continue;
-      await run.reply.show();
-      run.reply.write({ text: textOf(stored.parts) });
-      await run.reply.finish({ notices: stored.notices ?? [] });
-      return true;
+      const old = await conversations.find(run.conversationId, messageIds.assistant(key, earlier));
+      if (old?.outcome === "complete") return old;
     }
-    return false;
+    return undefined;
   }
 
   /** Closes what was answered. Messages of a batch that was cancelled because others were deleted run again. */

@@ -5,7 +5,7 @@ import { throwIfAbandoned } from "./abandoned.ts";
 import { askModel } from "./ask-model.ts";
 import { isAnswerable, quoteTranscripts, readMessages } from "./read-messages.ts";
 import { storePlaces } from "./store-places.ts";
-import { estimatePartsTokens, messageIds } from "./stored-messages.ts";
+import { estimatePartsTokens, messageIds, textOf } from "./stored-messages.ts";
 import type { AnswerEnd, PartialAnswer } from "./stream-answer.ts";
 import type { Turn, TurnDependencies, TurnOutcome } from "./turn.ts";
 
@@ -34,15 +34,33 @@ export async function runTurn(dependencies: TurnDependencies, turn: Turn): Promi
     const end = await askModel(dependencies, turn, { read, lead, shown, startedAt }, answer);
     if (end.reason !== "stop") answer.notices.push(endedEarlyNotice(end.reason));
     throwIfAbandoned(turn.signal);
-    await storeAnswer(dependencies, turn, answer, { outcome: "complete", end });
+    const stored = await storeAnswer(dependencies, turn, answer, { outcome: "complete", end });
     // A process that was paused learns at the latest here that another one has resumed the turn.
     throwIfAbandoned(turn.signal);
-    await turn.reply.finish({ notices: answer.notices });
+    if (stored === "duplicate") await showStored(dependencies, turn, { lead, answer });
+    else await turn.reply.finish({ notices: answer.notices });
     await storePlaces(dependencies, turn.conversationId, turn.messages[0]?.within, end.settings);
     return "complete";
   } catch (error) {
     return await concludeFailure(dependencies, turn, { error, answer, lead, shown });
   }
+}
+
+/**
+ * An earlier attempt, of a process that had lost the conversation, has stored its answer while this one asked: people
+ * see the one that is stored.
+ */
+async function showStored(
+  dependencies: TurnDependencies,
+  turn: Turn,
+  { lead, answer }: { readonly lead: string; readonly answer: PartialAnswer },
+): Promise<void> {
+  const { conversations, log } = dependencies;
+  const stored = await conversations.find(turn.conversationId, messageIds.complete(turn.key));
+  log.info({ turn: turn.key, attempt: turn.attempt }, "another attempt has stored its answer");
+  // Without one its author has removed it meanwhile.
+  if (stored !== undefined) turn.reply.write({ lead, text: textOf(stored.parts) });
+  await turn.reply.finish({ notices: stored?.notices ?? answer.notices });
 }
 
 async function refuse(
@@ -66,12 +84,12 @@ async function storeAnswer(
   turn: Turn,
   answer: PartialAnswer,
   { outcome, failure, end }: AnswerResult,
-): Promise<void> {
+): Promise<"appended" | "duplicate"> {
   const text: MessagePart[] = answer.text === "" ? [] : [{ kind: "text", text: answer.text }];
   const parts = [...text, ...answer.images];
   const shownAs = turn.shownMessageKeys();
-  await dependencies.conversations.append(turn.conversationId, {
-    id: messageIds.assistant(turn.key, turn.attempt),
+  return await dependencies.conversations.append(turn.conversationId, {
+    id: outcome === "complete" ? messageIds.complete(turn.key) : messageIds.assistant(turn.key, turn.attempt),
     role: "assistant",
     turnKey: turn.key,
     attempt: turn.attempt,

@@ -28,6 +28,7 @@ function withDeath(store: Store): Store {
     inbox: {
       ...inbox,
       accept: (event) => dieAt("accept", () => inbox.accept(event)),
+      claimTurn: (turn) => dieAt("address", () => inbox.claimTurn(turn)),
       saveTurn: (turn) => dieAt("address", () => inbox.saveTurn(turn)),
       close: (keys) => dieAt("close", () => inbox.close(keys)),
     },

@@ -63,7 +63,7 @@ function openCountingStore() {
     read,
     store,
     blobs,
-    inbox: createInbox({ store, log: silentLog }),
+    inbox: createInbox({ store, log: silentLog, isShared: true }),
     conversations: createConversationLog({ store, blobs, writers, log: silentLog }),
     erasure: createErasure({ store, blobs, writers }),
   };

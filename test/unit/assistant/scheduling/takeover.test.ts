@@ -100,6 +100,40 @@ describe("a turn that several processes may run", () => {
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
 
+  it("has one complete answer: a second is not stored, and people see the stored one", async () => {
+    const event = message("asked");
+    world.gateway.answerWith(async function* answers(request) {
+      const late = { ...answer(event.key, 1, "the other process's"), id: messageIds.complete(event.key) };
+      await world.store.conversations.append("fake:c1", late);
+      yield { kind: "text", text: "this process's" };
+      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    });
+    await world.assistant.receive(event);
+    await world.store.queue.idle();
+    expect(world.platform.replies).toMatchObject([{ text: "the other process's", state: "finished" }]);
+    const kept = await world.store.conversations.recent("fake:c1", { maxMessages: 10 });
+    expect(kept.filter(({ role }) => role === "assistant")).toHaveLength(1);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
+  it("is left alone where another process has claimed the attempt", async () => {
+    const [one, two] = [message("one"), message("two")];
+    vi.spyOn(world.store.inbox, "claimTurn").mockResolvedValueOnce(false);
+    await world.store.inbox.accept(one);
+    await world.store.inbox.saveTurn({ keys: [one.key], address: { at: "c1", message: 7 }, attempts: 1 });
+    await world.assistant.recover("fake");
+    await world.store.queue.idle();
+    expect(world.gateway.requests).toEqual([]);
+    expect((await world.store.inbox.listOpen()).map(({ event }) => event.key)).toEqual([one.key]);
+    vi.spyOn(world.store.inbox, "claimTurn").mockResolvedValueOnce(false);
+    await world.assistant.receive(two);
+    await world.store.queue.idle();
+    expect(world.platform.replies.every(({ state }) => state !== "finished" && state !== "failed")).toBe(
+      true,
+    );
+    expect(await world.store.inbox.listOpen()).toHaveLength(2);
+  });
+
   it("shows the last attempt, also where an earlier one was kept after it", () => {
     const messages = [answer("k", 2, "second"), answer("k", 1, "first, late")];
     expect(withoutRetriedAttempts(messages)).toEqual([messages[0]]);
