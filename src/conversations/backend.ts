@@ -13,7 +13,7 @@ export interface EntryAddress {
   readonly key: string;
 }
 
-/** One step of an atomic write. Values are encoded already; times are Unix ms. */
+/** One step of an atomic write. Values are encoded already; times are Unix ms of `steadyClock`. */
 export type BackendChange =
   | {
       readonly kind: "set";

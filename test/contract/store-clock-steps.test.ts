@@ -5,15 +5,10 @@ import { steadyClock } from "../../src/support/steady-clock.ts";
 import { silentLog } from "../support/silent-log.ts";
 import { eventOf, freshId, messageOf } from "../support/store-samples.ts";
 import { describeStores } from "../support/stores.ts";
+import { setClockOff } from "../support/clock-off.ts";
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
-const systemNow = Date.now;
-
-/** From now on the wall clock is off by so many milliseconds; `performance.now` does not step. */
-function setClockOff(ms: number): void {
-  vi.spyOn(Date, "now").mockImplementation(() => systemNow() + ms);
-}
 
 const steps = [
   { step: "11 minutes ahead", ms: 11 * minuteMs },

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { readRetryAfter } from "../../../src/gateway/failures.ts";
 import { startSlowGateway, type SlowGateway } from "../../simulators/gateway/slow-gateway.ts";
+import { setClockOff } from "../../support/clock-off.ts";
 import { createTestClient, hello, never } from "./harness.ts";
 
 const minuteMs = 60_000;
-const systemNow = Date.now;
 let gateway: SlowGateway | undefined;
 
 afterEach(async () => {
@@ -22,7 +22,7 @@ describe.each([11 * minuteMs, 24 * 60 * minuteMs, -24 * 60 * minuteMs])(
       let text = "";
       for await (const event of client.chat(hello, never())) {
         if (event.kind === "text") text += event.text;
-        vi.spyOn(Date, "now").mockImplementation(() => systemNow() + stepMs);
+        setClockOff(stepMs);
       }
       expect(text).toMatch(/\.{6}$/);
       await client.close();

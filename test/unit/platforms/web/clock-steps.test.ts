@@ -8,14 +8,9 @@ import { createLoginDelays } from "../../../../src/platforms/web/login-delays.ts
 import { createSessions } from "../../../../src/platforms/web/sessions.ts";
 import { createUploads } from "../../../../src/platforms/web/uploads.ts";
 import { plainSealer } from "./page-server.ts";
+import { setClockOff } from "../../../support/clock-off.ts";
 
 const dayMs = 24 * 60 * 60_000;
-const systemNow = Date.now;
-
-/** From now on the wall clock is off by so many milliseconds; `performance.now` does not step. */
-function setClockOff(ms: number): void {
-  vi.spyOn(Date, "now").mockImplementation(() => systemNow() + ms);
-}
 
 afterEach(() => void vi.restoreAllMocks());
 
