@@ -78,6 +78,13 @@ export function createInbox({ store, log }: { readonly store: KeyValueStore; rea
       );
       return taken === undefined ? "accepted" : "duplicate";
     },
+    async refuse(key) {
+      const at = entryAt.event(key);
+      const change: Change = { kind: "set", at, value: toErased(key, undefined), ttlMs: answeredTtlMs };
+      if ((await store.writeIfAbsent([at], [change])) === undefined) return "refused";
+      const record = await store.get<InboxRecord>("inbox", key);
+      return record === undefined || record.isForgotten === true ? "refused" : "accepted";
+    },
     async saveTurn(turn) {
       const [key] = turn.keys;
       if (key === undefined) return;

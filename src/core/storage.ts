@@ -168,6 +168,8 @@ export interface InboxEntry {
 export interface Inbox {
   /** Set-if-absent under `event.key`, durable before it resolves. */
   accept(event: IncomingEvent): Promise<"accepted" | "duplicate">;
+  /** Set-if-absent, like `accept`: from then on the key is a `duplicate` that nobody answers. `accepted`: it was known. */
+  refuse(key: string): Promise<"refused" | "accepted">;
   saveTurn(turn: TurnProgress): Promise<void>;
   /** Marks events as answered; `accept` returns `duplicate` for their keys for a day. */
   close(keys: readonly string[]): Promise<void>;

@@ -50,6 +50,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
   const platform: Platform = {
     id: "fake",
     start: () => Promise.resolve(),
+    pause: () => Promise.resolve(),
     stop: () => Promise.resolve(),
     health: () => ({ state: "ready" }),
     toPrivateAddress: (address) => address,

@@ -184,6 +184,8 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     openThread: (address, { title }) => threads.open(fromReplyAddress(address), title),
     download: (attachment, limits) => downloads.download(attachment, limits),
     health: () => connection?.health() ?? state,
+    // Discord delivers to every instance, and nothing twice: messages are kept from now on, commands refused.
+    pause: () => Promise.resolve(),
     async stop() {
       stopping.abort(new ParleyError("stopping", "the Discord platform is stopping"));
       await messages?.idle();

@@ -5,6 +5,7 @@ import type { Attachment, IncomingMessage } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
+import { refuseInTime } from "../delivery/refuse-in-time.ts";
 import {
   placesAround,
   toAuthorId,
@@ -106,9 +107,13 @@ export function createIncoming({ api, identity, names, receiver, log }: Incoming
     acceptedKeys.set(key, true);
   }
 
-  /** Says once that the message is not answered. Slack must not deliver it again: that would make it worse. */
+  /**
+   * Says once that the message is not answered, and makes that true for its other deliveries. Slack must not deliver it
+   * again: that would make it worse.
+   */
   async function refuse(event: MessageEvent, error: ParleyError): Promise<void> {
-    if (acceptedKeys.has(keyOf(event))) return;
+    const key = keyOf(event);
+    if (acceptedKeys.has(key) || (await refuseInTime(receiver, key)) === "accepted") return;
     try {
       const text = toNotice(error);
       await api.postEphemeral(event.channel, event.thread_ts, event.user ?? "", {

@@ -43,6 +43,10 @@ export function createFakeReceiver(): FakeReceiver {
       this.events.push(event);
       return "accepted";
     },
+    keep(event) {
+      return this.receive(event);
+    },
+    refuse: () => Promise.resolve("refused"),
     async knows(conversationId) {
       return this.stored.has(conversationId);
     },
