@@ -61,6 +61,9 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   const queue = createKeyedQueue();
   const busyNotices = new LRUCache<string, true>({ max: 1000, ttl: busyNoticeIntervalMs });
 
+  /** The bot's last message that is no reply, by channel. */
+  const lastAnswers = new LRUCache<string, string>({ max: 1000 });
+
   async function handle(message: GatewayMessageCreateDispatchData, takenAt: number): Promise<void> {
     const names = options.names(message.guild_id);
     try {
@@ -70,8 +73,11 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       const isForBot = await isCertainlyForBot(message, names);
       // Perhaps of a conversation that only the store knows.
       if (isForBot === undefined && isParleyError(error, "store-unavailable")) options.lookUpLater();
+      if (isForBot !== true) return;
+      // Only this instance's store is unavailable. If it is not an answer to this message, the look-up finds it.
+      if (isParleyError(error, "store-unavailable") && isBeingAnswered(message)) options.lookUpLater();
       // Discord does not deliver it again, so that the person must be told.
-      if (isForBot === true) await refuse(message, error);
+      else await refuse(message, error);
     }
   }
 
@@ -119,6 +125,17 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
         if (outcome === "accepted") await api.deleteMessage(message.channel_id, notice.id);
       })
       .catch((failure: unknown) => log.warn({ message: message.id, err: failure }, "notice not settled"));
+  }
+
+  /** Whether another instance has posted an answer after the message. The notices of refusals are replies. */
+  function isBeingAnswered({ id, channel_id: channelId }: GatewayMessageCreateDispatchData): boolean {
+    // The thread that is opened for a message has its id.
+    return [channelId, id].some((one) => BigInt(lastAnswers.get(one) ?? 0) > BigInt(id));
+  }
+
+  function noteAnswer(message: GatewayMessageCreateDispatchData): void {
+    const isOwn = message.author.id === options.names(message.guild_id).botId;
+    if (isOwn && message.message_reference === undefined) lastAnswers.set(message.channel_id, message.id);
   }
 
   /** A person who sends very many messages is told once in a while, not once a message. */
@@ -235,6 +252,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
 
   return {
     take(message) {
+      noteAnswer(message);
       const takenAt = performance.now();
       void queue
         .run(message.channel_id, () => handle(message, takenAt))
