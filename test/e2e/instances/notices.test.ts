@@ -27,31 +27,31 @@ describe.skipIf(!has("redis"))(
   "what people are told while Redis is unavailable stays true when it is back",
   () => {
     it("where only one instance cannot reach it, the other one answers and nobody is told anything", async () => {
-    world = await startInstances(1, { platforms: ["discord"], durationMs: 100 });
-    const { discord, redis } = world;
-    const proxy = await startStallingProxy(redis.port);
-    onTestFinished(() => proxy.close());
-    const cutOff = await world.start({ STORE_URL: `redis://127.0.0.1:${proxy.port}` });
-    const ada = discord.person("Ada");
-    const channel = discord.directMessages(ada);
-    const general = discord.channel("general");
-    ada.sends({ channel, text: "before #a" });
-    await world.answered("#a");
-    proxy.stall();
-    ada.sends({ channel, text: "meanwhile #b" });
-    ada.sends({ channel: general, text: "meanwhile #c", mentionBot: true });
-    await world.answered("#b");
-    await world.answered("#c");
-    const given = () => cutOff.output().match(/message not accepted/g)?.length;
-    await eventually(() => given() === 2);
-    proxy.resume();
-    ada.sends({ channel, text: "after #d" });
-    await world.answered("#d");
-    expect(world.shown().filter(({ text }) => /store/.test(text))).toEqual([]);
-    expect([answersTo("#b").length, answersTo("#c").length]).toEqual([1, 1]);
-  });
+      world = await startInstances(1, { platforms: ["discord"], durationMs: 100 });
+      const { discord, redis } = world;
+      const proxy = await startStallingProxy(redis.port);
+      onTestFinished(() => proxy.close());
+      const cutOff = await world.start({ STORE_URL: `redis://127.0.0.1:${proxy.port}` });
+      const ada = discord.person("Ada");
+      const channel = discord.directMessages(ada);
+      const general = discord.channel("general");
+      ada.sends({ channel, text: "before #a" });
+      await world.answered("#a");
+      proxy.stall();
+      ada.sends({ channel, text: "meanwhile #b" });
+      ada.sends({ channel: general, text: "meanwhile #c", mentionBot: true });
+      await world.answered("#b");
+      await world.answered("#c");
+      const given = () => cutOff.output().match(/message not accepted/g)?.length;
+      await eventually(() => given() === 2);
+      proxy.resume();
+      ada.sends({ channel, text: "after #d" });
+      await world.answered("#d");
+      expect(world.shown().filter(({ text }) => /store/.test(text))).toEqual([]);
+      expect([answersTo("#b").length, answersTo("#c").length]).toEqual([1, 1]);
+    });
 
-  it("where it was not written: it is answered neither then, nor by the next start", async () => {
+    it("where it was not written: it is answered neither then, nor by the next start", async () => {
       world = await startInstances(1, { platforms: ["discord"], durationMs: 100 });
       const { discord, redis, running, gateway } = world;
       const ada = discord.person("Ada");
@@ -79,7 +79,7 @@ describe.skipIf(!has("redis"))(
       it(`commands on both platforms are answered when it is back, without words that deny it: it ${how}`, async () => {
         world = await startInstances(1, { platforms: ["slack", "discord"], durationMs: 100 });
         const { slack, discord, redis } = world;
-      await eventually(() => discord.world.commands.length > 0);
+        await eventually(() => discord.world.commands.length > 0);
         const ana = slack.person("Ana");
         const ada = discord.person("Ada");
         const ideas = slack.channel("ideas", [ana]);
