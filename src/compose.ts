@@ -93,7 +93,7 @@ export async function startParley(
       meter: metrics,
       now: () => steadyClock.now(),
     });
-    const history = createConversationHistory(store.conversations);
+    const history = createConversationHistory(store.conversations, store.restored);
     for (const { platform } of platforms) assistant.addPlatform(platform);
     const server = await resources.add(
       "server",

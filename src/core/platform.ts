@@ -185,6 +185,11 @@ export interface Receiver {
 
 /** Stored conversations, for platforms that show or search them. Failures throw `store-unavailable`. */
 export interface ConversationHistory {
+  /**
+   * Present for some days after a backup was put in place: what people sent between these times (Unix ms) may have been
+   * answered although the store does not know it.
+   */
+  readonly restored: { readonly backedUpAt: number; readonly restoredAt: number } | undefined;
   /** The last messages, oldest first. */
   history(
     conversationId: string,

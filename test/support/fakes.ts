@@ -248,7 +248,7 @@ export async function createWorld(
   return {
     assistant: create(),
     store,
-    history: createConversationHistory(store.conversations),
+    history: createConversationHistory(store.conversations, undefined),
     gateway,
     platform,
     clock,

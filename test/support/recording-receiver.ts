@@ -86,6 +86,7 @@ export function createRecordingReceiver(): RecordingReceiver {
     },
     cancel: () => false,
     isStopping: () => receiver.isStopped,
+    restored: undefined,
     suggestModels: (query) => receiver.suggestions.filter((id) => id.includes(query)),
     history: async () => [],
     async conversations(prefix, { without } = {}) {

@@ -91,6 +91,7 @@ export function createSlackReceiver(): SlackReceiver {
       return true;
     },
     isStopping: () => false,
+    restored: undefined,
     suggestModels: () => [],
     history: () => Promise.resolve([]),
     conversations(prefix) {

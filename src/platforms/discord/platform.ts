@@ -96,6 +96,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       api,
       history,
       take: (message) => messages?.take(message),
+      botId: () => connection?.identity.botId ?? "",
       now,
       signal: stopping.signal,
       log,
@@ -139,6 +140,8 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         signal: stopping.signal,
         events: {
           sessionStarted: () => whenConnected(() => missed.start()),
+          guildAvailable: (guildId, channelsOf) =>
+            whenConnected(() => missed.guildAvailable(guildId, channelsOf)),
           message: (message) =>
             whenConnected(() => {
               const pending = missed.pending(message.channel_id);

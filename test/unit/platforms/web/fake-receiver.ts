@@ -69,6 +69,7 @@ export function createFakeReceiver(): FakeReceiver {
       return true;
     },
     isStopping: () => false,
+    restored: undefined,
     suggestModels: (query) => ["sandbox/chat", "sandbox/image"].filter((model) => model.includes(query)),
     async history(conversationId, { maxMessages }) {
       check(this);
