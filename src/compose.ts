@@ -93,7 +93,7 @@ export async function startParley(
       meter: metrics,
       now: () => steadyClock.now(),
     });
-    const history = createConversationHistory(store.conversations);
+    const history = createConversationHistory(store.conversations, store.restored);
     for (const { platform } of platforms) assistant.addPlatform(platform);
     const server = await resources.add(
       "server",
@@ -139,6 +139,8 @@ export async function startParley(
       connected,
       async stop() {
         clearInterval(timer);
+        // First, so that the services deliver what arrives from now on to another instance, or later.
+        await Promise.allSettled(links.map((link) => link.pause()));
         const broken = await assistant.stop({ deadlineMs: config.SHUTDOWN_TIMEOUT_MS });
         if (broken > 0)
           log.warn({ turns: broken }, "turns aborted at the shutdown deadline; the next start resumes them");

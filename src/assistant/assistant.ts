@@ -9,6 +9,7 @@ import { createAdmission, type AdmissionLimits } from "./access/admission.ts";
 import { toCallIfWritten } from "./commands/written-command.ts";
 import { acceptDurably } from "./scheduling/accept-durably.ts";
 import { createDeletionEvents } from "./scheduling/deletion-events.ts";
+import { createRefusals } from "./scheduling/refusals.ts";
 import { createRecovery } from "./scheduling/recovery.ts";
 import { createRerunTurn } from "./scheduling/rerun-turn.ts";
 import { createBatchRunner } from "./scheduling/run-batch.ts";
@@ -95,8 +96,15 @@ export function createAssistant(options: AssistantOptions): Assistant {
 
   const recovery = createRecovery({ inbox, now, scheduler });
 
+  const refusals = createRefusals({ inbox, scheduler, now, log });
+
   async function receive(incoming: IncomingEvent): Promise<"accepted" | "duplicate"> {
     if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
+    return await keep(incoming);
+  }
+
+  async function keep(incoming: IncomingEvent): Promise<"accepted" | "duplicate"> {
+    if (refusals.isWaiting(incoming.key)) return "duplicate";
     const { inFlight } = scheduler;
     const isRedelivered = inFlight.has(incoming.key);
     if (!isRedelivered && isBusy(incoming)) {
@@ -136,8 +144,14 @@ export function createAssistant(options: AssistantOptions): Assistant {
     ...createRerunTurn({ inbox, scheduler, log }),
     ...createDeletionEvents({ inbox, conversations, archive, queue, scheduler, log }),
     receive,
+    keep,
+    refuse: (key) => refusals.refuse(key),
     recover: (platformId) => recovery.recover(platformId),
-    stop: (stopOptions) => scheduler.stop(stopOptions),
+    async stop(stopOptions) {
+      const abandoned = await scheduler.stop(stopOptions);
+      refusals.close();
+      return abandoned;
+    },
     addPlatform(platform) {
       platforms.set(platform.id, platform);
     },

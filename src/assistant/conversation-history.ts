@@ -6,8 +6,12 @@ import { withoutRetriedAttempts } from "./turn/stored-messages.ts";
 const maxListed = 200;
 
 /** The history as people see it: of a retried turn only the last attempt. @see {@link ConversationHistory} */
-export function createConversationHistory(conversations: Conversations): ConversationHistory {
+export function createConversationHistory(
+  conversations: Conversations,
+  restored: ConversationHistory["restored"],
+): ConversationHistory {
   return {
+    restored,
     async history(conversationId, { maxMessages }) {
       return withoutRetriedAttempts(await conversations.recent(conversationId, { maxMessages }));
     },

@@ -101,6 +101,13 @@ export function createInbox({ store, log, isShared }: InboxOptions): Inbox {
       ]);
       return taken === undefined;
     },
+    async refuse(key) {
+      const at = entryAt.event(key);
+      const change: Change = { kind: "set", at, value: toErased(key, undefined), ttlMs: answeredTtlMs };
+      if ((await store.writeIfAbsent([at], [change])) === undefined) return "refused";
+      const record = await store.get<InboxRecord>("inbox", key);
+      return record === undefined || record.isForgotten === true ? "refused" : "accepted";
+    },
     async saveTurn(turn) {
       const later = isShared ? turn.keys.map((key) => entryAt.claim(key, turn.attempts + 1)) : [];
       return (await store.writeIfAbsent(later, toTurnChanges(turn))) === undefined;

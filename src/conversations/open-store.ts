@@ -15,7 +15,7 @@ import { createKeyValueStore, type KeyValueStore } from "./key-value.ts";
 import { createLocalQueue } from "./local-queue.ts";
 import { sweep } from "./retention.ts";
 import { prepareSealing } from "./sealing-mark.ts";
-import type { BackendOptions, OpenedBackend } from "./store-backend.ts";
+import type { BackendOptions, OpenedBackend, RestoredStore } from "./store-backend.ts";
 import { steadyClock } from "../support/steady-clock.ts";
 
 /** How a store is opened; {@link BackendOptions} say what its backend needs. */
@@ -50,6 +50,12 @@ export interface Store {
    * @throws ParleyError `config` when the store is a server's, which has backups of its own
    */
   backup(folder: string): Promise<void>;
+  /**
+   * Present for a week after a backup was put in the place of the store: a message of a person sent from `backedUpAt`
+   * to `restoredAt` that the store does not know may have been answered by the store that it replaced, so a look-up
+   * of missed messages must not answer it. Absent on Redis, which has backups of its own.
+   */
+  readonly restored: RestoredStore | undefined;
   ping(): Promise<void>;
   /** For the start lines; without credentials. */
   describe(): string;
@@ -148,6 +154,7 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
       if (typeof backup !== "function") throw new ParleyError("config", backup.unsupported);
       await backup(folder);
     },
+    restored: opened.restored,
     ping: () => backend.ping(),
     describe: () => (encryption.isOn ? `${name}, encrypted` : name),
     sweep: (now) => sweep(store, blobs, now),

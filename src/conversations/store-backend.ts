@@ -28,6 +28,17 @@ export interface BackendOptions {
   readonly deadlineMs?: number | undefined;
 }
 
+/**
+ * A backup was put in the place of the store. What was accepted and answered between these times is not in it, so
+ * messages sent between them that it does not know may have been answered. Unix ms.
+ */
+export interface RestoredStore {
+  /** Before the copy began. */
+  readonly backedUpAt: number;
+  /** When the copy was first opened. */
+  readonly restoredAt: number;
+}
+
 /** An open backend and what the store builds around it. */
 export interface OpenedBackend {
   readonly backend: Backend;
@@ -37,6 +48,8 @@ export interface OpenedBackend {
   readonly blobs: "entries" | { readonly folder: string };
   /** Present when several processes may run turns on this store. */
   readonly leases: Leases | undefined;
+  /** Present for a week after a backup was put in place; a server's are not noticed. */
+  readonly restored: RestoredStore | undefined;
   /** Copies everything into a new folder while the store is in use; or the words why it cannot. */
   readonly backup: ((folder: string) => Promise<void>) | { readonly unsupported: string };
 }

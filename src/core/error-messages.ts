@@ -145,6 +145,21 @@ function toDuration(ms: number): string {
   return `${Math.ceil(seconds / 60)} minutes`;
 }
 
+/**
+ * Notice: a command is not accepted yet. True whether or not it is later, and if the process is killed now: it is the
+ * message that the answer replaces or follows.
+ */
+export const acceptingNotice =
+  "Parley's store does not respond right now. The answer appears here if your command could be kept. If there is none in two minutes, use the command again.";
+
+/** Notice: the same command was not accepted, which is certain by now. */
+export const notAcceptedNotice =
+  "Parley's store did not respond, so your command was not kept. Use it again, please.";
+
+/** Notice: a submitted form is not accepted yet. Sent again, it is answered once. */
+export const formNotAcceptedNotice =
+  "Parley's store does not respond right now. Send this once more in a moment.";
+
 /** Notice: earlier messages did not fit the model. */
 export function contextCutNotice(sent: number, cut: number | "more"): string {
   const left =

@@ -127,6 +127,12 @@ export interface Platform {
    */
   download(attachment: Attachment, options: DownloadOptions): Promise<Uint8Array>;
   health(): PlatformHealth;
+  /**
+   * The process is about to stop. From now on no event is taken that the service delivers to another instance or later;
+   * others are kept for the next start, or people are told. Replies go on. Resolves within three seconds, normally
+   * when what was taken before is accepted.
+   */
+  pause(): Promise<void>;
   /** Stops delivering events at once, then disconnects. Called after open replies have ended. */
   stop(): Promise<void>;
 }
@@ -139,6 +145,17 @@ export interface Receiver {
    * @throws ParleyError `store-unavailable` (do not acknowledge: the platform redelivers), `stopping`
    */
   receive(event: IncomingEvent): Promise<"accepted" | "duplicate">;
+  /**
+   * Like `receive`, also while this process is stopping: another instance or the next start answers then.
+   * @throws ParleyError `store-unavailable`, `busy`
+   */
+  keep(event: IncomingEvent): Promise<"accepted" | "duplicate">;
+  /**
+   * Makes words true: the person was told that the event of this key is not taken. `refused`: it is never answered,
+   * `receive` returns `duplicate`. `accepted`: it was accepted all the same, here or by another instance, and is
+   * answered, so that the words must be taken back. Resolves when the store says which, however long that takes.
+   */
+  refuse(key: string): Promise<"refused" | "accepted">;
   /** Whether the conversation exists: it was opened or a message of it was answered. */
   knows(conversationId: string): Promise<boolean>;
   /** Runs a failed or sealed turn again into the same reply. `gone`: the turn is no longer known. */
@@ -168,6 +185,11 @@ export interface Receiver {
 
 /** Stored conversations, for platforms that show or search them. Failures throw `store-unavailable`. */
 export interface ConversationHistory {
+  /**
+   * Present for some days after a backup was put in place: what people sent between these times (Unix ms) may have been
+   * answered although the store does not know it.
+   */
+  readonly restored: { readonly backedUpAt: number; readonly restoredAt: number } | undefined;
   /** The last messages, oldest first. */
   history(
     conversationId: string,

@@ -175,6 +175,8 @@ export interface Inbox {
   claimTurn(turn: TurnProgress): Promise<boolean>;
   /** Saves later progress of the run. False, and nothing is saved: another process has claimed a later attempt. */
   saveTurn(turn: TurnProgress): Promise<boolean>;
+  /** Set-if-absent, like `accept`: from then on the key is a `duplicate` that nobody answers. `accepted`: it was known. */
+  refuse(key: string): Promise<"refused" | "accepted">;
   /** Marks events as answered; `accept` returns `duplicate` for their keys for a day. */
   close(keys: readonly string[]): Promise<void>;
   /** Reopens a closed entry (Retry). `undefined`: it has expired. */

@@ -9,6 +9,8 @@ const backoff = { baseMs: 1000, maxMs: 60_000 };
 export interface Link {
   /** Resolves after the first connection. Rejects when a retry is useless (the token is refused). */
   readonly connected: Promise<void>;
+  /** Stops retrying; the platform takes no new events. */
+  pause(): Promise<void>;
   /** Stops retrying and disconnects. */
   stop(): Promise<void>;
 }
@@ -49,6 +51,10 @@ export function keepConnected(
   void Promise.allSettled([connected]);
   return {
     connected,
+    async pause() {
+      stopping.abort();
+      await platform.pause();
+    },
     async stop() {
       stopping.abort();
       await platform.stop();

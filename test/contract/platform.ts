@@ -386,6 +386,35 @@ export function describePlatform(
       });
     });
 
+    describe("pause", () => {
+      it("lets replies go on", async () => {
+        const platform = await start();
+        const { address } = await receiveMessage("direct");
+        const reply = openReply(platform, address);
+        await reply.show();
+        await platform.pause();
+        reply.write({ text: "words of a draining process" });
+        await reply.finish();
+        expect(await subject.seen()).toContain("words of a draining process");
+      });
+
+      it.skipIf(traits.acknowledgesNothing)("acknowledges no message that comes afterwards", async () => {
+        const platform = await start();
+        await receiveMessage("direct");
+        await platform.pause();
+        const sent = await subject.sends({ on: "direct", text: "late" });
+        subject.expireAcknowledgements();
+        await eventually(() => expect(["told", "unacknowledged"]).toContain(sent.outcome()));
+        expect(receiver.events).toHaveLength(1);
+      });
+
+      it("may be called before start, and before stop", async () => {
+        const platform = subject.create();
+        await platform.pause();
+        await platform.stop();
+      });
+    });
+
     describe("stop", () => {
       it("takes no more events", async () => {
         const platform = await start();

@@ -50,6 +50,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
   const platform: Platform = {
     id: "fake",
     start: () => Promise.resolve(),
+    pause: () => Promise.resolve(),
     stop: () => Promise.resolve(),
     health: () => ({ state: "ready" }),
     toPrivateAddress: (address) => address,
@@ -247,7 +248,7 @@ export async function createWorld(
   return {
     assistant: create(),
     store,
-    history: createConversationHistory(store.conversations),
+    history: createConversationHistory(store.conversations, undefined),
     gateway,
     platform,
     clock,

@@ -13,6 +13,9 @@ export interface RecordingReceiver extends Receiver, ConversationHistory {
   outage: Error | undefined;
   /** `receive` waits for it. */
   gate: Promise<void> | undefined;
+  /** Keys that `refuse` was called with. */
+  readonly refused: string[];
+  refuseResult: "refused" | "accepted";
   /** What `isStopping` returns. */
   isStopped: boolean;
   /** Conversations that `knows` returns true for. */
@@ -36,6 +39,8 @@ export function createRecordingReceiver(): RecordingReceiver {
     outage: undefined,
     gate: undefined,
     isStopped: false,
+    refused: [],
+    refuseResult: "refused",
     known: new Set(),
     retried: [],
     retryResult: "accepted",
@@ -52,6 +57,11 @@ export function createRecordingReceiver(): RecordingReceiver {
       if (receiver.events.some(({ key }) => key === event.key)) return "duplicate";
       receiver.events.push(event);
       return "accepted";
+    },
+    keep: (event) => receiver.receive(event),
+    async refuse(key) {
+      receiver.refused.push(key);
+      return receiver.refuseResult;
     },
     async knows(conversationId) {
       if (receiver.outage !== undefined) throw receiver.outage;
@@ -76,6 +86,7 @@ export function createRecordingReceiver(): RecordingReceiver {
     },
     cancel: () => false,
     isStopping: () => receiver.isStopped,
+    restored: undefined,
     suggestModels: (query) => receiver.suggestions.filter((id) => id.includes(query)),
     history: async () => [],
     async conversations(prefix, { without } = {}) {

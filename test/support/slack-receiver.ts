@@ -16,6 +16,9 @@ export interface SlackReceiver extends Receiver, ConversationHistory {
   readonly confirmed: string[];
   /** Deleted places, conversations, and messages as `<conversation>: <keys>`. */
   readonly deletions: string[];
+  /** Keys that `refuse` was called with. */
+  readonly refused: string[];
+  refuseOutcome: "refused" | "accepted";
   /** This many of the next events reject with `store-unavailable`. */
   failures: number;
   /** Every event rejects with `busy`. */
@@ -38,6 +41,8 @@ export function createSlackReceiver(): SlackReceiver {
     cancelled: [],
     confirmed: [],
     deletions: [],
+    refused: [],
+    refuseOutcome: "refused",
     failures: 0,
     isBusy: false,
     retryOutcome: "accepted",
@@ -53,6 +58,11 @@ export function createSlackReceiver(): SlackReceiver {
       keys.add(event.key);
       receiver.events.push(event);
       return Promise.resolve("accepted");
+    },
+    keep: (event) => receiver.receive(event),
+    refuse(key) {
+      receiver.refused.push(key);
+      return Promise.resolve(receiver.refuseOutcome);
     },
     knows: (conversationId) => Promise.resolve(receiver.known.has(conversationId)),
     retry(key) {
@@ -81,6 +91,7 @@ export function createSlackReceiver(): SlackReceiver {
       return true;
     },
     isStopping: () => false,
+    restored: undefined,
     suggestModels: () => [],
     history: () => Promise.resolve([]),
     conversations(prefix) {

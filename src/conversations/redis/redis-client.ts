@@ -26,6 +26,10 @@ export interface RedisConnectionOptions {
   readonly deadlineMs?: number | undefined;
 }
 
+/** A timer that runs later than this means that the process was suspended, or busy all the time. */
+const maxLateMs = 250;
+/** How long a response is waited for after that. */
+const afterSuspensionMs = 1000;
 const reconnectBackoff = { baseMs: 50, maxMs: 2000 };
 
 /**
@@ -86,9 +90,16 @@ export async function connectRedis(url: string, options: RedisConnectionOptions)
   const attempt = async <T>(work: () => Promise<T>): Promise<T> => {
     let timer: NodeJS.Timeout | undefined;
     const deadline = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
+      const dueAt = performance.now() + deadlineMs;
+      const timeOut = (): void => {
         reject(new Error(`no response within ${deadlineMs} ms`));
         if (wasConnected) reconnect();
+      };
+      timer = setTimeout(() => {
+        // A process that was suspended: its timers run before it reads the response that waits in its socket.
+        const wasSuspended = performance.now() - dueAt > maxLateMs;
+        if (wasSuspended) timer = setTimeout(timeOut, Math.min(deadlineMs, afterSuspensionMs));
+        else timeOut();
       }, deadlineMs);
     });
     try {

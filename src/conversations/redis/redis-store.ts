@@ -26,6 +26,7 @@ export const redisStore: StoreBackend = {
       name: `Redis at ${backend.address}`,
       blobs: "entries",
       leases: backend.leases,
+      restored: undefined,
       backup: { unsupported: "Redis has backups of its own: use BGSAVE, or copy its files" },
     };
   },

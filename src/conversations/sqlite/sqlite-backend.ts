@@ -6,6 +6,8 @@ import { backoffMs, retry } from "../../support/retry.ts";
 import { createPrivateFile } from "./private-file.ts";
 import { toSqliteStoreError } from "./sqlite-errors.ts";
 import { lockStore } from "./sqlite-lock.ts";
+import type { RestoredStore } from "../store-backend.ts";
+import { markAsBackup, noticeRestore } from "./restore-mark.ts";
 import { createSqliteReader } from "./sqlite-reader.ts";
 import { migrate } from "./sqlite-schema.ts";
 import { createSqliteWriter } from "./sqlite-writer.ts";
@@ -27,6 +29,8 @@ const busyTimeoutMs = 2000;
 export interface SqliteBackend extends Backend {
   /** Copies the database into another file while it is in use. The copy is a consistent snapshot. */
   copyTo(file: string): Promise<void>;
+  /** For a week after a copy was put in place. */
+  readonly restored: RestoredStore | undefined;
 }
 
 /**
@@ -51,8 +55,11 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
   };
   const unlock = options.exclusive === false ? () => {} : guard(() => lockStore(file));
   let database: DatabaseSync;
+  let restored: RestoredStore | undefined;
   try {
     database = guard(() => openDatabase(file));
+    // Only the bot counts: a program beside it may look at a backup.
+    if (options.exclusive !== false) restored = guard(() => noticeRestore(database, Date.now()));
   } catch (error) {
     unlock();
     throw error;
@@ -128,8 +135,11 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     async ping() {
       guard(() => database.prepare("SELECT 1 FROM entries LIMIT 1").get());
     },
+    restored,
     async copyTo(target) {
+      const beganAt = Date.now();
       await guardAsync(() => retry(() => backup(database, target), { delayMs: delayIfBusy }));
+      guard(() => withDatabase(target, (copy) => markAsBackup(copy, beganAt)));
       chmodSync(target, 0o600);
     },
     async close() {
@@ -146,6 +156,15 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
 function delayIfBusy(error: unknown, attempt: number): number | undefined {
   const isBusy = error instanceof Error && "errcode" in error && error.errcode === 0;
   return isBusy && attempt < maxBackupAttempts ? backoffMs(attempt, { baseMs: 5, maxMs: 200 }) : undefined;
+}
+
+function withDatabase(file: string, work: (database: DatabaseSync) => void): void {
+  const database = new DatabaseSync(file, { timeout: busyTimeoutMs });
+  try {
+    work(database);
+  } finally {
+    database.close();
+  }
 }
 
 function openDatabase(file: string): DatabaseSync {

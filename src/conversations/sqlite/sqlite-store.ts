@@ -24,6 +24,7 @@ export const sqliteStore: StoreBackend = {
       name: `SQLite file ${file}`,
       blobs: { folder },
       leases: undefined,
+      restored: backend.restored,
       backup: (target) =>
         backUpFiles({
           copyDatabase: () => backend.copyTo(join(target, basename(file))),

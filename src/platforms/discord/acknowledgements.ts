@@ -23,7 +23,7 @@ export interface Acknowledgements {
   /** Tells the person alone why it is refused: wrong input at once, all else after 2.5 s, unless another instance has responded. */
   refuse(interaction: Pick<APIInteraction, "id" | "token">, error: unknown): Promise<void>;
   /** Requests with this token wait until `acknowledgement` has settled. */
-  expect(token: string, acknowledgement: Promise<void>): void;
+  expect(token: string, acknowledgement: Promise<unknown>): void;
   /** Resolves when no acknowledgement with that token is expected any more. */
   settled(token: string): Promise<void>;
 }

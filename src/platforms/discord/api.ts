@@ -59,6 +59,7 @@ export interface DiscordApi {
     body: RESTPatchAPIChannelMessageJSONBody,
     signal?: AbortSignal,
   ): Promise<APIMessage>;
+  deleteMessage(channelId: string, messageId: string): Promise<void>;
   getMessage(channelId: string, messageId: string): Promise<APIMessage>;
   /** The first `limit` messages (1 to 100) after an id, or else the last ones; newest first. */
   listMessages(
@@ -161,6 +162,9 @@ export function createDiscordApi(options: {
       send("edit a message", () =>
         rest.patch(Routes.channelMessage(channelId, messageId), { body, ...toRequest({ signal }) }),
       ),
+    async deleteMessage(channelId, messageId) {
+      await retrying("delete a message", () => rest.delete(Routes.channelMessage(channelId, messageId)));
+    },
     getMessage: (channelId, messageId) =>
       retrying("read a message", () => rest.get(Routes.channelMessage(channelId, messageId))),
     listMessages: (channelId, { after, limit }) =>

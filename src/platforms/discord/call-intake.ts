@@ -1,66 +1,52 @@
 import { InteractionResponseType as ResponseType, MessageFlags, type APIInteraction } from "discord.js";
-import { isParleyError } from "../../core/errors.ts";
+import { acceptingNotice, notAcceptedNotice } from "../../core/error-messages.ts";
 import type { CommandCall } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { backoffMs, retry } from "../../support/retry.ts";
 import { sleepUnlessAborted } from "../../support/sleep.ts";
+import { receivePatiently } from "../delivery/receive-patiently.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
+import type { DiscordApi } from "./api.ts";
 import { privateFlags, toSentence } from "./content.ts";
 
 /** When a call that is not accepted yet is acknowledged with words. Discord's deadline is three seconds. */
 const slowAfterMs = 2000;
-/** How long accepting a call is retried while the store is unavailable. */
-const acceptForMs = 10_000;
-const acceptBackoff = { baseMs: 250, maxMs: 1000 };
+/** How long accepting a call is tried: the notice says two minutes. */
+const acceptForMs = 100_000;
+
+type Interaction = Pick<APIInteraction, "id" | "token" | "application_id">;
 
 /**
- * True whether or not the call is accepted later, and also if the process is killed now: it is the message that the
- * answer replaces.
- */
-const slowNotice =
-  "Parley's store does not respond right now. The answer appears here if your command could be kept. If there is none in two minutes, use the command again.";
-
-/**
- * Returns a function that passes a call to the receiver and then acknowledges it, within Discord's deadline: deferred
- * once it is durable, so that a crash in between leaves no placeholder. Requests of its reply wait for that. It never
- * deletes or edits a response, which may be another instance's.
+ * Returns a function that passes a call to the receiver and acknowledges it, within Discord's deadline: deferred once
+ * it is durable, so that a crash in between leaves no placeholder. Requests of its reply wait for that. A response,
+ * which may be another instance's, is edited only when it is certain that nobody answers the call.
  */
 export function createCallIntake(options: {
-  readonly receiver: Pick<Receiver, "receive">;
+  readonly api: Pick<DiscordApi, "editFollowUp">;
+  readonly receiver: Pick<Receiver, "receive" | "refuse">;
   readonly acknowledgements: Acknowledgements;
   readonly log: Log;
-}): (interaction: Pick<APIInteraction, "id" | "token">, call: CommandCall) => Promise<void> {
-  const { receiver, acknowledgements, log } = options;
+}): (interaction: Interaction, call: CommandCall) => Promise<void> {
+  const { api, receiver, acknowledgements, log } = options;
 
-  /** A store that failed may have accepted it all the same: then the retry returns `duplicate`. */
-  async function accept(call: CommandCall): Promise<void> {
-    const deadline = performance.now() + acceptForMs;
-    await retry(() => receiver.receive(call), {
-      delayMs(error, attempt) {
-        const waitMs = backoffMs(attempt, acceptBackoff);
-        const isWorthwhile = isParleyError(error, "store-unavailable");
-        return isWorthwhile && performance.now() + waitMs <= deadline ? waitMs : undefined;
-      },
-    });
-  }
-
+  /** Resolves to whether Discord took this instance's notice that the call is not accepted yet. */
   async function acknowledge(
     interaction: Pick<APIInteraction, "id" | "token">,
     { isPrivate }: CommandCall,
-    acceptance: Promise<void>,
-  ): Promise<void> {
+    acceptance: Promise<unknown>,
+  ): Promise<boolean> {
     const settled = new AbortController();
     const [result] = await Promise.race([
       Promise.allSettled([acceptance]).finally(() => settled.abort()),
       sleepUnlessAborted(slowAfterMs, settled.signal).then(() => [undefined]),
     ]);
     if (result === undefined) {
-      await acknowledgements.send(interaction, {
+      return await acknowledgements.send(interaction, {
         type: ResponseType.ChannelMessageWithSource,
-        data: { ...toSentence(slowNotice), ...(isPrivate ? { flags: privateFlags } : {}) },
+        data: { ...toSentence(acceptingNotice), ...(isPrivate ? { flags: privateFlags } : {}) },
       });
-    } else if (result.status === "rejected") {
+    }
+    if (result.status === "rejected") {
       await acknowledgements.refuse(interaction, result.reason);
     } else {
       // Also for a duplicate: the instance that accepted it may have crashed before it acknowledged it.
@@ -69,14 +55,34 @@ export function createCallIntake(options: {
         ...(isPrivate ? { data: { flags: MessageFlags.Ephemeral } } : {}),
       });
     }
+    return false;
+  }
+
+  /** The call is not answered from now on, unless it was accepted all the same: then the answer replaces what was said. */
+  async function refuse(
+    interaction: Interaction,
+    { key }: CommandCall,
+    hasNotice: Promise<boolean>,
+  ): Promise<void> {
+    const isNoticeOurs = await hasNotice;
+    if ((await receiver.refuse(key)) === "accepted" || !isNoticeOurs) return;
+    const token = { applicationId: interaction.application_id, token: interaction.token };
+    await api.editFollowUp(token, "@original", toSentence(notAcceptedNotice));
   }
 
   return async (interaction, call) => {
-    const acceptance = accept(call);
+    const acceptance = receivePatiently(() => receiver.receive(call), { forMs: acceptForMs });
     const acknowledgement = acknowledge(interaction, call, acceptance);
     acknowledgements.expect(interaction.token, acknowledgement);
-    const [accepted] = await Promise.allSettled([acceptance, acknowledgement]);
-    if (accepted.status === "rejected")
-      log.error({ key: call.key, err: accepted.reason }, "command not accepted");
+    await acknowledgement;
+    // Not waited for: the platform stops when the acknowledgements are sent.
+    acceptance.catch(async (error: unknown) => {
+      log.error({ key: call.key, err: error }, "command not accepted");
+      try {
+        await refuse(interaction, call, acknowledgement);
+      } catch (failure) {
+        log.warn({ key: call.key, err: failure }, "refused command not settled");
+      }
+    });
   };
 }

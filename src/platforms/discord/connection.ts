@@ -5,6 +5,8 @@ import {
   Options,
   RESTEvents,
   type APIInteraction,
+  type APIChannel,
+  type GatewayGuildCreateDispatchData,
   type GatewayGuildDeleteDispatchData,
   type GatewayMessageCreateDispatchData,
   type GatewayMessageDeleteBulkDispatchData,
@@ -28,10 +30,18 @@ export interface Identity {
   readonly applicationId: string;
 }
 
+/** A channel and the id of its last message. */
+export interface ChannelActivity {
+  readonly id: string;
+  readonly lastMessageId: string;
+}
+
 /** Handlers of the gateway's events. Contract: none of them throws. */
 export interface ConnectionEvents {
   /** A new session has started: earlier events are not delivered. */
   sessionStarted(): void;
+  /** After a session's start, once for each server: its channels, and the last message in each. */
+  guildAvailable(guildId: string, channels: readonly ChannelActivity[]): void;
   message(message: GatewayMessageCreateDispatchData): void;
   interaction(interaction: APIInteraction): void;
   /** A thread was updated. */
@@ -105,6 +115,9 @@ async function open(
     events.sessionStarted();
   });
   client.ws.on(GatewayDispatchEvents.Resumed, setReady);
+  client.ws.on(GatewayDispatchEvents.GuildCreate, ({ id, channels }: GatewayGuildCreateDispatchData) => {
+    events.guildAvailable(id, toActivities(channels));
+  });
   client.ws.on(GatewayDispatchEvents.MessageCreate, (data: GatewayMessageCreateDispatchData) =>
     events.message(data),
   );
@@ -144,6 +157,13 @@ async function open(
     health: () => state,
     close: () => client.destroy(),
   };
+}
+
+function toActivities(channels: readonly APIChannel[]): ChannelActivity[] {
+  return channels.flatMap((channel) => {
+    const last = "last_message_id" in channel ? channel.last_message_id : undefined;
+    return typeof last === "string" ? [{ id: channel.id, lastMessageId: last }] : [];
+  });
 }
 
 /** Uses raw events: the client emits deletions of cached messages only. */

@@ -42,7 +42,7 @@ const maxChoiceChars = 100;
 
 /** What {@link createInteractionHandler} works with. */
 export interface InteractionOptions {
-  readonly api: Pick<DiscordApi, "followUp">;
+  readonly api: Pick<DiscordApi, "followUp" | "editFollowUp">;
   readonly acknowledgements: Acknowledgements;
   readonly receiver: Receiver;
   readonly commands: ReadonlyMap<string, Command>;

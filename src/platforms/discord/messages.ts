@@ -1,11 +1,14 @@
 import { LRUCache } from "lru-cache";
 import type { APIMessage, GatewayMessageCreateDispatchData } from "discord.js";
-import { isParleyError, ParleyError } from "../../core/errors.ts";
+import { isParleyError } from "../../core/errors.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { Receiver } from "../../core/platform.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
+import { sleep } from "../../support/sleep.ts";
+import { refuseInTime } from "../delivery/refuse-in-time.ts";
+import { receivePatiently } from "../delivery/receive-patiently.ts";
 import {
   toConversationId,
   isDirectType,
@@ -45,6 +48,10 @@ export interface MessageIntake {
   idle(): Promise<void>;
 }
 
+/** How long accepting a message is tried before its author is told: Discord has no deadline for it. */
+const acceptForMs = 5000;
+/** While this process stops: time for another instance to take a message, which answers it sooner. */
+const keepAfterMs = 2000;
 /** How often one person is told in one channel that the bot is busy. */
 const busyNoticeIntervalMs = 30_000;
 
@@ -54,30 +61,81 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   const queue = createKeyedQueue();
   const busyNotices = new LRUCache<string, true>({ max: 1000, ttl: busyNoticeIntervalMs });
 
-  async function handle(message: GatewayMessageCreateDispatchData): Promise<void> {
+  /** The bot's last message that is no reply, by channel. */
+  const lastAnswers = new LRUCache<string, string>({ max: 1000 });
+
+  async function handle(message: GatewayMessageCreateDispatchData, takenAt: number): Promise<void> {
     const names = options.names(message.guild_id);
     try {
-      const event = await toEvent(message, names);
-      if (event === undefined) return;
-      await receiver.receive(event);
-      channels.open(event.conversationId);
+      await receivePatiently(() => accept(message, names, takenAt), { forMs: acceptForMs });
     } catch (error) {
       log.error({ message: message.id, err: error }, "message not accepted");
-      if (error instanceof ParleyError && error.code === "stopping") return;
       const isForBot = await isCertainlyForBot(message, names);
       // Perhaps of a conversation that only the store knows.
       if (isForBot === undefined && isParleyError(error, "store-unavailable")) options.lookUpLater();
       if (isForBot !== true) return;
-      if (isParleyError(error, "busy") && !isFirstBusyNotice(message)) return;
-      // Discord does not deliver it again, so that the person must be told. The nonce keeps several instances from
-      // telling it several times.
-      await api.createMessage(message.channel_id, {
+      // Only this instance's store is unavailable. If it is not an answer to this message, the look-up finds it.
+      if (isParleyError(error, "store-unavailable") && isBeingAnswered(message)) options.lookUpLater();
+      // Discord does not deliver it again, so that the person must be told.
+      else await refuse(message, error);
+    }
+  }
+
+  /** While this process stops, another instance takes it first; otherwise the next start answers it. */
+  async function accept(
+    message: GatewayMessageCreateDispatchData,
+    names: Names,
+    takenAt: number,
+  ): Promise<"accepted" | "duplicate"> {
+    const event = await toEvent(message, names);
+    if (event === undefined) return "duplicate";
+    if (receiver.isStopping()) await sleep(Math.max(0, takenAt + keepAfterMs - performance.now()));
+    const result = await (receiver.isStopping() ? receiver.keep(event) : receiver.receive(event));
+    channels.open(event.conversationId);
+    return result;
+  }
+
+  /**
+   * Tells the person why the message is not taken, and makes that true: it is not answered later. The notice is taken
+   * back where the message was accepted all the same, here or by another instance.
+   */
+  async function refuse(message: GatewayMessageCreateDispatchData, error: unknown): Promise<void> {
+    const key = toEventKey(message.id);
+    if (isParleyError(error, "busy")) {
+      // The store is available: it says first whether another instance took the message.
+      if ((await refuseInTime(receiver, key)) === "accepted" || !isFirstBusyNotice(message)) return;
+    }
+    let notice: APIMessage;
+    try {
+      // The nonce keeps several instances from telling it several times.
+      notice = await api.createMessage(message.channel_id, {
         ...toSentence(toNotice(error)),
         message_reference: { message_id: message.id, fail_if_not_exists: false },
         nonce: message.id,
         enforce_nonce: true,
       });
+    } catch (untold) {
+      // Nothing was said, so that the message may still be answered.
+      if (isParleyError(error, "store-unavailable")) options.lookUpLater();
+      throw untold;
     }
+    receiver
+      .refuse(key)
+      .then(async (outcome) => {
+        if (outcome === "accepted") await api.deleteMessage(message.channel_id, notice.id);
+      })
+      .catch((failure: unknown) => log.warn({ message: message.id, err: failure }, "notice not settled"));
+  }
+
+  /** Whether another instance has posted an answer after the message. The notices of refusals are replies. */
+  function isBeingAnswered({ id, channel_id: channelId }: GatewayMessageCreateDispatchData): boolean {
+    // The thread that is opened for a message has its id.
+    return [channelId, id].some((one) => BigInt(lastAnswers.get(one) ?? 0) > BigInt(id));
+  }
+
+  function noteAnswer(message: GatewayMessageCreateDispatchData): void {
+    const isOwn = message.author.id === options.names(message.guild_id).botId;
+    if (isOwn && message.message_reference === undefined) lastAnswers.set(message.channel_id, message.id);
   }
 
   /** A person who sends very many messages is told once in a while, not once a message. */
@@ -194,8 +252,10 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
 
   return {
     take(message) {
+      noteAnswer(message);
+      const takenAt = performance.now();
       void queue
-        .run(message.channel_id, () => handle(message))
+        .run(message.channel_id, () => handle(message, takenAt))
         .catch((error: unknown) => log.error({ message: message.id, err: error }, "message handling failed"));
     },
     caughtUp: (channelId) => queue.run(channelId, () => Promise.resolve()),

@@ -15,6 +15,7 @@ import {
   parseGuildPlace,
 } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
+import type { ChannelActivity } from "./connection.ts";
 
 /** Older messages are not answered. */
 const windowMs = 60 * 60_000;
@@ -23,7 +24,10 @@ const maxMessages = 300;
 const pageSize = 100;
 /** Conversations that are read, the most recent first. */
 const maxConversations = 100;
-/** Channels that contain conversations and are searched for mentions, the most recent first: a page of each. */
+/**
+ * Channels that are searched for mentions, a page of each: first those that contain conversations, the most recent
+ * first, and as many of the others in which somebody wrote.
+ */
 const maxChannels = 50;
 /** Concurrent requests: live messages come first. */
 const maxConcurrent = 3;
@@ -42,7 +46,9 @@ export type MissedMessage = APIMessage & { readonly guild_id?: string };
 export interface MissedMessages {
   /** Starts to catch up; at every new session, since Discord redelivers nothing. Contract: must not throw. */
   start(): void;
-  /** The same, unless a search waits for the store already. Contract: must not throw. */
+  /** A server of the session: its channels with recent messages are searched for mentions. Contract: must not throw. */
+  guildAvailable(guildId: string, channels: readonly ChannelActivity[]): void;
+  /** Like {@link start}, unless a search waits for the store already. Contract: must not throw. */
   startUnlessSearching(): void;
   /** Resolves when a channel is caught up; live messages of it wait for that, 30 s at most. `undefined`: it is. */
   pending(channelId: string): Promise<void> | undefined;
@@ -64,7 +70,9 @@ interface Gap {
  */
 export function createMissedMessages(options: {
   readonly api: Pick<DiscordApi, "listMessages">;
-  readonly history: Pick<ConversationHistory, "conversations" | "history">;
+  readonly history: Pick<ConversationHistory, "conversations" | "history" | "restored">;
+  /** The bot's user id; called once it is connected. */
+  readonly botId: () => string;
   readonly take: (message: MissedMessage) => void;
   readonly now: () => number;
   readonly signal: AbortSignal;
@@ -78,6 +86,8 @@ export function createMissedMessages(options: {
   let searches = 0;
   /** The search that live messages wait for. */
   let searching: Promise<void> | undefined;
+  /** The latest search. */
+  let session = { startedAt: 0, done: Promise.resolve(), channels: new Set<string>(), others: 0 };
 
   /** Repeats `work` while the store or Discord is unavailable. Resolves to `undefined` when it gives up. */
   async function untilDone<T>(what: string, work: () => Promise<T>): Promise<T | undefined> {
@@ -161,16 +171,34 @@ export function createMissedMessages(options: {
         author.bot === true ? (to?.message_id ?? []) : [],
       ),
     );
+    const lastAnswer = messages
+      .filter(({ author, message_reference: to }) => author.id === options.botId() && to === undefined)
+      .reduce((last, { id }) => (BigInt(id) > last ? BigInt(id) : last), 0n);
     const missed = messages.filter(
       (message) =>
         message.author.bot !== true &&
         !replied.has(message.id) &&
+        !wasAnsweredBefore(message, lastAnswer) &&
         (!gap.isChannel || mentionsAnyone(message)),
     );
     if (missed.length > 0)
       log.info({ channel: gap.channelId, messages: missed.length }, "read missed messages");
     for (const message of missed)
       take(gap.guildId === undefined ? message : { ...message, guild_id: gap.guildId });
+  }
+
+  /**
+   * Whether Discord shows that a message was taken: the bot opened its thread. Of what a restored store cannot know,
+   * also that the bot wrote later in the conversation, where turns run in order.
+   */
+  function wasAnsweredBefore({ id, thread }: APIMessage, lastAnswer: bigint): boolean {
+    if (thread !== undefined && "owner_id" in thread && thread.owner_id === options.botId()) return true;
+    if (history.restored === undefined || BigInt(id) >= lastAnswer) return false;
+    const { backedUpAt, restoredAt } = history.restored;
+    return (
+      BigInt(id) >= snowflakeAt(backedUpAt - clockMarginMs) &&
+      BigInt(id) <= snowflakeAt(restoredAt + clockMarginMs)
+    );
   }
 
   function readGaps(gaps: readonly Gap[]): void {
@@ -192,9 +220,12 @@ export function createMissedMessages(options: {
     const found = untilDone("conversations", () => (attempts++ === 0 ? first : findGaps(startedAt))).then(
       (gaps = []) => {
         searches -= 1;
+        for (const { channelId } of gaps) current.channels.add(channelId);
         readGaps(gaps);
       },
     );
+    const current = { startedAt, done: found, channels: new Set<string>(), others: 0 };
+    session = current;
     // Live messages do not wait for a store that is unavailable: their authors are told.
     const mine = first.then(
       () => found,
@@ -218,8 +249,24 @@ export function createMissedMessages(options: {
     ]);
   }
 
+  /** Live messages do not wait for these channels: each mention there begins a conversation of its own. */
+  async function searchOthers(guildId: string, channels: readonly ChannelActivity[]): Promise<void> {
+    const current = session;
+    await current.done;
+    const after = snowflakeAt(current.startedAt - windowMs);
+    const recent = channels
+      .filter(({ id, lastMessageId }) => BigInt(lastMessageId) > after && !current.channels.has(id))
+      .sort((a, b) => Number(BigInt(b.lastMessageId) - BigInt(a.lastMessageId)));
+    for (const { id } of recent.slice(0, maxChannels - current.others)) {
+      current.channels.add(id);
+      current.others += 1;
+      void catchUp({ channelId: id, guildId, after, isChannel: true });
+    }
+  }
+
   return {
     start,
+    guildAvailable: (guildId, channels) => void searchOthers(guildId, channels),
     startUnlessSearching() {
       if (searches === 0) start();
     },

@@ -96,6 +96,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       api,
       history,
       take: (message) => messages?.take(message),
+      botId: () => connection?.identity.botId ?? "",
       now,
       signal: stopping.signal,
       log,
@@ -139,6 +140,8 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         signal: stopping.signal,
         events: {
           sessionStarted: () => whenConnected(() => missed.start()),
+          guildAvailable: (guildId, channelsOf) =>
+            whenConnected(() => missed.guildAvailable(guildId, channelsOf)),
           message: (message) =>
             whenConnected(() => {
               const pending = missed.pending(message.channel_id);
@@ -184,6 +187,8 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     openThread: (address, { title }) => threads.open(fromReplyAddress(address), title),
     download: (attachment, limits) => downloads.download(attachment, limits),
     health: () => connection?.health() ?? state,
+    // Discord delivers to every instance, and nothing twice: messages are kept from now on, commands refused.
+    pause: () => Promise.resolve(),
     async stop() {
       stopping.abort(new ParleyError("stopping", "the Discord platform is stopping"));
       await messages?.idle();

@@ -19,6 +19,16 @@ export interface SlackAddress {
   readonly since: number;
   /** Messages posted so far. */
   readonly refs?: readonly Json[];
+  /** Of a private reply, whose posts can be neither edited nor found. */
+  readonly posting?: PostingMark;
+}
+
+/** How many pieces of a private reply's text were tried and shown. More tried than shown: one may have been shown. */
+export interface PostingMark {
+  readonly tried: number;
+  readonly shown: number;
+  /** The reply ended as failed: the next run, by Retry, begins anew. */
+  readonly isFailed: boolean;
 }
 
 /** The address as JSON, without absent fields. */
@@ -34,6 +44,7 @@ export function parseAddress(address: ReplyAddress): SlackAddress {
     return typeof value === "string" ? value : undefined;
   };
   const refs = address["refs"];
+  const posting = parsePosting(address["posting"]);
   const since = address["since"];
   const thread = text("thread");
   const responseUrl = text("responseUrl");
@@ -47,7 +58,14 @@ export function parseAddress(address: ReplyAddress): SlackAddress {
     isAnnounced: address["isAnnounced"] === true,
     since: typeof since === "number" ? since : 0,
     ...(Array.isArray(refs) ? { refs: refs as readonly Json[] } : {}),
+    ...(posting === undefined ? {} : { posting }),
   };
+}
+
+function parsePosting(value: Json | undefined): PostingMark | undefined {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+  const { tried, shown, isFailed } = value as Partial<PostingMark>;
+  return { tried: tried ?? 0, shown: shown ?? 0, isFailed: isFailed === true };
 }
 
 /** Parses one of {@link SlackAddress.refs}. */

@@ -35,7 +35,5 @@ export function createCallerNotices(api: Pick<SlackApi, "respond">, log: Log): C
 export function toCallerText(error: unknown): string {
   const slackError = isParleyError(error) ? error.detail["slackError"] : undefined;
   if (slackError === "expired_trigger_id") return "That took too long for Slack. Please try again.";
-  // Unlike a message, Slack does not deliver a command again when the bot is back.
-  if (isParleyError(error, "stopping")) return "Parley is restarting. Please try again in a moment.";
   return toNotice(error);
 }

@@ -2,11 +2,11 @@ import type { App, MessageShortcut } from "@slack/bolt";
 import type { Command } from "../../core/command.ts";
 import { collectOptions, missingOptions } from "../../core/command-input.ts";
 import { parseOptions } from "../../core/command-options.ts";
-import { toNotice } from "../../core/error-messages.ts";
+import { acceptingNotice, formNotAcceptedNotice, toNotice } from "../../core/error-messages.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { CommandCall } from "../../core/events.ts";
-import type { Receiver } from "../../core/platform.ts";
 import { toCallKey } from "./address.ts";
+import type { CallIntake } from "./call-intake.ts";
 import { toCallerText, type CallerNotices } from "./caller-notices.ts";
 import type { CommandCalls } from "./command-calls.ts";
 import { escapeText } from "./markdown.ts";
@@ -23,7 +23,7 @@ export interface CommandOptions {
   readonly teamId: string;
   readonly api: Pick<SlackApi, "openModal">;
   readonly calls: CommandCalls;
-  readonly receiver: Pick<Receiver, "receive">;
+  readonly intake: CallIntake;
   readonly notices: CallerNotices;
 }
 
@@ -32,7 +32,7 @@ export interface CommandOptions {
  * when it is durable, and otherwise the caller is shown why it was not accepted.
  */
 export function registerCommands(app: App, options: CommandOptions): void {
-  const { commands, commandPrefix, teamId, api, calls, receiver, notices } = options;
+  const { commands, commandPrefix, teamId, api, calls, intake, notices } = options;
 
   for (const command of commands.values()) {
     app.command(`/${commandPrefix}${command.name}`, async ({ body, ack }) => {
@@ -46,8 +46,9 @@ export function registerCommands(app: App, options: CommandOptions): void {
         const key = toCallKey(teamId, "cmd", body.trigger_id);
         const use = { command, key, options: given, user: body.user_id, memory, isAnnounced: true };
         const call = await calls.toCall(use);
-        await receiver.receive(call);
-        await ack(call.isPrivate ? { response_type: "ephemeral", text: "Working on it…" } : undefined);
+        const result = await intake.take(call, (text) => notices.send(memory.responseUrl, text));
+        if (result === "slow") await ack({ response_type: "ephemeral", text: escapeText(acceptingNotice) });
+        else await ack(call.isPrivate ? { response_type: "ephemeral", text: "Working on it…" } : undefined);
       } catch (error) {
         notices.logFailure(error, `/${command.name}`);
         await ack({ response_type: "ephemeral", text: escapeText(toCallerText(error)) });
@@ -76,8 +77,10 @@ export function registerCommands(app: App, options: CommandOptions): void {
       const memory = parseMemory(view.private_metadata);
       const given = parseModal(view.state.values);
       const use = { command, key, options: given, user: body.user.id, memory, isAnnounced: false };
-      await receiver.receive(await calls.toCall(use));
-      await ack();
+      const isSlow = (await intake.takeForm(await calls.toCall(use))) === "slow";
+      const [field = ""] = Object.keys(view.state.values);
+      if (isSlow) await ack({ response_action: "errors", errors: { [field]: formNotAcceptedNotice } });
+      else await ack();
     } catch (error) {
       notices.logFailure(error, view.callback_id);
       const field = fieldOfError(error, Object.keys(view.state.values));
@@ -109,7 +112,8 @@ export function registerCommands(app: App, options: CommandOptions): void {
       subject,
       isAnnounced: false,
     });
-    await receiver.receive(call);
+    const say = (text: string) => notices.send(memory.responseUrl, text);
+    if ((await intake.take(call, say)) === "slow") await say(acceptingNotice);
   }
 }
 

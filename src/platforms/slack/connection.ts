@@ -3,7 +3,7 @@ import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { PlatformHealth } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
-import { sleep } from "../../support/sleep.ts";
+import { sleep, sleepUnlessAborted } from "../../support/sleep.ts";
 import { toParleyError } from "./errors.ts";
 import { createSlackApi, type Identity, type SlackApi } from "./web-api.ts";
 
@@ -22,13 +22,18 @@ export interface Connection {
   /** @throws ParleyError `platform-unauthorized`, `platform-unreachable` */
   open(): Promise<void>;
   health(): PlatformHealth;
-  /** Refuses new events, waits for those in flight, then closes the socket. */
+  /**
+   * Takes no new events, waits for what is in flight, at most 2.5 seconds, then closes the socket. Slack delivers
+   * unacknowledged events again, to another connection where there is one. Web API calls are still possible.
+   */
   close(): Promise<void>;
 }
 
 /** The client has no timeout by default. It must not retry either: a repeated post would appear twice. */
 const requestTimeoutMs = 20_000;
 const helloTimeoutMs = 20_000;
+/** Slack's deadline for acknowledgements is three seconds. */
+const maxClosingMs = 2500;
 const reconnectDelay = { baseMs: 1000, maxMs: 30_000 };
 
 /** Connects over Socket Mode, and reconnects when the connection ends. */
@@ -37,6 +42,7 @@ export function createSocketConnection(options: ConnectionOptions): Connection {
   let state: PlatformHealth = { state: "connecting" };
   const closing = new AbortController();
   let client: SocketClient | undefined;
+  let closed: Promise<void> | undefined;
   const inFlight = new Set<Promise<unknown>>();
 
   /**
@@ -45,8 +51,9 @@ export function createSocketConnection(options: ConnectionOptions): Connection {
    */
   function acknowledgeLast(app: App): App {
     const process = async (event: ReceiverEvent): Promise<void> => {
-      closing.signal.throwIfAborted();
       const isEvent = (event.body as { type?: unknown }).type === "event_callback";
+      // Slack delivers commands and clicks once: those that arrive before the socket is closed are still handled.
+      if (isEvent) closing.signal.throwIfAborted();
       await app.processEvent(isEvent ? { ...event, ack: () => Promise.resolve() } : event);
       if (isEvent) await event.ack();
     };
@@ -58,6 +65,10 @@ export function createSocketConnection(options: ConnectionOptions): Connection {
       return work;
     };
     return { processEvent } as unknown as App;
+  }
+
+  async function whenHandled(): Promise<void> {
+    while (inFlight.size > 0) await Promise.all(inFlight);
   }
 
   async function connect(socket: SocketClient): Promise<void> {
@@ -159,6 +170,15 @@ export function createSocketConnection(options: ConnectionOptions): Connection {
     });
   }
 
+  async function close(): Promise<void> {
+    closing.abort(new ParleyError("stopping", "the connection to Slack is closing"));
+    const handled = new AbortController();
+    void whenHandled().then(() => handled.abort());
+    await sleepUnlessAborted(maxClosingMs, handled.signal);
+    await client?.disconnect();
+    if (state.state === "ready") state = { state: "connecting", detail: "stopping" };
+  }
+
   return {
     async open() {
       try {
@@ -169,10 +189,10 @@ export function createSocketConnection(options: ConnectionOptions): Connection {
       }
     },
     health: () => state,
-    async close() {
-      closing.abort(new ParleyError("stopping", "the connection to Slack is closing"));
-      await Promise.all(inFlight);
-      await client?.disconnect();
+    close() {
+      // Once: the client does not resolve a second disconnection.
+      closed ??= close();
+      return closed;
     },
   };
 }

@@ -30,9 +30,11 @@ export function registerEvents(app: App, options: EventOptions): void {
     }
   }
 
-  app.event("message", ({ event }) => incoming.onMessage(event as MessageEvent));
+  app.event("message", ({ event, context }) =>
+    incoming.onMessage(event as MessageEvent, context.retryNum ?? 0),
+  );
   app.event("app_mention", ({ event, context }) =>
-    incoming.onMention(event as unknown as MessageEvent, (context.retryNum ?? 0) > 0),
+    incoming.onMention(event as unknown as MessageEvent, context.retryNum ?? 0),
   );
   for (const name of ["channel_deleted", "group_deleted"]) {
     app.event(name, async ({ event }) => {

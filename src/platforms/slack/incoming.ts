@@ -5,6 +5,7 @@ import type { Attachment, IncomingMessage } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
+import { refuseInTime } from "../delivery/refuse-in-time.ts";
 import {
   placesAround,
   toAuthorId,
@@ -39,10 +40,13 @@ export interface IncomingOptions {
 
 /** Handlers of message events. */
 export interface Incoming {
-  /** Resolves when the event is durable or ignored; rejects when Slack must deliver it again. */
-  onMessage(event: MessageEvent): Promise<void>;
-  /** @param isRedelivery then the event is accepted even if its files cannot be looked up */
-  onMention(event: MessageEvent, isRedelivery: boolean): Promise<void>;
+  /**
+   * Resolves when the event is durable, ignored or refused in words; rejects when Slack must deliver it again.
+   * @param redelivery 0 for the first delivery
+   */
+  onMessage(event: MessageEvent, redelivery: number): Promise<void>;
+  /** The same. A redelivery is accepted even if its files cannot be looked up. */
+  onMention(event: MessageEvent, redelivery: number): Promise<void>;
   /** The text and files of a message, for a message command. */
   read(message: SlackMessageInfo): Promise<{ text: string; attachments: readonly Attachment[] }>;
 }
@@ -50,6 +54,8 @@ export interface Incoming {
 /** Subtypes of messages that people write. All others are edits, joins and the like. */
 const writtenSubtypes = new Set([undefined, "file_share", "thread_broadcast"]);
 const maxAcceptedKeys = 500;
+/** Slack gives up after it. @see https://docs.slack.dev/apis/events-api#retries */
+const lastRedelivery = 3;
 
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
 export function createIncoming({ api, identity, names, receiver, log }: IncomingOptions): Incoming {
@@ -75,7 +81,7 @@ export function createIncoming({ api, identity, names, receiver, log }: Incoming
     return event.thread_ts !== undefined && (await receiver.knows(conversationOf(event)));
   }
 
-  async function accept(event: MessageEvent): Promise<void> {
+  async function accept(event: MessageEvent, redelivery: number): Promise<void> {
     const key = keyOf(event);
     const user = event.user ?? "";
     const [{ text, attachments }, name] = await Promise.all([read(event), names.nameOf(user)]);
@@ -100,15 +106,20 @@ export function createIncoming({ api, identity, names, receiver, log }: Incoming
     try {
       await receiver.receive(message);
     } catch (error) {
-      if (!isParleyError(error, "busy")) throw error;
+      const isLast = isParleyError(error, "store-unavailable") && redelivery >= lastRedelivery;
+      if (!isLast && !isParleyError(error, "busy")) throw error;
       await refuse(event, error);
     }
     acceptedKeys.set(key, true);
   }
 
-  /** Says once that the message is not answered. Slack must not deliver it again: that would make it worse. */
+  /**
+   * Says once that the message is not answered, and makes that true for its other deliveries. Slack must not deliver it
+   * again: that would make it worse.
+   */
   async function refuse(event: MessageEvent, error: ParleyError): Promise<void> {
-    if (acceptedKeys.has(keyOf(event))) return;
+    const key = keyOf(event);
+    if (acceptedKeys.has(key) || (await refuseInTime(receiver, key)) === "accepted") return;
     try {
       const text = toNotice(error);
       await api.postEphemeral(event.channel, event.thread_ts, event.user ?? "", {
@@ -116,7 +127,7 @@ export function createIncoming({ api, identity, names, receiver, log }: Incoming
         blocks: [toPlainSection(text)],
       });
     } catch (tellError) {
-      log.warn({ err: tellError }, "busy notice failed");
+      log.warn({ err: tellError }, "notice of a refusal failed");
     }
   }
 
@@ -154,16 +165,16 @@ export function createIncoming({ api, identity, names, receiver, log }: Incoming
   }
 
   return {
-    onMessage: (event) =>
+    onMessage: (event, redelivery) =>
       inOrder.run(event.channel, async () => {
         if (await reportDeletedMessage(event, identity.teamId, receiver)) return;
-        if (isByPerson(event) && (await isForBot(event))) await accept(event);
+        if (isByPerson(event) && (await isForBot(event))) await accept(event, redelivery);
       }),
-    async onMention(event, isRedelivery) {
+    async onMention(event, redelivery) {
       if (!isByPerson(event)) return;
       // Outside the queue: the `message` event may be accepted during the lookup.
-      const complete = await withFiles(event, isRedelivery);
-      await inOrder.run(event.channel, () => accept(complete));
+      const complete = await withFiles(event, redelivery > 0);
+      await inOrder.run(event.channel, () => accept(complete, redelivery));
     },
     read,
   };

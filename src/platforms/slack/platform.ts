@@ -21,6 +21,7 @@ import {
   type SlackAddress,
 } from "./address.ts";
 import { registerButtons } from "./buttons.ts";
+import { createCallIntake } from "./call-intake.ts";
 import { createCallerNotices } from "./caller-notices.ts";
 import { createCommandCalls } from "./command-calls.ts";
 import { registerCommands } from "./commands.ts";
@@ -112,9 +113,10 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
     const names = createNames({ lookUp: (id) => api.userName(id), log });
     const incoming = createIncoming({ api, identity, names, receiver, log });
     const calls = createCommandCalls({ api, identity, names, incoming, receiver });
+    const intake = createCallIntake({ receiver, log });
     const notices = createCallerNotices(api, log);
     registerEvents(app, { api, teamId, incoming, receiver, history, log });
-    registerCommands(app, { commands, commandPrefix, teamId, api, calls, receiver, notices });
+    registerCommands(app, { commands, commandPrefix, teamId, api, calls, intake, notices });
     registerButtons(app, {
       teamId,
       receiver,
@@ -194,6 +196,9 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
       return await requireConnected().files.download(attachment, downloadOptions);
     },
     health: () => connection?.health() ?? { state: "connecting" },
+    async pause() {
+      await connection?.close();
+    },
     async stop() {
       await connection?.close();
       await connected?.files.close();

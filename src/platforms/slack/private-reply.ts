@@ -4,7 +4,7 @@ import type { Log } from "../../core/telemetry.ts";
 import type { MessageContent } from "../delivery/edit-target.ts";
 import { toMarkdown } from "../delivery/reply-markdown.ts";
 import { splitMarkdown } from "../delivery/split-markdown.ts";
-import { toReplyAddress, type SlackAddress } from "./address.ts";
+import { toReplyAddress, type PostingMark, type SlackAddress } from "./address.ts";
 import { escapedBytes } from "./markdown.ts";
 import { toPlainSection, toSlackContent } from "./message-blocks.ts";
 import type { SlackApi, SlackContent } from "./web-api.ts";
@@ -13,6 +13,9 @@ import type { SlackApi, SlackContent } from "./web-api.ts";
 const maxPostBytes = 11_000;
 /** A `response_url` accepts five posts; one is reserved for "Working on it". */
 const maxPosts = 4;
+const neverSent: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"]);
+const unclearText =
+  "Slack did not confirm that all of this answer was shown to you. If you miss something, use the command again.";
 const elsewhereText = "Only you may see the answer: it is in your direct messages with me.";
 
 /** What {@link createPrivateReply} needs. */
@@ -27,7 +30,8 @@ export interface PrivateReplyOptions {
 
 /**
  * A reply that only the caller of a command sees. Slack cannot edit ephemeral messages, so the text is shown when it
- * is complete. Without a `response_url`, beyond its posts or its 30 minutes, and for all files, the person's direct
+ * is complete, and each piece is posted at most once: where it is not known whether one was shown, a note says so.
+ * Without a `response_url`, beyond its posts or its 30 minutes, and for all files, the person's direct
  * messages are used.
  */
 export function createPrivateReply(options: PrivateReplyOptions): Reply {
@@ -35,8 +39,10 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
   let { replaceUrl } = options;
   let text = "";
   let filesSent = false;
-  /** Pieces of the text already shown; a failure after them does not show them again. */
-  let shownPieces = 0;
+  /** Saved before and after each piece of the text. A pressed button, and Retry, begin a new reply. */
+  let posting: PostingMark = { tried: 0, shown: 0, isFailed: false };
+  if (hooks.isResumed === true && replaceUrl === undefined && address.posting?.isFailed === false)
+    posting = address.posting;
   let isOver = false;
   const abandoned = new AbortController();
 
@@ -76,13 +82,31 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
   async function showText(last: Omit<MessageContent, "text">): Promise<void> {
     const pieces =
       text.trim() === "" ? [""] : splitMarkdown(text, { maxLength: maxPostBytes, lengthOf: escapedBytes });
+    let isUnclear = false;
     for (const [index, piece] of pieces.entries()) {
-      if (index < shownPieces) continue;
+      if (index < posting.tried) {
+        isUnclear ||= index >= posting.shown;
+        continue;
+      }
       const isLast = index === pieces.length - 1;
       const content = toSlackContent(isLast ? { ...last, text: piece } : { state: last.state, text: piece });
-      await (index < maxPosts - 1 || (isLast && index < maxPosts) ? post(content) : postDirectly(content));
-      shownPieces += 1;
+      abandoned.signal.throwIfAborted();
+      await save({ ...posting, tried: index + 1 });
+      try {
+        await (index < maxPosts - 1 || (isLast && index < maxPosts) ? post(content) : postDirectly(content));
+      } catch (error) {
+        if (!mayBeShown(error) && !abandoned.signal.aborted) await save({ ...posting, tried: index });
+        throw error;
+      }
+      posting = { ...posting, shown: index + 1 };
     }
+    if (isUnclear) await post(toSlackContent({ text: "", state: "finished", notices: [unclearText] }));
+    await save({ ...posting, shown: posting.tried, isFailed: last.state === "failed" });
+  }
+
+  async function save(mark: PostingMark): Promise<void> {
+    posting = mark;
+    await hooks.saveAddress(toReplyAddress({ ...address, isAnnounced: true, posting: { ...mark } }));
   }
 
   async function end(last: Omit<MessageContent, "text">): Promise<void> {
@@ -108,7 +132,7 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
     async show() {
       const isNew = address.isAnnounced !== true;
       if (isNew) await announce();
-      await hooks.saveAddress(toReplyAddress({ ...address, isAnnounced: true }));
+      await save(posting);
     },
     status() {},
     write(content) {
@@ -137,4 +161,16 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
       abandoned.abort(new ParleyError("stopping", "the reply was abandoned"));
     },
   };
+}
+
+/** Whether Slack may have shown a post that failed: there was no response, or one that says nothing. */
+function mayBeShown(error: unknown): boolean {
+  return isParleyError(error, "platform-unreachable") && !wasNeverSent(error);
+}
+
+/** Whether there was no connection to send it on. */
+function wasNeverSent(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code } = error as NodeJS.ErrnoException;
+  return (code !== undefined && neverSent.has(code)) || wasNeverSent(error.cause);
 }

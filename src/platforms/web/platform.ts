@@ -77,6 +77,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     retentionMs: options.retentionMs,
   });
   const stopped = new AbortController();
+  let isPaused = false;
   let context: ApiContext | undefined;
   let sweeper: NodeJS.Timeout | undefined;
 
@@ -101,7 +102,9 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
       sendJson(response, 200, {}, { "Set-Cookie": sessions.logOut(request) });
       return;
     }
-    if (context === undefined || stopped.signal.aborted) {
+    // While paused, what is shown goes on and can be stopped; what would start something is refused.
+    const isTaken = !isPaused || /^(?:GET|HEAD)$/.test(request.method ?? "") || path.endsWith("/cancel");
+    if (context === undefined || stopped.signal.aborted || !isTaken) {
       sendProblem(response, 503, "stopping", "Parley is starting or stopping. Try again in a moment.");
       return;
     }
@@ -217,6 +220,10 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     download: (attachment, downloadOptions) => uploads.read(attachment, downloadOptions),
 
     health: () => (context === undefined ? { state: "connecting" } : { state: "ready" }),
+
+    async pause() {
+      isPaused = true;
+    },
 
     async stop() {
       stopped.abort();

@@ -132,11 +132,18 @@ export function createSlackServer(options: ServerOptions): Server {
     response: ServerResponse,
   ): Promise<void> {
     const raw = (await read(request)).toString("utf8");
+    const fault = faults.get("response_url")?.shift();
+    const broken = fault !== undefined && "status" in fault ? fault : undefined;
+    const succeed = () => {
+      response.writeHead(broken?.status ?? 200, { "content-type": "text/plain" });
+      response.end(broken === undefined ? "ok" : "");
+    };
     const refuse = (status: number, error: string) => {
       calls.push({ method: "response_url", args: {}, outcome: error });
       response.writeHead(status, { "content-type": "application/json" });
       response.end(JSON.stringify({ ok: false, error }));
     };
+    if (broken !== undefined && broken.afterEffect !== true) return succeed();
     const target = responseUrls.get(id);
     if (target === undefined || clock.now() - target.at > responseUrlLifeMs)
       return refuse(404, "expired_url");
@@ -160,9 +167,7 @@ export function createSlackServer(options: ServerOptions): Server {
         : undefined;
     if (original !== undefined) {
       Object.assign(original, { text, blocks, edits: original.edits + 1 });
-      response.writeHead(200, { "content-type": "text/plain" });
-      response.end("ok");
-      return;
+      return succeed();
     }
     workspace.addMessage({
       channel: target.channel,
@@ -173,8 +178,7 @@ export function createSlackServer(options: ServerOptions): Server {
       blocks,
       previewsLinks: args["unfurl_media"] !== false || args["unfurl_links"] === true,
     });
-    response.writeHead(200, { "content-type": "text/plain" });
-    response.end("ok");
+    succeed();
   }
 
   async function handleUpload(

@@ -168,7 +168,23 @@ describe("interactions", () => {
     expect(receiver.offeredKeys.length).toBeGreaterThan(1);
     receiver.refusal = new ParleyError("stopping", "the process is stopping");
     await until(() => lines.some(({ message }) => message === "command not accepted"));
-    expect(general.fromBot()).toMatchObject([{ isThinking: false, text: expect.stringContaining("store") }]);
+    await until(() => general.fromBot()[0]?.text.includes("your command was not kept"));
+    expect(general.fromBot()).toMatchObject([{ isThinking: false }]);
+    expect(receiver.refused).toEqual([receiver.offeredKeys[0]]);
+  });
+
+  test("words about a store that failed stay as they are where the call was accepted all the same", async () => {
+    const { simulator, receiver, lines } = harness;
+    const general = simulator.channel("general");
+    receiver.refuseResult = "accepted";
+    receiver.refusal = new ParleyError("store-unavailable", "down");
+    simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });
+    const [notice] = await until(() => general.fromBot().length > 0 && general.fromBot());
+    receiver.refusal = new ParleyError("stopping", "the process is stopping");
+    await until(
+      () => receiver.refused.length === 1 && lines.some(({ message }) => message.includes("command not")),
+    );
+    expect(general.fromBot()).toEqual([notice]);
   });
 
   test("an instance that stops does nothing visible where another one answers", async () => {

@@ -196,6 +196,55 @@ describe("messages", () => {
     expect(thread.fromBot()).toHaveLength(1);
   });
 
+  test("what was said of a message that was accepted all the same is taken back", async () => {
+    const { simulator, receiver } = harness;
+    const direct = simulator.directMessages(simulator.person("Ada"));
+    receiver.refusal = new ParleyError("store-unavailable", "down");
+    const settled = Promise.withResolvers<"refused" | "accepted">();
+    receiver.refuse = (key) => {
+      receiver.refused.push(key);
+      return settled.promise;
+    };
+    const message = simulator.person("Ada").sends({ channel: direct, text: "hello" });
+    await until(() => direct.fromBot().length === 1);
+    expect(receiver.refused).toEqual([`discord:${message.id}`]);
+    settled.resolve("accepted");
+    await until(() => direct.fromBot().length === 0);
+  });
+
+  test("nothing is said of a busy bot where another instance has taken the message", async () => {
+    const { simulator, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    receiver.refuseResult = "accepted";
+    receiver.refusal = new ParleyError("busy", "too much", { detail: { waiting: 50 } });
+    ada.sends({ channel: direct, text: "hello" });
+    await until(() => receiver.refused.length === 1);
+    receiver.refusal = undefined;
+    ada.sends({ channel: direct, text: "the last" });
+    await received(1);
+    expect(direct.fromBot()).toEqual([]);
+  });
+
+  test("while the process stops a first mention is kept, without a word, after another instance had time for it", async () => {
+    const { simulator, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const general = simulator.channel("general");
+    receiver.isStopped = true;
+    receiver.receive = () => Promise.reject(new ParleyError("stopping", "the process is stopping"));
+    const kept: string[] = [];
+    receiver.keep = async ({ key }) => {
+      kept.push(key);
+      return "accepted";
+    };
+    const startedAt = performance.now();
+    const message = ada.sends({ channel: general, text: "hello", mentionBot: true });
+    await until(() => kept.length === 1);
+    expect(kept).toEqual([`discord:${message.id}`]);
+    expect(performance.now() - startedAt).toBeGreaterThan(1500);
+    expect([...general.fromBot(), ...general.threads()]).toEqual([]);
+  });
+
   test("a person with too much waiting is told once, however many messages follow", async () => {
     const { simulator, receiver } = harness;
     const ada = simulator.person("Ada");

@@ -1,6 +1,7 @@
 import type { APIMessage } from "discord.js";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
+import type { ConversationHistory } from "../../../../src/core/platform.ts";
 import type { StoredMessage } from "../../../../src/core/storage.ts";
 import { createMissedMessages } from "../../../../src/platforms/discord/missed-messages.ts";
 import { silentLog } from "../../../support/fakes.ts";
@@ -17,6 +18,7 @@ function setUp(
   >,
   /** Messages that are not only an id. */
   details: Readonly<Record<string, Partial<APIMessage>>> = {},
+  restored?: ConversationHistory["restored"],
 ) {
   const taken: string[] = [];
   const asked: string[] = [];
@@ -41,7 +43,9 @@ function setUp(
           .map((message) => ({ mentions: [], mention_roles: [], ...message }) as unknown as APIMessage);
       },
     },
+    botId: () => "bot",
     history: {
+      restored,
       async conversations(prefix, { without } = {}) {
         if (state.storeFails > 0) throw new ParleyError("store-unavailable", "away");
         return Object.entries(conversations)
@@ -234,5 +238,51 @@ describe("missed messages", () => {
     missed.start();
     await vi.advanceTimersByTimeAsync(200);
     expect(taken).toEqual([missedOne]);
+  });
+
+  it("are mentions in other channels in which somebody wrote lately, fifty of them, once a session", async () => {
+    const mention = idAt(minute);
+    const ids = Array.from({ length: 70 }, (_, n) => `${n + 1}`);
+    const { missed, taken, asked } = setUp(
+      Object.fromEntries(
+        ids.map((id) => [`channel ${id}`, { known: [], channel: id === "70" ? [mention] : [] }]),
+      ),
+      { [mention]: { mentions: [{ id: "bot" }] as never } },
+    );
+    missed.start();
+    const channels = ids.map((id) => ({ id, lastMessageId: idAt((71 - Number(id)) * minute) }));
+    missed.guildAvailable("1", channels);
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(taken).toEqual([mention]);
+    // Older than an hour, and past the bound.
+    expect(new Set(asked)).toEqual(new Set(ids.slice(-50)));
+    expect(asked).toHaveLength(50);
+  });
+
+  it("are not those whose thread the bot has opened", async () => {
+    const [taken1, missedOne] = [idAt(20 * minute), idAt(10 * minute)];
+    const mentions = [{ id: "bot" }] as never;
+    const { missed, taken } = setUp(
+      { "channel 8": { known: [], channel: [taken1, missedOne] } },
+      { [taken1]: { mentions, thread: { id: taken1, owner_id: "bot" } as never }, [missedOne]: { mentions } },
+    );
+    missed.start();
+    missed.guildAvailable("1", [{ id: "8", lastMessageId: missedOne }]);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(taken).toEqual([missedOne]);
+  });
+
+  it("are, of the time that a restored store does not know, only those after which the bot wrote nothing", async () => {
+    const [early, answered, missedOne] = [idAt(50 * minute), idAt(30 * minute), idAt(10 * minute)];
+    const answer = `${BigInt(idAt(29 * minute)) / 10n}8`;
+    const restored = { backedUpAt: now - 40 * minute, restoredAt: now - minute };
+    const { missed, taken } = setUp(
+      { "discord:7": { known: [], channel: [early, answered, answer, missedOne] } },
+      { [answer]: { author: { id: "bot", bot: true } as never } },
+      restored,
+    );
+    missed.start();
+    await vi.advanceTimersByTimeAsync(200);
+    expect(taken).toEqual([early, missedOne]);
   });
 });

@@ -80,14 +80,42 @@ describe("slash commands", () => {
     expect(channel.transcript()[0]).toMatchObject({ onlyFor: "Ana", text: "Working on it…" });
   });
 
-  test("tell the caller when the store is unavailable, since Slack delivers commands once", async () => {
+  test("wait out a store that fails for a moment", async () => {
     const { ana, channel } = setUp();
-    harness.receiver.failures = 1;
+    harness.receiver.failures = 2;
+    expect((await ana.usesCommand("/ask", "why?", { channel: channel.id })).kind).toBe("acknowledged");
+    expect(calls()).toHaveLength(1);
+    expect(channel.transcript()).toEqual([]);
+  });
+
+  test("tell the caller in time when the store is unavailable, in words that stay true when it is back", async () => {
+    const { ana, channel } = setUp();
+    harness.receiver.failures = Number.POSITIVE_INFINITY;
     const result = await ana.usesCommand("/ask", "why?", { channel: channel.id });
     expect(result.kind).toBe("acknowledged");
-    expect(channel.transcript()[0]?.text).toMatch(/store/);
-    expect(channel.transcript()[0]?.onlyFor).toBe("Ana");
+    const [told] = channel.transcript();
+    expect(told).toMatchObject({ onlyFor: "Ana", text: expect.stringContaining("store does not respond") });
+    expect(told?.text).not.toMatch(/nothing would be kept/);
+    harness.receiver.failures = 0;
+    await harness.slack.waitFor("the call", () => calls().length === 1);
+    expect(harness.receiver.refused).toEqual([]);
   });
+
+  for (const refuseOutcome of ["refused", "accepted"] as const) {
+    test(`that are not accepted in the end: the caller reads so where it is certain (${refuseOutcome})`, async () => {
+      const { ana, channel } = setUp();
+      const { receiver, slack } = harness;
+      Object.assign(receiver, { refuseOutcome, failures: Number.POSITIVE_INFINITY });
+      await ana.usesCommand("/ask", "why?", { channel: channel.id });
+      receiver.isBusy = true;
+      await slack.waitFor("the refusal", () => receiver.refused.length === 1);
+      const said = () => channel.transcript().map(({ text }) => text);
+      if (refuseOutcome === "refused") await slack.waitFor("certain words", () => said().length === 2);
+      expect(said().slice(1)).toEqual(
+        refuseOutcome === "refused" ? [expect.stringContaining("your command was not kept")] : [],
+      );
+    });
+  }
 
   test("open a modal when a required option is missing, prefilled with the given ones", async () => {
     const { ana, channel } = setUp();

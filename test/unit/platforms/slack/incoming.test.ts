@@ -178,6 +178,26 @@ describe("accepting", () => {
     expect(harness.slack.deliveries[1]?.attempt).toBe(1);
   });
 
+  test("an event that cannot be stored at Slack's last delivery either is refused in words, for good", async () => {
+    const { slack, receiver } = harness;
+    const ana = slack.person("Ana");
+    receiver.failures = Number.POSITIVE_INFINITY;
+    const ts = ana.sends({ channel: ana.directMessages, text: "keep this" });
+    for (let delivery = 1; delivery <= 4; delivery++) {
+      await slack.waitFor(`delivery ${delivery}`, () => slack.deliveries.length === delivery);
+      expect(slack.directMessages(ana).saidByBot()).toEqual([]);
+      if (delivery === 4) break;
+      slack.clock.advance(3000);
+      slack.clock.advance(300_000);
+    }
+    await slack.waitFor("an acknowledgement", () => slack.deliveries[3]?.outcome === "acknowledged");
+    expect(slack.directMessages(ana).saidByBot()).toMatchObject([
+      { onlyFor: "Ana", text: expect.stringContaining("nothing would be kept") },
+    ]);
+    expect(receiver.refused).toEqual([`slack:${slack.teamId}:${ana.directMessages}:${ts}`]);
+    expect(slack.lost).toEqual([]);
+  });
+
   test("a redelivered event has the same key", async () => {
     const ana = harness.slack.person("Ana");
     ana.sends({ channel: ana.directMessages, text: "once" });

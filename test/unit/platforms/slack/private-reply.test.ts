@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ReplyAddress } from "../../../../src/core/events.ts";
 import type { Person } from "../../../simulators/slack/person.ts";
 import type { SimulatedChannel } from "../../../simulators/slack/simulator.ts";
@@ -69,4 +70,100 @@ test("in direct messages: an ordinary reply in the thread", async () => {
   await answer(address);
   const [message] = direct();
   expect(message).toMatchObject({ text: "secret", thread: address["thread"], onlyFor: undefined });
+});
+
+/** Runs a private command's reply, as a process does that may end after any step. */
+async function openPrivate() {
+  await ana.usesCommand("/ask", "why? private:yes", { channel: channel.id });
+  const { address } = await harness.slack.waitFor("the call", () => harness.receiver.events.at(-1));
+  let saved: ReplyAddress = address;
+  /** The process is killed when it has saved that so many pieces were tried. */
+  let killAt: number | undefined;
+  let onKill: () => void = () => undefined;
+  let isKilled = false;
+  const open = (isResumed: boolean) =>
+    harness.platform.openReply(JSON.parse(JSON.stringify(saved)) as ReplyAddress, {
+      isResumed,
+      saveAddress(grown) {
+        if (isKilled) return Promise.reject(new ParleyError("stopping", "the test killed it"));
+        saved = grown;
+        const { tried } = grown["posting"] as { tried: number };
+        if (tried === killAt) {
+          isKilled = true;
+          onKill();
+        }
+        return Promise.resolve();
+      },
+    });
+  const killWhenTried = (tried: number, kill: () => void) => {
+    killAt = tried;
+    onKill = kill;
+  };
+  const run = async (isResumed: boolean, text: string) => {
+    isKilled = false;
+    killAt = undefined;
+    const reply = open(isResumed);
+    await reply.show();
+    reply.write({ text });
+    await reply.finish();
+  };
+  const told = () =>
+    channel
+      .saidByBot()
+      .map(({ text }) => text)
+      .filter((text) => !text.startsWith("Working on it"));
+  return { open, run, told, killWhenTried };
+}
+
+const unclear = expect.stringMatching(/did not confirm.*use the command again/);
+
+test("whose response was lost, and which is resumed, is shown once, with a note that it may be missing", async () => {
+  const { run, told } = await openPrivate();
+  harness.slack.fail("response_url", { status: 503, afterEffect: true });
+  await expect(run(false, "secret")).rejects.toMatchObject({ code: "platform-unreachable" });
+  await run(true, "secret");
+  expect(told()).toEqual(["secret", unclear]);
+  await run(true, "secret");
+  expect(told()).toHaveLength(2);
+});
+
+test("that was shown whole before a crash is not shown again", async () => {
+  const { run, told } = await openPrivate();
+  await run(false, "secret");
+  await run(true, "secret");
+  expect(told()).toEqual(["secret"]);
+});
+
+test("of several pieces is continued after the one that may have been shown when the process was killed", async () => {
+  const { open, run, told, killWhenTried } = await openPrivate();
+  const whole = Array.from({ length: 400 }, (_, n) => `line ${n} ${"x".repeat(60)}`).join("\n");
+  const reply = open(false);
+  await reply.show();
+  reply.write({ text: whole });
+  // Killed before the second piece: nothing more is sent or saved.
+  killWhenTried(2, () => reply.abandon());
+  await expect(reply.finish()).rejects.toMatchObject({ code: "stopping" });
+  expect(told()).toHaveLength(1);
+  await run(true, whole);
+  expect(told()).toEqual([expect.stringContaining("line 0 "), expect.stringContaining("line 399 "), unclear]);
+});
+
+test("that Slack refused, or never received, is posted again", async () => {
+  const { run, told } = await openPrivate();
+  await harness.slack.waitFor("the call", () => harness.receiver.events.length === 1);
+  harness.slack.clock.advance(31 * 60_000);
+  harness.slack.fail("chat.postMessage", { error: "msg_too_long" });
+  await expect(run(false, "secret")).rejects.toMatchObject({ code: "platform-rejected" });
+  await run(true, "secret");
+  expect(direct().map(({ text }) => text)).toEqual(["secret"]);
+  expect(told()).toEqual([]);
+});
+
+test("that failed is answered anew by Retry", async () => {
+  const { open, run, told } = await openPrivate();
+  const reply = open(false);
+  await reply.show();
+  await reply.fail({ text: "The gateway is away.", retryKey: "retry-key-1" });
+  await run(true, "secret");
+  expect(told()).toEqual([expect.stringContaining("The gateway is away."), "secret"]);
 });

@@ -43,6 +43,10 @@ export function createFakeReceiver(): FakeReceiver {
       this.events.push(event);
       return "accepted";
     },
+    keep(event) {
+      return this.receive(event);
+    },
+    refuse: () => Promise.resolve("refused"),
     async knows(conversationId) {
       return this.stored.has(conversationId);
     },
@@ -65,6 +69,7 @@ export function createFakeReceiver(): FakeReceiver {
       return true;
     },
     isStopping: () => false,
+    restored: undefined,
     suggestModels: (query) => ["sandbox/chat", "sandbox/image"].filter((model) => model.includes(query)),
     async history(conversationId, { maxMessages }) {
       check(this);

@@ -1,0 +1,69 @@
+import { notAcceptedNotice } from "../../core/error-messages.ts";
+import { isParleyError } from "../../core/errors.ts";
+import type { CommandCall } from "../../core/events.ts";
+import type { Receiver } from "../../core/platform.ts";
+import type { Log } from "../../core/telemetry.ts";
+import { sleepUnlessAborted } from "../../support/sleep.ts";
+import { receivePatiently } from "../delivery/receive-patiently.ts";
+
+/** How long a call may take before its person is told that it is not accepted yet. Slack's deadline is three seconds. */
+const slowAfterMs = 1800;
+/** How long accepting a call is tried: the notice says two minutes. */
+const acceptForMs = 100_000;
+
+/** Passes commands to the receiver. Slack delivers each once, so what is said about one must be true for good. */
+export interface CallIntake {
+  /**
+   * Resolves within two seconds. `slow`: it is not accepted yet and a notice is to be shown; if it never is,
+   * `say` gets the words, once they are certain.
+   * @throws ParleyError where it is refused: `busy`, `stopping`
+   */
+  take(call: CommandCall, say: (text: string) => Promise<void>): Promise<"accepted" | "slow">;
+  /** The same for a form that can be submitted again with the same key: it is tried for these seconds only. */
+  takeForm(call: CommandCall): Promise<"accepted" | "slow">;
+}
+
+/** @see {@link CallIntake} */
+export function createCallIntake(options: {
+  readonly receiver: Pick<Receiver, "receive" | "refuse">;
+  readonly log: Log;
+}): CallIntake {
+  const { receiver, log } = options;
+
+  async function refuse(key: string, say: (text: string) => Promise<void>): Promise<void> {
+    try {
+      if ((await receiver.refuse(key)) === "refused") await say(notAcceptedNotice);
+    } catch (error) {
+      log.warn({ key, err: error }, "refused command not settled");
+    }
+  }
+
+  /** `slow` where the store does not respond in time, or cannot be reached. */
+  async function inTime(acceptance: Promise<unknown>): Promise<"accepted" | "slow"> {
+    const settled = new AbortController();
+    const accepted = acceptance.then(() => "accepted" as const).finally(() => settled.abort());
+    const slow = sleepUnlessAborted(slowAfterMs, settled.signal).then(() => "slow" as const);
+    try {
+      return await Promise.race([accepted, slow.then((late) => (settled.signal.aborted ? accepted : late))]);
+    } catch (error) {
+      if (isParleyError(error, "store-unavailable")) return "slow";
+      throw error;
+    }
+  }
+
+  return {
+    async take(call, say) {
+      const acceptance = receivePatiently(() => receiver.receive(call), { forMs: acceptForMs });
+      let isSlow = false;
+      acceptance.catch((error: unknown) => {
+        log.error({ key: call.key, err: error }, "command not accepted");
+        // Otherwise the caller of this function says why.
+        return refuse(call.key, isSlow ? say : () => Promise.resolve());
+      });
+      const result = await inTime(acceptance);
+      isSlow = result === "slow";
+      return result;
+    },
+    takeForm: (call) => inTime(receiver.receive(call)),
+  };
+}

@@ -1,0 +1,50 @@
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+
+/** A TCP proxy in front of a local server, for one client that loses its way to it. */
+export interface StallingProxy {
+  readonly port: number;
+  /** From now on nothing passes, and nothing is closed. */
+  stall(): void;
+  resume(): void;
+  close(): Promise<void>;
+}
+
+/** @param port that the server listens on */
+export async function startStallingProxy(port: number): Promise<StallingProxy> {
+  const sockets = new Set<Socket>();
+  let isStalled = false;
+  const pipe = (from: Socket, to: Socket): void => {
+    sockets.add(from);
+    from.on("data", (bytes) => to.write(bytes));
+    from.on("error", () => to.destroy());
+    from.on("close", () => {
+      sockets.delete(from);
+      to.destroy();
+    });
+    if (isStalled) from.pause();
+  };
+  const server = createServer((client) => {
+    const upstream = connect(port, "127.0.0.1");
+    pipe(client, upstream);
+    pipe(upstream, client);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    stall() {
+      isStalled = true;
+      for (const socket of sockets) socket.pause();
+    },
+    resume() {
+      isStalled = false;
+      for (const socket of sockets) socket.resume();
+    },
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
