@@ -1,6 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { createAccess } from "./assistant/access/access.ts";
 import { createAssistant, type Assistant } from "./assistant/assistant.ts";
 import { createConversationHistory } from "./assistant/conversation-history.ts";
+import type { Access } from "./core/access.ts";
 import type { Command } from "./core/command.ts";
 import { isParleyError } from "./core/errors.ts";
 import type { Gateway } from "./core/gateway.ts";
@@ -67,6 +69,10 @@ export async function startParley(
       loadPlatforms(config),
     ]);
     const metrics = createMetrics();
+    const access = createAccess({
+      rules: { allow: config.ALLOW, deny: config.DENY, admins: config.ADMINS },
+      ownPlatforms: new Set(config.platforms.flatMap(({ module }) => (isOwn(module) ? [module.id] : []))),
+    });
     const platforms = createPlatforms(loaded, config, commands, log);
     const assistant = createAssistant({
       gateway: gateway.client,
@@ -78,6 +84,7 @@ export async function startParley(
       inbox: store.inbox,
       queue: store.queue,
       commands,
+      access,
       models: gateway.models,
       chat: {
         maxTokens: config.CHAT_MAX_TOKENS,
@@ -133,7 +140,7 @@ export async function startParley(
     );
     return {
       url: server.url,
-      lines: toLines(config, { store, gateway, server }),
+      lines: toLines(config, { store, gateway, server, access }),
       assistant,
       connected,
       async stop() {
@@ -189,6 +196,11 @@ function createPlatforms(
   );
 }
 
+/** Nobody but the operator reaches a platform that access rules cannot list. */
+function isOwn({ accessTerms }: PlatformModule): boolean {
+  return Object.keys(accessTerms).length === 0;
+}
+
 async function notReady(store: Store, platforms: readonly CreatedPlatform[]): Promise<string[]> {
   const missing: string[] = [];
   const [pinged] = await Promise.allSettled([store.ping()]);
@@ -227,6 +239,7 @@ function toLines(
     readonly store: Store;
     readonly gateway: OpenedGateway;
     readonly server: HttpServer;
+    readonly access: Access;
   },
 ): string[] {
   const { url } = parts.server;
@@ -234,6 +247,7 @@ function toLines(
     ...config.platforms.map(
       ({ module, values, isOn }) => `${module.title.padEnd(8)} ${module.startLine(values, { isOn, url })}`,
     ),
+    `Access   ${parts.access.describe()}`,
     `Gateway  ${parts.gateway.describe()}`,
     `Store    ${parts.store.describe()}`,
     `Health   ${parts.server.url}/readyz, /healthz, /metrics`,

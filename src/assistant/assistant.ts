@@ -1,3 +1,4 @@
+import type { Access } from "../core/access.ts";
 import type { Command } from "../core/command.ts";
 import { ParleyError } from "../core/errors.ts";
 import type { IncomingEvent } from "../core/events.ts";
@@ -25,6 +26,8 @@ export interface AssistantOptions {
   readonly inbox: Inbox;
   readonly queue: ConversationQueue;
   readonly commands: ReadonlyMap<string, Command>;
+  /** Who may use it. */
+  readonly access: Access;
   readonly models: ModelSettings;
   readonly chat: ChatSettings;
   /** What differs from the defaults. */
@@ -69,7 +72,7 @@ export interface Assistant extends Receiver {
 
 /** @see {@link Assistant} */
 export function createAssistant(options: AssistantOptions): Assistant {
-  const { gateway, conversations, archive, inbox, queue, commands, log, meter, now } = options;
+  const { access, gateway, conversations, archive, inbox, queue, commands, log, meter, now } = options;
   const limits = { ...defaultLimits, ...options.limits };
   const platforms = new Map<string, Platform>();
   const runBatch = createBatchRunner({
@@ -97,6 +100,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
 
   async function receive(incoming: IncomingEvent): Promise<"accepted" | "duplicate"> {
     if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
+    access.expectAllowed(incoming);
     const { inFlight } = scheduler;
     const isRedelivered = inFlight.has(incoming.key);
     if (!isRedelivered && isBusy(incoming)) {

@@ -1,3 +1,5 @@
+import { createAccess } from "../../src/assistant/access/access.ts";
+import type { AccessRules } from "../../src/core/access.ts";
 import type { Command } from "../../src/core/command.ts";
 import { allCommands } from "./commands.ts";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -8,6 +10,7 @@ import { createAssistant, type Assistant } from "../../src/assistant/assistant.t
 import { ParleyError } from "../../src/core/errors.ts";
 import type { Attachment, CommandCall, IncomingMessage, ReplyAddress } from "../../src/core/events.ts";
 import type { ChatEvent, ChatRequest, Gateway, Model } from "../../src/core/gateway.ts";
+import type { ModelPrice } from "../../src/core/model-price.ts";
 import type {
   ConversationHistory,
   ConfirmButton,
@@ -138,7 +141,12 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
 type Script = (request: ChatRequest, signal: AbortSignal) => AsyncIterable<ChatEvent>;
 
 /** A gateway whose chat answers a test scripts; without a script it repeats the last message. */
-export function createFakeGateway(options: { readonly models?: readonly Model[] } = {}) {
+export function createFakeGateway(
+  options: {
+    readonly models?: readonly Model[];
+    readonly prices?: Readonly<Record<string, ModelPrice>>;
+  } = {},
+) {
   const requests: ChatRequest[] = [];
   const listed = options.models ?? [
     {
@@ -185,6 +193,7 @@ export function createFakeGateway(options: { readonly models?: readonly Model[] 
       }),
     listModels: () => Promise.resolve(listed),
     knownModels: () => listed,
+    highestPrice: (_, model) => options.prices?.[model],
   };
   return {
     gateway,
@@ -194,6 +203,8 @@ export function createFakeGateway(options: { readonly models?: readonly Model[] 
     },
   };
 }
+
+const noRules: AccessRules = { allow: [], deny: [], admins: [] };
 
 export interface World {
   readonly assistant: Assistant;
@@ -212,6 +223,7 @@ export async function createWorld(
   options: {
     readonly files?: Readonly<Record<string, Uint8Array>>;
     readonly models?: readonly Model[];
+    readonly rules?: Partial<AccessRules>;
     /** Beside those of `commands/`. */
     readonly commands?: readonly Command[];
   } = {},
@@ -231,6 +243,7 @@ export async function createWorld(
       },
       inbox: store.inbox,
       queue: store.queue,
+      access: createAccess({ rules: { ...noRules, ...options.rules }, ownPlatforms: new Set(["page"]) }),
       commands: new Map([
         ...allCommands,
         ...(options.commands ?? []).map((command) => [command.name, command] as const),

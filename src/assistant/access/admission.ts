@@ -54,6 +54,7 @@ export function createAdmission(gateway: Gateway, limits: AdmissionLimits): Admi
       transcribe: (request, signal) => admitted(personId, signal, () => gateway.transcribe(request, signal)),
       listModels: (signal) => gateway.listModels(signal),
       knownModels: () => gateway.knownModels(),
+      highestPrice: (operation, model) => gateway.highestPrice(operation, model),
     }),
   };
 }
