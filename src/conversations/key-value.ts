@@ -73,6 +73,7 @@ export function createKeyValueStore(
         return { kind: "keep", at: change.at, expires: toExpires(change.ttlMs) };
       case "delete":
       case "add-member":
+      case "add-score":
       case "remove-member":
       case "trim-index":
         return change;

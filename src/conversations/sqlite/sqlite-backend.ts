@@ -60,7 +60,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
   const readers = new Map<Space, EntryReader>(
     spaces.map((space) => [space, createSqliteReader(database, space)]),
   );
-  const write = createSqliteWriter(database);
+  const writer = createSqliteWriter(database);
   const indexPages = {
     "highest-first": database.prepare(
       "SELECT member, score FROM rankings WHERE ranking = ? ORDER BY score DESC, member DESC LIMIT ? OFFSET ?",
@@ -84,7 +84,10 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
       return readers.get(space) as EntryReader;
     },
     async apply(ifAbsent, changes) {
-      return guard(() => write(ifAbsent, changes));
+      return guard(() => writer.apply(ifAbsent, changes));
+    },
+    async count(limits, changes) {
+      return guard(() => writer.count(limits, changes));
     },
     async replace({ space, key }, old, value) {
       return guard(() => replaceValue.run(value, space, key, old).changes > 0);
