@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { createAccess } from "./assistant/access/access.ts";
+import { createAllowedModels } from "./assistant/access/allowed-models.ts";
 import { createAssistant, type Assistant } from "./assistant/assistant.ts";
 import { createConversationHistory } from "./assistant/conversation-history.ts";
 import type { Access } from "./core/access.ts";
@@ -19,6 +20,7 @@ import { createResourceStack } from "./operations/resource-stack.ts";
 import { keepConnected } from "./operations/keep-connected.ts";
 import { startHttpServer, type HttpServer } from "./operations/http-server.ts";
 import { createMetrics } from "./operations/metrics.ts";
+import { describeLimits, spendingWarning } from "./spending-lines.ts";
 import { withPlatformFiles } from "./platform-files.ts";
 
 /** How often turns that an outage left open are resumed, in milliseconds. */
@@ -85,7 +87,15 @@ export async function startParley(
       queue: store.queue,
       commands,
       access,
+      spending: {
+        ledger: store.spending,
+        turnsPersonMinute: config.TURNS_PERSON_MINUTE,
+        personDayUsd: config.BUDGET_PERSON_DAY_USD,
+        dayUsd: config.BUDGET_DAY_USD,
+        places: { budgetsFor: () => Promise.resolve([]) },
+      },
       models: gateway.models,
+      allowedModels: createAllowedModels(config.MODELS_ALLOWED),
       chat: {
         maxTokens: config.CHAT_MAX_TOKENS,
         temperature: config.CHAT_TEMPERATURE,
@@ -243,11 +253,14 @@ function toLines(
   },
 ): string[] {
   const { url } = parts.server;
+  const warning = spendingWarning(config);
   return [
     ...config.platforms.map(
       ({ module, values, isOn }) => `${module.title.padEnd(8)} ${module.startLine(values, { isOn, url })}`,
     ),
     `Access   ${parts.access.describe()}`,
+    `Limits   ${describeLimits(config)}`,
+    ...(warning === undefined ? [] : [`Warning  ${warning}`]),
     `Gateway  ${parts.gateway.describe()}`,
     `Store    ${parts.store.describe()}`,
     `Health   ${parts.server.url}/readyz, /healthz, /metrics`,

@@ -208,6 +208,11 @@ export function imagesLeftOutNotice(count: number, reason: string): string {
   return `${count === 1 ? "1 picture was" : `${count} pictures were`} not sent to the model: ${reason}.`;
 }
 
+/** Notice: a model that takes pictures answered in the place of one that does not. */
+export function otherModelNotice(model: string, instead: string): string {
+  return `The model ${model} reads only text, so ${instead} answered: there are pictures in this conversation.`;
+}
+
 /** Notice: an answer ended for another reason than being complete. */
 export function endedEarlyNotice(reason: "length" | "filtered" | "other"): string {
   switch (reason) {

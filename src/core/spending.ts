@@ -1,3 +1,4 @@
+import type { Asker } from "./access.ts";
 import type { ModelOperation } from "./gateway.ts";
 import type { BilledAmounts } from "./model-price.ts";
 
@@ -15,6 +16,12 @@ export interface Budget {
   readonly scope: BudgetScope;
   /** At least 0; 0 admits no call. */
   readonly budgetUsd: number;
+}
+
+/** Budgets beside the deployment's own settings: those of a server, workspace or channel. */
+export interface PlaceBudgets {
+  /** Called before each gateway call, so it answers from memory where it can. @throws ParleyError `store-unavailable` */
+  budgetsFor(asker: Asker): Promise<readonly Budget[]>;
 }
 
 /** Who and what a gateway call is counted for. */

@@ -6,7 +6,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createConversationHistory } from "../../src/assistant/conversation-history.ts";
-import { createAssistant, type Assistant } from "../../src/assistant/assistant.ts";
+import { createAllowedModels } from "../../src/assistant/access/allowed-models.ts";
+import { createAssistant, type Assistant, type SpendingOptions } from "../../src/assistant/assistant.ts";
 import { ParleyError } from "../../src/core/errors.ts";
 import type { Attachment, CommandCall, IncomingMessage, ReplyAddress } from "../../src/core/events.ts";
 import type { ChatEvent, ChatRequest, Gateway, Model } from "../../src/core/gateway.ts";
@@ -214,7 +215,7 @@ export interface World {
   readonly platform: ReturnType<typeof createFakePlatform>;
   readonly clock: { now: number };
   /** A second assistant on the same store, as after a restart. */
-  restart(): Assistant;
+  restart(options?: { readonly rules?: Partial<AccessRules> }): Assistant;
   close(): Promise<void>;
 }
 
@@ -223,17 +224,24 @@ export async function createWorld(
   options: {
     readonly files?: Readonly<Record<string, Uint8Array>>;
     readonly models?: readonly Model[];
+    /** By model. */
+    readonly prices?: Readonly<Record<string, ModelPrice>>;
     readonly rules?: Partial<AccessRules>;
+    readonly spending?: Partial<SpendingOptions>;
+    /** Patterns. Default: all. */
+    readonly allowedModels?: readonly string[];
     /** Beside those of `commands/`. */
     readonly commands?: readonly Command[];
   } = {},
 ): Promise<World> {
   const folder = await mkdtemp(join(tmpdir(), "parley-assistant-"));
   const store = await openStore(`sqlite:${join(folder, "parley.db")}`, { log: silentLog });
-  const gateway = createFakeGateway(options.models === undefined ? {} : { models: options.models });
+  const gateway = createFakeGateway(options);
   const platform = createFakePlatform(options.files);
   const clock = { now: Date.now() };
-  const create = (): Assistant => {
+  const create = ({
+    rules = options.rules,
+  }: { readonly rules?: Partial<AccessRules> | undefined } = {}): Assistant => {
     const assistant = createAssistant({
       gateway: gateway.gateway,
       conversations: store.conversations,
@@ -243,7 +251,16 @@ export async function createWorld(
       },
       inbox: store.inbox,
       queue: store.queue,
-      access: createAccess({ rules: { ...noRules, ...options.rules }, ownPlatforms: new Set(["page"]) }),
+      access: createAccess({ rules: { ...noRules, ...rules }, ownPlatforms: new Set(["page"]) }),
+      spending: {
+        ledger: store.spending,
+        turnsPersonMinute: 0,
+        personDayUsd: undefined,
+        dayUsd: undefined,
+        places: { budgetsFor: () => Promise.resolve([]) },
+        ...options.spending,
+      },
+      allowedModels: createAllowedModels(options.allowedModels ?? []),
       commands: new Map([
         ...allCommands,
         ...(options.commands ?? []).map((command) => [command.name, command] as const),

@@ -10,7 +10,7 @@ export interface AllowedModels {
    * @param listed ids of the gateway's models, to name some that are allowed
    * @throws ParleyError `model-not-allowed`
    */
-  expectAllowed(model: string, listed: readonly string[]): void;
+  readonly expectAllowed: (model: string, listed: readonly string[]) => void;
 }
 
 /**

@@ -29,3 +29,28 @@ test("somebody whom the rules allow is answered", async () => {
     expect(world.platform.replies).toMatchObject([{ text: "you said: hello", state: "finished" }]);
   });
 });
+
+test("a stored turn of somebody who is refused since then is told to the author alone, and not run", async () => {
+  world = await createWorld();
+  const event = message("hello", { origin: guest });
+  await world.store.inbox.accept(event);
+  const restarted = world.restart({ rules: { deny: [guild] } });
+  expect(await restarted.recover("fake")).toBe(1);
+  await vi.waitFor(async () => {
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+  await world.store.queue.idle();
+  expect(world.gateway.requests).toEqual([]);
+  expect(world.platform.replies).toMatchObject([
+    { state: "failed", failure: { text: expect.stringContaining("not on the list") as string } },
+  ]);
+});
+
+test("events of earlier versions, which say nothing of their origin, are run", async () => {
+  world = await createWorld();
+  await world.store.inbox.accept(message("hello"));
+  await world.restart({ rules: { allow: [guild] } }).recover("fake");
+  await vi.waitFor(() => {
+    expect(world.platform.replies).toMatchObject([{ state: "finished" }]);
+  });
+});
