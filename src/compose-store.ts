@@ -2,6 +2,9 @@ import type { Log } from "./core/telemetry.ts";
 import type { Config } from "./config.ts";
 import type { Store } from "./conversations/open-store.ts";
 
+/** For what comes before and after a gateway call. */
+const reserveMarginMs = 5 * 60_000;
+
 /** Opens the store that the settings name. `exclusive: false` opens it beside a running bot. */
 export async function openConfiguredStore(
   config: Config,
@@ -14,6 +17,8 @@ export async function openConfiguredStore(
     encryptionKeys: config.STORE_ENCRYPTION_KEYS,
     retentionDays: config.RETENTION_DAYS,
     leaseMs: config.STORE_LEASE_MS,
+    // A call ends within its total timeout.
+    reserveTtlMs: config.GATEWAY_TOTAL_TIMEOUT_MS + reserveMarginMs,
     ...options,
   });
 }

@@ -1,6 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { createAccess } from "./assistant/access/access.ts";
+import { createAllowedModels } from "./assistant/access/allowed-models.ts";
 import { createAssistant, type Assistant } from "./assistant/assistant.ts";
 import { createConversationHistory } from "./assistant/conversation-history.ts";
+import type { Access } from "./core/access.ts";
 import type { Command } from "./core/command.ts";
 import { isParleyError } from "./core/errors.ts";
 import type { Gateway } from "./core/gateway.ts";
@@ -17,6 +20,7 @@ import { createResourceStack } from "./operations/resource-stack.ts";
 import { keepConnected } from "./operations/keep-connected.ts";
 import { startHttpServer, type HttpServer } from "./operations/http-server.ts";
 import { createMetrics } from "./operations/metrics.ts";
+import { describeLimits, spendingWarning } from "./spending-lines.ts";
 import { withPlatformFiles } from "./platform-files.ts";
 import { steadyClock } from "./support/steady-clock.ts";
 
@@ -68,6 +72,10 @@ export async function startParley(
       loadPlatforms(config),
     ]);
     const metrics = createMetrics();
+    const access = createAccess({
+      rules: { allow: config.ALLOW, deny: config.DENY, admins: config.ADMINS },
+      ownPlatforms: new Set(config.platforms.flatMap(({ module }) => (isOwn(module) ? [module.id] : []))),
+    });
     const platforms = createPlatforms(loaded, config, commands, log);
     const assistant = createAssistant({
       gateway: gateway.client,
@@ -79,7 +87,16 @@ export async function startParley(
       inbox: store.inbox,
       queue: store.queue,
       commands,
+      access,
+      spending: {
+        ledger: store.spending,
+        turnsPersonMinute: config.TURNS_PERSON_MINUTE,
+        personDayUsd: config.BUDGET_PERSON_DAY_USD,
+        dayUsd: config.BUDGET_DAY_USD,
+        places: { budgetsFor: () => Promise.resolve([]) },
+      },
       models: gateway.models,
+      allowedModels: createAllowedModels(config.MODELS_ALLOWED),
       chat: {
         maxTokens: config.CHAT_MAX_TOKENS,
         temperature: config.CHAT_TEMPERATURE,
@@ -134,7 +151,7 @@ export async function startParley(
     );
     return {
       url: server.url,
-      lines: toLines(config, { store, gateway, server }),
+      lines: toLines(config, { store, gateway, server, access }),
       assistant,
       connected,
       async stop() {
@@ -192,6 +209,11 @@ function createPlatforms(
   );
 }
 
+/** Nobody but the operator reaches a platform that access rules cannot list. */
+function isOwn({ accessTerms }: PlatformModule): boolean {
+  return Object.keys(accessTerms).length === 0;
+}
+
 async function notReady(store: Store, platforms: readonly CreatedPlatform[]): Promise<string[]> {
   const missing: string[] = [];
   const [pinged] = await Promise.allSettled([store.ping()]);
@@ -230,13 +252,18 @@ function toLines(
     readonly store: Store;
     readonly gateway: OpenedGateway;
     readonly server: HttpServer;
+    readonly access: Access;
   },
 ): string[] {
   const { url } = parts.server;
+  const warning = spendingWarning(config);
   return [
     ...config.platforms.map(
       ({ module, values, isOn }) => `${module.title.padEnd(8)} ${module.startLine(values, { isOn, url })}`,
     ),
+    `Access   ${parts.access.describe()}`,
+    `Limits   ${describeLimits(config)}`,
+    ...(warning === undefined ? [] : [`Warning  ${warning}`]),
     `Gateway  ${parts.gateway.describe()}`,
     `Store    ${parts.store.describe()}`,
     `Health   ${parts.server.url}/readyz, /healthz, /metrics`,

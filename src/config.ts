@@ -1,5 +1,7 @@
 import path from "node:path";
 import { z } from "zod";
+import { accessProblems } from "./assistant/access/access-rules.ts";
+import { createAllowedModels } from "./assistant/access/allowed-models.ts";
 import { dataFolderOf, defaultStoreUrl, storeUrlProblem } from "./conversations/backends.ts";
 import { ParleyError } from "./core/errors.ts";
 import type { PlatformModule } from "./core/platform-module.ts";
@@ -46,6 +48,10 @@ const prices = text
       "must be an object of models",
     ),
   );
+
+const accessList = list.transform((terms) => [...new Set(terms)]).default([]);
+/** 0 admits only what is free. */
+const budget = z.coerce.number().min(0).max(1_000_000).optional();
 
 /** The settings that are no platform's. */
 const ownSettings = {
@@ -114,6 +120,29 @@ const ownSettings = {
     schema: text.optional(),
     description: "the system message of every conversation",
     shownDefault: "built in",
+  },
+
+  ALLOW: {
+    schema: accessList,
+    description:
+      "who may use Parley; empty: everybody in servers and workspaces with the bot (docs/access.md)",
+  },
+  DENY: { schema: accessList, description: "who may not; wins over all else" },
+  ADMINS: { schema: accessList, description: "who may see and change everything" },
+  TURNS_PERSON_MINUTE: {
+    schema: z.coerce.number().int().min(0).max(100_000).default(20),
+    description: "requests that a person may send in a minute; 0: no limit",
+  },
+  BUDGET_PERSON_DAY_USD: { schema: budget, description: "what a person may spend in a day (UTC), in USD" },
+  BUDGET_DAY_USD: { schema: budget, description: "what all may spend in a day together, in USD" },
+  MODELS_ALLOWED: {
+    schema: list
+      .refine(
+        (patterns) => patterns.every((pattern) => !/\s/.test(pattern)),
+        "must be model ids separated by commas",
+      )
+      .default([]),
+    description: "models that may be used; `*` stands for any characters; empty: all",
   },
 
   STORE_URL: {
@@ -197,6 +226,7 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
     else problems.push(`${name} ${result.error.issues.map((issue) => toProblem(issue)).join(", ")}`);
   }
   problems.push(...platformModules.flatMap((module) => module.problems(values)));
+  problems.push(...ruleProblems(values));
   if (problems.length > 0) {
     throw new ParleyError(
       "config",
@@ -213,6 +243,33 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
     isGatewayEmbedded: own.GATEWAY_BASE_URL === undefined,
     secrets: secretsOf(values),
   });
+}
+
+/** What is wrong with the access rules, and default models that MODELS_ALLOWED leaves out. */
+function ruleProblems(values: Partial<SettingValues<typeof ownSettings>>): string[] {
+  const { ALLOW: allow = [], DENY: deny = [], ADMINS: admins = [], MODELS_ALLOWED = [] } = values;
+  const terms = Object.fromEntries(platformModules.map(({ id, accessTerms }) => [id, accessTerms]));
+  const { isAllowed } = createAllowedModels(MODELS_ALLOWED);
+  const models = [
+    ["CHAT_MODEL", values.CHAT_MODEL],
+    ["IMAGE_MODEL", values.IMAGE_MODEL],
+    ["TRANSCRIPTION_MODEL", values.TRANSCRIPTION_MODEL],
+    ...(values.CHAT_FALLBACK_MODELS ?? []).map((id) => ["CHAT_FALLBACK_MODELS", id] as const),
+    ...(values.IMAGE_FALLBACK_MODELS ?? []).map((id) => ["IMAGE_FALLBACK_MODELS", id] as const),
+    ...(values.TRANSCRIPTION_FALLBACK_MODELS ?? []).map(
+      (id) => ["TRANSCRIPTION_FALLBACK_MODELS", id] as const,
+    ),
+  ] as const;
+  return [
+    ...accessProblems({ allow, deny, admins }, terms),
+    ...models.flatMap(([name, id]) =>
+      id === undefined || isAllowed(id)
+        ? []
+        : [
+            `${name} names ${JSON.stringify(id.slice(0, 100))}, which MODELS_ALLOWED does not list: add it there`,
+          ],
+    ),
+  ];
 }
 
 function configurePlatforms(values: Readonly<Record<string, unknown>>): ConfiguredPlatform[] {

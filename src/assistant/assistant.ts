@@ -1,11 +1,16 @@
+import type { Access } from "../core/access.ts";
 import type { Command } from "../core/command.ts";
 import { ParleyError } from "../core/errors.ts";
 import type { IncomingEvent } from "../core/events.ts";
 import type { Gateway } from "../core/gateway.ts";
 import type { Platform, Receiver } from "../core/platform.ts";
+import type { SpendingLedger } from "../core/spending.ts";
 import type { Archive, ConversationQueue, Conversations, Inbox } from "../core/storage.ts";
 import type { Log, Meter } from "../core/telemetry.ts";
 import { createAdmission, type AdmissionLimits } from "./access/admission.ts";
+import type { AllowedModels } from "./access/allowed-models.ts";
+import { createBudgets, type BudgetsOptions } from "./access/budgets.ts";
+import { createTurnRate } from "./access/turn-rate.ts";
 import { toCallIfWritten } from "./commands/written-command.ts";
 import { acceptDurably } from "./scheduling/accept-durably.ts";
 import { createDeletionEvents } from "./scheduling/deletion-events.ts";
@@ -26,7 +31,12 @@ export interface AssistantOptions {
   readonly inbox: Inbox;
   readonly queue: ConversationQueue;
   readonly commands: ReadonlyMap<string, Command>;
+  /** Who may use it. */
+  readonly access: Access;
+  readonly spending: SpendingOptions;
   readonly models: ModelSettings;
+  /** Which models may be used. */
+  readonly allowedModels: AllowedModels;
   readonly chat: ChatSettings;
   /** What differs from the defaults. */
   readonly limits?: Partial<AssistantLimits>;
@@ -34,6 +44,13 @@ export interface AssistantOptions {
   readonly meter: Meter;
   /** Unix milliseconds. */
   readonly now: () => number;
+}
+
+/** How much people may ask for and spend. */
+export interface SpendingOptions extends Pick<BudgetsOptions, "personDayUsd" | "dayUsd" | "places"> {
+  readonly ledger: SpendingLedger;
+  /** Requests of one person in a minute. 0: no limit. */
+  readonly turnsPersonMinute: number;
 }
 
 /** Bounds for this process. */
@@ -70,16 +87,23 @@ export interface Assistant extends Receiver {
 
 /** @see {@link Assistant} */
 export function createAssistant(options: AssistantOptions): Assistant {
-  const { gateway, conversations, archive, inbox, queue, commands, log, meter, now } = options;
+  const { access, gateway, conversations, archive, inbox, queue, commands, log, meter, now } = options;
   const limits = { ...defaultLimits, ...options.limits };
+  const { allowedModels, spending } = options;
+  const { ledger } = spending;
+  const budgets = createBudgets({ ...spending, gateway, log, now });
+  const turnRate = createTurnRate({ ledger, max: spending.turnsPersonMinute, now });
+  const models = createModelChoice(gateway, options.models, allowedModels);
   const platforms = new Map<string, Platform>();
   const runBatch = createBatchRunner({
-    admission: createAdmission(gateway, limits),
+    admission: createAdmission({ gateway, limits, budgets, allowed: allowedModels }),
     dependencies: {
+      access,
+      ledger,
       conversations,
       archive,
       queue,
-      models: createModelChoice(gateway, options.models),
+      models,
       factors: createTokenFactors(),
       meter,
       log,
@@ -89,7 +113,11 @@ export function createAssistant(options: AssistantOptions): Assistant {
     inbox,
     platforms,
     commands,
-    receive,
+    // What a command starts in its caller's name is part of the command.
+    receive(event) {
+      if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
+      return keep(event, { isCounted: false });
+    },
     schedule: (turn) => scheduler.schedule(turn),
   });
   const scheduler: TurnScheduler = createTurnScheduler({ inbox, queue, log, now, runBatch });
@@ -100,31 +128,40 @@ export function createAssistant(options: AssistantOptions): Assistant {
 
   async function receive(incoming: IncomingEvent): Promise<"accepted" | "duplicate"> {
     if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
-    return await keep(incoming);
+    return await keep(incoming, { isCounted: true });
   }
 
-  async function keep(incoming: IncomingEvent): Promise<"accepted" | "duplicate"> {
+  async function keep(
+    incoming: IncomingEvent,
+    { isCounted }: { readonly isCounted: boolean },
+  ): Promise<"accepted" | "duplicate"> {
+    access.expectAllowed(incoming);
     if (refusals.isWaiting(incoming.key)) return "duplicate";
     const { inFlight } = scheduler;
     const isRedelivered = inFlight.has(incoming.key);
-    if (!isRedelivered && isBusy(incoming)) {
-      // Accepted before, here or by another process: it is answered, and must not be refused in words.
-      if ((await inbox.lookUp([incoming.key])).length > 0) return "duplicate";
-      throw toBusyError(incoming);
-    }
+    const isBusyNow = !isRedelivered && isBusy(incoming);
     const event = toCallIfWritten(incoming, commands, platforms.get(incoming.platform));
     // Counted before it is durable, so that many at once cannot pass the bounds together.
-    inFlight.add(event);
+    if (!isBusyNow) inFlight.add(event);
+    const countedFor = isCounted && !isRedelivered && !isBusyNow ? event.author.id : undefined;
     let result: "accepted" | "duplicate" | undefined;
     try {
-      result = await acceptDurably(inbox, event);
+      const refusal = isBusyNow
+        ? toBusyError(incoming)
+        : countedFor === undefined
+          ? undefined
+          : await turnRate.count(countedFor);
+      if (refusal === undefined) result = await acceptDurably(inbox, event);
+      // Accepted before, here or by another process: it is answered, and must not be refused in words.
+      else if ((await inbox.lookUp([incoming.key])).length > 0) return "duplicate";
+      else throw refusal;
     } finally {
-      if (result !== "accepted" && !isRedelivered) inFlight.delete(event.key);
+      if (result !== "accepted" && !isRedelivered && !isBusyNow) inFlight.delete(event.key);
     }
     if (result === "accepted") {
       recovery.resumeFirst(storedIn(event));
       scheduler.schedule({ event, progress: undefined, others: [] });
-    }
+    } else if (countedFor !== undefined) await turnRate.uncount(countedFor);
     return result;
   }
 
@@ -144,12 +181,13 @@ export function createAssistant(options: AssistantOptions): Assistant {
     ...createRerunTurn({ inbox, scheduler, log }),
     ...createDeletionEvents({ inbox, conversations, archive, queue, scheduler, log }),
     receive,
-    keep,
+    keep: (event) => keep(event, { isCounted: true }),
     refuse: (key) => refusals.refuse(key),
     recover: (platformId) => recovery.recover(platformId),
     async stop(stopOptions) {
       const abandoned = await scheduler.stop(stopOptions);
       refusals.close();
+      budgets.close();
       return abandoned;
     },
     addPlatform(platform) {
@@ -163,6 +201,6 @@ export function createAssistant(options: AssistantOptions): Assistant {
       return active !== undefined;
     },
     isStopping: () => scheduler.isStopping(),
-    suggestModels: (query) => suggestModels(gateway.knownModels(), query),
+    suggestModels: (query) => suggestModels(models.allowed(gateway.knownModels()), query),
   };
 }

@@ -37,6 +37,8 @@ export type IndexChange =
       readonly member: string;
       readonly score: number;
     }
+  /** Adds to a member's score, which begins at 0. */
+  | { readonly kind: "add-score"; readonly index: string; readonly member: string; readonly score: number }
   | { readonly kind: "remove-member"; readonly index: string; readonly member: string }
   /** Removes every member with that score or a lower one. */
   | { readonly kind: "trim-index"; readonly index: string; readonly maxScore: number };
@@ -52,6 +54,20 @@ export interface IndexPage {
   readonly order: "highest-first" | "lowest-first";
   readonly offset: number;
   readonly max: number;
+}
+
+/** A limit on a sum of scores. A member that does not exist counts as 0. */
+export interface ScoreLimit {
+  /** `weight`: what the score is multiplied with; default 1. */
+  readonly terms: readonly { readonly index: string; readonly member: string; readonly weight?: number }[];
+  /** The highest sum at which the changes apply. */
+  readonly max: number;
+}
+
+/** A limit that was passed: its position, and the scores of its terms. */
+export interface PassedLimit {
+  readonly position: number;
+  readonly scores: readonly number[];
 }
 
 /** Reads of one space, as Keyv calls them. Expired entries are absent. Failures are the service's own errors. */
@@ -76,6 +92,11 @@ export interface Backend {
    * when everything was written.
    */
   apply(ifAbsent: readonly EntryAddress[], changes: readonly BackendChange[]): Promise<number>;
+  /**
+   * Applies all changes, or none if the sum of a limit is above its `max`; resolves to the first such limit. Atomic
+   * like `apply`. Survives the end of the process, but maybe not a power failure: it waits for no disk.
+   */
+  count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): Promise<PassedLimit | undefined>;
   /** Writes a value if it is still `old`, and keeps its expiry; false: it was changed or removed. */
   replace(at: EntryAddress, old: string, value: string): Promise<boolean>;
   /** Members in the order of their scores. Members with equal scores come in a stable order. */

@@ -5,6 +5,7 @@ import type {
   RemovedMessages,
   StoredMessage,
 } from "../core/storage.ts";
+import type { SpendingLedger } from "../core/spending.ts";
 import type { KeyedQueue } from "../support/keyed-queue.ts";
 import type { BlobStore } from "./blobs.ts";
 import { indexAuthor, unindexAuthor, unindexConversation } from "./conversation-index.ts";
@@ -29,6 +30,8 @@ export interface ErasureOptions {
   readonly blobs: BlobStore;
   /** The queue of the log's writers, by conversation. */
   readonly writers: KeyedQueue;
+  /** Erases a person's usage with everything else of the person. */
+  readonly spending: Pick<SpendingLedger, "forgetPerson">;
   /** How long a message is kept, in milliseconds. Default: for ever. */
   readonly retentionMs?: number | undefined;
 }
@@ -40,7 +43,7 @@ const noPosition = -1;
 const lateMs = 24 * 60 * 60 * 1000;
 
 /** @see {@link Erasure} */
-export function createErasure({ store, blobs, writers, retentionMs }: ErasureOptions): Erasure {
+export function createErasure({ store, blobs, writers, spending, retentionMs }: ErasureOptions): Erasure {
   const slots = createSlots(store);
 
   const eraseBlobs = async (conversationId: string, hashes: readonly string[]) => {
@@ -190,6 +193,7 @@ export function createErasure({ store, blobs, writers, retentionMs }: ErasureOpt
         writers.run(id, () => forgetIn(id, authorId)),
       );
       await eraseAnsweredEvents(store, { conversationId, authorId });
+      if (conversationId === undefined) await spending.forgetPerson(authorId);
       await store.backend.scrub();
       return report;
     },

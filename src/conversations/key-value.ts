@@ -75,6 +75,7 @@ export function createKeyValueStore(
       case "delete":
       case "add-member":
       case "append-member":
+      case "add-score":
       case "remove-member":
       case "trim-index":
         return change;

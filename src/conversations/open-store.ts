@@ -1,5 +1,6 @@
 import { ParleyError } from "../core/errors.ts";
 import type { Json } from "../core/events.ts";
+import type { SpendingLedger } from "../core/spending.ts";
 import type { ConversationQueue, Conversations, ExportedFile, Inbox } from "../core/storage.ts";
 import { createKeyedQueue } from "../support/keyed-queue.ts";
 import { backendOf } from "./backends.ts";
@@ -15,6 +16,7 @@ import { createKeyValueStore, type KeyValueStore } from "./key-value.ts";
 import { createLocalQueue } from "./local-queue.ts";
 import { sweep } from "./retention.ts";
 import { prepareSealing } from "./sealing-mark.ts";
+import { createSpendingLedger } from "./spending-ledger.ts";
 import type { BackendOptions, OpenedBackend, RestoredStore } from "./store-backend.ts";
 import { steadyClock } from "../support/steady-clock.ts";
 
@@ -26,6 +28,8 @@ export interface StoreOptions extends BackendOptions {
   readonly retentionDays?: number | undefined;
   /** Shared stores: a conversation's lease expires after this long without renewal. Milliseconds, default 15 s. */
   readonly leaseMs?: number | undefined;
+  /** The reserve of a gateway call that nobody settles is released after this. Milliseconds, default 15 minutes. */
+  readonly reserveTtlMs?: number | undefined;
 }
 
 /** Small values of another room, by keys of its own. */
@@ -42,6 +46,7 @@ export interface Store {
   readonly inbox: Inbox;
   readonly queue: ConversationQueue;
   readonly erasure: Erasure;
+  readonly spending: SpendingLedger;
   readonly records: Records;
   /** A conversation as files: Markdown, JSON, pictures and voice notes. */
   exportConversation(conversationId: string): Promise<readonly ExportedFile[]>;
@@ -71,6 +76,7 @@ export interface Store {
 }
 
 const dayMs = 24 * 60 * 60 * 1000;
+const defaultReserveTtlMs = 15 * 60 * 1000;
 const sweepIntervalMs = 10 * 60 * 1000;
 
 /**
@@ -129,10 +135,11 @@ interface Parts {
 }
 
 function toStore({ opened, store, blobs, queue, encryption, options }: Parts): Store {
-  const { log, retentionDays = 0 } = options;
+  const { log, retentionDays = 0, reserveTtlMs = defaultReserveTtlMs } = options;
   const { backend, name, backup } = opened;
   const retentionMs = retentionDays > 0 ? retentionDays * dayMs : undefined;
   const writers = createKeyedQueue();
+  const spending = createSpendingLedger({ store, retentionMs, reserveTtlMs });
   const sweeper = setInterval(() => {
     sweep(store, blobs, steadyClock.earliest()).catch((error: unknown) =>
       log.warn({ error }, "store sweep failed"),
@@ -148,7 +155,8 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
       set: (key, value, ttlMs) => store.write([{ kind: "set", at: { space: "record", key }, value, ttlMs }]),
       delete: (key) => store.write([{ kind: "delete", at: { space: "record", key } }]),
     },
-    erasure: createErasure({ store, blobs, writers, retentionMs }),
+    spending,
+    erasure: createErasure({ store, blobs, writers, spending, retentionMs }),
     exportConversation: (conversationId) => exportConversation(store, blobs, conversationId),
     async backup(folder) {
       if (typeof backup !== "function") throw new ParleyError("config", backup.unsupported);

@@ -4,6 +4,7 @@ import { readPlatforms, unindexConversation } from "./conversation-index.ts";
 import { sweepEventIndexes } from "./event-index.ts";
 import { readMembers } from "./index-members.ts";
 import { type KeyValueStore, writeBatches } from "./key-value.ts";
+import { sweepCounts } from "./spending-ledger.ts";
 import { entryAt, indexes } from "./store-keys.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
@@ -21,7 +22,7 @@ export function outliving(retentionMs: number | undefined): number | undefined {
  * @param now Unix ms: everything that expired before it is removed
  */
 export async function sweep(store: KeyValueStore, blobs: BlobStore, now: number): Promise<void> {
-  const removed = await store.backend.sweep(now);
+  const removed = (await store.backend.sweep(now)) + (await sweepCounts(store, now));
   await blobs.sweep(now);
   await unlistExpired(store);
   await sweepEventIndexes(store, now);

@@ -48,6 +48,20 @@ export const indexes = {
   answeredEventsBy: (authorId: string) => `answered-events-by:${authorId}`,
   /** Names of the two kinds of indexes above by the time at which their last member expires. */
   expiringIndexes: "expiring-indexes",
+  /** Turns of each person that began in a minute (Unix minutes). */
+  turns: (minute: number) => `turns:${minute}`,
+  /** What is reserved for calls that run, by what is charged, in billionths of a USD; until a period ends. */
+  reserved: (period: number) => `reserved:${period}`,
+  /** Reserves of a period that are settled. */
+  settled: (period: number) => `settled:${period}`,
+  /** What was spent on a day, by what is charged, in billionths of a USD. */
+  spent: (day: string) => `spent:${day}`,
+  /** Usage on a day by person, channel, model, operation and measure. */
+  usage: (day: string) => `usage:${day}`,
+  /** Days on which a person has used something. */
+  usageDaysOf: (personId: string) => `usage-days-of:${personId}`,
+  /** Names of the indexes that hold counts, by the time at which they may be removed. */
+  countedIndexes: "counted-indexes",
 } as const;
 
 /** The first part of a conversation's id. */

@@ -13,6 +13,8 @@ export function isWorthRetrying(error: unknown): boolean {
     case "store-unavailable":
     case "stopping":
     case "busy":
+    case "rate-limited":
+    case "over-budget":
     case "internal":
     case "gateway-unreachable":
     case "gateway-unauthorized":
@@ -28,6 +30,8 @@ export function isWorthRetrying(error: unknown): boolean {
     case "cancelled":
       return true;
     case "config":
+    case "access-denied":
+    case "model-not-allowed":
     case "store-corrupt":
     case "store-newer":
     case "gateway-bad-request":
@@ -63,6 +67,19 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
       return detail["waiting"] === undefined
         ? "Parley is busy. Try again in a minute."
         : `You have ${detail["waiting"]} requests that are not answered yet. Wait for some of them first.`;
+    case "access-denied":
+      return refusalWords(detail);
+    case "rate-limited": {
+      const max = Number(detail["max"] ?? 0);
+      const most = max === 1 ? "1 request" : `${max} requests`;
+      return `You can send ${most} in a minute, and have. Try again ${later}.`;
+    }
+    case "over-budget":
+      return budgetWords(detail, later);
+    case "model-not-allowed": {
+      const allowed = detail["allowed"] === undefined ? "" : ` Allowed: ${detail["allowed"]}.`;
+      return `${model} is not allowed here.${allowed} /models lists what is.`;
+    }
     case "internal":
       return "Something went wrong inside Parley. Try again; if it happens again, ask your admin to look at the log.";
     case "store-unavailable":
@@ -133,6 +150,33 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
   }
 }
 
+/** Only the person who is refused reads them. */
+function refusalWords(detail: ParleyError["detail"]): string {
+  const user = detail["user"] === undefined ? "you" : `${detail["user"]}`;
+  switch (detail["because"]) {
+    case "denied":
+      return "You cannot use Parley here: its access rules exclude you or this place. Ask your Parley admin.";
+    case "stranger":
+      return `You can use Parley in servers and workspaces that it is a member of. To use it here, ask your Parley admin to add ${user} to ALLOW.`;
+    default:
+      return `You are not on the list of people and places that Parley answers. Ask your Parley admin to add ${user} to ALLOW.`;
+  }
+}
+
+function budgetWords(detail: ParleyError["detail"], later: string): string {
+  const whose = { person: "your budget", place: "the budget of this place" }[`${detail["scope"]}`];
+  const budget = `${whose ?? "the budget of all of Parley"} for a day (${toUsd(Number(detail["budgetUsd"] ?? 0))})`;
+  return detail["isReserved"] === 1
+    ? `What is left of ${budget} is reserved for answers in progress. Try again ${later}.`
+    : `Nothing is left of ${budget}. It is free again at midnight UTC, ${later}.`;
+}
+
+/** With two decimals, or as many as the amount needs. */
+function toUsd(amount: number): string {
+  const exact = amount.toFixed(6).replace(/0+$/, "");
+  return `$${amount.toFixed(Math.max(2, exact.length - exact.indexOf(".") - 1))}`;
+}
+
 /** A size for people: `25 MB`, `900 KB`. */
 function toSize(bytes: number): string {
   if (bytes >= 1_000_000) return `${Math.round(bytes / 100_000) / 10} MB`;
@@ -142,7 +186,9 @@ function toSize(bytes: number): string {
 function toDuration(ms: number): string {
   const seconds = Math.max(1, Math.ceil(ms / 1000));
   if (seconds < 90) return seconds === 1 ? "a second" : `${seconds} seconds`;
-  return `${Math.ceil(seconds / 60)} minutes`;
+  const minutes = Math.ceil(seconds / 60);
+  if (minutes < 90) return `${minutes} minutes`;
+  return `${Math.ceil(minutes / 60)} hours`;
 }
 
 /**
@@ -175,6 +221,11 @@ export function unreadNotice(name: string, reason: string): string {
 /** Notice: pictures of the conversation were not sent. */
 export function imagesLeftOutNotice(count: number, reason: string): string {
   return `${count === 1 ? "1 picture was" : `${count} pictures were`} not sent to the model: ${reason}.`;
+}
+
+/** Notice: a model that takes pictures answered in the place of one that does not. */
+export function otherModelNotice(model: string, instead: string): string {
+  return `The model ${model} reads only text, so ${instead} answered: there are pictures in this conversation.`;
 }
 
 /** Notice: an answer ended for another reason than being complete. */

@@ -8,6 +8,11 @@ export type ErrorCode =
   | "stopping"
   | "busy"
   | "internal"
+  // access and limits
+  | "access-denied"
+  | "rate-limited"
+  | "over-budget"
+  | "model-not-allowed"
   // store
   | "store-unavailable"
   | "store-corrupt"

@@ -1,4 +1,4 @@
-import type { BilledAmounts } from "./model-price.ts";
+import type { BilledAmounts, ModelPrice } from "./model-price.ts";
 
 /** A piece of a message to a model. An image's `url` is an https address or a `data:<type>;base64,` URI. */
 export type ContentPart =
@@ -129,4 +129,9 @@ export interface Gateway {
   listModels(signal: AbortSignal): Promise<readonly Model[]>;
   /** The cached list, maybe empty; never waits. */
   knownModels(): readonly Model[];
+  /**
+   * The most that a call can cost: the highest prices of the model and of the fallbacks that may answer in its stead.
+   * `undefined`: the price of one of them is not known. Never waits.
+   */
+  highestPrice(operation: ModelOperation, model: string): ModelPrice | undefined;
 }

@@ -8,6 +8,20 @@ export interface ModelPrice {
   readonly perImageUsd?: number | undefined;
 }
 
+/** The higher of two prices, field by field: no call costs more at either. */
+export function higherPrice(one: ModelPrice, other: ModelPrice): ModelPrice {
+  const highest = (field: keyof ModelPrice): number | undefined => {
+    const values = [one[field], other[field]].filter((value) => value !== undefined);
+    return values.length === 0 ? undefined : Math.max(...values);
+  };
+  return {
+    inputPerMillionUsd: highest("inputPerMillionUsd"),
+    outputPerMillionUsd: highest("outputPerMillionUsd"),
+    perAudioMinuteUsd: highest("perAudioMinuteUsd"),
+    perImageUsd: highest("perImageUsd"),
+  };
+}
+
 /** The amounts of a call that prices apply to. */
 export interface BilledAmounts {
   readonly promptTokens?: number;

@@ -90,6 +90,11 @@ export interface PlatformModule<S extends Settings = Settings> {
   /** For people, at most 8 characters. */
   readonly title: string;
   readonly settings: S;
+  /**
+   * What access rules list people and places of this platform by: the form of the ids of each kind, so that
+   * `<platform>:<kind>:<id>` is a term. Empty: the platform is the operator's own, and everybody there is an admin.
+   */
+  readonly accessTerms: Readonly<Record<string, RegExp>>;
   /** `alone`: on only where no other platform is. */
   isOn(values: SettingValues<S>): boolean | "alone";
   /** What is wrong between settings that are each right: one sentence each, with the remedy. */

@@ -142,7 +142,8 @@ export interface Receiver {
   /**
    * Accepts an event. Resolves once it is durable; only then may the platform acknowledge it. It is answered in the
    * background. `duplicate`: accepted before, nothing more happens.
-   * @throws ParleyError `store-unavailable` (do not acknowledge: the platform redelivers), `stopping`
+   * @throws ParleyError `store-unavailable` (do not acknowledge: the platform redelivers), `stopping`; `access-denied`,
+   *   `rate-limited` and `busy` (acknowledge, and show the words to the author alone: nothing is kept of the event)
    */
   receive(event: IncomingEvent): Promise<"accepted" | "duplicate">;
   /**

@@ -1,5 +1,6 @@
 import { ParleyError } from "../core/errors.ts";
 import type { Gateway, TranscriptionAnswer, TranscriptionRequest } from "../core/gateway.ts";
+import { higherPrice } from "../core/model-price.ts";
 import type { Log } from "../core/telemetry.ts";
 import { AttemptError } from "./attempt-error.ts";
 import type { GatewayContext, GatewayTimeouts } from "./call.ts";
@@ -95,6 +96,11 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
     transcribe: createTranscription({ ...context, fallbacks: fallbacks.transcription ?? [] }),
     listModels: (signal) => catalogue.list(signal),
     knownModels: () => catalogue.known(),
+    highestPrice(operation, model) {
+      const found = [model, ...(fallbacks[operation] ?? [])].map((id) => catalogue.priceOf(id)?.price);
+      const prices = found.filter((price) => price !== undefined);
+      return prices.length < found.length ? undefined : prices.reduce(higherPrice);
+    },
     async close() {
       catalogue.close();
       await transport.close();

@@ -1,13 +1,17 @@
+import { createAccess } from "../../src/assistant/access/access.ts";
+import type { AccessRules } from "../../src/core/access.ts";
 import type { Command } from "../../src/core/command.ts";
 import { allCommands } from "./commands.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createConversationHistory } from "../../src/assistant/conversation-history.ts";
-import { createAssistant, type Assistant } from "../../src/assistant/assistant.ts";
+import { createAllowedModels } from "../../src/assistant/access/allowed-models.ts";
+import { createAssistant, type Assistant, type SpendingOptions } from "../../src/assistant/assistant.ts";
 import { ParleyError } from "../../src/core/errors.ts";
 import type { Attachment, CommandCall, IncomingMessage, ReplyAddress } from "../../src/core/events.ts";
 import type { ChatEvent, ChatRequest, Gateway, Model } from "../../src/core/gateway.ts";
+import type { ModelPrice } from "../../src/core/model-price.ts";
 import type {
   ConversationHistory,
   ConfirmButton,
@@ -139,7 +143,12 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
 type Script = (request: ChatRequest, signal: AbortSignal) => AsyncIterable<ChatEvent>;
 
 /** A gateway whose chat answers a test scripts; without a script it repeats the last message. */
-export function createFakeGateway(options: { readonly models?: readonly Model[] } = {}) {
+export function createFakeGateway(
+  options: {
+    readonly models?: readonly Model[];
+    readonly prices?: Readonly<Record<string, ModelPrice>>;
+  } = {},
+) {
   const requests: ChatRequest[] = [];
   const listed = options.models ?? [
     {
@@ -186,6 +195,7 @@ export function createFakeGateway(options: { readonly models?: readonly Model[] 
       }),
     listModels: () => Promise.resolve(listed),
     knownModels: () => listed,
+    highestPrice: (_, model) => options.prices?.[model],
   };
   return {
     gateway,
@@ -196,6 +206,8 @@ export function createFakeGateway(options: { readonly models?: readonly Model[] 
   };
 }
 
+const noRules: AccessRules = { allow: [], deny: [], admins: [] };
+
 export interface World {
   readonly assistant: Assistant;
   readonly store: Store;
@@ -204,7 +216,7 @@ export interface World {
   readonly platform: ReturnType<typeof createFakePlatform>;
   readonly clock: { now: number };
   /** A second assistant on the same store, as after a restart. */
-  restart(): Assistant;
+  restart(options?: { readonly rules?: Partial<AccessRules> }): Assistant;
   close(): Promise<void>;
 }
 
@@ -213,16 +225,24 @@ export async function createWorld(
   options: {
     readonly files?: Readonly<Record<string, Uint8Array>>;
     readonly models?: readonly Model[];
+    /** By model. */
+    readonly prices?: Readonly<Record<string, ModelPrice>>;
+    readonly rules?: Partial<AccessRules>;
+    readonly spending?: Partial<SpendingOptions>;
+    /** Patterns. Default: all. */
+    readonly allowedModels?: readonly string[];
     /** Beside those of `commands/`. */
     readonly commands?: readonly Command[];
   } = {},
 ): Promise<World> {
   const folder = await mkdtemp(join(tmpdir(), "parley-assistant-"));
   const store = await openStore(`sqlite:${join(folder, "parley.db")}`, { log: silentLog });
-  const gateway = createFakeGateway(options.models === undefined ? {} : { models: options.models });
+  const gateway = createFakeGateway(options);
   const platform = createFakePlatform(options.files);
   const clock = { now: Date.now() };
-  const create = (): Assistant => {
+  const create = ({
+    rules = options.rules,
+  }: { readonly rules?: Partial<AccessRules> | undefined } = {}): Assistant => {
     const assistant = createAssistant({
       gateway: gateway.gateway,
       conversations: store.conversations,
@@ -232,6 +252,16 @@ export async function createWorld(
       },
       inbox: store.inbox,
       queue: store.queue,
+      access: createAccess({ rules: { ...noRules, ...rules }, ownPlatforms: new Set(["page"]) }),
+      spending: {
+        ledger: store.spending,
+        turnsPersonMinute: 0,
+        personDayUsd: undefined,
+        dayUsd: undefined,
+        places: { budgetsFor: () => Promise.resolve([]) },
+        ...options.spending,
+      },
+      allowedModels: createAllowedModels(options.allowedModels ?? []),
       commands: new Map([
         ...allCommands,
         ...(options.commands ?? []).map((command) => [command.name, command] as const),

@@ -88,3 +88,69 @@ describe(".env.example", () => {
     expect(parseConfig(Object.fromEntries(entries))).toEqual(parseConfig({}));
   });
 });
+
+describe("access rules and limits", () => {
+  it("are empty by default, but for the rate", () => {
+    expect(parseConfig({})).toMatchObject({
+      ALLOW: [],
+      DENY: [],
+      ADMINS: [],
+      TURNS_PERSON_MINUTE: 20,
+      BUDGET_PERSON_DAY_USD: undefined,
+      BUDGET_DAY_USD: undefined,
+      MODELS_ALLOWED: [],
+    });
+  });
+
+  it("are read as lists and decimal amounts", () => {
+    expect(
+      parseConfig({
+        ALLOW: "discord:guild:123, slack:team:T0123,,discord:guild:123",
+        DENY: "slack:user:U1,slack:channel:C1,discord:role:7,discord:channel:8,discord:user:9",
+        ADMINS: "slack:user:W2",
+        TURNS_PERSON_MINUTE: "0",
+        BUDGET_PERSON_DAY_USD: "0.25",
+        BUDGET_DAY_USD: "0",
+        MODELS_ALLOWED: "gpt-*, whisper-1",
+      }),
+    ).toMatchObject({
+      ALLOW: ["discord:guild:123", "slack:team:T0123"],
+      TURNS_PERSON_MINUTE: 0,
+      BUDGET_PERSON_DAY_USD: 0.25,
+      BUDGET_DAY_USD: 0,
+      MODELS_ALLOWED: ["gpt-*", "whisper-1"],
+    });
+  });
+
+  it("that cannot be right are told in one line each, all at once", () => {
+    const lines = problemsOf({
+      ALLOW: "discord:server:1,discord:guild:general,discord:guild:5,__proto__:x:1",
+      DENY: "slack:user:u1,discord:guild:5,slack:team:T9",
+      ADMINS: "slack:team:T9,123",
+      TURNS_PERSON_MINUTE: "-1",
+      BUDGET_PERSON_DAY_USD: "abc",
+      BUDGET_DAY_USD: "-2",
+      CHAT_MODEL: "gpt-5",
+      IMAGE_FALLBACK_MODELS: "dall-e-3",
+      MODELS_ALLOWED: "gpt-4*",
+    }).split("\n");
+    const terms =
+      "discord:guild:<id>, discord:channel:<id>, discord:role:<id>, discord:user:<id>, slack:team:<id>, slack:channel:<id>, slack:user:<id>";
+    for (const line of [
+      `ALLOW lists "discord:server:1", which is none of ${terms}`,
+      'ALLOW lists "discord:guild:general", whose id does not have the form of a discord guild id',
+      `ALLOW lists "__proto__:x:1", which is none of ${terms}`,
+      'DENY lists "slack:user:u1", whose id does not have the form of a slack user id',
+      `ADMINS lists "123", which is none of ${terms}`,
+      "ALLOW and DENY both list discord:guild:5: remove it from one of them",
+      "ADMINS and DENY both list slack:team:T9: remove it from one of them",
+      "TURNS_PERSON_MINUTE must be at least 0",
+      "BUDGET_PERSON_DAY_USD must be a number",
+      "BUDGET_DAY_USD must be at least 0",
+      'CHAT_MODEL names "gpt-5", which MODELS_ALLOWED does not list: add it there',
+      'IMAGE_FALLBACK_MODELS names "dall-e-3", which MODELS_ALLOWED does not list: add it there',
+    ])
+      expect(lines.filter((each) => each.startsWith(`  - ${line}`))).toHaveLength(1);
+    expect(lines).toHaveLength(14);
+  });
+});

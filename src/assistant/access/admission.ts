@@ -1,4 +1,7 @@
 import type { Gateway } from "../../core/gateway.ts";
+import type { AllowedModels } from "./allowed-models.ts";
+import type { Budgets, Caller } from "./budgets.ts";
+import { createMeteredGateway } from "./metered-gateway.ts";
 import { createFairSemaphore, type Release } from "../../support/fair-semaphore.ts";
 
 /** How much runs and lies in memory at once, in this process. */
@@ -15,16 +18,31 @@ export interface AdmissionLimits {
 
 /** Admits what costs money or memory, fairly between people. */
 export interface Admission {
-  /** The gateway for one person: each call waits until it is admitted. */
-  gatewayFor(personId: string): Gateway;
+  /**
+   * The gateway for one caller. Each call is checked for its model, waits for its turn, and is reserved and settled.
+   * Beside the gateway's errors it throws `model-not-allowed`, `over-budget` and `store-unavailable`.
+   */
+  gatewayFor(caller: Caller): Gateway;
   /** Resolves when `bytes` may be loaded. @throws the reason of `signal` when it aborts first */
   admitBytes(personId: string, bytes: number, signal: AbortSignal): Promise<Release>;
 }
 
+export interface AdmissionOptions {
+  readonly gateway: Gateway;
+  readonly limits: AdmissionLimits;
+  readonly allowed: AllowedModels;
+  readonly budgets: Budgets;
+}
+
 /** @see {@link Admission} */
-export function createAdmission(gateway: Gateway, limits: AdmissionLimits): Admission {
+export function createAdmission({ gateway, limits, allowed, budgets }: AdmissionOptions): Admission {
   const calls = createFairSemaphore({ max: limits.calls, maxPerKey: limits.callsPerPerson });
   const bytes = createFairSemaphore({ max: limits.fileBytes, maxPerKey: limits.fileBytesPerPerson });
+
+  function expectAllowed({ model }: { readonly model: string }): void {
+    const listed = gateway.knownModels().map(({ id }) => id);
+    allowed.expectAllowed(model, listed);
+  }
 
   async function admitted<T>(personId: string, signal: AbortSignal, call: () => Promise<T>): Promise<T> {
     const release = await calls.acquire(personId, 1, signal);
@@ -40,20 +58,29 @@ export function createAdmission(gateway: Gateway, limits: AdmissionLimits): Admi
       // Nothing to load does not queue behind what is large.
       return count === 0 ? () => {} : await bytes.acquire(personId, count, signal);
     },
-    gatewayFor: (personId) => ({
-      async *chat(request, signal) {
-        const release = await calls.acquire(personId, 1, signal);
-        try {
-          yield* gateway.chat(request, signal);
-        } finally {
-          release();
-        }
-      },
-      generateImages: (request, signal) =>
-        admitted(personId, signal, () => gateway.generateImages(request, signal)),
-      transcribe: (request, signal) => admitted(personId, signal, () => gateway.transcribe(request, signal)),
-      listModels: (signal) => gateway.listModels(signal),
-      knownModels: () => gateway.knownModels(),
-    }),
+    gatewayFor(caller) {
+      const { personId } = caller;
+      const metered = createMeteredGateway(gateway, budgets, caller);
+      return {
+        ...metered,
+        async *chat(request, signal) {
+          expectAllowed(request);
+          const release = await calls.acquire(personId, 1, signal);
+          try {
+            yield* metered.chat(request, signal);
+          } finally {
+            release();
+          }
+        },
+        async generateImages(request, signal) {
+          expectAllowed(request);
+          return await admitted(personId, signal, () => metered.generateImages(request, signal));
+        },
+        async transcribe(request, signal) {
+          expectAllowed(request);
+          return await admitted(personId, signal, () => metered.transcribe(request, signal));
+        },
+      };
+    },
   };
 }

@@ -73,7 +73,7 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
     },
 
     async models() {
-      const all = await gateway.listModels(signal);
+      const all = models.allowed(await gateway.listModels(signal));
       const [chatModel, image, transcription] = await Promise.all([
         choosable("chat"),
         choosable("image"),

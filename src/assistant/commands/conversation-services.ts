@@ -44,6 +44,7 @@ export function createConversationServices(
           text: message,
           attachments: [],
           ...(call.within === undefined ? {} : { within: call.within }),
+          ...(call.origin === undefined ? {} : { origin: call.origin }),
         });
       }
       return thread;

@@ -20,6 +20,7 @@ import {
   type PendingTurn,
 } from "./pending-turn.ts";
 import { isOutage, sealReply } from "./recovery.ts";
+import { refuseTurn } from "./refuse-turn.ts";
 
 export interface BatchRunnerOptions {
   readonly dependencies: Omit<TurnDependencies, "gateway" | "admitBytes">;
@@ -64,7 +65,11 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       await sealReply(first, { inbox, platform, log });
       return;
     }
-    const run = await openRun(batch, active, platform);
+    const allowed = batch.filter((turn) => eventsOf(turn).some(isAllowed));
+    const refused = batch.filter((turn) => !allowed.includes(turn));
+    for (const turn of refused) await refuseTurn(turn, { inbox, platform, log });
+    if (allowed.length === 0) return;
+    const run = await openRun(allowed, active, platform);
     const startedAt = performance.now();
     let outcome: TurnOutcome | "shown" | "left-open";
     try {
@@ -76,11 +81,16 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       run.reply.abandon();
       log.error({ key: event.key, platform: event.platform, err: error }, "turn left open");
       // A permanent failure (missing permission, deleted channel) would fail again on every recovery.
-      if (!isOutage(error)) await inbox.close(batch.flatMap(keysOf));
+      if (!isOutage(error)) await inbox.close(allowed.flatMap(keysOf));
     }
     const seconds = (performance.now() - startedAt) / 1000;
     meter.turn({ platform: event.platform, kind: event.kind, outcome }, seconds);
   };
+
+  /** The rules may have changed since the event was accepted: before a restart, or before a Retry. */
+  function isAllowed(event: IncomingEvent): boolean {
+    return dependencies.access.refusalOf(event) === undefined;
+  }
 
   async function openRun(
     batch: readonly PendingTurn[],
@@ -139,7 +149,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
         receive,
       });
     }
-    const events = run.batch.flatMap(eventsOf);
+    const events = run.batch.flatMap(eventsOf).filter(isAllowed);
     const messages = events.filter((one) => one.kind === "message");
     return await runTurn(dependenciesFor(run), {
       ...common,
@@ -153,10 +163,12 @@ export function createBatchRunner(options: BatchRunnerOptions) {
   /** What the run's person is admitted to. */
   function dependenciesFor(run: BatchRun): TurnDependencies {
     const { admission } = options;
-    const personId = run.batch[0]!.event.author.id;
+    const events = run.batch.flatMap(eventsOf);
+    const { author, platform, origin } = events.find(isAllowed) ?? events[0]!;
+    const personId = author.id;
     return {
       ...dependencies,
-      gateway: admission.gatewayFor(personId),
+      gateway: admission.gatewayFor({ personId, platform, origin }),
       admitBytes: (bytes, signal) => admission.admitBytes(personId, bytes, signal),
     };
   }

@@ -1,3 +1,4 @@
+import { otherModelNotice } from "../../core/error-messages.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { ConversationSettings, StoredMessage } from "../../core/storage.ts";
 import { budgetFor, buildContext, maxImages } from "./context-window.ts";
@@ -42,9 +43,14 @@ export async function askModel(
     conversations.settings(turn.conversationId),
     conversations.recent(turn.conversationId, { maxMessages: maxHistory + 1 }),
   ]);
-  const model = await dependencies.models.choose("chat", turn.model ?? settings.model, turn.signal);
+  const chosen = await dependencies.models.choose("chat", turn.model ?? settings.model, turn.signal);
   const sinceReset = withoutRetriedAttempts(afterReset(log, settings.resetAfter));
   const history = upToTurn(sinceReset, question.read.stored);
+  const instead = hasPictures(history)
+    ? await dependencies.models.insteadForPictures(chosen, turn.signal)
+    : undefined;
+  const model = instead ?? chosen;
+  if (instead !== undefined) answer.notices.push(otherModelNotice(chosen, instead));
   const attempt = async (share: number): Promise<AnswerEnd> => {
     const release = await dependencies.admitBytes(imageBytesOf(history), turn.signal);
     try {
@@ -116,6 +122,14 @@ function imageBytesOf(history: readonly StoredMessage[]): number {
     .flatMap((message) => message.parts)
     .flatMap((part) => (part.kind === "image" ? [part.blob.sizeBytes] : []));
   return Math.ceil(sizes.slice(-maxImages).reduce((sum, size) => sum + size, 0) * (4 / 3) * 3);
+}
+
+/** Whether people have shown pictures. Those that models drew are described in words as well. */
+function hasPictures(history: readonly StoredMessage[]): boolean {
+  return history.some(
+    ({ role, parts }) =>
+      role === "user" && parts.some(({ kind }) => kind === "image" || kind === "image-link"),
+  );
 }
 
 /** What was said since `/reset`; all of it where the reset lies before the messages at hand. */

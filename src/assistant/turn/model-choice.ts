@@ -1,4 +1,5 @@
 import { ParleyError } from "../../core/errors.ts";
+import type { AllowedModels } from "../access/allowed-models.ts";
 import { nearestName } from "../../support/nearest-name.ts";
 import type { Gateway, Model, ModelCapabilities, ModelOperation } from "../../core/gateway.ts";
 
@@ -13,10 +14,18 @@ export interface ModelSettings {
 
 export interface ModelChoice {
   /**
-   * The model for an operation: the one asked for, else the one set, else the first listed that can do it.
-   * @throws ParleyError `gateway-unknown-model` (with a suggestion), `gateway-unsupported` when none can do it
+   * The model for an operation: the one asked for, else the one set, else the first listed and allowed that can do it.
+   * @throws ParleyError `model-not-allowed` and `gateway-unknown-model` (each with suggestions), `gateway-unsupported`
+   *   when none can do it
    */
   choose(operation: Operation, asked: string | undefined, signal: AbortSignal): Promise<string>;
+  /**
+   * An allowed chat model that takes pictures, in the place of one that is known not to: the first listed, one that
+   * answers in words where there is one. `undefined`: the given model may take them, or no other does.
+   */
+  insteadForPictures(model: string, signal: AbortSignal): Promise<string | undefined>;
+  /** The models that may be used. */
+  allowed(models: readonly Model[]): readonly Model[];
   /** What is known of a model; `undefined` when it is not listed. */
   find(id: string): Model | undefined;
 }
@@ -36,7 +45,12 @@ const problemOf: Record<Operation, string> = {
 };
 
 /** @see {@link ModelChoice} */
-export function createModelChoice(gateway: Gateway, settings: ModelSettings): ModelChoice {
+export function createModelChoice(
+  gateway: Pick<Gateway, "listModels" | "knownModels">,
+  settings: ModelSettings,
+  { isAllowed, expectAllowed }: AllowedModels,
+): ModelChoice {
+  const allowed = (models: readonly Model[]): readonly Model[] => models.filter(({ id }) => isAllowed(id));
   const find = (id: string): Model | undefined => gateway.knownModels().find((model) => model.id === id);
 
   async function choose(
@@ -45,14 +59,20 @@ export function createModelChoice(gateway: Gateway, settings: ModelSettings): Mo
     signal: AbortSignal,
   ): Promise<string> {
     if (asked !== undefined) {
-      checkListed(asked, await gateway.listModels(signal));
+      const models = await gateway.listModels(signal);
+      const able = models.filter(({ capabilities }) => capabilities[capabilityOf[operation]] !== false);
+      expectAllowed(
+        asked,
+        able.map(({ id }) => id),
+      );
+      checkListed(asked, allowed(models));
       return asked;
     }
     const set = settings[operation === "image-edit" ? "image" : operation];
     const capability = capabilityOf[operation];
     if (set !== undefined && (operation !== "image-edit" || find(set)?.capabilities[capability] !== false))
       return set;
-    const models = await gateway.listModels(signal);
+    const models = allowed(await gateway.listModels(signal));
     const able =
       models.find((model) => model.capabilities[capability] === true) ?? fallback(operation, models);
     if (able === undefined) {
@@ -63,7 +83,15 @@ export function createModelChoice(gateway: Gateway, settings: ModelSettings): Mo
     return able.id;
   }
 
-  return { choose, find };
+  async function insteadForPictures(model: string, signal: AbortSignal): Promise<string | undefined> {
+    if (find(model)?.capabilities.seesImages !== false) return undefined;
+    const seeing = allowed(await gateway.listModels(signal)).filter(
+      ({ capabilities }) => capabilities.seesImages === true && capabilities.chats !== false,
+    );
+    return (seeing.find(({ capabilities }) => capabilities.drawsInChat !== true) ?? seeing[0])?.id;
+  }
+
+  return { choose, find, insteadForPictures, allowed };
 }
 
 /**

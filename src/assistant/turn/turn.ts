@@ -1,6 +1,8 @@
+import type { Access } from "../../core/access.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { Gateway } from "../../core/gateway.ts";
 import type { Platform, Reply } from "../../core/platform.ts";
+import type { SpendingLedger } from "../../core/spending.ts";
 import type { Archive, ConversationQueue, Conversations } from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
 import type { Release } from "../../support/fair-semaphore.ts";
@@ -13,6 +15,8 @@ export interface TurnDependencies {
   readonly gateway: Gateway;
   /** Resolves when so many bytes of files may be loaded; `release` them when they are no longer in memory. */
   readonly admitBytes: (bytes: number, signal: AbortSignal) => Promise<Release>;
+  readonly access: Access;
+  readonly ledger: SpendingLedger;
   readonly conversations: Conversations;
   readonly archive: Archive;
   readonly queue: ConversationQueue;

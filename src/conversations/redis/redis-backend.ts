@@ -4,7 +4,16 @@ import { type Backend, type EntryReader, spaces, type Space } from "../backend.t
 import type { Leases } from "../leased-queue.ts";
 import { connectRedis, type RedisClient, type RedisConnectionOptions } from "./redis-client.ts";
 import { createRedisLeases } from "./redis-leases.ts";
-import { applyScript, type KeyNames, toScriptInput } from "./redis-script.ts";
+import {
+  applyScript,
+  countScript,
+  type KeyNames,
+  type RedisScript,
+  type ScriptInput,
+  toApplyInput,
+  toCountInput,
+  toPassedLimit,
+} from "./redis-script.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
 
 /**
@@ -49,7 +58,7 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
     throw error;
   }
   const readers = await createReaders(client);
-  const run = (source: string, sha1: string, input: { keys: string[]; arguments: string[] }) =>
+  const run = ({ source, sha1 }: RedisScript, input: ScriptInput) =>
     client.evalSha(sha1, input).catch((error: unknown) => {
       if (error instanceof Error && error.message.startsWith("NOSCRIPT")) return client.eval(source, input);
       throw error;
@@ -64,8 +73,12 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
       return readers.get(space) as EntryReader;
     },
     async apply(ifAbsent, changes) {
-      const input = toScriptInput(names, ifAbsent, changes, steadyClock.latest());
-      return Number(await attempt(() => run(applyScript.source, applyScript.sha1, input)));
+      const input = toApplyInput(names, ifAbsent, changes, steadyClock.latest());
+      return Number(await attempt(() => run(applyScript, input)));
+    },
+    async count(limits, changes) {
+      const input = toCountInput(names, limits, changes);
+      return toPassedLimit(await attempt(() => run(countScript, input)));
     },
     async replace(at, old, value) {
       const input = { keys: [names.entry(at)], arguments: [old, value] };

@@ -1,18 +1,9 @@
 import { createHash } from "node:crypto";
-import type { BackendChange, EntryAddress } from "../backend.ts";
+import type { BackendChange, EntryAddress, IndexChange, PassedLimit, ScoreLimit } from "../backend.ts";
 
-/**
- * Writes everything or, if one of the first ARGV[1] keys exists, nothing; returns that key's position or -1.
- * Redis runs a script alone and persists it as one transaction. Times to live are relative, because SET takes no
- * absolute ones before Redis 6.2.
- */
-const source = `
-local guards = tonumber(ARGV[1])
-for i = 1, guards do
-  if redis.call('EXISTS', KEYS[i]) == 1 then return i - 1 end
-end
-local arg = 2
-for i = guards + 1, #KEYS do
+/** Applies the changes whose keys come after KEYS[keyAt] and whose arguments begin at ARGV[arg]. */
+const applyChanges = `
+for i = keyAt + 1, #KEYS do
   local key = KEYS[i]
   local kind = ARGV[arg]
   if kind == 'set' then
@@ -32,16 +23,68 @@ for i = guards + 1, #KEYS do
     local score = tonumber(ARGV[arg + 2])
     if last[2] and tonumber(last[2]) >= score then score = tonumber(last[2]) + 1 end
     redis.call('ZADD', key, string.format('%.0f', score), ARGV[arg + 1])
+  elseif kind == 'add-score' then redis.call('ZINCRBY', key, ARGV[arg + 2], ARGV[arg + 1])
   elseif kind == 'remove-member' then redis.call('ZREM', key, ARGV[arg + 1])
   elseif kind == 'trim-index' then redis.call('ZREMRANGEBYSCORE', key, '-inf', ARGV[arg + 1])
   end
   arg = arg + 3
 end
+`;
+
+/**
+ * Writes everything or, if one of the first ARGV[1] keys exists, nothing; returns that key's position or -1.
+ * Redis runs a script alone and persists it as one transaction. Times to live are relative, because SET takes no
+ * absolute ones before Redis 6.2.
+ */
+const applySource = `
+local keyAt = tonumber(ARGV[1])
+for i = 1, keyAt do
+  if redis.call('EXISTS', KEYS[i]) == 1 then return i - 1 end
+end
+local arg = 2
+${applyChanges}
 return -1
 `;
 
-/** `Backend.apply` as a Lua script, and the name under which Redis caches it. */
-export const applyScript = { source, sha1: createHash("sha1").update(source).digest("hex") } as const;
+/** Writes everything or, if the sum of one of the first ARGV[1] limits is too high, nothing; returns its scores. */
+const countSource = `
+local keyAt = 0
+local arg = 2
+for limit = 1, tonumber(ARGV[1]) do
+  local terms = tonumber(ARGV[arg])
+  local max = tonumber(ARGV[arg + 1])
+  arg = arg + 2
+  local sum = 0
+  local passed = { limit - 1 }
+  for term = 1, terms do
+    keyAt = keyAt + 1
+    local score = redis.call('ZSCORE', KEYS[keyAt], ARGV[arg]) or '0'
+    sum = sum + tonumber(score) * tonumber(ARGV[arg + 1])
+    passed[term + 1] = score
+    arg = arg + 2
+  end
+  if sum > max then return passed end
+end
+${applyChanges}
+return {}
+`;
+
+/** A Lua script, and the name under which Redis caches it. */
+export interface RedisScript {
+  readonly source: string;
+  readonly sha1: string;
+}
+
+const toScript = (source: string): RedisScript => ({
+  source,
+  sha1: createHash("sha1").update(source).digest("hex"),
+});
+
+/** `Backend.apply` as a Lua script. */
+export const applyScript = toScript(applySource);
+
+/** `Backend.count` as a Lua script. */
+export const countScript = toScript(countSource);
 
 /** Names of the keys that Redis sees. */
 export interface KeyNames {
@@ -49,15 +92,56 @@ export interface KeyNames {
   index(name: string): string;
 }
 
-/** The script's input: every change is one key and three arguments. */
-export function toScriptInput(
+/** The keys and arguments of a script. */
+export interface ScriptInput {
+  readonly keys: string[];
+  readonly arguments: string[];
+}
+
+/** The input of `applyScript`: every change is one key and three arguments. */
+export function toApplyInput(
   names: KeyNames,
   ifAbsent: readonly EntryAddress[],
   changes: readonly BackendChange[],
   now: number,
-): { keys: string[]; arguments: string[] } {
-  const keys = ifAbsent.map((at) => names.entry(at));
-  const args = [String(ifAbsent.length)];
+): ScriptInput {
+  const input = { keys: ifAbsent.map((at) => names.entry(at)), arguments: [String(ifAbsent.length)] };
+  addChanges(input, names, changes, now);
+  return input;
+}
+
+/** The input of `countScript`. */
+export function toCountInput(
+  names: KeyNames,
+  limits: readonly ScoreLimit[],
+  changes: readonly IndexChange[],
+): ScriptInput {
+  const input = {
+    keys: limits.flatMap(({ terms }) => terms.map(({ index }) => names.index(index))),
+    arguments: [],
+  };
+  const args: string[] = input.arguments;
+  args.push(String(limits.length));
+  for (const { terms, max } of limits) {
+    args.push(String(terms.length), String(max));
+    for (const { member, weight = 1 } of terms) args.push(member, String(weight));
+  }
+  addChanges(input, names, changes, 0);
+  return input;
+}
+
+/** What `countScript` returned. */
+export function toPassedLimit(result: unknown): PassedLimit | undefined {
+  const [position, ...scores] = Array.isArray(result) ? (result as unknown[]) : [];
+  return position === undefined ? undefined : { position: Number(position), scores: scores.map(Number) };
+}
+
+function addChanges(
+  { keys, arguments: args }: ScriptInput,
+  names: KeyNames,
+  changes: readonly BackendChange[],
+  now: number,
+): void {
   const ttl = (expires: number | undefined) =>
     expires === undefined ? "" : String(Math.max(1, expires - now));
   for (const change of changes) {
@@ -79,6 +163,10 @@ export function toScriptInput(
         keys.push(names.index(change.index));
         args.push(change.kind, change.member, String(change.score));
         break;
+      case "add-score":
+        keys.push(names.index(change.index));
+        args.push("add-score", change.member, String(change.score));
+        break;
       case "remove-member":
         keys.push(names.index(change.index));
         args.push("remove-member", change.member, "");
@@ -88,5 +176,4 @@ export function toScriptInput(
         args.push("trim-index", String(change.maxScore), "");
     }
   }
-  return { keys, arguments: args };
 }

@@ -1,6 +1,7 @@
 import { chmodSync } from "node:fs";
 import { backup, DatabaseSync } from "node:sqlite";
 import { ParleyError } from "../../core/errors.ts";
+import { steadyClock } from "../../support/steady-clock.ts";
 import { type Backend, type EntryReader, spaces, type Space } from "../backend.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
 import { createPrivateFile } from "./private-file.ts";
@@ -59,7 +60,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
   try {
     database = guard(() => openDatabase(file));
     // Only the bot counts: a program beside it may look at a backup.
-    if (options.exclusive !== false) restored = guard(() => noticeRestore(database, Date.now()));
+    if (options.exclusive !== false) restored = guard(() => noticeRestore(database, steadyClock.now()));
   } catch (error) {
     unlock();
     throw error;
@@ -67,7 +68,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
   const readers = new Map<Space, EntryReader>(
     spaces.map((space) => [space, createSqliteReader(database, space)]),
   );
-  const write = createSqliteWriter(database);
+  const writer = createSqliteWriter(database);
   const indexPages = {
     "highest-first": database.prepare(
       "SELECT member, score FROM rankings WHERE ranking = ? ORDER BY score DESC, member DESC LIMIT ? OFFSET ?",
@@ -91,7 +92,10 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
       return readers.get(space) as EntryReader;
     },
     async apply(ifAbsent, changes) {
-      return guard(() => write(ifAbsent, changes));
+      return guard(() => writer.apply(ifAbsent, changes));
+    },
+    async count(limits, changes) {
+      return guard(() => writer.count(limits, changes));
     },
     async replace({ space, key }, old, value) {
       return guard(() => replaceValue.run(value, space, key, old).changes > 0);
@@ -137,7 +141,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     },
     restored,
     async copyTo(target) {
-      const beganAt = Date.now();
+      const beganAt = steadyClock.now();
       await guardAsync(() => retry(() => backup(database, target), { delayMs: delayIfBusy }));
       guard(() => withDatabase(target, (copy) => markAsBackup(copy, beganAt)));
       chmodSync(target, 0o600);

@@ -1,9 +1,14 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { BackendChange, EntryAddress } from "../backend.ts";
+import type { BackendChange, EntryAddress, IndexChange, PassedLimit, ScoreLimit } from "../backend.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
 
-/** Applies changes; returns the position in `ifAbsent` of the first entry that exists, or -1 after writing. */
-export type SqliteWriter = (ifAbsent: readonly EntryAddress[], changes: readonly BackendChange[]) => number;
+/** The writes of a {@link Backend}, synchronous. */
+export interface SqliteWriter {
+  /** Applies changes; returns the position in `ifAbsent` of the first entry that exists, or -1 after writing. */
+  apply(ifAbsent: readonly EntryAddress[], changes: readonly BackendChange[]): number;
+  /** As `Backend.count`. */
+  count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): PassedLimit | undefined;
+}
 
 /** Statements prepared once. Each call is one transaction. Throws SQLite's errors. */
 export function createSqliteWriter(database: DatabaseSync): SqliteWriter {
@@ -26,6 +31,11 @@ export function createSqliteWriter(database: DatabaseSync): SqliteWriter {
      VALUES (?1, ?2, max(?3, coalesce((SELECT max(score) + 1 FROM rankings WHERE ranking = ?1), ?3)))
      ON CONFLICT (ranking, member) DO UPDATE SET score = excluded.score`,
   );
+  const addScore = database.prepare(
+    `INSERT INTO rankings (ranking, member, score) VALUES (?, ?, ?)
+     ON CONFLICT (ranking, member) DO UPDATE SET score = score + excluded.score`,
+  );
+  const readScore = database.prepare("SELECT score FROM rankings WHERE ranking = ? AND member = ?");
   const removeMember = database.prepare("DELETE FROM rankings WHERE ranking = ? AND member = ?");
   const trimIndex = database.prepare("DELETE FROM rankings WHERE ranking = ? AND score <= ?");
 
@@ -46,6 +56,9 @@ export function createSqliteWriter(database: DatabaseSync): SqliteWriter {
       case "append-member":
         appendMember.run(change.index, change.member, change.score);
         return;
+      case "add-score":
+        addScore.run(change.index, change.member, change.score);
+        return;
       case "remove-member":
         removeMember.run(change.index, change.member);
         return;
@@ -53,13 +66,38 @@ export function createSqliteWriter(database: DatabaseSync): SqliteWriter {
         trimIndex.run(change.index, change.maxScore);
     }
   };
-  return (ifAbsent, changes) =>
-    inTransaction(database, () => {
-      const now = steadyClock.earliest();
-      const taken = ifAbsent.findIndex(({ space, key }) => probe.get(space, key, now) !== undefined);
-      if (taken === -1) changes.forEach(applyChange);
-      return taken;
-    });
+  const findPassed = (limits: readonly ScoreLimit[]): PassedLimit | undefined => {
+    for (const [position, { terms, max }] of limits.entries()) {
+      const scores = terms.map(({ index, member }) => Number(readScore.get(index, member)?.["score"] ?? 0));
+      const sum = terms.reduce((total, { weight = 1 }, at) => total + weight * (scores[at] ?? 0), 0);
+      if (sum > max) return { position, scores };
+    }
+    return undefined;
+  };
+
+  return {
+    apply: (ifAbsent, changes) =>
+      inTransaction(database, () => {
+        const now = steadyClock.earliest();
+        const taken = ifAbsent.findIndex(({ space, key }) => probe.get(space, key, now) !== undefined);
+        if (taken === -1) changes.forEach(applyChange);
+        return taken;
+      }),
+    count(limits, changes) {
+      // In the WAL, NORMAL waits for the disk at checkpoints alone. Another connection for it would empty this one's
+      // page cache with each of its writes.
+      database.exec("PRAGMA synchronous = NORMAL");
+      try {
+        return inTransaction(database, () => {
+          const passed = findPassed(limits);
+          if (passed === undefined) changes.forEach(applyChange);
+          return passed;
+        });
+      } finally {
+        database.exec("PRAGMA synchronous = FULL");
+      }
+    },
+  };
 }
 
 /** Runs synchronous work in one transaction, committed whole or rolled back. */

@@ -1,6 +1,8 @@
 import { definePlatform } from "../../core/platform-module.ts";
 import { httpUrl, text } from "../../core/settings.ts";
 
+const snowflake = /^[1-9]\d{0,19}$/;
+
 /** Discord for the registry. */
 export const discord = definePlatform({
   id: "discord",
@@ -17,6 +19,7 @@ export const discord = definePlatform({
       shownDefault: "public",
     },
   },
+  accessTerms: { guild: snowflake, channel: snowflake, role: snowflake, user: snowflake },
   isOn: ({ DISCORD_TOKEN }) => DISCORD_TOKEN !== undefined,
   problems: () => [],
   startLine: (_, { isOn }) => (isOn ? "on   connecting" : "off  DISCORD_TOKEN is not set (docs/discord.md)"),

@@ -27,6 +27,7 @@ export const slack = definePlatform({
       description: "put before every command name",
     },
   },
+  accessTerms: { team: /^[ET][A-Z\d]+$/, channel: /^[CGD][A-Z\d]+$/, user: /^[UW][A-Z\d]+$/ },
   isOn: ({ SLACK_BOT_TOKEN }) => SLACK_BOT_TOKEN !== undefined,
   problems({ SLACK_BOT_TOKEN, SLACK_APP_TOKEN }) {
     if (SLACK_BOT_TOKEN !== undefined && SLACK_APP_TOKEN === undefined) {

@@ -31,6 +31,7 @@ export const web = definePlatform({
       description: "proxies whose `X-Forwarded-For` is believed: addresses or networks",
     },
   },
+  accessTerms: {},
   isOn: ({ PAGE }) => (PAGE === "auto" ? "alone" : PAGE === "on"),
   problems: () => [],
   startLine({ PAGE, PAGE_PASSWORD }, { isOn, url }) {

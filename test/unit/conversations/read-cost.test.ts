@@ -6,6 +6,7 @@ import type { Backend, EntryReader } from "../../../src/conversations/backend.ts
 import { createBlobEntries } from "../../../src/conversations/blob-entries.ts";
 import { createConversationLog } from "../../../src/conversations/conversation-log.ts";
 import { createErasure } from "../../../src/conversations/erasure.ts";
+import { createSpendingLedger } from "../../../src/conversations/spending-ledger.ts";
 import { createInbox } from "../../../src/conversations/inbox.ts";
 import { createKeyValueStore } from "../../../src/conversations/key-value.ts";
 import { sweep } from "../../../src/conversations/retention.ts";
@@ -59,13 +60,14 @@ function openCountingStore() {
   const store = createKeyValueStore(backend);
   const writers = createKeyedQueue();
   const blobs = createBlobEntries(store);
+  const spending = createSpendingLedger({ store, reserveTtlMs: 900_000 });
   return {
     read,
     store,
     blobs,
     inbox: createInbox({ store, log: silentLog, isShared: true }),
     conversations: createConversationLog({ store, blobs, writers, log: silentLog }),
-    erasure: createErasure({ store, blobs, writers }),
+    erasure: createErasure({ store, blobs, writers, spending }),
   };
 }
 

@@ -1,8 +1,19 @@
 import { expect, test } from "vitest";
 import { createAdmission } from "../../../../src/assistant/access/admission.ts";
+import { createAllowedModels } from "../../../../src/assistant/access/allowed-models.ts";
+import type { Budgets } from "../../../../src/assistant/access/budgets.ts";
+import type { Gateway } from "../../../../src/core/gateway.ts";
 import { createFakeGateway } from "../../../support/fakes.ts";
 
 const limits = { calls: 4, callsPerPerson: 2, fileBytes: 100, fileBytesPerPerson: 50 };
+/** Nothing is limited but what is at once. */
+const free: Budgets = {
+  reserve: () => Promise.resolve({ settle: () => Promise.resolve(), release: () => Promise.resolve() }),
+  close: () => undefined,
+};
+const callerOf = (personId: string) => ({ personId, platform: "fake" });
+const admit = (gateway: Gateway, given = limits) =>
+  createAdmission({ gateway, limits: given, budgets: free, allowed: createAllowedModels([]) });
 const never = new AbortController().signal;
 
 test("one person's calls do not keep others waiting, and none starts above the limits", async () => {
@@ -12,9 +23,11 @@ test("one person's calls do not keep others waiting, and none starts above the l
     await new Promise<void>((resolve) => ends.push(resolve));
     yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
   });
-  const admission = createAdmission(gateway, limits);
+  const admission = admit(gateway);
   const ask = async (person: string) => {
-    for await (const event of admission.gatewayFor(person).chat({ model: person, messages: [] }, never))
+    for await (const event of admission
+      .gatewayFor(callerOf(person))
+      .chat({ model: person, messages: [] }, never))
       expect(event.kind).toBe("finish");
   };
   const busy = Promise.all(Array.from({ length: 300 }, () => ask("eager")));
@@ -44,9 +57,9 @@ test("one person's calls do not keep others waiting, and none starts above the l
 
 test("a call that is left before its end frees its slot", async () => {
   const { gateway } = createFakeGateway();
-  const admission = createAdmission(gateway, { ...limits, calls: 1, callsPerPerson: 1 });
+  const admission = admit(gateway, { ...limits, calls: 1, callsPerPerson: 1 });
   const ask = () =>
-    admission.gatewayFor("ada").chat({ model: "m", messages: [] }, never)[Symbol.asyncIterator]();
+    admission.gatewayFor(callerOf("ada")).chat({ model: "m", messages: [] }, never)[Symbol.asyncIterator]();
   const left = ask();
   await left.next();
   await left.return?.();
@@ -55,12 +68,13 @@ test("a call that is left before its end frees its slot", async () => {
 
 test("a cancelled turn does not wait for its slot", async () => {
   const { gateway } = createFakeGateway();
-  const admission = createAdmission(gateway, { ...limits, calls: 1, callsPerPerson: 1 });
-  const first = admission.gatewayFor("ada").chat({ model: "m", messages: [] }, never)[Symbol.asyncIterator]();
+  const admission = admit(gateway, { ...limits, calls: 1, callsPerPerson: 1 });
+  const events = admission.gatewayFor(callerOf("ada")).chat({ model: "m", messages: [] }, never);
+  const first = events[Symbol.asyncIterator]();
   await first.next();
   const controller = new AbortController();
   const waiting = admission
-    .gatewayFor("bob")
+    .gatewayFor(callerOf("bob"))
     .transcribe(
       { model: "m", bytes: new Uint8Array(1), fileName: "a.ogg", mediaType: "audio/ogg" },
       controller.signal,
@@ -71,7 +85,7 @@ test("a cancelled turn does not wait for its slot", async () => {
 });
 
 test("bytes of files are bounded for a person and for the process", async () => {
-  const admission = createAdmission(createFakeGateway().gateway, limits);
+  const admission = admit(createFakeGateway().gateway);
   const releases = [
     await admission.admitBytes("ada", 50, never),
     await admission.admitBytes("bob", 40, never),

@@ -1,14 +1,15 @@
 import { describe, expect, it } from "vitest";
+import { createAllowedModels } from "../../../../src/assistant/access/allowed-models.ts";
 import { createModelChoice } from "../../../../src/assistant/turn/model-choice.ts";
 import type { Gateway, Model, ModelCapabilities } from "../../../../src/core/gateway.ts";
 
 const signal = new AbortController().signal;
 const none = { chat: undefined, image: undefined, transcription: undefined };
 
-function choiceOf(models: Record<string, ModelCapabilities>) {
+function choiceOf(models: Record<string, ModelCapabilities>, allowed: readonly string[] = []) {
   const list: Model[] = Object.entries(models).map(([id, capabilities]) => ({ id, capabilities }));
   const gateway: Partial<Gateway> = { listModels: () => Promise.resolve(list), knownModels: () => list };
-  return createModelChoice(gateway as Gateway, none);
+  return createModelChoice(gateway as Gateway, none, createAllowedModels(allowed));
 }
 
 describe("the model for a picture", () => {
@@ -31,5 +32,58 @@ describe("the model for a picture", () => {
     await expect(without.choose("image", undefined, signal)).rejects.toMatchObject({
       code: "gateway-unsupported",
     });
+  });
+});
+
+describe("with MODELS_ALLOWED", () => {
+  const models = {
+    "gpt-5": { chats: true },
+    "gpt-4.1": { chats: true },
+    "gpt-4.1-mini": { chats: true },
+    "dall-e-3": { generatesImages: true, chats: false },
+  };
+
+  it("the default is the first that is allowed", async () => {
+    expect(await choiceOf(models, ["gpt-4*"]).choose("chat", undefined, signal)).toBe("gpt-4.1");
+    await expect(choiceOf(models, ["gpt-4*"]).choose("image", undefined, signal)).rejects.toMatchObject({
+      code: "gateway-unsupported",
+    });
+  });
+
+  it("one that is not allowed is refused with those that are and can do it", async () => {
+    const choice = choiceOf(models, ["gpt-4*", "dall-e*"]);
+    await expect(choice.choose("chat", "gpt-5", signal)).rejects.toMatchObject({
+      code: "model-not-allowed",
+      detail: { model: "gpt-5", allowed: "gpt-4.1, gpt-4.1-mini" },
+    });
+    expect(await choice.choose("chat", "gpt-4.1-mini", signal)).toBe("gpt-4.1-mini");
+  });
+
+  it("the suggestion for an unknown one is allowed", async () => {
+    await expect(choiceOf(models, ["gpt-4*"]).choose("chat", "gpt-4.2", signal)).rejects.toMatchObject({
+      code: "gateway-unknown-model",
+      detail: { suggestion: "gpt-4.1" },
+    });
+  });
+});
+
+describe("for pictures", () => {
+  const models = {
+    blind: { chats: true, seesImages: false },
+    unknown: { chats: true },
+    draws: { chats: true, seesImages: true, drawsInChat: true },
+    sees: { chats: true, seesImages: true },
+    listens: { seesImages: true, chats: false },
+  };
+
+  it("a model that reads only text is replaced by one that sees and answers in words", async () => {
+    expect(await choiceOf(models).insteadForPictures("blind", signal)).toBe("sees");
+    expect(await choiceOf(models, ["blind", "draws"]).insteadForPictures("blind", signal)).toBe("draws");
+    expect(await choiceOf(models, ["blind"]).insteadForPictures("blind", signal)).toBeUndefined();
+  });
+
+  it("a model that sees, or may, is kept", async () => {
+    for (const model of ["sees", "unknown", "not listed"])
+      expect(await choiceOf(models).insteadForPictures(model, signal)).toBeUndefined();
   });
 });

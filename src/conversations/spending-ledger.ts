@@ -1,0 +1,254 @@
+import { randomUUID } from "node:crypto";
+import { LRUCache } from "lru-cache";
+import type { BudgetScope, Reservation, SettledCall, SpendingLedger } from "../core/spending.ts";
+import { endOfUtcDay, toUtcDay } from "../support/utc-day.ts";
+import type { IndexChange, PassedLimit, ScoreLimit } from "./backend.ts";
+import { type KeyValueStore, writeBatches } from "./key-value.ts";
+import { indexes } from "./store-keys.ts";
+import { readUsage, toUsageChanges, usageMembersOf } from "./usage-rows.ts";
+
+const minuteMs = 60_000;
+const dayMs = 24 * 60 * minuteMs;
+/** Usage is kept for so many days, where the retention is not shorter. */
+const maxUsageDays = 400;
+/** Most listings that are remembered. */
+const maxListed = 10_000;
+/** Money is counted in billionths of a USD: whole numbers have no rounding errors. */
+const nanoPerUsd = 1e9;
+/** The highest cost of one call that is believed, in USD. Above it sums could leave the safe integers. */
+const maxCallUsd = 100_000;
+
+export interface SpendingLedgerOptions {
+  readonly store: KeyValueStore;
+  /** How long other data is kept, in milliseconds. Default: for ever. */
+  readonly retentionMs?: number | undefined;
+  /** A reserve that is not settled is released between this and twice this after it was made. */
+  readonly reserveTtlMs: number;
+}
+
+/** Counts in sorted indexes: each kind in one index for each day or period. @see {@link SpendingLedger} */
+export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLedger {
+  const { store, reserveTtlMs } = options;
+  const { backend } = store;
+  const usageMs = Math.min(options.retentionMs ?? Number.POSITIVE_INFINITY, maxUsageDays * dayMs);
+  const periodOf = (time: number): number => Math.floor(time / reserveTtlMs);
+
+  /** What this process has listed already: most calls find everything listed, and write only their counts. */
+  const listed = new LRUCache<string, number>({ max: maxListed });
+  const count = async (
+    limits: readonly ScoreLimit[],
+    { adds, lists }: { readonly adds: readonly IndexChange[]; readonly lists: readonly Listing[] },
+  ): Promise<PassedLimit | undefined> => {
+    const missing = lists.filter(({ member, score }) => (listed.get(member) ?? -1) < score);
+    const passed = await backend.count(limits, [...adds, ...missing]);
+    if (passed === undefined) for (const { member, score } of missing) listed.set(member, score);
+    return passed;
+  };
+
+  /** What is spent and reserved now. Reserves are made in the period after the current one. */
+  const spentTerms = (scope: BudgetScope, now: number): ScoreLimit["terms"] => {
+    const member = toMember(scope);
+    const period = periodOf(now);
+    return [
+      { index: indexes.spent(toUtcDay(now)), member },
+      // The third period is that of an instance whose clock is ahead.
+      ...[period, period + 1, period + 2].map((each) => ({ index: indexes.reserved(each), member })),
+    ];
+  };
+
+  return {
+    async countTurn(personId, { max, now }) {
+      const minute = Math.floor(now / minuteMs);
+      const pastMs = now % minuteMs;
+      const passed = await count(
+        [
+          {
+            // The part of the previous minute that is within the last 60 s.
+            terms: [
+              { index: indexes.turns(minute), member: personId, weight: minuteMs },
+              { index: indexes.turns(minute - 1), member: personId, weight: minuteMs - pastMs },
+            ],
+            max: (max - 1) * minuteMs,
+          },
+        ],
+        {
+          adds: [{ kind: "add-score", index: indexes.turns(minute), member: personId, score: 1 }],
+          lists: [keepUntil(indexes.turns(minute), (minute + 2) * minuteMs)],
+        },
+      );
+      if (passed === undefined) return undefined;
+      const [current = 0, previous = 0] = passed.scores;
+      return untilRoom({ current, previous, max, pastMs });
+    },
+
+    async uncountTurn(personId, now) {
+      const index = indexes.turns(Math.floor(now / minuteMs));
+      const terms = [{ index, member: personId, weight: -1 }];
+      // Not below 0: the minute may be another one by now.
+      await backend.count([{ terms, max: -1 }], [{ kind: "add-score", index, member: personId, score: -1 }]);
+    },
+
+    async reserve(reserveUsd, { budgets, now }) {
+      const period = periodOf(now) + 1;
+      const reservation = { id: randomUUID(), day: toUtcDay(now), reservedAt: now };
+      const amount = Math.ceil(toNano(reserveUsd));
+      // What is free is never refused, and counts against no budget.
+      if (amount === 0 || budgets.length === 0) return { ...reservation, reservedUsd: 0, scopes: [] };
+      const scopes = uniqueScopes(budgets.map(({ scope }) => scope));
+      const passed = await count(
+        budgets.map(({ scope, budgetUsd }) => ({
+          terms: spentTerms(scope, now),
+          max: Math.ceil(toNano(budgetUsd)) - 1,
+        })),
+        {
+          adds: scopes.map((scope) => ({
+            kind: "add-score",
+            index: indexes.reserved(period),
+            member: toMember(scope),
+            score: amount,
+          })),
+          lists: [keepUntil(indexes.reserved(period), (period + 2) * reserveTtlMs)],
+        },
+      );
+      const budget = passed === undefined ? undefined : budgets[passed.position];
+      if (passed === undefined || budget === undefined)
+        return { ...reservation, reservedUsd: amount / nanoPerUsd, scopes };
+      const [spent = 0, ...reserved] = passed.scores;
+      return {
+        budget,
+        spentUsd: spent / nanoPerUsd,
+        reservedUsd: reserved.reduce((sum, each) => sum + each, 0) / nanoPerUsd,
+      };
+    },
+
+    async settle(reservation, used, now) {
+      const { id, day, reservedAt } = reservation;
+      const period = periodOf(reservedAt) + 1;
+      const isReserved = reservation.scopes.length > 0;
+      if (!isReserved && used === undefined) return;
+      const settled = indexes.settled(period);
+      const isLate = periodOf(now) > period + 1;
+      await count([{ terms: [{ index: settled, member: id }], max: 0 }], {
+        adds: [
+          { kind: "add-member", index: settled, member: id, score: 1 },
+          // After its period nobody reads the reserve, and its index may be gone.
+          ...(isLate ? [] : toReleases(reservation, period)),
+          ...(used === undefined ? [] : toCharges(used, day)),
+        ],
+        lists: [
+          keepUntil(settled, (period + 2) * reserveTtlMs),
+          ...(used === undefined ? [] : toListings(used, day, endOfUtcDay(day) + usageMs)),
+        ],
+      });
+    },
+
+    async spentUsd(scope, now) {
+      // A limit that every sum passes reads the scores and writes nothing.
+      const terms = spentTerms(scope, now).slice(0, 1);
+      const passed = await backend.count([{ terms, max: Number.MIN_SAFE_INTEGER }], []);
+      return (passed?.scores[0] ?? 0) / nanoPerUsd;
+    },
+
+    usage: (query) => readUsage(store, query),
+
+    async forgetPerson(personId) {
+      const daysIndex = indexes.usageDaysOf(personId);
+      const page = { order: "lowest-first", offset: 0, max: maxUsageDays * 2 } as const;
+      for (const { member: day } of await backend.readIndex(daysIndex, page)) {
+        const index = indexes.usage(day);
+        await writeBatches(store, [
+          ...(await usageMembersOf(store, day, personId)).map(
+            (member) => ({ kind: "remove-member", index, member }) as const,
+          ),
+          { kind: "remove-member", index: daysIndex, member: day },
+        ]);
+      }
+    },
+  };
+}
+
+/** Removes counts of periods that are over; resolves to the number of periods. `now` in Unix ms. */
+export async function sweepCounts(store: KeyValueStore, now: number): Promise<number> {
+  for (let removed = 0; ;) {
+    const page = { order: "lowest-first", offset: 0, max: 200 } as const;
+    const found = await store.backend.readIndex(indexes.countedIndexes, page);
+    const expired = found.filter(({ score }) => score <= now);
+    if (expired.length === 0) return removed;
+    removed += expired.length;
+    await writeBatches(
+      store,
+      expired.flatMap(({ member }): IndexChange[] => [
+        { kind: "trim-index", index: member, maxScore: Number.MAX_SAFE_INTEGER },
+        { kind: "remove-member", index: indexes.countedIndexes, member },
+      ]),
+    );
+  }
+}
+
+function toMember(scope: BudgetScope): string {
+  return scope.kind === "deployment" ? "deployment" : `${scope.kind}:${scope.id}`;
+}
+
+function uniqueScopes(scopes: readonly BudgetScope[]): BudgetScope[] {
+  return [...new Map(scopes.map((scope) => [toMember(scope), scope])).values()];
+}
+
+function toNano(usd: number): number {
+  return Number.isNaN(usd) ? 0 : Math.min(Math.max(usd, 0), maxCallUsd) * nanoPerUsd;
+}
+
+/** When an index may be removed. */
+type Listing = Extract<IndexChange, { kind: "add-member" }>;
+
+function keepUntil(index: string, time: number): Listing {
+  return { kind: "add-member", index: indexes.countedIndexes, member: index, score: time };
+}
+
+function toReleases({ scopes, reservedUsd }: Reservation, period: number): IndexChange[] {
+  const index = indexes.reserved(period);
+  const score = -Math.round(reservedUsd * nanoPerUsd);
+  return scopes.map((scope) => ({ kind: "add-score", index, member: toMember(scope), score }));
+}
+
+function toCharges(used: SettledCall, day: string): IndexChange[] {
+  const index = indexes.spent(day);
+  const score = Math.round(toNano(used.chargedUsd));
+  const scopes = score === 0 ? [] : uniqueScopes(used.scopes);
+  return [
+    ...scopes.map((scope): IndexChange => ({ kind: "add-score", index, member: toMember(scope), score })),
+    ...toUsageChanges(used, day),
+    // Always: `forgetPerson` may have removed it, here or in another process.
+    {
+      kind: "add-member",
+      index: indexes.usageDaysOf(used.labels.personId),
+      member: day,
+      score: Date.parse(day),
+    },
+  ];
+}
+
+/** What has the counts of a day removed in time. */
+function toListings({ labels }: SettledCall, day: string, usageKeptUntil: number): Listing[] {
+  return [
+    keepUntil(indexes.spent(day), endOfUtcDay(day) + dayMs),
+    keepUntil(indexes.usage(day), usageKeptUntil),
+    keepUntil(indexes.usageDaysOf(labels.personId), usageKeptUntil),
+  ];
+}
+
+/** How long until one more turn fits, in milliseconds. Those of the previous minute count by its part in the last 60 s. */
+function untilRoom(turns: {
+  readonly current: number;
+  readonly previous: number;
+  readonly max: number;
+  /** Of the current minute. */
+  readonly pastMs: number;
+}): number {
+  const { current, previous, max, pastMs } = turns;
+  const room = max - 1 - current;
+  const untilMs =
+    room >= 0
+      ? (minuteMs * (previous - room)) / previous
+      : minuteMs + (minuteMs * (current - max + 1)) / current;
+  return Math.max(1, Math.ceil(untilMs) - pastMs);
+}

@@ -1,0 +1,314 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import fc from "fast-check";
+import { afterEach, expect, it } from "vitest";
+import type { Budget, Reservation, SettledCall, SpentBudget } from "../../src/core/spending.ts";
+import { openStore, type Store } from "../../src/conversations/open-store.ts";
+import { silentLog } from "../support/silent-log.ts";
+import { describeStores } from "../support/stores.ts";
+
+const dayMs = 24 * 60 * 60_000;
+const reserveTtlMs = 60_000;
+/** Noon, at the beginning of a minute. */
+const noon = Date.UTC(2026, 6, 28, 12);
+const today = "2026-07-28";
+
+const person = (id: string) => ({ kind: "person", id }) as const;
+const everybody = { kind: "deployment" } as const;
+const budgetOf = (scope: Budget["scope"], budgetUsd: number): Budget => ({ scope, budgetUsd });
+
+function isReserved(result: Reservation | SpentBudget): result is Reservation {
+  return "id" in result;
+}
+
+function used(chargedUsd: number, more: Partial<SettledCall> = {}): SettledCall {
+  return {
+    labels: { personId: "discord:1", channel: "discord:channel:5", model: "m", operation: "chat" },
+    amounts: { promptTokens: 100, completionTokens: 20 },
+    costUsd: chargedUsd,
+    chargedUsd,
+    isEstimated: false,
+    scopes: [person("discord:1"), everybody],
+    ...more,
+  };
+}
+
+describeStores("spending", (current) => {
+  const opened: Store[] = [];
+  /** The same store, opened as another process would. */
+  const open = async (retentionDays = 0): Promise<Store> => {
+    const options = { log: silentLog, exclusive: false, reserveTtlMs, retentionDays };
+    const store = await openStore(current().url, options);
+    opened.push(store);
+    return store;
+  };
+  afterEach(async () => {
+    for (const store of opened.splice(0)) await store.close();
+  });
+
+  it("counts at most so many turns of a person in a minute, and says when there is room again", async () => {
+    const [one, other] = [(await open()).spending, (await open()).spending];
+    const burst = await Promise.all(
+      Array.from({ length: 300 }, (_, n) =>
+        (n % 2 === 0 ? one : other).countTurn("ada", { max: 20, now: noon + 30_000 }),
+      ),
+    );
+    const refused = burst.filter((wait) => wait !== undefined);
+    expect(burst.length - refused.length).toBe(20);
+    // The minute has 30 s left; then the 20 turns fade out, one in 3 s.
+    expect(new Set(refused)).toEqual(new Set([33_000]));
+    expect(await one.countTurn("bob", { max: 20, now: noon + 30_000 })).toBeUndefined();
+    expect(await other.countTurn("ada", { max: 20, now: noon + 62_000 })).toBe(1000);
+    expect(await other.countTurn("ada", { max: 20, now: noon + 63_000 })).toBeUndefined();
+    expect(await one.countTurn("ada", { max: 20, now: noon + 63_000 })).toBe(3000);
+    expect(await one.countTurn("ada", { max: 20, now: noon + 10 * 60_000 })).toBeUndefined();
+  });
+
+  it("takes a counted turn back once", async () => {
+    const { spending } = await open();
+    expect(await spending.countTurn("ada", { max: 1, now: noon })).toBeUndefined();
+    await spending.uncountTurn("ada", noon);
+    await spending.uncountTurn("ada", noon);
+    expect(await spending.countTurn("ada", { max: 1, now: noon })).toBeUndefined();
+    expect(await spending.countTurn("ada", { max: 1, now: noon })).toBe(120_000);
+  });
+
+  it("reserves until a budget has nothing left, over all instances together", async () => {
+    const stores = [(await open()).spending, (await open()).spending];
+    const budgets = [budgetOf(person("discord:1"), 10), budgetOf(everybody, 1)];
+    const results = await Promise.all(
+      Array.from({ length: 10 }, (_, n) => stores[n % 2]!.reserve(0.4, { budgets, now: noon })),
+    );
+    const reservations = results.filter(isReserved);
+    expect(reservations).toHaveLength(3);
+    expect(results.find((result) => !isReserved(result))).toEqual({
+      budget: budgetOf(everybody, 1),
+      spentUsd: 0,
+      reservedUsd: 1.2,
+    });
+    for (const reservation of reservations) await stores[0]!.settle(reservation, used(0.3), noon);
+    expect(await stores[1]!.spentUsd(everybody, noon)).toBe(0.9);
+    expect(await stores[1]!.spentUsd(person("discord:1"), noon)).toBe(0.9);
+    expect(isReserved(await stores[1]!.reserve(0.4, { budgets, now: noon }))).toBe(true);
+    expect(isReserved(await stores[0]!.reserve(0.4, { budgets, now: noon }))).toBe(false);
+    // The next day (UTC) begins with nothing spent.
+    expect(isReserved(await stores[0]!.reserve(0.4, { budgets, now: noon + dayMs / 2 }))).toBe(true);
+  });
+
+  it("does not refuse what is free", async () => {
+    const { spending } = await open();
+    expect(isReserved(await spending.reserve(0, { budgets: [budgetOf(everybody, 0)], now: noon }))).toBe(
+      true,
+    );
+    expect(isReserved(await spending.reserve(0.01, { budgets: [budgetOf(everybody, 0)], now: noon }))).toBe(
+      false,
+    );
+  });
+
+  it("releases a reserve that nobody settles", async () => {
+    const { spending } = await open();
+    const budgets = [budgetOf(everybody, 1)];
+    expect(isReserved(await spending.reserve(1, { budgets, now: noon }))).toBe(true);
+    expect(isReserved(await spending.reserve(1, { budgets, now: noon + reserveTtlMs }))).toBe(false);
+    expect(isReserved(await spending.reserve(1, { budgets, now: noon + 2 * reserveTtlMs }))).toBe(true);
+  });
+
+  it("settles a reserve once, also when it is told twice or late", async () => {
+    const { spending } = await open();
+    const budgets = [budgetOf(everybody, 1)];
+    const reservation = (await spending.reserve(1, { budgets, now: noon })) as Reservation;
+    await spending.settle(reservation, used(0.25), noon);
+    await spending.settle(reservation, used(0.25), noon);
+    expect(await spending.spentUsd(everybody, noon)).toBe(0.25);
+    const late = (await spending.reserve(0.75, { budgets, now: noon })) as Reservation;
+    const store = opened[0]!;
+    await store.sweep(noon + 5 * reserveTtlMs);
+    await spending.settle(late, used(0.5), noon + 5 * reserveTtlMs);
+    expect(await spending.spentUsd(everybody, noon)).toBe(0.75);
+    expect(isReserved(await spending.reserve(0.1, { budgets, now: noon + 5 * reserveTtlMs }))).toBe(true);
+  });
+
+  it("keeps usage by day, person, channel, model and operation", async () => {
+    const { spending } = await open();
+    const settle = async (now: number, what: SettledCall) => {
+      await spending.settle((await spending.reserve(0, { budgets: [], now })) as Reservation, what, now);
+    };
+    await settle(noon, used(0.25));
+    await settle(noon, used(0.5, { isEstimated: true }));
+    const bob = { personId: "discord:2", model: "x", operation: "transcription" } as const;
+    await settle(
+      noon - dayMs,
+      used(2, { labels: bob, amounts: { audioSeconds: 1.5 }, costUsd: undefined, chargedUsd: 2 }),
+    );
+    const ada = {
+      day: today,
+      personId: "discord:1",
+      channel: "discord:channel:5",
+      model: "m",
+      operation: "chat",
+      calls: 2,
+      promptTokens: 200,
+      completionTokens: 40,
+      images: 0,
+      audioSeconds: 0,
+      costUsd: 0.75,
+      estimatedCalls: 1,
+      unpricedCalls: 0,
+    };
+    const others = { day: "2026-07-27", ...bob, calls: 1, audioSeconds: 1.5, costUsd: 0, unpricedCalls: 1 };
+    const month = { fromDay: "2026-07-01", toDay: today };
+    expect(await spending.usage(month)).toEqual([expect.objectContaining(others), ada]);
+    expect(await spending.usage({ ...month, personId: "discord:1" })).toEqual([ada]);
+    expect(await spending.usage({ fromDay: today, toDay: today, personId: "discord:2" })).toEqual([]);
+    expect(await spending.usage({ fromDay: today, toDay: "2026-07-01" })).toEqual([]);
+  });
+
+  it("believes no amount that cannot be right", async () => {
+    const { spending } = await open();
+    for (const amount of [Number.NaN, Number.POSITIVE_INFINITY, -5, 1e300]) {
+      const reservation = (await spending.reserve(0, { budgets: [], now: noon })) as Reservation;
+      await spending.settle(reservation, used(amount, { amounts: { promptTokens: amount } }), noon);
+    }
+    await spending.settle(
+      (await spending.reserve(0, { budgets: [], now: noon })) as Reservation,
+      used(1),
+      noon,
+    );
+    expect(Number.isSafeInteger((await spending.spentUsd(everybody, noon)) * 1e9)).toBe(true);
+    expect(await spending.spentUsd(everybody, noon)).toBeGreaterThanOrEqual(1);
+  });
+
+  it("forgets a person's usage, and not that it was spent", async () => {
+    const store = await open();
+    const { spending } = store;
+    for (const personId of ["discord:1", "discord:2"]) {
+      const reservation = (await spending.reserve(0, { budgets: [], now: noon })) as Reservation;
+      await spending.settle(
+        reservation,
+        used(0.5, { labels: { personId, model: "m", operation: "image" }, scopes: [person(personId)] }),
+        noon,
+      );
+    }
+    await store.erasure.forgetAuthor(undefined, "discord:1");
+    const rows = await spending.usage({ fromDay: today, toDay: today });
+    expect(rows.map(({ personId }) => personId)).toEqual(["discord:2"]);
+    expect(await spending.usage({ fromDay: today, toDay: today, personId: "discord:1" })).toEqual([]);
+    expect(await spending.spentUsd(person("discord:1"), noon)).toBe(0.5);
+  });
+
+  it.each([
+    [0, 400],
+    [30, 30],
+  ])(
+    "with a retention of %i days keeps usage for %i days and counters for a day",
+    async (retention, days) => {
+      const store = await open(retention);
+      const { spending } = store;
+      await spending.countTurn("ada", { max: 1, now: noon });
+      const budgets = [budgetOf(everybody, 1)];
+      await spending.settle(
+        (await spending.reserve(1, { budgets, now: noon })) as Reservation,
+        used(0.5),
+        noon,
+      );
+      const query = { fromDay: today, toDay: today };
+      await store.sweep(noon + 2 * dayMs);
+      expect(await spending.spentUsd(everybody, noon)).toBe(0);
+      await store.sweep(noon + days * dayMs);
+      expect(await spending.usage(query)).toHaveLength(1);
+      await store.sweep(noon + (days + 1) * dayMs);
+      expect(await spending.usage(query)).toEqual([]);
+      expect((await current().bytes()).includes("discord:channel:5")).toBe(false);
+    },
+  );
+
+  it("never passes a budget by more than one reserve, whatever ends, repeats or dies", async () => {
+    const processes = [(await open()).spending, (await open()).spending];
+    const step = fc.oneof(
+      {
+        weight: 3,
+        arbitrary: fc.record({
+          reserve: fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 6 }),
+        }),
+      },
+      { weight: 3, arbitrary: fc.record({ settle: fc.nat(), share: fc.integer({ min: 0, max: 100 }) }) },
+      { weight: 1, arbitrary: fc.record({ die: fc.constantFrom(0, 1) }) },
+      { weight: 1, arbitrary: fc.record({ waitMs: fc.integer({ min: 0, max: reserveTtlMs }) }) },
+    );
+    let runs = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(step, { maxLength: 25 }),
+        fc.integer({ min: 1, max: 100 }),
+        async (steps, budgetUsd) => {
+          // Each run spends on a day of its own.
+          let now = noon + ++runs * 3 * dayMs;
+          const budgets = [budgetOf(everybody, budgetUsd)];
+          let open: { at: number; process: number; since: number; reservation: Reservation; usd: number }[] =
+            [];
+          let spentUsd = 0;
+          let highestUsd = 0;
+          for (const each of steps) {
+            if ("reserve" in each) {
+              highestUsd = Math.max(highestUsd, ...each.reserve);
+              const results = await Promise.all(
+                each.reserve.map(async (usd, at) => {
+                  const process = at % 2;
+                  return { usd, process, result: await processes[process]!.reserve(usd, { budgets, now }) };
+                }),
+              );
+              for (const { usd, process, result } of results)
+                if (isReserved(result))
+                  open.push({ at: open.length, process, since: now, reservation: result, usd });
+                else expect(result.spentUsd + result.reservedUsd).toBeGreaterThanOrEqual(budgetUsd);
+            } else if ("settle" in each) {
+              const [one] = open.splice(open.length === 0 ? 0 : each.settle % open.length, 1);
+              if (one === undefined) continue;
+              const usd = (one.usd * each.share) / 100;
+              const call = each.share === 0 ? undefined : used(usd);
+              // The outcome of the first attempt is unknown to its process, so it is repeated by either.
+              await Promise.all(processes.map((process) => process.settle(one.reservation, call, now)));
+              spentUsd += usd;
+            } else if ("die" in each) {
+              open = open.filter(({ process }) => process !== each.die);
+            } else {
+              now += each.waitMs;
+              // A live call ends before its reserve does.
+              open = open.filter(({ since }) => now - since < reserveTtlMs);
+            }
+            const counted = await processes[0]!.spentUsd(everybody, now);
+            expect(counted).toBeCloseTo(spentUsd, 6);
+            const inUseUsd = open.reduce((sum, { usd }) => sum + usd, 0);
+            expect(counted + inUseUsd).toBeLessThan(budgetUsd + highestUsd + 1e-6);
+          }
+          // What died is released, what was spent is not.
+          const later = await processes[1]!.reserve(1, { budgets, now: now + 3 * reserveTtlMs });
+          expect(isReserved(later)).toBe(spentUsd < budgetUsd);
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+
+  it("remembers what a killed process has counted", async () => {
+    const { spending } = await open();
+    const script = fileURLToPath(new URL("spending-child.ts", import.meta.url));
+    const child = spawn(process.execPath, [script, current().url, String(noon)], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const gone = once(child, "exit");
+    await once(child.stdout, "data");
+    child.kill("SIGKILL");
+    await gone;
+    const budgets = [budgetOf(everybody, 1)];
+    expect(await spending.spentUsd(everybody, noon)).toBe(0.5);
+    expect(await spending.countTurn("ada", { max: 1, now: noon })).toBeGreaterThan(0);
+    // It died while it held a reserve of 0.5 USD.
+    expect(await spending.reserve(0.1, { budgets, now: noon })).toMatchObject({
+      spentUsd: 0.5,
+      reservedUsd: 0.5,
+    });
+    expect(isReserved(await spending.reserve(0.1, { budgets, now: noon + 2 * reserveTtlMs }))).toBe(true);
+  });
+});

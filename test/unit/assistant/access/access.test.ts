@@ -1,0 +1,97 @@
+import { describe, expect, test } from "vitest";
+import { createAccess } from "../../../../src/assistant/access/access.ts";
+import type { AccessRules } from "../../../../src/core/access.ts";
+import type { Origin } from "../../../../src/core/events.ts";
+
+const member: Origin = {
+  user: "discord:user:1",
+  server: "discord:guild:10",
+  channel: "discord:channel:20",
+  roles: ["discord:role:30"],
+  isMember: true,
+  isManager: false,
+};
+const stranger: Origin = { user: "discord:user:2", isMember: false, isManager: false };
+const inDirectMessage: Origin = { user: "discord:user:1", isMember: true, isManager: false };
+
+function accessWith(rules: Partial<AccessRules>) {
+  return createAccess({
+    rules: { allow: [], deny: [], admins: [], ...rules },
+    ownPlatforms: new Set(["web"]),
+  });
+}
+
+function refusal(rules: Partial<AccessRules>, origin: Origin | undefined) {
+  return accessWith(rules).refusalOf({ platform: "discord", origin });
+}
+
+describe("with an empty ALLOW", () => {
+  test("members are allowed and strangers are not", () => {
+    expect(refusal({}, member)).toBeUndefined();
+    expect(refusal({}, inDirectMessage)).toBeUndefined();
+    expect(refusal({}, stranger)).toBe("stranger");
+  });
+});
+
+describe("with ALLOW", () => {
+  test.each(["discord:user:1", "discord:guild:10", "discord:channel:20", "discord:role:30"])(
+    "%s admits its own and nobody else",
+    (term) => {
+      expect(refusal({ allow: [term] }, member)).toBeUndefined();
+      expect(refusal({ allow: [term] }, { ...stranger, isMember: true })).toBe("not-listed");
+    },
+  );
+
+  test("a stranger who is listed is allowed", () => {
+    expect(refusal({ allow: ["discord:user:2"] }, stranger)).toBeUndefined();
+  });
+
+  test("an id of another platform or kind does not match", () => {
+    expect(refusal({ allow: ["slack:user:1", "discord:channel:10"] }, member)).toBe("not-listed");
+  });
+
+  test("admins need not be listed", () => {
+    expect(refusal({ allow: ["discord:guild:99"], admins: ["discord:user:1"] }, member)).toBeUndefined();
+  });
+});
+
+describe("DENY", () => {
+  test.each(["discord:user:1", "discord:guild:10", "discord:channel:20", "discord:role:30"])(
+    "%s wins over ALLOW and ADMINS",
+    (term) => {
+      const rules = { deny: [term], allow: ["discord:guild:10"], admins: ["discord:role:30"] };
+      expect(refusal(rules, member)).toBe("denied");
+      expect(accessWith(rules).isAdmin({ platform: "discord", origin: member })).toBe(false);
+    },
+  );
+});
+
+test("an event without an origin is allowed; only on the operator's own platform its author is an admin", () => {
+  const access = accessWith({ allow: ["discord:guild:99"] });
+  expect(access.refusalOf({ platform: "web" })).toBeUndefined();
+  expect(access.refusalOf({ platform: "discord" })).toBeUndefined();
+  expect(access.isAdmin({ platform: "web" })).toBe(true);
+  expect(access.isAdmin({ platform: "discord" })).toBe(false);
+});
+
+test("a refusal says why and who", () => {
+  expect(() => {
+    accessWith({}).expectAllowed({ platform: "discord", origin: stranger });
+  }).toThrow(
+    expect.objectContaining({
+      code: "access-denied",
+      detail: { because: "stranger", user: "discord:user:2" },
+    }),
+  );
+});
+
+test("the start line says which rule is in force", () => {
+  expect(accessWith({}).describe()).toBe("everybody in servers and workspaces with the bot; no admins");
+  expect(
+    accessWith({
+      allow: ["discord:guild:1"],
+      deny: ["discord:user:2", "discord:user:3"],
+      admins: ["discord:user:4"],
+    }).describe(),
+  ).toBe("only 1 entry of ALLOW, except 2 entries of DENY; 1 entry of ADMINS");
+});

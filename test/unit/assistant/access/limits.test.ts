@@ -1,0 +1,290 @@
+import { afterEach, describe, expect, test, vi } from "vitest";
+import type { ModelPrice } from "../../../../src/core/model-price.ts";
+import type { Usage } from "../../../../src/core/gateway.ts";
+import { isParleyError, ParleyError } from "../../../../src/core/errors.ts";
+import { fixture } from "../../../fixtures/fixtures.ts";
+import { call, createWorld, message, type World } from "../../../support/fakes.ts";
+
+/** A chat of 1,024 tokens costs about one cent; the prompt is nearly free. */
+const price: ModelPrice = {
+  inputPerMillionUsd: 0.001,
+  outputPerMillionUsd: 10,
+  perImageUsd: 0.04,
+  perAudioMinuteUsd: 0.006,
+};
+const prices = { chatty: price, listener: price };
+const models = [
+  { id: "chatty", capabilities: { chats: true, generatesImages: true } },
+  { id: "listener", capabilities: { transcribes: true } },
+];
+const noon = Date.UTC(2026, 6, 28, 12);
+const origin = {
+  user: "discord:user:1",
+  server: "discord:guild:9",
+  channel: "discord:channel:5",
+  isMember: true,
+  isManager: false,
+};
+const bob = { id: "fake:bob", name: "Bob" };
+
+let world: World;
+afterEach(async () => {
+  await world.close();
+});
+
+async function settled(): Promise<void> {
+  await vi.waitFor(() => {
+    expect(world.assistant.pending()).toBe(0);
+  });
+  await world.store.queue.idle();
+}
+
+function answerFor(usage: Usage): void {
+  world.gateway.answerWith(async function* answer(request) {
+    yield { kind: "text", text: "an answer" };
+    yield { kind: "finish", reason: "stop", model: request.model, usage };
+  });
+}
+
+const spent = (kind: "person" | "deployment" = "deployment") =>
+  world.store.spending.spentUsd(kind === "person" ? { kind, id: "fake:ada" } : { kind }, world.clock.now);
+const rows = () => world.store.spending.usage({ fromDay: "2026-07-28", toDay: "2026-07-28" });
+
+describe("TURNS_PERSON_MINUTE", () => {
+  test("of 300 requests in a burst 20 run and the rest get the short answer; others are not held up", async () => {
+    world = await createWorld({ spending: { turnsPersonMinute: 20 } });
+    world.clock.now = noon;
+    const events = Array.from({ length: 300 }, (_, n) => message(`m${n}`, { conversationId: `fake:c${n}` }));
+    const results = await Promise.allSettled(events.map((event) => world.assistant.receive(event)));
+    const refused = results.flatMap((result) =>
+      result.status === "rejected" ? [result.reason as unknown] : [],
+    );
+    expect(refused).toHaveLength(280);
+    const limited = refused.filter((error) => isParleyError(error, "rate-limited"));
+    for (const error of limited) expect(error).toMatchObject({ retryAfterMs: 63_000, detail: { max: 20 } });
+    // Past 50 in flight the bound on those comes first.
+    expect(limited).toHaveLength(30);
+    expect(refused.filter((error) => isParleyError(error, "busy"))).toHaveLength(250);
+    expect(await world.assistant.receive(message("mine", { author: bob, conversationId: "fake:b" }))).toBe(
+      "accepted",
+    );
+    await settled();
+    expect(world.gateway.requests).toHaveLength(21);
+    world.clock.now = noon + 63_000;
+    expect(await world.assistant.receive(message("later"))).toBe("accepted");
+    await settled();
+  });
+
+  test("a redelivered event is not counted, and never refused in words", async () => {
+    world = await createWorld({ spending: { turnsPersonMinute: 2 } });
+    const first = message("one");
+    await world.assistant.receive(first);
+    await settled();
+    for (let times = 0; times < 5; times++) expect(await world.assistant.receive(first)).toBe("duplicate");
+    const second = message("two");
+    expect(await world.assistant.receive(second)).toBe("accepted");
+    await settled();
+    expect(await world.assistant.receive(second)).toBe("duplicate");
+    await expect(world.assistant.receive(message("three"))).rejects.toMatchObject({ code: "rate-limited" });
+  });
+
+  test("what /chat starts in the caller's name is part of the command", async () => {
+    world = await createWorld({ spending: { turnsPersonMinute: 1 } });
+    await world.assistant.receive(call("chat", { message: "hello" }));
+    await vi.waitFor(() => {
+      expect(world.gateway.requests).toHaveLength(1);
+    });
+    await settled();
+  });
+});
+
+describe("budgets", () => {
+  test("a person past the day's budget is told when it is free again, and others go on", async () => {
+    world = await createWorld({ models, prices, spending: { personDayUsd: 0.02 } });
+    world.clock.now = noon;
+    answerFor({ promptTokens: 10, completionTokens: 1000, costUsd: 0.015, isEstimated: false });
+    for (const text of ["one", "two", "three"]) {
+      await world.assistant.receive(message(text, { origin }));
+      await settled();
+    }
+    expect(world.gateway.requests).toHaveLength(2);
+    expect(world.platform.replies.at(-1)?.failure?.text).toBe(
+      "Nothing is left of your budget for a day ($0.02). It is free again at midnight UTC, in 12 hours.",
+    );
+    await world.assistant.receive(message("mine", { author: bob, conversationId: "fake:b" }));
+    await settled();
+    expect(world.gateway.requests).toHaveLength(3);
+    expect(await spent()).toBeCloseTo(0.045);
+    expect(await spent("person")).toBeCloseTo(0.03);
+    world.clock.now = noon + 12 * 60 * 60_000;
+    await world.assistant.receive(message("tomorrow", { origin }));
+    await settled();
+    expect(world.gateway.requests).toHaveLength(4);
+  });
+
+  test("ten requests at once do not pass a budget by more than one reserve", async () => {
+    world = await createWorld({ models, prices, spending: { dayUsd: 0.025 } });
+    world.clock.now = noon;
+    let release = (): void => undefined;
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    world.gateway.answerWith(async function* answer(request) {
+      await released;
+      yield { kind: "text", text: "an answer" };
+      const usage = { completionTokens: 1024, costUsd: 0.010_24, isEstimated: false };
+      yield { kind: "finish", reason: "stop", model: request.model, usage };
+    });
+    for (let n = 0; n < 10; n++)
+      await world.assistant.receive(
+        message("q", { conversationId: `fake:c${n}`, author: { id: `fake:p${n}`, name: "P" } }),
+      );
+    await vi.waitFor(() => {
+      expect(world.platform.replies.filter(({ state }) => state === "failed")).toHaveLength(7);
+    });
+    expect(world.platform.replies.find(({ failure }) => failure !== undefined)?.failure?.text).toBe(
+      "What is left of the budget of all of Parley for a day ($0.025) is reserved for answers in progress. Try again in 15 seconds.",
+    );
+    release();
+    await settled();
+    expect(world.gateway.requests).toHaveLength(3);
+    expect(await spent()).toBeCloseTo(0.030_72);
+  });
+
+  test("of a place count what is spent there", async () => {
+    const budgets = [{ scope: { kind: "place", id: "discord:guild:9" }, budgetUsd: 0.01 }] as const;
+    world = await createWorld({
+      models,
+      prices,
+      spending: {
+        places: { budgetsFor: ({ origin: at }) => Promise.resolve(at === undefined ? [] : budgets) },
+      },
+    });
+    answerFor({ costUsd: 0.02, isEstimated: false });
+    await world.assistant.receive(message("one", { origin }));
+    await settled();
+    await world.assistant.receive(message("two", { origin }));
+    await settled();
+    expect(world.platform.replies.at(-1)?.failure?.text).toContain("the budget of this place");
+    await world.assistant.receive(message("elsewhere"));
+    await settled();
+    expect(world.gateway.requests).toHaveLength(2);
+  });
+
+  test("every operation counts: words, pictures and recordings", async () => {
+    world = await createWorld({ models, prices, files: { voice: await fixture("voice.ogg") } });
+    world.clock.now = noon;
+    answerFor({ promptTokens: 7, completionTokens: 3, costUsd: 0.5, isEstimated: false });
+    await world.assistant.receive(
+      message("hear", { origin, attachments: [{ id: "voice", name: "note.ogg", source: null }] }),
+    );
+    await settled();
+    await world.assistant.receive(call("imagine", { prompt: "a fox", count: 2 }, { origin }));
+    await settled();
+    const labels = { personId: "fake:ada", channel: "discord:channel:5", calls: 1 };
+    const found = (await rows()).toSorted((a, b) => a.operation.localeCompare(b.operation));
+    expect(found).toMatchObject([
+      { ...labels, operation: "chat", model: "chatty", promptTokens: 7, costUsd: 0.5 },
+      { ...labels, operation: "image", model: "chatty", images: 2 },
+      { ...labels, operation: "transcription", model: "listener" },
+    ]);
+    // The fake gateway reports no cost of the pictures and the recording: it is computed.
+    expect(await spent()).toBeCloseTo(0.58);
+  });
+
+  test("an answer that is stopped is charged for what had arrived", async () => {
+    world = await createWorld({ models, prices });
+    world.clock.now = noon;
+    world.gateway.answerWith(async function* answer(_, signal) {
+      yield { kind: "text", text: "x".repeat(4000) };
+      await new Promise((_resolve, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason as Error));
+      });
+    });
+    await world.assistant.receive(message("go", { origin }));
+    await vi.waitFor(() => {
+      expect(world.platform.replies[0]?.text).toMatch(/^x/);
+    });
+    world.assistant.cancel("fake:c1");
+    await settled();
+    expect(await spent()).toBeCloseTo(0.01, 4);
+    expect(await rows()).toMatchObject([{ calls: 1, completionTokens: 1000, estimatedCalls: 1 }]);
+  });
+
+  test("a request that the gateway refused costs nothing and leaves no reserve", async () => {
+    world = await createWorld({ models, prices, spending: { dayUsd: 0.011 } });
+    world.clock.now = noon;
+    world.gateway.answerWith(() => ({
+      [Symbol.asyncIterator]: () => ({
+        next: () => Promise.reject(new ParleyError("gateway-rate-limited", "later")),
+      }),
+    }));
+    for (let times = 0; times < 3; times++) {
+      await world.assistant.receive(message("go"));
+      await settled();
+    }
+    expect(world.gateway.requests).toHaveLength(3);
+    expect(await spent()).toBe(0);
+    expect(await rows()).toEqual([]);
+  });
+
+  test("a model without a known price is counted high, and what it reports is believed", async () => {
+    world = await createWorld({ spending: { dayUsd: 0.05 } });
+    world.clock.now = noon;
+    answerFor({ promptTokens: 1000, completionTokens: 100, isEstimated: false });
+    await world.assistant.receive(message("one"));
+    await settled();
+    expect(await spent()).toBeCloseTo(0.0225);
+    expect(await rows()).toMatchObject([{ costUsd: 0, unpricedCalls: 1 }]);
+    answerFor({ costUsd: 0.001, isEstimated: false });
+    await world.assistant.receive(message("two"));
+    await settled();
+    expect(await spent()).toBeCloseTo(0.0235);
+  });
+
+  test("what is free is answered whatever was spent", async () => {
+    const free = { inputPerMillionUsd: 0, outputPerMillionUsd: 0, perImageUsd: 0 };
+    world = await createWorld({ prices: { chatty: free }, spending: { dayUsd: 0 } });
+    await world.assistant.receive(message("one"));
+    await settled();
+    expect(world.platform.replies).toMatchObject([{ state: "finished" }]);
+  });
+});
+
+describe("MODELS_ALLOWED", () => {
+  test("a model that is not allowed is refused by name with those that are", async () => {
+    world = await createWorld({ allowedModels: ["chat*"] });
+    await world.assistant.receive(call("ask", { prompt: "hi", model: "chatter-9" }));
+    await settled();
+    expect(world.platform.replies[0]?.text).toBe("");
+    expect(world.assistant.suggestModels("")).toEqual(["chatty"]);
+    await world.assistant.receive(call("ask", { prompt: "hi", model: "listener" }));
+    await settled();
+    expect(world.platform.replies[1]?.failure?.text).toBe(
+      "The model listener is not allowed here. Allowed: chatty. /models lists what is.",
+    );
+    expect(world.gateway.requests).toEqual([]);
+  });
+
+  test("a picture is shown to a model that takes it, which the reply says", async () => {
+    world = await createWorld({
+      files: { png: await fixture("picture.png") },
+      models: [
+        { id: "words", capabilities: { chats: true, seesImages: false } },
+        { id: "eyes-only-here", capabilities: { chats: true, seesImages: true } },
+        { id: "eyes", capabilities: { chats: true, seesImages: true } },
+      ],
+      allowedModels: ["words", "eyes"],
+    });
+    await world.assistant.receive(message("hello"));
+    await settled();
+    await world.assistant.receive(
+      message("what is this?", { attachments: [{ id: "png", name: "a.png", source: null }] }),
+    );
+    await settled();
+    expect(world.gateway.requests.map(({ model }) => model)).toEqual(["words", "eyes"]);
+    expect(world.platform.replies[1]?.notices).toEqual([
+      "The model words reads only text, so eyes answered: there are pictures in this conversation.",
+    ]);
+  });
+});
