@@ -206,7 +206,7 @@ describe("messages", () => {
       return settled.promise;
     };
     const message = simulator.person("Ada").sends({ channel: direct, text: "hello" });
-    await until(() => direct.fromBot().length === 1);
+    await until(() => direct.fromBot().length === 1 && receiver.refused.length === 1);
     expect(receiver.refused).toEqual([`discord:${message.id}`]);
     settled.resolve("accepted");
     await until(() => direct.fromBot().length === 0);
