@@ -15,9 +15,10 @@ const maxConcurrent = 5;
 /** Whether people share a server with the bot. Discord does not say it in direct messages. */
 export interface Memberships {
   /** Notes that somebody was seen in a server of the bot. */
-  seen(userId: string): void;
+  seen(userId: string, guildId: string): void;
   /**
-   * From memory (10 minutes for members, one for strangers), else from Discord, at most 200 servers. `undefined`: the
+   * From memory (10 minutes for members, one for strangers), else from Discord: first the server that they were last
+   * seen in, at most 200 servers. `undefined`: the
    * bot is in more servers, and in none of those 200 with this person.
    * @throws ParleyError `platform-unreachable` where Discord did not say it of every server
    */
@@ -36,6 +37,8 @@ export function createMemberships(
 ): Memberships {
   const limit = createConcurrencyLimit(maxConcurrent);
   const known = new LRUCache<string, boolean>({ max: maxPeople, ttl: strangerTtlMs });
+  /** Servers that people were seen in: one request is enough as long as they stay there. */
+  const lastGuilds = new LRUCache<string, string>({ max: maxPeople });
   const lookups = new Map<string, Promise<boolean | undefined>>();
 
   function note(userId: string, isMember: boolean): void {
@@ -44,23 +47,31 @@ export function createMemberships(
 
   async function lookUp(userId: string): Promise<boolean | undefined> {
     const all = guildIds();
-    const ids = all.slice(0, maxGuilds);
+    const last = all.find((id) => id === lastGuilds.get(userId));
+    const others = all.filter((id) => id !== last).slice(0, last === undefined ? maxGuilds : maxGuilds - 1);
+    const groups = last === undefined ? [] : [[last]];
+    for (let first = 0; first < others.length; first += maxConcurrent)
+      groups.push(others.slice(first, first + maxConcurrent));
     let failure: unknown;
-    for (let first = 0; first < ids.length; first += maxConcurrent) {
-      const members = await Promise.allSettled(
-        ids.slice(first, first + maxConcurrent).map((id) => limit(() => api.getMember(id, userId))),
-      );
-      for (const member of members) {
+    for (const ids of groups) {
+      const members = await Promise.allSettled(ids.map((id) => limit(() => api.getMember(id, userId))));
+      for (const [index, member] of members.entries()) {
         if (member.status === "rejected") failure ??= member.reason;
-        else if (member.value !== undefined) return true;
+        else if (member.value !== undefined) {
+          lastGuilds.set(userId, ids[index] ?? "");
+          return true;
+        }
       }
     }
     if (failure !== undefined) throw failure;
-    return all.length > ids.length ? undefined : false;
+    return all.length > maxGuilds ? undefined : false;
   }
 
   return {
-    seen: (userId) => note(userId, true),
+    seen(userId, guildId) {
+      lastGuilds.set(userId, guildId);
+      note(userId, true);
+    },
     async isMember(userId) {
       const before = known.get(userId);
       if (before !== undefined) return before;

@@ -115,7 +115,7 @@ export function createOrigins(options: {
         return { user, isMember: await isMemberInDirectMessages(interaction, userId), isManager: false };
       const installedIn = interaction.authorizing_integration_owners[ApplicationIntegrationType.GuildInstall];
       const isMember = installedIn === guildId || guilds.has(guildId);
-      if (isMember) memberships.seen(userId);
+      if (isMember) memberships.seen(userId, guildId);
       const parentId = channel !== undefined && "parent_id" in channel ? channel.parent_id : undefined;
       return {
         user,
@@ -139,7 +139,7 @@ export function createOrigins(options: {
       if (guildId === undefined) throw new ParleyError("platform-rejected", "a channel without a server");
       // Absent in messages that were read later; whoever has left the server since is a stranger.
       const roles = message.member?.roles ?? (await rolesOf(guildId, userId));
-      if (roles !== undefined) memberships.seen(userId);
+      if (roles !== undefined) memberships.seen(userId, guildId);
       return {
         user,
         server: toGuildPlace(guildId),

@@ -44,12 +44,27 @@ test("a result is kept, also that of a stranger, until the bot leaves a server",
   expect(api.asked).toHaveLength(6);
 });
 
+test("the server that a person was last seen in is asked first", async () => {
+  const api = apiWith({ memberOf: "400" });
+  const memberships = createMemberships(api, () => ids(500));
+  memberships.seen("u1", "400");
+  memberships.clear();
+  expect(await memberships.isMember("u1")).toBe(true);
+  expect(api.asked).toEqual(["400"]);
+  const other = apiWith();
+  const moved = createMemberships(other, () => ids(500));
+  moved.seen("u1", "400");
+  moved.clear();
+  expect(await moved.isMember("u1")).toBeUndefined();
+  expect(other.asked).toHaveLength(200);
+});
+
 test("at most 200 servers are looked at; then it is not known", async () => {
   const api = apiWith({ memberOf: "400" });
   const memberships = createMemberships(api, () => ids(500));
   expect(await memberships.isMember("u1")).toBeUndefined();
   expect(api.asked).toHaveLength(200);
-  memberships.seen("u1");
+  memberships.seen("u1", "400");
   expect(await memberships.isMember("u1")).toBe(true);
 });
 
