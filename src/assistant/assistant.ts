@@ -178,7 +178,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
   }
 
   return {
-    ...createRerunTurn({ inbox, scheduler, log }),
+    ...createRerunTurn({ inbox, scheduler, access, log }),
     ...createDeletionEvents({ inbox, conversations, archive, queue, scheduler, log }),
     receive,
     keep: (event) => keep(event, { isCounted: true }),
@@ -195,7 +195,8 @@ export function createAssistant(options: AssistantOptions): Assistant {
     },
     pending: () => scheduler.inFlight.size,
     knows: (conversationId) => conversations.exists(conversationId),
-    cancel(conversationId) {
+    async cancel(conversationId, by) {
+      access.expectAllowed(by);
       const active = scheduler.activeIn(conversationId);
       active?.cancel();
       return active !== undefined;

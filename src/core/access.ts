@@ -1,4 +1,4 @@
-import type { Origin } from "./events.ts";
+import type { Author, Origin } from "./events.ts";
 
 /** Who does something: an event, a click, or whatever else a platform made the origin of. */
 export interface Asker {
@@ -6,6 +6,11 @@ export interface Asker {
   readonly platform: string;
   /** Absent on the page, which is the operator's own, and in events stored by earlier versions. */
   readonly origin?: Origin | undefined;
+}
+
+/** Who uses a button: Retry, Stop, a confirmation. */
+export interface Actor extends Asker {
+  readonly author: Author;
 }
 
 /**

@@ -81,3 +81,13 @@ export class ParleyError extends Error {
 export function isParleyError(error: unknown, code?: ErrorCode): error is ParleyError {
   return error instanceof ParleyError && (code === undefined || error.code === code);
 }
+
+const refusals: ReadonlySet<ErrorCode> = new Set(["access-denied", "rate-limited", "over-budget"]);
+
+/**
+ * Whether an error refuses a person: by the access rules, their rate or a budget. The event is acknowledged and not
+ * kept, and the words are for this person alone.
+ */
+export function isRefusal(error: unknown): error is ParleyError {
+  return isParleyError(error) && refusals.has(error.code);
+}

@@ -22,9 +22,16 @@ export interface Origin {
   readonly server?: string;
   /** `discord:channel:<id>`, `slack:channel:<id>`; a thread counts as its parent channel. Absent in direct messages. */
   readonly channel?: string;
+  /** The thread, where rules can name one as if it were a channel: `discord:channel:<id>`. */
+  readonly thread?: string;
+  /** The server that this person belongs to, where that is another one than `server`: `slack:team:<id>`. */
+  readonly home?: string;
   /** `discord:role:<id>` */
   readonly roles?: readonly string[];
-  /** False for strangers: somebody who reaches the bot by a user install, or by DM without a common server. */
+  /**
+   * False for strangers: somebody who reaches the bot by a user install, by DM without a common server, or from another
+   * workspace through a shared channel.
+   */
   readonly isMember: boolean;
   /** Whether the platform lets this person manage the server or workspace. */
   readonly isManager: boolean;

@@ -1,3 +1,4 @@
+import type { Actor } from "./access.ts";
 import type { Attachment, ReplyAddress, IncomingEvent } from "./events.ts";
 import type { StoredBlob, StoredMessage, ConversationSummary } from "./storage.ts";
 
@@ -159,13 +160,18 @@ export interface Receiver {
   refuse(key: string): Promise<"refused" | "accepted">;
   /** Whether the conversation exists: it was opened or a message of it was answered. */
   knows(conversationId: string): Promise<boolean>;
-  /** Runs a failed or sealed turn again into the same reply. `gone`: the turn is no longer known. */
-  retry(retryKey: string): Promise<"accepted" | "gone">;
+  /**
+   * Runs a failed or sealed turn again into the same reply, also for another person than its author. `gone`: the turn is
+   * no longer known.
+   * @throws ParleyError `access-denied`: the rules do not allow `by`; show the words to this person alone
+   */
+  retry(retryKey: string, by: Actor): Promise<"accepted" | "gone">;
   /**
    * Runs a command that asked for confirmation again, as confirmed, into the same reply. `refused`: only the caller may
    * confirm. `gone`: the call is no longer known.
+   * @throws ParleyError `access-denied`, as {@link retry}
    */
-  confirm(key: string, authorId: string): Promise<"accepted" | "refused" | "gone">;
+  confirm(key: string, by: Actor): Promise<"accepted" | "refused" | "gone">;
   /**
    * People deleted these messages on the platform (event keys; answers by {@link Platform.shownMessageKeys}). Erases
    * what is stored of them, drops pending turns and cancels active ones. Unknown keys are ignored. Idempotent.
@@ -176,8 +182,11 @@ export interface Receiver {
   conversationDeleted(conversationId: string): Promise<void>;
   /** A place was deleted: erases every conversation `within` it. @throws ParleyError `store-unavailable` */
   placeDeleted(place: string): Promise<void>;
-  /** Cancels the active turn of a conversation; partial text is kept. Returns whether there was one. */
-  cancel(conversationId: string): boolean;
+  /**
+   * Cancels the active turn of a conversation; partial text is kept. Resolves to whether there was one.
+   * @throws ParleyError `access-denied`, as {@link retry}
+   */
+  cancel(conversationId: string, by: Actor): Promise<boolean>;
   /** Whether this process accepts nothing more: another instance or the next start answers what arrives now. */
   isStopping(): boolean;
   /** Up to 25 model ids for an option's autocomplete, best match first, from memory. */

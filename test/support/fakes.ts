@@ -1,5 +1,5 @@
 import { createAccess } from "../../src/assistant/access/access.ts";
-import type { AccessRules } from "../../src/core/access.ts";
+import type { AccessRules, Actor } from "../../src/core/access.ts";
 import type { Command } from "../../src/core/command.ts";
 import { allCommands } from "./commands.ts";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -292,6 +292,10 @@ export async function createWorld(
 }
 
 let count = 0;
+
+/** People who use buttons. */
+export const ada: Actor = { platform: "fake", author: { id: "fake:ada", name: "Ada" } };
+export const bo: Actor = { platform: "fake", author: { id: "fake:bo", name: "Bo" } };
 
 export function message(text: string, more: Partial<IncomingMessage> = {}): IncomingMessage {
   count++;

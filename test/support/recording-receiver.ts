@@ -1,3 +1,4 @@
+import type { Actor } from "../../src/core/access.ts";
 import type { IncomingEvent } from "../../src/core/events.ts";
 import type { ConversationHistory, Receiver } from "../../src/core/platform.ts";
 
@@ -24,6 +25,8 @@ export interface RecordingReceiver extends Receiver, ConversationHistory {
   retryResult: "accepted" | "gone";
   readonly confirmed: { readonly key: string; readonly authorId: string }[];
   confirmResult: "accepted" | "refused" | "gone";
+  /** Who used a button, in order. */
+  readonly actors: Actor[];
   suggestions: readonly string[];
   readonly deletedMessages: { readonly conversationId: string; readonly key: string }[];
   readonly deletedConversations: string[];
@@ -46,6 +49,7 @@ export function createRecordingReceiver(): RecordingReceiver {
     retryResult: "accepted",
     confirmed: [],
     confirmResult: "accepted",
+    actors: [],
     suggestions: [],
     deletedMessages: [],
     deletedConversations: [],
@@ -67,12 +71,14 @@ export function createRecordingReceiver(): RecordingReceiver {
       if (receiver.outage !== undefined) throw receiver.outage;
       return receiver.known.has(conversationId);
     },
-    async retry(key) {
+    async retry(key, by) {
+      receiver.actors.push(by);
       receiver.retried.push(key);
       return receiver.retryResult;
     },
-    async confirm(key, authorId) {
-      receiver.confirmed.push({ key, authorId });
+    async confirm(key, by) {
+      receiver.actors.push(by);
+      receiver.confirmed.push({ key, authorId: by.author.id });
       return receiver.confirmResult;
     },
     async messagesDeleted(conversationId, keys) {
@@ -84,7 +90,7 @@ export function createRecordingReceiver(): RecordingReceiver {
     async placeDeleted(place) {
       receiver.deletedPlaces.push(place);
     },
-    cancel: () => false,
+    cancel: () => Promise.resolve(false),
     isStopping: () => receiver.isStopped,
     restored: undefined,
     suggestModels: (query) => receiver.suggestions.filter((id) => id.includes(query)),

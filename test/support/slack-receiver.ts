@@ -1,4 +1,5 @@
 import { ParleyError } from "../../src/core/errors.ts";
+import type { Actor } from "../../src/core/access.ts";
 import type { IncomingEvent } from "../../src/core/events.ts";
 import type { ConversationHistory, Receiver } from "../../src/core/platform.ts";
 
@@ -25,6 +26,8 @@ export interface SlackReceiver extends Receiver, ConversationHistory {
   isBusy: boolean;
   retryOutcome: "accepted" | "gone";
   confirmOutcome: "accepted" | "refused" | "gone";
+  /** Who used a button, in order. */
+  readonly actors: Actor[];
 }
 
 /** Returns at most this many conversations, as a store with a limit does. */
@@ -47,6 +50,7 @@ export function createSlackReceiver(): SlackReceiver {
     isBusy: false,
     retryOutcome: "accepted",
     confirmOutcome: "accepted",
+    actors: [],
     receive(event) {
       if (receiver.isBusy)
         return Promise.reject(new ParleyError("busy", "the test is busy", { detail: { waiting: 50 } }));
@@ -65,12 +69,14 @@ export function createSlackReceiver(): SlackReceiver {
       return Promise.resolve(receiver.refuseOutcome);
     },
     knows: (conversationId) => Promise.resolve(receiver.known.has(conversationId)),
-    retry(key) {
+    retry(key, by) {
+      receiver.actors.push(by);
       receiver.retried.push(key);
       return Promise.resolve(receiver.retryOutcome);
     },
-    confirm(key, authorId) {
-      receiver.confirmed.push(`${key} by ${authorId}`);
+    confirm(key, by) {
+      receiver.actors.push(by);
+      receiver.confirmed.push(`${key} by ${by.author.id}`);
       return Promise.resolve(receiver.confirmOutcome);
     },
     messagesDeleted(conversationId, messageKeys) {
@@ -86,9 +92,10 @@ export function createSlackReceiver(): SlackReceiver {
       receiver.deletions.push(place);
       return Promise.resolve();
     },
-    cancel(conversationId) {
+    cancel(conversationId, by) {
+      receiver.actors.push(by);
       receiver.cancelled.push(conversationId);
-      return true;
+      return Promise.resolve(true);
     },
     isStopping: () => false,
     restored: undefined,

@@ -20,7 +20,7 @@ export function createAccess({ rules, ownPlatforms }: AccessOptions): Access {
     if (origin === undefined) return undefined;
     const terms = termsOf(origin);
     const isIn = (list: ReadonlySet<string>): boolean => terms.some((term) => list.has(term));
-    if (isIn(deny)) return "denied";
+    if (isIn(deny) || (origin.server !== undefined && deny.has(origin.server))) return "denied";
     if (isIn(admins) || isIn(allow)) return undefined;
     if (allow.size > 0) return "not-listed";
     return origin.isMember ? undefined : "stranger";
@@ -50,14 +50,12 @@ export function createAccess({ rules, ownPlatforms }: AccessOptions): Access {
   };
 }
 
-/** Everything that a rule can list somebody by. */
-function termsOf({ user, server, channel, roles = [] }: Origin): string[] {
-  return [
-    user,
-    ...(server === undefined ? [] : [server]),
-    ...(channel === undefined ? [] : [channel]),
-    ...roles,
-  ];
+/**
+ * Everything that a rule can list somebody by. Somebody of another workspace is listed by that one: who allows their own
+ * workspace does not allow everybody that shares a channel with it.
+ */
+function termsOf({ user, server, home = server, channel, thread, roles = [] }: Origin): string[] {
+  return [user, home, channel, thread, ...roles].filter((term) => term !== undefined);
 }
 
 function counted(count: number, one: string, many: string): string {

@@ -1,4 +1,5 @@
 import { ParleyError } from "../../core/errors.ts";
+import type { Access } from "../../core/access.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Inbox, TurnProgress } from "../../core/storage.ts";
@@ -8,12 +9,13 @@ import type { TurnScheduler } from "./turn-scheduler.ts";
 export interface RerunOptions {
   readonly inbox: Pick<Inbox, "lookUp" | "reopen">;
   readonly scheduler: Pick<TurnScheduler, "inFlight" | "isStopping" | "schedule">;
+  readonly access: Pick<Access, "expectAllowed">;
   readonly log: Log;
 }
 
 /** Runs an ended turn again into the same reply: Retry after a failure, or a command that asked for confirmation. */
 export function createRerunTurn(options: RerunOptions): Pick<Receiver, "retry" | "confirm"> {
-  const { inbox, scheduler, log } = options;
+  const { inbox, scheduler, access, log } = options;
 
   async function rerun(key: string, how: { readonly isConfirmed?: true }): Promise<"accepted" | "gone"> {
     if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
@@ -38,11 +40,15 @@ export function createRerunTurn(options: RerunOptions): Pick<Receiver, "retry" |
   }
 
   return {
-    retry: (key) => rerun(key, {}),
-    async confirm(key, authorId) {
+    async retry(key, by) {
+      access.expectAllowed(by);
+      return rerun(key, {});
+    },
+    async confirm(key, by) {
+      access.expectAllowed(by);
       const [entry] = await inbox.lookUp([key]);
       if (entry?.event.kind !== "call") return "gone";
-      if (entry.event.author.id !== authorId) return "refused";
+      if (entry.event.author.id !== by.author.id) return "refused";
       return rerun(key, { isConfirmed: true });
     },
   };

@@ -20,8 +20,15 @@ export interface Acknowledgements {
    * @param body the response, as Discord's API has it
    */
   send(interaction: Pick<APIInteraction, "id" | "token">, body: unknown): Promise<boolean>;
-  /** Tells the person alone why it is refused: wrong input at once, all else after 2.5 s, unless another instance has responded. */
-  refuse(interaction: Pick<APIInteraction, "id" | "token">, error: unknown): Promise<void>;
+  /**
+   * Tells the person alone why it is refused: wrong input and what the rules forbid at once, all else after 2.5 s,
+   * unless another instance has responded. `isAtOnce`: without that wait, since much of the deadline is over.
+   */
+  refuse(
+    interaction: Pick<APIInteraction, "id" | "token">,
+    error: unknown,
+    options?: { readonly isAtOnce?: boolean },
+  ): Promise<void>;
   /** Requests with this token wait until `acknowledgement` has settled. */
   expect(token: string, acknowledgement: Promise<unknown>): void;
   /** Resolves when no acknowledgement with that token is expected any more. */
@@ -47,9 +54,10 @@ export function createAcknowledgements(api: Pick<DiscordApi, "respond">, log: Lo
 
   return {
     send,
-    async refuse(interaction, error) {
-      // Every instance reads the same input in the same way: nobody else accepts it.
-      if (!isParleyError(error, "invalid-option")) await sleep(refuseAfterMs);
+    async refuse(interaction, error, { isAtOnce = false } = {}) {
+      // Every instance reads the same input and the same rules in the same way: nobody else accepts it.
+      const isUnanimous = isParleyError(error, "invalid-option") || isParleyError(error, "access-denied");
+      if (!isUnanimous && !isAtOnce) await sleep(refuseAfterMs);
       await send(interaction, {
         type: InteractionResponseType.ChannelMessageWithSource,
         data: toPrivateSentence(toNotice(error)),

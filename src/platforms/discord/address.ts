@@ -83,6 +83,16 @@ export function parseChannelPlace(place: string): string | undefined {
   return /^discord:channel:(\d+)$/.exec(place)?.[1];
 }
 
+/** A role as access rules name it. */
+export function toRoleTerm(roleId: string): string {
+  return `${idPrefix}role:${roleId}`;
+}
+
+/** A user as access rules name them. */
+export function toUserTerm(userId: string): string {
+  return `${idPrefix}user:${userId}`;
+}
+
 /** The `within` of an event; unknown channels are left out. None in direct messages. */
 export function toEnclosingPlaces(
   guildId: string | undefined,

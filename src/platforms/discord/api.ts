@@ -5,6 +5,7 @@ import {
   Routes,
   type APIApplicationCommand,
   type APIChannel,
+  type APIGuildMember,
   type APIMessage,
   type APIThreadChannel,
   type RawFile,
@@ -28,6 +29,13 @@ const maxRateLimitWaitMs = 10_000;
 
 /** Longer than the windows of Discord's usual limits need not be: those of messages last five seconds. */
 const afterStepMs = 1000;
+
+const notAMember: ReadonlySet<number> = new Set([
+  errorCodes.unknownGuild,
+  errorCodes.unknownMember,
+  errorCodes.unknownUser,
+  errorCodes.missingAccess,
+]);
 
 const maxRetries = 3;
 /** A process that was paused learns of a lost lease in between. */
@@ -67,6 +75,8 @@ export interface DiscordApi {
     options: { readonly after?: string; readonly limit: number },
   ): Promise<APIMessage[]>;
   getChannel(channelId: string): Promise<APIChannel>;
+  /** `undefined`: not a member, or the bot is not. */
+  getMember(guildId: string, userId: string): Promise<APIGuildMember | undefined>;
   startThread(channelId: string, messageId: string | undefined, name: string): Promise<APIThreadChannel>;
   openDirectChannel(userId: string): Promise<APIChannel>;
   listCommands(applicationId: string): Promise<APIApplicationCommand[]>;
@@ -174,6 +184,14 @@ export function createDiscordApi(options: {
         }),
       ),
     getChannel: (channelId) => retrying("read a channel", () => rest.get(Routes.channel(channelId))),
+    async getMember(guildId, userId) {
+      try {
+        return await retrying("read a member", () => rest.get(Routes.guildMember(guildId, userId)));
+      } catch (error) {
+        if (notAMember.has(discordCode(error) ?? 0)) return undefined;
+        throw error;
+      }
+    },
     startThread: (channelId, messageId, name) =>
       retrying("open a thread", () =>
         rest.post(Routes.threads(channelId, messageId), {

@@ -1,6 +1,7 @@
 import { InteractionResponseType, type APIMessageComponentInteraction } from "discord.js";
-import { ParleyError } from "../../core/errors.ts";
+import { isRefusal, ParleyError } from "../../core/errors.ts";
 import { toNotice } from "../../core/error-messages.ts";
+import type { Actor } from "../../core/access.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
@@ -8,6 +9,7 @@ import type { DiscordApi, InteractionToken } from "./api.ts";
 import { confirmPrefix, retryPrefix, toPrivateSentence } from "./content.ts";
 import type { FreshTokens } from "./fresh-tokens.ts";
 import { toAuthor } from "./incoming.ts";
+import type { Origins } from "./origin.ts";
 
 /**
  * Handles clicks on the Retry and confirm buttons of replies: acknowledges the click, keeps its token for edits of
@@ -18,14 +20,15 @@ export function createButtonHandler(options: {
   readonly acknowledgements: Acknowledgements;
   readonly receiver: Receiver;
   readonly freshTokens: FreshTokens;
+  readonly origins: Pick<Origins, "ofInteraction">;
   readonly log: Log;
 }): (interaction: APIMessageComponentInteraction) => Promise<void> {
-  const { api, acknowledgements, receiver, freshTokens, log } = options;
+  const { api, acknowledgements, receiver, freshTokens, origins, log } = options;
 
-  async function press(customId: string, userId: string): Promise<string | undefined> {
+  async function press(customId: string, by: Actor): Promise<string | undefined> {
     const isRetry = customId.startsWith(retryPrefix);
     const key = customId.slice((isRetry ? retryPrefix : confirmPrefix).length);
-    const result = await (isRetry ? receiver.retry(key) : receiver.confirm(key, userId));
+    const result = await (isRetry ? receiver.retry(key, by) : receiver.confirm(key, by));
     if (result === "refused") return "Only the person who asked can confirm this.";
     if (result === "accepted") return undefined;
     return `This cannot be ${isRetry ? "tried again" : "confirmed"} any more. Ask once more, please.`;
@@ -46,9 +49,16 @@ export function createButtonHandler(options: {
     freshTokens.add(interaction.message.id, token);
     let problem: string | undefined;
     try {
-      problem = await press(customId, toAuthor(user).id);
+      const origin = await origins.ofInteraction(interaction);
+      problem = await press(customId, {
+        platform: "discord",
+        author: toAuthor(user, interaction.member),
+        origin,
+      });
     } catch (error) {
-      log.error({ interaction: interaction.id, err: error }, "button click not handled");
+      if (isRefusal(error))
+        log.info({ interaction: interaction.id, code: error.code }, "button click refused");
+      else log.error({ interaction: interaction.id, err: error }, "button click not handled");
       problem = toNotice(error);
     }
     if (problem !== undefined) await api.followUp(token, toPrivateSentence(problem));

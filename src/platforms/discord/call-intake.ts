@@ -1,5 +1,6 @@
 import { InteractionResponseType as ResponseType, MessageFlags, type APIInteraction } from "discord.js";
 import { acceptingNotice, notAcceptedNotice } from "../../core/error-messages.ts";
+import { isParleyError, isRefusal } from "../../core/errors.ts";
 import type { CommandCall } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -77,7 +78,10 @@ export function createCallIntake(options: {
     await acknowledgement;
     // Not waited for: the platform stops when the acknowledgements are sent.
     acceptance.catch(async (error: unknown) => {
-      log.error({ key: call.key, err: error }, "command not accepted");
+      if (isRefusal(error)) log.info({ key: call.key, code: error.code }, "command refused");
+      else log.error({ key: call.key, err: error }, "command not accepted");
+      // The rules refuse it whenever it is delivered.
+      if (isParleyError(error, "access-denied")) return;
       try {
         await refuse(interaction, call, acknowledgement);
       } catch (failure) {

@@ -13,6 +13,8 @@ export interface ChannelCache {
   ownerOf(channelId: string): Promise<string | undefined>;
   /** The channel that contains a thread. `undefined`: it cannot be read. */
   parentOf(channelId: string): Promise<string | undefined>;
+  /** What contains a channel. @throws ParleyError where it cannot be read */
+  placeOf(channelId: string): Promise<{ readonly guildId?: string; readonly parentId?: string }>;
   /** Notes that a conversation was accepted, before the store knows it. */
   open(conversationId: string): void;
   isOpen(conversationId: string): boolean;
@@ -41,6 +43,16 @@ export function createChannelCache(
     return reading;
   }
 
+  async function placeOf(channelId: string) {
+    const channel = await read(channelId);
+    const guildId = "guild_id" in channel ? channel.guild_id : undefined;
+    const parentId = "parent_id" in channel ? channel.parent_id : undefined;
+    return {
+      ...(typeof guildId === "string" ? { guildId } : {}),
+      ...(typeof parentId === "string" ? { parentId } : {}),
+    };
+  }
+
   return {
     async typeOf({ channel_id: id, channel_type: type }) {
       return type ?? typeInClient(id) ?? (await read(id)).type;
@@ -50,11 +62,10 @@ export function createChannelCache(
       return "owner_id" in channel && typeof channel.owner_id === "string" ? channel.owner_id : undefined;
     },
     async parentOf(channelId) {
-      const [channel] = await Promise.allSettled([read(channelId)]);
-      const parent =
-        channel.status === "fulfilled" && "parent_id" in channel.value && channel.value.parent_id;
-      return typeof parent === "string" ? parent : undefined;
+      const [place] = await Promise.allSettled([placeOf(channelId)]);
+      return place.status === "fulfilled" ? place.value.parentId : undefined;
     },
+    placeOf,
     open(conversationId) {
       conversations.set(conversationId, true);
     },

@@ -4,7 +4,10 @@ import { ParleyError } from "../../core/errors.ts";
 /** Discord's JSON error codes that Parley acts on. @see https://discord.com/developers/docs/topics/opcodes-and-status-codes#json */
 export const errorCodes = {
   unknownChannel: 10003,
+  unknownGuild: 10004,
+  unknownMember: 10007,
   unknownMessage: 10008,
+  unknownUser: 10013,
   unknownWebhook: 10015,
   unknownInteraction: 10062,
   alreadyAcknowledged: 40060,

@@ -33,6 +33,7 @@ import { createButtonHandler } from "./button-clicks.ts";
 import { createCallIntake } from "./call-intake.ts";
 import type { FreshTokens } from "./fresh-tokens.ts";
 import { readMessage, toAttachment, toAuthor, type Names } from "./incoming.ts";
+import type { Origins } from "./origin.ts";
 import type { ModalTargetCache } from "./modal-target-cache.ts";
 
 /** An interaction's token is valid for 15 minutes. It is not used in the last half minute. */
@@ -47,6 +48,7 @@ export interface InteractionOptions {
   readonly receiver: Receiver;
   readonly commands: ReadonlyMap<string, Command>;
   readonly names: (guildId: string | undefined) => Names;
+  readonly origins: Pick<Origins, "ofInteraction">;
   readonly modalTargets: ModalTargetCache;
   readonly freshTokens: FreshTokens;
   readonly now: () => number;
@@ -152,7 +154,10 @@ export function createInteractionHandler(options: InteractionOptions) {
       return acknowledgements.refuse(interaction, error);
     }
     const call = toCall(interaction, command, resolved, input.subject);
-    if (call !== undefined) await takeCall(interaction, call);
+    if (call === undefined) return;
+    const [origin] = await Promise.allSettled([options.origins.ofInteraction(interaction)]);
+    if (origin.status === "fulfilled") await takeCall(interaction, { ...call, origin: origin.value });
+    else await acknowledgements.refuse(interaction, origin.reason, { isAtOnce: true });
   }
 
   function toCall(

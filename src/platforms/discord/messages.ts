@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { APIMessage, GatewayMessageCreateDispatchData } from "discord.js";
-import { isParleyError } from "../../core/errors.ts";
+import { isParleyError, isRefusal, type ParleyError } from "../../core/errors.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -22,6 +22,8 @@ import {
 import type { DiscordApi } from "./api.ts";
 import type { ChannelCache } from "./channel-cache.ts";
 import { toSentence } from "./content.ts";
+import type { Origins } from "./origin.ts";
+import { createRefusalNotices } from "./refusal-notices.ts";
 import { mentionsBot, quote, readMessage, toAuthor, type Names } from "./incoming.ts";
 
 /** Ordinary messages and replies; all other types are system messages. */
@@ -33,6 +35,7 @@ export interface MessageOptions {
   readonly receiver: Receiver;
   readonly channels: ChannelCache;
   readonly names: (guildId: string | undefined) => Names;
+  readonly origins: Pick<Origins, "ofMessage">;
   /** Looks for missed messages once the store is available. */
   readonly lookUpLater: () => void;
   readonly log: Log;
@@ -40,8 +43,11 @@ export interface MessageOptions {
 
 /** Handles MESSAGE_CREATE events, those of one channel one after another. */
 export interface MessageIntake {
-  /** Contract: must not throw. */
-  take(message: GatewayMessageCreateDispatchData): void;
+  /**
+   * `isMissed`: sent while the bot was offline, or earlier; a refusal of it is silent, since the person may have been
+   * told before. Contract: must not throw.
+   */
+  take(message: GatewayMessageCreateDispatchData, options?: { readonly isMissed?: boolean }): void;
   /** Resolves when the receiver has all messages of the channel that were taken before. */
   caughtUp(channelId: string): Promise<void>;
   /** Resolves when the receiver has all messages taken so far. */
@@ -57,18 +63,32 @@ const busyNoticeIntervalMs = 30_000;
 
 /** @see {@link MessageIntake} */
 export function createMessageIntake(options: MessageOptions): MessageIntake {
-  const { api, receiver, channels, log } = options;
+  const { api, receiver, channels, origins, log } = options;
+  const refusals = createRefusalNotices(api, log);
   const queue = createKeyedQueue();
   const busyNotices = new LRUCache<string, true>({ max: 1000, ttl: busyNoticeIntervalMs });
 
   /** The bot's last message that is no reply, by channel. */
   const lastAnswers = new LRUCache<string, string>({ max: 1000 });
+  /** Messages that were refused: a later delivery must not answer what the person was told is not answered. */
+  const refused = new LRUCache<string, ParleyError>({ max: 1000 });
 
-  async function handle(message: GatewayMessageCreateDispatchData, takenAt: number): Promise<void> {
+  async function handle(
+    message: GatewayMessageCreateDispatchData,
+    takenAt: number,
+    isMissed: boolean,
+  ): Promise<void> {
+    const before = refused.get(message.id);
+    if (before !== undefined) {
+      // It may have been read as a missed one first.
+      if (!isMissed) await refusals.tell(message, before);
+      return;
+    }
     const names = options.names(message.guild_id);
     try {
       await receivePatiently(() => accept(message, names, takenAt), { forMs: acceptForMs });
     } catch (error) {
+      if (isRefusal(error)) return await refusePrivately(message, error, isMissed);
       log.error({ message: message.id, err: error }, "message not accepted");
       const isForBot = await isCertainlyForBot(message, names);
       // Perhaps of a conversation that only the store knows.
@@ -127,6 +147,19 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       .catch((failure: unknown) => log.warn({ message: message.id, err: failure }, "notice not settled"));
   }
 
+  /** What the rules refuse, they refuse whenever it is delivered; what was over a limit must not be answered later. */
+  async function refusePrivately(
+    message: GatewayMessageCreateDispatchData,
+    error: ParleyError,
+    isMissed: boolean,
+  ): Promise<void> {
+    const isForEver = isParleyError(error, "access-denied");
+    if (!isForEver && (await refuseInTime(receiver, toEventKey(message.id))) === "accepted") return;
+    log.info({ message: message.id, code: error.code }, "message refused");
+    refused.set(message.id, error);
+    if (!isMissed) await refusals.tell(message, error);
+  }
+
   /** Whether another instance has posted an answer after the message. The notices of refusals are replies. */
   function isBeingAnswered({ id, channel_id: channelId }: GatewayMessageCreateDispatchData): boolean {
     // The thread that is opened for a message has its id.
@@ -172,19 +205,23 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     const channelType = await channels.typeOf(message);
     const isAddressed = isDirectType(channelType) || mentionsBot(message, names);
     const address = { channelId: message.channel_id, channelType, eventId: message.id };
+    const withOrigin = async (event: IncomingMessage): Promise<IncomingMessage> => ({
+      ...event,
+      origin: await origins.ofMessage(message, channelType),
+    });
     if (isDirectType(channelType) || isThreadType(channelType)) {
       const conversationId = toConversationId(message.channel_id);
       if (!isAddressed && !(await isOurs(message.channel_id, conversationId))) return undefined;
       const isKnown = await receiver.knows(conversationId);
       const parent =
         isKnown || !isThreadType(channelType) ? undefined : await channels.parentOf(message.channel_id);
-      return {
+      return withOrigin({
         ...toMessage(message, names, conversationId, address, isKnown),
         ...toEnclosingPlaces(message.guild_id, [message.channel_id, parent]),
-      };
+      });
     }
     if (!isAddressed) return undefined;
-    return toChannelEvent(message, names, address);
+    return withOrigin(await toChannelEvent(message, names, address));
   }
 
   /** Whether every message in a thread is for the bot: a known conversation, or a thread that the bot opened. */
@@ -251,11 +288,11 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   }
 
   return {
-    take(message) {
+    take(message, { isMissed = false } = {}) {
       noteAnswer(message);
       const takenAt = performance.now();
       void queue
-        .run(message.channel_id, () => handle(message, takenAt))
+        .run(message.channel_id, () => handle(message, takenAt, isMissed))
         .catch((error: unknown) => log.error({ message: message.id, err: error }, "message handling failed"));
     },
     caughtUp: (channelId) => queue.run(channelId, () => Promise.resolve()),

@@ -16,10 +16,12 @@ import { createHttpAgent } from "./http-agent.ts";
 import type { Names } from "./incoming.ts";
 import { createInteractionHandler } from "./interactions.ts";
 import { createMessageIntake, type MessageIntake } from "./messages.ts";
+import { createMemberships } from "./memberships.ts";
 import { createMissedMessages } from "./missed-messages.ts";
 import { createChannelCache } from "./channel-cache.ts";
 import { createDeletionEvents } from "./deletion-events.ts";
 import { createDiscordTarget, toRefKey } from "./reply.ts";
+import { createGuildFacts, createOrigins } from "./origin.ts";
 import { createModalTargetCache } from "./modal-target-cache.ts";
 import { createThreads } from "./threads.ts";
 
@@ -58,6 +60,14 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
 
   const channels = createChannelCache(api, (id) => connection?.client.channels.cache.get(id)?.type);
 
+  const memberships = createMemberships(api, () => [...(connection?.client.guilds.cache.keys() ?? [])]);
+  const origins = createOrigins({
+    api,
+    channels,
+    memberships,
+    guilds: createGuildFacts(() => connection?.client),
+  });
+
   function names(guildId: string | undefined): Names {
     const client = connection?.client;
     const guild = guildId === undefined ? undefined : client?.guilds.cache.get(guildId);
@@ -89,13 +99,14 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       receiver,
       channels,
       names,
+      origins,
       lookUpLater: () => missed.startUnlessSearching(),
       log,
     });
     const missed = createMissedMessages({
       api,
       history,
-      take: (message) => messages?.take(message),
+      take: (message) => messages?.take(message, { isMissed: true }),
       botId: () => connection?.identity.botId ?? "",
       now,
       signal: stopping.signal,
@@ -118,6 +129,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       receiver,
       commands,
       names,
+      origins,
       modalTargets,
       freshTokens,
       now,
@@ -152,7 +164,11 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
           channelChanged: (channelId) => channels.forget(channelId),
           messagesDeleted: (channelId, ids) => whenConnected(() => deletions.messages(channelId, ids)),
           channelDeleted: (channelId) => whenConnected(() => deletions.channel(channelId)),
-          guildDeleted: (guildId) => whenConnected(() => deletions.guild(guildId)),
+          guildDeleted: (guildId) =>
+            whenConnected(() => {
+              memberships.clear();
+              deletions.guild(guildId);
+            }),
         },
       });
     } catch (error) {

@@ -126,6 +126,21 @@ export function toAuthorId(teamId: string, user: string): string {
   return `slack:${teamId}:${user}`;
 }
 
+/** A channel as access rules name it. */
+export function toChannelTerm(channel: string): string {
+  return `slack:channel:${channel}`;
+}
+
+/** A workspace as access rules name it. */
+export function toTeamTerm(teamId: string): string {
+  return `slack:team:${teamId}`;
+}
+
+/** A user as access rules name them. */
+export function toUserTerm(user: string): string {
+  return `slack:user:${user}`;
+}
+
 /** The name of a channel as a place that contains conversations. */
 export function toChannelPlace(teamId: string, channel: string): string {
   return `slack:channel:${teamId}:${channel}`;

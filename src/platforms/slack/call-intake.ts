@@ -1,5 +1,5 @@
 import { notAcceptedNotice } from "../../core/error-messages.ts";
-import { isParleyError } from "../../core/errors.ts";
+import { isParleyError, isRefusal } from "../../core/errors.ts";
 import type { CommandCall } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -56,7 +56,10 @@ export function createCallIntake(options: {
       const acceptance = receivePatiently(() => receiver.receive(call), { forMs: acceptForMs });
       let isSlow = false;
       acceptance.catch((error: unknown) => {
-        log.error({ key: call.key, err: error }, "command not accepted");
+        if (isRefusal(error)) log.info({ key: call.key, code: error.code }, "command refused");
+        else log.error({ key: call.key, err: error }, "command not accepted");
+        // The rules refuse it whenever it is delivered.
+        if (isParleyError(error, "access-denied")) return;
         // Otherwise the caller of this function says why.
         return refuse(call.key, isSlow ? say : () => Promise.resolve());
       });

@@ -1,4 +1,4 @@
-import { isParleyError } from "../../core/errors.ts";
+import { isParleyError, isRefusal } from "../../core/errors.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { escapeText } from "./markdown.ts";
@@ -9,7 +9,7 @@ import type { SlackApi } from "./web-api.ts";
 export interface CallerNotices {
   /** Sends an ephemeral text. Without a `response_url` it does nothing. Never throws. */
   send(responseUrl: string | undefined, text: string): Promise<void>;
-  /** Logs the error of a call that was not accepted: as `debug` where the person's input is wrong. */
+  /** Logs the error of a call that was not accepted: as `debug` where the person's input is wrong, `info` where they are refused. */
   logFailure(error: unknown, source: string): void;
 }
 
@@ -25,7 +25,7 @@ export function createCallerNotices(api: Pick<SlackApi, "respond">, log: Log): C
       }
     },
     logFailure(error, source) {
-      const level = isParleyError(error, "invalid-option") ? "debug" : "warn";
+      const level = isParleyError(error, "invalid-option") ? "debug" : isRefusal(error) ? "info" : "warn";
       log[level]({ err: error, source }, "command not accepted");
     },
   };

@@ -6,7 +6,8 @@ import type { Receiver } from "../../core/platform.ts";
 import { placesAround, toAuthorId, toConversationId, toReplyAddress } from "./address.ts";
 import type { Incoming } from "./incoming.ts";
 import type { ModalMemory } from "./modal.ts";
-import type { Names } from "./names.ts";
+import type { Origins } from "./origin.ts";
+import type { Names } from "./people.ts";
 import { toPlainText } from "./plain-text.ts";
 import type { Identity, SlackApi, SlackMessageInfo } from "./web-api.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
@@ -21,6 +22,8 @@ export interface CommandUse {
   /** Given by the person; unchecked. */
   readonly options: Readonly<Record<string, RawOption>>;
   readonly user: string;
+  /** The workspace of the user. */
+  readonly team: string | undefined;
   readonly memory: ModalMemory;
   /** The message that a shortcut was used on. Default: fetched by {@link ModalMemory.subject}. */
   readonly subject?: Subject;
@@ -33,6 +36,7 @@ export interface CommandCallOptions {
   readonly api: Pick<SlackApi, "message">;
   readonly identity: Identity;
   readonly names: Names;
+  readonly origins: Pick<Origins, "originOf">;
   readonly incoming: Pick<Incoming, "read">;
   readonly receiver: Pick<Receiver, "knows">;
 }
@@ -51,7 +55,7 @@ export interface CommandCalls {
 
 /** Builds command calls for one workspace. */
 export function createCommandCalls(options: CommandCallOptions): CommandCalls {
-  const { api, identity, names, incoming, receiver } = options;
+  const { api, identity, names, origins, incoming, receiver } = options;
   const { teamId } = identity;
 
   async function toSubject(message: SlackMessageInfo): Promise<Subject> {
@@ -70,7 +74,7 @@ export function createCommandCalls(options: CommandCallOptions): CommandCalls {
   return {
     toSubject,
     async toCall(use) {
-      const { command, memory, user } = use;
+      const { command, memory, user, team } = use;
       const subject = use.subject ?? (await fetchSubject(memory));
       const withSubject = subject === undefined ? {} : { subject };
       const resolved = resolveInput(command, { options: use.options, ...withSubject });
@@ -85,6 +89,7 @@ export function createCommandCalls(options: CommandCallOptions): CommandCalls {
         author: { id: toAuthorId(teamId, user), name: await names.nameOf(user) },
         sentAt: steadyClock.now(),
         ...placesAround(teamId, memory.channel),
+        origin: await origins.originOf({ user, channel: memory.channel, team }),
         address: toReplyAddress({
           key: use.key,
           channel: memory.channel,

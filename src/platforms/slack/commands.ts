@@ -44,7 +44,15 @@ export function registerCommands(app: App, options: CommandOptions): void {
           return await ack();
         }
         const key = toCallKey(teamId, "cmd", body.trigger_id);
-        const use = { command, key, options: given, user: body.user_id, memory, isAnnounced: true };
+        const use = {
+          command,
+          key,
+          options: given,
+          user: body.user_id,
+          team: body.team_id,
+          memory,
+          isAnnounced: true,
+        };
         const call = await calls.toCall(use);
         const result = await intake.take(call, (text) => notices.send(memory.responseUrl, text));
         if (result === "slow") await ack({ response_type: "ephemeral", text: escapeText(acceptingNotice) });
@@ -76,7 +84,15 @@ export function registerCommands(app: App, options: CommandOptions): void {
       const key = toCallKey(teamId, "view", view.id);
       const memory = parseMemory(view.private_metadata);
       const given = parseModal(view.state.values);
-      const use = { command, key, options: given, user: body.user.id, memory, isAnnounced: false };
+      const use = {
+        command,
+        key,
+        options: given,
+        user: body.user.id,
+        team: body.user.team_id,
+        memory,
+        isAnnounced: false,
+      };
       const isSlow = (await intake.takeForm(await calls.toCall(use))) === "slow";
       const [field = ""] = Object.keys(view.state.values);
       if (isSlow) await ack({ response_action: "errors", errors: { [field]: formNotAcceptedNotice } });
@@ -108,6 +124,7 @@ export function registerCommands(app: App, options: CommandOptions): void {
       key,
       options: {},
       user,
+      team: shortcut.user.team_id,
       memory,
       subject,
       isAnnounced: false,

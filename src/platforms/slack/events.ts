@@ -1,10 +1,13 @@
 import type { App } from "@slack/bolt";
+import { isRefusal } from "../../core/errors.ts";
 import type { ConversationHistory, Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { toConversationId } from "./address.ts";
 import { reportDeletedChannel } from "./deletion-events.ts";
 import type { Incoming, MessageEvent } from "./incoming.ts";
 import { suggestedPrompts } from "./manifest.ts";
+import type { Origins } from "./origin.ts";
+import type { RefusalNotices } from "./refusal-notices.ts";
 import type { SlackApi } from "./web-api.ts";
 
 /** What {@link registerEvents} needs. */
@@ -12,14 +15,23 @@ export interface EventOptions {
   readonly api: Pick<SlackApi, "suggestPrompts" | "setSessionStatus">;
   readonly teamId: string;
   readonly incoming: Incoming;
+  readonly origins: Pick<Origins, "actorOf">;
+  readonly refusals: RefusalNotices;
   readonly receiver: Receiver;
   readonly history: ConversationHistory;
   readonly log: Log;
 }
 
+interface StopEvent {
+  readonly channel: string;
+  readonly thread_ts: string;
+  readonly user: string;
+  readonly team?: string;
+}
+
 /** Registers the handlers of Slack's events. One that rejects is not acknowledged, so Slack delivers it again. */
 export function registerEvents(app: App, options: EventOptions): void {
-  const { api, teamId, incoming, receiver, history, log } = options;
+  const { api, teamId, incoming, origins, refusals, receiver, history, log } = options;
 
   /** Apps without the agent features still work. */
   async function optional(call: Promise<void>): Promise<void> {
@@ -46,8 +58,17 @@ export function registerEvents(app: App, options: EventOptions): void {
     if (event.tab === "messages") await optional(api.suggestPrompts(event.channel, suggestedPrompts));
   });
   app.event("agent_session_stopped", async ({ event }) => {
-    const { channel, thread_ts: thread } = event as unknown as { channel: string; thread_ts: string };
-    receiver.cancel(toConversationId(teamId, channel, thread));
+    const { channel, thread_ts: thread, user, team } = event as unknown as StopEvent;
+    const by = await origins.actorOf({ user, channel, team });
+    try {
+      await receiver.cancel(toConversationId(teamId, channel, thread), by);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      log.info({ channel, code: error.code }, "Stop refused");
+      await refusals.tell({ channel, user, thread }, error);
+      await optional(api.setSessionStatus(channel, thread, "processing"));
+      return;
+    }
     await optional(api.setSessionStatus(channel, thread, "active"));
   });
 }

@@ -1,6 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { toNotice } from "../../core/error-messages.ts";
-import { isParleyError, type ParleyError } from "../../core/errors.ts";
+import { isParleyError, isRefusal, type ParleyError } from "../../core/errors.ts";
 import type { Attachment, IncomingMessage } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -16,10 +15,10 @@ import {
 } from "./address.ts";
 import { reportDeletedMessage, type DeletionFields } from "./deletion-events.ts";
 import { isUnresolved, toAttachment } from "./files.ts";
-import { escapeText } from "./markdown.ts";
-import { toPlainSection } from "./message-blocks.ts";
-import type { Names } from "./names.ts";
+import type { Origins } from "./origin.ts";
+import type { Names } from "./people.ts";
 import { mentions, toPlainText } from "./plain-text.ts";
+import type { RefusalNotices } from "./refusal-notices.ts";
 import type { Identity, SlackApi, SlackFileInfo, SlackMessageInfo } from "./web-api.ts";
 
 /** The fields of a `message` or `app_mention` event that Parley reads. */
@@ -27,13 +26,19 @@ export interface MessageEvent extends SlackMessageInfo, DeletionFields {
   readonly channel: string;
   readonly channel_type?: string;
   readonly subtype?: string;
+  /** The author's workspace. */
+  readonly team?: string;
+  /** The same in channels that are shared with other workspaces. */
+  readonly user_team?: string;
 }
 
 /** What {@link createIncoming} needs. */
 export interface IncomingOptions {
-  readonly api: Pick<SlackApi, "message" | "fileInfo" | "postEphemeral">;
+  readonly api: Pick<SlackApi, "message" | "fileInfo">;
   readonly identity: Identity;
   readonly names: Names;
+  readonly origins: Pick<Origins, "originOf">;
+  readonly refusals: RefusalNotices;
   readonly receiver: Receiver;
   readonly log: Log;
 }
@@ -58,8 +63,11 @@ const maxAcceptedKeys = 500;
 const lastRedelivery = 3;
 
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
-export function createIncoming({ api, identity, names, receiver, log }: IncomingOptions): Incoming {
+export function createIncoming(options: IncomingOptions): Incoming {
+  const { api, identity, names, origins, refusals, receiver, log } = options;
   const acceptedKeys = new LRUCache<string, true>({ max: maxAcceptedKeys });
+  /** Refused, told and acknowledged: the mention's second event must not be answered. */
+  const refusedKeys = new LRUCache<string, true>({ max: maxAcceptedKeys });
   /** By channel, so that looking up names and files does not change the order of messages. */
   const inOrder = createKeyedQueue();
 
@@ -83,8 +91,13 @@ export function createIncoming({ api, identity, names, receiver, log }: Incoming
 
   async function accept(event: MessageEvent, redelivery: number): Promise<void> {
     const key = keyOf(event);
+    if (refusedKeys.has(key)) return;
     const user = event.user ?? "";
-    const [{ text, attachments }, name] = await Promise.all([read(event), names.nameOf(user)]);
+    const [{ text, attachments }, name, origin] = await Promise.all([
+      read(event),
+      names.nameOf(user),
+      origins.originOf({ user, channel: event.channel, team: event.user_team ?? event.team }),
+    ]);
     const message: IncomingMessage = {
       kind: "message",
       key,
@@ -93,6 +106,7 @@ export function createIncoming({ api, identity, names, receiver, log }: Incoming
       author: { id: toAuthorId(identity.teamId, user), name },
       sentAt: toUnixMs(event.ts),
       ...placesAround(identity.teamId, event.channel),
+      origin,
       address: toReplyAddress({
         key,
         channel: event.channel,
@@ -107,7 +121,7 @@ export function createIncoming({ api, identity, names, receiver, log }: Incoming
       await receiver.receive(message);
     } catch (error) {
       const isLast = isParleyError(error, "store-unavailable") && redelivery >= lastRedelivery;
-      if (!isLast && !isParleyError(error, "busy")) throw error;
+      if (!isLast && !isParleyError(error, "busy") && !isRefusal(error)) throw error;
       await refuse(event, error);
     }
     acceptedKeys.set(key, true);
@@ -119,16 +133,13 @@ export function createIncoming({ api, identity, names, receiver, log }: Incoming
    */
   async function refuse(event: MessageEvent, error: ParleyError): Promise<void> {
     const key = keyOf(event);
-    if (acceptedKeys.has(key) || (await refuseInTime(receiver, key)) === "accepted") return;
-    try {
-      const text = toNotice(error);
-      await api.postEphemeral(event.channel, event.thread_ts, event.user ?? "", {
-        text: escapeText(text),
-        blocks: [toPlainSection(text)],
-      });
-    } catch (tellError) {
-      log.warn({ err: tellError }, "notice of a refusal failed");
-    }
+    if (acceptedKeys.has(key)) return;
+    // What the rules refuse, they refuse at each delivery: nothing is stored of it.
+    if (!isParleyError(error, "access-denied") && (await refuseInTime(receiver, key)) === "accepted") return;
+    log.info({ key, code: error.code }, "message refused");
+    if (isRefusal(error)) refusedKeys.set(key, true);
+    const { channel, ts, thread_ts: thread, user = "" } = event;
+    await refusals.tell({ channel, user, ts, thread }, error);
   }
 
   async function read(message: SlackMessageInfo): Promise<{ text: string; attachments: Attachment[] }> {

@@ -31,8 +31,10 @@ import { createFiles, type Files } from "./files.ts";
 import { createIncoming } from "./incoming.ts";
 import { botScopes } from "./manifest.ts";
 import { cutText } from "./markdown.ts";
-import { createNames } from "./names.ts";
+import { createOrigins } from "./origin.ts";
+import { createPeople } from "./people.ts";
 import { createPrivateReply } from "./private-reply.ts";
+import { createRefusalNotices } from "./refusal-notices.ts";
 import { createMessageTarget } from "./message-target.ts";
 import { createThreadRoots } from "./thread-roots.ts";
 import type { Identity, SlackApi } from "./web-api.ts";
@@ -110,15 +112,17 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
     history: ConversationHistory,
   ): void {
     const { teamId } = identity;
-    const names = createNames({ lookUp: (id) => api.userName(id), log });
-    const incoming = createIncoming({ api, identity, names, receiver, log });
-    const calls = createCommandCalls({ api, identity, names, incoming, receiver });
+    const names = createPeople({ lookUp: (id) => api.userInfo(id), log });
+    const origins = createOrigins(names, teamId);
+    const refusals = createRefusalNotices(api, log);
+    const incoming = createIncoming({ api, identity, names, origins, refusals, receiver, log });
+    const calls = createCommandCalls({ api, identity, names, origins, incoming, receiver });
     const intake = createCallIntake({ receiver, log });
     const notices = createCallerNotices(api, log);
-    registerEvents(app, { api, teamId, incoming, receiver, history, log });
+    registerEvents(app, { api, teamId, incoming, origins, refusals, receiver, history, log });
     registerCommands(app, { commands, commandPrefix, teamId, api, calls, intake, notices });
     registerButtons(app, {
-      teamId,
+      origins,
       receiver,
       notices,
       saveReplaceUrl: (key, responseUrl) => void replaceUrls.set(key, responseUrl),

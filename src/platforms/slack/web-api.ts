@@ -26,6 +26,20 @@ export interface SlackFileInfo {
   readonly file_access?: string;
 }
 
+/** A person as Slack describes them. */
+export interface SlackUserInfo {
+  /** The display name. */
+  readonly name: string;
+  /** The workspace that they belong to. */
+  readonly teamId: string | undefined;
+  /** In an organisation of several workspaces: all that they are in. */
+  readonly teams: readonly string[];
+  /** Admins and owners of the workspace. */
+  readonly isAdmin: boolean;
+  /** From another workspace, and in no channel that the app sees. */
+  readonly isStranger: boolean;
+}
+
 /** A message as events and histories describe it. */
 export interface SlackMessageInfo {
   readonly ts: string;
@@ -85,7 +99,7 @@ export interface SlackApi {
     thread: string | undefined,
     ts: string,
   ): Promise<readonly SlackMessageInfo[]>;
-  userName(userId: string): Promise<string>;
+  userInfo(userId: string): Promise<SlackUserInfo>;
   fileInfo(fileId: string): Promise<SlackFileInfo>;
   /** Posts files in one message. */
   upload(
@@ -97,6 +111,19 @@ export interface SlackApi {
   setStatus(channel: string, thread: string, status: string): Promise<void>;
   setSessionStatus(channel: string, thread: string, status: "active" | "processing"): Promise<void>;
   suggestPrompts(channel: string, prompts: readonly { title: string; message: string }[]): Promise<void>;
+}
+
+/** The part of `users.info` that is read. Fields about rights are absent for users of other workspaces. */
+interface UserResponse {
+  readonly name?: string;
+  readonly real_name?: string;
+  readonly profile?: { readonly display_name?: string; readonly real_name?: string };
+  readonly team_id?: string;
+  readonly enterprise_user?: { readonly teams?: readonly string[] };
+  readonly is_admin?: boolean;
+  readonly is_owner?: boolean;
+  readonly is_primary_owner?: boolean;
+  readonly is_stranger?: boolean;
 }
 
 const uploadTimeoutMs = 120_000;
@@ -194,12 +221,16 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
     },
     messagesAfter: (channel, thread, ts) =>
       read(channel, thread, { oldest: ts, limit: 100, include_all_metadata: true }),
-    async userName(userId) {
-      const { user } = (await call("users.info", { user: userId })) as {
-        user?: { name?: string; real_name?: string; profile?: { display_name?: string; real_name?: string } };
+    async userInfo(userId) {
+      const { user = {} } = (await call("users.info", { user: userId })) as { user?: UserResponse };
+      const names = [user.profile?.display_name, user.profile?.real_name, user.real_name, user.name];
+      return {
+        name: names.find((name) => name !== undefined && name !== "") ?? userId,
+        teamId: user.team_id,
+        teams: user.enterprise_user?.teams ?? [],
+        isAdmin: user.is_admin === true || user.is_owner === true || user.is_primary_owner === true,
+        isStranger: user.is_stranger === true,
       };
-      const names = [user?.profile?.display_name, user?.profile?.real_name, user?.real_name, user?.name];
-      return names.find((name) => name !== undefined && name !== "") ?? userId;
     },
     async fileInfo(fileId) {
       return (await call("files.info", { file: fileId }))["file"] as SlackFileInfo;

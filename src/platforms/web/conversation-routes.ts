@@ -11,7 +11,7 @@ import {
   toPageId,
   toTurnKey,
 } from "./ids.ts";
-import { localAuthor, toEvent } from "./messages.ts";
+import { localActor, toEvent } from "./messages.ts";
 import { sendEvents } from "./send-events.ts";
 import { sendUntrustedFile } from "./send-untrusted-file.ts";
 import { findUpload } from "./upload-routes.ts";
@@ -159,35 +159,36 @@ function toFileView(upload: Upload): FileView {
 }
 
 /** Stops the conversation's turn and its private calls, which run beside it. */
-function cancel(context: ApiContext, { response, id }: Exchange): void {
+async function cancel(context: ApiContext, { response, id }: Exchange): Promise<void> {
   const conversationId = toConversationId(id);
-  const wasRunning = context.receiver.cancel(conversationId);
-  const wasPrivateRunning = cancelPrivateCalls(context, conversationId);
-  sendJson(response, 200, { isCancelled: wasRunning || wasPrivateRunning });
+  const outcomes = await Promise.all([
+    context.receiver.cancel(conversationId, localActor),
+    cancelPrivateCalls(context, conversationId),
+  ]);
+  sendJson(response, 200, { isCancelled: outcomes.flat().includes(true) });
 }
 
-function cancelPrivateCalls({ feeds, receiver }: ApiContext, conversationId: string): boolean {
-  return feeds
+function cancelPrivateCalls({ feeds, receiver }: ApiContext, conversationId: string) {
+  const calls = feeds
     .of(conversationId)
     .items()
-    .filter((item) => item.isPrivate === true && isRunning(item))
-    .map((item) => receiver.cancel(toTurnKey(item.id)))
-    .includes(true);
+    .filter((item) => item.isPrivate === true && isRunning(item));
+  return Promise.all(calls.map((item) => receiver.cancel(toTurnKey(item.id), localActor)));
 }
 
 async function retry(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
   const { retryKey } = await readJson(request);
   if (typeof retryKey !== "string" || retryKey.length > maxKeyChars) throw badField("retryKey");
   const isOffered = await hasItem(context, toConversationId(id), (item) => item.retryKey === retryKey);
-  const outcome = isOffered ? await context.receiver.retry(retryKey) : "gone";
-  sendJson(response, outcome === "gone" ? 410 : 202, { outcome });
+  const outcome = isOffered ? await context.receiver.retry(retryKey, localActor) : "gone";
+  sendJson(response, outcome === "accepted" ? 202 : 410, { outcome });
 }
 
 async function confirm(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
   const { key } = await readJson(request);
   if (typeof key !== "string" || key.length > maxKeyChars) throw badField("key");
   const isOffered = await hasItem(context, toConversationId(id), (item) => item.confirm?.key === key);
-  const outcome = isOffered ? await context.receiver.confirm(key, localAuthor.id) : "gone";
+  const outcome = isOffered ? await context.receiver.confirm(key, localActor) : "gone";
   sendJson(response, outcome === "accepted" ? 202 : 410, { outcome });
 }
 
@@ -205,7 +206,7 @@ async function hasItem(
 async function deleteConversation(context: ApiContext, { response, id }: Exchange): Promise<void> {
   const { receiver, history, uploads, feeds } = context;
   const conversationId = toConversationId(id);
-  cancelPrivateCalls(context, conversationId);
+  await cancelPrivateCalls(context, conversationId);
   await receiver.conversationDeleted(conversationId);
   for (const call of await history.conversations(privateCallPrefix(conversationId)))
     await receiver.conversationDeleted(call.conversationId);

@@ -96,6 +96,9 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   "attachment-too-large": 413,
   "attachment-gone": 410,
   "store-unavailable": 503,
+  "access-denied": 403,
+  "rate-limited": 429,
+  "over-budget": 429,
   busy: 429,
   stopping: 503,
 };

@@ -8,6 +8,8 @@ import type { CommandView, OptionView } from "./views.ts";
 
 /** The one person that the page has. */
 export const localAuthor = { id: "web:local", name: "You" };
+/** The same person as the one who presses a button. The access rules do not name the page: it has a password. */
+export const localActor = { platform: "web", author: localAuthor };
 
 /**
  * Converts a sent message to an event: a call when the text begins with a command, otherwise a message. The event's

@@ -40,16 +40,21 @@ export interface Story {
   settled(channel: { fromBot(): SeenMessage[] }, count?: number): Promise<SeenMessage[]>;
   /** Whether the store's files contain a text. */
   isKept(text: string): Promise<boolean>;
-  /** Restarts Parley on the same store. */
-  restart(): Promise<void>;
+  /** Restarts Parley on the same store. `during`: what people do while it does not run. */
+  restart(during?: () => void): Promise<void>;
   readonly close: () => Promise<void>;
 }
 
 const apiKey = "key-of-the-story";
 
-/** The whole product on a simulated Discord, with a scripted gateway. */
+/**
+ * The whole product on a simulated Discord, with a scripted gateway.
+ * @param settings may be made from people and places of the simulator
+ */
 export async function startStory(
-  settings: Readonly<Record<string, string>> = {},
+  settings:
+    | Readonly<Record<string, string>>
+    | ((discord: DiscordSimulator) => Readonly<Record<string, string>>) = {},
   simulator: Parameters<typeof createDiscordSimulator>[0] = {},
 ): Promise<Story> {
   const folder = await mkdtemp(join(tmpdir(), "parley-discord-"));
@@ -89,7 +94,7 @@ export async function startStory(
     STORE_URL: `sqlite:${join(folder, "parley.db")}`,
     PORT: "0",
     SHUTDOWN_TIMEOUT_MS: "2000",
-    ...settings,
+    ...(typeof settings === "function" ? settings(discord) : settings),
   });
   const start = async (): Promise<Parley> => {
     const started = await startParley(config, { commands, log });
@@ -133,8 +138,9 @@ export async function startStory(
       );
     },
     isKept: async (text) => holds(await bytesOfFolder(folder), text),
-    async restart() {
+    async restart(during = () => {}) {
       await parley.stop();
+      during();
       parley = await start();
     },
     async close() {

@@ -49,7 +49,10 @@ export interface StoryOptions {
   readonly chat?: (turns: SentTurn[], index: number) => string | ScriptedAnswer;
   readonly images?: (request: SeenRequest) => ScriptedAnswer;
   readonly transcription?: (request: SeenRequest) => ScriptedAnswer;
-  readonly settings?: Readonly<Record<string, string>>;
+  /** May be made from people and places of the simulator. */
+  readonly settings?:
+    | Readonly<Record<string, string>>
+    | ((slack: SlackSimulator) => Readonly<Record<string, string>>);
 }
 
 const modelList = JSON.stringify({
@@ -121,7 +124,7 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
     TRANSCRIPTION_MODEL: "test/whisper",
     STORE_URL: `sqlite:${join(folder, "parley.db")}`,
     PORT: "0",
-    ...options.settings,
+    ...(typeof options.settings === "function" ? options.settings(slack) : options.settings),
   });
   const parley = await startParley(config, { commands: allCommands, log: createMemoryLog(logged) });
   await parley.connected;

@@ -200,6 +200,12 @@ describe.skipIf(!has("chromium"))("another site in the same browser", () => {
     expect(page.frames()).toHaveLength(1);
   });
 
+  it("is open to whoever reaches it, whatever the access rules for platforms say", async () => {
+    story = await startPageStory({ ALLOW: "discord:guild:1234567890123456789", DENY: "slack:user:U1" });
+    const { page } = await story.open();
+    expect(await say(page, "Still me")).toContain("sandbox");
+  });
+
   it("needs the password", async () => {
     story = await startPageStory({ PAGE_PASSWORD: "correct horse" });
     const { page } = await story.open();

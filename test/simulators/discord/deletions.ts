@@ -63,6 +63,7 @@ export function removeGuild(
   { isOutage = false }: { readonly isOutage?: boolean } = {},
 ): void {
   if (!isOutage) {
+    world.guild.hasBot = false;
     for (const channel of world.channels.values())
       if (channel.guildId === world.guild.id) world.channels.delete(channel.id);
   }

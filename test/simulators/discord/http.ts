@@ -107,7 +107,7 @@ export function createApiServer(options: {
       const verdict = limiter.take({
         method,
         template: route.template,
-        major: parameters["channel_id"] ?? parameters["webhook_token"] ?? "",
+        major: parameters["channel_id"] ?? parameters["guild_id"] ?? parameters["webhook_token"] ?? "",
         isExempt: route.isOpen === true,
       });
       headers = verdict.headers;

@@ -3,6 +3,8 @@ import type { Gateway } from "./gateway.ts";
 import {
   botPermissions,
   findMessage,
+  isElsewhere,
+  memberPermissions,
   messageFlags,
   addMessage,
   type SimAttachment,
@@ -87,6 +89,8 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
   const channelOf = (id: string): SimChannel => {
     const channel = world.channels.get(id);
     if (channel === undefined) throw new Error(`no channel ${id}`);
+    if (channel.guildId === world.guild.id && !world.guild.members.has(user.id))
+      throw new Error("not a member of the server");
     return channel;
   };
 
@@ -155,8 +159,15 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
         ? {
             guild_id: channel.guildId,
             guild_locale: "en-US",
-            guild: { id: world.guild.id, locale: "en-US", features: [] },
-            member: { ...renderMember(world), user: renderUser(user), permissions: "562949953421311" },
+            guild: { id: channel.guildId, locale: "en-US", features: [] },
+            // The member of another server, where the app is installed for the user, may do everything there.
+            member: isElsewhere(world, channel)
+              ? { ...renderMember(world, ""), user: renderUser(user), permissions: "562949953421311" }
+              : {
+                  ...renderMember(world, user.id),
+                  user: renderUser(user),
+                  permissions: memberPermissions(world, user.id).toString(),
+                },
           }
         : { user: renderUser(user) }),
       ...(message === undefined ? {} : { message: renderMessage(world, message, { hideContent: false }) }),

@@ -5,11 +5,13 @@ import {
   botPermissions,
   channelTypes,
   findMessage,
+  isElsewhere,
   isThread,
   type SimAttachment,
   type SimChannel,
   type SimInteraction,
   type SimMessage,
+  type SimRole,
   type SimUser,
   type World,
 } from "./world.ts";
@@ -36,8 +38,8 @@ export function renderUser(user: SimUser): Record<string, unknown> {
   };
 }
 
-/** A user's membership in the server. */
-export function renderMember(world: World): Record<string, unknown> {
+/** A user's membership in the server, without the user. */
+export function renderMember(world: World, userId: string): Record<string, unknown> {
   return {
     avatar: null,
     avatar_decoration_data: null,
@@ -49,7 +51,7 @@ export function renderMember(world: World): Record<string, unknown> {
     nick: null,
     pending: false,
     premium_since: null,
-    roles: [],
+    roles: [...(world.guild.members.get(userId) ?? [])],
     mute: false,
     deaf: false,
   };
@@ -142,13 +144,19 @@ function interactionMetadata(
   };
 }
 
-/** `authorizing_integration_owners` of an interaction. */
+/**
+ * `authorizing_integration_owners` of an interaction. In direct messages with the bot: the server installation, as
+ * server 0, where the person shares a server with it; otherwise their own installation.
+ */
 export function owners(
   world: World,
   interaction: Pick<SimInteraction, "user" | "isUserInstallOnly">,
   channel: SimChannel,
 ): Record<string, string> {
-  if (interaction.isUserInstallOnly) return { "1": interaction.user.id };
+  const isStranger =
+    isElsewhere(world, channel) ||
+    (channel.type === channelTypes.dm && !world.guild.members.has(interaction.user.id));
+  if (interaction.isUserInstallOnly || isStranger) return { "1": interaction.user.id };
   return { "0": channel.type === channelTypes.dm ? "0" : world.guild.id };
 }
 
@@ -293,6 +301,24 @@ export function renderChannel(world: World, channel: SimChannel): Record<string,
   };
 }
 
+/** A role. */
+export function renderRole({ id, name, permissions }: SimRole): Record<string, unknown> {
+  return {
+    id,
+    name,
+    color: 0,
+    colors: { primary_color: 0, secondary_color: null, tertiary_color: null },
+    hoist: false,
+    position: name === "@everyone" ? 0 : 1,
+    permissions: permissions.toString(),
+    managed: false,
+    mentionable: false,
+    flags: 0,
+    icon: null,
+    unicode_emoji: null,
+  };
+}
+
 /** The data of GUILD_CREATE. */
 export function renderGuild(world: World): Record<string, unknown> {
   const channels = [...world.channels.values()].filter(
@@ -328,28 +354,13 @@ export function renderGuild(world: World): Record<string, unknown> {
     features: [],
     emojis: [],
     stickers: [],
-    roles: [
-      {
-        id: world.guild.id,
-        name: "@everyone",
-        color: 0,
-        colors: { primary_color: 0, secondary_color: null, tertiary_color: null },
-        hoist: false,
-        position: 0,
-        permissions: "562949953421311",
-        managed: false,
-        mentionable: false,
-        flags: 0,
-        icon: null,
-        unicode_emoji: null,
-      },
-    ],
+    roles: [...world.guild.roles.values()].map((role) => renderRole(role)),
     joined_at: new Date(world.now() - 1_000_000).toISOString(),
     large: false,
     unavailable: false,
     member_count: world.users.size,
     voice_states: [],
-    members: [{ ...renderMember(world), user: renderUser(world.bot) }],
+    members: [{ ...renderMember(world, world.bot.id), user: renderUser(world.bot) }],
     channels: channels
       .filter((channel) => !isThread(channel))
       .map((channel) => renderChannel(world, channel)),

@@ -78,6 +78,7 @@ export function channelRoutes(world: World, gateway: () => Gateway): Route[] {
       template: "/channels/{channel_id}/messages",
       handle({ parameters, form }) {
         const channel = requireChannel(parameters["channel_id"] ?? "");
+        checkRecipient(world, channel);
         const before = channel.messages.length;
         const message = createBotMessage({ world, channel, form });
         if (channel.messages.length > before) dispatchMessage(world, gateway(), "MESSAGE_CREATE", message);
@@ -198,6 +199,15 @@ export function directChannel(world: World, userId: string): SimChannel {
   return addChannel(world, { type: channelTypes.dm, name: "", recipientId: userId });
 }
 
+/** Who wrote to the bot gets its answers, unless they closed their direct messages. */
+function checkRecipient(world: World, { type, recipientId = "", messages }: SimChannel): void {
+  if (type !== channelTypes.dm) return;
+  if (world.closedDirectMessages.has(recipientId))
+    throw new ApiError(403, 50007, "Cannot send messages to this user");
+  if (!world.guild.members.has(recipientId) && !messages.some(({ author }) => author.id === recipientId))
+    throw new ApiError(403, 50278, "Cannot send messages to this user due to having no mutual guilds");
+}
+
 function checkThread(
   world: World,
   channel: SimChannel,
@@ -239,7 +249,10 @@ export function dispatchMessage(
     {
       ...renderMessage(world, message, { hideContent: !hasContent }),
       channel_type: channel.type,
-      ...(channel.guildId === undefined ? {} : { guild_id: channel.guildId, member: renderMember(world) }),
+      ...(channel.guildId === undefined ? {} : { guild_id: channel.guildId }),
+      ...(channel.guildId !== undefined && world.guild.members.has(message.author.id)
+        ? { member: renderMember(world, message.author.id) }
+        : {}),
     },
     channel.type === channelTypes.dm ? intents.directMessages : intents.guildMessages,
   );

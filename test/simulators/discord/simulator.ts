@@ -1,13 +1,14 @@
 import { randomBytes } from "node:crypto";
 import type { AddressInfo } from "node:net";
-import { createGateway, type Gateway } from "./gateway.ts";
+import { createGateway, intents, type Gateway } from "./gateway.ts";
 import { createApiServer, type Fault, type SeenRequest } from "./http.ts";
 import { createPerson, type Person } from "./people.ts";
 import { platformRateLimits, type RateLimitOptions } from "./rate-limits.ts";
 import { purge, removeChannel, removeGuild } from "./deletions.ts";
-import { sign } from "./render.ts";
+import { renderRole, sign } from "./render.ts";
 import { applicationRoutes } from "./routes-application.ts";
 import { channelRoutes, directChannel, dispatchMessage } from "./routes-channels.ts";
+import { guildRoutes } from "./routes-guilds.ts";
 import { interactionRoutes } from "./routes-interactions.ts";
 import { transcriptOf, type SeenMessage } from "./transcript.ts";
 import {
@@ -57,7 +58,17 @@ export interface DiscordSimulator {
   /** A thread that a person opens. */
   thread(channel: { readonly id: string }, person: { readonly id: string }): ChannelHandle;
   handle(channelId: string): ChannelHandle;
-  person(name: string): Person;
+  /** A person, by default a member of the server. */
+  person(name: string, options?: { readonly isMember?: boolean }): Person;
+  /** Adds a role to the server. Returns its id. */
+  role(name: string, permissions?: bigint): string;
+  give(person: { readonly id: string }, roleId: string): void;
+  /** The person leaves the server. */
+  leave(person: { readonly id: string }): void;
+  /** A channel of a server that the bot is not a member of. */
+  channelElsewhere(name: string): ChannelHandle;
+  /** The person takes no direct messages from the bot. */
+  closeDirectMessages(person: { readonly id: string }): void;
   /** Posts a message as another bot or a webhook. */
   otherBotSends(message: { channel: { id: string }; text: string; isWebhook?: boolean }): SimMessage;
   /** Dispatches MESSAGE_CREATE for a message again, as a resumed session can. */
@@ -97,6 +108,7 @@ export async function createDiscordSimulator(
     routes: [
       ...applicationRoutes(world, () => 1000 - gateway.counts.identify),
       ...channelRoutes(world, gatewayOf),
+      ...guildRoutes(world),
       ...interactionRoutes(world, gatewayOf),
     ],
     serveFile(url, response) {
@@ -172,7 +184,7 @@ export async function createDiscordSimulator(
     },
     directMessages: (person) => handle(directChannel(world, person.id).id),
     handle,
-    person(name) {
+    person(name, { isMember = true } = {}) {
       const user: SimUser = {
         id: world.nextId(),
         username: name.toLowerCase().replaceAll(/\W/g, ""),
@@ -180,8 +192,29 @@ export async function createDiscordSimulator(
         isBot: false,
       };
       world.users.set(user.id, user);
+      if (isMember) world.guild.members.set(user.id, new Set());
       return createPerson(world, gatewayOf, user);
     },
+    role(name, permissions = 0n) {
+      const role = { id: world.nextId(), name, permissions };
+      world.guild.roles.set(role.id, role);
+      gateway.dispatch(
+        "GUILD_ROLE_CREATE",
+        { guild_id: world.guild.id, role: renderRole(role) },
+        intents.guilds,
+      );
+      return role.id;
+    },
+    // GUILD_MEMBER_UPDATE and GUILD_MEMBER_REMOVE need a privileged intent.
+    give({ id }, roleId) {
+      const roles = world.guild.members.get(id);
+      if (roles === undefined || !world.guild.roles.has(roleId)) throw new Error("no such member or role");
+      roles.add(roleId);
+    },
+    leave: ({ id }) => void world.guild.members.delete(id),
+    channelElsewhere: (name) =>
+      handle(addChannel(world, { type: channelTypes.text, name, guildId: world.nextId() }).id),
+    closeDirectMessages: ({ id }) => void world.closedDirectMessages.add(id),
     otherBotSends({ channel, text, isWebhook = false }) {
       const user: SimUser = { id: world.nextId(), username: "other", globalName: null, isBot: true };
       world.users.set(user.id, user);

@@ -17,6 +17,12 @@ export const permissionBits = {
 /** A supported permission. */
 export type Permission = keyof typeof permissionBits;
 
+/** Permissions of people that Parley reads. */
+export const managerBits = { ADMINISTRATOR: 1n << 3n, MANAGE_GUILD: 1n << 5n } as const;
+
+/** What @everyone has by default, as far as it is simulated, and USE_APPLICATION_COMMANDS. */
+const everyoneBits = Object.values(permissionBits).reduce((all, bit) => all | bit, 1n << 31n);
+
 /** Discord's channel types. */
 export const channelTypes = { text: 0, dm: 1, publicThread: 11, privateThread: 12 } as const;
 
@@ -117,11 +123,24 @@ export interface SimInteraction {
   readonly commandName: string | undefined;
 }
 
-/** A server. */
+/** A role of the server. */
+export interface SimRole {
+  readonly id: string;
+  readonly name: string;
+  readonly permissions: bigint;
+}
+
+/** The server. */
 export interface SimGuild {
   readonly id: string;
   readonly name: string;
   readonly ownerId: string;
+  /** The first one is @everyone, which has the server's id. */
+  readonly roles: Map<string, SimRole>;
+  /** The roles of each member by their user id, without @everyone. */
+  readonly members: Map<string, Set<string>>;
+  /** False after the bot was removed. */
+  hasBot: boolean;
 }
 
 /** A registered command with its id. */
@@ -142,6 +161,8 @@ export interface World {
   readonly channels: Map<string, SimChannel>;
   readonly interactions: Map<string, SimInteraction>;
   readonly attachments: Map<string, SimAttachment>;
+  /** Users who take direct messages from their friends alone. */
+  readonly closedDirectMessages: Set<string>;
   commands: RegisteredCommand[];
   readonly messageContentAllowed: boolean;
   readonly cdnSecret: string;
@@ -160,12 +181,23 @@ export function createWorld(options: { now: () => number; messageContentAllowed:
   };
   const bot: SimUser = { id: nextId(), username: "parley", globalName: null, isBot: true };
   const owner: SimUser = { id: nextId(), username: "owner", globalName: "Owner", isBot: false };
+  const guildId = nextId();
   return {
     now: options.now,
     nextId,
     bot,
     applicationId: bot.id,
-    guild: { id: nextId(), name: "Guild", ownerId: owner.id },
+    guild: {
+      id: guildId,
+      name: "Guild",
+      ownerId: owner.id,
+      roles: new Map([[guildId, { id: guildId, name: "@everyone", permissions: everyoneBits }]]),
+      members: new Map([
+        [bot.id, new Set()],
+        [owner.id, new Set()],
+      ]),
+      hasBot: true,
+    },
     users: new Map([
       [bot.id, bot],
       [owner.id, owner],
@@ -173,6 +205,7 @@ export function createWorld(options: { now: () => number; messageContentAllowed:
     channels: new Map(),
     interactions: new Map(),
     attachments: new Map(),
+    closedDirectMessages: new Set(),
     commands: [],
     messageContentAllowed: options.messageContentAllowed,
     cdnSecret: randomBytes(16).toString("hex"),
@@ -238,9 +271,25 @@ export function isThread(channel: SimChannel): boolean {
   return channel.type === channelTypes.publicThread || channel.type === channelTypes.privateThread;
 }
 
+/** Whether the channel is in a server that the bot is not a member of. */
+export function isElsewhere(world: World, { guildId }: SimChannel): boolean {
+  return guildId !== undefined && guildId !== world.guild.id;
+}
+
+/** The permissions of a member in the server; the owner and administrators have all. */
+export function memberPermissions(world: World, userId: string): bigint {
+  const { guild } = world;
+  const everything = (1n << 49n) - 1n;
+  if (userId === guild.ownerId) return everything;
+  const roles = [guild.id, ...(guild.members.get(userId) ?? [])];
+  const bits = roles.reduce((all, id) => all | (guild.roles.get(id)?.permissions ?? 0n), 0n);
+  return (bits & managerBits.ADMINISTRATOR) === 0n ? bits : everything;
+}
+
 /** Whether the bot has a permission in a channel; in direct messages it has all. */
 export function botMay(world: World, channel: SimChannel, permission: Permission): boolean {
   if (channel.type === channelTypes.dm) return true;
+  if (isElsewhere(world, channel)) return false;
   if (channel.denied.has(permission)) return false;
   const parent = channel.parentId === undefined ? undefined : world.channels.get(channel.parentId);
   return parent === undefined || !isThread(channel) || !parent.denied.has(permission);

@@ -6,6 +6,8 @@ import {
   type Fields,
   type SlackChannel,
   type SlackMessage,
+  type SlackUser,
+  type Workspace,
   toText,
 } from "./workspace.ts";
 
@@ -21,15 +23,44 @@ const authTest: Method = (_args, { workspace, origin }) => ({
   is_enterprise_install: false,
 });
 
+/**
+ * Fields about the user's part in the workspace. Of users of other workspaces Slack shows no such part, and `is_stranger`
+ * where they are in no channel that the app sees. @see https://docs.slack.dev/reference/objects/user-object
+ */
+function membershipOf(user: SlackUser, workspace: Workspace, isVisible: boolean): Fields {
+  const enterprise =
+    user.enterprise === undefined
+      ? {}
+      : { enterprise_user: { id: user.id, enterprise_id: user.enterprise.id, teams: user.enterprise.teams } };
+  if (user.teamId !== workspace.teamId) {
+    const isElsewhere = user.enterprise?.teams.includes(workspace.teamId) !== true;
+    return { ...enterprise, ...(isElsewhere && !isVisible ? { is_stranger: true } : {}) };
+  }
+  return {
+    ...enterprise,
+    is_admin: user.isAdmin,
+    is_owner: user.isOwner,
+    is_primary_owner: false,
+    is_restricted: user.isGuest,
+    is_ultra_restricted: false,
+  };
+}
+
 const userInfo: Method = (args, { workspace }) => {
   const user = workspace.users.get(need(args, "user"));
   if (user === undefined) throw new SlackApiError("user_not_found");
+  const isVisible = [...workspace.channels.values()].some(
+    ({ kind, members }) => kind !== "im" && members.has(user.id) && members.has(workspace.botUserId),
+  );
   return {
     user: {
       id: user.id,
       name: user.name.toLowerCase(),
       real_name: `${user.name} Realname`,
+      team_id: user.teamId,
+      deleted: false,
       is_bot: user.isBot,
+      ...membershipOf(user, workspace, isVisible),
       profile: { display_name: user.name, real_name: `${user.name} Realname` },
     },
   };

@@ -10,6 +10,7 @@ import {
   type SlackChannel,
   type SlackFile,
   type SlackMessage,
+  type SlackUser,
   toText,
 } from "./workspace.ts";
 
@@ -86,9 +87,14 @@ function toMarkup(text: string): string {
 }
 
 /** Adds a person to the workspace. */
-export function createPerson(name: string, { context, installation, responseUrls }: PersonOptions): Person {
+export function createPerson(
+  name: string,
+  { context, installation, responseUrls }: PersonOptions,
+  more: Partial<SlackUser> = {},
+): Person {
   const { workspace, clock, hub, origin, modals, triggers } = context;
-  const user = workspace.addUser(name);
+  const user = workspace.addUser(name, more);
+  const isForeign = user.teamId !== workspace.teamId;
   const directMessages = workspace.directMessagesOf(user.id).id;
 
   function channelOf(id: string): SlackChannel {
@@ -132,7 +138,7 @@ export function createPerson(name: string, { context, installation, responseUrls
     token: "simulator",
     api_app_id: workspace.appId,
     team: { id: workspace.teamId, domain: "simulated" },
-    user: { id: user.id, username: name.toLowerCase(), name: name.toLowerCase(), team_id: workspace.teamId },
+    user: { id: user.id, username: name.toLowerCase(), name: name.toLowerCase(), team_id: user.teamId },
     is_enterprise_install: false,
     enterprise: null,
   });
@@ -150,7 +156,7 @@ export function createPerson(name: string, { context, installation, responseUrls
       user: message.user,
       ts: message.ts,
       text: message.text,
-      team: workspace.teamId,
+      team: workspace.users.get(message.user)?.teamId ?? workspace.teamId,
       ...(message.user === workspace.botUserId ? { bot_id: workspace.botId } : {}),
       ...(message.threadTs === undefined ? {} : { thread_ts: message.threadTs }),
       ...(message.files.length === 0 ? {} : { files: message.files.map(toEventFile) }),
@@ -181,6 +187,7 @@ export function createPerson(name: string, { context, installation, responseUrls
         ...toMessageFields(message),
         ...(subtype === undefined ? {} : { subtype }),
         client_msg_id: randomUUID(),
+        ...(isForeign ? { user_team: user.teamId, source_team: user.teamId } : {}),
         channel: channel.id,
         channel_type: channel.kind,
         event_ts: message.ts,
@@ -205,6 +212,7 @@ export function createPerson(name: string, { context, installation, responseUrls
     },
     async usesCommand(command, text, where) {
       const channel = channelOf(where.channel);
+      if (isForeign) throw new Error(`${command} is a command of another workspace's app`);
       if (!installation.hasCommand(command)) throw new Error(`${command} is not a valid command`);
       const result = await interact("slash_commands", {
         token: "simulator",
@@ -269,6 +277,7 @@ export function createPerson(name: string, { context, installation, responseUrls
     },
     usesShortcut(label, ts, where) {
       const channel = channelOf(where.channel);
+      if (isForeign) throw new Error(`${label} is a shortcut of another workspace's app`);
       const message = workspace.findMessage(channel.id, ts);
       if (message === undefined) throw new Error(`no message ${ts}`);
       return interact("interactive", {

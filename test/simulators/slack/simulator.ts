@@ -8,7 +8,7 @@ import { deleteChannel, deleteMessage } from "./deletions.ts";
 import { createSlackServer, type ApiCall, type Fault } from "./server.ts";
 import { createSocketHub, type Delivery } from "./socket.ts";
 import { toTranscript, type SeenMessage } from "./transcript.ts";
-import { createWorkspace, type Fields, type SlackChannel } from "./workspace.ts";
+import { createWorkspace, type Fields, type SlackChannel, type SlackUser } from "./workspace.ts";
 
 /** A channel or direct messages, for a test. */
 export interface SimulatedChannel {
@@ -47,7 +47,8 @@ export interface SlackSimulator {
   readonly suggestedPrompts: ReadonlyMap<string, readonly Fields[]>;
   readonly statuses: MethodContext["statuses"];
   readonly sessions: MethodContext["sessions"];
-  person(name: string): Person;
+  /** A person, by default a full member of the workspace. */
+  person(name: string, more?: Partial<SlackUser>): Person;
   /** Creates a channel with these members. `withBot` defaults to true, `isPrivate` to false. */
   channel(
     name: string,
@@ -180,7 +181,7 @@ export async function createSlackSimulator(
     suggestedPrompts: context.suggestedPrompts,
     statuses: context.statuses,
     sessions: context.sessions,
-    person: (name) => createPerson(name, { context, installation, responseUrls }),
+    person: (name, more) => createPerson(name, { context, installation, responseUrls }, more),
     channel(name, people, { withBot = true, isPrivate = false } = {}) {
       const members = people.map(({ id }) => id);
       if (withBot) members.push(workspace.botUserId);

@@ -27,6 +27,14 @@ export interface SlackUser {
   readonly id: string;
   readonly name: string;
   readonly isBot: boolean;
+  /** Another workspace's id for people who are there through a shared channel. */
+  readonly teamId: string;
+  /** The organisation of the workspace, and its workspaces that this person is in. */
+  readonly enterprise?: { readonly id: string; readonly teams: readonly string[] };
+  readonly isAdmin: boolean;
+  readonly isOwner: boolean;
+  /** A guest, limited to some channels. */
+  readonly isGuest: boolean;
 }
 
 /** A channel or direct messages, with all messages. */
@@ -86,7 +94,7 @@ export interface Workspace {
   readonly files: Map<string, SlackFile>;
   id(prefix: string): string;
   nextTs(): string;
-  addUser(name: string): SlackUser;
+  addUser(name: string, more?: Partial<SlackUser>): SlackUser;
   addChannel(name: string, kind: SlackChannel["kind"], members: readonly string[]): SlackChannel;
   directMessagesOf(userId: string): SlackChannel;
   addFile(file: Partial<SlackFile> & Pick<SlackFile, "name" | "owner">): SlackFile;
@@ -116,10 +124,12 @@ export function createWorkspace(clock: Clock): Workspace {
   let lastMicros = 0;
   let counter = 0;
   const unique = () => randomBytes(4).toString("hex").toUpperCase();
-  const bot: SlackUser = { id: `U${unique()}B`, name: "Parley", isBot: true };
+  const teamId = `T${unique()}`;
+  const person = { teamId, isBot: false, isAdmin: false, isOwner: false, isGuest: false };
+  const bot: SlackUser = { ...person, id: `U${unique()}B`, name: "Parley", isBot: true };
 
   const workspace: Workspace = {
-    teamId: `T${unique()}`,
+    teamId,
     appId: `A${unique()}`,
     botUserId: bot.id,
     botId: `B${unique()}`,
@@ -134,8 +144,8 @@ export function createWorkspace(clock: Clock): Workspace {
       lastMicros = Math.max(lastMicros + 1, Math.floor(clock.now() * 1000));
       return `${Math.floor(lastMicros / 1e6)}.${String(lastMicros % 1e6).padStart(6, "0")}`;
     },
-    addUser(name) {
-      const user: SlackUser = { id: workspace.id("U"), name, isBot: false };
+    addUser(name, more = {}) {
+      const user: SlackUser = { ...person, id: workspace.id("U"), name, ...more };
       workspace.users.set(user.id, user);
       return user;
     },

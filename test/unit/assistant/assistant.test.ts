@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { isParleyError, ParleyError } from "../../../src/core/errors.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
-import { call, createWorld, message, said, type World } from "../../support/fakes.ts";
+import { ada, call, createWorld, message, said, type World } from "../../support/fakes.ts";
 
 let world: World;
 
@@ -179,7 +179,7 @@ describe("an answer that goes wrong", () => {
       yield { kind: "text", text: "yes" };
       yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
     });
-    expect(await world.assistant.retry(event.key)).toBe("accepted");
+    expect(await world.assistant.retry(event.key, ada)).toBe("accepted");
     await settled();
     expect(world.platform.replies).toHaveLength(1);
     expect(reply).toMatchObject({ state: "finished", text: "yes" });
@@ -240,7 +240,7 @@ describe("an answer that goes wrong", () => {
     await vi.waitFor(() => {
       expect(world.platform.replies[0]?.text).toBe("and so on");
     });
-    expect(world.assistant.cancel("fake:c1")).toBe(true);
+    expect(await world.assistant.cancel("fake:c1", ada)).toBe(true);
     await settled();
     expect(world.platform.replies[0]).toMatchObject({
       state: "finished",

@@ -55,6 +55,48 @@ describe("with ALLOW", () => {
   });
 });
 
+describe("a thread", () => {
+  const inThread = { ...member, thread: "discord:channel:21" };
+
+  test.each(["discord:channel:20", "discord:channel:21"])(
+    "is listed by itself and by its channel: %s",
+    (term) => {
+      expect(refusal({ allow: [term] }, inThread)).toBeUndefined();
+      expect(refusal({ deny: [term] }, inThread)).toBe("denied");
+      expect(
+        refusal(
+          { allow: [term] },
+          { ...inThread, channel: "discord:channel:9", thread: "discord:channel:8" },
+        ),
+      ).toBe("not-listed");
+    },
+  );
+});
+
+describe("somebody of another workspace in a shared channel", () => {
+  const partner: Origin = {
+    user: "slack:user:U2",
+    server: "slack:team:T1",
+    home: "slack:team:T2",
+    channel: "slack:channel:C1",
+    isMember: false,
+    isManager: false,
+  };
+
+  test("is a stranger, also where the own workspace is allowed", () => {
+    expect(refusal({}, partner)).toBe("stranger");
+    expect(refusal({ allow: ["slack:team:T1"] }, partner)).toBe("not-listed");
+    expect(refusal({ allow: ["slack:team:T2"] }, partner)).toBeUndefined();
+    expect(refusal({ allow: ["slack:channel:C1"] }, partner)).toBeUndefined();
+  });
+
+  test("is denied with either workspace", () => {
+    const allow = ["slack:user:U2"];
+    expect(refusal({ allow, deny: ["slack:team:T1"] }, partner)).toBe("denied");
+    expect(refusal({ allow, deny: ["slack:team:T2"] }, partner)).toBe("denied");
+  });
+});
+
 describe("DENY", () => {
   test.each(["discord:user:1", "discord:guild:10", "discord:channel:20", "discord:role:30"])(
     "%s wins over ALLOW and ADMINS",

@@ -3,7 +3,7 @@ import type { ModelPrice } from "../../../../src/core/model-price.ts";
 import type { Usage } from "../../../../src/core/gateway.ts";
 import { isParleyError, ParleyError } from "../../../../src/core/errors.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { call, createWorld, message, type World } from "../../../support/fakes.ts";
+import { ada, call, createWorld, message, type World } from "../../../support/fakes.ts";
 
 /** A chat of 1,024 tokens costs about one cent; the prompt is nearly free. */
 const price: ModelPrice = {
@@ -205,7 +205,7 @@ describe("budgets", () => {
     await vi.waitFor(() => {
       expect(world.platform.replies[0]?.text).toMatch(/^x/);
     });
-    world.assistant.cancel("fake:c1");
+    await world.assistant.cancel("fake:c1", ada);
     await settled();
     expect(await spent()).toBeCloseTo(0.01, 4);
     expect(await rows()).toMatchObject([{ calls: 1, completionTokens: 1000, estimatedCalls: 1 }]);

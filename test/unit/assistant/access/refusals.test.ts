@@ -1,5 +1,7 @@
-import { afterEach, expect, test, vi } from "vitest";
-import { createWorld, message, type World } from "../../../support/fakes.ts";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import type { Actor } from "../../../../src/core/access.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import { ada, bo, call, createWorld, message, type World } from "../../../support/fakes.ts";
 
 const guild = "discord:guild:1";
 const guest = { user: "discord:user:7", server: guild, isMember: true, isManager: false } as const;
@@ -52,5 +54,52 @@ test("events of earlier versions, which say nothing of their origin, are run", a
   await world.restart({ rules: { allow: [guild] } }).recover("fake");
   await vi.waitFor(() => {
     expect(world.platform.replies).toMatchObject([{ state: "finished" }]);
+  });
+});
+
+describe("somebody whom the rules refuse", () => {
+  const denied: Actor = { ...bo, origin: guest };
+  const refusal = { code: "access-denied", detail: { because: "denied" } };
+
+  test("cannot retry what somebody else asked; others can", async () => {
+    world = await createWorld({ rules: { deny: ["discord:user:7"] } });
+    world.gateway.answerWith(async function* broken() {
+      yield { kind: "text", text: "half" };
+      throw new ParleyError("gateway-interrupted", "cut");
+    });
+    const event = message("hello");
+    await world.assistant.receive(event);
+    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    await expect(world.assistant.retry(event.key, denied)).rejects.toMatchObject(refusal);
+    expect(world.gateway.requests).toHaveLength(1);
+    expect(await world.assistant.retry(event.key, bo)).toBe("accepted");
+    await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(2));
+  });
+
+  test("cannot confirm, also what they asked for themselves", async () => {
+    world = await createWorld({ rules: { deny: ["discord:user:7"] } });
+    await world.assistant.receive(message("a secret"));
+    const event = call("forget", {}, { inConversation: true });
+    await world.assistant.receive(event);
+    await vi.waitFor(() => expect(world.platform.replies.at(-1)?.confirm).toBeDefined());
+    const by: Actor = { ...ada, origin: guest };
+    await expect(world.assistant.confirm(event.key, by)).rejects.toMatchObject(refusal);
+    expect(JSON.stringify(await world.history.history("fake:c1", { maxMessages: 5 }))).toContain("a secret");
+  });
+
+  test("cannot stop an answer; others can", async () => {
+    world = await createWorld({ rules: { deny: ["discord:user:7"] } });
+    world.gateway.answerWith(async function* endless(_request, signal) {
+      yield { kind: "text", text: "and so on" };
+      await new Promise((_resolve, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason as Error));
+      });
+    });
+    await world.assistant.receive(message("talk"));
+    await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("and so on"));
+    await expect(world.assistant.cancel("fake:c1", denied)).rejects.toMatchObject(refusal);
+    expect(world.platform.replies[0]?.state).not.toBe("finished");
+    expect(await world.assistant.cancel("fake:c1", bo)).toBe(true);
+    await vi.waitFor(() => expect(world.platform.replies[0]?.notices).toEqual(["Stopped."]));
   });
 });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { ChatRequest } from "../../../../src/core/gateway.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { call, createWorld, message, said, type World } from "../../../support/fakes.ts";
+import { ada, bo, call, createWorld, message, said, type World } from "../../../support/fakes.ts";
 
 let world: World;
 beforeEach(async () => {
@@ -54,7 +54,7 @@ describe("messages that people removed", () => {
     expect(await world.assistant.receive(first)).toBe("duplicate");
     await settled();
     expect(world.platform.replies).toHaveLength(3);
-    expect(await world.assistant.retry(first.key)).toBe("gone");
+    expect(await world.assistant.retry(first.key, ada)).toBe("gone");
   });
 
   it("take their pictures along, unless another message shows the same", async () => {
@@ -77,7 +77,7 @@ describe("messages that people removed", () => {
     await world.assistant.receive(gone);
     await world.assistant.receive(stays);
     await world.assistant.messagesDeleted("fake:c1", [gone.key]);
-    world.assistant.cancel("fake:c1");
+    await world.assistant.cancel("fake:c1", ada);
     await settled();
     expect(world.platform.replies).toHaveLength(2);
     expect(said(world.gateway.requests.at(-1)).join()).not.toContain("never mind");
@@ -116,7 +116,7 @@ describe("messages that people removed", () => {
     await world.assistant.receive(one);
     await world.assistant.receive(two);
     hangOnce();
-    world.assistant.cancel("fake:c1");
+    await world.assistant.cancel("fake:c1", ada);
     await vi.waitFor(() => expect(world.platform.replies[1]?.text).toBe("half"));
     await world.assistant.messagesDeleted("fake:c1", [two.key]);
     await settled();
@@ -208,11 +208,11 @@ describe("a command that asks first", () => {
     expect(reply?.text).toContain("2 messages and 1 file (1 whole conversation) in this conversation");
     expect(reply?.confirm).toEqual({ label: "Remove 2 messages", key: event.key });
 
-    expect(await world.assistant.confirm(event.key, "fake:bo")).toBe("refused");
+    expect(await world.assistant.confirm(event.key, bo)).toBe("refused");
     await settled();
     expect(await kept()).toContain("a secret");
 
-    expect(await world.assistant.confirm(event.key, "fake:ada")).toBe("accepted");
+    expect(await world.assistant.confirm(event.key, ada)).toBe("accepted");
     await settled();
     expect(world.platform.replies).toHaveLength(2);
     expect(reply?.text).toContain("Removed in this conversation: 2 messages and 1 file");
@@ -236,8 +236,8 @@ describe("a command that asks first", () => {
 
   it("cannot be confirmed where nothing asked", async () => {
     const event = await ask("a message, no command");
-    expect(await world.assistant.confirm(event.key, "fake:ada")).toBe("gone");
-    expect(await world.assistant.confirm("fake:never", "fake:ada")).toBe("gone");
+    expect(await world.assistant.confirm(event.key, ada)).toBe("gone");
+    expect(await world.assistant.confirm("fake:never", ada)).toBe("gone");
     await settled();
     expect(world.gateway.requests).toHaveLength(1);
   });

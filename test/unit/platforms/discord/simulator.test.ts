@@ -237,6 +237,40 @@ describe("the simulated Discord", () => {
     });
   });
 
+  test("reads members of the bot's server alone", async () => {
+    const { guild } = discord.world;
+    const eve = discord.person("Eve", { isMember: false });
+    const read = (guildId: string, userId: string) => ask("GET", `/guilds/${guildId}/members/${userId}`);
+    discord.give(ada, discord.role("staff"));
+    expect((await read(guild.id, ada.id)).body["roles"]).toHaveLength(1);
+    expect(await read(guild.id, eve.id)).toMatchObject({ status: 404, code: 10007 });
+    expect(await read(guild.id, discord.world.nextId())).toMatchObject({ status: 404, code: 10013 });
+    expect(await read(discord.world.nextId(), ada.id)).toMatchObject({ status: 404, code: 10004 });
+    discord.leave(ada);
+    expect(await read(guild.id, ada.id)).toMatchObject({ status: 404, code: 10007 });
+    discord.removeGuild();
+    expect(await read(guild.id, ada.id)).toMatchObject({ status: 403, code: 50001 });
+  });
+
+  test("delivers direct messages only to people who take them", async () => {
+    const eve = discord.person("Eve", { isMember: false });
+    const send = async (person: Person) =>
+      ask("POST", `/channels/${discord.directMessages(person).id}/messages`, { content: "hi" });
+    expect((await send(ada)).status).toBe(200);
+    expect(await send(eve)).toMatchObject({ status: 403, code: 50278 });
+    eve.sends({ channel: discord.directMessages(eve), text: "hello" });
+    expect((await send(eve)).status).toBe(200);
+    discord.closeDirectMessages(ada);
+    expect(await send(ada)).toMatchObject({ status: 403, code: 50007 });
+  });
+
+  test("shows the bot nothing of a server that it is not in, and people only theirs", async () => {
+    const eve = discord.person("Eve", { isMember: false });
+    expect(() => eve.sends({ channel: general, text: "hi" })).toThrow("not a member");
+    const elsewhere = discord.channelElsewhere("elsewhere");
+    expect(await ask("GET", `/channels/${elsewhere.id}`)).toMatchObject({ status: 403, code: 50001 });
+  });
+
   test("allows a guest five follow-ups", async () => {
     const use = await useAsk({ isUserInstallOnly: true });
     await callback(use, { type: 4, data: { content: "first" } });

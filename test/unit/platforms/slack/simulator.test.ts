@@ -294,3 +294,27 @@ test("alt text is read from alt_txt, not from the alt_text that the client's hel
   });
   expect(files.map(({ altText }) => altText)).toEqual(["a fox", undefined]);
 });
+
+test("users.info tells the rights of the workspace's own people, and of others where they are from", async () => {
+  const info = async (person: Person) => {
+    const { user } = (await client.apiCall("users.info", { user: person.id })) as unknown as {
+      user: Record<string, unknown>;
+    };
+    return user;
+  };
+  expect(await info(slack.person("Owen", { isOwner: true }))).toMatchObject({
+    team_id: slack.teamId,
+    is_owner: true,
+    is_admin: false,
+    is_restricted: false,
+  });
+  const pat = slack.person("Pat", { teamId: "T0PARTNER", isAdmin: true });
+  expect(await info(pat)).toMatchObject({ team_id: "T0PARTNER", is_stranger: true });
+  slack.channel("shared", [pat]);
+  const seen = await info(pat);
+  expect(seen).not.toHaveProperty("is_stranger");
+  expect(seen).not.toHaveProperty("is_admin");
+  await expect(pat.usesCommand("/ask", "why?", { channel: pat.directMessages })).rejects.toThrow(
+    "another workspace",
+  );
+});

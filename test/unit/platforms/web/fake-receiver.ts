@@ -54,8 +54,8 @@ export function createFakeReceiver(): FakeReceiver {
       this.retried.push(retryKey);
       return "accepted";
     },
-    async confirm(key, authorId) {
-      this.confirmed.push(`${key} by ${authorId}`);
+    async confirm(key, by) {
+      this.confirmed.push(`${key} by ${by.author.id}`);
       return "accepted";
     },
     async messagesDeleted() {},
@@ -64,7 +64,7 @@ export function createFakeReceiver(): FakeReceiver {
       this.gone.push(conversationId);
     },
     async placeDeleted() {},
-    cancel(conversationId) {
+    async cancel(conversationId) {
       this.cancelled.push(conversationId);
       return true;
     },

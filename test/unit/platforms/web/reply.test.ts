@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ReplyHooks } from "../../../../src/core/platform.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { storedMessage } from "./fake-receiver.ts";
@@ -23,6 +24,21 @@ afterEach(async () => {
 const send = (text: string) => server.askAsPage("POST", `${path}/messages`, { id: replyId, text });
 
 const snapshot = () => snapshotOf(server.host, path);
+
+describe("a message that is refused", () => {
+  it.each([
+    ["access-denied", {}, 403, undefined],
+    ["rate-limited", { detail: { max: 20 }, retryAfterMs: 1500 }, 429, "2"],
+    ["over-budget", { detail: { scope: "person", budgetUsd: 1 }, retryAfterMs: 60_000 }, 429, "60"],
+  ] as const)("is answered in words, and not shown (%s)", async (code, more, status, retryAfter) => {
+    server.receiver.refusal = new ParleyError(code, "the test refuses", more);
+    const response = await send("hello");
+    expect(response.status).toBe(status);
+    expect(response.headers["retry-after"]).toBe(retryAfter);
+    expect(response.json()).toMatchObject({ error: { code, message: expect.stringMatching(/\.$/) } });
+    expect(await snapshot()).toEqual([]);
+  });
+});
 
 describe("a reply", () => {
   it("that failed or was interrupted is shown with its failure after a reload", async () => {

@@ -1,0 +1,54 @@
+import { LRUCache } from "lru-cache";
+import type { Log } from "../../core/telemetry.ts";
+import { sleepUnlessAborted } from "../../support/sleep.ts";
+import type { SlackUserInfo } from "./web-api.ts";
+
+/** What {@link createPeople} needs. */
+export interface PeopleOptions {
+  readonly lookUp: (userId: string) => Promise<SlackUserInfo>;
+  readonly log: Log;
+  /** How long an event may wait for a lookup, in milliseconds: it must be acknowledged within 3 s. Default 800. */
+  readonly maxWaitMs?: number;
+}
+
+/** Display names of people. */
+export interface Names {
+  /** The person's display name, or their id if Slack does not return it in time. Never throws. */
+  nameOf(userId: string): Promise<string>;
+}
+
+/** What Slack says of people. */
+export interface People extends Names {
+  /** `undefined`: Slack does not return it in time. Never throws. */
+  find(userId: string): Promise<SlackUserInfo | undefined>;
+}
+
+const maxPeople = 5000;
+/** Somebody who is no admin any more counts as one for so long. */
+const ttlMs = 15 * 60_000;
+
+/** Looks people up and caches them for 15 minutes. */
+export function createPeople({ lookUp, log, maxWaitMs = 800 }: PeopleOptions): People {
+  const cache = new LRUCache<string, SlackUserInfo>({ max: maxPeople, ttl: ttlMs, fetchMethod: lookUp });
+
+  async function cached(userId: string): Promise<SlackUserInfo | undefined> {
+    try {
+      return await cache.fetch(userId);
+    } catch (error) {
+      log.debug({ err: error }, "user lookup failed");
+      return undefined;
+    }
+  }
+
+  async function find(userId: string): Promise<SlackUserInfo | undefined> {
+    const timer = new AbortController();
+    const timeout = sleepUnlessAborted(maxWaitMs, timer.signal).then(() => undefined);
+    try {
+      return await Promise.race([cached(userId), timeout]);
+    } finally {
+      timer.abort();
+    }
+  }
+
+  return { find, nameOf: async (userId) => (await find(userId))?.name ?? userId };
+}

@@ -1,0 +1,37 @@
+import { expect, test, vi } from "vitest";
+import { createPeople } from "../../../../src/platforms/slack/people.ts";
+import type { SlackUserInfo } from "../../../../src/platforms/slack/web-api.ts";
+import { silentLog } from "../../../support/silent-log.ts";
+
+const info = (name: string): SlackUserInfo => ({
+  name,
+  teamId: "T1",
+  teams: [],
+  isAdmin: false,
+  isStranger: false,
+});
+
+test("a name is looked up once, also by concurrent callers", async () => {
+  const lookUp = vi.fn((id: string) => Promise.resolve(info(`name of ${id}`)));
+  const people = createPeople({ lookUp, log: silentLog });
+  expect(await Promise.all([people.nameOf("U1"), people.nameOf("U1")])).toEqual(["name of U1", "name of U1"]);
+  expect(await people.nameOf("U1")).toBe("name of U1");
+  expect(lookUp).toHaveBeenCalledTimes(1);
+});
+
+test("a failed lookup returns the id and is not cached", async () => {
+  const lookUp = vi.fn<(id: string) => Promise<SlackUserInfo>>();
+  lookUp.mockRejectedValueOnce(new Error("unreachable")).mockResolvedValueOnce(info("Ana"));
+  const people = createPeople({ lookUp, log: silentLog });
+  expect(await people.nameOf("U1")).toBe("U1");
+  expect(await people.nameOf("U1")).toBe("Ana");
+});
+
+test("a slow lookup returns the id, and its result is there for the next caller", async () => {
+  let resolve: (found: SlackUserInfo) => void = () => {};
+  const lookUp = () => new Promise<SlackUserInfo>((settle) => (resolve = settle));
+  const people = createPeople({ lookUp, log: silentLog, maxWaitMs: 5 });
+  expect(await people.nameOf("U1")).toBe("U1");
+  resolve(info("Ana"));
+  expect(await people.nameOf("U1")).toBe("Ana");
+});
