@@ -215,9 +215,8 @@ function isOwn({ accessTerms }: PlatformModule): boolean {
 }
 
 async function notReady(store: Store, platforms: readonly CreatedPlatform[]): Promise<string[]> {
-  const missing: string[] = [];
-  const [pinged] = await Promise.allSettled([store.ping()]);
-  if (pinged.status === "rejected") missing.push("store: cannot be reached");
+  const { problems } = await store.status();
+  const missing = problems.map((problem) => `store: ${problem}`);
   for (const { platform } of platforms) {
     const { state, detail } = platform.health();
     if (state !== "ready")

@@ -139,6 +139,8 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     async ping() {
       guard(() => database.prepare("SELECT 1 FROM entries LIMIT 1").get());
     },
+    status: () => ({ problems: [], warnings: [], dataLosses: 0 }),
+    onDataLost() {},
     restored,
     async copyTo(target) {
       const beganAt = steadyClock.now();
