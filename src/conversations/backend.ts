@@ -79,7 +79,7 @@ export interface EntryReader {
 }
 
 /** What operators should know of a service that can be reached. In words, without credentials and paths. */
-export interface BackendStatus {
+export interface BackendNotes {
   /** What keeps it from serving every entry: damage. */
   readonly problems: readonly string[];
   /** What happened, although it works. */
@@ -131,7 +131,7 @@ export interface Backend {
    */
   ping(): Promise<void>;
   /** What operators should know besides. */
-  status(): BackendStatus;
+  notes(): BackendNotes;
   /**
    * Calls `listener` when the service lost its data and works on without: it writes again what this process needs in
    * there. Repeated until it resolves; `ping` fails until then. One listener.

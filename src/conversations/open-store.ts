@@ -4,7 +4,7 @@ import type { SpendingLedger } from "../core/spending.ts";
 import type { ConversationQueue, Conversations, ExportedFile, Inbox } from "../core/storage.ts";
 import { createKeyedQueue } from "../support/keyed-queue.ts";
 import { backendOf } from "./backends.ts";
-import type { Backend, BackendStatus } from "./backend.ts";
+import type { Backend, BackendNotes } from "./backend.ts";
 import type { BlobStore } from "./blobs.ts";
 import { createConversationLog } from "./conversation-log.ts";
 import { createEncryption, type Encryption } from "./encryption.ts";
@@ -64,8 +64,10 @@ export interface Store {
   readonly restored: RestoredStore | undefined;
   /** Fails when the store cannot be read or written. */
   ping(): Promise<void>;
-  /** What is wrong with the store, and what happened to it. Includes `ping`. Never rejects. */
-  status(): Promise<BackendStatus>;
+  /** Why the store is not ready, in words; empty: it is. Includes `ping`. Never rejects. */
+  findProblems(): Promise<readonly string[]>;
+  /** What operators should know besides, as known without asking the service. */
+  notes(): Pick<BackendNotes, "warnings" | "dataLosses">;
   /** For the start lines; without credentials. */
   describe(): string;
   /** Removes expired data from the disk; also runs by itself every ten minutes. `now` in Unix ms. */
@@ -175,7 +177,8 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
     },
     restored: opened.restored,
     ping: () => backend.ping(),
-    status: () => statusOf(backend),
+    findProblems: () => findProblems(backend),
+    notes: () => backend.notes(),
     describe: () => (encryption.isOn ? `${name}, encrypted` : name),
     sweep: (now) => sweep(store, blobs, now),
     reencrypt: () => reencrypt({ store, blobs, encryption, log }),
@@ -186,14 +189,12 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
   };
 }
 
-async function statusOf(backend: Backend): Promise<BackendStatus> {
-  const status = backend.status();
-  try {
-    await backend.ping();
-    return status;
-  } catch (error) {
-    return { ...status, problems: [...status.problems, toProblem(error)] };
-  }
+async function findProblems(backend: Backend): Promise<readonly string[]> {
+  const failure = await backend.ping().then(
+    () => [],
+    (error: unknown) => [toProblem(error)],
+  );
+  return [...backend.notes().problems, ...failure];
 }
 
 /** A failure in words; the message itself is for the log. */

@@ -46,12 +46,13 @@ describe.skipIf(!has("redis"))("a Redis that loses its data", () => {
     "that is %s is noticed once by each instance, which then says so",
     async (how) => {
       const stores = await Promise.all([open(), open()]);
-      expect((await stores[0].status()).dataLosses).toBe(0);
+      expect(stores[0].notes().dataLosses).toBe(0);
       await forget[how]();
       for (const store of stores) {
         await whenUp(store);
         await store.ping();
-        expect(await store.status()).toEqual({
+        expect(await store.findProblems()).toEqual([]);
+        expect(store.notes()).toEqual({
           problems: [],
           warnings: [expect.stringMatching(/^Redis lost its data, noticed at 20/)],
           dataLosses: 1,
@@ -183,10 +184,10 @@ describe.skipIf(!has("redis"))("a Redis that refuses writes", () => {
   ])("because it %s is not ready, and is again when it takes them", async (_, reason, breaks, mends) => {
     const { store, client } = await start();
     await client.sendCommand(breaks);
-    expect((await store.status()).problems).toEqual([`refuses writes (${reason})`]);
+    expect(await store.findProblems()).toEqual([`refuses writes (${reason})`]);
     await expect(store.inbox.accept(eventOf("e"))).rejects.toMatchObject({ code: "store-unavailable" });
     await client.sendCommand(mends);
-    expect((await store.status()).problems).toEqual([]);
+    expect(await store.findProblems()).toEqual([]);
   });
 
   it("because it could not save its snapshot is not ready", async () => {
@@ -195,9 +196,9 @@ describe.skipIf(!has("redis"))("a Redis that refuses writes", () => {
     await mkdir(join(server.folder, "dump.rdb"));
     await client.bgSave();
     await vi.waitUntil(async () => (await client.info("persistence")).includes("last_bgsave_status:err"));
-    expect((await store.status()).problems).toEqual(["refuses writes (MISCONF)"]);
+    expect(await store.findProblems()).toEqual(["refuses writes (MISCONF)"]);
     await rmdir(join(server.folder, "dump.rdb"));
     await client.bgSave();
-    await vi.waitUntil(async () => (await store.status()).problems.length === 0);
+    await vi.waitUntil(async () => (await store.findProblems()).length === 0);
   });
 });

@@ -156,7 +156,7 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
       await scrubber.request();
     },
     ping: () => generation.check(),
-    status() {
+    notes() {
       const { count, lastAt } = generation.losses;
       return {
         problems: [],
