@@ -71,7 +71,7 @@ export async function startParley(
       resources.add("gateway", openGateway(config, log, gatewayConfig), (opened) => opened.close()),
       loadPlatforms(config),
     ]);
-    const metrics = createMetrics();
+    const metrics = createMetrics({ countDataLosses: () => store.notes().dataLosses });
     const access = createAccess({
       rules: { allow: config.ALLOW, deny: config.DENY, admins: config.ADMINS },
       ownPlatforms: new Set(config.platforms.flatMap(({ module }) => (isOwn(module) ? [module.id] : []))),
@@ -121,6 +121,7 @@ export async function startParley(
         metrics,
         log,
         notReady: () => notReady(store, platforms),
+        warnings: () => store.notes().warnings.map((warning) => `store: ${warning}`),
         handlers: platforms.flatMap(({ handler }) => handler ?? []),
       }),
       (opened) => opened.close(),
@@ -215,9 +216,8 @@ function isOwn({ accessTerms }: PlatformModule): boolean {
 }
 
 async function notReady(store: Store, platforms: readonly CreatedPlatform[]): Promise<string[]> {
-  const missing: string[] = [];
-  const [pinged] = await Promise.allSettled([store.ping()]);
-  if (pinged.status === "rejected") missing.push("store: cannot be reached");
+  const problems = await store.findProblems();
+  const missing = problems.map((problem) => `store: ${problem}`);
   for (const { platform } of platforms) {
     const { state, detail } = platform.health();
     if (state !== "ready")

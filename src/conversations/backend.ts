@@ -78,6 +78,16 @@ export interface EntryReader {
   hasMany(keys: string[]): Promise<boolean[]>;
 }
 
+/** What operators should know of a service that can be reached. In words, without credentials and paths. */
+export interface BackendNotes {
+  /** What keeps it from serving every entry: damage. */
+  readonly problems: readonly string[];
+  /** What happened, although it works. */
+  readonly warnings: readonly string[];
+  /** How often the loss of written data was noticed since the start. */
+  readonly dataLosses: number;
+}
+
 /**
  * A key-value service underneath Keyv, with what Keyv lacks: set-if-absent, atomic writes of several entries, and
  * sorted indexes (members sorted by a number; nothing in them expires). Keys, index names and members may hold any
@@ -105,13 +115,27 @@ export interface Backend {
   keys(space: Space): AsyncIterable<string>;
   /** Removes expired entries; resolves to their number, 0 when the service removes them by itself. */
   sweep(now: number): Promise<number>;
-  /** Removes deleted data from the service's files too, as far as the service can. */
+  /**
+   * Removes deleted data from the service's files too, as far as the service can. A server does so in the background:
+   * then it resolves once that is requested, and the request outlives this process.
+   */
   scrub(): Promise<void>;
   /**
    * Runs work that uses the service (through Keyv) within its deadline. Failures become ParleyErrors; ParleyErrors
    * pass through.
    */
   readonly attempt: <T>(work: () => Promise<T>) => Promise<T>;
+  /**
+   * Fails when the service cannot be read or written. As long as writes succeed it writes nothing; after one that
+   * failed it tries one.
+   */
   ping(): Promise<void>;
+  /** What operators should know besides. */
+  notes(): BackendNotes;
+  /**
+   * Calls `listener` when the service lost its data and works on without: it writes again what this process needs in
+   * there. Repeated until it resolves; `ping` fails until then. One listener.
+   */
+  onDataLost(listener: () => Promise<void>): void;
   close(): Promise<void>;
 }

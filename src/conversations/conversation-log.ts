@@ -14,7 +14,7 @@ import { toConversationTitle } from "./conversation-title.ts";
 import { readMembers } from "./index-members.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { outliving, unlistExpiredBlobs } from "./retention.ts";
-import { createSlots } from "./slots.ts";
+import { createSlots, type Head } from "./slots.ts";
 import { entryAt, indexes, platformOf } from "./store-keys.ts";
 import { type Slot, toMessage } from "./stored-message.ts";
 import { steadyClock } from "../support/steady-clock.ts";
@@ -44,7 +44,8 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
   const slots = createSlots(store);
   const append = async (conversationId: string, message: StoredMessage) => {
     const id = entryAt.messageId(conversationId, message.id);
-    let position = await slots.hintedEnd(conversationId);
+    const head = await slots.head(conversationId);
+    let position = head?.next ?? 0;
     for (let conflict = 0; conflict < maxConflicts; conflict++) {
       const slot = entryAt.slot(conversationId, position);
       const taken = await store.writeIfAbsent(
@@ -55,7 +56,10 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
           {
             kind: "set",
             at: entryAt.head(conversationId),
-            value: { next: position + 1 },
+            value: {
+              next: position + 1,
+              ...(retentionMs === undefined ? { keptFrom: head?.keptFrom ?? position } : {}),
+            } satisfies Head,
             ttlMs: outlivingMs,
           },
           ...(outlivingMs === undefined

@@ -1,6 +1,7 @@
 import { ParleyError } from "../core/errors.ts";
 import type { Sealer } from "../core/platform-module.ts";
 import type { EntryAddress } from "./backend.ts";
+import { addChecksum, checkChecksum } from "./checksum.ts";
 import { createKeyRing, type KeyRing, toBuffer } from "./key-ring.ts";
 
 /**
@@ -9,7 +10,10 @@ import { createKeyRing, type KeyRing, toBuffer } from "./key-ring.ts";
  */
 export type SealedForm = "plain" | "unbound" | "bound";
 
-/** Encryption at rest of entries and blob files. Without keys nothing is encrypted and encrypted values are refused. */
+/**
+ * Encryption at rest of entries and blob files. Without keys nothing is encrypted and encrypted values are refused;
+ * entries have a checksum then.
+ */
 export interface Encryption {
   /** Whether new values are encrypted. */
   readonly isOn: boolean;
@@ -74,11 +78,11 @@ export function createEncryption(keys: readonly string[] = []): Encryption {
       seal: (at, text) =>
         ring.isOn
           ? prefixes.bound + ring.encrypt(Buffer.from(text), toEntryData(at)).toString("base64")
-          : text,
+          : addChecksum(at, text),
       open(at, stored) {
         const form = entryFormOf(stored);
         refuseUnlessAccepted(form);
-        if (form === "plain") return stored;
+        if (form === "plain") return checkChecksum(at, stored);
         const data = form === "bound" ? toEntryData(at) : undefined;
         return ring.decrypt(decodeEntry(stored), data).toString("utf8");
       },

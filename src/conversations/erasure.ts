@@ -14,7 +14,7 @@ import { eraseAnsweredEvents } from "./inbox.ts";
 import { readMembers } from "./index-members.ts";
 import { type Change, type KeyValueStore, writeBatches } from "./key-value.ts";
 import { blobHashes, outliving } from "./retention.ts";
-import { createSlots } from "./slots.ts";
+import { createSlots, type Head } from "./slots.ts";
 import { entryAt, indexes } from "./store-keys.ts";
 import type { Tombstone } from "./stored-message.ts";
 
@@ -55,8 +55,17 @@ export function createErasure({ store, blobs, writers, spending, retentionMs }: 
     );
   };
 
+  /** From now on, missing messages of the conversation are not damage. */
+  const allowGaps = async (conversationId: string): Promise<Change[]> => {
+    const head = await slots.head(conversationId);
+    if (head?.keptFrom === undefined) return [];
+    const at = entryAt.head(conversationId);
+    return [{ kind: "set", at, value: { next: head.next } satisfies Head, ttlMs: outliving(retentionMs) }];
+  };
+
   const eraseConversation = async (conversationId: string): Promise<ErasureReport> => {
-    const changes: Change[] = [];
+    // Interrupted, the messages that are gone must not look lost.
+    const changes: Change[] = [...(await allowGaps(conversationId))];
     let messages = 0;
     for await (const { position, message, id } of slots.all(conversationId)) {
       if (message !== undefined) messages++;
@@ -84,6 +93,8 @@ export function createErasure({ store, blobs, writers, spending, retentionMs }: 
     await eraseBlobs(conversationId, hashes);
     // Before the messages: an interrupted erasure is repeated only as long as it selects something.
     await eraseFromSettings(conversationId, selected, isFirstSelected);
+    // What is left of them expires before the messages around them.
+    if (retentionMs !== undefined) await writeBatches(store, await allowGaps(conversationId));
     await writeBatches(
       store,
       selected.map(({ position, message }) => ({

@@ -6,6 +6,9 @@ const dayMs = 24 * 60 * 60 * 1000;
 /** How long an answered event stays known, so that a late delivery is a duplicate. */
 export const answeredTtlMs = dayMs;
 
+/** A turn's progress says where its reply is; it must outlast the longest outage that a start recovers from. */
+export const turnTtlMs = 90 * dayMs;
+
 /** An accepted event as it is stored. */
 export interface InboxRecord {
   readonly event: IncomingEvent;

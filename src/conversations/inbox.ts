@@ -1,15 +1,13 @@
 import { ParleyError } from "../core/errors.ts";
 import type { Inbox, InboxEntry, TurnProgress } from "../core/storage.ts";
 import type { Log } from "../core/telemetry.ts";
+import { createAcceptedEvents } from "./accepted-events.ts";
 import { indexAccepted, indexAnswered, indexOpen, unindexAnswered, unindexOpen } from "./event-index.ts";
-import { answeredTtlMs, type InboxRecord, orderOf, toEntry, toErased } from "./inbox-record.ts";
+import { answeredTtlMs, type InboxRecord, orderOf, toEntry, toErased, turnTtlMs } from "./inbox-record.ts";
 import { readMembers } from "./index-members.ts";
 import { type Change, type KeyValueStore, writeBatches } from "./key-value.ts";
 import { entryAt, indexes } from "./store-keys.ts";
 import { steadyClock } from "../support/steady-clock.ts";
-
-/** A turn's progress says where its reply is; it must outlast the longest outage that a start recovers from. */
-const turnTtlMs = 90 * 24 * 60 * 60 * 1000;
 
 /**
  * A claim separates processes that run a turn at the same moment: one that was paused learns from it, when it wakes,
@@ -18,6 +16,12 @@ const turnTtlMs = 90 * 24 * 60 * 60 * 1000;
 const claimTtlMs = 60 * 60 * 1000;
 
 const batchSize = 500;
+
+/** An inbox that outlives the loss of the store's data. */
+export interface RestorableInbox extends Inbox {
+  /** Writes again what this process has accepted and not answered; resolves to how many events were missing. */
+  storeAnew(): Promise<number>;
+}
 
 /** @see {@link createInbox} */
 export interface InboxOptions {
@@ -32,7 +36,8 @@ export interface InboxOptions {
  * The indexes of events change in the same atomic write, so neither can be lost without the other, and a list
  * never reads entries that are not in it.
  */
-export function createInbox({ store, log, isShared }: InboxOptions): Inbox {
+export function createInbox({ store, log, isShared }: InboxOptions): RestorableInbox {
+  const accepted = createAcceptedEvents(store);
   const read = async (keys: readonly string[]) => {
     const [records, turns] = await Promise.all([
       store.getMany<InboxRecord>("inbox", keys),
@@ -81,6 +86,28 @@ export function createInbox({ store, log, isShared }: InboxOptions): Inbox {
     return open;
   };
 
+  /** Another process may have answered some; what is missing was lost, and is listed the next time. */
+  const compareAccepted = async (open: ReadonlySet<string>) => {
+    const others = accepted.keys().filter((key) => !open.has(key));
+    for (let from = 0; from < others.length; from += batchSize) {
+      for (const { key, record } of await readUndamaged(others.slice(from, from + batchSize))) {
+        if (record === undefined) await accepted.storeAnew();
+        else if (record.isClosed === true) accepted.delete([key]);
+      }
+    }
+  };
+
+  /** Open events that an earlier run, or another process, has accepted. */
+  const readAcceptedElsewhere = async (keys: readonly string[]) => {
+    const found = await readUndamaged(keys.filter((key) => !accepted.has(key)));
+    return found.flatMap(({ record }) => (record === undefined || record.isClosed === true ? [] : [record]));
+  };
+
+  const rememberTurn = (turn: TurnProgress) => {
+    const [key] = turn.keys;
+    if (key !== undefined) accepted.setTurn(key, turn);
+  };
+
   return {
     async accept(event) {
       const acceptedAt = steadyClock.latest();
@@ -90,31 +117,42 @@ export function createInbox({ store, log, isShared }: InboxOptions): Inbox {
         [at],
         [{ kind: "set", at, value }, ...indexAccepted(event, orderOf(value))],
       );
-      return taken === undefined ? "accepted" : "duplicate";
+      if (taken !== undefined) return "duplicate";
+      accepted.add(value);
+      return "accepted";
     },
     async claimTurn(turn) {
+      const resumed = await readAcceptedElsewhere(turn.keys);
       const claims = isShared ? turn.keys.map((key) => entryAt.claim(key, turn.attempts)) : [];
       const claim = { keys: turn.keys, address: {}, attempts: turn.attempts } satisfies TurnProgress;
       const taken = await store.writeIfAbsent(claims, [
         ...toTurnChanges(turn),
         ...claims.map((at): Change => ({ kind: "set", at, value: claim, ttlMs: claimTtlMs })),
       ]);
-      return taken === undefined;
+      if (taken !== undefined) return false;
+      for (const record of resumed) accepted.add(record);
+      rememberTurn(turn);
+      return true;
     },
     async refuse(key) {
       const at = entryAt.event(key);
       const change: Change = { kind: "set", at, value: toErased(key, undefined), ttlMs: answeredTtlMs };
+      accepted.delete([key]);
       if ((await store.writeIfAbsent([at], [change])) === undefined) return "refused";
       const record = await store.get<InboxRecord>("inbox", key);
       return record === undefined || record.isForgotten === true ? "refused" : "accepted";
     },
     async saveTurn(turn) {
       const later = isShared ? turn.keys.map((key) => entryAt.claim(key, turn.attempts + 1)) : [];
-      return (await store.writeIfAbsent(later, toTurnChanges(turn))) === undefined;
+      const isSaved = (await store.writeIfAbsent(later, toTurnChanges(turn))) === undefined;
+      if (isSaved) rememberTurn(turn);
+      return isSaved;
     },
     async close(keys) {
       const changes: Change[] = [];
-      for (const { key, record, turn } of await read(keys)) {
+      for (const { key, record: stored, turn } of await read(keys)) {
+        // Stored again if the store lost it, so that a late delivery is a duplicate.
+        const record = stored ?? accepted.recordOf(key);
         if (record === undefined) {
           changes.push({ kind: "remove-member", index: indexes.openEvents, member: key });
         } else {
@@ -127,6 +165,7 @@ export function createInbox({ store, log, isShared }: InboxOptions): Inbox {
           changes.push({ kind: "set", at: entryAt.turn(key), value: turn, ttlMs: answeredTtlMs });
       }
       await store.write(changes);
+      accepted.delete(keys);
     },
     async reopen(key) {
       const [found] = await read([key]);
@@ -142,6 +181,7 @@ export function createInbox({ store, log, isShared }: InboxOptions): Inbox {
       if (turn !== undefined)
         changes.push({ kind: "set", at: entryAt.turn(key), value: turn, ttlMs: turnTtlMs });
       await store.write(changes);
+      accepted.add(value, turn);
       return toEntry(value, turn);
     },
     async lookUp(keys) {
@@ -158,13 +198,26 @@ export function createInbox({ store, log, isShared }: InboxOptions): Inbox {
           return eraseEvent(key, record instanceof ParleyError ? undefined : record);
         }),
       );
+      accepted.delete(keys);
       await store.backend.scrub();
     },
     async isOpen(key) {
       const record = await store.get<InboxRecord>("inbox", key);
-      return record !== undefined && record.isClosed !== true;
+      // Answered ones stay known for a day, so this one was lost.
+      if (record === undefined && accepted.has(key)) {
+        await accepted.storeAnew();
+        return accepted.has(key);
+      }
+      if (record === undefined) return false;
+      if (record.isClosed === true) accepted.delete([key]);
+      return record.isClosed !== true;
     },
-    listOpen: () => readOpen(indexes.openEvents),
+    async listOpen() {
+      const open = await readOpen(indexes.openEvents);
+      await compareAccepted(new Set(open.map(({ event }) => event.key)));
+      return open;
+    },
+    storeAnew: () => accepted.storeAnew(),
     listOpenIn: (conversationId) => readOpen(indexes.openEventsIn(conversationId)),
   };
 }

@@ -188,6 +188,9 @@ const plainJson: KeyvSerializationAdapter = {
     // Keyv would take anything without a value for absent.
     if (typeof parsed !== "object" || parsed === null || !Object.hasOwn(parsed, "value"))
       throw new ParleyError("store-corrupt", "a stored value has no content");
+    // A damaged checksum would be taken for none.
+    if (Object.keys(parsed).length > 1)
+      throw new ParleyError("store-corrupt", "a stored value has more than its content");
     // `never` stands for the type that the reader asked for.
     return parsed as never;
   },

@@ -4,6 +4,7 @@ import type { SpendingLedger } from "../core/spending.ts";
 import type { ConversationQueue, Conversations, ExportedFile, Inbox } from "../core/storage.ts";
 import { createKeyedQueue } from "../support/keyed-queue.ts";
 import { backendOf } from "./backends.ts";
+import type { Backend, BackendNotes } from "./backend.ts";
 import type { BlobStore } from "./blobs.ts";
 import { createConversationLog } from "./conversation-log.ts";
 import { createEncryption, type Encryption } from "./encryption.ts";
@@ -15,7 +16,7 @@ import { reencrypt } from "./key-change.ts";
 import { createKeyValueStore, type KeyValueStore } from "./key-value.ts";
 import { createLocalQueue } from "./local-queue.ts";
 import { sweep } from "./retention.ts";
-import { prepareSealing } from "./sealing-mark.ts";
+import { prepareSealing, restoreSealing } from "./sealing-mark.ts";
 import { createSpendingLedger } from "./spending-ledger.ts";
 import type { BackendOptions, OpenedBackend, RestoredStore } from "./store-backend.ts";
 import { steadyClock } from "../support/steady-clock.ts";
@@ -61,7 +62,12 @@ export interface Store {
    * of missed messages must not answer it. Absent on Redis, which has backups of its own.
    */
   readonly restored: RestoredStore | undefined;
+  /** Fails when the store cannot be read or written. */
   ping(): Promise<void>;
+  /** Why the store is not ready, in words; empty: it is. Includes `ping`. Never rejects. */
+  findProblems(): Promise<readonly string[]>;
+  /** What operators should know besides, as known without asking the service. */
+  notes(): Pick<BackendNotes, "warnings" | "dataLosses">;
   /** For the start lines; without credentials. */
   describe(): string;
   /** Removes expired data from the disk; also runs by itself every ten minutes. `now` in Unix ms. */
@@ -146,9 +152,16 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
     );
   }, sweepIntervalMs);
   sweeper.unref();
+  const inbox = createInbox({ store, log, isShared: opened.leases !== undefined });
+  backend.onDataLost(async () => {
+    await restoreSealing(store, encryption);
+    await fillIndexes(store, log);
+    const events = await inbox.storeAnew();
+    if (events > 0) log.warn({ events }, "accepted messages that the store lost are stored anew");
+  });
   return {
     conversations: createConversationLog({ store, blobs, log, writers, retentionMs }),
-    inbox: createInbox({ store, log, isShared: opened.leases !== undefined }),
+    inbox,
     queue,
     records: {
       get: (key) => store.get<Json>("record", key),
@@ -164,6 +177,8 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
     },
     restored: opened.restored,
     ping: () => backend.ping(),
+    findProblems: () => findProblems(backend),
+    notes: () => backend.notes(),
     describe: () => (encryption.isOn ? `${name}, encrypted` : name),
     sweep: (now) => sweep(store, blobs, now),
     reencrypt: () => reencrypt({ store, blobs, encryption, log }),
@@ -172,4 +187,19 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
       await backend.close();
     },
   };
+}
+
+async function findProblems(backend: Backend): Promise<readonly string[]> {
+  const failure = await backend.ping().then(
+    () => [],
+    (error: unknown) => [toProblem(error)],
+  );
+  return [...backend.notes().problems, ...failure];
+}
+
+/** A failure in words; the message itself is for the log. */
+function toProblem(error: unknown): string {
+  const { problem, reason } = error instanceof ParleyError ? error.detail : {};
+  if (problem === undefined) return "cannot be reached";
+  return reason === undefined ? String(problem) : `${problem} (${reason})`;
 }

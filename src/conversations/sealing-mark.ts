@@ -44,6 +44,13 @@ export async function completeSealing(store: KeyValueStore, encryption: Encrypti
   encryption.acceptsOldForms = false;
 }
 
+/** Marks a store that lost its data while it was in use with the state that it had. */
+export async function restoreSealing(store: KeyValueStore, encryption: Encryption): Promise<void> {
+  if (!encryption.isOn) return;
+  const value: SealingState = encryption.acceptsOldForms ? "migrating" : "complete";
+  await store.writeIfAbsent([mark], [{ kind: "set", at: mark, value }]);
+}
+
 async function readState(store: KeyValueStore): Promise<SealingState | undefined> {
   return store.get<SealingState>(mark.space, mark.key);
 }

@@ -4,10 +4,24 @@ import type { KeyValueStore } from "./key-value.ts";
 import { entryAt } from "./store-keys.ts";
 import { type Slot, toMessage } from "./stored-message.ts";
 
-/** Reads a conversation's numbered entries. */
+/** The value of a conversation's head. */
+export interface Head {
+  /** A hint at the position of the next message; may be too low. */
+  readonly next: number;
+  /**
+   * From this position to `next` every slot was written without expiry, so that a missing one is damage. Absent with
+   * a retention, and while the conversation is erased.
+   */
+  readonly keptFrom?: number | undefined;
+}
+
+/**
+ * Reads a conversation's numbered entries. A message that is missing although it cannot have expired is
+ * `store-corrupt`, like one that cannot be read.
+ */
 export interface Slots {
-  /** The head's hint at the position of the next message; may be too low. */
-  hintedEnd(conversationId: string): Promise<number>;
+  /** Where the conversation ends, as far as it knows; `undefined`: it has none. */
+  head(conversationId: string): Promise<Head | undefined>;
   /** The first free position from `from` on. */
   firstFree(conversationId: string, from: number): Promise<number>;
   isTaken(conversationId: string, position: number): Promise<boolean>;
@@ -34,9 +48,28 @@ export function createSlots(store: KeyValueStore): Slots {
   const read = async (conversationId: string, from: number, to: number) =>
     store.getMany<Slot>("slot", keysOf(conversationId, from, to));
 
-  const hintedEnd = async (conversationId: string) => {
+  const readHead = async (conversationId: string) => {
     const { space, key } = entryAt.head(conversationId);
-    return (await store.get<{ next: number }>(space, key))?.next ?? 0;
+    return store.get<Head>(space, key);
+  };
+
+  /**
+   * The position of a slot that must exist by the head that was read before it. Both are read anew if one is missing:
+   * it may have been written, or the conversation erased, meanwhile.
+   */
+  const findLost = async (
+    conversationId: string,
+    { head, from, page }: { head: Head | undefined; from: number; page: readonly (Slot | undefined)[] },
+  ) => {
+    const offset = page.findIndex((slot, index) => slot === undefined && mustExist(head, from + index));
+    if (offset === -1) return undefined;
+    const position = from + offset;
+    const [slot] = await read(conversationId, position, position + 1);
+    return slot === undefined && mustExist(await readHead(conversationId), position) ? position : undefined;
+  };
+
+  const checkComplete = async (...[conversationId, found]: Parameters<typeof findLost>) => {
+    if ((await findLost(conversationId, found)) !== undefined) throw lostMessage();
   };
 
   const firstFree = async (conversationId: string, from: number) => {
@@ -48,14 +81,15 @@ export function createSlots(store: KeyValueStore): Slots {
   };
 
   return {
-    hintedEnd,
+    head: readHead,
     firstFree,
     async isTaken(conversationId, position) {
       const [isTaken] = await store.hasMany("slot", [entryAt.slot(conversationId, position).key]);
       return isTaken === true;
     },
     async last(conversationId, maxMessages) {
-      let end = await hintedEnd(conversationId);
+      const head = await readHead(conversationId);
+      let end = head?.next ?? 0;
       const size = Math.min(maxMessages, batchSize);
       // One more than the hint says: if that is taken, the hint is out of date.
       let page = await read(conversationId, Math.max(0, end - size), end + 1);
@@ -63,31 +97,56 @@ export function createSlots(store: KeyValueStore): Slots {
         end = await firstFree(conversationId, end + 1);
         page = await read(conversationId, Math.max(0, end - size), end);
       }
+      await checkComplete(conversationId, { head, from: Math.max(0, end - size), page });
       const found = toMessages(page);
       for (let to = end - size; to > 0 && found.length < maxMessages; to -= batchSize) {
-        found.unshift(...toMessages(await read(conversationId, Math.max(0, to - batchSize), to)));
+        const from = Math.max(0, to - batchSize);
+        const earlier = await read(conversationId, from, to);
+        await checkComplete(conversationId, { head, from, page: earlier });
+        found.unshift(...toMessages(earlier));
       }
       return maxMessages <= 0 ? [] : found.slice(-maxMessages);
     },
     async at(conversationId, position) {
       const { space, key } = entryAt.slot(conversationId, position);
       const slot = await store.get<Slot>(space, key);
+      if (slot === undefined)
+        await checkComplete(conversationId, {
+          head: await readHead(conversationId),
+          from: position,
+          page: [slot],
+        });
       return toMessage(slot);
     },
     async *all(conversationId) {
-      const end = await firstFree(conversationId, await hintedEnd(conversationId));
+      const head = await readHead(conversationId);
+      const end = await firstFree(conversationId, head?.next ?? 0);
       for (let from = 0; from < end; from += batchSize) {
         const keys = keysOf(conversationId, from, Math.min(end, from + batchSize));
         const page = await store.inspectMany<Slot>("slot", keys);
+        const readable = page.map((slot) => (slot instanceof ParleyError ? damaged : slot));
+        const lost = await findLost(conversationId, { head, from, page: readable });
         for (const [index, slot] of page.entries()) {
           const position = from + index;
-          yield slot instanceof ParleyError
-            ? { position, id: undefined, message: undefined, damage: slot }
+          const damage = slot instanceof ParleyError ? slot : position === lost ? lostMessage() : undefined;
+          yield slot instanceof ParleyError || damage !== undefined
+            ? { position, id: undefined, message: undefined, ...(damage === undefined ? {} : { damage }) }
             : { position, id: slot?.id, message: toMessage(slot) };
         }
       }
     },
   };
+}
+
+/** Stands for a slot that is there and cannot be read. */
+const damaged: Slot = { forgotten: true, id: "" };
+
+function mustExist(head: Head | undefined, position: number): boolean {
+  return head?.keptFrom !== undefined && position >= head.keptFrom && position < head.next;
+}
+
+function lostMessage(): ParleyError {
+  return new ParleyError("store-corrupt", "a message of the conversation is missing from the store");
 }
 
 function keysOf(conversationId: string, from: number, to: number): string[] {

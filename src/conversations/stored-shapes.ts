@@ -103,7 +103,7 @@ const isCommandCall = fields({
  * anything.
  */
 export const isStored: Readonly<Record<Space, Check>> = {
-  head: fields({ next: isWhole(0, maxPosition) }),
+  head: fields({ next: isWhole(0, maxPosition), keptFrom: optional(isWhole(0, maxPosition)) }),
   slot: (value) => (isObject(value) && Object.hasOwn(value, "forgotten") ? isTombstone : isMessage)(value),
   id: isWhole(-1, maxPosition),
   settings: fields({

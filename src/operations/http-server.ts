@@ -44,6 +44,8 @@ export interface HttpServerOptions {
   readonly log: Log;
   /** One line for each part that is not ready; empty when all are. */
   notReady(): Promise<readonly string[]>;
+  /** One line for each thing that operators should know although all parts are ready. Called after `notReady`. */
+  warnings?(): readonly string[];
   /** Called in order for every path except the three operations endpoints. */
   readonly handlers: readonly HttpHandler[];
 }
@@ -58,7 +60,7 @@ export interface HttpServer {
 
 /**
  * The HTTP server of the process: `/healthz` (liveness), `/readyz` (readiness: 200, or 503 with a line for each part
- * that is not ready), `/metrics` (Prometheus text format), then the handlers, then 404. Host and request target are
+ * that is not ready; then a line for each warning), `/metrics` (Prometheus text format), then the handlers, then 404. Host and request target are
  * checked once, before all of them: 421 for another server's name, 400 for a target that is not a plain path.
  * @throws ParleyError `config` when the address cannot be bound, naming HOST and PORT
  */
@@ -124,11 +126,8 @@ interface Serving extends HttpServerOptions {
   readonly readiness: () => Promise<readonly string[]>;
 }
 
-async function respond(
-  request: IncomingMessage,
-  response: ServerResponse,
-  { guard, log, readiness, metrics, handlers }: Serving,
-): Promise<void> {
+async function respond(request: IncomingMessage, response: ServerResponse, serving: Serving): Promise<void> {
+  const { guard, log, readiness, metrics, handlers } = serving;
   if (!guard.isAllowed(request)) {
     log.warn({}, "request refused: wrong host");
     sendText(
@@ -159,8 +158,10 @@ async function respond(
       return;
     case "/readyz": {
       const missing = await readiness();
-      if (missing.length === 0) sendText(response, 200, "ready\n");
-      else sendText(response, 503, `${missing.join("\n")}\n`);
+      const warnings = (serving.warnings?.() ?? []).map((line) => `warning: ${line}`);
+      const isReady = missing.length === 0;
+      const lines = [...(isReady ? ["ready"] : missing), ...warnings];
+      sendText(response, isReady ? 200 : 503, `${lines.join("\n")}\n`);
       return;
     }
     case "/metrics": {

@@ -7,6 +7,12 @@ export interface Metrics extends Meter {
   text(): Promise<{ readonly body: string; readonly contentType: string }>;
 }
 
+/** Values that are read when metrics are exported. */
+export interface MetricsSources {
+  /** How often the store lost written data since the start. */
+  readonly countDataLosses?: () => number;
+}
+
 interface Instruments {
   readonly registry: Registry;
   readonly turns: Histogram;
@@ -17,9 +23,9 @@ interface Instruments {
 }
 
 /** Metrics of the process. prom-client is imported on first use, since it costs memory that an idle bot does not need. */
-export function createMetrics(): Metrics {
+export function createMetrics({ countDataLosses }: MetricsSources = {}): Metrics {
   let loading: Promise<Instruments> | undefined;
-  const instruments = (): Promise<Instruments> => (loading ??= load());
+  const instruments = (): Promise<Instruments> => (loading ??= load(countDataLosses));
   const record = (write: (to: Instruments) => void): void => {
     void instruments().then(write);
   };
@@ -51,11 +57,24 @@ export function createMetrics(): Metrics {
   };
 }
 
-async function load(): Promise<Instruments> {
+async function load(countDataLosses: (() => number) | undefined): Promise<Instruments> {
   const { Counter, Histogram, Registry, collectDefaultMetrics } = await import("prom-client");
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const registers = [registry];
+  if (countDataLosses !== undefined) {
+    registry.registerMetric(
+      new Counter({
+        name: "parley_store_data_losses_total",
+        help: "How often the loss of stored data was noticed since the start",
+        registers: [],
+        collect() {
+          this.reset();
+          this.inc(countDataLosses());
+        },
+      }),
+    );
+  }
   return {
     registry,
     turns: new Histogram({

@@ -141,7 +141,9 @@ describeStores("at rest", (current, kind) => {
 /** Remaining time to live of each entry of Redis, in ms. Keys without an expiry hold no text of people. */
 async function remainingTimes(url: string): Promise<[string, number][]> {
   const client = await createClient({ url }).connect();
-  const keys = (await client.keys("*")).filter((key) => !/^parley:(schema|ranking|lease|meta)/.test(key));
+  const keys = (await client.keys("*")).filter(
+    (key) => !/^parley:(schema|generation|ranking|lease|meta)/.test(key),
+  );
   const times = await Promise.all(
     keys.map(async (key): Promise<[string, number]> => {
       const ms = await client.pTTL(key);

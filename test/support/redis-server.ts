@@ -9,6 +9,8 @@ import { join } from "node:path";
 export interface RedisServer {
   readonly port: number;
   readonly url: string;
+  /** Holds its files. */
+  readonly folder: string;
   /** SIGKILL, as in a crash. Resolves when the process has ended. */
   kill(): Promise<void>;
   /** Starts it again on the same port and files. Resolves when it accepts connections. */
@@ -56,6 +58,7 @@ export async function startRedis(options: readonly string[] = []): Promise<Redis
   return {
     port,
     url: `redis://127.0.0.1:${port}`,
+    folder,
     start,
     kill,
     pause: () => child?.kill("SIGSTOP"),

@@ -2,7 +2,9 @@ import { createCipheriv, createHash, randomBytes } from "node:crypto";
 
 /** A value as versions before 3 of the store encrypted it: not bound to its address. `key`: base64. */
 export function sealUnbound(key: string, text: string): string {
-  return `enc1:${sealUnboundBytes(key, text).toString("base64")}`;
+  // Those versions wrote no checksums.
+  const withoutChecksum = text.replace(/,"crc":"[0-9a-f]{8}"\}$/, "}");
+  return `enc1:${sealUnboundBytes(key, withoutChecksum).toString("base64")}`;
 }
 
 /** The content of a blob file of those versions. */

@@ -3,7 +3,9 @@ import type { Log } from "../../core/telemetry.ts";
 import { type Backend, type EntryReader, spaces, type Space } from "../backend.ts";
 import type { Leases } from "../leased-queue.ts";
 import { connectRedis, type RedisClient, type RedisConnectionOptions } from "./redis-client.ts";
+import { watchGeneration } from "./redis-generation.ts";
 import { createRedisLeases } from "./redis-leases.ts";
+import { createRedisScrubber } from "./redis-scrubber.ts";
 import {
   applyScript,
   countScript,
@@ -21,6 +23,9 @@ import { steadyClock } from "../../support/steady-clock.ts";
  * earlier versions do not maintain; `fillIndexes` fills them. 3: encrypted values are bound to their address.
  */
 const schemaVersion = 3;
+
+/** How often an idle process looks whether the server still has its data. */
+const checkIntervalMs = 15_000;
 
 const namespaceOf = (space: Space) => `parley:${space}`;
 
@@ -50,14 +55,43 @@ export interface RedisBackend extends Backend {
  */
 export async function openRedisBackend(url: string, options: RedisConnectionOptions): Promise<RedisBackend> {
   const { client, attempt, address, close } = await connectRedis(url, options);
-  try {
+  const openOrClose = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      await close();
+      throw error;
+    }
+  };
+  await openOrClose(async () => {
     await attempt(() => claimSchema(client));
     await attempt(() => warnOfUnsafeSettings(client, options.log));
-  } catch (error) {
-    await close();
-    throw error;
-  }
+  });
   const readers = await createReaders(client);
+  const scrubber = createRedisScrubber({ client, attempt, log: options.log });
+  let onDataLost = async () => {};
+  const generation = await openOrClose(() =>
+    watchGeneration({
+      client,
+      attempt,
+      address,
+      log: options.log,
+      restore: async () => {
+        await attempt(() => claimSchema(client));
+        await onDataLost();
+      },
+    }),
+  );
+  const checkGeneration = async () => {
+    await generation.check().catch((error: unknown) => {
+      options.log.debug({ error }, "whether Redis has its data could not be checked; checked again soon");
+    });
+  };
+  // Neither is waited for: a start must not depend on what an earlier process left undone.
+  void scrubber.resume();
+  client.on("ready", () => void checkGeneration().then(() => scrubber.resume()));
+  const timer = setInterval(() => void checkGeneration(), checkIntervalMs);
+  timer.unref();
   const run = ({ source, sha1 }: RedisScript, input: ScriptInput) =>
     client.evalSha(sha1, input).catch((error: unknown) => {
       if (error instanceof Error && error.message.startsWith("NOSCRIPT")) return client.eval(source, input);
@@ -67,8 +101,12 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
   return {
     address,
     attempt,
-    close,
-    leases: createRedisLeases({ client, attempt }),
+    async close() {
+      clearInterval(timer);
+      scrubber.close();
+      await close();
+    },
+    leases: withCheck(createRedisLeases({ client, attempt }), checkGeneration),
     reader(space) {
       return readers.get(space) as EntryReader;
     },
@@ -110,19 +148,39 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
     },
     async sweep() {
       // Redis removes expired keys by itself.
+      await scrubber.resume();
       return 0;
     },
     async scrub() {
       // The append-only file holds deleted values until it is rewritten.
-      await attempt(() => client.bgRewriteAof()).catch((error: unknown) => {
-        options.log.warn(
-          { error },
-          "Redis refused to rewrite its append-only file: deleted text may still be in it",
-        );
-      });
+      await scrubber.request();
     },
-    async ping() {
-      await attempt(() => client.ping());
+    ping: () => generation.check(),
+    notes() {
+      const { count, lastAt } = generation.losses;
+      return {
+        problems: [],
+        warnings:
+          lastAt === undefined
+            ? []
+            : [`Redis lost its data, noticed at ${new Date(lastAt).toISOString()}: see the log`],
+        dataLosses: count,
+      };
+    },
+    onDataLost(listener) {
+      onDataLost = listener;
+    },
+  };
+}
+
+/** A lease that is gone may have gone with everything else: what is lost is restored before the turn is given up. */
+function withCheck(leases: Leases, check: () => Promise<void>): Leases {
+  return {
+    ...leases,
+    async renew(name, holder, ttlMs) {
+      const isRenewed = await leases.renew(name, holder, ttlMs);
+      if (!isRenewed) await check();
+      return isRenewed;
     },
   };
 }
@@ -158,13 +216,25 @@ async function claimSchema(client: RedisClient): Promise<void> {
 async function warnOfUnsafeSettings(client: RedisClient, log: Log): Promise<void> {
   let config: Record<string, string>;
   try {
-    config = await client.configGet(["appendonly", "maxmemory-policy"]);
+    config = await client.configGet(["appendonly", "appendfsync", "save", "maxmemory-policy"]);
   } catch (error) {
     log.debug({ error }, "Redis settings are not readable");
     return;
   }
-  if (config["appendonly"] === "no")
-    log.warn({}, "Redis has no append-only file: set appendonly yes, or a restart of Redis loses messages");
+  if (config["appendonly"] === "no") {
+    const lost = config["save"] === "" ? "everything" : "everything since its last snapshot";
+    log.warn({}, `Redis has no append-only file: set appendonly yes, or a restart of Redis loses ${lost}`);
+  } else if (config["appendfsync"] === "no") {
+    log.warn(
+      {},
+      "Redis leaves it to its system when the append-only file is written (appendfsync no): a crash of its machine can lose the last half minute of messages; set appendfsync always, or everysec",
+    );
+  } else if (config["appendfsync"] === "everysec") {
+    log.info(
+      {},
+      "Redis writes its append-only file once a second (appendfsync everysec): a crash of its machine can lose the last second of messages; appendfsync always does not, and is slower",
+    );
+  }
   const policy = config["maxmemory-policy"] ?? "noeviction";
   if (policy !== "noeviction")
     log.warn({ policy }, "Redis may evict conversations when its memory is full: set noeviction");

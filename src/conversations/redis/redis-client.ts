@@ -145,7 +145,7 @@ function toRedisStoreError(error: unknown, address: string): ParleyError {
       ? "refuses writes"
       : "does not respond";
   return new ParleyError("store-unavailable", `the Redis store at ${address} ${problem} (${reason})`, {
-    detail: { address, reason },
+    detail: { address, problem, reason },
     cause: error,
   });
 }

@@ -8,10 +8,13 @@ import { createPrivateFile } from "./private-file.ts";
 import { toSqliteStoreError } from "./sqlite-errors.ts";
 import { lockStore } from "./sqlite-lock.ts";
 import type { RestoredStore } from "../store-backend.ts";
-import { markAsBackup, noticeRestore } from "./restore-mark.ts";
+import { type CommitTrail, openCommitTrail } from "./commit-trail.ts";
+import { findDamage } from "./integrity.ts";
+import { isBackup, markAsBackup, noticeRestore } from "./restore-mark.ts";
 import { createSqliteReader } from "./sqlite-reader.ts";
 import { migrate } from "./sqlite-schema.ts";
 import { createSqliteWriter } from "./sqlite-writer.ts";
+import { createWriteState } from "./write-state.ts";
 
 /** How the file is opened. */
 export interface SqliteOptions {
@@ -23,8 +26,10 @@ export interface SqliteOptions {
 }
 
 /** How long a write waits for another program's; it blocks the event loop meanwhile. */
-const maxBackupAttempts = 20;
 const busyTimeoutMs = 2000;
+const maxBackupAttempts = 20;
+/** 4 MiB. */
+const smallPages = 1024;
 
 /** {@link Backend} with a copy of the file. */
 export interface SqliteBackend extends Backend {
@@ -32,6 +37,14 @@ export interface SqliteBackend extends Backend {
   copyTo(file: string): Promise<void>;
   /** For a week after a copy was put in place. */
   readonly restored: RestoredStore | undefined;
+  /** The newest write that the file has, when it lacked later ones at this open. Unix ms. */
+  readonly lostAfter: number | undefined;
+  /** What {@link findDamage} found elsewhere: `notes` says so from then on. */
+  markDamaged(): void;
+  /** Whether the whole file is read in a few milliseconds. */
+  isSmall(): boolean;
+  /** @see {@link findDamage} */
+  findDamage(): readonly string[];
 }
 
 /**
@@ -40,35 +53,43 @@ export interface SqliteBackend extends Backend {
  * @throws ParleyError `store-unavailable`, `store-corrupt`, `store-newer`, each saying what to do
  */
 export function openSqliteBackend(file: string, options: SqliteOptions = {}): SqliteBackend {
+  let isDamaged = false;
+  const toError = (error: unknown) => {
+    const storeError = toSqliteStoreError(error, file);
+    // Not a single entry: those are reported where they are decoded.
+    if (storeError !== error && storeError.code === "store-corrupt") isDamaged = true;
+    return storeError;
+  };
   const guard = <T>(work: () => T): T => {
     try {
       return work();
     } catch (error) {
-      throw toSqliteStoreError(error, file);
+      throw toError(error);
     }
   };
   const guardAsync = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
       return await work();
     } catch (error) {
-      throw toSqliteStoreError(error, file);
+      throw toError(error);
     }
   };
-  const unlock = options.exclusive === false ? () => {} : guard(() => lockStore(file));
-  let database: DatabaseSync;
-  let restored: RestoredStore | undefined;
+  // Only the bot judges the file: a program beside it may look at a backup.
+  const { exclusive = true } = options;
+  const unlock = exclusive ? guard(() => lockStore(file)) : () => {};
+  let opened: OpenedFile;
   try {
-    database = guard(() => openDatabase(file));
-    // Only the bot counts: a program beside it may look at a backup.
-    if (options.exclusive !== false) restored = guard(() => noticeRestore(database, steadyClock.now()));
+    opened = guard(() => openFile(file, exclusive));
   } catch (error) {
     unlock();
     throw error;
   }
+  const { database, trail, restored, lostAfter } = opened;
   const readers = new Map<Space, EntryReader>(
     spaces.map((space) => [space, createSqliteReader(database, space)]),
   );
-  const writer = createSqliteWriter(database);
+  const writer = createSqliteWriter(database, trail);
+  const writes = createWriteState(file, () => guard(() => writer.apply([], [])));
   const indexPages = {
     "highest-first": database.prepare(
       "SELECT member, score FROM rankings WHERE ranking = ? ORDER BY score DESC, member DESC LIMIT ? OFFSET ?",
@@ -92,10 +113,10 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
       return readers.get(space) as EntryReader;
     },
     async apply(ifAbsent, changes) {
-      return guard(() => writer.apply(ifAbsent, changes));
+      return writes.track(() => guard(() => writer.apply(ifAbsent, changes)));
     },
     async count(limits, changes) {
-      return guard(() => writer.count(limits, changes));
+      return writes.track(() => guard(() => writer.count(limits, changes)));
     },
     async replace({ space, key }, old, value) {
       return guard(() => replaceValue.run(value, space, key, old).changes > 0);
@@ -138,8 +159,25 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     attempt: guardAsync,
     async ping() {
       guard(() => database.prepare("SELECT 1 FROM entries LIMIT 1").get());
+      await writes.check();
     },
+    notes() {
+      const lost = lostAfter === undefined ? [] : [describeLoss(lostAfter)];
+      return {
+        problems: isDamaged ? ["the file is damaged: see the log, and restore a backup"] : [],
+        warnings: lost,
+        dataLosses: lost.length,
+      };
+    },
+    // A file loses nothing while it is open.
+    onDataLost() {},
     restored,
+    lostAfter,
+    markDamaged() {
+      isDamaged = true;
+    },
+    isSmall: () => Number(database.prepare("PRAGMA page_count").get()?.["page_count"]) <= smallPages,
+    findDamage: () => guard(() => findDamage(database)),
     async copyTo(target) {
       const beganAt = steadyClock.now();
       await guardAsync(() => retry(() => backup(database, target), { delayMs: delayIfBusy }));
@@ -147,10 +185,42 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
       chmodSync(target, 0o600);
     },
     async close() {
-      if (database.isOpen) database.close();
+      if (database.isOpen) {
+        database.close();
+        trail.close();
+      }
       unlock();
     },
   };
+}
+
+/** The loss in words, for the log and `/readyz`. `lostAfter` in Unix ms, 0: everything. */
+export function describeLoss(lostAfter: number): string {
+  const since =
+    lostAfter === 0 ? "everything" : `what was written after ${new Date(lostAfter).toISOString()}`;
+  return `the store lacks ${since}: its -wal file was removed or damaged, or an older file was put in its place`;
+}
+
+interface OpenedFile {
+  readonly database: DatabaseSync;
+  readonly trail: CommitTrail;
+  readonly restored: RestoredStore | undefined;
+  readonly lostAfter: number | undefined;
+}
+
+function openFile(file: string, judge: boolean): OpenedFile {
+  const database = openDatabase(file);
+  try {
+    // A backup is older than the note beside it, as it should be.
+    const isRestored = isBackup(database);
+    const trail = openCommitTrail(database, { file, adopt: judge });
+    const lostAfter = judge && !isRestored ? trail.lostAfter : undefined;
+    const restored = judge ? noticeRestore(database, { now: steadyClock.now(), lostAfter }) : undefined;
+    return { database, trail, restored, lostAfter };
+  } catch (error) {
+    database.close();
+    throw error;
+  }
 }
 
 /**

@@ -24,7 +24,7 @@ export function toSqliteStoreError(error: unknown, file: string): ParleyError {
   return new ParleyError(
     code !== undefined && corruptCodes.has(code) ? "store-corrupt" : "store-unavailable",
     `the store ${file} ${problem}`,
-    { detail: { file, ...(code === undefined ? {} : { sqlite: code }) }, cause: error },
+    { detail: { file, problem, ...(code === undefined ? {} : { sqlite: code }) }, cause: error },
   );
 }
 

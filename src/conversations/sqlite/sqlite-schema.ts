@@ -32,6 +32,14 @@ export const migrations: readonly ((database: DatabaseSync) => void)[] = [
   },
 ];
 
+const required = [
+  "entries",
+  "sqlite_autoindex_entries_1",
+  "entries_by_expiry",
+  "rankings",
+  "rankings_by_score",
+] as const;
+
 /**
  * Migrates an open file to the newest version, all steps or none. Its table `rankings` holds the sorted indexes.
  * @throws ParleyError `store-newer` when a later Parley wrote it; `store-corrupt` when another program did
@@ -55,6 +63,7 @@ export function migrate(database: DatabaseSync, file: string, steps = migrations
       );
     }
     for (const step of steps.slice(version)) step(database);
+    checkSchema(database, file);
     // Written even when nothing changed: a read-only file fails at the start, not at the first message.
     database.exec(`PRAGMA user_version = ${steps.length}`);
     database.exec("COMMIT");
@@ -62,6 +71,18 @@ export function migrate(database: DatabaseSync, file: string, steps = migrations
     if (database.isTransaction) database.exec("ROLLBACK");
     throw error;
   }
+}
+
+/** Without one of these, entries would not be found, or the first message would fail. */
+function checkSchema(database: DatabaseSync, file: string): void {
+  const rows = database.prepare("SELECT name FROM sqlite_schema").all();
+  const names = new Set(rows.map((row) => String(row["name"])));
+  if (required.every((name) => names.has(name))) return;
+  throw new ParleyError(
+    "store-corrupt",
+    `the store ${file} is damaged: its tables are not all there. Stop, keep a copy of it, and restore a backup`,
+    { detail: { file } },
+  );
 }
 
 function userVersion(database: DatabaseSync): number {

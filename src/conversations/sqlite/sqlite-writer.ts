@@ -1,6 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { BackendChange, EntryAddress, IndexChange, PassedLimit, ScoreLimit } from "../backend.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
+import type { CommitTrail } from "./commit-trail.ts";
 
 /** The writes of a {@link Backend}, synchronous. */
 export interface SqliteWriter {
@@ -10,8 +11,11 @@ export interface SqliteWriter {
   count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): PassedLimit | undefined;
 }
 
-/** Statements prepared once. Each call is one transaction. Throws SQLite's errors. */
-export function createSqliteWriter(database: DatabaseSync): SqliteWriter {
+/** Statements prepared once. Each call is one transaction, which the trail knows. Throws SQLite's errors. */
+export function createSqliteWriter(
+  database: DatabaseSync,
+  trail: Pick<CommitTrail, "advance" | "note">,
+): SqliteWriter {
   const probe = database.prepare(
     "SELECT 1 FROM entries WHERE namespace = ? AND key = ? AND (expires IS NULL OR expires > ?)",
   );
@@ -76,14 +80,21 @@ export function createSqliteWriter(database: DatabaseSync): SqliteWriter {
   };
 
   return {
-    apply: (ifAbsent, changes) =>
-      inTransaction(database, () => {
+    apply(ifAbsent, changes) {
+      let commit: number | undefined;
+      const taken = inTransaction(database, () => {
         const now = steadyClock.earliest();
-        const taken = ifAbsent.findIndex(({ space, key }) => probe.get(space, key, now) !== undefined);
-        if (taken === -1) changes.forEach(applyChange);
-        return taken;
-      }),
+        const found = ifAbsent.findIndex(({ space, key }) => probe.get(space, key, now) !== undefined);
+        if (found !== -1) return found;
+        changes.forEach(applyChange);
+        commit = trail.advance();
+        return found;
+      });
+      if (commit !== undefined) trail.note(commit);
+      return taken;
+    },
     count(limits, changes) {
+      // Not noted in the trail: a power failure may take it back.
       // In the WAL, NORMAL waits for the disk at checkpoints alone. Another connection for it would empty this one's
       // page cache with each of its writes.
       database.exec("PRAGMA synchronous = NORMAL");

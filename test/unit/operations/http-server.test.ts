@@ -199,6 +199,34 @@ describe("the endpoints for operators", () => {
   });
 });
 
+describe("/readyz", () => {
+  it.each([
+    [[], [], 200, "ready\n"],
+    [[], ["store: lost its data"], 200, "ready\nwarning: store: lost its data\n"],
+    [["store: is damaged"], [], 503, "store: is damaged\n"],
+    [["a: down"], ["b: lost"], 503, "a: down\nwarning: b: lost\n"],
+  ])("with %j missing and the warnings %j answers %i", async (missing, warnings, status, text) => {
+    const { url } = await start({ notReady: async () => missing, warnings: () => warnings });
+    const answer = await fetch(`${url}/readyz`);
+    expect({ status: answer.status, text: await answer.text() }).toEqual({ status, text });
+  });
+});
+
+describe("/metrics", () => {
+  it("has how often the store lost its data", async () => {
+    let losses = 0;
+    const { url } = await start({ metrics: createMetrics({ countDataLosses: () => losses }) });
+    const read = async () => {
+      const text = await (await fetch(`${url}/metrics`)).text();
+      return text.match(/^parley_store_data_losses_total (\d+)$/m)?.[1];
+    };
+    expect(await read()).toBe("0");
+    losses = 2;
+    expect(await read()).toBe("2");
+    expect(await read()).toBe("2");
+  });
+});
+
 describe("a client that wants too much", () => {
   it("gets a 503 past the connections of one address, and a place when one is closed", async () => {
     const { url, ask } = await start({ connections: { total: 8, perAddress: 3 } });

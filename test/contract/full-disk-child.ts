@@ -1,0 +1,40 @@
+/** `<folder>`: fills a small file system under a store and frees it; prints what the store says, as JSON. */
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { openStore } from "../../src/conversations/open-store.ts";
+import { isParleyError } from "../../src/core/errors.ts";
+import { silentLog } from "../support/silent-log.ts";
+import { messageOf } from "../support/store-samples.ts";
+
+const [folder = ""] = process.argv.slice(2);
+const filler = join(folder, "filler");
+const store = await openStore(`sqlite:${join(folder, "parley.db")}`, { log: silentLog });
+const seen: Record<string, unknown> = { empty: await store.findProblems() };
+
+await writeFile(filler, Buffer.alloc(30 * 1024 * 1024));
+seen["nearlyFull"] = await store.findProblems();
+
+let acknowledged = 0;
+for (;;) {
+  try {
+    await store.conversations.append("web:1", messageOf(`m${acknowledged}`, "x".repeat(100_000)));
+    acknowledged++;
+  } catch (error) {
+    seen["full"] = isParleyError(error) ? error.code : String(error);
+    break;
+  }
+}
+seen["whileFull"] = await store.findProblems();
+seen["readable"] =
+  (await store.conversations.recent("web:1", { maxMessages: 10_000 })).length >= acknowledged;
+await rm(filler);
+// A failed write is tried again once a second.
+let problems = await store.findProblems();
+for (const until = Date.now() + 5000; problems.length > 0 && Date.now() < until;) {
+  await new Promise((resolve) => setImmediate(resolve));
+  problems = await store.findProblems();
+}
+seen["freed"] = problems;
+seen["appended"] = await store.conversations.append("web:1", messageOf("after"));
+await store.close();
+process.stdout.write(JSON.stringify(seen));
