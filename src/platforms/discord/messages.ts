@@ -213,8 +213,8 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       const conversationId = toConversationId(message.channel_id);
       if (!isAddressed && !(await isOurs(message.channel_id, conversationId))) return undefined;
       const isKnown = await receiver.knows(conversationId);
-      const parent =
-        isKnown || !isThreadType(channelType) ? undefined : await channels.parentOf(message.channel_id);
+      // Also of a known conversation: the run that was to store its places may have been killed.
+      const parent = isThreadType(channelType) ? await channels.parentOf(message.channel_id) : undefined;
       return withOrigin({
         ...toMessage(message, names, conversationId, address, isKnown),
         ...toEnclosingPlaces(message.guild_id, [message.channel_id, parent]),

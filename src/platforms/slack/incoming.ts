@@ -4,6 +4,7 @@ import type { Attachment, IncomingMessage } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
+import { steadyClock } from "../../support/steady-clock.ts";
 import { refuseInTime } from "../delivery/refuse-in-time.ts";
 import {
   placesAround,
@@ -34,7 +35,7 @@ export interface MessageEvent extends SlackMessageInfo, DeletionFields {
 
 /** What {@link createIncoming} needs. */
 export interface IncomingOptions {
-  readonly api: Pick<SlackApi, "message" | "fileInfo">;
+  readonly api: Pick<SlackApi, "message" | "messagesAfter" | "fileInfo">;
   readonly identity: Identity;
   readonly names: Names;
   readonly origins: Pick<Origins, "originOf">;
@@ -61,6 +62,8 @@ const writtenSubtypes = new Set([undefined, "file_share", "thread_broadcast"]);
 const maxAcceptedKeys = 500;
 /** Slack gives up after it. @see https://docs.slack.dev/apis/events-api#retries */
 const lastRedelivery = 3;
+/** An event that arrives so long after its message is late, in milliseconds. */
+const lateMs = 3000;
 
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
 export function createIncoming(options: IncomingOptions): Incoming {
@@ -175,17 +178,44 @@ export function createIncoming(options: IncomingOptions): Incoming {
     }
   }
 
+  /**
+   * Accepts a message. What people wrote in its thread before a late mention arrived was ignored then, since the
+   * thread was unknown: it is accepted now.
+   */
+  async function acceptWithThread(event: MessageEvent, redelivery: number): Promise<void> {
+    const isLate = redelivery > 0 || steadyClock.now() - toUnixMs(event.ts) > lateMs;
+    const mayHaveMissed =
+      isLate && event.channel_type !== "im" && !(await receiver.knows(conversationOf(event)));
+    await accept(event, redelivery);
+    if (!mayHaveMissed) return;
+    const thread = event.thread_ts ?? event.ts;
+    const later = api.messagesAfter(event.channel, thread, event.ts).catch((error: unknown) => {
+      log.warn({ key: keyOf(event), err: error }, "thread of a late mention not read");
+      return [];
+    });
+    // Slack wants its acknowledgement first; what arrives meanwhile comes after.
+    void inOrder.run(event.channel, async () => {
+      for (const message of await later) {
+        const missed = { ...message, channel: event.channel, thread_ts: thread };
+        if (Number(message.ts) <= Number(event.ts) || !isByPerson(missed)) continue;
+        await accept(missed, redelivery).catch((error: unknown) =>
+          log.error({ key: keyOf(missed), err: error }, "missed message not accepted"),
+        );
+      }
+    });
+  }
+
   return {
     onMessage: (event, redelivery) =>
       inOrder.run(event.channel, async () => {
         if (await reportDeletedMessage(event, identity.teamId, receiver)) return;
-        if (isByPerson(event) && (await isForBot(event))) await accept(event, redelivery);
+        if (isByPerson(event) && (await isForBot(event))) await acceptWithThread(event, redelivery);
       }),
     async onMention(event, redelivery) {
       if (!isByPerson(event)) return;
       // Outside the queue: the `message` event may be accepted during the lookup.
       const complete = await withFiles(event, redelivery > 0);
-      await inOrder.run(event.channel, () => accept(complete, redelivery));
+      await inOrder.run(event.channel, () => acceptWithThread(complete, redelivery));
     },
     read,
   };

@@ -198,6 +198,27 @@ describe("accepting", () => {
     expect(slack.lost).toEqual([]);
   });
 
+  test("a late mention brings what people wrote in its thread before it arrived", async () => {
+    const { slack, receiver } = harness;
+    const ana = slack.person("Ana");
+    const channel = slack.channel("ideas", [ana]);
+    receiver.failures = 2;
+    const root = ana.sends({ channel: channel.id, markup: `<@${slack.botUserId}> first` });
+    await slack.waitFor("failures", () => receiver.failures === 0);
+    ana.sends({ channel: channel.id, thread: root, text: "and this" });
+    slack.otherBotSends(channel, "beep", root);
+    await slack.waitFor(
+      "the reply's acknowledgement",
+      () => slack.deliveries.filter(({ outcome }) => outcome === "acknowledged").length === 2,
+    );
+    expect(messages()).toEqual([]);
+    slack.clock.advance(3000);
+    slack.clock.advance(1000);
+    await slack.waitFor("both messages", () => messages().length === 2);
+    expect(messages().map(({ text }) => text)).toEqual(["first", "and this"]);
+    expect(new Set(messages().map(({ conversationId }) => conversationId)).size).toBe(1);
+  });
+
   test("a redelivered event has the same key", async () => {
     const ana = harness.slack.person("Ana");
     ana.sends({ channel: ana.directMessages, text: "once" });
