@@ -4,6 +4,7 @@ import type { Attachment, IncomingMessage } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
+import { backoffMs, retry } from "../../support/retry.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
 import { refuseInTime } from "../delivery/refuse-in-time.ts";
 import {
@@ -64,6 +65,11 @@ const maxAcceptedKeys = 500;
 const lastRedelivery = 3;
 /** An event that arrives so long after its message is late, in milliseconds. */
 const lateMs = 3000;
+/** Slack does not deliver again what was acknowledged while its thread was unknown. */
+const lookUpPolicy = {
+  delayMs: (_error: unknown, attempt: number) =>
+    attempt < 6 ? backoffMs(attempt, { baseMs: 500, maxMs: 8000 }) : undefined,
+};
 
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
 export function createIncoming(options: IncomingOptions): Incoming {
@@ -189,20 +195,21 @@ export function createIncoming(options: IncomingOptions): Incoming {
     await accept(event, redelivery);
     if (!mayHaveMissed) return;
     const thread = event.thread_ts ?? event.ts;
-    const later = api.messagesAfter(event.channel, thread, event.ts).catch((error: unknown) => {
-      log.warn({ key: keyOf(event), err: error }, "thread of a late mention not read");
-      return [];
-    });
-    // Slack wants its acknowledgement first; what arrives meanwhile comes after.
-    void inOrder.run(event.channel, async () => {
-      for (const message of await later) {
-        const missed = { ...message, channel: event.channel, thread_ts: thread };
-        if (Number(message.ts) <= Number(event.ts) || !isByPerson(missed)) continue;
-        await accept(missed, redelivery).catch((error: unknown) =>
-          log.error({ key: keyOf(missed), err: error }, "missed message not accepted"),
-        );
-      }
-    });
+    const later = retry(() => api.messagesAfter(event.channel, thread, event.ts), lookUpPolicy);
+    // Awaited below; until then a rejection must not count as unhandled.
+    void Promise.allSettled([later]);
+    // Not awaited: Slack wants its acknowledgement first. What arrives meanwhile comes after.
+    void inOrder
+      .run(event.channel, async () => {
+        for (const message of await later) {
+          const missed = { ...message, channel: event.channel, thread_ts: thread };
+          if (Number(message.ts) > Number(event.ts) && isByPerson(missed))
+            await retry(() => accept(missed, redelivery), lookUpPolicy);
+        }
+      })
+      .catch((error: unknown) =>
+        log.error({ key: keyOf(event), err: error }, "thread of a late mention not read"),
+      );
   }
 
   return {

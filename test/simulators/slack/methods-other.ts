@@ -68,13 +68,15 @@ const userInfo: Method = (args, { workspace }) => {
 
 function toHistoryJson(context: MethodContext, message: SlackMessage, args: Fields): Fields {
   const { workspace, origin } = context;
-  const isBot = workspace.users.get(message.user)?.isBot === true;
+  const author = workspace.users.get(message.user);
+  const isBot = author?.isBot === true;
   return {
     type: "message",
     ts: message.ts,
     user: message.user,
     text: message.text,
     ...(isBot ? { bot_id: workspace.botId } : {}),
+    ...(author === undefined ? { bot_id: "BOTHER", subtype: "bot_message" } : {}),
     ...(message.threadTs === undefined ? {} : { thread_ts: message.threadTs }),
     ...(message.blocks.length === 0 ? {} : { blocks: message.blocks }),
     ...(message.metadata !== undefined && args["include_all_metadata"] === "true"

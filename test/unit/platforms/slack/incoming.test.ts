@@ -205,8 +205,9 @@ describe("accepting", () => {
     receiver.failures = 2;
     const root = ana.sends({ channel: channel.id, markup: `<@${slack.botUserId}> first` });
     await slack.waitFor("failures", () => receiver.failures === 0);
-    ana.sends({ channel: channel.id, thread: root, text: "and this" });
     slack.otherBotSends(channel, "beep", root);
+    ana.sends({ channel: channel.id, thread: root, text: "and this" });
+    slack.fail("conversations.replies", { status: 503 });
     await slack.waitFor(
       "the reply's acknowledgement",
       () => slack.deliveries.filter(({ outcome }) => outcome === "acknowledged").length === 2,
@@ -214,7 +215,7 @@ describe("accepting", () => {
     expect(messages()).toEqual([]);
     slack.clock.advance(3000);
     slack.clock.advance(1000);
-    await slack.waitFor("both messages", () => messages().length === 2);
+    await slack.waitFor("both messages", () => messages().length >= 2);
     expect(messages().map(({ text }) => text)).toEqual(["first", "and this"]);
     expect(new Set(messages().map(({ conversationId }) => conversationId)).size).toBe(1);
   });
