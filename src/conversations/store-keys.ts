@@ -48,20 +48,21 @@ export const indexes = {
   answeredEventsBy: (authorId: string) => `answered-events-by:${authorId}`,
   /** Names of the two kinds of indexes above by the time at which their last member expires. */
   expiringIndexes: "expiring-indexes",
+  // Those of the ledger have a common beginning: a write changes few pages of a file.
   /** Turns of each person that began in a minute (Unix minutes). */
-  turns: (minute: number) => `turns:${minute}`,
+  turns: (minute: number) => `ledger:turns:${minute}`,
   /** What is reserved for calls that run, by what is charged, in billionths of a USD; until a period ends. */
-  reserved: (period: number) => `reserved:${period}`,
+  reserved: (period: number) => `ledger:reserved:${period}`,
   /** Reserves of a period that are settled. */
-  settled: (period: number) => `settled:${period}`,
+  settled: (period: number) => `ledger:settled:${period}`,
   /** What was spent on a day, by what is charged, in billionths of a USD. */
-  spent: (day: string) => `spent:${day}`,
+  spent: (day: string) => `ledger:spent:${day}`,
   /** Usage on a day by person, channel, model, operation and measure. */
-  usage: (day: string) => `usage:${day}`,
+  usage: (day: string) => `ledger:usage:${day}`,
   /** Days on which a person has used something. */
-  usageDaysOf: (personId: string) => `usage-days-of:${personId}`,
+  usageDaysOf: (personId: string) => `ledger:days-of:${personId}`,
   /** Names of the indexes that hold counts, by the time at which they may be removed. */
-  countedIndexes: "counted-indexes",
+  countedIndexes: "ledger",
 } as const;
 
 /** The first part of a conversation's id. */
