@@ -11,6 +11,8 @@ const { values } = parseArgs({
   options: { turns: { type: "string", default: "400" }, rounds: { type: "string", default: "6" } },
 });
 const turns = Number(values.turns);
+/** Who ask at once: waiting for their answers is CPU too, and is shared by them. */
+const people = 20;
 /** CPU of a turn of the whole bot on Discord, ten at a time (README), in microseconds. */
 const wholeTurnUs = 6900;
 
@@ -76,11 +78,15 @@ for (const world of Object.values(worlds)) await world.close();
 
 async function cpuPerTurn(world: World, round: number): Promise<number> {
   const before = process.cpuUsage();
-  for (let turn = 0; turn < turns; turn++) {
-    const person = `discord:${turn % 20}`;
-    const author = { id: person, name: "Ada" };
-    const conversationId = `fake:r${round}t${turn}`;
-    await world.assistant.receive(message("hello", { author, conversationId, origin }));
+  for (let turn = 0; turn < turns; turn += people) {
+    const events = Array.from({ length: people }, (_, n) =>
+      message("hello", {
+        author: { id: `discord:${n}`, name: "Ada" },
+        conversationId: `fake:r${round}t${turn}p${n}`,
+        origin,
+      }),
+    );
+    await Promise.all(events.map((event) => world.assistant.receive(event)));
     while (world.assistant.pending() > 0) await new Promise((resolve) => setImmediate(resolve));
   }
   const { user, system } = process.cpuUsage(before);

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { EntryAddress } from "./backend.ts";
+import { countedPrefix, type EntryAddress } from "./backend.ts";
 
 /** Addresses of a conversation's entries. Ids may hold anything, so `/` and `%` in them are escaped. */
 export const entryAt = {
@@ -48,19 +48,18 @@ export const indexes = {
   answeredEventsBy: (authorId: string) => `answered-events-by:${authorId}`,
   /** Names of the two kinds of indexes above by the time at which their last member expires. */
   expiringIndexes: "expiring-indexes",
-  // Those of the ledger have a common beginning: a write changes few pages of a file.
   /** Turns of each person that began in a minute (Unix minutes). */
-  turns: (minute: number) => `ledger:turns:${minute}`,
+  turns: (minute: number) => `${countedPrefix}turns:${minute}`,
   /** What is reserved for calls that run, by what is charged, in billionths of a USD; until a period ends. */
-  reserved: (period: number) => `ledger:reserved:${period}`,
+  reserved: (period: number) => `${countedPrefix}reserved:${period}`,
   /** Reserves of a period that are settled. */
-  settled: (period: number) => `ledger:settled:${period}`,
+  settled: (period: number) => `${countedPrefix}settled:${period}`,
   /** What was spent on a day, by what is charged, in billionths of a USD. */
-  spent: (day: string) => `ledger:spent:${day}`,
+  spent: (day: string) => `${countedPrefix}spent:${day}`,
   /** Usage on a day by person, channel, model, operation and measure. */
-  usage: (day: string) => `ledger:usage:${day}`,
+  usage: (day: string) => `${countedPrefix}usage:${day}`,
   /** Days on which a person has used something. */
-  usageDaysOf: (personId: string) => `ledger:days-of:${personId}`,
+  usageDaysOf: (personId: string) => `${countedPrefix}days-of:${personId}`,
   /** Names of the indexes that hold counts, by the time at which they may be removed. */
   countedIndexes: "ledger",
 } as const;
