@@ -123,6 +123,8 @@ export async function createStage(): Promise<Stage> {
       GATEWAY_BASE_URL: gateway.url,
       GATEWAY_API_KEY: "bench-key",
       CHAT_MODEL: modelId,
+      // One person asks everything.
+      TURNS_PERSON_MINUTE: "0",
     },
     gateway,
     isConnected: (platform) =>

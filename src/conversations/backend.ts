@@ -43,6 +43,9 @@ export type IndexChange =
   /** Removes every member with that score or a lower one. */
   | { readonly kind: "trim-index"; readonly index: string; readonly maxScore: number };
 
+/** Begins the names of indexes whose scores change with every turn and that are seldom read in order. */
+export const countedPrefix = "ledger:";
+
 /** A member of a sorted index. */
 export interface IndexMember {
   readonly member: string;

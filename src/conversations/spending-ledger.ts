@@ -33,6 +33,9 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
   const usageMs = Math.min(options.retentionMs ?? Number.POSITIVE_INFINITY, maxUsageDays * dayMs);
   const periodOf = (time: number): number => Math.floor(time / reserveTtlMs);
 
+  // Ids that follow each other change fewer pages than random ones.
+  const processId = randomUUID();
+  let reservations = 0;
   /** What this process has listed already: most calls find everything listed, and write only their counts. */
   const listed = new LRUCache<string, number>({ max: maxListed });
   const count = async (
@@ -90,7 +93,11 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
 
     async reserve(reserveUsd, { budgets, now }) {
       const period = periodOf(now) + 1;
-      const reservation = { id: randomUUID(), day: toUtcDay(now), reservedAt: now };
+      const reservation = {
+        id: `${processId}/${(reservations++).toString(36)}`,
+        day: toUtcDay(now),
+        reservedAt: now,
+      };
       const amount = Math.ceil(toNano(reserveUsd));
       // What is free is never refused, and counts against no budget.
       if (amount === 0 || budgets.length === 0) return { ...reservation, reservedUsd: 0, scopes: [] };

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { EntryAddress } from "./backend.ts";
+import { countedPrefix, type EntryAddress } from "./backend.ts";
 
 /** Addresses of a conversation's entries. Ids may hold anything, so `/` and `%` in them are escaped. */
 export const entryAt = {
@@ -49,19 +49,19 @@ export const indexes = {
   /** Names of the two kinds of indexes above by the time at which their last member expires. */
   expiringIndexes: "expiring-indexes",
   /** Turns of each person that began in a minute (Unix minutes). */
-  turns: (minute: number) => `turns:${minute}`,
+  turns: (minute: number) => `${countedPrefix}turns:${minute}`,
   /** What is reserved for calls that run, by what is charged, in billionths of a USD; until a period ends. */
-  reserved: (period: number) => `reserved:${period}`,
+  reserved: (period: number) => `${countedPrefix}reserved:${period}`,
   /** Reserves of a period that are settled. */
-  settled: (period: number) => `settled:${period}`,
+  settled: (period: number) => `${countedPrefix}settled:${period}`,
   /** What was spent on a day, by what is charged, in billionths of a USD. */
-  spent: (day: string) => `spent:${day}`,
+  spent: (day: string) => `${countedPrefix}spent:${day}`,
   /** Usage on a day by person, channel, model, operation and measure. */
-  usage: (day: string) => `usage:${day}`,
+  usage: (day: string) => `${countedPrefix}usage:${day}`,
   /** Days on which a person has used something. */
-  usageDaysOf: (personId: string) => `usage-days-of:${personId}`,
+  usageDaysOf: (personId: string) => `${countedPrefix}days-of:${personId}`,
   /** Names of the indexes that hold counts, by the time at which they may be removed. */
-  countedIndexes: "counted-indexes",
+  countedIndexes: "ledger",
 } as const;
 
 /** The first part of a conversation's id. */

@@ -57,6 +57,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       STORE_URL: storeUrl,
       STORE_LEASE_MS: `${leaseMs}`,
       SHUTDOWN_TIMEOUT_MS: "300",
+      TURNS_PERSON_MINUTE: "0",
       GATEWAY_BASE_URL: gateway.baseUrl,
       CHAT_MODEL: "m",
     }),

@@ -6,6 +6,7 @@ import { type Backend, type EntryReader, spaces, type Space } from "../backend.t
 import { backoffMs, retry } from "../../support/retry.ts";
 import { createPrivateFile } from "./private-file.ts";
 import { toSqliteStoreError } from "./sqlite-errors.ts";
+import { createCountsTable, createSqliteIndexes } from "./sqlite-indexes.ts";
 import { lockStore } from "./sqlite-lock.ts";
 import type { RestoredStore } from "../store-backend.ts";
 import { type CommitTrail, openCommitTrail } from "./commit-trail.ts";
@@ -88,16 +89,9 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
   const readers = new Map<Space, EntryReader>(
     spaces.map((space) => [space, createSqliteReader(database, space)]),
   );
-  const writer = createSqliteWriter(database, trail);
+  const indexes = createSqliteIndexes(database);
+  const writer = createSqliteWriter(database, { indexes, trail });
   const writes = createWriteState(file, () => guard(() => writer.apply([], [])));
-  const indexPages = {
-    "highest-first": database.prepare(
-      "SELECT member, score FROM rankings WHERE ranking = ? ORDER BY score DESC, member DESC LIMIT ? OFFSET ?",
-    ),
-    "lowest-first": database.prepare(
-      "SELECT member, score FROM rankings WHERE ranking = ? ORDER BY score, member LIMIT ? OFFSET ?",
-    ),
-  };
   const keyPage = database.prepare(
     "SELECT key FROM entries WHERE namespace = ? AND key > ? ORDER BY key LIMIT 500",
   );
@@ -121,12 +115,8 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     async replace({ space, key }, old, value) {
       return guard(() => replaceValue.run(value, space, key, old).changes > 0);
     },
-    async readIndex(name, { order, offset, max }) {
-      return guard(() =>
-        indexPages[order]
-          .all(name, max, offset)
-          .map((row) => ({ member: String(row["member"]), score: Number(row["score"]) })),
-      );
+    async readIndex(name, page) {
+      return guard(() => indexes.readPage(name, page));
     },
     async *keys(space) {
       let last = "";
@@ -252,6 +242,7 @@ function openDatabase(file: string): DatabaseSync {
       PRAGMA trusted_schema = OFF;
     `);
     migrate(database, file);
+    createCountsTable(database);
     return database;
   } catch (error) {
     database.close();

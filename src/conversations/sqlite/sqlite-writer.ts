@@ -2,6 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import type { BackendChange, EntryAddress, IndexChange, PassedLimit, ScoreLimit } from "../backend.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
 import type { CommitTrail } from "./commit-trail.ts";
+import type { SqliteIndexes } from "./sqlite-indexes.ts";
 
 /** The writes of a {@link Backend}, synchronous. */
 export interface SqliteWriter {
@@ -14,7 +15,13 @@ export interface SqliteWriter {
 /** Statements prepared once. Each call is one transaction, which the trail knows. Throws SQLite's errors. */
 export function createSqliteWriter(
   database: DatabaseSync,
-  trail: Pick<CommitTrail, "advance" | "note">,
+  {
+    indexes,
+    trail,
+  }: {
+    readonly indexes: SqliteIndexes;
+    readonly trail: Pick<CommitTrail, "advance" | "note">;
+  },
 ): SqliteWriter {
   const probe = database.prepare(
     "SELECT 1 FROM entries WHERE namespace = ? AND key = ? AND (expires IS NULL OR expires > ?)",
@@ -25,24 +32,6 @@ export function createSqliteWriter(
   );
   const remove = database.prepare("DELETE FROM entries WHERE namespace = ? AND key = ?");
   const keep = database.prepare("UPDATE entries SET expires = ? WHERE namespace = ? AND key = ?");
-  // The condition leaves the page alone when nothing changes.
-  const addMember = database.prepare(
-    `INSERT INTO rankings (ranking, member, score) VALUES (?, ?, ?)
-     ON CONFLICT (ranking, member) DO UPDATE SET score = excluded.score WHERE excluded.score > score`,
-  );
-  const appendMember = database.prepare(
-    `INSERT INTO rankings (ranking, member, score)
-     VALUES (?1, ?2, max(?3, coalesce((SELECT max(score) + 1 FROM rankings WHERE ranking = ?1), ?3)))
-     ON CONFLICT (ranking, member) DO UPDATE SET score = excluded.score`,
-  );
-  const addScore = database.prepare(
-    `INSERT INTO rankings (ranking, member, score) VALUES (?, ?, ?)
-     ON CONFLICT (ranking, member) DO UPDATE SET score = score + excluded.score`,
-  );
-  const readScore = database.prepare("SELECT score FROM rankings WHERE ranking = ? AND member = ?");
-  const removeMember = database.prepare("DELETE FROM rankings WHERE ranking = ? AND member = ?");
-  const trimIndex = database.prepare("DELETE FROM rankings WHERE ranking = ? AND score <= ?");
-
   const applyChange = (change: BackendChange): void => {
     switch (change.kind) {
       case "set":
@@ -55,24 +44,16 @@ export function createSqliteWriter(
         keep.run(change.expires ?? null, change.at.space, change.at.key);
         return;
       case "add-member":
-        addMember.run(change.index, change.member, change.score);
-        return;
       case "append-member":
-        appendMember.run(change.index, change.member, change.score);
-        return;
       case "add-score":
-        addScore.run(change.index, change.member, change.score);
-        return;
       case "remove-member":
-        removeMember.run(change.index, change.member);
-        return;
       case "trim-index":
-        trimIndex.run(change.index, change.maxScore);
+        indexes.apply(change);
     }
   };
   const findPassed = (limits: readonly ScoreLimit[]): PassedLimit | undefined => {
     for (const [position, { terms, max }] of limits.entries()) {
-      const scores = terms.map(({ index, member }) => Number(readScore.get(index, member)?.["score"] ?? 0));
+      const scores = terms.map(({ index, member }) => indexes.readScore(index, member));
       const sum = terms.reduce((total, { weight = 1 }, at) => total + weight * (scores[at] ?? 0), 0);
       if (sum > max) return { position, scores };
     }

@@ -66,6 +66,27 @@ describe("the model list", () => {
     expect(await failureOf(client.listModels(never()))).toMatchObject({ code: "gateway-bad-answer" });
   });
 
+  it("has the highest price of a model and its fallbacks, where all are known", async () => {
+    const records = [
+      { id: "a", pricing: { prompt: "0.000001", completion: "0.000002" } },
+      { id: "b", pricing: { prompt: "0.0000005", completion: "0.000009", image: "0.04" } },
+    ];
+    const gateway = await startScriptedGateway({ body: JSON.stringify({ data: records }) });
+    open.push(gateway);
+    const client = createTestClient(gateway.baseUrl, {
+      fallbacks: { chat: ["b"], image: ["unknown"] },
+    });
+    open.push(client);
+    await client.listModels(never());
+    expect(client.highestPrice("chat", "a")).toMatchObject({
+      inputPerMillionUsd: 1,
+      outputPerMillionUsd: 9,
+      perImageUsd: 0.04,
+    });
+    expect(client.highestPrice("image", "a")).toBeUndefined();
+    expect(client.highestPrice("transcription", "unknown")).toBeUndefined();
+  });
+
   it("is fetched once for concurrent callers, and cached", async () => {
     const gateway = await startScriptedGateway({ body: '{"data":[{"id":"a"}]}' });
     open.push(gateway);
