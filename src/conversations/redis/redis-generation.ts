@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Log } from "../../core/telemetry.ts";
+import { steadyClock } from "../../support/steady-clock.ts";
 import type { RedisConnection } from "./redis-client.ts";
 
 /** Notices that the server lost its data: restarted without persistence, emptied, or another server took its place. */
@@ -50,7 +51,7 @@ export async function watchGeneration(options: GenerationWatchOptions): Promise<
       known = mark;
       mustRestore = true;
       losses.count++;
-      losses.lastAt = Date.now();
+      losses.lastAt = steadyClock.now();
       log.error(
         { store: address },
         "Redis lost its data: conversations and settings in it are gone, and messages that this process had accepted are stored anew. Find out who emptied it or whether it restarted without persistence; set appendonly yes and maxmemory-policy noeviction; to restore a backup of Redis, stop Parley first",

@@ -1,5 +1,6 @@
 import { basename, dirname, join, resolve } from "node:path";
 import type { Log } from "../../core/telemetry.ts";
+import { steadyClock } from "../../support/steady-clock.ts";
 import type { Backend } from "../backend.ts";
 import type { StoreBackend } from "../store-backend.ts";
 import type { SqliteBackend } from "./sqlite-backend.ts";
@@ -21,7 +22,7 @@ export const sqliteStore: StoreBackend = {
     ]);
     const file = resolve(pathOf(url));
     const folder = join(dirname(file), "blobs");
-    const openedAt = Date.now();
+    const openedAt = steadyClock.now();
     const backend = openSqliteBackend(file, { exclusive });
     if (backend.lostAfter !== undefined) {
       log.error(
