@@ -11,6 +11,7 @@ import { createAdmission, type AdmissionLimits } from "./access/admission.ts";
 import type { AllowedModels } from "./access/allowed-models.ts";
 import { createBudgets, type BudgetsOptions } from "./access/budgets.ts";
 import { createTurnRate } from "./access/turn-rate.ts";
+import { createReplyActions } from "./actions/reply-actions.ts";
 import { toCallIfWritten } from "./commands/written-command.ts";
 import { acceptDurably } from "./scheduling/accept-durably.ts";
 import { createDeletionEvents } from "./scheduling/deletion-events.ts";
@@ -178,6 +179,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
   }
 
   return {
+    ...createReplyActions({ conversations, access }),
     ...createRerunTurn({ inbox, scheduler, access, log }),
     ...createDeletionEvents({ inbox, conversations, archive, queue, scheduler, log }),
     receive,

@@ -1,5 +1,6 @@
-import type { Actor } from "./access.ts";
 import type { Attachment, ReplyAddress, IncomingEvent } from "./events.ts";
+import type { Actor } from "./access.ts";
+import type { ActionResult, ReplyAction } from "./reply-actions.ts";
 import type { StoredBlob, StoredMessage, ConversationSummary } from "./storage.ts";
 
 /** A file shown in a reply: a generated picture, or an answer too long for messages. */
@@ -17,6 +18,8 @@ export interface ReplyEnding {
   readonly notices?: readonly string[];
   /** A button for something that cannot be undone: it calls {@link Receiver.confirm} with `key`. */
   readonly confirm?: ConfirmButton;
+  /** Buttons below the answer, in order. */
+  readonly actions?: readonly ReplyAction[];
 }
 
 /** A button in warning colours. `label`: what it does, at most 80 characters. */
@@ -172,6 +175,12 @@ export interface Receiver {
    * @throws ParleyError `access-denied`, as {@link retry}
    */
   confirm(key: string, by: Actor): Promise<"accepted" | "refused" | "gone">;
+  /**
+   * Runs a button below an answer for the person who used it, whoever asked the question. Show a result in words to this
+   * person alone.
+   * @throws ParleyError `store-unavailable`, `access-denied` (the rules do not allow `by`)
+   */
+  act(action: ReplyAction, by: Actor): Promise<ActionResult>;
   /**
    * People deleted these messages on the platform (event keys; answers by {@link Platform.shownMessageKeys}). Erases
    * what is stored of them, drops pending turns and cancels active ones. Unknown keys are ignored. Idempotent.

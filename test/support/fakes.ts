@@ -20,6 +20,7 @@ import type {
   ReplyFailure,
   ReplyFile,
 } from "../../src/core/platform.ts";
+import type { ReplyAction } from "../../src/core/reply-actions.ts";
 import type { Log, Meter } from "../../src/core/telemetry.ts";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
 
@@ -42,6 +43,7 @@ export interface SeenReply {
   readonly files: ReplyFile[];
   notices: readonly string[];
   confirm?: ConfirmButton | undefined;
+  actions: readonly ReplyAction[];
   state: "open" | "finished" | "failed" | "abandoned";
   failure?: ReplyFailure;
 }
@@ -91,6 +93,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
           statuses: [],
           files: [],
           notices: [],
+          actions: [],
           state: "open",
         };
         replies.push(seen);
@@ -116,6 +119,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
         finish: (ending) => {
           reply.notices = ending?.notices ?? [];
           reply.confirm = ending?.confirm;
+          reply.actions = ending?.actions ?? [];
           reply.state = "finished";
           return Promise.resolve();
         },

@@ -84,12 +84,12 @@ export interface SlackApi {
   ): Promise<void>;
   /**
    * Posts an ephemeral message through a command's or button's `response_url`: at most five times within 30 minutes.
-   * `isReplacing` replaces the message that has the button.
+   * `isReplacing` replaces the message that has the button; `thread` posts into that thread.
    */
   respond(
     responseUrl: string,
     content: SlackContent,
-    options?: { readonly isReplacing: true },
+    options?: { readonly isReplacing?: true; readonly thread?: string },
   ): Promise<void>;
   /** The message with that `ts`, if it exists. */
   message(channel: string, thread: string | undefined, ts: string): Promise<SlackMessageInfo | undefined>;
@@ -208,6 +208,7 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
           replace_original: options?.isReplacing === true,
           text,
           blocks,
+          ...(options?.thread === undefined ? {} : { thread_ts: options.thread }),
           unfurl_links: false,
           unfurl_media: false,
         }),
