@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { Access } from "../core/access.ts";
 import type { Command } from "../core/command.ts";
 import { ParleyError } from "../core/errors.ts";
@@ -71,6 +72,8 @@ const defaultLimits: AssistantLimits = {
   fileBytesPerPerson: 75_000_000,
 };
 
+const maxSeenNames = 10_000;
+
 /** What the product does: accepts events durably and answers each once, in order. @see docs/architecture.md */
 export interface Assistant extends Receiver {
   /** Makes a platform's replies reachable. Call it before the platform starts. */
@@ -96,11 +99,15 @@ export function createAssistant(options: AssistantOptions): Assistant {
   const turnRate = createTurnRate({ ledger, max: spending.turnsPersonMinute, now });
   const models = createModelChoice(gateway, options.models, allowedModels);
   const platforms = new Map<string, Platform>();
+  /** Names of people by their id, as their events said them. */
+  const seenNames = new LRUCache<string, string>({ max: maxSeenNames });
   const runBatch = createBatchRunner({
     admission: createAdmission({ gateway, limits, budgets, allowed: allowedModels }),
     dependencies: {
       access,
       ledger,
+      budgets,
+      nameOf,
       conversations,
       archive,
       queue,
@@ -125,6 +132,11 @@ export function createAssistant(options: AssistantOptions): Assistant {
 
   const recovery = createRecovery({ inbox, now, scheduler });
 
+  async function nameOf(id: string): Promise<string | undefined> {
+    const known = await platforms.get(id.slice(0, id.indexOf(":")))?.nameOf(id);
+    return known ?? seenNames.get(id);
+  }
+
   const refusals = createRefusals({ inbox, scheduler, now, log });
 
   async function receive(incoming: IncomingEvent): Promise<"accepted" | "duplicate"> {
@@ -138,6 +150,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
   ): Promise<"accepted" | "duplicate"> {
     access.expectAllowed(incoming);
     if (refusals.isWaiting(incoming.key)) return "duplicate";
+    seenNames.set(incoming.author.id, incoming.author.name);
     const { inFlight } = scheduler;
     const isRedelivered = inFlight.has(incoming.key);
     const isBusyNow = !isRedelivered && isBusy(incoming);

@@ -130,6 +130,11 @@ export interface Platform {
    * @throws ParleyError `attachment-too-large`, `attachment-gone`, `attachment-blocked`, `attachment-unreadable`
    */
   download(attachment: Attachment, options: DownloadOptions): Promise<Uint8Array>;
+  /**
+   * The name of a person (`Author.id`) or channel (`Origin.channel`) of this platform. `undefined`: not known.
+   * Contract: must not throw, and takes at most a few seconds.
+   */
+  nameOf(id: string): Promise<string | undefined>;
   health(): PlatformHealth;
   /**
    * The process is about to stop. From now on no event is taken that the service delivers to another instance or later;

@@ -60,6 +60,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
     stop: () => Promise.resolve(),
     health: () => ({ state: "ready" }),
     toPrivateAddress: (address) => address,
+    nameOf: (id) => Promise.resolve(id === "fake:channel:1" ? "#general" : undefined),
     shownMessageKeys: ({ message }) => (typeof message === "number" ? [`fake:reply:${message}`] : []),
     openThread: (address, { title }) =>
       Promise.resolve({

@@ -1,6 +1,6 @@
 import type { Usage } from "../../core/gateway.ts";
 import type { Receipt, ReceiptCall, ReceiptContext, ReceiptFiles } from "../../core/receipt.ts";
-import { counted, toCountText, toMinutesText, toSecondsText, toUsdText } from "../../support/amounts.ts";
+import { counted, toCountText, toMinutesText, toSecondsText, toUsdText } from "../../core/amounts.ts";
 import { toInlineCode } from "../../support/inline-code.ts";
 
 /** Most files that are named, and most characters of a name: the text fits into one message of every platform. */

@@ -84,6 +84,18 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     };
   }
 
+  /** Names that the client knows without a request. */
+  function nameInCache(id: string): string | undefined {
+    const client = connection?.client;
+    const channelId = /^discord:channel:(\d+)$/.exec(id)?.[1];
+    if (channelId !== undefined) {
+      const name = names(undefined).channelName(channelId);
+      return name === undefined ? undefined : `#${name}`;
+    }
+    const user = client?.users.cache.get(/^discord:(?:user:)?(\d+)$/.exec(id)?.[1] ?? "");
+    return user?.globalName ?? user?.username;
+  }
+
   function track(work: Promise<void>, interaction: APIInteraction): void {
     const tracked = work
       .catch((error: unknown) =>
@@ -202,6 +214,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       (fromReplyAddress(address).channelType as ChannelType) === ChannelType.DM ? address : undefined,
     openThread: (address, { title }) => threads.open(fromReplyAddress(address), title),
     download: (attachment, limits) => downloads.download(attachment, limits),
+    nameOf: (id) => Promise.resolve(nameInCache(id)),
     health: () => connection?.health() ?? state,
     // Discord delivers to every instance, and nothing twice: messages are kept from now on, commands refused.
     pause: () => Promise.resolve(),

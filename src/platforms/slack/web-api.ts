@@ -100,6 +100,8 @@ export interface SlackApi {
     ts: string,
   ): Promise<readonly SlackMessageInfo[]>;
   userInfo(userId: string): Promise<SlackUserInfo>;
+  /** Name of a channel. `undefined`: a direct message. */
+  channelName(channel: string): Promise<string | undefined>;
   fileInfo(fileId: string): Promise<SlackFileInfo>;
   /** Posts files in one message. */
   upload(
@@ -232,6 +234,12 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
         isAdmin: user.is_admin === true || user.is_owner === true || user.is_primary_owner === true,
         isStranger: user.is_stranger === true,
       };
+    },
+    async channelName(channel) {
+      const info = (await call("conversations.info", { channel }))["channel"] as
+        | { name?: string }
+        | undefined;
+      return info?.name;
     },
     async fileInfo(fileId) {
       return (await call("files.info", { file: fileId }))["file"] as SlackFileInfo;

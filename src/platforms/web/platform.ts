@@ -201,6 +201,8 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
       });
     },
 
+    nameOf: (id) => Promise.resolve(id === localAuthor.id ? "The page" : undefined),
+
     // People delete whole conversations on the page, never single messages.
     shownMessageKeys: () => [],
 
