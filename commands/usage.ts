@@ -39,6 +39,7 @@ const usage: Command = defineCommand({
     csv: { kind: "boolean", description: "As a CSV file for a spreadsheet" },
   },
   visibility: "private",
+  examples: ["/usage", "/usage by:model period:last-month", "/usage from:2026-11-01 to:2026-11-15 csv:yes"],
   run: async ({ options, services }) => {
     const { by, csv = false, who } = options;
     const isDetailed = by !== undefined || csv || [options.period, options.from, options.to].some(isGiven);

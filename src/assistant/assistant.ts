@@ -13,6 +13,7 @@ import type { AllowedModels } from "./access/allowed-models.ts";
 import { createBudgets, type BudgetsOptions } from "./access/budgets.ts";
 import { createTurnRate } from "./access/turn-rate.ts";
 import { createReplyActions } from "./actions/reply-actions.ts";
+import type { HelpSettings } from "../core/command-services.ts";
 import { toCallIfWritten } from "./commands/written-command.ts";
 import { acceptDurably } from "./scheduling/accept-durably.ts";
 import { createDeletionEvents } from "./scheduling/deletion-events.ts";
@@ -40,6 +41,8 @@ export interface AssistantOptions {
   /** Which models may be used. */
   readonly allowedModels: AllowedModels;
   readonly chat: ChatSettings;
+  /** What `/help` tells of the settings. */
+  readonly help: Omit<HelpSettings, "turnsPersonMinute">;
   /** What differs from the defaults. */
   readonly limits?: Partial<AssistantLimits>;
   readonly log: Log;
@@ -108,6 +111,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
       ledger,
       budgets,
       nameOf,
+      help: { ...options.help, turnsPersonMinute: spending.turnsPersonMinute },
       conversations,
       archive,
       queue,

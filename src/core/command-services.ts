@@ -4,6 +4,27 @@ import type { OpenedThread, ReplyFile } from "./platform.ts";
 import type { BudgetState, UsageRow } from "./spending.ts";
 import type { ErasureReport } from "./storage.ts";
 
+/** Settings that `/help` tells people. */
+export interface HelpSettings {
+  /** Requests of one person in a minute. 0: no limit. */
+  readonly turnsPersonMinute: number;
+  /** Patterns of `MODELS_ALLOWED`. Empty: all. */
+  readonly allowedModels: readonly string[];
+  /** Terms of `ADMINS`. */
+  readonly admins: readonly string[];
+  /** How long anything is kept. `undefined`: for ever. */
+  readonly retentionDays: number | undefined;
+}
+
+/** What applies to the caller of `/help`, where it was used. `admins`: in words, those of this platform. */
+export interface HelpFacts extends HelpSettings {
+  /** Put before each command's name on this platform. Usually empty. */
+  readonly commandPrefix: string;
+  /** How people talk to the bot on this platform: one Markdown sentence or two each. */
+  readonly speaking: readonly string[];
+  readonly budgets: readonly BudgetState[];
+}
+
 /**
  * What a command may use of the assistant, bound to its call, reply and abort signal. `answer`, `draw`, `transcribe`,
  * `exportConversation` and `say` end the reply. Failures are ParleyErrors; the caller of `run` shows them.
@@ -88,6 +109,8 @@ export interface CommandServices {
   budgets(): Promise<readonly BudgetState[]>;
   /** Names of people and channels, of at most 100 ids, as far as they are known. */
   namesOf(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
+  /** What `/help` explains. */
+  help(): Promise<HelpFacts>;
   /** The gateway's models, and the default for each operation that a model is available for. */
   models(): Promise<{
     readonly all: readonly Model[];

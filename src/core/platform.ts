@@ -98,6 +98,14 @@ export interface DownloadOptions {
 /** The state of a platform's connection, for `/readyz`. */
 export type PlatformHealth = { readonly state: "ready" | "connecting" | "failed"; readonly detail?: string };
 
+/** What `/help` says of a platform. */
+export interface PlatformGuide {
+  /** Put before each command's name. Usually empty. */
+  readonly commandPrefix: string;
+  /** How people talk to the bot: one Markdown sentence or two each. */
+  readonly speaking: readonly string[];
+}
+
 /** A chat platform: turns its events into {@link IncomingEvent}s and shows {@link Reply}s. */
 export interface Platform {
   /** Short, stable name: the first part of its conversation ids. */
@@ -135,6 +143,8 @@ export interface Platform {
    * Contract: must not throw, and takes at most a few seconds.
    */
   nameOf(id: string): Promise<string | undefined>;
+  /** How people use the bot here, for `/help`. */
+  readonly guide: PlatformGuide;
   health(): PlatformHealth;
   /**
    * The process is about to stop. From now on no event is taken that the service delivers to another instance or later;

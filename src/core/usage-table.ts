@@ -86,7 +86,8 @@ function tokensOf({ promptTokens, completionTokens }: UsageSum): string {
   return toCountText(promptTokens + completionTokens);
 }
 
-function costOf({ costUsd, estimatedCalls, unpricedCalls }: UsageSum): string {
+function costOf({ calls, costUsd, estimatedCalls, unpricedCalls }: UsageSum): string {
+  if (calls > 0 && unpricedCalls === calls) return "unknown";
   return `${estimatedCalls > 0 ? "~" : ""}${toUsdText(costUsd)}${unpricedCalls > 0 ? "+" : ""}`;
 }
 

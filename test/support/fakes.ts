@@ -61,6 +61,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
     health: () => ({ state: "ready" }),
     toPrivateAddress: (address) => address,
     nameOf: (id) => Promise.resolve(id === "fake:channel:1" ? "#general" : undefined),
+    guide: { commandPrefix: "", speaking: ["Every message is answered."] },
     shownMessageKeys: ({ message }) => (typeof message === "number" ? [`fake:reply:${message}`] : []),
     openThread: (address, { title }) =>
       Promise.resolve({
@@ -257,6 +258,7 @@ export async function createWorld(
       },
       inbox: store.inbox,
       queue: store.queue,
+      help: { allowedModels: [], admins: rules?.admins ?? [], retentionDays: undefined },
       access: createAccess({ rules: { ...noRules, ...rules }, ownPlatforms: new Set(["page"]) }),
       spending: {
         ledger: store.spending,

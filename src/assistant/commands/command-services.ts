@@ -6,6 +6,7 @@ import { runTurn } from "../turn/run-turn.ts";
 import type { TurnDependencies } from "../turn/turn.ts";
 import { storeQuestion, storeResult, type CommandRun } from "./command-run.ts";
 import { createConversationServices } from "./conversation-services.ts";
+import { createHelpServices } from "./help-services.ts";
 import { drawImages } from "./image-command.ts";
 import { createUsageServices } from "./usage-services.ts";
 import { transcribeFile } from "./transcribe-command.ts";
@@ -23,6 +24,7 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
   return {
     ...createConversationServices(dependencies, run),
     ...createUsageServices(dependencies, run),
+    ...createHelpServices(dependencies, run),
 
     async answer({ text, image, model }) {
       const message = toMessage(run, text, image === undefined ? [] : [image]);

@@ -7,6 +7,7 @@ import type { Archive, ConversationQueue, Conversations } from "../../core/stora
 import type { Log, Meter } from "../../core/telemetry.ts";
 import type { Release } from "../../support/fair-semaphore.ts";
 import type { Budgets } from "../access/budgets.ts";
+import type { HelpSettings } from "../../core/command-services.ts";
 import type { TokenFactors } from "./context-window.ts";
 import type { ModelChoice } from "./model-choice.ts";
 
@@ -18,6 +19,7 @@ export interface TurnDependencies {
   readonly admitBytes: (bytes: number, signal: AbortSignal) => Promise<Release>;
   readonly access: Access;
   readonly ledger: SpendingLedger;
+  readonly help: HelpSettings;
   readonly budgets: Pick<Budgets, "inForce">;
   /** The name of a person or channel that an id stands for, on whichever platform. `undefined`: not known. */
   readonly nameOf: (id: string) => Promise<string | undefined>;

@@ -215,6 +215,15 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
         return undefined;
       }
     },
+    guide: {
+      commandPrefix: commandPrefix,
+      speaking: [
+        "In a direct message, every message is answered.",
+        "In a channel, mention me: the answer is in the thread of your message.",
+        "In a thread where I answer, every message is answered. Slack has no slash commands in threads: mention me and write the command after it.",
+        "Pictures, audio clips and text files can be attached to any message.",
+      ],
+    },
     health: () => connection?.health() ?? { state: "connecting" },
     async pause() {
       await connection?.close();
