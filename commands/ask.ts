@@ -16,6 +16,7 @@ export default defineCommand({
   },
   visibility: "public",
   messageCommand: { label: "Ask about this", asks: ["prompt", "model", "private"] },
+  examples: ["/ask Why is the sky blue?", "/ask What is in this picture? image:https://example.com/cat.png"],
   run: ({ options, services }) =>
     services.answer({ text: options.prompt, image: options.image, model: options.model }),
 });

@@ -16,6 +16,7 @@ export default defineCommand({
     },
   },
   visibility: "private",
+  examples: ["/forget where:here"],
   run: async ({ options, services, isConfirmed }) => {
     const where = options.where === "everywhere" ? "everywhere" : "here";
     // Who somebody is on another platform is not known.

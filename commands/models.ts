@@ -10,6 +10,7 @@ export default defineCommand({
     search: { kind: "string", description: "Part of a name", maxChars: 100 },
   },
   visibility: "private",
+  examples: ["/models gpt"],
   run: async ({ options, services }) => {
     const { all, defaults } = await services.models();
     const wanted = options.search?.toLowerCase() ?? "";

@@ -16,5 +16,6 @@ export default defineCommand({
   },
   visibility: "public",
   messageCommand: { label: "Transcribe", fills: { file: "file" } },
+  examples: ['/transcribe language:en hint:"Parley, Juniper"'],
   run: ({ options, services }) => services.transcribe(options),
 });

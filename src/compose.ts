@@ -97,6 +97,11 @@ export async function startParley(
       },
       models: gateway.models,
       allowedModels: createAllowedModels(config.MODELS_ALLOWED),
+      help: {
+        allowedModels: config.MODELS_ALLOWED,
+        admins: config.ADMINS,
+        retentionDays: config.RETENTION_DAYS > 0 ? config.RETENTION_DAYS : undefined,
+      },
       chat: {
         maxTokens: config.CHAT_MAX_TOKENS,
         temperature: config.CHAT_TEMPERATURE,

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { Access } from "../core/access.ts";
 import type { Command } from "../core/command.ts";
 import { ParleyError } from "../core/errors.ts";
@@ -11,6 +12,8 @@ import { createAdmission, type AdmissionLimits } from "./access/admission.ts";
 import type { AllowedModels } from "./access/allowed-models.ts";
 import { createBudgets, type BudgetsOptions } from "./access/budgets.ts";
 import { createTurnRate } from "./access/turn-rate.ts";
+import { createReplyActions } from "./actions/reply-actions.ts";
+import type { HelpSettings } from "../core/command-services.ts";
 import { toCallIfWritten } from "./commands/written-command.ts";
 import { acceptDurably } from "./scheduling/accept-durably.ts";
 import { createDeletionEvents } from "./scheduling/deletion-events.ts";
@@ -38,6 +41,8 @@ export interface AssistantOptions {
   /** Which models may be used. */
   readonly allowedModels: AllowedModels;
   readonly chat: ChatSettings;
+  /** What `/help` tells of the settings. */
+  readonly help: Omit<HelpSettings, "turnsPersonMinute">;
   /** What differs from the defaults. */
   readonly limits?: Partial<AssistantLimits>;
   readonly log: Log;
@@ -70,6 +75,8 @@ const defaultLimits: AssistantLimits = {
   fileBytesPerPerson: 75_000_000,
 };
 
+const maxSeenNames = 10_000;
+
 /** What the product does: accepts events durably and answers each once, in order. @see docs/architecture.md */
 export interface Assistant extends Receiver {
   /** Makes a platform's replies reachable. Call it before the platform starts. */
@@ -95,11 +102,16 @@ export function createAssistant(options: AssistantOptions): Assistant {
   const turnRate = createTurnRate({ ledger, max: spending.turnsPersonMinute, now });
   const models = createModelChoice(gateway, options.models, allowedModels);
   const platforms = new Map<string, Platform>();
+  /** Names of people by their id, as their events said them. */
+  const seenNames = new LRUCache<string, string>({ max: maxSeenNames });
   const runBatch = createBatchRunner({
     admission: createAdmission({ gateway, limits, budgets, allowed: allowedModels }),
     dependencies: {
       access,
       ledger,
+      budgets,
+      nameOf,
+      help: { ...options.help, turnsPersonMinute: spending.turnsPersonMinute },
       conversations,
       archive,
       queue,
@@ -124,6 +136,11 @@ export function createAssistant(options: AssistantOptions): Assistant {
 
   const recovery = createRecovery({ inbox, now, scheduler });
 
+  async function nameOf(id: string): Promise<string | undefined> {
+    const known = await platforms.get(id.slice(0, id.indexOf(":")))?.nameOf(id);
+    return known ?? seenNames.get(id);
+  }
+
   const refusals = createRefusals({ inbox, scheduler, now, log });
 
   async function receive(incoming: IncomingEvent): Promise<"accepted" | "duplicate"> {
@@ -137,6 +154,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
   ): Promise<"accepted" | "duplicate"> {
     access.expectAllowed(incoming);
     if (refusals.isWaiting(incoming.key)) return "duplicate";
+    seenNames.set(incoming.author.id, incoming.author.name);
     const { inFlight } = scheduler;
     const isRedelivered = inFlight.has(incoming.key);
     const isBusyNow = !isRedelivered && isBusy(incoming);
@@ -178,6 +196,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
   }
 
   return {
+    ...createReplyActions({ conversations, access }),
     ...createRerunTurn({ inbox, scheduler, access, log }),
     ...createDeletionEvents({ inbox, conversations, archive, queue, scheduler, log }),
     receive,

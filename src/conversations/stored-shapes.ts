@@ -52,6 +52,34 @@ const isPart: Check = (value) => {
   return typeof kind === "string" && Object.hasOwn(parts, kind) && parts[kind as MessagePart["kind"]](value);
 };
 
+const isUsage = fields({ isEstimated: isFlag, costUsd: optional(isNumber) });
+const isReceipt = fields({
+  calls: listOf(
+    fields({
+      operation: oneOf("chat", "image", "transcription"),
+      asked: isText,
+      fallback: optional(isText),
+      model: optional(isText),
+      usage: optional(isUsage),
+    }),
+  ),
+  context: optional(
+    fields({
+      messages: isNumber,
+      leftOut: isNumber,
+      hasOlder: optional(isFlag),
+      estimatedTokens: isNumber,
+      images: optional(isNumber),
+      leftOutImages: optional(isNumber),
+    }),
+  ),
+  files: optional(fields({ read: isNumber, unread: isNumber, of: listOf(isText) })),
+  temperature: optional(isNumber),
+  maxTokens: optional(isNumber),
+  firstTextMs: optional(isNumber),
+  totalMs: isNumber,
+});
+
 const isTombstone = fields({ forgotten: (value) => value === true, id: isText });
 const isMessage = fields({
   id: isText,
@@ -68,6 +96,7 @@ const isMessage = fields({
   notices: optional(listOf(isText)),
   model: optional(isText),
   usage: optional(isObject),
+  receipt: optional(isReceipt),
   shownAs: optional(listOf(isText)),
   inContext: optional(isFlag),
 });

@@ -1,7 +1,29 @@
 import type { Attachment } from "./events.ts";
 import type { Model } from "./gateway.ts";
-import type { OpenedThread } from "./platform.ts";
+import type { OpenedThread, ReplyFile } from "./platform.ts";
+import type { BudgetState, UsageRow } from "./spending.ts";
 import type { ErasureReport } from "./storage.ts";
+
+/** Settings that `/help` tells people. */
+export interface HelpSettings {
+  /** Requests of one person in a minute. 0: no limit. */
+  readonly turnsPersonMinute: number;
+  /** Patterns of `MODELS_ALLOWED`. Empty: all. */
+  readonly allowedModels: readonly string[];
+  /** Terms of `ADMINS`. */
+  readonly admins: readonly string[];
+  /** How long anything is kept. `undefined`: for ever. */
+  readonly retentionDays: number | undefined;
+}
+
+/** What applies to the caller of `/help`, where it was used. `admins`: in words, those of this platform. */
+export interface HelpFacts extends HelpSettings {
+  /** Put before each command's name on this platform. Usually empty. */
+  readonly commandPrefix: string;
+  /** How people talk to the bot on this platform: one Markdown sentence or two each. */
+  readonly speaking: readonly string[];
+  readonly budgets: readonly BudgetState[];
+}
 
 /**
  * What a command may use of the assistant, bound to its call, reply and abort signal. `answer`, `draw`, `transcribe`,
@@ -60,9 +82,35 @@ export interface CommandServices {
   /**
    * Shows a text, Markdown. In a conversation it is stored for people and never sent to models; `isStored` false:
    * it is not stored. `confirm`: label of a button that runs the call again as confirmed, for the caller only; such
-   * a text is not stored.
+   * a text is not stored. `files` are shown with it, and are not stored.
    */
-  say(markdown: string, options?: { readonly isStored?: boolean; readonly confirm?: string }): Promise<void>;
+  say(
+    markdown: string,
+    options?: {
+      readonly isStored?: boolean;
+      readonly confirm?: string;
+      readonly files?: readonly ReplyFile[];
+    },
+  ): Promise<void>;
+  /** Whether `ADMINS` lists the caller; on the page, everybody. */
+  isAdmin(): boolean;
+  /** The day, UTC, as `YYYY-MM-DD`. */
+  today(): string;
+  /**
+   * What the caller has used, or everybody: rows by day, person, channel, model and operation. Days are included.
+   * @throws ParleyError `invalid-option` where somebody else than an admin asks for everybody's
+   */
+  usage(query: {
+    readonly fromDay: string;
+    readonly toDay: string;
+    readonly ofEverybody?: boolean;
+  }): Promise<readonly UsageRow[]>;
+  /** The budgets that apply to the caller here. Empty: none does. */
+  budgets(): Promise<readonly BudgetState[]>;
+  /** Names of people and channels, of at most 100 ids, as far as they are known. */
+  namesOf(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
+  /** What `/help` explains. */
+  help(): Promise<HelpFacts>;
   /** The gateway's models, and the default for each operation that a model is available for. */
   models(): Promise<{
     readonly all: readonly Model[];

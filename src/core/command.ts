@@ -39,6 +39,8 @@ export interface CommandContext<Values> {
   readonly call: CommandCall;
   readonly options: Values;
   readonly services: CommandServices;
+  /** All commands, by name. */
+  readonly commands: ReadonlyMap<string, Command>;
   /** Whether the caller has pressed the confirm button of {@link CommandServices.say}. */
   readonly isConfirmed: boolean;
 }
@@ -64,6 +66,8 @@ export interface Command<O extends Readonly<Record<string, Option>> = Readonly<R
   /** `private`: only the caller sees the reply. A `private` boolean option overrides it call by call. */
   readonly visibility: "public" | "private";
   readonly messageCommand?: MessageCommand;
+  /** Command lines that `/help` shows, such as `/imagine a red fox count:2`. */
+  readonly examples?: readonly string[];
   readonly run: (context: CommandContext<OptionValues<O>>) => Promise<void>;
 }
 
@@ -88,6 +92,8 @@ function problemOf(command: Omit<Command, "run">): string | undefined {
     return "a description is 1 to 100 characters";
   const options = Object.entries(command.options);
   if (options.length > 25) return "at most 25 options";
+  const foreign = (command.examples ?? []).find((line) => parseCommandLine(line)?.name !== command.name);
+  if (foreign !== undefined) return `the example "${foreign}" is of another command`;
   let optionalSeen = false;
   for (const [name, option] of options) {
     if (!namePattern.test(name)) return `option ${name}: a name is 1 to 32 of a-z, 0-9, - and _`;

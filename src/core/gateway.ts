@@ -53,7 +53,14 @@ export type ChatEvent =
   | { readonly kind: "reasoning"; readonly text: string }
   | { readonly kind: "image"; readonly image: GeneratedImage }
   | { readonly kind: "notice"; readonly text: string }
-  | { readonly kind: "finish"; readonly reason: FinishReason; readonly model: string; readonly usage: Usage };
+  | {
+      readonly kind: "finish";
+      readonly reason: FinishReason;
+      readonly model: string;
+      /** The model that was asked instead, because the requested one did not answer. */
+      readonly fallback?: string;
+      readonly usage: Usage;
+    };
 
 /** Request of {@link Gateway.generateImages}. */
 export interface ImageRequest {
@@ -69,6 +76,8 @@ export interface ImageRequest {
 export interface ImageAnswer {
   readonly images: readonly GeneratedImage[];
   readonly model: string;
+  /** As in {@link ChatEvent}. */
+  readonly fallback?: string;
   readonly usage: Usage;
   readonly notices: readonly string[];
 }
@@ -91,6 +100,8 @@ export interface TranscriptionRequest {
 export interface TranscriptionAnswer {
   readonly text: string;
   readonly model: string;
+  /** As in {@link ChatEvent}. */
+  readonly fallback?: string;
   readonly language?: string;
   readonly usage: Usage;
   readonly notices: readonly string[];

@@ -1,5 +1,6 @@
-import type { Actor } from "./access.ts";
 import type { Attachment, ReplyAddress, IncomingEvent } from "./events.ts";
+import type { Actor } from "./access.ts";
+import type { ActionResult, ReplyAction } from "./reply-actions.ts";
 import type { StoredBlob, StoredMessage, ConversationSummary } from "./storage.ts";
 
 /** A file shown in a reply: a generated picture, or an answer too long for messages. */
@@ -17,6 +18,8 @@ export interface ReplyEnding {
   readonly notices?: readonly string[];
   /** A button for something that cannot be undone: it calls {@link Receiver.confirm} with `key`. */
   readonly confirm?: ConfirmButton;
+  /** Buttons below the answer, in order. */
+  readonly actions?: readonly ReplyAction[];
 }
 
 /** A button in warning colours. `label`: what it does, at most 80 characters. */
@@ -95,6 +98,14 @@ export interface DownloadOptions {
 /** The state of a platform's connection, for `/readyz`. */
 export type PlatformHealth = { readonly state: "ready" | "connecting" | "failed"; readonly detail?: string };
 
+/** What `/help` says of a platform. */
+export interface PlatformGuide {
+  /** Put before each command's name. Usually empty. */
+  readonly commandPrefix: string;
+  /** How people talk to the bot: one Markdown sentence or two each. */
+  readonly speaking: readonly string[];
+}
+
 /** A chat platform: turns its events into {@link IncomingEvent}s and shows {@link Reply}s. */
 export interface Platform {
   /** Short, stable name: the first part of its conversation ids. */
@@ -127,6 +138,13 @@ export interface Platform {
    * @throws ParleyError `attachment-too-large`, `attachment-gone`, `attachment-blocked`, `attachment-unreadable`
    */
   download(attachment: Attachment, options: DownloadOptions): Promise<Uint8Array>;
+  /**
+   * The name of a person (`Author.id`) or channel (`Origin.channel`) of this platform. `undefined`: not known.
+   * Contract: must not throw, and takes at most a few seconds.
+   */
+  nameOf(id: string): Promise<string | undefined>;
+  /** How people use the bot here, for `/help`. */
+  readonly guide: PlatformGuide;
   health(): PlatformHealth;
   /**
    * The process is about to stop. From now on no event is taken that the service delivers to another instance or later;
@@ -172,6 +190,12 @@ export interface Receiver {
    * @throws ParleyError `access-denied`, as {@link retry}
    */
   confirm(key: string, by: Actor): Promise<"accepted" | "refused" | "gone">;
+  /**
+   * Runs a button below an answer for the person who used it, whoever asked the question. Show a result in words to this
+   * person alone.
+   * @throws ParleyError `store-unavailable`, `access-denied` (the rules do not allow `by`)
+   */
+  act(action: ReplyAction, by: Actor): Promise<ActionResult>;
   /**
    * People deleted these messages on the platform (event keys; answers by {@link Platform.shownMessageKeys}). Erases
    * what is stored of them, drops pending turns and cancels active ones. Unknown keys are ignored. Idempotent.

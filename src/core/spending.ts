@@ -18,6 +18,13 @@ export interface Budget {
   readonly budgetUsd: number;
 }
 
+/** A budget, and what of it is spent today. */
+export interface BudgetState extends Budget {
+  readonly spentUsd: number;
+  /** Unix ms: from then on all of it is free again. */
+  readonly renewsAt: number;
+}
+
 /** Budgets beside the deployment's own settings: those of a server, workspace or channel. */
 export interface PlaceBudgets {
   /** Called before each gateway call, so it answers from memory where it can. @throws ParleyError `store-unavailable` */

@@ -1,5 +1,6 @@
 import type { Author, ReplyAddress, IncomingEvent } from "./events.ts";
 import type { Usage } from "./gateway.ts";
+import type { Receipt } from "./receipt.ts";
 
 /** Stored data, and the ports of the store. Every failed operation throws `store-unavailable`. */
 
@@ -47,6 +48,8 @@ export interface StoredMessage {
   readonly notices?: readonly string[];
   readonly model?: string;
   readonly usage?: Usage;
+  /** Assistant only: how the answer came about. */
+  readonly receipt?: Receipt;
   /** Assistant only: keys of the platform's messages that show it, as far as known when it was stored. */
   readonly shownAs?: readonly string[];
   /** False when it is shown to people only (a list of models), never sent to the model. Default true. */

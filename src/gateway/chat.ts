@@ -156,7 +156,13 @@ function finishOf(context: ChatContext, request: ChatRequest, model: string, ans
     ...(totals.images > 0 && { counted: { images: totals.images } }),
     price: context.catalogue.priceOf(model),
   });
-  return { kind: "finish", reason: totals.reason, model: totals.model ?? model, usage };
+  return {
+    kind: "finish",
+    reason: totals.reason,
+    model: totals.model ?? model,
+    ...(model !== request.model && { fallback: model }),
+    usage,
+  };
 }
 
 function toBody(request: ChatRequest, model: string, isStreamed: boolean, dialect: Dialect) {

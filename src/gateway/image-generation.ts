@@ -135,7 +135,13 @@ export function createImageGeneration(
       counted,
       price: context.catalogue.priceOf(model),
     });
-    return { images: value.images, model, usage, notices: [...notices, ...value.notices] };
+    return {
+      images: value.images,
+      model,
+      ...(model !== request.model && { fallback: model }),
+      usage,
+      notices: [...notices, ...value.notices],
+    };
   };
 }
 

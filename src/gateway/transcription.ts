@@ -105,7 +105,14 @@ export function createTranscription(
       price: context.catalogue.priceOf(model),
     });
     const { text, language } = value;
-    return { text: text.trim(), model, ...(language !== undefined && { language }), usage, notices };
+    return {
+      text: text.trim(),
+      model,
+      ...(model !== request.model && { fallback: model }),
+      ...(language !== undefined && { language }),
+      usage,
+      notices,
+    };
   };
 }
 

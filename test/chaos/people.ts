@@ -71,12 +71,12 @@ export async function createPeople(conversationsEach: number): Promise<People> {
       ...slack
         .everything()
         .filter(({ author }) => author === "Parley")
-        .map(({ text, buttons }) => ({ text, hasRetry: buttons.length > 0 })),
+        .map(({ text, buttons }) => ({ text, hasRetry: buttons.some(({ label }) => label === "Retry") })),
       ...[...onDiscord.values()].flatMap((person) =>
         discord
           .directMessages(person)
           .fromBot()
-          .map(({ text, buttons }) => ({ text, hasRetry: buttons.length > 0 })),
+          .map(({ text, buttons }) => ({ text, hasRetry: buttons.some(({ label }) => label === "Retry") })),
       ),
     ],
     passTime: () => slack.clock.advance(61_000),

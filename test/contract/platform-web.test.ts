@@ -31,6 +31,8 @@ async function open(): Promise<PlatformSubject> {
   const chat = "c".repeat(24);
   const conversations = new Set([chat]);
   let uploadId = "";
+  /** What the last button has shown. */
+  let told = "";
   let count = 0;
 
   const ask = (method: string, path: string, body?: string | Uint8Array, type = "application/json") =>
@@ -97,12 +99,17 @@ async function open(): Promise<PlatformSubject> {
       post(id, text);
     },
     async presses(label, key) {
+      if (label === "Details") {
+        const path = `/api/conversations/${chat}/act`;
+        told = await (await ask("POST", path, JSON.stringify({ kind: "details", key }))).text();
+        return;
+      }
       const action = label === "Retry" ? "retry" : "confirm";
       const body = JSON.stringify({ [action === "retry" ? "retryKey" : "key"]: key });
       await ask("POST", `/api/conversations/${chat}/${action}`, body);
     },
     async seen(by) {
-      return by === "others" ? "" : (await items()).map(({ text }) => text).join("\n");
+      return by === "others" ? "" : [...(await items()).map(({ text }) => text), told].join("\n");
     },
     expireAcknowledgements: () => undefined,
     async deleteFile() {

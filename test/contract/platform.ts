@@ -3,6 +3,7 @@ import { ParleyError } from "../../src/core/errors.ts";
 import type { Attachment, IncomingEvent, ReplyAddress } from "../../src/core/events.ts";
 import type { Platform, Reply } from "../../src/core/platform.ts";
 import { createRecordingReceiver, type RecordingReceiver } from "../support/recording-receiver.ts";
+import { describeAnswerButtons } from "./platform-buttons.ts";
 import type { PersonFile, PlatformSubject, PlatformTraits, Surface } from "./platform-subject.ts";
 
 const file: PersonFile = {
@@ -267,6 +268,12 @@ export function describePlatform(
           expect(receiver.confirmed).toEqual([{ key: "confirm-key-1", authorId: author.id }]),
         );
       });
+    });
+
+    describeAnswerButtons(async () => {
+      const platform = await start();
+      const event = await receiveMessage("direct");
+      return { subject, receiver, platform, event, reply: openReply(platform, event.address) };
     });
 
     describe("threads", () => {

@@ -1,5 +1,5 @@
 import type { ReplyAddress } from "../../src/core/events.ts";
-import { confirmPrefix, retryPrefix } from "../../src/platforms/discord/content.ts";
+import { confirmPrefix, parseAction, retryPrefix } from "../../src/platforms/discord/content.ts";
 import type { ChannelHandle, DiscordSimulator } from "../simulators/discord/simulator.ts";
 import type { SeenMessage } from "../simulators/discord/transcript.ts";
 import { until } from "../simulators/discord/until.ts";
@@ -62,6 +62,9 @@ for (const [name, begin] of Object.entries(surfaces)) {
           ),
           retryKeys: buttonsOf(messages, retryPrefix).map(({ key }) => key),
           confirms: buttonsOf(messages, confirmPrefix),
+          actions: messages.flatMap(({ buttons }) =>
+            buttons.flatMap(({ customId }) => parseAction(customId) ?? []),
+          ),
         };
       },
       close,

@@ -26,6 +26,7 @@ for (const firstMessageIsShown of [false, true]) {
         files: target.files.map(({ name, altText }) => ({ name, altText })),
         retryKeys: target.messages.flatMap(({ retryKey }) => (retryKey === undefined ? [] : [retryKey])),
         confirms: target.messages.flatMap(({ confirm }) => (confirm === undefined ? [] : [confirm])),
+        actions: target.messages.flatMap(({ actions }) => actions ?? []),
       }),
       close: () => Promise.resolve(),
     };

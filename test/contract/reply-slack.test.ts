@@ -1,5 +1,5 @@
 import type { ReplyAddress } from "../../src/core/events.ts";
-import { confirmAction, retryAction } from "../../src/platforms/slack/message-blocks.ts";
+import { confirmAction, parseActionId, retryAction } from "../../src/platforms/slack/message-blocks.ts";
 import type { SeenMessage } from "../simulators/slack/transcript.ts";
 import { openSlackHarness, type SlackHarness } from "../support/slack-harness.ts";
 import { describeReply, type ReplySubject, type ReplyTraits } from "./reply.ts";
@@ -78,6 +78,12 @@ function describeSurface(
           ),
           retryKeys: buttonsOf(said(), retryAction).map(({ key }) => key),
           confirms: buttonsOf(said(), confirmAction),
+          actions: said().flatMap(({ buttons }) =>
+            buttons.flatMap(({ actionId, value }) => {
+              const kind = parseActionId(actionId);
+              return kind === undefined ? [] : [{ kind, key: value }];
+            }),
+          ),
         };
       },
       close: () => room.close(),

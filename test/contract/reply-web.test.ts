@@ -39,6 +39,7 @@ describeReply("page", () => {
       ),
       retryKeys: shown().flatMap(({ retryKey }) => retryKey ?? []),
       confirms: shown().flatMap(({ confirm }) => confirm ?? []),
+      actions: shown().flatMap(({ actions }) => actions ?? []),
     }),
     close: () => Promise.resolve(),
   };

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Reply, ReplyFile, ReplyHooks } from "../../src/core/platform.ts";
+import type { ReplyAction } from "../../src/core/reply-actions.ts";
 import type { ReplyAddress } from "../../src/core/events.ts";
 
 /** What a person sees of one reply. */
@@ -11,6 +12,8 @@ interface SeenReply {
   readonly retryKeys: readonly string[];
   /** Label and key of each confirm button. */
   readonly confirms: readonly { readonly label: string; readonly key: string }[];
+  /** Kind and key of each button below the answer. */
+  readonly actions: readonly ReplyAction[];
 }
 
 /** Where one reply can be shown on a platform; made anew for each test. */
@@ -159,6 +162,28 @@ export function describeReply(
       const done = await subject.seen();
       expect(done.text).toContain("It is gone.");
       expect(done.confirms).toEqual([]);
+    });
+
+    const details = { kind: "details", key: "fake:conversation fake:1/assistant/1" } as const;
+
+    it("shows a finished answer's buttons once, below its last message", async () => {
+      const reply = open();
+      await reply.show();
+      reply.write({ text: lines(150).join("\n\n") });
+      await reply.finish({ notices: ["Something was left out."], actions: [details] });
+      expect((await subject.seen()).actions).toEqual([details]);
+    });
+
+    it.skipIf(isNotEditable)("removes the buttons while the same reply is answered again", async () => {
+      const before = open();
+      await before.show();
+      before.write({ text: "The first answer." });
+      await before.finish({ actions: [details] });
+      const after = open(saved);
+      await after.show();
+      after.write({ text: "The second answer." });
+      await after.fail({ text: "It broke off." });
+      expect((await subject.seen()).actions).toEqual([]);
     });
 
     it("shows an answer of 9,000 characters whole and in order", async () => {

@@ -20,6 +20,7 @@ import type {
   ReplyFailure,
   ReplyFile,
 } from "../../src/core/platform.ts";
+import type { ReplyAction } from "../../src/core/reply-actions.ts";
 import type { Log, Meter } from "../../src/core/telemetry.ts";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
 
@@ -42,6 +43,7 @@ export interface SeenReply {
   readonly files: ReplyFile[];
   notices: readonly string[];
   confirm?: ConfirmButton | undefined;
+  actions: readonly ReplyAction[];
   state: "open" | "finished" | "failed" | "abandoned";
   failure?: ReplyFailure;
 }
@@ -58,6 +60,8 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
     stop: () => Promise.resolve(),
     health: () => ({ state: "ready" }),
     toPrivateAddress: (address) => address,
+    nameOf: (id) => Promise.resolve(id === "fake:channel:1" ? "#general" : undefined),
+    guide: { commandPrefix: "", speaking: ["Every message is answered."] },
     shownMessageKeys: ({ message }) => (typeof message === "number" ? [`fake:reply:${message}`] : []),
     openThread: (address, { title }) =>
       Promise.resolve({
@@ -91,6 +95,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
           statuses: [],
           files: [],
           notices: [],
+          actions: [],
           state: "open",
         };
         replies.push(seen);
@@ -116,6 +121,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
         finish: (ending) => {
           reply.notices = ending?.notices ?? [];
           reply.confirm = ending?.confirm;
+          reply.actions = ending?.actions ?? [];
           reply.state = "finished";
           return Promise.resolve();
         },
@@ -252,6 +258,7 @@ export async function createWorld(
       },
       inbox: store.inbox,
       queue: store.queue,
+      help: { allowedModels: [], admins: rules?.admins ?? [], retentionDays: undefined },
       access: createAccess({ rules: { ...noRules, ...rules }, ownPlatforms: new Set(["page"]) }),
       spending: {
         ledger: store.spending,

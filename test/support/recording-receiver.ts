@@ -1,5 +1,6 @@
 import type { Actor } from "../../src/core/access.ts";
 import type { IncomingEvent } from "../../src/core/events.ts";
+import type { ActionResult } from "../../src/core/reply-actions.ts";
 import type { ConversationHistory, Receiver } from "../../src/core/platform.ts";
 
 /** A receiver in place of the assistant: it records every call and answers as a test sets it. */
@@ -27,6 +28,10 @@ export interface RecordingReceiver extends Receiver, ConversationHistory {
   confirmResult: "accepted" | "refused" | "gone";
   /** Who used a button, in order. */
   readonly actors: Actor[];
+  /** `<kind> <key>` and who used the button. */
+  readonly acted: { readonly action: string; readonly by: Actor }[];
+  /** What `act` returns, or throws. */
+  actResult: ActionResult | Error;
   suggestions: readonly string[];
   readonly deletedMessages: { readonly conversationId: string; readonly key: string }[];
   readonly deletedConversations: string[];
@@ -50,6 +55,8 @@ export function createRecordingReceiver(): RecordingReceiver {
     confirmed: [],
     confirmResult: "accepted",
     actors: [],
+    acted: [],
+    actResult: { kind: "told", markdown: "- Model: `story/chat`" },
     suggestions: [],
     deletedMessages: [],
     deletedConversations: [],
@@ -80,6 +87,11 @@ export function createRecordingReceiver(): RecordingReceiver {
       receiver.actors.push(by);
       receiver.confirmed.push({ key, authorId: by.author.id });
       return receiver.confirmResult;
+    },
+    async act({ kind, key }, by) {
+      receiver.acted.push({ action: `${kind} ${key}`, by });
+      if (receiver.actResult instanceof Error) throw receiver.actResult;
+      return receiver.actResult;
     },
     async messagesDeleted(conversationId, keys) {
       receiver.deletedMessages.push(...keys.map((key) => ({ conversationId, key })));

@@ -1,6 +1,7 @@
 import { ParleyError } from "../../src/core/errors.ts";
 import type { Actor } from "../../src/core/access.ts";
 import type { IncomingEvent } from "../../src/core/events.ts";
+import type { ActionResult } from "../../src/core/reply-actions.ts";
 import type { ConversationHistory, Receiver } from "../../src/core/platform.ts";
 
 /** A receiver for tests of one platform: it records what it is called with and runs nothing. */
@@ -15,6 +16,10 @@ export interface SlackReceiver extends Receiver, ConversationHistory {
   readonly cancelled: string[];
   /** `<key> by <author>` */
   readonly confirmed: string[];
+  /** `<kind> <key> by <author>` */
+  readonly acted: string[];
+  /** What `act` returns, or throws. */
+  actResult: ActionResult | Error;
   /** Deleted places, conversations, and messages as `<conversation>: <keys>`. */
   readonly deletions: string[];
   /** Keys that `refuse` was called with. */
@@ -43,6 +48,8 @@ export function createSlackReceiver(): SlackReceiver {
     retried: [],
     cancelled: [],
     confirmed: [],
+    acted: [],
+    actResult: { kind: "told", markdown: "- Model: `test/chat-model`" },
     deletions: [],
     refused: [],
     refuseOutcome: "refused",
@@ -78,6 +85,11 @@ export function createSlackReceiver(): SlackReceiver {
       receiver.actors.push(by);
       receiver.confirmed.push(`${key} by ${by.author.id}`);
       return Promise.resolve(receiver.confirmOutcome);
+    },
+    act({ kind, key }, by) {
+      receiver.acted.push(`${kind} ${key} by ${by.author.id}`);
+      const result = receiver.actResult;
+      return result instanceof Error ? Promise.reject(result) : Promise.resolve(result);
     },
     messagesDeleted(conversationId, messageKeys) {
       receiver.deletions.push(`${conversationId}: ${messageKeys.join(" ")}`);

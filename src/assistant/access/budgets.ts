@@ -6,6 +6,7 @@ import { type BilledAmounts, costOf, type ModelPrice } from "../../core/model-pr
 import type {
   Budget,
   BudgetScope,
+  BudgetState,
   CallLabels,
   PlaceBudgets,
   Reservation,
@@ -54,6 +55,8 @@ export interface Budgets {
    * @throws ParleyError `over-budget`, `store-unavailable`
    */
   reserve(caller: Caller, operation: ModelOperation, model: string, worst: WorstCase): Promise<Charge>;
+  /** The budgets that apply to a caller, with what is spent of them. @throws ParleyError `store-unavailable` */
+  inForce(caller: Caller): Promise<readonly BudgetState[]>;
   /** Repeats nothing more in the background: what is not settled by now stays reserved until it expires. */
   close(): void;
 }
@@ -131,6 +134,17 @@ export function createBudgets(options: BudgetsOptions): Budgets {
   return {
     close() {
       closing.abort(new ParleyError("stopping", "the process is stopping"));
+    },
+    async inForce(caller) {
+      const renewsAt = endOfUtcDay(toUtcDay(now()));
+      const found = await budgetsOf(caller);
+      return Promise.all(
+        found.map(async (budget) => ({
+          ...budget,
+          spentUsd: await ledger.spentUsd(budget.scope, now()),
+          renewsAt,
+        })),
+      );
     },
     async reserve(caller, operation, model, worst) {
       const budgets = await budgetsOf(caller);

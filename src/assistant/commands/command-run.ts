@@ -1,6 +1,7 @@
 import type { CommandCall } from "../../core/events.ts";
 import type { Platform, Receiver, Reply } from "../../core/platform.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
+import type { ReceiptDraft } from "../turn/receipt-draft.ts";
 import { storePlaces } from "../turn/store-places.ts";
 import { estimatePartsTokens, messageIds } from "../turn/stored-messages.ts";
 import type { Turn, TurnDependencies, TurnOutcome } from "../turn/turn.ts";
@@ -42,16 +43,18 @@ export async function storeQuestion(
     await storePlaces(dependencies, run.conversationId, run.call.within);
 }
 
-/** Stores the command's result, as the assistant's message. */
+/** Stores the command's result, as the assistant's message. Resolves to it. */
 export async function storeResult(
   dependencies: TurnDependencies,
   run: CommandRun,
   result: Pick<StoredMessage, "parts"> & Partial<StoredMessage>,
-): Promise<void> {
+  draft?: ReceiptDraft,
+): Promise<StoredMessage> {
   const shownAs = run.shownMessageKeys();
   const { outcome = "complete" } = result;
   const { complete, assistant } = messageIds;
-  await dependencies.conversations.append(run.conversationId, {
+  const receipt = draft?.toReceipt();
+  const message: StoredMessage = {
     id: outcome === "complete" ? complete(run.call.key) : assistant(run.call.key, run.attempt),
     role: "assistant",
     turnKey: run.call.key,
@@ -60,6 +63,9 @@ export async function storeResult(
     estimatedTokens: estimatePartsTokens(result.parts),
     outcome,
     ...(shownAs.length === 0 ? {} : { shownAs }),
+    ...(receipt === undefined ? {} : { receipt }),
     ...result,
-  });
+  };
+  await dependencies.conversations.append(run.conversationId, message);
+  return message;
 }

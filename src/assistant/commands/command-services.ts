@@ -6,7 +6,9 @@ import { runTurn } from "../turn/run-turn.ts";
 import type { TurnDependencies } from "../turn/turn.ts";
 import { storeQuestion, storeResult, type CommandRun } from "./command-run.ts";
 import { createConversationServices } from "./conversation-services.ts";
+import { createHelpServices } from "./help-services.ts";
 import { drawImages } from "./image-command.ts";
+import { createUsageServices } from "./usage-services.ts";
 import { transcribeFile } from "./transcribe-command.ts";
 
 /** The services of one call. @see {@link CommandServices} */
@@ -21,6 +23,8 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
 
   return {
     ...createConversationServices(dependencies, run),
+    ...createUsageServices(dependencies, run),
+    ...createHelpServices(dependencies, run),
 
     async answer({ text, image, model }) {
       const message = toMessage(run, text, image === undefined ? [] : [image]);
@@ -60,7 +64,7 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
 
     transcribe: (request) => transcribeFile(dependencies, run, request),
 
-    async say(markdown, { isStored = true, confirm } = {}) {
+    async say(markdown, { isStored = true, confirm, files = [] } = {}) {
       await reply.show();
       const isInHistory = run.conversationId === call.conversationId && call.inConversation;
       if (isStored && confirm === undefined && isInHistory) {
@@ -68,6 +72,7 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
         await storeQuestion(dependencies, run, [{ kind: "text", text: `/${call.name}` }], false);
         await storeResult(dependencies, run, { parts, notices: [], inContext: false });
       }
+      for (const file of files) await reply.attach(file);
       reply.write({ text: markdown });
       await reply.finish(confirm === undefined ? {} : { confirm: { label: confirm, key: call.key } });
     },

@@ -2,10 +2,13 @@ import type { CommandServices } from "../../core/command-services.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Attachment } from "../../core/events.ts";
 import type { ChatMessage, GeneratedImage, Usage } from "../../core/gateway.ts";
+import { actionsOf } from "../../core/reply-actions.ts";
 import type { MessagePart } from "../../core/storage.ts";
 import { readFiles } from "../turn/attachment-reader.ts";
 import { collectAnswer } from "../turn/collect-answer.ts";
 import { imageFileName } from "../turn/image-file-name.ts";
+import { createReceiptDraft, type ReceiptDraft } from "../turn/receipt-draft.ts";
+import { messageIds } from "../turn/stored-messages.ts";
 import type { TurnDependencies } from "../turn/turn.ts";
 import { storeQuestion, storeResult, type CommandRun } from "./command-run.ts";
 
@@ -20,6 +23,7 @@ interface DrawnImages {
   readonly images: readonly GeneratedImage[];
   readonly notices: readonly string[];
   readonly model: string;
+  readonly fallback?: string;
   readonly usage: Usage;
 }
 
@@ -30,7 +34,8 @@ export async function drawImages(
   request: DrawRequest,
   lead: string,
 ): Promise<void> {
-  const { reply, signal } = run;
+  const { reply } = run;
+  const receipt = createReceiptDraft();
   await reply.show();
   reply.status(request.image === undefined ? "Drawing" : "Changing the picture");
   const source = request.image === undefined ? undefined : await readSource(dependencies, run, request.image);
@@ -40,8 +45,9 @@ export async function drawImages(
   ]);
   const drawn =
     source === undefined
-      ? await generateImages(dependencies, request, signal)
-      : await editImage(dependencies, run, { ...request, source });
+      ? await generateImages(dependencies, run, request, receipt)
+      : await editImage(dependencies, run, { ...request, source }, receipt);
+  receipt.answered(drawn);
   const parts: MessagePart[] = drawn.text === "" ? [] : [{ kind: "text", text: drawn.text }];
   reply.write({ lead, text: drawn.text });
   for (const [index, { bytes, mediaType, revisedPrompt }] of drawn.images.entries()) {
@@ -52,24 +58,26 @@ export async function drawImages(
     parts.push({ kind: "image", blob, name, altText });
   }
   const { notices, model, usage } = drawn;
-  await storeResult(dependencies, run, { parts, notices, model, usage });
-  await reply.finish({ notices });
+  const stored = await storeResult(dependencies, run, { parts, notices, model, usage }, receipt);
+  await reply.finish({ notices, actions: actionsOf(run.conversationId, stored) });
 }
 
 async function generateImages(
   { gateway, models, meter }: TurnDependencies,
+  { signal }: CommandRun,
   request: DrawRequest,
-  signal: AbortSignal,
+  receipt: ReceiptDraft,
 ): Promise<DrawnImages> {
   const count = request.count ?? 1;
   const model = await models.choose("image", request.model, signal);
+  receipt.asks("image", model);
   const size = request.size === undefined ? {} : { size: request.size };
   const answer = await gateway.generateImages({ model, prompt: request.prompt, count, ...size }, signal);
   meter.call({ operation: "image", outcome: "complete", model: answer.model }, answer.usage);
   const [revised] = answer.images.flatMap((image) => image.revisedPrompt ?? []);
   const notices = [...answer.notices, ...(revised === undefined ? [] : [`Drawn as: ${revised}`])];
   if (answer.images.length < count) notices.push(`${answer.images.length} of ${count} pictures came.`);
-  return { text: "", images: answer.images, notices, model: answer.model, usage: answer.usage };
+  return { ...answer, text: "", notices };
 }
 
 async function readSource(
@@ -89,9 +97,12 @@ async function editImage(
   dependencies: TurnDependencies,
   run: CommandRun,
   request: DrawRequest & { readonly source: SourceImage },
+  receipt: ReceiptDraft,
 ): Promise<DrawnImages> {
   const { gateway, models, meter, chat } = dependencies;
   const model = await models.choose("image-edit", request.model, run.signal);
+  receipt.asks("image", model);
+  receipt.reads([{ id: messageIds.user(run.call.key), parts: [request.source] }]);
   const url = await urlOf(dependencies, run, request.source);
   const messages: ChatMessage[] = [
     {

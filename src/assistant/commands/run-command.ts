@@ -28,7 +28,7 @@ export async function runCommand(
       outcome = how;
     };
     const services = createCommandServices(dependencies, { ...run, ended });
-    await command.run({ call, options, services, isConfirmed: run.isConfirmed });
+    await command.run({ call, options, services, commands, isConfirmed: run.isConfirmed });
     return outcome;
   } catch (error) {
     return await concludeFailure(dependencies, { ...run, ended: () => {} }, error);

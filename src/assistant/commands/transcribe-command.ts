@@ -1,8 +1,11 @@
 import type { CommandServices } from "../../core/command-services.ts";
 import { unreadNotice } from "../../core/error-messages.ts";
 import { ParleyError } from "../../core/errors.ts";
+import { actionsOf } from "../../core/reply-actions.ts";
 import type { MessagePart } from "../../core/storage.ts";
 import { readFiles } from "../turn/attachment-reader.ts";
+import { createReceiptDraft } from "../turn/receipt-draft.ts";
+import { messageIds } from "../turn/stored-messages.ts";
 import type { TurnDependencies } from "../turn/turn.ts";
 import { storeQuestion, storeResult, type CommandRun } from "./command-run.ts";
 
@@ -13,6 +16,7 @@ export async function transcribeFile(
   { file, language, hint, model }: Parameters<CommandServices["transcribe"]>[0],
 ): Promise<void> {
   const { reply } = run;
+  const receipt = createReceiptDraft();
   await reply.show();
   const choice = {
     model,
@@ -32,9 +36,22 @@ export async function transcribeFile(
   const notices = [...read.notices, ...unread];
   const text = voices.map((voice) => voice.text).join("\n\n") || "(no words)";
   await storeQuestion(dependencies, run, read.parts);
-  await storeResult(dependencies, run, { parts: [{ kind: "text", text }], notices });
+  receipt.add(read.calls);
+  receipt.reads([{ id: messageIds.user(run.call.key), parts: read.parts }]);
+  const last = read.calls.at(-1);
+  const stored = await storeResult(
+    dependencies,
+    run,
+    {
+      parts: [{ kind: "text", text }],
+      notices,
+      ...(last?.model === undefined ? {} : { model: last.model }),
+      ...(last?.usage === undefined ? {} : { usage: last.usage }),
+    },
+    receipt,
+  );
   reply.write({ text });
-  await reply.finish({ notices });
+  await reply.finish({ notices, actions: actionsOf(run.conversationId, stored) });
 }
 
 function reasonOf(parts: readonly MessagePart[]): string {

@@ -3,6 +3,7 @@ import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { IncomingEvent, ReplyAddress } from "../../core/events.ts";
 import type { Platform, Receiver, Reply } from "../../core/platform.ts";
+import { actionsOf } from "../../core/reply-actions.ts";
 import type { Inbox, StoredMessage } from "../../core/storage.ts";
 import { runCommand } from "../commands/run-command.ts";
 import { throwIfAbandoned } from "../turn/abandoned.ts";
@@ -180,7 +181,10 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     if (stored === undefined) return false;
     await run.reply.show();
     run.reply.write({ text: textOf(stored.parts) });
-    await run.reply.finish({ notices: stored.notices ?? [] });
+    await run.reply.finish({
+      notices: stored.notices ?? [],
+      actions: actionsOf(run.conversationId, stored),
+    });
     // The earlier run may have ended before it had stored them.
     if (run.conversationId === event.conversationId)
       await storePlaces(dependencies, run.conversationId, event.within);

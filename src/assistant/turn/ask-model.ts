@@ -3,6 +3,7 @@ import { isParleyError } from "../../core/errors.ts";
 import type { ConversationSettings, StoredMessage } from "../../core/storage.ts";
 import { budgetFor, buildContext, maxImages } from "./context-window.ts";
 import type { ReadMessages } from "./read-messages.ts";
+import type { ReceiptDraft } from "./receipt-draft.ts";
 import { textOf, withoutRetriedAttempts } from "./stored-messages.ts";
 import { streamAnswer, type AnswerEnd, type PartialAnswer } from "./stream-answer.ts";
 import type { Turn, TurnDependencies } from "./turn.ts";
@@ -20,6 +21,7 @@ export interface Question {
   readonly shown: Promise<void>;
   /** When the turn began, as `performance.now()` counts. */
   readonly startedAt: number;
+  readonly receipt: ReceiptDraft;
 }
 
 export interface ModelAnswer extends AnswerEnd {
@@ -77,7 +79,7 @@ interface Attempt extends Question {
 
 async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Attempt): Promise<AnswerEnd> {
   const { conversations, chat, factors, meter, models } = dependencies;
-  const { model, history, answer } = attempt;
+  const { model, history, answer, receipt } = attempt;
   const known = models.find(model);
   const context = await buildContext({
     history: history.slice(-maxHistory),
@@ -87,6 +89,8 @@ async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Atte
     seesImages: known?.capabilities.seesImages,
     getBlob: (hash) => conversations.getBlob(turn.conversationId, hash),
   });
+  receipt.asks("chat", model);
+  receipt.sends(context.receipt, chat);
   const end = await streamAnswer(
     {
       gateway: dependencies.gateway,
@@ -104,12 +108,14 @@ async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Atte
       conversationId: turn.conversationId,
       altText: textOf(attempt.read.parts),
       onFirstText() {
+        receipt.firstText();
         meter.firstText({ platform: turn.platform.id }, (performance.now() - attempt.startedAt) / 1000);
       },
     },
     answer,
     turn.signal,
   );
+  receipt.answered(end);
   answer.notices.push(...context.notices);
   factors.learn(model, context.estimatedTokens, end.usage.promptTokens);
   meter.call({ operation: "chat", outcome: end.reason, model: end.model }, end.usage);

@@ -6,7 +6,9 @@ import { toNotice } from "../../core/error-messages.ts";
 import type { Attachment } from "../../core/events.ts";
 import type { Conversations, MessagePart } from "../../core/storage.ts";
 import type { DownloadOptions } from "../../core/platform.ts";
-import type { TranscriptionAnswer, TranscriptionRequest } from "../../core/gateway.ts";
+import type { TranscriptionRequest } from "../../core/gateway.ts";
+import type { ReceiptCall } from "../../core/receipt.ts";
+import type { Transcription } from "./transcribe.ts";
 
 /** Largest upload that is read, in bytes: what transcription services commonly take. */
 const maxAttachmentBytes = 25_000_000;
@@ -18,7 +20,7 @@ const imageLimits = { maxEdgePx: 2048, maxBytes: 5_000_000 };
 
 export interface AttachmentReader {
   download(attachment: Attachment, options: DownloadOptions): Promise<Uint8Array>;
-  transcribe(request: Omit<TranscriptionRequest, "model">, signal: AbortSignal): Promise<TranscriptionAnswer>;
+  transcribe(request: Omit<TranscriptionRequest, "model">, signal: AbortSignal): Promise<Transcription>;
   readonly conversations: Pick<Conversations, "putBlob">;
   readonly conversationId: string;
   /** Resolves when so many bytes may be loaded. */
@@ -31,8 +33,8 @@ export interface AttachmentReader {
 export interface ReadAttachments {
   readonly parts: readonly MessagePart[];
   readonly notices: readonly string[];
-  /** Answers of the transcriptions made, with their usage. */
-  readonly transcriptions: readonly TranscriptionAnswer[];
+  /** The transcriptions made. */
+  readonly calls: readonly ReceiptCall[];
 }
 
 /**
@@ -59,7 +61,7 @@ export async function readAttachments(
   return {
     parts: [...results.flatMap((result) => result.parts), ...tooMany],
     notices: results.flatMap((result) => result.notices),
-    transcriptions: results.flatMap((result) => result.transcriptions),
+    calls: results.flatMap((result) => result.calls),
   };
 }
 
@@ -69,7 +71,7 @@ async function readOne(
   signal: AbortSignal,
 ): Promise<ReadAttachments> {
   if (attachment.linkUrl !== undefined) {
-    return { parts: [{ kind: "image-link", url: attachment.linkUrl }], notices: [], transcriptions: [] };
+    return { parts: [{ kind: "image-link", url: attachment.linkUrl }], notices: [], calls: [] };
   }
   const { name, sizeBytes = maxAttachmentBytes } = attachment;
   const release = await reader.admitBytes(Math.min(sizeBytes, maxAttachmentBytes), signal);
@@ -108,7 +110,7 @@ function toReason(error: unknown): string {
 }
 
 function unread(name: string, reason: string): ReadAttachments {
-  return { parts: [{ kind: "unread", name, reason }], notices: [], transcriptions: [] };
+  return { parts: [{ kind: "unread", name, reason }], notices: [], calls: [] };
 }
 
 async function readImage(
@@ -121,7 +123,7 @@ async function readImage(
   return {
     parts: [{ kind: "image", blob, name }],
     notices: image.notice === undefined ? [] : [`${name}: ${image.notice}.`],
-    transcriptions: [],
+    calls: [],
   };
 }
 
@@ -147,7 +149,17 @@ async function readVoice(
   return {
     parts: [{ kind: "voice", blob, name, text: answer.text }],
     notices: answer.notices,
-    transcriptions: [answer],
+    calls: [toCall(answer)],
+  };
+}
+
+function toCall({ asked, model, fallback, usage }: Transcription): ReceiptCall {
+  return {
+    operation: "transcription",
+    asked,
+    model,
+    ...(fallback === undefined ? {} : { fallback }),
+    usage,
   };
 }
 
@@ -168,6 +180,6 @@ function readText(name: string, bytes: Uint8Array): ReadAttachments {
   return {
     parts: [{ kind: "file", name, text }],
     notices: isCut ? [`Only the first ${maxQuotedChars} characters of ${name} were read.`] : [],
-    transcriptions: [],
+    calls: [],
   };
 }

@@ -7,6 +7,8 @@ export interface CollectedAnswer {
   readonly notices: readonly string[];
   readonly reason: FinishReason;
   readonly model: string;
+  /** As in {@link ChatEvent}. */
+  readonly fallback?: string;
   readonly usage: Usage;
 }
 
@@ -20,8 +22,8 @@ export async function collectAnswer(events: AsyncIterable<ChatEvent>): Promise<C
     else if (event.kind === "image") images.push(event.image);
     else if (event.kind === "notice") notices.push(event.text);
     else if (event.kind === "finish") {
-      const { reason, model, usage } = event;
-      return { text, images, notices, reason, model, usage };
+      const { kind: _kind, ...end } = event;
+      return { text, images, notices, ...end };
     }
   }
   throw new Error("the gateway port ended an answer without a finish event");

@@ -2,6 +2,7 @@ import { LRUCache } from "lru-cache";
 import { contextCutNotice, imagesLeftOutNotice } from "../../core/error-messages.ts";
 import { estimateTokens, tokensPerImage } from "./stored-messages.ts";
 import type { ChatMessage, ContentPart } from "../../core/gateway.ts";
+import type { ReceiptContext } from "../../core/receipt.ts";
 import type { MessagePart, StoredBlob, StoredMessage } from "../../core/storage.ts";
 
 /** Most pictures sent with one request, newest first: more are refused by common services. */
@@ -27,6 +28,7 @@ export interface BuiltContext {
   readonly notices: readonly string[];
   /** What the messages were estimated at, to learn the model's factor from its own count. */
   readonly estimatedTokens: number;
+  readonly receipt: ReceiptContext;
 }
 
 /**
@@ -63,7 +65,31 @@ export async function buildContext(options: ContextOptions): Promise<BuiltContex
         : [{ role: "system", content: options.systemPrompt }, ...messages],
     notices,
     estimatedTokens,
+    receipt: {
+      messages: chosen.length,
+      leftOut: cut,
+      ...(options.hasOlder ? { hasOlder: true } : {}),
+      estimatedTokens,
+      ...imageCounts(chosen, images.size),
+    },
   };
+}
+
+function imageCounts(
+  messages: readonly StoredMessage[],
+  sent: number,
+): Pick<ReceiptContext, "images" | "leftOutImages"> {
+  const all = messages.flatMap(picturesOf).length;
+  return {
+    ...(sent === 0 ? {} : { images: sent }),
+    ...(sent === all ? {} : { leftOutImages: all - sent }),
+  };
+}
+
+type Picture = Extract<MessagePart, { kind: "image" | "image-link" }>;
+
+function picturesOf({ parts }: StoredMessage): Picture[] {
+  return parts.filter((part) => part.kind === "image" || part.kind === "image-link");
 }
 
 /** Data URIs or addresses of the newest pictures, by their part. */
@@ -72,9 +98,7 @@ async function loadImages(
   options: ContextOptions,
   notices: string[],
 ): Promise<ReadonlyMap<MessagePart, string>> {
-  const all = messages
-    .flatMap((message) => message.parts)
-    .filter((part) => part.kind === "image" || part.kind === "image-link");
+  const all = messages.flatMap(picturesOf);
   const urls = new Map<MessagePart, string>();
   if (all.length === 0) return urls;
   if (options.seesImages === false) {

@@ -1,5 +1,6 @@
 import { unreadNotice } from "../../core/error-messages.ts";
 import type { IncomingMessage } from "../../core/events.ts";
+import type { ReceiptCall } from "../../core/receipt.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
 import { readFiles } from "./attachment-reader.ts";
 import { quote } from "./quote.ts";
@@ -13,6 +14,8 @@ export interface ReadMessages {
   /** The parts of all of them, in order. */
   readonly parts: readonly MessagePart[];
   readonly notices: readonly string[];
+  /** The transcriptions made now. */
+  readonly calls: readonly ReceiptCall[];
 }
 
 /**
@@ -23,6 +26,7 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
   const { conversations } = dependencies;
   const stored: StoredMessage[] = [];
   const notices: string[] = [];
+  const calls: ReceiptCall[] = [];
   for (const message of turn.messages) {
     const id = messageIds.user(message.key);
     const known = turn.attempt > 1 ? await conversations.find(turn.conversationId, id) : undefined;
@@ -34,17 +38,18 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
     await conversations.append(turn.conversationId, read.message);
     stored.push(read.message);
     notices.push(...read.notices);
+    calls.push(...read.calls);
   }
   const parts = stored.flatMap((message) => message.parts);
   for (const part of parts) if (part.kind === "unread") notices.push(unreadNotice(part.name, part.reason));
-  return { stored, parts, notices };
+  return { stored, parts, notices, calls };
 }
 
 async function readMessage(
   dependencies: TurnDependencies,
   turn: Turn,
   message: IncomingMessage,
-): Promise<{ readonly message: StoredMessage; readonly notices: readonly string[] }> {
+): Promise<Pick<ReadMessages, "notices" | "calls"> & { readonly message: StoredMessage }> {
   const read = await readFiles(dependencies, turn, message.attachments);
   const text: MessagePart[] = message.text === "" ? [] : [{ kind: "text", text: message.text }];
   const parts = [...text, ...read.parts];
@@ -59,6 +64,7 @@ async function readMessage(
       estimatedTokens: estimatePartsTokens(parts),
     },
     notices: read.notices,
+    calls: read.calls,
   };
 }
 

@@ -3,6 +3,8 @@ import { isParleyError } from "../../core/errors.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
 import { throwIfAbandoned } from "./abandoned.ts";
 import { askModel } from "./ask-model.ts";
+import { actionsOf } from "../../core/reply-actions.ts";
+import { createReceiptDraft, type ReceiptDraft } from "./receipt-draft.ts";
 import { isAnswerable, quoteTranscripts, readMessages } from "./read-messages.ts";
 import { storePlaces } from "./store-places.ts";
 import { estimatePartsTokens, messageIds, textOf } from "./stored-messages.ts";
@@ -19,6 +21,7 @@ const nothingReadable = "There was nothing in it that Parley can read.";
 export async function runTurn(dependencies: TurnDependencies, turn: Turn): Promise<TurnOutcome> {
   const startedAt = performance.now();
   const answer: PartialAnswer = { text: "", images: [], notices: [] };
+  const receipt = createReceiptDraft(startedAt);
   const shown = turn.reply.show();
   // Awaited below and in `streamAnswer`; until then a rejection must not count as unhandled.
   void Promise.allSettled([shown]);
@@ -27,22 +30,28 @@ export async function runTurn(dependencies: TurnDependencies, turn: Turn): Promi
     const read = await readMessages(dependencies, turn);
     lead = [turn.lead, quoteTranscripts(read.parts)].filter((part) => part !== "").join("\n\n");
     answer.notices.push(...read.notices);
+    receipt.add(read.calls);
+    receipt.reads(read.stored);
     if (!isAnswerable(read.parts)) {
       await shown;
       return await refuse(dependencies, turn, answer);
     }
-    const end = await askModel(dependencies, turn, { read, lead, shown, startedAt }, answer);
+    const end = await askModel(dependencies, turn, { read, lead, shown, startedAt, receipt }, answer);
     if (end.reason !== "stop") answer.notices.push(endedEarlyNotice(end.reason));
     throwIfAbandoned(turn.signal);
-    const stored = await storeAnswer(dependencies, turn, answer, { outcome: "complete", end });
+    const stored = await storeAnswer(dependencies, turn, answer, { outcome: "complete", end, receipt });
     // A process that was paused learns at the latest here that another one has resumed the turn.
     throwIfAbandoned(turn.signal);
     if (stored === "duplicate") await showStored(dependencies, turn, { lead, answer });
-    else await turn.reply.finish({ notices: answer.notices });
+    else
+      await turn.reply.finish({
+        notices: answer.notices,
+        actions: actionsOf(turn.conversationId, stored),
+      });
     await storePlaces(dependencies, turn.conversationId, turn.messages[0]?.within, end.settings);
     return "complete";
   } catch (error) {
-    return await concludeFailure(dependencies, turn, { error, answer, lead, shown });
+    return await concludeFailure(dependencies, turn, { error, answer, receipt, lead, shown });
   }
 }
 
@@ -60,7 +69,10 @@ async function showStored(
   log.info({ turn: turn.key, attempt: turn.attempt }, "another attempt has stored its answer");
   // Without one its author has removed it meanwhile.
   if (stored !== undefined) turn.reply.write({ lead, text: textOf(stored.parts) });
-  await turn.reply.finish({ notices: stored?.notices ?? answer.notices });
+  await turn.reply.finish({
+    notices: stored?.notices ?? answer.notices,
+    actions: stored === undefined ? [] : actionsOf(turn.conversationId, stored),
+  });
 }
 
 async function refuse(
@@ -77,18 +89,20 @@ interface AnswerResult {
   readonly outcome: NonNullable<StoredMessage["outcome"]>;
   readonly failure?: string;
   readonly end?: AnswerEnd;
+  readonly receipt?: ReceiptDraft;
 }
 
 async function storeAnswer(
   dependencies: TurnDependencies,
   turn: Turn,
   answer: PartialAnswer,
-  { outcome, failure, end }: AnswerResult,
-): Promise<"appended" | "duplicate"> {
+  { outcome, failure, end, receipt: draft }: AnswerResult,
+): Promise<StoredMessage | "duplicate"> {
   const text: MessagePart[] = answer.text === "" ? [] : [{ kind: "text", text: answer.text }];
   const parts = [...text, ...answer.images];
   const shownAs = turn.shownMessageKeys();
-  return await dependencies.conversations.append(turn.conversationId, {
+  const receipt = draft?.toReceipt();
+  const message: StoredMessage = {
     id: outcome === "complete" ? messageIds.complete(turn.key) : messageIds.assistant(turn.key, turn.attempt),
     role: "assistant",
     turnKey: turn.key,
@@ -101,12 +115,16 @@ async function storeAnswer(
     notices: answer.notices,
     ...(shownAs.length === 0 ? {} : { shownAs }),
     ...(end === undefined ? {} : { model: end.model, usage: end.usage }),
-  });
+    ...(receipt === undefined ? {} : { receipt }),
+  };
+  const result = await dependencies.conversations.append(turn.conversationId, message);
+  return result === "duplicate" ? result : message;
 }
 
 interface Failure {
   readonly error: unknown;
   readonly answer: PartialAnswer;
+  readonly receipt: ReceiptDraft;
   readonly lead: string;
   readonly shown: Promise<void>;
 }
@@ -116,7 +134,7 @@ async function concludeFailure(
   turn: Turn,
   failure: Failure,
 ): Promise<TurnOutcome> {
-  const { error, answer, lead } = failure;
+  const { error, answer, receipt, lead } = failure;
   const { log } = dependencies;
   if (isParleyError(error, "stopping")) throw error;
   throwIfAbandoned(turn.signal);
@@ -129,19 +147,20 @@ async function concludeFailure(
   }
   const text = toNotice(error);
   const notices = [...answer.notices];
+  let stored: StoredMessage | "duplicate" | undefined;
   try {
-    if (isCancelled)
-      await storeAnswer(
-        dependencies,
-        turn,
-        { ...answer, notices: [...notices, text] },
-        { outcome: "interrupted" },
-      );
-    else
-      await storeAnswer(dependencies, turn, answer, {
-        outcome: outcome === "failed" ? outcome : "interrupted",
-        failure: text,
-      });
+    stored = isCancelled
+      ? await storeAnswer(
+          dependencies,
+          turn,
+          { ...answer, notices: [...notices, text] },
+          { outcome: "interrupted", receipt },
+        )
+      : await storeAnswer(dependencies, turn, answer, {
+          outcome: outcome === "failed" ? outcome : "interrupted",
+          failure: text,
+          receipt,
+        });
   } catch (storeError) {
     log.error({ turn: turn.key, err: storeError }, "partial answer not stored");
     notices.push(toNotice(storeError));
@@ -149,7 +168,8 @@ async function concludeFailure(
   await failure.shown;
   if (answer.text !== "") turn.reply.write({ lead, text: answer.text });
   if (isCancelled) {
-    await turn.reply.finish({ notices: [...notices, text] });
+    const actions = typeof stored === "object" ? actionsOf(turn.conversationId, stored) : [];
+    await turn.reply.finish({ notices: [...notices, text], actions });
     return outcome;
   }
   await turn.reply.fail({ text, notices, ...(isWorthRetrying(error) ? { retryKey: turn.key } : {}) });

@@ -17,6 +17,8 @@ export interface PartialAnswer {
 export interface AnswerEnd {
   readonly reason: FinishReason;
   readonly model: string;
+  /** As in {@link ChatEvent}. */
+  readonly fallback?: string;
   readonly usage: Usage;
 }
 

@@ -6,6 +6,8 @@ import type { SpendingLedger } from "../../core/spending.ts";
 import type { Archive, ConversationQueue, Conversations } from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
 import type { Release } from "../../support/fair-semaphore.ts";
+import type { Budgets } from "../access/budgets.ts";
+import type { HelpSettings } from "../../core/command-services.ts";
 import type { TokenFactors } from "./context-window.ts";
 import type { ModelChoice } from "./model-choice.ts";
 
@@ -17,6 +19,10 @@ export interface TurnDependencies {
   readonly admitBytes: (bytes: number, signal: AbortSignal) => Promise<Release>;
   readonly access: Access;
   readonly ledger: SpendingLedger;
+  readonly help: HelpSettings;
+  readonly budgets: Pick<Budgets, "inForce">;
+  /** The name of a person or channel that an id stands for, on whichever platform. `undefined`: not known. */
+  readonly nameOf: (id: string) => Promise<string | undefined>;
   readonly conversations: Conversations;
   readonly archive: Archive;
   readonly queue: ConversationQueue;

@@ -1,4 +1,5 @@
 import type { ConfirmButton, ReplyFile } from "../../core/platform.ts";
+import type { ReplyAction } from "../../core/reply-actions.ts";
 import type { Json } from "../../core/events.ts";
 
 /** What one message of a reply shows. */
@@ -16,6 +17,8 @@ export interface MessageContent {
   readonly retryKey?: string;
   /** Shows a button in warning colours; on the last message of a `finished` reply only. */
   readonly confirm?: ConfirmButton;
+  /** Buttons below the answer; on the last message of a `finished` reply only. */
+  readonly actions?: readonly ReplyAction[];
 }
 
 /**

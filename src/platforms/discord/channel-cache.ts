@@ -13,6 +13,8 @@ export interface ChannelCache {
   ownerOf(channelId: string): Promise<string | undefined>;
   /** The channel that contains a thread. `undefined`: it cannot be read. */
   parentOf(channelId: string): Promise<string | undefined>;
+  /** `undefined`: it has none, or cannot be read. */
+  nameOf(channelId: string): Promise<string | undefined>;
   /** What contains a channel. @throws ParleyError where it cannot be read */
   placeOf(channelId: string): Promise<{ readonly guildId?: string; readonly parentId?: string }>;
   /** Notes that a conversation was accepted, before the store knows it. */
@@ -56,6 +58,10 @@ export function createChannelCache(
   return {
     async typeOf({ channel_id: id, channel_type: type }) {
       return type ?? typeInClient(id) ?? (await read(id)).type;
+    },
+    async nameOf(channelId) {
+      const [channel] = await Promise.allSettled([read(channelId)]);
+      return channel.status === "fulfilled" ? (channel.value.name ?? undefined) : undefined;
     },
     async ownerOf(channelId) {
       const channel = await read(channelId);

@@ -3,8 +3,10 @@ import {
   ComponentType,
   MessageFlags,
   type APIActionRowComponent,
+  type APIButtonComponentWithCustomId,
   type APIComponentInMessageActionRow,
 } from "discord.js";
+import { actionLabels, isReplyActionKind, type ReplyAction } from "../../core/reply-actions.ts";
 import type { MessageContent } from "../delivery/edit-target.ts";
 import { closeFence } from "../../support/markdown-fences.ts";
 import { toDiscordMarkdown } from "./markdown.ts";
@@ -20,7 +22,10 @@ export const maxPieceChars = maxContentChars - smallPrintChars;
 export const retryPrefix = "retry:";
 /** Prefix of a confirm button's custom id; the key follows. */
 export const confirmPrefix = "confirm:";
+/** Prefix of the custom id of a button below an answer; its kind, a colon and the key follow. */
+const actionPrefix = "act:";
 const maxCustomIdChars = 100;
+const maxButtonsInRow = 5;
 
 /** Length of a piece of Markdown as Discord counts it: after conversion, in characters. */
 export function lengthOf(markdown: string): number {
@@ -52,8 +57,13 @@ export function toDiscordContent(
     allowed_mentions: { parse: [] as [] },
     flags: MessageFlags.SuppressEmbeds,
     components: [
-      ...toButton(ButtonStyle.Secondary, "Retry", retryPrefix, content.retryKey),
-      ...toButton(ButtonStyle.Danger, content.confirm?.label ?? "", confirmPrefix, content.confirm?.key),
+      ...toRow([
+        ...toButton(ButtonStyle.Secondary, "Retry", retryPrefix, content.retryKey),
+        ...toButton(ButtonStyle.Danger, content.confirm?.label ?? "", confirmPrefix, content.confirm?.key),
+        ...(content.actions ?? []).flatMap(({ kind, key }) =>
+          toButton(ButtonStyle.Secondary, actionLabels[kind], `${actionPrefix}${kind}:`, key),
+        ),
+      ]),
     ],
   };
   const whole = [text, small].filter((part) => part !== "").join("\n");
@@ -67,7 +77,7 @@ export function toSentence(text: string): DiscordContent {
   return { content, allowed_mentions, flags, components };
 }
 
-/** A plain sentence that only one person sees, as a response to an interaction. */
+/** A short text, Markdown, that only one person sees, as a response to an interaction. */
 export function toPrivateSentence(text: string): DiscordContent {
   return { ...toSentence(text), flags: privateFlags };
 }
@@ -96,19 +106,19 @@ function toButton(
   label: string,
   prefix: string,
   key: string | undefined,
-): DiscordContent["components"] {
+): APIButtonComponentWithCustomId[] {
   if (key === undefined || prefix.length + key.length > maxCustomIdChars) return [];
-  return [
-    {
-      type: ComponentType.ActionRow,
-      components: [
-        {
-          type: ComponentType.Button,
-          style,
-          label,
-          custom_id: `${prefix}${key}`,
-        },
-      ],
-    },
-  ];
+  return [{ type: ComponentType.Button, style, label, custom_id: `${prefix}${key}` }];
+}
+
+function toRow(buttons: readonly APIButtonComponentWithCustomId[]): DiscordContent["components"] {
+  if (buttons.length === 0) return [];
+  return [{ type: ComponentType.ActionRow, components: buttons.slice(0, maxButtonsInRow) }];
+}
+
+/** The action of a custom id of {@link toDiscordContent}. `undefined`: it is none, or one of another version. */
+export function parseAction(customId: string): ReplyAction | undefined {
+  if (!customId.startsWith(actionPrefix)) return undefined;
+  const [, kind = "", key = ""] = /^([a-z]+):(.+)$/.exec(customId.slice(actionPrefix.length)) ?? [];
+  return isReplyActionKind(kind) ? { kind, key } : undefined;
 }

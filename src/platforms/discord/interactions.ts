@@ -9,8 +9,10 @@ import {
   type APIChatInputApplicationCommandInteraction,
   type APIInteraction,
   type APIMessageApplicationCommandInteraction,
+  type APIMessageComponentInteraction,
   type APIModalSubmitInteraction,
 } from "discord.js";
+import type { Actor } from "../../core/access.ts";
 import type { Command } from "../../core/command.ts";
 import { resolveInput, type CommandInput, type ResolvedInput } from "../../core/command-input.ts";
 import { ParleyError } from "../../core/errors.ts";
@@ -26,11 +28,13 @@ import {
   toReplyAddress,
   type InteractionAddress,
 } from "./address.ts";
+import { createActionHandler } from "./action-clicks.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
 import type { DiscordApi } from "./api.ts";
 import { isAskModal, parseAskModal, toAskModal } from "./ask-modal.ts";
 import { createButtonHandler } from "./button-clicks.ts";
 import { createCallIntake } from "./call-intake.ts";
+import { parseAction } from "./content.ts";
 import type { FreshTokens } from "./fresh-tokens.ts";
 import { readMessage, toAttachment, toAuthor, type Names } from "./incoming.ts";
 import type { Origins } from "./origin.ts";
@@ -61,6 +65,7 @@ type Call = APIApplicationCommandInteraction | APIModalSubmitInteraction;
 export function createInteractionHandler(options: InteractionOptions) {
   const { acknowledgements, receiver, commands, log, modalTargets } = options;
   const click = createButtonHandler(options);
+  const act = createActionHandler({ ...options, toActor });
   const takeCall = createCallIntake(options);
 
   return async function handle(interaction: APIInteraction): Promise<void> {
@@ -73,14 +78,23 @@ export function createInteractionHandler(options: InteractionOptions) {
         if (interaction.data.type === ApplicationCommandType.Message)
           return messageCommand(interaction as APIMessageApplicationCommandInteraction);
         return;
-      case InteractionType.MessageComponent:
-        return click(interaction);
+      case InteractionType.MessageComponent: {
+        const action = parseAction(interaction.data.custom_id);
+        return action === undefined ? click(interaction) : act(interaction, action);
+      }
       case InteractionType.ModalSubmit:
         return submit(interaction);
       default:
         log.debug({ type: interaction.type }, "unknown interaction type");
     }
   };
+
+  async function toActor(interaction: APIMessageComponentInteraction): Promise<Actor | undefined> {
+    const { member, user = member?.user } = interaction;
+    if (user === undefined) return undefined;
+    const origin = await options.origins.ofInteraction(interaction);
+    return { platform: "discord", author: toAuthor(user, member), origin };
+  }
 
   async function complete(interaction: APIApplicationCommandAutocompleteInteraction): Promise<void> {
     const focused = interaction.data.options.find((option) => "focused" in option && option.focused);

@@ -84,6 +84,23 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     };
   }
 
+  /** Of people, roles and servers the names that the client knows without a request. */
+  async function nameOf(id: string): Promise<string | undefined> {
+    const client = connection?.client;
+    const channelId = /^discord:channel:(\d+)$/.exec(id)?.[1];
+    if (channelId !== undefined) {
+      const name = names(undefined).channelName(channelId) ?? (await channels.nameOf(channelId));
+      return name === undefined ? undefined : `#${name}`;
+    }
+    const roleId = /^discord:role:(\d+)$/.exec(id)?.[1];
+    if (roleId !== undefined)
+      return client?.guilds.cache.map((guild) => guild.roles.cache.get(roleId)?.name).find(Boolean);
+    const guildId = /^discord:guild:(\d+)$/.exec(id)?.[1];
+    if (guildId !== undefined) return client?.guilds.cache.get(guildId)?.name;
+    const user = client?.users.cache.get(/^discord:(?:user:)?(\d+)$/.exec(id)?.[1] ?? "");
+    return user?.globalName ?? user?.username;
+  }
+
   function track(work: Promise<void>, interaction: APIInteraction): void {
     const tracked = work
       .catch((error: unknown) =>
@@ -202,6 +219,16 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       (fromReplyAddress(address).channelType as ChannelType) === ChannelType.DM ? address : undefined,
     openThread: (address, { title }) => threads.open(fromReplyAddress(address), title),
     download: (attachment, limits) => downloads.download(attachment, limits),
+    nameOf,
+    guide: {
+      commandPrefix: "",
+      speaking: [
+        "In a direct message, every message is answered.",
+        "In a channel, mention me: the answer opens a thread.",
+        "In a thread that I opened, every message is answered. In other threads, mention me or reply to me.",
+        "Pictures, voice notes and text files can be attached to any message.",
+      ],
+    },
     health: () => connection?.health() ?? state,
     // Discord delivers to every instance, and nothing twice: messages are kept from now on, commands refused.
     pause: () => Promise.resolve(),

@@ -1,14 +1,15 @@
 import type { App } from "@slack/bolt";
 import type { Actor } from "../../core/access.ts";
 import type { Receiver } from "../../core/platform.ts";
+import { goneWords } from "../../core/reply-actions.ts";
 import { toCallerText, type CallerNotices } from "./caller-notices.ts";
-import { confirmAction, retryAction } from "./message-blocks.ts";
+import { answerActions, confirmAction, parseActionId, retryAction } from "./message-blocks.ts";
 import type { Origins } from "./origin.ts";
 
 /** What {@link registerButtons} needs. */
 export interface ButtonOptions {
   readonly origins: Pick<Origins, "actorOf">;
-  readonly receiver: Pick<Receiver, "retry" | "confirm">;
+  readonly receiver: Pick<Receiver, "retry" | "confirm" | "act">;
   readonly notices: CallerNotices;
   /** Called before a confirmed call runs: its reply can replace the button's message through this URL. */
   readonly saveReplaceUrl: (key: string, responseUrl: string) => void;
@@ -16,44 +17,71 @@ export interface ButtonOptions {
 
 /** One press of a button. */
 interface Press {
+  readonly actionId: string;
   /** The button's value. */
   readonly key: string;
   readonly by: Actor;
   readonly responseUrl: string | undefined;
 }
 
-/** Registers the Retry and confirm buttons. Slack delivers a press once, so failures are shown to the person. */
+/** What is shown to the person who pressed. */
+type Told = { readonly text: string } | { readonly markdown: string };
+
+/** What the payload of a pressed button says about where it is. */
+interface PressedBody {
+  readonly response_url?: string;
+  readonly channel?: { readonly id: string };
+  readonly container?: { readonly thread_ts?: string };
+  readonly message?: { readonly thread_ts?: string };
+}
+
+/** Registers the buttons of replies. Slack delivers a press once, so failures are shown to the person. */
 export function registerButtons(app: App, options: ButtonOptions): void {
   const { origins, receiver, notices, saveReplaceUrl } = options;
 
-  /** `run` returns a notice for the person, if there is something to say. */
-  function onPress(actionId: string, run: (press: Press) => Promise<string | undefined>): void {
-    app.action(actionId, async ({ action, body, ack }) => {
+  function onPress(which: string | RegExp, run: (press: Press) => Promise<Told | undefined>): void {
+    app.action(which, async ({ action, body, ack }) => {
+      const { response_url: responseUrl, channel, container, message } = body as unknown as PressedBody;
+      const actionId = "action_id" in action ? action.action_id : "";
       const key = action.type === "button" ? (action.value ?? "") : "";
-      const responseUrl = "response_url" in body ? body.response_url : undefined;
-      let notice: string | undefined;
+      let told: Told | undefined;
       try {
-        const channel = "channel" in body ? (body.channel?.id ?? "") : "";
-        const by = await origins.actorOf({ user: body.user.id, channel, team: body.user.team_id });
-        notice = await run({ key, by, responseUrl });
+        const by = await origins.actorOf({
+          user: body.user.id,
+          channel: channel?.id ?? "",
+          team: body.user.team_id,
+        });
+        told = await run({ actionId, key, by, responseUrl });
       } catch (error) {
         notices.logFailure(error, actionId);
-        notice = toCallerText(error);
+        told = { text: toCallerText(error) };
       }
       await ack();
-      if (notice !== undefined) await notices.send(responseUrl, notice);
+      // In a thread, what is shown to the person goes where they look.
+      const thread = container?.thread_ts ?? message?.thread_ts;
+      if (told === undefined) return;
+      if ("text" in told) await notices.send(responseUrl, told.text, thread);
+      else await notices.sendMarkdown(responseUrl, told.markdown, thread);
     });
   }
 
   onPress(retryAction, async ({ key, by }) => {
     const outcome = await receiver.retry(key, by);
-    return outcome === "gone" ? "This can no longer be tried again. Please ask once more." : undefined;
+    return outcome === "gone"
+      ? { text: "This can no longer be tried again. Please ask once more." }
+      : undefined;
   });
 
   onPress(confirmAction, async ({ key, by, responseUrl }) => {
     if (responseUrl !== undefined) saveReplaceUrl(key, responseUrl);
     const outcome = await receiver.confirm(key, by);
-    if (outcome === "gone") return "This can no longer be confirmed. Please ask once more.";
-    return outcome === "refused" ? "Only the person who asked can confirm this." : undefined;
+    if (outcome === "gone") return { text: "This can no longer be confirmed. Please ask once more." };
+    return outcome === "refused" ? { text: "Only the person who asked can confirm this." } : undefined;
+  });
+
+  onPress(answerActions, async ({ actionId, key, by }) => {
+    const kind = parseActionId(actionId);
+    const result = kind === undefined ? undefined : await receiver.act({ kind, key }, by);
+    return result?.kind === "told" ? { markdown: result.markdown } : { text: goneWords };
   });
 }

@@ -1,3 +1,4 @@
+import { actionLabels, isReplyActionKind, type ReplyActionKind } from "../../core/reply-actions.ts";
 import type { MessageContent } from "../delivery/edit-target.ts";
 import { cutText, escapeMarkdown, escapeText } from "./markdown.ts";
 import type { SlackContent } from "./web-api.ts";
@@ -6,6 +7,19 @@ import type { SlackContent } from "./web-api.ts";
 export const retryAction = "parley_retry";
 /** `action_id` of a button that confirms a command. */
 export const confirmAction = "parley_confirm";
+
+/** What the `action_id` of a button below an answer begins with; the action's kind follows. */
+const actionPrefix = "parley_act:";
+/** Matches the `action_id` of every button below an answer. */
+export const answerActions = new RegExp(`^${actionPrefix}`);
+/** A longer value is refused. */
+const maxValueChars = 2000;
+
+/** The kind of action of an `action_id`. `undefined`: it is none, or one of another version. */
+export function parseActionId(actionId: string): ReplyActionKind | undefined {
+  const kind = actionId.slice(actionPrefix.length);
+  return actionId.startsWith(actionPrefix) && isReplyActionKind(kind) ? kind : undefined;
+}
 
 type Block = SlackContent["blocks"][number];
 
@@ -30,27 +44,25 @@ export function toSlackContent(content: MessageContent): SlackContent {
   if (content.failure !== undefined) blocks.push(toPlainSection(`:warning: ${content.failure}`));
   if (content.notices !== undefined && content.notices.length > 0)
     blocks.push(toSmallPrint(content.notices.join("\n")));
-  if (content.retryKey !== undefined) blocks.push(toButton(retryAction, "Retry", content.retryKey));
-  if (content.confirm !== undefined) {
-    const { label, key } = content.confirm;
-    blocks.push(toButton(confirmAction, cutText(label, 75), key, { style: "danger" }));
-  }
+  const buttons = toButtons(content);
+  if (buttons.length > 0) blocks.push({ type: "actions", elements: buttons });
   if (blocks.length === 0) blocks.push(toSmallPrint("Done."));
   const fallback = content.failure ?? status ?? content.notices?.[0] ?? "Done.";
   return { text: markdown.trim() === "" ? escapeText(cutText(fallback, 500)) : markdown, blocks };
 }
 
+function toButtons({ retryKey, confirm, actions = [] }: MessageContent): Block[] {
+  return [
+    ...(retryKey === undefined ? [] : [toButton(retryAction, "Retry", retryKey)]),
+    ...(confirm === undefined
+      ? []
+      : [toButton(confirmAction, cutText(confirm.label, 75), confirm.key, { style: "danger" })]),
+    ...actions
+      .filter(({ key }) => key.length <= maxValueChars)
+      .map(({ kind, key }) => toButton(actionPrefix + kind, actionLabels[kind], key)),
+  ];
+}
+
 function toButton(action: string, label: string, value: string, style: Block = {}): Block {
-  return {
-    type: "actions",
-    elements: [
-      {
-        type: "button",
-        action_id: action,
-        text: { type: "plain_text", text: label },
-        value,
-        ...style,
-      },
-    ],
-  };
+  return { type: "button", action_id: action, text: { type: "plain_text", text: label }, value, ...style };
 }

@@ -32,7 +32,7 @@ import { createIncoming } from "./incoming.ts";
 import { botScopes } from "./manifest.ts";
 import { cutText } from "./markdown.ts";
 import { createOrigins } from "./origin.ts";
-import { createPeople } from "./people.ts";
+import { createPeople, type People } from "./people.ts";
 import { createPrivateReply } from "./private-reply.ts";
 import { createRefusalNotices } from "./refusal-notices.ts";
 import { createMessageTarget } from "./message-target.ts";
@@ -59,6 +59,7 @@ export interface SlackPlatformOptions {
 /** The client once Slack has accepted its token. */
 interface Connected {
   readonly api: SlackApi;
+  readonly people: People;
   readonly identity: Identity;
   readonly files: Files;
 }
@@ -107,12 +108,11 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
 
   function register(
     app: App,
-    { api, identity }: Connected,
+    { api, people: names, identity }: Connected,
     receiver: Receiver,
     history: ConversationHistory,
   ): void {
     const { teamId } = identity;
-    const names = createPeople({ lookUp: (id) => api.userInfo(id), log });
     const origins = createOrigins(names, teamId);
     const refusals = createRefusalNotices(api, log);
     const incoming = createIncoming({ api, identity, names, origins, refusals, receiver, log });
@@ -152,7 +152,8 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
         apiUrl,
         log,
         register: (app, api, identity) => {
-          connected = { api, identity, files: createFiles({ api, botToken, apiUrl }) };
+          const people = createPeople({ lookUp: (id) => api.userInfo(id), log });
+          connected = { api, people, identity, files: createFiles({ api, botToken, apiUrl }) };
           register(app, connected, receiver, history);
           warnOfMissingScopes(identity);
         },
@@ -198,6 +199,30 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
     },
     async download(attachment, downloadOptions) {
       return await requireConnected().files.download(attachment, downloadOptions);
+    },
+    async nameOf(id) {
+      const { api, people } = connected ?? {};
+      const channel = /^slack:channel:(\w+)$/.exec(id)?.[1];
+      const user = /^slack:\w+:(\w+)$/.exec(id)?.[1];
+      try {
+        if (channel !== undefined) {
+          const name = await api?.channelName(channel);
+          return name === undefined ? undefined : `#${name}`;
+        }
+        return user === undefined ? undefined : (await people?.find(user))?.name;
+      } catch (error) {
+        log.debug({ err: error }, "name not found");
+        return undefined;
+      }
+    },
+    guide: {
+      commandPrefix: commandPrefix,
+      speaking: [
+        "In a direct message, every message is answered.",
+        "In a channel, mention me: the answer is in the thread of your message.",
+        "In a thread where I answer, every message is answered. Slack has no slash commands in threads: mention me and write the command after it.",
+        "Pictures, audio clips and text files can be attached to any message.",
+      ],
     },
     health: () => connection?.health() ?? { state: "connecting" },
     async pause() {

@@ -84,12 +84,12 @@ export interface SlackApi {
   ): Promise<void>;
   /**
    * Posts an ephemeral message through a command's or button's `response_url`: at most five times within 30 minutes.
-   * `isReplacing` replaces the message that has the button.
+   * `isReplacing` replaces the message that has the button; `thread` posts into that thread.
    */
   respond(
     responseUrl: string,
     content: SlackContent,
-    options?: { readonly isReplacing: true },
+    options?: { readonly isReplacing?: true; readonly thread?: string },
   ): Promise<void>;
   /** The message with that `ts`, if it exists. */
   message(channel: string, thread: string | undefined, ts: string): Promise<SlackMessageInfo | undefined>;
@@ -100,6 +100,8 @@ export interface SlackApi {
     ts: string,
   ): Promise<readonly SlackMessageInfo[]>;
   userInfo(userId: string): Promise<SlackUserInfo>;
+  /** Name of a channel. `undefined`: a direct message. */
+  channelName(channel: string): Promise<string | undefined>;
   fileInfo(fileId: string): Promise<SlackFileInfo>;
   /** Posts files in one message. */
   upload(
@@ -208,6 +210,7 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
           replace_original: options?.isReplacing === true,
           text,
           blocks,
+          ...(options?.thread === undefined ? {} : { thread_ts: options.thread }),
           unfurl_links: false,
           unfurl_media: false,
         }),
@@ -231,6 +234,12 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
         isAdmin: user.is_admin === true || user.is_owner === true || user.is_primary_owner === true,
         isStranger: user.is_stranger === true,
       };
+    },
+    async channelName(channel) {
+      const info = (await call("conversations.info", { channel }))["channel"] as
+        | { name?: string }
+        | undefined;
+      return info?.name;
     },
     async fileInfo(fileId) {
       return (await call("files.info", { file: fileId }))["file"] as SlackFileInfo;

@@ -1,4 +1,5 @@
 import { messageLimits, badField, type ApiContext, type Exchange, type Route } from "./api-context.ts";
+import { goneWords, isReplyActionKind, parseActionKey } from "../../core/reply-actions.ts";
 import { isRunning } from "./feed.ts";
 import { readJson, sendJson, sendProblem, sendTooMany } from "./http.ts";
 import {
@@ -34,6 +35,7 @@ export const conversationRoutes: readonly Route[] = [
   { method: "POST", path: new RegExp(`^${conversation}/cancel$`), run: cancel },
   { method: "POST", path: new RegExp(`^${conversation}/retry$`), run: retry },
   { method: "POST", path: new RegExp(`^${conversation}/confirm$`), run: confirm },
+  { method: "POST", path: new RegExp(`^${conversation}/act$`), run: act },
   { method: "DELETE", path: new RegExp(`^${conversation}$`), run: deleteConversation },
 ];
 
@@ -190,6 +192,23 @@ async function confirm(context: ApiContext, { request, response, id }: Exchange)
   const isOffered = await hasItem(context, toConversationId(id), (item) => item.confirm?.key === key);
   const outcome = isOffered ? await context.receiver.confirm(key, localActor) : "gone";
   sendJson(response, outcome === "accepted" ? 202 : 410, { outcome });
+}
+
+async function act({ receiver }: ApiContext, { request, response, id }: Exchange): Promise<void> {
+  const { kind, key } = await readJson(request);
+  if (typeof kind !== "string" || !isReplyActionKind(kind)) throw badField("kind");
+  if (typeof key !== "string" || key.length > maxKeyChars) throw badField("key");
+  const result = isKeyWithin(toConversationId(id), key)
+    ? await receiver.act({ kind, key }, localActor)
+    : ({ kind: "gone" } as const);
+  if (result.kind === "gone") sendProblem(response, 410, "gone", goneWords);
+  else sendJson(response, 200, result);
+}
+
+/** Whether an action's key names an answer of the conversation, or of one of its private calls. */
+function isKeyWithin(conversationId: string, key: string): boolean {
+  const named = parseActionKey(key)?.conversationId;
+  return named === conversationId || named?.startsWith(privateCallPrefix(conversationId)) === true;
 }
 
 /** Whether a live or stored item of the conversation fulfils the condition. */

@@ -201,6 +201,17 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
       });
     },
 
+    guide: {
+      commandPrefix: "",
+      speaking: [
+        "Every message is answered. Each conversation on the left is one of its own.",
+        "Write `/` at the beginning for a command; Tab completes it.",
+        "Pictures, recordings and text files can be attached, pasted and dropped; the microphone records a voice note.",
+      ],
+    },
+
+    nameOf: (id) => Promise.resolve(id === localAuthor.id ? "The page" : undefined),
+
     // People delete whole conversations on the page, never single messages.
     shownMessageKeys: () => [],
 

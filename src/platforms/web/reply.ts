@@ -70,7 +70,14 @@ export function createWebReply(options: {
     async show() {
       if (isOver) return;
       written = "";
-      const { failure: _failure, retryKey: _retryKey, confirm: _confirm, status: _status, ...rest } = item();
+      const {
+        failure: _failure,
+        retryKey: _retryKey,
+        confirm: _confirm,
+        actions: _actions,
+        status: _status,
+        ...rest
+      } = item();
       feed.put({ ...rest, state: "waiting", text: "", files: [], notices: [] });
       await options.hooks.saveAddress({ ...address });
     },
@@ -106,13 +113,14 @@ export function createWebReply(options: {
       return Promise.resolve();
     },
     async finish(ending = {}) {
-      const { notices = [], confirm } = ending;
+      const { notices = [], confirm, actions = [] } = ending;
       await end({
         ...item(),
         state: "finished",
         text: written,
         notices,
         ...(confirm === undefined ? {} : { confirm }),
+        ...(actions.length === 0 ? {} : { actions }),
       });
     },
     async fail(failure) {

@@ -1,4 +1,5 @@
 import type { ConfirmButton } from "../../core/platform.ts";
+import { actionsOf, type ReplyAction } from "../../core/reply-actions.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
 import { toItemId, toPageId } from "./ids.ts";
 
@@ -31,6 +32,8 @@ export interface ItemView {
   readonly retryKey?: string;
   /** A button that runs the call again as confirmed. */
   readonly confirm?: ConfirmButton;
+  /** Buttons below a finished answer. */
+  readonly actions?: readonly ReplyAction[];
   readonly model?: string;
   /** True when the person stopped the answer or the stream broke off. */
   readonly isInterrupted?: boolean;
@@ -99,6 +102,7 @@ export function toItem(conversationId: string, message: StoredMessage): ItemView
   const text = message.parts.flatMap((part) => (part.kind === "text" ? [part.text] : []));
   const { failure, turnKey, notices = [] } = message;
   const isFailed = message.outcome === "failed";
+  const actions = isFailed ? [] : actionsOf(conversationId, message);
   return {
     id: toItemId(turnKey, message.role),
     role: message.role,
@@ -108,6 +112,7 @@ export function toItem(conversationId: string, message: StoredMessage): ItemView
     files: message.parts.flatMap((part) => toFile(conversationId, part)),
     notices: isFailed || failure === undefined ? notices : [...notices, failure],
     ...(isFailed ? { failure: failure ?? "This answer failed.", retryKey: turnKey } : {}),
+    ...(actions.length === 0 ? {} : { actions }),
     ...(message.model === undefined ? {} : { model: message.model }),
     ...(message.outcome === "interrupted" ? { isInterrupted: true } : {}),
   };

@@ -83,14 +83,24 @@ describe("with DENY for a role", () => {
 
     story.setGatewayUp(false);
     ada.sends({ channel: thread, text: "again" });
-    const failed = await until(() => thread.fromBot().find(({ buttons }) => buttons.length > 0), {
-      timeoutMs: 20_000,
-    });
+    const failed = await until(
+      () => thread.fromBot().find(({ buttons }) => buttons.some(({ label }) => label === "Retry")),
+      {
+        timeoutMs: 20_000,
+      },
+    );
     story.setGatewayUp(true);
     const chats = story.chats().length;
     bo.clicks("Retry", failed, { channel: thread });
     await until(() => thread.fromBot().find(({ isEphemeral }) => isEphemeral));
     expect(story.chats()).toHaveLength(chats);
+    const [answered] = thread.fromBot();
+    bo.clicks("Details", answered!, { channel: thread });
+    const [, refused] = await until(() => {
+      const alone = thread.fromBot().filter(({ isEphemeral }) => isEphemeral);
+      return alone.length === 2 && alone;
+    });
+    expect(refused?.text).toContain("access rules exclude you");
     const cy = discord.person("Cy");
     cy.clicks("Retry", failed, { channel: thread });
     await until(() => story.chats().length > chats);

@@ -108,7 +108,7 @@ describe("with DENY for a person", () => {
     const root = ana.sends({ channel: ideas.id, text: "hello", mentionBot: true });
     const failed = await slack.waitFor(
       "a Retry button",
-      () => ideas.saidByBot(root).find(({ buttons }) => buttons.length > 0),
+      () => ideas.saidByBot(root).find(({ buttons }) => buttons.some(({ label }) => label === "Retry")),
       20_000,
     );
     isUp = true;
@@ -130,5 +130,12 @@ describe("with DENY for a person", () => {
     await ana.clicks(failed, "Retry", { channel: ideas.id });
     const answer = await story.answerTo(ideas.id, root);
     expect(answer.body).toContain("here you are");
+
+    await bo!.clicks(answer, "Details", { channel: ideas.id });
+    const refusals = await slack.waitFor("a third refusal", () => {
+      const alone = ideas.saidByBot().filter(({ onlyFor }) => onlyFor === "Bo");
+      return alone.length === 3 && alone;
+    });
+    expect(refusals.at(-1)?.text).toContain("access rules exclude you");
   });
 });

@@ -83,6 +83,8 @@ function checkActions(block: Fields, at: string, refuse: Refuse): void {
     if (toText(element["value"]).length > 2000) refuse(`value is at most 2000 characters ${at}`);
     if (toText(element["action_id"]).length > 255) refuse(`action_id is at most 255 characters ${at}`);
   }
+  const ids = (elements as Fields[]).map((element) => toText(element["action_id"]));
+  if (new Set(ids).size !== ids.length) refuse(`action_id must be unique ${at}`);
 }
 
 /**

@@ -258,9 +258,21 @@ export function createPerson(
           message_ts: message.ts,
           channel_id: channel.id,
           is_ephemeral: message.onlyFor !== undefined,
+          ...(message.thread === undefined ? {} : { thread_ts: message.thread }),
         },
         channel: { id: channel.id, name: channel.name },
-        message: { type: "message", ts: message.ts, text: message.text, user: workspace.botUserId },
+        // An ephemeral message is not in the payload.
+        ...(message.onlyFor === undefined
+          ? {
+              message: {
+                type: "message",
+                ts: message.ts,
+                text: message.text,
+                user: workspace.botUserId,
+                ...(message.thread === undefined ? {} : { thread_ts: message.thread }),
+              },
+            }
+          : {}),
         trigger_id: makeTrigger(),
         response_url: makeResponseUrl(channel.id, message.ts),
         actions: [

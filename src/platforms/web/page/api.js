@@ -90,6 +90,18 @@ export async function confirmAnswer(conversationId, key) {
   await call("POST", `/api/conversations/${conversationId}/confirm`, { key });
 }
 
+/**
+ * Runs a button below an answer.
+ * @param {string} conversationId
+ * @param {import("../../../core/reply-actions.ts").ReplyAction} action
+ * @returns {Promise<string>} the result, Markdown
+ */
+export async function runAction(conversationId, action) {
+  const { kind, key } = action;
+  const answer = await call("POST", `/api/conversations/${conversationId}/act`, { kind, key });
+  return /** @type {{ markdown: string }} */ (answer).markdown;
+}
+
 /** Deletes a conversation for good. @param {string} conversationId */
 export async function deleteConversation(conversationId) {
   await call("DELETE", `/api/conversations/${conversationId}`);

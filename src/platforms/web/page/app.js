@@ -6,6 +6,7 @@ import {
   loadState,
   logOut,
   retryAnswer,
+  runAction,
   sendMessage,
   stopAnswer,
 } from "./api.js";
@@ -232,6 +233,7 @@ export function App({ initial }) {
           confirmed.current.add(item.id);
           return confirmAnswer(currentId, item.confirm?.key ?? "");
         }}
+        onAct=${(/** @type {import("./foot.js").Action} */ action) => runAction(currentId, action)}
       />
       <${Composer}
         key=${`composer ${currentId}`}

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
-import { copyText } from "./clipboard.js";
 import { classes, html } from "./dom.js";
+import { Foot } from "./foot.js";
 import { Icon } from "./icons.js";
 import { Markdown } from "./markdown.js";
 import { isRunning, noticesOf } from "./thread-state.js";
@@ -16,14 +16,15 @@ import { isRunning, noticesOf } from "./thread-state.js";
  * @param {(image: Image) => void} props.onEnlarge
  * @param {(item: Item) => Promise<void>} props.onRetry
  * @param {(item: Item) => Promise<void>} props.onConfirm
+ * @param {import("./foot.js").RunAction} props.onAct
  */
-export function Message({ item, onEnlarge, onRetry, onConfirm }) {
+export function Message({ item, onEnlarge, onRetry, onConfirm, onAct }) {
   const isUser = item.role === "user";
   return html`<article class=${classes("message", isUser ? "from-user" : "from-parley", `is-${item.state}`)}>
     <h2 class="sr-only">${isUser ? "You" : "Parley"}</h2>
     ${isUser && html`<${Files} files=${item.files} onEnlarge=${onEnlarge} />`}
     ${isUser && item.text !== "" && html`<div class="bubble">${item.text}</div>`}
-    ${!isUser && html`<${Answer} item=${item} onEnlarge=${onEnlarge} onRetry=${onRetry} onConfirm=${onConfirm} />`}
+    ${!isUser && html`<${Answer} ...${{ item, onEnlarge, onRetry, onConfirm, onAct }} />`}
   </article>`;
 }
 
@@ -34,8 +35,9 @@ export function Message({ item, onEnlarge, onRetry, onConfirm }) {
  * @param {(image: Image) => void} props.onEnlarge
  * @param {(item: Item) => Promise<void>} props.onRetry
  * @param {(item: Item) => Promise<void>} props.onConfirm
+ * @param {import("./foot.js").RunAction} props.onAct
  */
-function Answer({ item, onEnlarge, onRetry, onConfirm }) {
+function Answer({ item, onEnlarge, onRetry, onConfirm, onAct }) {
   const isGrowing = isRunning(item);
   const notices = noticesOf(item);
   return html`
@@ -56,7 +58,7 @@ function Answer({ item, onEnlarge, onRetry, onConfirm }) {
         ${notices.map((notice) => html`<li key=${notice}>${notice}</li>`)}
       </ul>`
     }
-    ${!isGrowing && item.state === "finished" && html`<${Foot} item=${item} />`}
+    ${!isGrowing && item.state === "finished" && html`<${Foot} item=${item} onAct=${onAct} />`}
   `;
 }
 
@@ -98,24 +100,6 @@ function useAction(action) {
   return { problem, isBusy, run };
 }
 
-/** Copy button and model below an answer. @param {{ item: Item }} props */
-function Foot({ item }) {
-  const [isCopied, setCopied] = useState(false);
-  const copy = async () => {
-    setCopied(await copyText(item.text));
-    setTimeout(() => setCopied(false), 2000);
-  };
-  return html`<div class="foot">
-    ${
-      item.text !== "" &&
-      html`<button type="button" class="quiet small" onClick=${copy} aria-label="Copy this answer">
-        <${Icon} name="copy" /><span aria-hidden="true">${isCopied ? "Copied" : "Copy"}</span>
-      </button>`
-    }
-    ${item.model !== undefined && html`<span class="model" title="Model that answered">${item.model}</span>`}
-  </div>`;
-}
-
 /** The files of a message, pictures first. @param {{ files: readonly File[], onEnlarge: (image: Image) => void }} props */
 function Files({ files, onEnlarge }) {
   if (files.length === 0) return null;
@@ -146,6 +130,13 @@ function Picture({ image, onEnlarge }) {
   </button>`;
 }
 
+/** A file by its name; with an address it can be downloaded. @param {{ name: string, url?: string | undefined }} props */
+function FileChip({ name, url }) {
+  if (url === undefined) return html`<p class="file-chip"><${Icon} name="file" />${name}</p>`;
+  const address = `${url}${url.includes("?") ? "&" : "?"}download`;
+  return html`<a class="file-chip" href=${address} download=${name}><${Icon} name="download" />${name}</a>`;
+}
+
 /** Any file that is not a picture. @param {{ file: File }} props */
 function OtherFile({ file }) {
   switch (file.kind) {
@@ -156,7 +147,7 @@ function OtherFile({ file }) {
       </figure>`;
     case "file":
       return file.text === undefined || file.text === ""
-        ? html`<p class="file-chip"><${Icon} name="file" />${file.name}</p>`
+        ? html`<${FileChip} name=${file.name} url=${file.url} />`
         : html`<details class="file-text">
             <summary><${Icon} name="file" />${file.name}</summary>
             <pre tabindex="0">${file.text}</pre>

@@ -16,8 +16,9 @@ const nearPx = 60;
  * @param {(image: import("./message.js").Image) => void} props.onEnlarge
  * @param {(item: import("./thread-state.js").Item) => Promise<void>} props.onRetry
  * @param {(item: import("./thread-state.js").Item) => Promise<void>} props.onConfirm
+ * @param {import("./foot.js").RunAction} props.onAct
  */
-export function ThreadView({ thread, empty, onEarlier, onEnlarge, onRetry, onConfirm }) {
+export function ThreadView({ thread, empty, onEarlier, onEnlarge, onRetry, onConfirm, onAct }) {
   const scroller = useRef(/** @type {HTMLDivElement | null} */ (null));
   const isAtEnd = useRef(true);
   const lastTop = useRef(0);
@@ -86,7 +87,7 @@ export function ThreadView({ thread, empty, onEarlier, onEnlarge, onRetry, onCon
             ${thread.items.map(
               (item) =>
                 html`<li key=${item.id}>
-                  <${Message} item=${item} onEnlarge=${onEnlarge} onRetry=${onRetry} onConfirm=${onConfirm} />
+                  <${Message} ...${{ item, onEnlarge, onRetry, onConfirm, onAct }} />
                 </li>`,
             )}
           </ol>`

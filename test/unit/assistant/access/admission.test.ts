@@ -9,6 +9,7 @@ const limits = { calls: 4, callsPerPerson: 2, fileBytes: 100, fileBytesPerPerson
 /** Nothing is limited but what is at once. */
 const free: Budgets = {
   reserve: () => Promise.resolve({ settle: () => Promise.resolve(), release: () => Promise.resolve() }),
+  inForce: () => Promise.resolve([]),
   close: () => undefined,
 };
 const callerOf = (personId: string) => ({ personId, platform: "fake" });

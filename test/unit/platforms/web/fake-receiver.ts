@@ -8,6 +8,8 @@ export interface FakeReceiver extends Receiver, ConversationHistory {
   readonly events: IncomingEvent[];
   readonly retried: string[];
   readonly confirmed: string[];
+  /** `<kind> <key> by <author>` */
+  readonly acted: string[];
   /** Conversations that were deleted. */
   readonly gone: string[];
   readonly cancelled: string[];
@@ -29,6 +31,7 @@ export function createFakeReceiver(): FakeReceiver {
     events: [],
     retried: [],
     confirmed: [],
+    acted: [],
     gone: [],
     cancelled: [],
     stored: new Map(),
@@ -57,6 +60,11 @@ export function createFakeReceiver(): FakeReceiver {
     async confirm(key, by) {
       this.confirmed.push(`${key} by ${by.author.id}`);
       return "accepted";
+    },
+    async act({ kind, key }, by) {
+      check(this);
+      this.acted.push(`${kind} ${key} by ${by.author.id}`);
+      return key.includes("gone") ? { kind: "gone" } : { kind: "told", markdown: "- Model: `sandbox/chat`" };
     },
     async messagesDeleted() {},
     async conversationDeleted(conversationId) {

@@ -1,0 +1,165 @@
+import { invalidOption } from "../src/core/command-options.ts";
+import { defineCommand, type Command } from "../src/core/command.ts";
+import type { CommandServices } from "../src/core/command-services.ts";
+import type { UsageRow } from "../src/core/spending.ts";
+import { toUsageCsv } from "../src/core/usage-csv.ts";
+import { groupUsage, usageDimensions, type UsageDimension } from "../src/core/usage-report.ts";
+import { counted } from "../src/core/amounts.ts";
+import { addUtcDays } from "../src/support/utc-day.ts";
+import { budgetLines, footnotes, summaryTable, usageTable } from "../src/core/usage-table.ts";
+
+/** Most rows of a table, and of a file. */
+const maxGroups = 15;
+const maxCsvRows = 50_000;
+/** Usage is kept for so long. */
+const maxDays = 400;
+
+interface Period {
+  readonly fromDay: string;
+  readonly toDay: string;
+}
+
+const usage: Command = defineCommand({
+  name: "usage",
+  description: "What you have used and what is left of your budget; for admins, of everybody",
+  options: {
+    by: { kind: "string", choices: usageDimensions, description: "Break it down by this" },
+    period: {
+      kind: "string",
+      choices: ["today", "month", "last-month"],
+      description: "Which days: this month without this option",
+    },
+    from: { kind: "string", maxChars: 10, description: "First day, such as 2026-11-01" },
+    to: { kind: "string", maxChars: 10, description: "Last day, such as 2026-11-30" },
+    who: {
+      kind: "string",
+      choices: ["me", "everybody"],
+      description: "For admins: everybody without this option",
+    },
+    csv: { kind: "boolean", description: "As a CSV file for a spreadsheet" },
+  },
+  visibility: "private",
+  examples: ["/usage", "/usage by:model period:last-month", "/usage from:2026-11-01 to:2026-11-15 csv:yes"],
+  run: async ({ options, services }) => {
+    const { by, csv = false, who } = options;
+    const isDetailed = by !== undefined || csv || [options.period, options.from, options.to].some(isGiven);
+    if (!isDetailed && who === undefined) {
+      await showSummary(services);
+      return;
+    }
+    const ofEverybody = who === undefined ? services.isAdmin() : who === "everybody";
+    const period = periodOf(options, services.today());
+    const rows = await services.usage({ ...period, ofEverybody });
+    const dimension = by as UsageDimension | undefined;
+    const whose = ofEverybody ? "everybody" : "you";
+    const title = `**Usage of ${whose}, ${period.fromDay} to ${period.toDay} (UTC)**`;
+    if (csv) await showCsv(services, rows, { title, name: `usage-${period.fromDay}-${period.toDay}.csv` });
+    else await showTable(services, rows, { title, by: dimension ?? (ofEverybody ? "person" : "day") });
+  },
+});
+export default usage;
+
+function isGiven(value: unknown): boolean {
+  return value !== undefined;
+}
+
+/** Mine today and this month; for an admin everybody's too. */
+async function showSummary(services: CommandServices): Promise<void> {
+  const today = services.today();
+  const month = { fromDay: `${today.slice(0, 7)}-01`, toDay: today };
+  const parts: string[] = [];
+  const own = await services.usage(month);
+  parts.push("**Your usage**", summaryTable(own, today));
+  let shown = own;
+  if (services.isAdmin()) {
+    shown = await services.usage({ ...month, ofEverybody: true });
+    parts.push("**Everybody's usage**", summaryTable(shown, today));
+  }
+  parts.push([...footnotes(shown), ...budgetLines(await services.budgets())].join("\n"));
+  if (services.isAdmin())
+    parts.push(
+      "Break it down with `/usage by:person`, `by:channel`, `by:model`, `by:operation` or `by:day`.",
+    );
+  await services.say(parts.join("\n\n"), { isStored: false });
+}
+
+async function showTable(
+  services: CommandServices,
+  rows: readonly UsageRow[],
+  { title, by }: { readonly title: string; readonly by: UsageDimension },
+): Promise<void> {
+  const groups = groupUsage(rows, by);
+  if (groups.length === 0) {
+    await services.say(`${title}\n\nNothing was used.`, { isStored: false });
+    return;
+  }
+  // The latest days, and of all else the most expensive.
+  const top = by === "day" ? groups.slice(-maxGroups) : groups.slice(0, maxGroups);
+  const others = groups.filter((group) => !top.includes(group));
+  const names =
+    by === "person" || by === "channel"
+      ? await services.namesOf(top.map(({ key }) => key))
+      : new Map<string, string>();
+  const table = usageTable({ by, top, others, names });
+  await services.say([title, table, footnotes(rows).join("\n")].filter((part) => part !== "").join("\n\n"), {
+    isStored: false,
+  });
+}
+
+async function showCsv(
+  services: CommandServices,
+  rows: readonly UsageRow[],
+  { title, name }: { readonly title: string; readonly name: string },
+): Promise<void> {
+  // The latest rows, where there are too many.
+  const kept = rows.toSorted((a, b) => (a.day < b.day ? 1 : -1)).slice(0, maxCsvRows);
+  const ids = new Set(
+    kept.flatMap(({ personId, channel }) => [personId, ...(channel === undefined ? [] : [channel])]),
+  );
+  const names = await services.namesOf([...ids]);
+  const left = rows.length - kept.length;
+  const note = left === 0 ? "" : ` The oldest ${counted(left, "row")} did not fit: ask for fewer days.`;
+  await services.say(`${title}: ${counted(kept.length, "row")}.${note}`, {
+    isStored: false,
+    files: [
+      {
+        name,
+        mediaType: "text/csv",
+        bytes: new TextEncoder().encode(toUsageCsv(kept, names)),
+        altText: name,
+      },
+    ],
+  });
+}
+
+/** @throws ParleyError `invalid-option` for days that do not exist, are in the wrong order or too many */
+function periodOf(
+  options: {
+    readonly period?: string | undefined;
+    readonly from?: string | undefined;
+    readonly to?: string | undefined;
+  },
+  today: string,
+): Period {
+  const { period, from, to } = options;
+  if (period !== undefined && (from !== undefined || to !== undefined))
+    throw invalidOption(usage, "period", "give it, or from and to");
+  for (const [name, day] of Object.entries({ from, to })) {
+    if (day !== undefined && !isDay(day)) throw invalidOption(usage, name, "a day such as 2026-11-30");
+  }
+  if (period === "today") return { fromDay: today, toDay: today };
+  const firstOfMonth = `${today.slice(0, 7)}-01`;
+  if (period === "last-month") {
+    const toDay = addUtcDays(firstOfMonth, -1);
+    return { fromDay: `${toDay.slice(0, 7)}-01`, toDay };
+  }
+  const toDay = to ?? today;
+  const fromDay = from ?? `${toDay.slice(0, 7)}-01`;
+  if (fromDay > toDay) throw invalidOption(usage, "from", "it is after the last day");
+  if (addUtcDays(fromDay, maxDays) < toDay) throw invalidOption(usage, "from", `at most ${maxDays} days`);
+  return { fromDay, toDay };
+}
+
+function isDay(text: string): boolean {
+  return /^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(text)) && addUtcDays(text, 0) === text;
+}

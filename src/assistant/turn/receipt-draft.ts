@@ -1,0 +1,84 @@
+import type { ModelOperation, Usage } from "../../core/gateway.ts";
+import { boundedReceipt, type Receipt, type ReceiptCall, type ReceiptContext } from "../../core/receipt.ts";
+import type { MessagePart, StoredMessage } from "../../core/storage.ts";
+
+/** The gateway's defaults, which a receipt does not repeat. */
+const defaults = { temperature: 1, maxTokens: 1024 } as const;
+
+/** What a gateway answered, as far as a receipt keeps it. */
+interface AnsweredCall {
+  readonly model: string;
+  readonly fallback?: string;
+  readonly usage: Usage;
+}
+
+/** Collects the receipt of an answer while the answer is made. */
+export interface ReceiptDraft {
+  /** A model is asked. A call of the same operation that was asked before without an answer is replaced. */
+  asks(operation: ModelOperation, asked: string): void;
+  /** The last model asked has answered. */
+  answered(answer: AnsweredCall): void;
+  /** Calls that have ended, in order. */
+  add(calls: readonly ReceiptCall[]): void;
+  /** What the chat model is sent. */
+  sends(
+    context: ReceiptContext,
+    settings: { readonly temperature: number; readonly maxTokens: number },
+  ): void;
+  /** The messages of the question: the files among their parts are counted. */
+  reads(messages: readonly Pick<StoredMessage, "id" | "parts">[]): void;
+  firstText(): void;
+  /** The receipt so far. `undefined`: no model was asked. */
+  toReceipt(): Receipt | undefined;
+}
+
+/** Whether a part of a message is a file that a person sent. */
+export function isFile(part: MessagePart): part is Extract<MessagePart, { readonly name: string }> {
+  return "name" in part;
+}
+
+/** An empty draft. `startedAt`: when the turn began, as `performance.now()` counts. */
+export function createReceiptDraft(startedAt = performance.now()): ReceiptDraft {
+  const calls: ReceiptCall[] = [];
+  let details: Omit<Receipt, "calls" | "totalMs"> = {};
+  const elapsedMs = (): number => Math.round(performance.now() - startedAt);
+
+  return {
+    asks(operation, asked) {
+      const last = calls.at(-1);
+      if (last?.operation === operation && last.model === undefined) calls.pop();
+      calls.push({ operation, asked });
+    },
+    answered({ model, fallback, usage }) {
+      const last = calls.pop();
+      if (last === undefined) return;
+      calls.push({ ...last, model, ...(fallback === undefined ? {} : { fallback }), usage });
+    },
+    add(ended) {
+      calls.push(...ended);
+    },
+    sends(context, { temperature, maxTokens }) {
+      details = {
+        ...details,
+        context,
+        ...(temperature === defaults.temperature ? {} : { temperature }),
+        ...(maxTokens === defaults.maxTokens ? {} : { maxTokens }),
+      };
+    },
+    reads(messages) {
+      const having = messages.filter(({ parts }) => parts.some(isFile));
+      if (having.length === 0) return;
+      const files = having.flatMap(({ parts }) => parts.filter(isFile));
+      const unread = files.filter(({ kind }) => kind === "unread").length;
+      const of = having.map(({ id }) => id);
+      details = { ...details, files: { read: files.length - unread, unread, of } };
+    },
+    firstText() {
+      details = { ...details, firstTextMs: details.firstTextMs ?? elapsedMs() };
+    },
+    toReceipt() {
+      if (calls.length === 0) return undefined;
+      return boundedReceipt({ ...details, calls, totalMs: elapsedMs() });
+    },
+  };
+}

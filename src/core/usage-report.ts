@@ -1,0 +1,78 @@
+import type { UsageRow } from "./spending.ts";
+
+/** Sums of usage rows; amounts as in {@link UsageRow}. */
+export type UsageSum = Pick<
+  UsageRow,
+  | "calls"
+  | "promptTokens"
+  | "completionTokens"
+  | "images"
+  | "audioSeconds"
+  | "costUsd"
+  | "estimatedCalls"
+  | "unpricedCalls"
+>;
+
+/** What usage can be grouped by. */
+export const usageDimensions = ["person", "channel", "model", "operation", "day"] as const;
+export type UsageDimension = (typeof usageDimensions)[number];
+
+/** Usage of one person, channel, model, operation or day. `key` is its id; empty: direct messages and the page. */
+export interface UsageGroup extends UsageSum {
+  readonly key: string;
+}
+
+const nothing: UsageSum = {
+  calls: 0,
+  promptTokens: 0,
+  completionTokens: 0,
+  images: 0,
+  audioSeconds: 0,
+  costUsd: 0,
+  estimatedCalls: 0,
+  unpricedCalls: 0,
+};
+
+/** The sum of rows or groups. */
+export function sumUsage(rows: readonly UsageSum[]): UsageSum {
+  return rows.reduce((sum, row) => add(sum, row), nothing);
+}
+
+/** Rows by one dimension: days in order, all else the most expensive first, then those with the most calls. */
+export function groupUsage(rows: readonly UsageRow[], by: UsageDimension): UsageGroup[] {
+  const groups = new Map<string, UsageSum>();
+  for (const row of rows) {
+    const key = keyOf(row, by);
+    groups.set(key, add(groups.get(key) ?? nothing, row));
+  }
+  const all = [...groups].map(([key, sum]) => ({ key, ...sum }));
+  return by === "day"
+    ? all.sort((a, b) => (a.key < b.key ? -1 : 1))
+    : all.sort((a, b) => b.costUsd - a.costUsd || b.calls - a.calls || (a.key < b.key ? -1 : 1));
+}
+
+function keyOf(row: UsageRow, by: UsageDimension): string {
+  switch (by) {
+    case "person":
+      return row.personId;
+    case "channel":
+      return row.channel ?? "";
+    case "model":
+    case "operation":
+    case "day":
+      return row[by];
+  }
+}
+
+function add(a: UsageSum, b: UsageSum): UsageSum {
+  return {
+    calls: a.calls + b.calls,
+    promptTokens: a.promptTokens + b.promptTokens,
+    completionTokens: a.completionTokens + b.completionTokens,
+    images: a.images + b.images,
+    audioSeconds: a.audioSeconds + b.audioSeconds,
+    costUsd: a.costUsd + b.costUsd,
+    estimatedCalls: a.estimatedCalls + b.estimatedCalls,
+    unpricedCalls: a.unpricedCalls + b.unpricedCalls,
+  };
+}

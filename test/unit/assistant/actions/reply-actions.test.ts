@@ -1,0 +1,157 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Actor } from "../../../../src/core/access.ts";
+import type { ReplyAction } from "../../../../src/core/reply-actions.ts";
+import { call, createWorld, message, type World } from "../../../support/fakes.ts";
+
+const bo: Actor = {
+  platform: "fake",
+  author: { id: "fake:bo", name: "Bo" },
+  origin: { user: "fake:user:bo", isMember: true, isManager: false },
+};
+
+describe("Details of an answer", () => {
+  let world: World;
+  beforeEach(async () => {
+    world = await createWorld({
+      rules: { deny: ["fake:user:eve"] },
+      files: { a: new TextEncoder().encode("some words"), z: new Uint8Array([1, 2, 3, 0, 9, 200]) },
+    });
+  });
+  afterEach(() => world.close());
+
+  async function answered(text: string, more: Parameters<typeof message>[1] = {}): Promise<ReplyAction> {
+    const before = world.platform.replies.length;
+    await world.assistant.receive(message(text, more));
+    await world.store.queue.idle();
+    const action = world.platform.replies[before]?.actions[0];
+    if (action === undefined) throw new Error("the answer has no button");
+    return action;
+  }
+
+  async function detailsOf(action: ReplyAction, by = bo): Promise<string> {
+    const result = await world.assistant.act(action, by);
+    return result.kind === "told" ? result.markdown : result.kind;
+  }
+
+  test("say model, tokens, cost, time and context, to anybody who is allowed", async () => {
+    world.gateway.answerWith(async function* answer(request) {
+      yield { kind: "text", text: "Oslo" };
+      yield {
+        kind: "finish",
+        reason: "stop",
+        model: request.model,
+        usage: { promptTokens: 1200, completionTokens: 34, costUsd: 0.00123, isEstimated: false },
+      };
+    });
+    await answered("What is the capital of Norway?");
+    const text = await detailsOf(await answered("Again?"));
+    expect(text).toContain("Model: `chatty`");
+    expect(text).toContain("1,200 tokens in the prompt, 34 in the answer");
+    expect(text).toContain("Cost: $0.0012");
+    expect(text).toMatch(/Time: first words after (under )?\d.\d s, (under )?\d.\d s in all/);
+    expect(text).toContain("Context: 3 messages, about ");
+    expect(text).toContain("nothing left out");
+  });
+
+  test("mark what is estimated, and name a fallback and a model without a price", async () => {
+    world.gateway.answerWith(async function* answer() {
+      yield { kind: "text", text: "Oslo" };
+      yield {
+        kind: "finish",
+        reason: "stop",
+        model: "spare-2026",
+        fallback: "spare",
+        usage: { promptTokens: 12, completionTokens: 3, isEstimated: true },
+      };
+    });
+    const text = await detailsOf(await answered("What is the capital of Norway?"));
+    expect(text).toContain(
+      "Model: `spare-2026` (asked for `chatty`; it did not answer, so this is the fallback)",
+    );
+    expect(text).toContain("(estimated)");
+    expect(text).toContain("Cost: unknown: the model has no price");
+  });
+
+  test("list files that were read and not read, and transcriptions", async () => {
+    const attachments = [
+      { id: "a", name: "notes.txt", source: {} },
+      { id: "z", name: "`odd` <@1>.bin", source: {} },
+    ];
+    const text = await detailsOf(await answered("Look", { attachments }));
+    expect(text).toContain("Files: 1 read, 1 not read: ");
+    expect(text).toContain("`notes.txt`");
+    expect(text).toContain("`'odd' <@1>.bin` **not read**");
+  });
+
+  test("no longer name the files of a question that was deleted", async () => {
+    const attachments = [{ id: "a", name: "notes.txt", source: {} }];
+    const asked = message("Look", { attachments });
+    await world.assistant.receive(asked);
+    await world.store.queue.idle();
+    await world.assistant.messagesDeleted("fake:c1", [asked.key]);
+    const text = await detailsOf(world.platform.replies[0]!.actions[0]!);
+    expect(text).toMatch(/Files: 1 read$/m);
+  });
+
+  test("are there for drawn pictures", async () => {
+    await world.assistant.receive(call("imagine", { prompt: "a fox" }));
+    await world.store.queue.idle();
+    const [action] = world.platform.replies[0]?.actions ?? [];
+    const text = await detailsOf(action!);
+    expect(text).toContain("Drawn by: `chatty`");
+    expect(text).toContain("1 picture (estimated)");
+  });
+
+  test("are there after a restart, and for the answer that a restart shows", async () => {
+    const action = await answered("Why?");
+    const again = world.restart();
+    expect((await again.act(action, bo)).kind).toBe("told");
+  });
+
+  test("are refused to a denied person", async () => {
+    const action = await answered("Why?");
+    const eve = { ...bo, origin: { ...bo.origin!, user: "fake:user:eve" } };
+    await expect(world.assistant.act(action, eve)).rejects.toMatchObject({ code: "access-denied" });
+  });
+
+  test("are gone with the answer", async () => {
+    const action = await answered("Why?");
+    await world.assistant.conversationDeleted("fake:c1");
+    expect(await detailsOf(action)).toBe("gone");
+  });
+
+  test.each(["", "nonsense", "other:c1 fake:1/assistant/1", "fake:c1 fake:none/assistant/1", "a b c"])(
+    "of the key %j are gone",
+    async (key) => {
+      expect(await detailsOf({ kind: "details", key })).toBe("gone");
+    },
+  );
+
+  test("are stored with the answer, in one write, and exported", async () => {
+    await answered("Why?");
+    const [, stored] = await world.store.conversations.recent("fake:c1", { maxMessages: 9 });
+    expect(stored?.receipt).toMatchObject({
+      calls: [{ operation: "chat", asked: "chatty", model: "chatty" }],
+      context: { messages: 1, leftOut: 0 },
+    });
+    const files = await world.store.exportConversation("fake:c1");
+    const json = files.find(({ name }) => name === "conversation.json");
+    expect(Buffer.from(json?.bytes ?? []).toString()).toContain('"receipt"');
+  });
+
+  test("of a stopped answer say that it did not arrive completely", async () => {
+    world.gateway.answerWith(async function* answer(_request, signal) {
+      yield { kind: "text", text: "Once upon" };
+      await new Promise((_resolve, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+      });
+    });
+    const asked = message("A story");
+    await world.assistant.receive(asked);
+    await expect.poll(() => world.platform.replies[0]?.text).toBe("Once upon");
+    await world.assistant.cancel("fake:c1", bo);
+    await world.store.queue.idle();
+    const [action] = world.platform.replies[0]?.actions ?? [];
+    expect(await detailsOf(action!)).toContain("its answer did not arrive completely");
+  });
+});
