@@ -245,10 +245,14 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
   });
 }
 
+/** The forms of access terms, by platform. */
+export const accessTerms = Object.fromEntries(
+  platformModules.map((module) => [module.id, module.accessTerms]),
+);
+
 /** What is wrong with the access rules, and default models that MODELS_ALLOWED leaves out. */
 function ruleProblems(values: Partial<SettingValues<typeof ownSettings>>): string[] {
   const { ALLOW: allow = [], DENY: deny = [], ADMINS: admins = [], MODELS_ALLOWED = [] } = values;
-  const terms = Object.fromEntries(platformModules.map(({ id, accessTerms }) => [id, accessTerms]));
   const { isAllowed } = createAllowedModels(MODELS_ALLOWED);
   const models = [
     ["CHAT_MODEL", values.CHAT_MODEL],
@@ -261,7 +265,7 @@ function ruleProblems(values: Partial<SettingValues<typeof ownSettings>>): strin
     ),
   ] as const;
   return [
-    ...accessProblems({ allow, deny, admins }, terms),
+    ...accessProblems({ allow, deny, admins }, accessTerms),
     ...models.flatMap(([name, id]) =>
       id === undefined || isAllowed(id)
         ? []

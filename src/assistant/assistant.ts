@@ -5,7 +5,7 @@ import type { IncomingEvent } from "../core/events.ts";
 import type { Gateway } from "../core/gateway.ts";
 import type { Platform, Receiver } from "../core/platform.ts";
 import type { SpendingLedger } from "../core/spending.ts";
-import type { Archive, ConversationQueue, Conversations, Inbox } from "../core/storage.ts";
+import type { Archive, ConversationQueue, Conversations, Inbox, SettingsStore } from "../core/storage.ts";
 import type { Log, Meter } from "../core/telemetry.ts";
 import { createAdmission, type AdmissionLimits } from "./access/admission.ts";
 import type { AllowedModels } from "./access/allowed-models.ts";
@@ -20,9 +20,10 @@ import { createRerunTurn } from "./scheduling/rerun-turn.ts";
 import { createBatchRunner } from "./scheduling/run-batch.ts";
 import { storedIn } from "./scheduling/pending-turn.ts";
 import { createTurnScheduler, type TurnScheduler } from "./scheduling/turn-scheduler.ts";
+import { createLayeredSettings } from "./settings/layered-settings.ts";
+import type { DeploymentChat } from "./settings/turn-settings.ts";
 import { createTokenFactors } from "./turn/context-window.ts";
 import { createModelChoice, suggestModels, type ModelSettings } from "./turn/model-choice.ts";
-import type { ChatSettings } from "./turn/turn.ts";
 
 export interface AssistantOptions {
   readonly gateway: Gateway;
@@ -37,7 +38,11 @@ export interface AssistantOptions {
   readonly models: ModelSettings;
   /** Which models may be used. */
   readonly allowedModels: AllowedModels;
-  readonly chat: ChatSettings;
+  readonly chat: DeploymentChat;
+  /** What people set with `/settings`. */
+  readonly settings: SettingsStore;
+  /** What is wrong with access terms that people typed, one sentence each. */
+  readonly accessProblems: (terms: readonly string[]) => readonly string[];
   /** What differs from the defaults. */
   readonly limits?: Partial<AssistantLimits>;
   readonly log: Log;
@@ -95,6 +100,17 @@ export function createAssistant(options: AssistantOptions): Assistant {
   const turnRate = createTurnRate({ ledger, max: spending.turnsPersonMinute, now });
   const models = createModelChoice(gateway, options.models, allowedModels);
   const platforms = new Map<string, Platform>();
+  const settings = createLayeredSettings({
+    store: options.settings,
+    conversations,
+    access,
+    gateway,
+    models,
+    isModelAllowed: (id) => allowedModels.isAllowed(id),
+    accessProblems: options.accessProblems,
+    chat: options.chat,
+    now,
+  });
   const runBatch = createBatchRunner({
     admission: createAdmission({ gateway, limits, budgets, allowed: allowedModels }),
     dependencies: {
@@ -103,13 +119,12 @@ export function createAssistant(options: AssistantOptions): Assistant {
       conversations,
       archive,
       queue,
-      models,
       factors: createTokenFactors(),
       meter,
       log,
-      chat: options.chat,
       now,
     },
+    settings,
     inbox,
     platforms,
     commands,
@@ -136,6 +151,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     { isCounted }: { readonly isCounted: boolean },
   ): Promise<"accepted" | "duplicate"> {
     access.expectAllowed(incoming);
+    await settings.rules.expectMayUse(incoming);
     if (refusals.isWaiting(incoming.key)) return "duplicate";
     const { inFlight } = scheduler;
     const isRedelivered = inFlight.has(incoming.key);
@@ -179,7 +195,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
 
   return {
     ...createRerunTurn({ inbox, scheduler, access, log }),
-    ...createDeletionEvents({ inbox, conversations, archive, queue, scheduler, log }),
+    ...createDeletionEvents({ inbox, conversations, archive, queue, scheduler, settings, log }),
     receive,
     keep: (event) => keep(event, { isCounted: true }),
     refuse: (key) => refusals.refuse(key),
@@ -201,6 +217,8 @@ export function createAssistant(options: AssistantOptions): Assistant {
       active?.cancel();
       return active !== undefined;
     },
+    placeSettings: (asker) => settings.rules.settingsOf(asker),
+    forms: settings.forms,
     isStopping: () => scheduler.isStopping(),
     suggestModels: (query) => suggestModels(models.allowed(gateway.knownModels()), query),
   };

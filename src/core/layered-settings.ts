@@ -180,6 +180,11 @@ export type SettingName = keyof typeof layeredSettings;
 /** Every setting's name, in the order of the declaration. */
 export const settingNames = Object.keys(layeredSettings) as readonly SettingName[];
 
+/** Whether a text names a setting. */
+export function isSettingName(name: string): name is SettingName {
+  return Object.hasOwn(layeredSettings, name);
+}
+
 /** A setting's declaration, without its literal types. */
 export function declarationOf(name: SettingName): LayeredSetting {
   return layeredSettings[name];

@@ -10,7 +10,7 @@ const problem = (text: string): ParsedSetting => ({ kind: "problem", problem: te
 const value = (parsed: SettingValue): ParsedSetting => ({ kind: "value", value: parsed });
 
 /** What is typed to remove a value, so that the next layer's applies. */
-export const defaultWord = "default";
+const defaultWord = "default";
 
 /**
  * Reads a setting's value from text. Empty and `default` remove it. Models and access terms are checked in their form
@@ -111,9 +111,17 @@ function languageNames(): ReadonlyMap<string, string> {
   return names;
 }
 
-/** Values to offer while somebody types: choices, languages; models are the gateway's. At most 25, best match first. */
-export function suggestSettingValues(name: SettingName, typed: string): string[] {
+/**
+ * Values to offer while somebody types, at most 25, best match first.
+ * @param suggestModels ids of models for what is typed
+ */
+export function suggestSettingValues(
+  name: SettingName,
+  typed: string,
+  suggestModels: (query: string) => readonly string[],
+): string[] {
   const setting = declarationOf(name);
+  if (setting.kind === "model") return [...suggestModels(typed).slice(0, 24), defaultWord];
   const wanted = typed.trim().toLowerCase();
   const all =
     setting.kind === "choice"

@@ -10,6 +10,7 @@ import { createAllowedModels } from "../../src/assistant/access/allowed-models.t
 import { createAssistant, type Assistant, type SpendingOptions } from "../../src/assistant/assistant.ts";
 import { ParleyError } from "../../src/core/errors.ts";
 import type { Attachment, CommandCall, IncomingMessage, ReplyAddress } from "../../src/core/events.ts";
+import type { FormOffer } from "../../src/core/forms.ts";
 import type { ChatEvent, ChatRequest, Gateway, Model } from "../../src/core/gateway.ts";
 import type { ModelPrice } from "../../src/core/model-price.ts";
 import type {
@@ -42,6 +43,9 @@ export interface SeenReply {
   readonly files: ReplyFile[];
   notices: readonly string[];
   confirm?: ConfirmButton | undefined;
+  forms?: readonly FormOffer[] | undefined;
+  /** Whether it was opened to show nothing before it ends. */
+  readonly isCalm: boolean;
   state: "open" | "finished" | "failed" | "abandoned";
   failure?: ReplyFailure;
 }
@@ -87,6 +91,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
         seen = {
           address: posted_ === undefined ? { ...address, message: ++posted } : address,
           shown: 0,
+          isCalm: hooks.isCalm === true,
           text: "",
           statuses: [],
           files: [],
@@ -116,6 +121,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
         finish: (ending) => {
           reply.notices = ending?.notices ?? [];
           reply.confirm = ending?.confirm;
+          reply.forms = ending?.forms;
           reply.state = "finished";
           return Promise.resolve();
         },
@@ -251,6 +257,8 @@ export async function createWorld(
         exportConversation: (id) => store.exportConversation(id),
       },
       inbox: store.inbox,
+      settings: store.settings,
+      accessProblems: () => [],
       queue: store.queue,
       access: createAccess({ rules: { ...noRules, ...rules }, ownPlatforms: new Set(["page"]) }),
       spending: {

@@ -21,6 +21,7 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
 
   return {
     ...createConversationServices(dependencies, run),
+    ...run.settings,
 
     async answer({ text, image, model }) {
       const message = toMessage(run, text, image === undefined ? [] : [image]);
@@ -60,7 +61,7 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
 
     transcribe: (request) => transcribeFile(dependencies, run, request),
 
-    async say(markdown, { isStored = true, confirm } = {}) {
+    async say(markdown, { isStored = true, confirm, forms } = {}) {
       await reply.show();
       const isInHistory = run.conversationId === call.conversationId && call.inConversation;
       if (isStored && confirm === undefined && isInHistory) {
@@ -69,7 +70,10 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
         await storeResult(dependencies, run, { parts, notices: [], inContext: false });
       }
       reply.write({ text: markdown });
-      await reply.finish(confirm === undefined ? {} : { confirm: { label: confirm, key: call.key } });
+      await reply.finish({
+        ...(confirm === undefined ? {} : { confirm: { label: confirm, key: call.key } }),
+        ...(forms === undefined ? {} : { forms }),
+      });
     },
 
     async models() {

@@ -7,7 +7,7 @@ import type { Archive, ConversationQueue, Conversations } from "../../core/stora
 import type { Log, Meter } from "../../core/telemetry.ts";
 import type { Release } from "../../support/fair-semaphore.ts";
 import type { TokenFactors } from "./context-window.ts";
-import type { ModelChoice } from "./model-choice.ts";
+import type { LayeredModelChoice } from "./model-choice.ts";
 
 /** What turns and commands are run with. */
 export interface TurnDependencies {
@@ -20,7 +20,7 @@ export interface TurnDependencies {
   readonly conversations: Conversations;
   readonly archive: Archive;
   readonly queue: ConversationQueue;
-  readonly models: ModelChoice;
+  readonly models: LayeredModelChoice;
   readonly factors: TokenFactors;
   readonly meter: Meter;
   readonly log: Log;

@@ -15,6 +15,8 @@ import type { Command } from "../../core/command.ts";
 import { resolveInput, type CommandInput, type ResolvedInput } from "../../core/command-input.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { CommandCall, RawOption } from "../../core/events.ts";
+import { isSettingName } from "../../core/layered-settings.ts";
+import { suggestSettingValues } from "../../core/setting-values.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { Receiver } from "../../core/platform.ts";
 import {
@@ -85,8 +87,16 @@ export function createInteractionHandler(options: InteractionOptions) {
   async function complete(interaction: APIApplicationCommandAutocompleteInteraction): Promise<void> {
     const focused = interaction.data.options.find((option) => "focused" in option && option.focused);
     const typed = focused !== undefined && "value" in focused ? String(focused.value) : "";
-    const choices = receiver
-      .suggestModels(typed)
+    const option = commands.get(interaction.data.name)?.options[focused?.name ?? ""];
+    const setting = interaction.data.options.find(({ name }) => name === "name");
+    const name = setting !== undefined && "value" in setting ? String(setting.value) : "";
+    const isSettingValue = option?.kind === "string" && option.completes === "setting-values";
+    const found = !isSettingValue
+      ? receiver.suggestModels(typed)
+      : isSettingName(name)
+        ? suggestSettingValues(name, typed, (query) => receiver.suggestModels(query))
+        : [];
+    const choices = found
       .filter((id) => id.length <= maxChoiceChars)
       .slice(0, maxChoices)
       .map((id) => ({ name: id, value: id }));

@@ -111,9 +111,12 @@ describe("a setting's value", () => {
   });
 
   it("is suggested while somebody types", () => {
-    expect(suggestSettingValues("calm", "")).toEqual(["on", "off", "default"]);
-    expect(suggestSettingValues("language", "ger")).toContain("German");
-    expect(suggestSettingValues("temperature", "")).toEqual(["default"]);
-    for (const name of settingNames) expect(suggestSettingValues(name, "").length).toBeLessThanOrEqual(25);
+    const models = (query: string) => ["chatty", "artist"].filter((id) => id.includes(query));
+    expect(suggestSettingValues("chat-model", "chat", models)).toEqual(["chatty", "default"]);
+    expect(suggestSettingValues("calm", "", models)).toEqual(["on", "off", "default"]);
+    expect(suggestSettingValues("language", "ger", models)).toContain("German");
+    expect(suggestSettingValues("temperature", "", models)).toEqual(["default"]);
+    for (const name of settingNames)
+      expect(suggestSettingValues(name, "", models).length).toBeLessThanOrEqual(25);
   });
 });
