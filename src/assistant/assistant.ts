@@ -217,7 +217,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
       active?.cancel();
       return active !== undefined;
     },
-    placeSettings: (asker) => settings.rules.settingsOf(asker),
+    placeSettings: (place) => settings.rules.settingsOf(place),
     forms: settings.forms,
     isStopping: () => scheduler.isStopping(),
     suggestModels: (query) => suggestModels(models.allowed(gateway.knownModels()), query),

@@ -1,10 +1,4 @@
-import type { Asker } from "./access.ts";
-import type { Author } from "./events.ts";
-
-/** Who opens or submits a form. Made by the platform from the click itself. */
-export interface FormCaller extends Asker {
-  readonly author: Author;
-}
+import type { Actor } from "./access.ts";
 
 /** A form that may be opened. */
 export interface FormOffer {
@@ -12,6 +6,8 @@ export interface FormOffer {
   readonly key: string;
   /** What it changes, at most 75 characters: "This channel: models". */
   readonly label: string;
+  /** What it is for: "This channel". */
+  readonly scope: string;
 }
 
 /** A value that a field offers; `value` and `label` as long as the platform shows them, 75 characters at least. */
@@ -66,12 +62,12 @@ export type FormResult =
  */
 export interface FormDesk {
   /** What the caller may change in a conversation, and around it. */
-  offers(caller: FormCaller, conversationId: string | undefined): readonly FormOffer[];
+  offers(caller: Actor, conversationId: string | undefined): readonly FormOffer[];
   /** @throws ParleyError `not-permitted`; `store-unavailable` */
-  open(key: string, caller: FormCaller): Promise<Form>;
+  open(key: string, caller: Actor): Promise<Form>;
   /**
    * Saves all fields, or none where one is wrong. Fields that are missing stay as they are; empty ones are reset.
    * @throws ParleyError `not-permitted`; `store-unavailable`
    */
-  submit(key: string, caller: FormCaller, values: Readonly<Record<string, string>>): Promise<FormResult>;
+  submit(key: string, caller: Actor, values: Readonly<Record<string, string>>): Promise<FormResult>;
 }

@@ -45,6 +45,8 @@ export type LayeredSetting = Kind & {
    * stronger one loosens nothing.
    */
   readonly combines: "override" | "limit";
+  /** Only where there are channels and several people: not on the page. Default false. */
+  readonly isShared?: true;
 };
 
 const everywhere = layers;
@@ -137,6 +139,7 @@ export const layeredSettings = {
     group: "place",
     layers: ["channel"],
     combines: "override",
+    isShared: true,
   },
   "answer-in": {
     kind: "choice",
@@ -148,6 +151,7 @@ export const layeredSettings = {
     group: "place",
     layers: places,
     combines: "override",
+    isShared: true,
   },
   "who-may-use": {
     kind: "access",
@@ -156,14 +160,16 @@ export const layeredSettings = {
     group: "place",
     layers: places,
     combines: "limit",
+    isShared: true,
   },
   "person-budget": {
     kind: "usd",
     max: 1_000_000,
-    description: "What one person may spend here a day, in US dollars",
+    description: "What one person may spend a day, in US dollars; what they spent elsewhere counts",
     group: "place",
     layers: places,
     combines: "limit",
+    isShared: true,
   },
   "place-budget": {
     kind: "usd",

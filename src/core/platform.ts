@@ -1,6 +1,5 @@
 import type { Actor } from "./access.ts";
-import type { Attachment, ReplyAddress, IncomingEvent } from "./events.ts";
-import type { Asker } from "./access.ts";
+import type { Attachment, IncomingEvent, Origin, ReplyAddress } from "./events.ts";
 import type { FormDesk, FormOffer } from "./forms.ts";
 import type { StoredBlob, StoredMessage, ConversationSummary } from "./storage.ts";
 
@@ -206,7 +205,7 @@ export interface Receiver {
    * How the bot answers messages in a channel. Mostly from memory.
    * @throws ParleyError `store-unavailable`, where it was not read before
    */
-  placeSettings(asker: Asker): Promise<PlaceSettings>;
+  placeSettings(place: Pick<Origin, "server" | "channel">): Promise<PlaceSettings>;
   /** Forms that people open and submit. */
   readonly forms: FormDesk;
   /** Up to 25 model ids for an option's autocomplete, best match first, from memory. */

@@ -12,7 +12,7 @@ import {
 } from "../../core/layered-settings.ts";
 import { parseSetting } from "../../core/setting-values.ts";
 import type { ModelChoice } from "../turn/model-choice.ts";
-import type { Scene } from "./layer-holders.ts";
+import { isApplicable, type Scene } from "./layer-holders.ts";
 import { expectMayChange } from "./permissions.ts";
 import type { SettingsReader } from "./settings-reader.ts";
 
@@ -44,8 +44,13 @@ const modelListMs = 1500;
 export function createSettingsChanger(options: SettingsChangerOptions): SettingsChanger {
   const { reader, access, models } = options;
 
-  async function parse(layer: Layer, name: SettingName, text: string): Promise<string | SettingValue[]> {
+  async function parse(
+    { layer, scene }: { readonly layer: Layer; readonly scene: Scene },
+    name: SettingName,
+    text: string,
+  ): Promise<string | SettingValue[]> {
     if (!mayHold(layer, name)) return notHeld(name);
+    if (!isApplicable(name, scene)) return "has no meaning on the page";
     const parsed = parseSetting(name, text);
     if (parsed.kind === "problem") return parsed.problem;
     if (parsed.kind === "default") return [];
@@ -74,7 +79,7 @@ export function createSettingsChanger(options: SettingsChangerOptions): Settings
     for (const name of settingNames) {
       const text = typed[name];
       if (text === undefined) continue;
-      const parsed = await parse(layer, name, text);
+      const parsed = await parse({ layer, scene }, name, text);
       if (typeof parsed === "string") problems[name] = parsed;
       else change[name] = parsed[0];
     }

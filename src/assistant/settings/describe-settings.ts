@@ -12,7 +12,7 @@ import {
 } from "../../core/layered-settings.ts";
 import { formatSetting } from "../../core/setting-values.ts";
 import { forWords } from "./change-settings.ts";
-import { wordsOf } from "./layer-holders.ts";
+import { isApplicable, wordsOf } from "./layer-holders.ts";
 
 /** What applies where no layer has a value, in words. */
 export type Defaults = Readonly<Partial<Record<SettingName, string>>>;
@@ -26,7 +26,7 @@ export function describeSettings(all: LayeredValues, defaults: Defaults, asker: 
   return groups
     .map((group) => {
       const lines = settingNames
-        .filter((name) => declarationOf(name).group === group && hasLayer(name, all))
+        .filter((name) => declarationOf(name).group === group && hasLayer(name, all, asker))
         .map((name) => `- \`${name}\`: ${inForce(name, all, defaults, asker)}`);
       return lines.length === 0 ? "" : [`**${settingGroups[group]}**`, ...lines].join("\n");
     })
@@ -103,6 +103,6 @@ function choicesOf(name: SettingName): string {
 }
 
 /** Whether a layer that may hold it exists here. */
-function hasLayer(name: SettingName, all: LayeredValues): boolean {
-  return declarationOf(name).layers.some((layer) => all[layer] !== undefined);
+function hasLayer(name: SettingName, all: LayeredValues, asker: Asker): boolean {
+  return isApplicable(name, asker) && declarationOf(name).layers.some((layer) => all[layer] !== undefined);
 }

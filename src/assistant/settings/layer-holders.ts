@@ -1,6 +1,6 @@
 import type { Access, Asker } from "../../core/access.ts";
 import type { Author } from "../../core/events.ts";
-import type { Layer } from "../../core/layered-settings.ts";
+import { declarationOf, type Layer, type SettingName } from "../../core/layered-settings.ts";
 
 /** Who does something and where; every event is one. */
 export interface Scene extends Asker {
@@ -23,6 +23,11 @@ export function holdersOf(scene: Scene, access: Pick<Access, "isAdmin">): LayerH
     person: author.id,
     ...(conversationId === undefined ? {} : { conversation: conversationId }),
   };
+}
+
+/** Whether a setting means anything in a scene: on the page there are no channels and no other people. */
+export function isApplicable(name: SettingName, { origin }: Pick<Scene, "origin">): boolean {
+  return origin !== undefined || declarationOf(name).isShared !== true;
 }
 
 /** A layer in words: "this channel". */

@@ -117,8 +117,9 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
 
   /** The layer that is meant where none is named. */
   function usualLayer(scene: Scene, name: Parameters<typeof mayHold>[1]): Layer {
-    if (mayHold("person", name)) return "person";
     const holders = holdersOf(scene, access);
+    if (scene.origin === undefined && holders.server !== undefined) return "server";
+    if (mayHold("person", name)) return "person";
     return declarationOf(name).layers.findLast((layer) => holders[layer] !== undefined) ?? "channel";
   }
 

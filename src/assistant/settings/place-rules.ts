@@ -8,7 +8,7 @@ import type { SettingsReader } from "./settings-reader.ts";
 /** The rules that the managers of a server, workspace or channel made with `/settings`. */
 export interface PlaceRules {
   /** Which messages are for the bot, and where it answers. @throws ParleyError `store-unavailable` */
-  settingsOf(asker: Asker): Promise<PlaceSettings>;
+  settingsOf(place: Pick<Origin, "server" | "channel">): Promise<PlaceSettings>;
   /** @throws ParleyError `access-denied`: a list of `who-may-use` leaves them out; `store-unavailable` */
   expectMayUse(asker: Asker): Promise<void>;
 }
@@ -19,8 +19,8 @@ export function createPlaceRules(
   access: Pick<Access, "isAdmin">,
 ): PlaceRules {
   return {
-    async settingsOf(asker) {
-      const effective = resolveLayers(await reader.readPlaces(asker));
+    async settingsOf(place) {
+      const effective = resolveLayers(await reader.readPlaces(place));
       return {
         answerTo: effective["answer-to"]?.value ?? "mentions",
         answerIn: effective["answer-in"]?.value ?? "thread",
@@ -30,7 +30,7 @@ export function createPlaceRules(
       const { origin } = asker;
       // Those who make the list are never locked out by it.
       if (origin === undefined || origin.isManager || access.isAdmin(asker)) return;
-      const { server, channel } = await reader.readPlaces(asker);
+      const { server, channel } = await reader.readPlaces(origin);
       const terms = termsOf(origin);
       for (const list of [server?.["who-may-use"], channel?.["who-may-use"]]) {
         if (list === undefined || list.some((term) => terms.has(term))) continue;

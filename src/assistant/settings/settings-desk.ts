@@ -1,6 +1,6 @@
-import type { Access } from "../../core/access.ts";
+import type { Access, Actor } from "../../core/access.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { Form, FormCaller, FormDesk, FormField, FormOption } from "../../core/forms.ts";
+import type { Form, FormDesk, FormField, FormOption } from "../../core/forms.ts";
 import type { Gateway, Model, ModelCapabilities, ModelOperation } from "../../core/gateway.ts";
 import {
   declarationOf,
@@ -15,7 +15,7 @@ import {
 import { formatSetting } from "../../core/setting-values.ts";
 import type { SettingProblems, SettingsChanger } from "./change-settings.ts";
 import { describeInForce, type Defaults } from "./describe-settings.ts";
-import { wordsOf, type Scene } from "./layer-holders.ts";
+import { isApplicable, wordsOf, type Scene } from "./layer-holders.ts";
 import { expectMayChange, mayChange } from "./permissions.ts";
 import type { SettingsReader } from "./settings-reader.ts";
 
@@ -39,14 +39,14 @@ const keyPrefix = "settings";
 export function createSettingsDesk(options: SettingsDeskOptions): FormDesk {
   const { reader, changer, access } = options;
 
-  function toScene(caller: FormCaller, conversationId: string | undefined): Scene {
+  function toScene(caller: Actor, conversationId: string | undefined): Scene {
     const { platform, author, origin } = caller;
     return { platform, author, origin, conversationId };
   }
 
   function fieldsOf(target: Target, all: LayeredValues, defaults: Defaults, scene: Scene): FormField[] {
     const { layer, group } = target;
-    return namesIn(layer, group).map((name) => {
+    return namesIn(layer, group, scene).map((name) => {
       const setting = declarationOf(name);
       const stored = all[layer]?.[name];
       const value = stored === undefined ? "" : formatSetting(name, stored);
@@ -81,17 +81,23 @@ export function createSettingsDesk(options: SettingsDeskOptions): FormDesk {
   return {
     offers(caller, conversationId) {
       const scene = toScene(caller, conversationId);
-      return offered
-        .filter((layer) => mayChange(layer, scene, access))
-        .flatMap((layer) =>
-          groups
-            .filter((group) => namesIn(layer, group).length > 0)
-            .map((group) => ({
-              key: [keyPrefix, layer, group, conversationId ?? ""].join("/"),
-              label: `${titleOf(layer, scene)}: ${settingGroups[group].toLowerCase()}`,
-            })),
-        )
-        .filter(({ key }) => key.length <= maxKeyChars);
+      return (
+        offered
+          // On the page, whose one person is the operator, "me" and "this page" are the same.
+          .filter(
+            (layer) => (layer !== "person" || scene.origin !== undefined) && mayChange(layer, scene, access),
+          )
+          .flatMap((layer) =>
+            groups
+              .filter((group) => namesIn(layer, group, scene).length > 0)
+              .map((group) => ({
+                key: [keyPrefix, layer, group, conversationId ?? ""].join("/"),
+                label: `${titleOf(layer, scene)}: ${settingGroups[group].toLowerCase()}`,
+                scope: titleOf(layer, scene),
+              })),
+          )
+          .filter(({ key }) => key.length <= maxKeyChars)
+      );
     },
     async open(key, caller): Promise<Form> {
       access.expectAllowed(caller);
@@ -113,7 +119,7 @@ export function createSettingsDesk(options: SettingsDeskOptions): FormDesk {
       expectMayChange(layer, scene, access);
       const before = (await reader.read(scene))[layer] ?? {};
       // What stays as it is need not be valid any more: a model that is gone must not keep the rest from being saved.
-      const typed = namesIn(layer, group).flatMap((name) => {
+      const typed = namesIn(layer, group, scene).flatMap((name) => {
         const stored = before[name];
         const text = values[name]?.trim();
         const isSame = text === (stored === undefined ? "" : formatSetting(name, stored));
@@ -122,7 +128,7 @@ export function createSettingsDesk(options: SettingsDeskOptions): FormDesk {
       const problems = await changer(layer, scene, Object.fromEntries(typed));
       if (problems !== undefined) return { kind: "problems", problems: toSentences(problems) };
       const [all, defaults] = await Promise.all([reader.read(scene), options.defaults()]);
-      const lines = namesIn(layer, group).map(
+      const lines = namesIn(layer, group, scene).map(
         (name) => `- ${labelOf(name)}: ${describeInForce(name, all, defaults, scene)}`,
       );
       return {
@@ -162,8 +168,10 @@ function parseKey(key: string): Target {
   };
 }
 
-function namesIn(layer: Layer, group: SettingGroup): SettingName[] {
-  return settingNames.filter((name) => declarationOf(name).group === group && mayHold(layer, name));
+function namesIn(layer: Layer, group: SettingGroup, scene: Scene): SettingName[] {
+  return settingNames.filter(
+    (name) => declarationOf(name).group === group && mayHold(layer, name) && isApplicable(name, scene),
+  );
 }
 
 const capabilityOf: Readonly<Record<ModelOperation, (can: ModelCapabilities) => boolean>> = {

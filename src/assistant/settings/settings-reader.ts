@@ -23,10 +23,10 @@ export interface SettingsReader {
   /** The values of every layer of a scene: one read of the store for all that are not remembered, and none otherwise. */
   read(scene: Scene): Promise<LayeredValues>;
   /**
-   * The values of the places of a scene. While the store is unavailable, the last known ones: whether a message is for
+   * The values of places. While the store is unavailable, the last known ones: whether a message is for
    * the bot at all must not depend on it.
    */
-  readPlaces(scene: Pick<Scene, "platform" | "origin">): Promise<LayeredValues>;
+  readPlaces(places: Pick<LayerHolders, "server" | "channel">): Promise<LayeredValues>;
   /** Changes a layer; the scene has it. */
   change(layer: Layer, scene: Scene, change: LayerChange): Promise<void>;
   /** Removes the settings of a place that was deleted, or of a person. */
@@ -98,8 +98,11 @@ export function createSettingsReader(options: SettingsReaderOptions): SettingsRe
       ]);
       return conversation === undefined ? layers : { ...layers, conversation: toLayerValues(conversation) };
     },
-    async readPlaces(scene) {
-      const { person: _, ...places } = holdersOf({ ...scene, author: { id: "", name: "" } }, access);
+    async readPlaces({ server, channel }) {
+      const places = {
+        ...(server === undefined ? {} : { server }),
+        ...(channel === undefined ? {} : { channel }),
+      };
       try {
         return await readLayers(places);
       } catch (error) {

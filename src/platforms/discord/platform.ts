@@ -191,6 +191,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         savedRefs: address.messages ?? [],
         saveRefs: (refs) => hooks.saveAddress(toReplyAddress({ ...address, messages: refs })),
         log,
+        isCalm: hooks.isCalm === true,
         placeholder: "Thinking…",
         // Discord shows "thinking…" for a deferred command until the first edit.
         firstMessageIsShown: address.interaction !== undefined && (address.messages ?? []).length === 0,

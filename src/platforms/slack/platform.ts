@@ -176,6 +176,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
       return createEditingReply({
         target: targetAt(address, hooks.isResumed),
         ...(address.refs === undefined ? {} : { savedRefs: address.refs }),
+        isCalm: hooks.isCalm === true,
         saveRefs: (refs: readonly Json[]) => hooks.saveAddress(toReplyAddress({ ...address, refs })),
         log,
       });

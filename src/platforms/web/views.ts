@@ -1,3 +1,4 @@
+import type { Form } from "../../core/forms.ts";
 import type { ConfirmButton } from "../../core/platform.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
 import { toItemId, toPageId } from "./ids.ts";
@@ -63,6 +64,11 @@ export type Change =
 export interface SnapshotView {
   readonly items: readonly ItemView[];
   readonly mayHaveMore: boolean;
+}
+
+/** The forms of the settings panel; those with the same `scope` belong together. */
+export interface SettingsView {
+  readonly forms: readonly (Form & { readonly scope: string })[];
 }
 
 /** What the page loads once: gateway, commands and limits. */

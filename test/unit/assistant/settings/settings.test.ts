@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { FormCaller } from "../../../../src/core/forms.ts";
+import type { Actor } from "../../../../src/core/access.ts";
 import type { CommandCall, Origin } from "../../../../src/core/events.ts";
 import { call, createWorld, message, said, type World } from "../../../support/fakes.ts";
 
@@ -155,15 +155,17 @@ describe("the effect of settings", () => {
   });
 
   it("when and where a channel is answered is known to the platforms", async () => {
-    const asker = { platform: "fake", origin: inChannel };
-    expect(await world.assistant.placeSettings(asker)).toEqual({ answerTo: "mentions", answerIn: "thread" });
+    expect(await world.assistant.placeSettings(inChannel)).toEqual({
+      answerTo: "mentions",
+      answerIn: "thread",
+    });
     await settings({ name: "answer-to", value: "every-message" }, asManager);
     await settings({ name: "answer-in", value: "channel", for: "server" }, asManager);
-    expect(await world.assistant.placeSettings(asker)).toEqual({
+    expect(await world.assistant.placeSettings(inChannel)).toEqual({
       answerTo: "every-message",
       answerIn: "channel",
     });
-    expect(await world.assistant.placeSettings({ platform: "fake" })).toEqual({
+    expect(await world.assistant.placeSettings({})).toEqual({
       answerTo: "mentions",
       answerIn: "thread",
     });
@@ -267,10 +269,10 @@ describe("what is erased", () => {
 });
 
 describe("the forms of settings", () => {
-  const caller: FormCaller = { platform: "fake", author: ada, origin: inChannel };
-  const managing: FormCaller = { platform: "fake", author: mia, origin: manager };
-  const offersOf = (who: FormCaller) => world.assistant.forms.offers(who, "fake:c1");
-  const keyOf = (who: FormCaller, label: string) =>
+  const caller: Actor = { platform: "fake", author: ada, origin: inChannel };
+  const managing: Actor = { platform: "fake", author: mia, origin: manager };
+  const offersOf = (who: Actor) => world.assistant.forms.offers(who, "fake:c1");
+  const keyOf = (who: Actor, label: string) =>
     offersOf(who).find((offer) => offer.label === label)?.key ?? "";
 
   it("are offered for what somebody may change", () => {
