@@ -5,7 +5,7 @@ import type { Log } from "../../core/telemetry.ts";
 import type { ConversationHistory, Platform, PlatformHealth, Receiver } from "../../core/platform.ts";
 import { createEditingReply } from "../delivery/editing-reply.ts";
 import { createAcknowledgements, withAcknowledgements } from "./acknowledgements.ts";
-import { fromReplyAddress, toReplyAddress } from "./address.ts";
+import { fromReplyAddress, toChannelPlace, toGuildPlace, toReplyAddress } from "./address.ts";
 import { createDiscordApi, publicApiUrl } from "./api.ts";
 import { registerCommands } from "./commands.ts";
 import { connect, type Connection } from "./connection.ts";
@@ -106,6 +106,13 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     const missed = createMissedMessages({
       api,
       history,
+      isAnsweredWhole: async (channelId, guildId) => {
+        const place = await receiver.placeSettings({
+          ...(guildId === undefined ? {} : { server: toGuildPlace(guildId) }),
+          channel: toChannelPlace(channelId),
+        });
+        return place.answerTo === "every-message";
+      },
       take: (message) => messages?.take(message, { isMissed: true }),
       botId: () => connection?.identity.botId ?? "",
       now,
