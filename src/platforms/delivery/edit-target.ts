@@ -1,3 +1,4 @@
+import type { FormOffer } from "../../core/forms.ts";
 import type { ConfirmButton, ReplyFile } from "../../core/platform.ts";
 import type { Json } from "../../core/events.ts";
 
@@ -16,6 +17,8 @@ export interface MessageContent {
   readonly retryKey?: string;
   /** Shows a button in warning colours; on the last message of a `finished` reply only. */
   readonly confirm?: ConfirmButton;
+  /** Forms that can be opened; on the last message of a `finished` reply only. */
+  readonly forms?: readonly FormOffer[];
 }
 
 /**

@@ -5,7 +5,7 @@ import { splitMarkdown } from "./split-markdown.ts";
 type Measures = Pick<EditTarget, "maxLength" | "lengthOf" | "maxMessages">;
 
 /** How a reply ends: what its last message shows besides the text. */
-export type Ending = Pick<MessageContent, "notices" | "failure" | "retryKey" | "confirm"> & {
+export type Ending = Pick<MessageContent, "notices" | "failure" | "retryKey" | "confirm" | "forms"> & {
   readonly state: "finished" | "failed";
 };
 

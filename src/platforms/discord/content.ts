@@ -7,6 +7,7 @@ import {
 } from "discord.js";
 import type { MessageContent } from "../delivery/edit-target.ts";
 import { closeFence } from "../../support/markdown-fences.ts";
+import { toFormSelect } from "./form-modal.ts";
 import { toDiscordMarkdown } from "./markdown.ts";
 
 /** Discord's limit of a message's text, in characters. */
@@ -54,6 +55,7 @@ export function toDiscordContent(
     components: [
       ...toButton(ButtonStyle.Secondary, "Retry", retryPrefix, content.retryKey),
       ...toButton(ButtonStyle.Danger, content.confirm?.label ?? "", confirmPrefix, content.confirm?.key),
+      ...toFormSelect(content.forms ?? []),
     ],
   };
   const whole = [text, small].filter((part) => part !== "").join("\n");

@@ -33,6 +33,7 @@ import type { DiscordApi } from "./api.ts";
 import { isAskModal, parseAskModal, toAskModal } from "./ask-modal.ts";
 import { createButtonHandler } from "./button-clicks.ts";
 import { createCallIntake } from "./call-intake.ts";
+import { createFormClicks } from "./form-clicks.ts";
 import type { FreshTokens } from "./fresh-tokens.ts";
 import { readMessage, toAttachment, toAuthor, type Names } from "./incoming.ts";
 import type { Origins } from "./origin.ts";
@@ -53,6 +54,8 @@ export interface InteractionOptions {
   readonly origins: Pick<Origins, "ofInteraction">;
   readonly modalTargets: ModalTargetCache;
   readonly freshTokens: FreshTokens;
+  /** On fields of forms that do not work with this connection. */
+  readonly notes: () => Readonly<Record<string, string>>;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -64,6 +67,7 @@ export function createInteractionHandler(options: InteractionOptions) {
   const { acknowledgements, receiver, commands, log, modalTargets } = options;
   const click = createButtonHandler(options);
   const takeCall = createCallIntake(options);
+  const forms = createFormClicks(options);
 
   return async function handle(interaction: APIInteraction): Promise<void> {
     switch (interaction.type) {
@@ -76,9 +80,9 @@ export function createInteractionHandler(options: InteractionOptions) {
           return messageCommand(interaction as APIMessageApplicationCommandInteraction);
         return;
       case InteractionType.MessageComponent:
-        return click(interaction);
+        return forms.isForm(interaction) ? forms.open(interaction) : click(interaction);
       case InteractionType.ModalSubmit:
-        return submit(interaction);
+        return forms.isSubmission(interaction) ? forms.submit(interaction) : submit(interaction);
       default:
         log.debug({ type: interaction.type }, "unknown interaction type");
     }

@@ -84,6 +84,14 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     };
   }
 
+  /** Without the Message Content Intent, messages that do not mention the bot arrive empty. */
+  function notes(): Readonly<Record<string, string>> {
+    const { state: current, detail } = connection?.health() ?? { state: "connecting" };
+    return current === "ready" && detail !== undefined
+      ? { "answer-to": "Without the Message Content Intent only messages that mention it can be read" }
+      : {};
+  }
+
   function track(work: Promise<void>, interaction: APIInteraction): void {
     const tracked = work
       .catch((error: unknown) =>
@@ -138,6 +146,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       names,
       origins,
       modalTargets,
+      notes,
       freshTokens,
       now,
       log,

@@ -1,4 +1,5 @@
 import type { MessageContent } from "../delivery/edit-target.ts";
+import { toFormSelect } from "./form-modal.ts";
 import { cutText, escapeMarkdown, escapeText } from "./markdown.ts";
 import type { SlackContent } from "./web-api.ts";
 
@@ -35,6 +36,7 @@ export function toSlackContent(content: MessageContent): SlackContent {
     const { label, key } = content.confirm;
     blocks.push(toButton(confirmAction, cutText(label, 75), key, { style: "danger" }));
   }
+  blocks.push(...toFormSelect(content.forms ?? []));
   if (blocks.length === 0) blocks.push(toSmallPrint("Done."));
   const fallback = content.failure ?? status ?? content.notices?.[0] ?? "Done.";
   return { text: markdown.trim() === "" ? escapeText(cutText(fallback, 500)) : markdown, blocks };
