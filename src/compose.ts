@@ -96,7 +96,6 @@ export async function startParley(
         turnsPersonMinute: config.TURNS_PERSON_MINUTE,
         personDayUsd: config.BUDGET_PERSON_DAY_USD,
         dayUsd: config.BUDGET_DAY_USD,
-        places: { budgetsFor: () => Promise.resolve([]) },
       },
       models: gateway.models,
       allowedModels: createAllowedModels(config.MODELS_ALLOWED),

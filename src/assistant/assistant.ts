@@ -1,4 +1,4 @@
-import type { Access } from "../core/access.ts";
+import type { Access, Asker } from "../core/access.ts";
 import type { Command } from "../core/command.ts";
 import { ParleyError } from "../core/errors.ts";
 import type { IncomingEvent } from "../core/events.ts";
@@ -52,7 +52,7 @@ export interface AssistantOptions {
 }
 
 /** How much people may ask for and spend. */
-export interface SpendingOptions extends Pick<BudgetsOptions, "personDayUsd" | "dayUsd" | "places"> {
+export interface SpendingOptions extends Pick<BudgetsOptions, "personDayUsd" | "dayUsd"> {
   readonly ledger: SpendingLedger;
   /** Requests of one person in a minute. 0: no limit. */
   readonly turnsPersonMinute: number;
@@ -96,7 +96,13 @@ export function createAssistant(options: AssistantOptions): Assistant {
   const limits = { ...defaultLimits, ...options.limits };
   const { allowedModels, spending } = options;
   const { ledger } = spending;
-  const budgets = createBudgets({ ...spending, gateway, log, now });
+  const budgets = createBudgets({
+    ...spending,
+    places: { budgetsFor: (caller) => settings.rules.budgetsFor(caller) },
+    gateway,
+    log,
+    now,
+  });
   const turnRate = createTurnRate({ ledger, max: spending.turnsPersonMinute, now });
   const models = createModelChoice(gateway, options.models, allowedModels);
   const platforms = new Map<string, Platform>();
@@ -146,12 +152,17 @@ export function createAssistant(options: AssistantOptions): Assistant {
     return await keep(incoming, { isCounted: true });
   }
 
+  /** The operator's rules, then those of the place. */
+  async function expectAllowed(asker: Asker): Promise<void> {
+    access.expectAllowed(asker);
+    await settings.rules.expectMayUse(asker);
+  }
+
   async function keep(
     incoming: IncomingEvent,
     { isCounted }: { readonly isCounted: boolean },
   ): Promise<"accepted" | "duplicate"> {
-    access.expectAllowed(incoming);
-    await settings.rules.expectMayUse(incoming);
+    await expectAllowed(incoming);
     if (refusals.isWaiting(incoming.key)) return "duplicate";
     const { inFlight } = scheduler;
     const isRedelivered = inFlight.has(incoming.key);
@@ -194,7 +205,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
   }
 
   return {
-    ...createRerunTurn({ inbox, scheduler, access, log }),
+    ...createRerunTurn({ inbox, scheduler, expectAllowed, log }),
     ...createDeletionEvents({ inbox, conversations, archive, queue, scheduler, settings, log }),
     receive,
     keep: (event) => keep(event, { isCounted: true }),
@@ -212,7 +223,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     pending: () => scheduler.inFlight.size,
     knows: (conversationId) => conversations.exists(conversationId),
     async cancel(conversationId, by) {
-      access.expectAllowed(by);
+      await expectAllowed(by);
       const active = scheduler.activeIn(conversationId);
       active?.cancel();
       return active !== undefined;

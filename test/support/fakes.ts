@@ -266,7 +266,6 @@ export async function createWorld(
         turnsPersonMinute: 0,
         personDayUsd: undefined,
         dayUsd: undefined,
-        places: { budgetsFor: () => Promise.resolve([]) },
         ...options.spending,
       },
       allowedModels: createAllowedModels(options.allowedModels ?? []),

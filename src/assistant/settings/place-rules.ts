@@ -3,10 +3,12 @@ import { ParleyError } from "../../core/errors.ts";
 import type { Origin } from "../../core/events.ts";
 import { resolveLayers } from "../../core/layered-settings.ts";
 import type { PlaceSettings } from "../../core/platform.ts";
+import type { Budget, PlaceBudgets } from "../../core/spending.ts";
+import type { LayerHolders } from "./layer-holders.ts";
 import type { SettingsReader } from "./settings-reader.ts";
 
 /** The rules that the managers of a server, workspace or channel made with `/settings`. */
-export interface PlaceRules {
+export interface PlaceRules extends PlaceBudgets {
   /** Which messages are for the bot, and where it answers. @throws ParleyError `store-unavailable` */
   settingsOf(place: Pick<Origin, "server" | "channel">): Promise<PlaceSettings>;
   /** @throws ParleyError `access-denied`: a list of `who-may-use` leaves them out; `store-unavailable` */
@@ -38,6 +40,24 @@ export function createPlaceRules(
           detail: { because: "place", user: origin.user },
         });
       }
+    },
+    async budgetsFor({ platform, origin, personId }) {
+      // On the page, the operator's own platform, the place is the page.
+      const ids: Pick<LayerHolders, "server" | "channel"> =
+        origin === undefined ? { server: platform } : origin;
+      const places = await reader.readPlaces(ids);
+      return (["server", "channel"] as const).flatMap((layer): Budget[] => {
+        const { "person-budget": person, "place-budget": place } = places[layer] ?? {};
+        const id = ids[layer];
+        return [
+          ...(person === undefined
+            ? []
+            : [{ scope: { kind: "person", id: personId }, budgetUsd: person } as const]),
+          ...(place === undefined || id === undefined
+            ? []
+            : [{ scope: { kind: "place", id }, budgetUsd: place } as const]),
+        ];
+      });
     },
   };
 }

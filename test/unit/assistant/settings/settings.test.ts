@@ -177,8 +177,26 @@ describe("the effect of settings", () => {
       code: "access-denied",
     });
     expect(await world.store.inbox.listOpen()).toEqual([]);
+    const by = { platform: "fake", author: ada, origin: inChannel };
+    await expect(world.assistant.retry("fake:1", by)).rejects.toMatchObject({ code: "access-denied" });
+    await expect(world.assistant.cancel("fake:c1", by)).rejects.toMatchObject({ code: "access-denied" });
     expect(await ask("hi", { origin: manager, author: mia })).toBe("chatty");
     expect(await ask("hi", { origin: { ...inChannel, roles: ["fake:role:board"] } })).toBe("chatty");
+  });
+});
+
+describe("the budgets of a place", () => {
+  it("limit what is spent there, and the smallest wins for a person", async () => {
+    await settings({ name: "place-budget", value: "0", for: "channel" }, asManager);
+    await world.assistant.receive(message("one", { origin: inChannel }));
+    await settled();
+    expect(world.platform.replies.at(-1)?.failure?.text).toContain("the budget of this place");
+    const elsewhere = { ...inChannel, channel: "fake:channel:2" };
+    expect(await ask("two", { origin: elsewhere, conversationId: "fake:c5" })).toBe("chatty");
+    await settings({ name: "person-budget", value: "0", for: "server" }, asManager);
+    await world.assistant.receive(message("three", { origin: elsewhere, conversationId: "fake:c6" }));
+    await settled();
+    expect(world.platform.replies.at(-1)?.failure?.text).toContain("your budget");
   });
 });
 
