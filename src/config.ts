@@ -113,12 +113,12 @@ const ownSettings = {
   },
   CHAT_MAX_TOKENS: {
     schema: z.coerce.number().int().min(1).max(1_000_000).default(1024),
-    description: "longest answer",
+    description: "longest answer, in tokens; four times that where `/settings` asks for long ones",
   },
   CHAT_TEMPERATURE: { schema: z.coerce.number().min(0).max(2).default(1), description: "0 to 2" },
   SYSTEM_PROMPT: {
     schema: text.optional(),
-    description: "the system message of every conversation",
+    description: "the system message of every conversation; stays in front of prompts of `/settings`",
     shownDefault: "built in",
   },
 
