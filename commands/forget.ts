@@ -23,29 +23,35 @@ export default defineCommand({
     const place = where === "here" ? "in this conversation" : "in all your conversations on this platform";
     if (options.confirm !== true && !isConfirmed) {
       const found = await services.countForgettable(where);
-      if (found.messages === 0 && found.conversations === 0) {
+      if (isNothing(found)) {
         await services.say(`There is nothing of yours ${place}.`, { isStored: false });
         return;
       }
       await services.say(
         `This removes for good ${sumOf(found)} ${place}. Where nobody else took part the whole conversation goes, with the answers; elsewhere only what you said. What the chat platform itself keeps stays there. \`/export\` gives you a copy first.\n\nIf there is no button: \`/forget where:${where} confirm:yes\``,
-        { confirm: `Remove ${count(found.messages, "message")}` },
+        { confirm: found.messages === 0 ? "Remove" : `Remove ${count(found.messages, "message")}` },
       );
       return;
     }
     const removed = await services.forget(where);
     await services.say(
-      removed.messages === 0 && removed.conversations === 0
-        ? `There was nothing of yours ${place}.`
-        : `Removed ${place}: ${sumOf(removed)}.`,
+      isNothing(removed) ? `There was nothing of yours ${place}.` : `Removed ${place}: ${sumOf(removed)}.`,
       { isStored: false },
     );
   },
 });
 
+function isNothing({ messages, conversations, settings = 0 }: ErasureReport): boolean {
+  return messages === 0 && conversations === 0 && settings === 0;
+}
+
 /** "12 messages and 3 files (1 whole conversation)" */
-function sumOf({ messages, blobs, conversations }: ErasureReport): string {
-  const parts = [count(messages, "message"), ...(blobs === 0 ? [] : [count(blobs, "file")])].join(" and ");
+function sumOf({ messages, blobs, conversations, settings = 0 }: ErasureReport): string {
+  const parts = [
+    count(messages, "message"),
+    ...(blobs === 0 ? [] : [count(blobs, "file")]),
+    ...(settings === 0 ? [] : [count(settings, "setting")]),
+  ].join(" and ");
   return conversations === 0 ? parts : `${parts} (${count(conversations, "whole conversation")})`;
 }
 

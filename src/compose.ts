@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { termProblems } from "./assistant/access/access-rules.ts";
 import { createAccess } from "./assistant/access/access.ts";
 import { createAllowedModels } from "./assistant/access/allowed-models.ts";
 import { createAssistant, type Assistant } from "./assistant/assistant.ts";
@@ -9,7 +10,7 @@ import { isParleyError } from "./core/errors.ts";
 import type { Gateway } from "./core/gateway.ts";
 import type { Log } from "./core/telemetry.ts";
 import type { Platform } from "./core/platform.ts";
-import type { Config, ConfiguredPlatform } from "./config.ts";
+import { accessTerms, type Config, type ConfiguredPlatform } from "./config.ts";
 import type { CreatedPlatform, PlatformModule } from "./core/platform-module.ts";
 import type { Store } from "./conversations/open-store.ts";
 import { createSealer } from "./conversations/encryption.ts";
@@ -85,6 +86,8 @@ export async function startParley(
         platforms,
       ),
       inbox: store.inbox,
+      settings: store.settings,
+      accessProblems: (terms) => termProblems(terms, accessTerms),
       queue: store.queue,
       commands,
       access,
@@ -93,7 +96,6 @@ export async function startParley(
         turnsPersonMinute: config.TURNS_PERSON_MINUTE,
         personDayUsd: config.BUDGET_PERSON_DAY_USD,
         dayUsd: config.BUDGET_DAY_USD,
-        places: { budgetsFor: () => Promise.resolve([]) },
       },
       models: gateway.models,
       allowedModels: createAllowedModels(config.MODELS_ALLOWED),
@@ -105,7 +107,8 @@ export async function startParley(
       chat: {
         maxTokens: config.CHAT_MAX_TOKENS,
         temperature: config.CHAT_TEMPERATURE,
-        systemPrompt: config.SYSTEM_PROMPT ?? defaultSystemPrompt,
+        systemPrompt: config.SYSTEM_PROMPT ?? `${identity} ${defaultStyle}`,
+        identity: config.SYSTEM_PROMPT ?? identity,
       },
       limits: {
         calls: config.GATEWAY_CONCURRENCY,
@@ -177,8 +180,10 @@ export async function startParley(
   }
 }
 
-const defaultSystemPrompt =
-  "You are Parley, an assistant in a team's chat. Answer in the language you are asked in, plainly and to the point. Use Markdown where it helps.";
+const identity = "You are Parley, an assistant in a team's chat.";
+/** What a `system-prompt` of `/settings` replaces. */
+const defaultStyle =
+  "Answer in the language you are asked in, plainly and to the point. Use Markdown where it helps.";
 
 /** A platform that is on and imported, not created yet. */
 interface LoadedPlatform extends ConfiguredPlatform {

@@ -113,12 +113,12 @@ const ownSettings = {
   },
   CHAT_MAX_TOKENS: {
     schema: z.coerce.number().int().min(1).max(1_000_000).default(1024),
-    description: "longest answer",
+    description: "longest answer, in tokens; four times that where `/settings` asks for long ones",
   },
   CHAT_TEMPERATURE: { schema: z.coerce.number().min(0).max(2).default(1), description: "0 to 2" },
   SYSTEM_PROMPT: {
     schema: text.optional(),
-    description: "the system message of every conversation",
+    description: "the system message of every conversation; stays in front of prompts of `/settings`",
     shownDefault: "built in",
   },
 
@@ -245,10 +245,14 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
   });
 }
 
+/** The forms of access terms, by platform. */
+export const accessTerms = Object.fromEntries(
+  platformModules.map((module) => [module.id, module.accessTerms]),
+);
+
 /** What is wrong with the access rules, and default models that MODELS_ALLOWED leaves out. */
 function ruleProblems(values: Partial<SettingValues<typeof ownSettings>>): string[] {
   const { ALLOW: allow = [], DENY: deny = [], ADMINS: admins = [], MODELS_ALLOWED = [] } = values;
-  const terms = Object.fromEntries(platformModules.map(({ id, accessTerms }) => [id, accessTerms]));
   const { isAllowed } = createAllowedModels(MODELS_ALLOWED);
   const models = [
     ["CHAT_MODEL", values.CHAT_MODEL],
@@ -261,7 +265,7 @@ function ruleProblems(values: Partial<SettingValues<typeof ownSettings>>): strin
     ),
   ] as const;
   return [
-    ...accessProblems({ allow, deny, admins }, terms),
+    ...accessProblems({ allow, deny, admins }, accessTerms),
     ...models.flatMap(([name, id]) =>
       id === undefined || isAllowed(id)
         ? []

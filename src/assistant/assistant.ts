@@ -1,12 +1,12 @@
 import { LRUCache } from "lru-cache";
-import type { Access } from "../core/access.ts";
+import type { Access, Asker } from "../core/access.ts";
 import type { Command } from "../core/command.ts";
 import { ParleyError } from "../core/errors.ts";
 import type { IncomingEvent } from "../core/events.ts";
 import type { Gateway } from "../core/gateway.ts";
 import type { Platform, Receiver } from "../core/platform.ts";
 import type { SpendingLedger } from "../core/spending.ts";
-import type { Archive, ConversationQueue, Conversations, Inbox } from "../core/storage.ts";
+import type { Archive, ConversationQueue, Conversations, Inbox, SettingsStore } from "../core/storage.ts";
 import type { Log, Meter } from "../core/telemetry.ts";
 import { createAdmission, type AdmissionLimits } from "./access/admission.ts";
 import type { AllowedModels } from "./access/allowed-models.ts";
@@ -23,9 +23,10 @@ import { createRerunTurn } from "./scheduling/rerun-turn.ts";
 import { createBatchRunner } from "./scheduling/run-batch.ts";
 import { storedIn } from "./scheduling/pending-turn.ts";
 import { createTurnScheduler, type TurnScheduler } from "./scheduling/turn-scheduler.ts";
+import { createLayeredSettings } from "./settings/layered-settings.ts";
+import type { DeploymentChat } from "./settings/turn-settings.ts";
 import { createTokenFactors } from "./turn/context-window.ts";
 import { createModelChoice, suggestModels, type ModelSettings } from "./turn/model-choice.ts";
-import type { ChatSettings } from "./turn/turn.ts";
 
 export interface AssistantOptions {
   readonly gateway: Gateway;
@@ -40,7 +41,11 @@ export interface AssistantOptions {
   readonly models: ModelSettings;
   /** Which models may be used. */
   readonly allowedModels: AllowedModels;
-  readonly chat: ChatSettings;
+  readonly chat: DeploymentChat;
+  /** What people set with `/settings`. */
+  readonly settings: SettingsStore;
+  /** What is wrong with access terms that people typed, one sentence each. */
+  readonly accessProblems: (terms: readonly string[]) => readonly string[];
   /** What `/help` tells of the settings. */
   readonly help: Omit<HelpSettings, "turnsPersonMinute">;
   /** What differs from the defaults. */
@@ -52,7 +57,7 @@ export interface AssistantOptions {
 }
 
 /** How much people may ask for and spend. */
-export interface SpendingOptions extends Pick<BudgetsOptions, "personDayUsd" | "dayUsd" | "places"> {
+export interface SpendingOptions extends Pick<BudgetsOptions, "personDayUsd" | "dayUsd"> {
   readonly ledger: SpendingLedger;
   /** Requests of one person in a minute. 0: no limit. */
   readonly turnsPersonMinute: number;
@@ -98,12 +103,29 @@ export function createAssistant(options: AssistantOptions): Assistant {
   const limits = { ...defaultLimits, ...options.limits };
   const { allowedModels, spending } = options;
   const { ledger } = spending;
-  const budgets = createBudgets({ ...spending, gateway, log, now });
+  const budgets = createBudgets({
+    ...spending,
+    places: { budgetsFor: (caller) => settings.rules.budgetsFor(caller) },
+    gateway,
+    log,
+    now,
+  });
   const turnRate = createTurnRate({ ledger, max: spending.turnsPersonMinute, now });
   const models = createModelChoice(gateway, options.models, allowedModels);
   const platforms = new Map<string, Platform>();
   /** Names of people by their id, as their events said them. */
   const seenNames = new LRUCache<string, string>({ max: maxSeenNames });
+  const settings = createLayeredSettings({
+    store: options.settings,
+    conversations,
+    access,
+    gateway,
+    models,
+    isModelAllowed: (id) => allowedModels.isAllowed(id),
+    accessProblems: options.accessProblems,
+    chat: options.chat,
+    now,
+  });
   const runBatch = createBatchRunner({
     admission: createAdmission({ gateway, limits, budgets, allowed: allowedModels }),
     dependencies: {
@@ -115,13 +137,12 @@ export function createAssistant(options: AssistantOptions): Assistant {
       conversations,
       archive,
       queue,
-      models,
       factors: createTokenFactors(),
       meter,
       log,
-      chat: options.chat,
       now,
     },
+    settings,
     inbox,
     platforms,
     commands,
@@ -148,11 +169,17 @@ export function createAssistant(options: AssistantOptions): Assistant {
     return await keep(incoming, { isCounted: true });
   }
 
+  /** The operator's rules, then those of the place. */
+  async function expectAllowed(asker: Asker): Promise<void> {
+    access.expectAllowed(asker);
+    await settings.rules.expectMayUse(asker);
+  }
+
   async function keep(
     incoming: IncomingEvent,
     { isCounted }: { readonly isCounted: boolean },
   ): Promise<"accepted" | "duplicate"> {
-    access.expectAllowed(incoming);
+    await expectAllowed(incoming);
     if (refusals.isWaiting(incoming.key)) return "duplicate";
     seenNames.set(incoming.author.id, incoming.author.name);
     const { inFlight } = scheduler;
@@ -197,8 +224,8 @@ export function createAssistant(options: AssistantOptions): Assistant {
 
   return {
     ...createReplyActions({ conversations, access }),
-    ...createRerunTurn({ inbox, scheduler, access, log }),
-    ...createDeletionEvents({ inbox, conversations, archive, queue, scheduler, log }),
+    ...createRerunTurn({ inbox, scheduler, expectAllowed, log }),
+    ...createDeletionEvents({ inbox, conversations, archive, queue, scheduler, settings, log }),
     receive,
     keep: (event) => keep(event, { isCounted: true }),
     refuse: (key) => refusals.refuse(key),
@@ -215,11 +242,13 @@ export function createAssistant(options: AssistantOptions): Assistant {
     pending: () => scheduler.inFlight.size,
     knows: (conversationId) => conversations.exists(conversationId),
     async cancel(conversationId, by) {
-      access.expectAllowed(by);
+      await expectAllowed(by);
       const active = scheduler.activeIn(conversationId);
       active?.cancel();
       return active !== undefined;
     },
+    placeSettings: (place) => settings.rules.settingsOf(place),
+    forms: settings.forms,
     isStopping: () => scheduler.isStopping(),
     suggestModels: (query) => suggestModels(models.allowed(gateway.knownModels()), query),
   };

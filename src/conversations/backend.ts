@@ -2,9 +2,21 @@
  * The spaces of the store; each is a Keyv namespace of its own.
  * `head`: where a conversation ends. `slot`: its messages. `id`: the slot of a message id. `settings`.
  * `blob`: media type and size, or the bytes, of a blob. `inbox`: accepted events. `turn`: progress of their turns.
- * `record`: small values of other rooms. `meta`: the store's own.
+ * `layer`: what people set for a server, channel or person. `record`: small values of other rooms.
+ * `meta`: the store's own.
  */
-export const spaces = ["head", "slot", "id", "settings", "blob", "inbox", "turn", "record", "meta"] as const;
+export const spaces = [
+  "head",
+  "slot",
+  "id",
+  "settings",
+  "blob",
+  "inbox",
+  "turn",
+  "layer",
+  "record",
+  "meta",
+] as const;
 export type Space = (typeof spaces)[number];
 
 /** Where an entry is. `key` may hold any Unicode, NUL included, and is case-sensitive. */

@@ -1,3 +1,4 @@
+import type { LayerValues } from "../core/layered-settings.ts";
 import type {
   Archive,
   ConversationSettings,
@@ -193,6 +194,13 @@ export function createErasure({ store, blobs, writers, spending, retentionMs }: 
     return sum;
   };
 
+  /** How many settings the author made for themselves. */
+  const countSettings = async (authorId: string): Promise<ErasureReport> => {
+    const at = entryAt.layer(authorId);
+    const settings = Object.keys((await store.get<LayerValues>(at.space, at.key)) ?? {}).length;
+    return settings === 0 ? nothing : { ...nothing, settings };
+  };
+
   return {
     async deleteConversation(conversationId) {
       const report = await writers.run(conversationId, () => eraseConversation(conversationId));
@@ -205,11 +213,15 @@ export function createErasure({ store, blobs, writers, spending, retentionMs }: 
       );
       await eraseAnsweredEvents(store, { conversationId, authorId });
       if (conversationId === undefined) await spending.forgetPerson(authorId);
+      const settings = conversationId === undefined ? await countSettings(authorId) : nothing;
+      if (settings !== nothing) await store.write([{ kind: "delete", at: entryAt.layer(authorId) }]);
       await store.backend.scrub();
-      return report;
+      return add(report, settings);
     },
-    countAuthor: (conversationId, authorId) =>
-      overConversations({ conversationId, authorId }, (id) => countIn(id, authorId)),
+    async countAuthor(conversationId, authorId) {
+      const found = await overConversations({ conversationId, authorId }, (id) => countIn(id, authorId));
+      return conversationId === undefined ? add(found, await countSettings(authorId)) : found;
+    },
     async removeMessages(conversationId, removed) {
       const report = await writers.run(conversationId, () => removeIn(conversationId, removed));
       await store.backend.scrub();
@@ -223,9 +235,11 @@ function isBy(authorId: string): (message: StoredMessage) => boolean {
 }
 
 function add(one: ErasureReport, other: ErasureReport): ErasureReport {
+  const settings = (one.settings ?? 0) + (other.settings ?? 0);
   return {
     messages: one.messages + other.messages,
     blobs: one.blobs + other.blobs,
     conversations: one.conversations + other.conversations,
+    ...(settings === 0 ? {} : { settings }),
   };
 }

@@ -1,7 +1,13 @@
 import { ParleyError } from "../core/errors.ts";
 import type { Json } from "../core/events.ts";
 import type { SpendingLedger } from "../core/spending.ts";
-import type { ConversationQueue, Conversations, ExportedFile, Inbox } from "../core/storage.ts";
+import type {
+  ConversationQueue,
+  Conversations,
+  ExportedFile,
+  Inbox,
+  SettingsStore,
+} from "../core/storage.ts";
 import { createKeyedQueue } from "../support/keyed-queue.ts";
 import { backendOf } from "./backends.ts";
 import type { Backend, BackendNotes } from "./backend.ts";
@@ -17,6 +23,7 @@ import { createKeyValueStore, type KeyValueStore } from "./key-value.ts";
 import { createLocalQueue } from "./local-queue.ts";
 import { sweep } from "./retention.ts";
 import { prepareSealing, restoreSealing } from "./sealing-mark.ts";
+import { createSettingsStore } from "./settings-store.ts";
 import { createSpendingLedger } from "./spending-ledger.ts";
 import type { BackendOptions, OpenedBackend, RestoredStore } from "./store-backend.ts";
 import { steadyClock } from "../support/steady-clock.ts";
@@ -49,6 +56,7 @@ export interface Store {
   readonly erasure: Erasure;
   readonly spending: SpendingLedger;
   readonly records: Records;
+  readonly settings: SettingsStore;
   /** A conversation as files: Markdown, JSON, pictures and voice notes. */
   exportConversation(conversationId: string): Promise<readonly ExportedFile[]>;
   /**
@@ -168,6 +176,7 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
       set: (key, value, ttlMs) => store.write([{ kind: "set", at: { space: "record", key }, value, ttlMs }]),
       delete: (key) => store.write([{ kind: "delete", at: { space: "record", key } }]),
     },
+    settings: createSettingsStore(store, createKeyedQueue()),
     spending,
     erasure: createErasure({ store, blobs, writers, spending, retentionMs }),
     exportConversation: (conversationId) => exportConversation(store, blobs, conversationId),

@@ -22,6 +22,7 @@ export const entryAt = {
   turn: (key: string): EntryAddress => ({ space: "turn", key }),
   /** Exists once a process runs that attempt at an event. */
   claim: (key: string, attempt: number): EntryAddress => ({ space: "turn", key: `${key}/claim/${attempt}` }),
+  layer: (holder: string): EntryAddress => ({ space: "layer", key: holder }),
 } as const;
 
 /** Names of the sorted indexes. */

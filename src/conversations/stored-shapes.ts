@@ -127,6 +127,11 @@ const isCommandCall = fields({
   subject: optional(fields({ author: isAuthor, text: isText, attachments: isAttachments })),
 });
 
+const isSettingValue: Check = (value) => isText(value) || isNumber(value) || listOf(isText)(value);
+/** Settings of other versions may have other names. */
+const isLayerValues: Check = (value) =>
+  isObject(value) && Object.values(value).every((each) => isSettingValue(each));
+
 /**
  * Whether a decoded value has the shape of its space, as far as readers depend on it. Other fields may hold
  * anything.
@@ -138,6 +143,7 @@ export const isStored: Readonly<Record<Space, Check>> = {
   settings: fields({
     title: optional(isText),
     model: optional(isText),
+    chosen: optional(isLayerValues),
     resetAfter: optional(isText),
     within: optional(listOf(isText)),
   }),
@@ -149,6 +155,7 @@ export const isStored: Readonly<Record<Space, Check>> = {
     isForgotten: optional(isFlag),
   }),
   turn: fields({ keys: listOf(isText), address: isObject, attempts: isNumber }),
+  layer: isLayerValues,
   record: isAny,
   meta: isAny,
 };

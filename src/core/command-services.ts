@@ -1,5 +1,7 @@
 import type { Attachment } from "./events.ts";
 import type { Model } from "./gateway.ts";
+import type { FormOffer } from "./forms.ts";
+import type { Layer, SettingName } from "./layered-settings.ts";
 import type { OpenedThread, ReplyFile } from "./platform.ts";
 import type { BudgetState, UsageRow } from "./spending.ts";
 import type { ErasureReport } from "./storage.ts";
@@ -82,7 +84,7 @@ export interface CommandServices {
   /**
    * Shows a text, Markdown. In a conversation it is stored for people and never sent to models; `isStored` false:
    * it is not stored. `confirm`: label of a button that runs the call again as confirmed, for the caller only; such
-   * a text is not stored. `files` are shown with it, and are not stored.
+   * a text is not stored. `files` are shown with it, and are not stored. `forms`: offered below it.
    */
   say(
     markdown: string,
@@ -90,6 +92,7 @@ export interface CommandServices {
       readonly isStored?: boolean;
       readonly confirm?: string;
       readonly files?: readonly ReplyFile[];
+      readonly forms?: readonly FormOffer[];
     },
   ): Promise<void>;
   /** Whether `ADMINS` lists the caller; on the page, everybody. */
@@ -111,6 +114,20 @@ export interface CommandServices {
   namesOf(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** What `/help` explains. */
   help(): Promise<HelpFacts>;
+  /** The settings in force here, or one of them, in Markdown, and the forms that the caller may change them with. */
+  describeSettings(name?: SettingName): Promise<{
+    readonly markdown: string;
+    readonly forms: readonly FormOffer[];
+  }>;
+  /**
+   * Sets one setting from what was typed; `default` removes it. `layer` default: the caller's own, else the smallest
+   * place. Resolves to what is in force now, in Markdown. @throws ParleyError `invalid-option`, `not-permitted`
+   */
+  changeSetting(request: {
+    readonly name: SettingName;
+    readonly value: string;
+    readonly layer?: Layer | undefined;
+  }): Promise<string>;
   /** The gateway's models, and the default for each operation that a model is available for. */
   models(): Promise<{
     readonly all: readonly Model[];

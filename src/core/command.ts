@@ -14,8 +14,11 @@ export type Option =
       readonly kind: "string";
       readonly maxChars?: number;
       readonly choices?: readonly string[];
-      /** The platform completes it from {@link Receiver.suggestModels}. */
-      readonly completes?: "models";
+      /**
+       * `models`: the platform completes it from {@link Receiver.suggestModels}. `setting-values`: with the values of
+       * the setting that the option `name` names.
+       */
+      readonly completes?: "models" | "setting-values";
     })
   | (OptionBase & { readonly kind: "integer"; readonly min: number; readonly max: number })
   | (OptionBase & { readonly kind: "boolean" })

@@ -32,6 +32,7 @@ export function isWorthRetrying(error: unknown): boolean {
     case "config":
     case "access-denied":
     case "model-not-allowed":
+    case "not-permitted":
     case "store-corrupt":
     case "store-newer":
     case "gateway-bad-request":
@@ -80,6 +81,8 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
       const allowed = detail["allowed"] === undefined ? "" : ` Allowed: ${detail["allowed"]}.`;
       return `${model} is not allowed here.${allowed} /models lists what is.`;
     }
+    case "not-permitted":
+      return `${detail["problem"] ?? "You may not change this."}`;
     case "internal":
       return "Something went wrong inside Parley. Try again; if it happens again, ask your admin to look at the log.";
     case "store-unavailable":
@@ -158,6 +161,8 @@ function refusalWords(detail: ParleyError["detail"]): string {
       return "You cannot use Parley here: its access rules exclude you or this place. Ask your Parley admin.";
     case "stranger":
       return `You can use Parley in servers and workspaces that it is a member of. To use it here, ask your Parley admin to add ${user} to ALLOW.`;
+    case "place":
+      return "Here only some people may use Parley. Ask those who manage this server or workspace.";
     default:
       return `You are not on the list of people and places that Parley answers. Ask your Parley admin to add ${user} to ALLOW.`;
   }

@@ -13,6 +13,7 @@ export type ErrorCode =
   | "rate-limited"
   | "over-budget"
   | "model-not-allowed"
+  | "not-permitted"
   // store
   | "store-unavailable"
   | "store-corrupt"

@@ -1,5 +1,6 @@
-import type { Attachment, ReplyAddress, IncomingEvent } from "./events.ts";
 import type { Actor } from "./access.ts";
+import type { Attachment, IncomingEvent, Origin, ReplyAddress } from "./events.ts";
+import type { FormDesk, FormOffer } from "./forms.ts";
 import type { ActionResult, ReplyAction } from "./reply-actions.ts";
 import type { StoredBlob, StoredMessage, ConversationSummary } from "./storage.ts";
 
@@ -20,6 +21,8 @@ export interface ReplyEnding {
   readonly confirm?: ConfirmButton;
   /** Buttons below the answer, in order. */
   readonly actions?: readonly ReplyAction[];
+  /** Forms that can be opened from here, through {@link Receiver.forms}. A platform without forms leaves them out. */
+  readonly forms?: readonly FormOffer[];
 }
 
 /** A button in warning colours. `label`: what it does, at most 80 characters. */
@@ -77,6 +80,8 @@ export interface Reply {
 export interface ReplyHooks {
   /** An earlier run may have posted messages for it without saving their address. Default false. */
   readonly isResumed?: boolean;
+  /** Nothing is shown before the reply ends: no placeholder, no text that grows. Default false. */
+  readonly isCalm?: boolean;
   /** Called with the extended address after each message the reply posts, so that a restart can resume it. */
   saveAddress(address: ReplyAddress): Promise<void>;
 }
@@ -156,6 +161,13 @@ export interface Platform {
   stop(): Promise<void>;
 }
 
+/** Where and when the bot answers in a channel, as its managers have set it. */
+export interface PlaceSettings {
+  readonly answerTo: "mentions" | "every-message";
+  /** `channel`: answers stand in the channel itself, which is one conversation. */
+  readonly answerIn: "thread" | "channel";
+}
+
 /** What every platform may ask of the assistant. */
 export interface Receiver {
   /**
@@ -213,6 +225,13 @@ export interface Receiver {
   cancel(conversationId: string, by: Actor): Promise<boolean>;
   /** Whether this process accepts nothing more: another instance or the next start answers what arrives now. */
   isStopping(): boolean;
+  /**
+   * How the bot answers messages in a channel. Mostly from memory.
+   * @throws ParleyError `store-unavailable`, where it was not read before
+   */
+  placeSettings(place: Pick<Origin, "server" | "channel">): Promise<PlaceSettings>;
+  /** Forms that people open and submit. */
+  readonly forms: FormDesk;
   /** Up to 25 model ids for an option's autocomplete, best match first, from memory. */
   suggestModels(query: string): readonly string[];
 }

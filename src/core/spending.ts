@@ -28,7 +28,7 @@ export interface BudgetState extends Budget {
 /** Budgets beside the deployment's own settings: those of a server, workspace or channel. */
 export interface PlaceBudgets {
   /** Called before each gateway call, so it answers from memory where it can. @throws ParleyError `store-unavailable` */
-  budgetsFor(asker: Asker): Promise<readonly Budget[]>;
+  budgetsFor(caller: Asker & { readonly personId: string }): Promise<readonly Budget[]>;
 }
 
 /** Who and what a gateway call is counted for. */

@@ -1,6 +1,7 @@
 import type { Author, ReplyAddress, IncomingEvent } from "./events.ts";
 import type { Usage } from "./gateway.ts";
 import type { Receipt } from "./receipt.ts";
+import type { LayerChange, LayerValues } from "./layered-settings.ts";
 
 /** Stored data, and the ports of the store. Every failed operation throws `store-unavailable`. */
 
@@ -68,7 +69,10 @@ export interface ConversationSummary {
 /** Settings of one conversation. */
 export interface ConversationSettings {
   readonly title?: string;
-  readonly model?: string;
+  /** Its `chat-model`; the other settings that people made for it are in `chosen`. */
+  readonly model?: string | undefined;
+  /** What people set for this conversation with `/settings`. */
+  readonly chosen?: LayerValues;
   /** Id of the last message before `/reset`: models are sent only later messages. */
   readonly resetAfter?: string;
   /** {@link IncomingEvent.within} */
@@ -105,12 +109,24 @@ export interface Conversations {
   getBlob(conversationId: string, hash: string): Promise<StoredBlob | undefined>;
 }
 
+/** What people set for servers, channels and persons; the holder's id is opaque. Failures throw `store-unavailable`. */
+export interface SettingsStore {
+  /** The values of each holder, in their order; `{}` where nothing is set. One round trip. */
+  read(holders: readonly string[]): Promise<readonly LayerValues[]>;
+  /** Changes some values of a holder and keeps the others. Durable when it resolves. */
+  change(holder: string, change: LayerChange): Promise<void>;
+  /** Removes everything that is set for a holder. */
+  erase(holder: string): Promise<void>;
+}
+
 /** What was erased, for the person who asked. */
 export interface ErasureReport {
   readonly messages: number;
   readonly blobs: number;
   /** Conversations that were erased as a whole. */
   readonly conversations: number;
+  /** Settings that the person made for themselves. Default 0. */
+  readonly settings?: number;
 }
 
 /** Which messages of a conversation to erase. */
@@ -136,7 +152,8 @@ export interface Archive {
   exportConversation(conversationId: string): Promise<readonly ExportedFile[]>;
   /**
    * Erases what one author wrote, in one conversation or (`undefined`) in all, with the files that no other message
-   * shows. Answers to others stay; a conversation in which nobody else wrote is erased as a whole.
+   * shows. Answers to others stay; a conversation in which nobody else wrote is erased as a whole. From all: also
+   * what the author set for themselves.
    */
   forgetAuthor(conversationId: string | undefined, authorId: string): Promise<ErasureReport>;
   /** What `forgetAuthor` would erase. */

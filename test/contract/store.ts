@@ -26,6 +26,60 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
       await store.close();
     });
 
+    describe("settings", () => {
+      it("are read for several holders at once, in their order", async () => {
+        const [one, two, none] = [freshId(), freshId(), freshId()];
+        await store.settings.change(one, { "chat-model": "a", temperature: 0 });
+        await store.settings.change(two, { "who-may-use": ["test:role:1"] });
+        expect(await store.settings.read([two, none, one])).toEqual([
+          { "who-may-use": ["test:role:1"] },
+          {},
+          { "chat-model": "a", temperature: 0 },
+        ]);
+        expect(await store.settings.read([])).toEqual([]);
+      });
+
+      it("change one by one: the others stay, and undefined removes", async () => {
+        const holder = freshId();
+        await Promise.all([
+          store.settings.change(holder, { "chat-model": "a" }),
+          store.settings.change(holder, { calm: "on" }),
+          store.settings.change(holder, { language: "German" }),
+        ]);
+        await store.settings.change(holder, { calm: undefined, language: "Dutch" });
+        expect(await store.settings.read([holder])).toEqual([{ "chat-model": "a", language: "Dutch" }]);
+      });
+
+      it("are erased with their holder", async () => {
+        const holder = freshId();
+        await store.settings.change(holder, { calm: "on" });
+        await store.settings.erase(holder);
+        await store.settings.erase(holder);
+        expect(await store.settings.read([holder])).toEqual([{}]);
+      });
+
+      it("of a person are erased with all that the person wrote, and are counted before", async () => {
+        const person = freshId();
+        await store.settings.change(person, { calm: "on", language: "German" });
+        const nothing = { messages: 0, blobs: 0, conversations: 0 };
+        expect(await store.erasure.countAuthor(freshId(), person)).toEqual(nothing);
+        await store.erasure.forgetAuthor(freshId(), person);
+        expect(await store.erasure.countAuthor(undefined, person)).toEqual({ ...nothing, settings: 2 });
+        expect(await store.erasure.forgetAuthor(undefined, person)).toEqual({ ...nothing, settings: 2 });
+        expect(await store.erasure.forgetAuthor(undefined, person)).toEqual(nothing);
+        expect(await store.settings.read([person])).toEqual([{}]);
+      });
+
+      it("of a conversation are kept with it, and go with it", async () => {
+        const id = freshId();
+        await store.conversations.saveSettings(id, { model: "a", chosen: { calm: "on" } });
+        await store.conversations.saveSettings(id, { model: undefined });
+        expect(await store.conversations.settings(id)).toEqual({ chosen: { calm: "on" } });
+        await store.erasure.deleteConversation(id);
+        expect(await store.conversations.settings(id)).toEqual({});
+      });
+    });
+
     describe("conversations", () => {
       it("returns appended messages, oldest first", async () => {
         const id = freshId();

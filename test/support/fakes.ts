@@ -10,6 +10,7 @@ import { createAllowedModels } from "../../src/assistant/access/allowed-models.t
 import { createAssistant, type Assistant, type SpendingOptions } from "../../src/assistant/assistant.ts";
 import { ParleyError } from "../../src/core/errors.ts";
 import type { Attachment, CommandCall, IncomingMessage, ReplyAddress } from "../../src/core/events.ts";
+import type { FormOffer } from "../../src/core/forms.ts";
 import type { ChatEvent, ChatRequest, Gateway, Model } from "../../src/core/gateway.ts";
 import type { ModelPrice } from "../../src/core/model-price.ts";
 import type {
@@ -44,6 +45,9 @@ export interface SeenReply {
   notices: readonly string[];
   confirm?: ConfirmButton | undefined;
   actions: readonly ReplyAction[];
+  forms?: readonly FormOffer[] | undefined;
+  /** Whether it was opened to show nothing before it ends. */
+  readonly isCalm: boolean;
   state: "open" | "finished" | "failed" | "abandoned";
   failure?: ReplyFailure;
 }
@@ -91,6 +95,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
         seen = {
           address: posted_ === undefined ? { ...address, message: ++posted } : address,
           shown: 0,
+          isCalm: hooks.isCalm === true,
           text: "",
           statuses: [],
           files: [],
@@ -122,6 +127,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
           reply.notices = ending?.notices ?? [];
           reply.confirm = ending?.confirm;
           reply.actions = ending?.actions ?? [];
+          reply.forms = ending?.forms;
           reply.state = "finished";
           return Promise.resolve();
         },
@@ -257,6 +263,8 @@ export async function createWorld(
         exportConversation: (id) => store.exportConversation(id),
       },
       inbox: store.inbox,
+      settings: store.settings,
+      accessProblems: () => [],
       queue: store.queue,
       help: { allowedModels: [], admins: rules?.admins ?? [], retentionDays: undefined },
       access: createAccess({ rules: { ...noRules, ...rules }, ownPlatforms: new Set(["page"]) }),
@@ -265,7 +273,6 @@ export async function createWorld(
         turnsPersonMinute: 0,
         personDayUsd: undefined,
         dayUsd: undefined,
-        places: { budgetsFor: () => Promise.resolve([]) },
         ...options.spending,
       },
       allowedModels: createAllowedModels(options.allowedModels ?? []),

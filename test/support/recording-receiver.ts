@@ -1,12 +1,17 @@
 import type { Actor } from "../../src/core/access.ts";
 import type { IncomingEvent } from "../../src/core/events.ts";
 import type { ActionResult } from "../../src/core/reply-actions.ts";
-import type { ConversationHistory, Receiver } from "../../src/core/platform.ts";
+import type { FormDesk } from "../../src/core/forms.ts";
+import type { ConversationHistory, PlaceSettings, Receiver } from "../../src/core/platform.ts";
+import { noForms } from "./no-forms.ts";
 
 /** A receiver in place of the assistant: it records every call and answers as a test sets it. */
 export interface RecordingReceiver extends Receiver, ConversationHistory {
   /** Accepted events, each key once. */
   readonly events: IncomingEvent[];
+  /** What `placeSettings` returns. */
+  place: PlaceSettings;
+  forms: FormDesk;
   /** The keys of every call to `receive`, duplicates and refused events included. */
   readonly offeredKeys: string[];
   /** `receive` rejects with it. */
@@ -42,6 +47,8 @@ export interface RecordingReceiver extends Receiver, ConversationHistory {
 export function createRecordingReceiver(): RecordingReceiver {
   const receiver: RecordingReceiver = {
     events: [],
+    place: { answerTo: "mentions", answerIn: "thread" },
+    forms: noForms,
     offeredKeys: [],
     refusal: undefined,
     outage: undefined,
@@ -103,6 +110,7 @@ export function createRecordingReceiver(): RecordingReceiver {
       receiver.deletedPlaces.push(place);
     },
     cancel: () => Promise.resolve(false),
+    placeSettings: async () => receiver.place,
     isStopping: () => receiver.isStopped,
     restored: undefined,
     suggestModels: (query) => receiver.suggestions.filter((id) => id.includes(query)),

@@ -2,12 +2,17 @@ import { ParleyError } from "../../src/core/errors.ts";
 import type { Actor } from "../../src/core/access.ts";
 import type { IncomingEvent } from "../../src/core/events.ts";
 import type { ActionResult } from "../../src/core/reply-actions.ts";
-import type { ConversationHistory, Receiver } from "../../src/core/platform.ts";
+import type { FormDesk } from "../../src/core/forms.ts";
+import type { ConversationHistory, PlaceSettings, Receiver } from "../../src/core/platform.ts";
+import { noForms } from "./no-forms.ts";
 
 /** A receiver for tests of one platform: it records what it is called with and runs nothing. */
 export interface SlackReceiver extends Receiver, ConversationHistory {
   /** Accepted events, each key once. */
   readonly events: IncomingEvent[];
+  /** What `placeSettings` returns. */
+  place: PlaceSettings;
+  forms: FormDesk;
   /** Ids of conversations that `knows` returns true for. */
   readonly known: Set<string>;
   /** Ids of stored conversations. A deleted one leaves the list. */
@@ -43,6 +48,8 @@ export function createSlackReceiver(): SlackReceiver {
   const keys = new Set<string>();
   const receiver: SlackReceiver = {
     events: [],
+    place: { answerTo: "mentions", answerIn: "thread" },
+    forms: noForms,
     known: new Set(),
     stored: new Set(),
     retried: [],
@@ -109,6 +116,7 @@ export function createSlackReceiver(): SlackReceiver {
       receiver.cancelled.push(conversationId);
       return Promise.resolve(true);
     },
+    placeSettings: async () => receiver.place,
     isStopping: () => false,
     restored: undefined,
     suggestModels: () => [],

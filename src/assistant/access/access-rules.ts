@@ -27,6 +27,11 @@ export function accessProblems(rules: AccessRules, terms: AccessTerms): string[]
   ];
 }
 
+/** What is wrong with single terms that a person typed, as the ends of sentences. Empty: nothing. */
+export function termProblems(list: readonly string[], terms: AccessTerms): string[] {
+  return list.flatMap((term) => termProblem(term, terms) ?? []);
+}
+
 function termProblem(term: string, terms: AccessTerms): string | undefined {
   const [platform = "", kind = "", ...rest] = term.split(":");
   const shown = JSON.stringify(term.slice(0, 100));

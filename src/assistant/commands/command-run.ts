@@ -1,3 +1,4 @@
+import type { CommandServices } from "../../core/command-services.ts";
 import type { CommandCall } from "../../core/events.ts";
 import type { Platform, Receiver, Reply } from "../../core/platform.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
@@ -18,6 +19,7 @@ export interface CommandRun {
   readonly signal: AbortSignal;
   readonly shownMessageKeys: Turn["shownMessageKeys"];
   readonly receive: Receiver["receive"];
+  readonly settings: Pick<CommandServices, "describeSettings" | "changeSetting">;
   /** Called with the outcome where a service has shown its own failure. */
   ended(outcome: TurnOutcome): void;
 }

@@ -25,6 +25,7 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
     ...createConversationServices(dependencies, run),
     ...createUsageServices(dependencies, run),
     ...createHelpServices(dependencies, run),
+    ...run.settings,
 
     async answer({ text, image, model }) {
       const message = toMessage(run, text, image === undefined ? [] : [image]);
@@ -64,7 +65,7 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
 
     transcribe: (request) => transcribeFile(dependencies, run, request),
 
-    async say(markdown, { isStored = true, confirm, files = [] } = {}) {
+    async say(markdown, { isStored = true, confirm, files = [], forms } = {}) {
       await reply.show();
       const isInHistory = run.conversationId === call.conversationId && call.inConversation;
       if (isStored && confirm === undefined && isInHistory) {
@@ -74,7 +75,10 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
       }
       for (const file of files) await reply.attach(file);
       reply.write({ text: markdown });
-      await reply.finish(confirm === undefined ? {} : { confirm: { label: confirm, key: call.key } });
+      await reply.finish({
+        ...(confirm === undefined ? {} : { confirm: { label: confirm, key: call.key } }),
+        ...(forms === undefined ? {} : { forms }),
+      });
     },
 
     async models() {

@@ -57,7 +57,8 @@ export async function drawImages(
     await reply.attach({ name, mediaType, bytes, altText });
     parts.push({ kind: "image", blob, name, altText });
   }
-  const { notices, model, usage } = drawn;
+  const { model, usage } = drawn;
+  const notices = [...drawn.notices, ...dependencies.models.takeNotices()];
   const stored = await storeResult(dependencies, run, { parts, notices, model, usage }, receipt);
   await reply.finish({ notices, actions: actionsOf(run.conversationId, stored) });
 }

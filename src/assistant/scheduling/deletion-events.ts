@@ -10,6 +10,8 @@ export interface DeletionOptions {
   readonly archive: Archive;
   readonly queue: ConversationQueue;
   readonly scheduler: Pick<TurnScheduler, "activeIn">;
+  /** What people set for places. */
+  readonly settings: { erase(place: string): Promise<void> };
   readonly log: Log;
 }
 
@@ -20,7 +22,7 @@ export interface DeletionOptions {
 export function createDeletionEvents(
   options: DeletionOptions,
 ): Pick<Receiver, "messagesDeleted" | "conversationDeleted" | "placeDeleted"> {
-  const { inbox, conversations, archive, queue, scheduler, log } = options;
+  const { inbox, conversations, archive, queue, scheduler, settings, log } = options;
 
   /** Keys by conversation: the one the platform names, where it exists, and those the inbox knows. */
   async function findConversations(
@@ -77,6 +79,7 @@ export function createDeletionEvents(
     },
     conversationDeleted,
     async placeDeleted(place) {
+      await settings.erase(place);
       for (const conversationId of await conversations.listWithin(place))
         await conversationDeleted(conversationId);
     },

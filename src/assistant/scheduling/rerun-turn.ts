@@ -1,5 +1,5 @@
 import { ParleyError } from "../../core/errors.ts";
-import type { Access } from "../../core/access.ts";
+import type { Actor } from "../../core/access.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Inbox, TurnProgress } from "../../core/storage.ts";
@@ -9,13 +9,14 @@ import type { TurnScheduler } from "./turn-scheduler.ts";
 export interface RerunOptions {
   readonly inbox: Pick<Inbox, "lookUp" | "reopen">;
   readonly scheduler: Pick<TurnScheduler, "inFlight" | "isStopping" | "schedule">;
-  readonly access: Pick<Access, "expectAllowed">;
+  /** @throws ParleyError where the rules do not allow somebody to use the bot there */
+  readonly expectAllowed: (by: Actor) => Promise<void>;
   readonly log: Log;
 }
 
 /** Runs an ended turn again into the same reply: Retry after a failure, or a command that asked for confirmation. */
 export function createRerunTurn(options: RerunOptions): Pick<Receiver, "retry" | "confirm"> {
-  const { inbox, scheduler, access, log } = options;
+  const { inbox, scheduler, expectAllowed, log } = options;
 
   async function rerun(key: string, how: { readonly isConfirmed?: true }): Promise<"accepted" | "gone"> {
     if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
@@ -41,11 +42,11 @@ export function createRerunTurn(options: RerunOptions): Pick<Receiver, "retry" |
 
   return {
     async retry(key, by) {
-      access.expectAllowed(by);
+      await expectAllowed(by);
       return rerun(key, {});
     },
     async confirm(key, by) {
-      access.expectAllowed(by);
+      await expectAllowed(by);
       const [entry] = await inbox.lookUp([key]);
       if (entry?.event.kind !== "call") return "gone";
       if (entry.event.author.id !== by.author.id) return "refused";

@@ -10,6 +10,7 @@ import { throwIfAbandoned } from "../turn/abandoned.ts";
 import { runTurn } from "../turn/run-turn.ts";
 import { storePlaces } from "../turn/store-places.ts";
 import { messageIds, textOf } from "../turn/stored-messages.ts";
+import type { LayeredSettings, TurnSettings } from "../settings/layered-settings.ts";
 import type { TurnDependencies, TurnOutcome } from "../turn/turn.ts";
 import type { ActiveTurn } from "./active-turn.ts";
 import {
@@ -24,7 +25,8 @@ import { isOutage, sealReply } from "./recovery.ts";
 import { refuseTurn } from "./refuse-turn.ts";
 
 export interface BatchRunnerOptions {
-  readonly dependencies: Omit<TurnDependencies, "gateway" | "admitBytes">;
+  readonly dependencies: Omit<TurnDependencies, "gateway" | "admitBytes" | "chat" | "models">;
+  readonly settings: LayeredSettings;
   readonly admission: Admission;
   readonly inbox: Inbox;
   readonly platforms: ReadonlyMap<string, Platform>;
@@ -42,6 +44,8 @@ interface BatchRun {
   /** 1 for the first run. */
   readonly attempt: number;
   readonly reply: Reply;
+  /** In force for its first event. */
+  readonly settings: TurnSettings;
   readonly shownMessageKeys: () => readonly string[];
 }
 
@@ -100,6 +104,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
   ): Promise<BatchRun> {
     const first = batch[0]!;
     const keys = batch.flatMap(keysOf);
+    const settings = await options.settings.forTurn(first.event);
     const attempt = (first.progress?.attempts ?? 0) + 1;
     const address = first.progress?.address ?? batch.at(-1)!.event.address;
     let shownAt = address;
@@ -117,7 +122,9 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     // A first attempt at one event is recorded with its placeholder; batches and retries must be known before.
     if (first.progress !== undefined || keys.length > 1) await saveAddress(address);
     if (attempt > 1) log.info({ key: first.event.key, platform: platform.id, attempt }, "turn resumed");
-    const reply = platform.openReply(address, { saveAddress, isResumed: first.progress !== undefined });
+    const { isCalm } = settings;
+    const isResumed = first.progress !== undefined;
+    const reply = platform.openReply(address, { saveAddress, isResumed, isCalm });
     active.reply = reply;
     return {
       conversationId: storedIn(first.event),
@@ -126,6 +133,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       platform,
       attempt,
       reply,
+      settings,
       shownMessageKeys: () => platform.shownMessageKeys(shownAt),
     };
   }
@@ -148,6 +156,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
         call: event,
         isConfirmed,
         receive,
+        settings: options.settings.servicesFor(event),
       });
     }
     const events = run.batch.flatMap(eventsOf).filter(isAllowed);
@@ -167,8 +176,11 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     const events = run.batch.flatMap(eventsOf);
     const { author, platform, origin } = events.find(isAllowed) ?? events[0]!;
     const personId = author.id;
+    const { chat, models } = run.settings;
     return {
       ...dependencies,
+      chat,
+      models,
       gateway: admission.gatewayFor({ personId, platform, origin }),
       admitBytes: (bytes, signal) => admission.admitBytes(personId, bytes, signal),
     };

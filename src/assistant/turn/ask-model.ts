@@ -45,7 +45,8 @@ export async function askModel(
     conversations.settings(turn.conversationId),
     conversations.recent(turn.conversationId, { maxMessages: maxHistory + 1 }),
   ]);
-  const chosen = await dependencies.models.choose("chat", turn.model ?? settings.model, turn.signal);
+  const chosen = await dependencies.models.choose("chat", turn.model, turn.signal);
+  answer.notices.push(...dependencies.models.takeNotices());
   const sinceReset = withoutRetriedAttempts(afterReset(log, settings.resetAfter));
   const history = upToTurn(sinceReset, question.read.stored);
   const instead = hasPictures(history)

@@ -30,6 +30,12 @@ export interface ModelChoice {
   find(id: string): Model | undefined;
 }
 
+/** A choice of models by the settings in force. */
+export interface LayeredModelChoice extends ModelChoice {
+  /** Sentences on models that are set and were not taken, each once. */
+  takeNotices(): string[];
+}
+
 const capabilityOf: Record<Operation, keyof ModelCapabilities> = {
   chat: "chats",
   image: "generatesImages",

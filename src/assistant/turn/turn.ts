@@ -9,7 +9,7 @@ import type { Release } from "../../support/fair-semaphore.ts";
 import type { Budgets } from "../access/budgets.ts";
 import type { HelpSettings } from "../../core/command-services.ts";
 import type { TokenFactors } from "./context-window.ts";
-import type { ModelChoice } from "./model-choice.ts";
+import type { LayeredModelChoice } from "./model-choice.ts";
 
 /** What turns and commands are run with. */
 export interface TurnDependencies {
@@ -26,7 +26,7 @@ export interface TurnDependencies {
   readonly conversations: Conversations;
   readonly archive: Archive;
   readonly queue: ConversationQueue;
-  readonly models: ModelChoice;
+  readonly models: LayeredModelChoice;
   readonly factors: TokenFactors;
   readonly meter: Meter;
   readonly log: Log;

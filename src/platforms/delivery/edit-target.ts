@@ -1,3 +1,4 @@
+import type { FormOffer } from "../../core/forms.ts";
 import type { ConfirmButton, ReplyFile } from "../../core/platform.ts";
 import type { ReplyAction } from "../../core/reply-actions.ts";
 import type { Json } from "../../core/events.ts";
@@ -19,6 +20,8 @@ export interface MessageContent {
   readonly confirm?: ConfirmButton;
   /** Buttons below the answer; on the last message of a `finished` reply only. */
   readonly actions?: readonly ReplyAction[];
+  /** Forms that can be opened; on the last message of a `finished` reply only. */
+  readonly forms?: readonly FormOffer[];
 }
 
 /**

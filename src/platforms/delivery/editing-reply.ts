@@ -20,6 +20,8 @@ export interface EditingReplyOptions {
   readonly log: Log;
   /** The platform shows its own placeholder until the first post: `show` posts nothing. Default false. */
   readonly firstMessageIsShown?: boolean;
+  /** Nothing is shown before the reply ends, except files. Default false. */
+  readonly isCalm?: boolean;
   /** Status until the first `status` or `write`. */
   readonly placeholder?: string;
 }
@@ -116,7 +118,14 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
 
   /** Shows the latest changes, now or when the interval has passed. */
   function stream(): void {
-    if (!isChanged || state !== "open" || running !== undefined || failures >= maxFailures) return;
+    if (
+      options.isCalm === true ||
+      !isChanged ||
+      state !== "open" ||
+      running !== undefined ||
+      failures >= maxFailures
+    )
+      return;
     clearTimeout(timer);
     // The first text does not wait for the interval after a status.
     const isFirstText = text !== "" && !hasTriedText;
@@ -266,7 +275,8 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
         const [first] = planStreaming(text, status, target);
         if (first === undefined) throw new ParleyError("internal", "no message planned for a reply");
         areRefsSaved &&= messages.length > 0;
-        if (messages.length > 0 || options.firstMessageIsShown !== true) {
+        const isShown = options.firstMessageIsShown === true || options.isCalm === true;
+        if (messages.length > 0 || !isShown) {
           await putWithRetry(0, first, performance.now() + endingMs);
         }
         if (!areRefsSaved) await saveRefs();

@@ -5,7 +5,10 @@ import { splitMarkdown } from "./split-markdown.ts";
 type Measures = Pick<EditTarget, "maxLength" | "lengthOf" | "maxMessages">;
 
 /** How a reply ends: what its last message shows besides the text. */
-export type Ending = Pick<MessageContent, "notices" | "failure" | "retryKey" | "confirm" | "actions"> & {
+export type Ending = Pick<
+  MessageContent,
+  "notices" | "failure" | "retryKey" | "confirm" | "actions" | "forms"
+> & {
   readonly state: "finished" | "failed";
 };
 

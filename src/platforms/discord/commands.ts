@@ -52,7 +52,7 @@ function toOption(name: string, option: Option): APIApplicationCommandBasicOptio
       };
       if (option.choices !== undefined)
         return { ...text, choices: option.choices.map((choice) => ({ name: choice, value: choice })) };
-      return option.completes === "models" ? { ...text, autocomplete: true } : text;
+      return option.completes !== undefined ? { ...text, autocomplete: true } : text;
     }
     case "integer":
       return { ...base, type: OptionType.Integer, min_value: option.min, max_value: option.max };

@@ -9,6 +9,7 @@ import {
 import { actionLabels, isReplyActionKind, type ReplyAction } from "../../core/reply-actions.ts";
 import type { MessageContent } from "../delivery/edit-target.ts";
 import { closeFence } from "../../support/markdown-fences.ts";
+import { toFormSelect } from "./form-modal.ts";
 import { toDiscordMarkdown } from "./markdown.ts";
 
 /** Discord's limit of a message's text, in characters. */
@@ -64,6 +65,7 @@ export function toDiscordContent(
           toButton(ButtonStyle.Secondary, actionLabels[kind], `${actionPrefix}${kind}:`, key),
         ),
       ]),
+      ...toFormSelect(content.forms ?? []),
     ],
   };
   const whole = [text, small].filter((part) => part !== "").join("\n");

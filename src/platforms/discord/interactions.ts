@@ -17,6 +17,8 @@ import type { Command } from "../../core/command.ts";
 import { resolveInput, type CommandInput, type ResolvedInput } from "../../core/command-input.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { CommandCall, RawOption } from "../../core/events.ts";
+import { isSettingName } from "../../core/layered-settings.ts";
+import { suggestSettingValues } from "../../core/setting-values.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { Receiver } from "../../core/platform.ts";
 import {
@@ -35,6 +37,7 @@ import { isAskModal, parseAskModal, toAskModal } from "./ask-modal.ts";
 import { createButtonHandler } from "./button-clicks.ts";
 import { createCallIntake } from "./call-intake.ts";
 import { parseAction } from "./content.ts";
+import { createFormClicks } from "./form-clicks.ts";
 import type { FreshTokens } from "./fresh-tokens.ts";
 import { readMessage, toAttachment, toAuthor, type Names } from "./incoming.ts";
 import type { Origins } from "./origin.ts";
@@ -55,6 +58,8 @@ export interface InteractionOptions {
   readonly origins: Pick<Origins, "ofInteraction">;
   readonly modalTargets: ModalTargetCache;
   readonly freshTokens: FreshTokens;
+  /** On fields of forms that do not work with this connection. */
+  readonly notes: () => Readonly<Record<string, string>>;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -67,6 +72,7 @@ export function createInteractionHandler(options: InteractionOptions) {
   const click = createButtonHandler(options);
   const act = createActionHandler({ ...options, toActor });
   const takeCall = createCallIntake(options);
+  const forms = createFormClicks(options);
 
   return async function handle(interaction: APIInteraction): Promise<void> {
     switch (interaction.type) {
@@ -79,11 +85,12 @@ export function createInteractionHandler(options: InteractionOptions) {
           return messageCommand(interaction as APIMessageApplicationCommandInteraction);
         return;
       case InteractionType.MessageComponent: {
+        if (forms.isForm(interaction)) return forms.open(interaction);
         const action = parseAction(interaction.data.custom_id);
         return action === undefined ? click(interaction) : act(interaction, action);
       }
       case InteractionType.ModalSubmit:
-        return submit(interaction);
+        return forms.isSubmission(interaction) ? forms.submit(interaction) : submit(interaction);
       default:
         log.debug({ type: interaction.type }, "unknown interaction type");
     }
@@ -99,8 +106,16 @@ export function createInteractionHandler(options: InteractionOptions) {
   async function complete(interaction: APIApplicationCommandAutocompleteInteraction): Promise<void> {
     const focused = interaction.data.options.find((option) => "focused" in option && option.focused);
     const typed = focused !== undefined && "value" in focused ? String(focused.value) : "";
-    const choices = receiver
-      .suggestModels(typed)
+    const option = commands.get(interaction.data.name)?.options[focused?.name ?? ""];
+    const setting = interaction.data.options.find(({ name }) => name === "name");
+    const name = setting !== undefined && "value" in setting ? String(setting.value) : "";
+    const isSettingValue = option?.kind === "string" && option.completes === "setting-values";
+    const found = !isSettingValue
+      ? receiver.suggestModels(typed)
+      : isSettingName(name)
+        ? suggestSettingValues(name, typed, (query) => receiver.suggestModels(query))
+        : [];
+    const choices = found
       .filter((id) => id.length <= maxChoiceChars)
       .slice(0, maxChoices)
       .map((id) => ({ name: id, value: id }));

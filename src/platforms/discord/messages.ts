@@ -4,7 +4,7 @@ import { isParleyError, isRefusal, type ParleyError } from "../../core/errors.ts
 import { toNotice } from "../../core/error-messages.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
-import type { Receiver } from "../../core/platform.ts";
+import type { PlaceSettings, Receiver } from "../../core/platform.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
 import { sleep } from "../../support/sleep.ts";
 import { refuseInTime } from "../delivery/refuse-in-time.ts";
@@ -14,8 +14,10 @@ import {
   isDirectType,
   isThreadable,
   isThreadType,
+  toChannelPlace,
   toEventKey,
   toEnclosingPlaces,
+  toGuildPlace,
   toReplyAddress,
   type DiscordAddress,
 } from "./address.ts";
@@ -85,12 +87,13 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       return;
     }
     const names = options.names(message.guild_id);
+    const known = { isEvent: false };
     try {
-      await receivePatiently(() => accept(message, names, takenAt), { forMs: acceptForMs });
+      await receivePatiently(() => accept(message, names, takenAt, known), { forMs: acceptForMs });
     } catch (error) {
       if (isRefusal(error)) return await refusePrivately(message, error, isMissed);
       log.error({ message: message.id, err: error }, "message not accepted");
-      const isForBot = await isCertainlyForBot(message, names);
+      const isForBot = known.isEvent ? true : await isCertainlyForBot(message, names);
       // Perhaps of a conversation that only the store knows.
       if (isForBot === undefined && isParleyError(error, "store-unavailable")) options.lookUpLater();
       if (isForBot !== true) return;
@@ -106,9 +109,11 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     message: GatewayMessageCreateDispatchData,
     names: Names,
     takenAt: number,
+    known: { isEvent: boolean },
   ): Promise<"accepted" | "duplicate"> {
     const event = await toEvent(message, names);
     if (event === undefined) return "duplicate";
+    known.isEvent = true;
     if (receiver.isStopping()) await sleep(Math.max(0, takenAt + keepAfterMs - performance.now()));
     const result = await (receiver.isStopping() ? receiver.keep(event) : receiver.receive(event));
     channels.open(event.conversationId);
@@ -157,7 +162,9 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     if (!isForEver && (await refuseInTime(receiver, toEventKey(message.id))) === "accepted") return;
     log.info({ message: message.id, code: error.code }, "message refused");
     refused.set(message.id, error);
-    if (!isMissed) await refusals.tell(message, error);
+    // Who did not speak to the bot is told nothing.
+    const isAddressed = (await isCertainlyForBot(message, options.names(message.guild_id))) !== false;
+    if (!isMissed && isAddressed) await refusals.tell(message, error);
   }
 
   /** Whether another instance has posted an answer after the message. The notices of refusals are replies. */
@@ -220,8 +227,40 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
         ...toEnclosingPlaces(message.guild_id, [message.channel_id, parent]),
       });
     }
-    if (!isAddressed) return undefined;
-    return withOrigin(await toChannelEvent(message, names, address));
+    const place = await settingsOf(message);
+    if (!isAddressed && (place.answerTo === "mentions" || isEmpty(message, names))) return undefined;
+    const isInChannel = place.answerIn === "channel";
+    return withOrigin(
+      isInChannel
+        ? toMessageInChannel(message, names, address)
+        : await toChannelEvent(message, names, address),
+    );
+  }
+
+  /** How the channel of a message is answered. Most messages of a server are for nobody: it is mostly in memory. */
+  async function settingsOf(message: GatewayMessageCreateDispatchData): Promise<PlaceSettings> {
+    const { guild_id: guildId, channel_id: channelId } = message;
+    return receiver.placeSettings({
+      ...(guildId === undefined ? {} : { server: toGuildPlace(guildId) }),
+      channel: toChannelPlace(channelId),
+    });
+  }
+
+  /** Without the Message Content Intent, messages that do not mention the bot arrive empty. */
+  function isEmpty(message: GatewayMessageCreateDispatchData, names: Names): boolean {
+    const { text, attachments } = readMessage(message, names);
+    return text === "" && attachments.length === 0;
+  }
+
+  /** Answered in the channel, which is one conversation. */
+  function toMessageInChannel(
+    message: GatewayMessageCreateDispatchData,
+    names: Names,
+    address: DiscordAddress,
+  ): IncomingMessage {
+    const conversationId = toConversationId(message.channel_id);
+    const isOwnAnswer = message.referenced_message?.author.id === names.botId;
+    return toMessage(message, names, conversationId, { ...address, replyTo: message.id }, isOwnAnswer);
   }
 
   /** Whether every message in a thread is for the bot: a known conversation, or a thread that the bot opened. */

@@ -74,6 +74,8 @@ export function createMissedMessages(options: {
   /** The bot's user id; called once it is connected. */
   readonly botId: () => string;
   readonly take: (message: MissedMessage) => void;
+  /** Whether every message of a channel is for the bot. */
+  readonly isAnsweredWhole: (channelId: string, guildId: string | undefined) => Promise<boolean>;
   readonly now: () => number;
   readonly signal: AbortSignal;
   readonly log: Log;
@@ -162,6 +164,12 @@ export function createMissedMessages(options: {
     return messages;
   }
 
+  /** While the settings cannot be read, only mentions count. */
+  async function isAnsweredWhole({ channelId, guildId }: Gap): Promise<boolean> {
+    const [answer] = await Promise.allSettled([options.isAnsweredWhole(channelId, guildId)]);
+    return answer.status === "fulfilled" && answer.value;
+  }
+
   async function catchUp(gap: Gap): Promise<void> {
     const messages = await untilDone(`channel ${gap.channelId}`, () => readGap(gap));
     if (messages === undefined || signal.aborted) return;
@@ -171,6 +179,7 @@ export function createMissedMessages(options: {
         author.bot === true ? (to?.message_id ?? []) : [],
       ),
     );
+    const isWhole = !gap.isChannel || (await isAnsweredWhole(gap));
     const lastAnswer = messages
       .filter(({ author, message_reference: to }) => author.id === options.botId() && to === undefined)
       .reduce((last, { id }) => (BigInt(id) > last ? BigInt(id) : last), 0n);
@@ -179,7 +188,7 @@ export function createMissedMessages(options: {
         message.author.bot !== true &&
         !replied.has(message.id) &&
         !wasAnsweredBefore(message, lastAnswer) &&
-        (!gap.isChannel || mentionsAnyone(message)),
+        (isWhole || mentionsAnyone(message)),
     );
     if (missed.length > 0)
       log.info({ channel: gap.channelId, messages: missed.length }, "read missed messages");

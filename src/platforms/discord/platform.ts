@@ -5,7 +5,7 @@ import type { Log } from "../../core/telemetry.ts";
 import type { ConversationHistory, Platform, PlatformHealth, Receiver } from "../../core/platform.ts";
 import { createEditingReply } from "../delivery/editing-reply.ts";
 import { createAcknowledgements, withAcknowledgements } from "./acknowledgements.ts";
-import { fromReplyAddress, toReplyAddress } from "./address.ts";
+import { fromReplyAddress, toChannelPlace, toGuildPlace, toReplyAddress } from "./address.ts";
 import { createDiscordApi, publicApiUrl } from "./api.ts";
 import { registerCommands } from "./commands.ts";
 import { connect, type Connection } from "./connection.ts";
@@ -101,6 +101,14 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     return user?.globalName ?? user?.username;
   }
 
+  /** Without the Message Content Intent, messages that do not mention the bot arrive empty. */
+  function notes(): Readonly<Record<string, string>> {
+    const { state: current, detail } = connection?.health() ?? { state: "connecting" };
+    return current === "ready" && detail !== undefined
+      ? { "answer-to": "Without the Message Content Intent only messages that mention it can be read" }
+      : {};
+  }
+
   function track(work: Promise<void>, interaction: APIInteraction): void {
     const tracked = work
       .catch((error: unknown) =>
@@ -123,6 +131,13 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     const missed = createMissedMessages({
       api,
       history,
+      isAnsweredWhole: async (channelId, guildId) => {
+        const place = await receiver.placeSettings({
+          ...(guildId === undefined ? {} : { server: toGuildPlace(guildId) }),
+          channel: toChannelPlace(channelId),
+        });
+        return place.answerTo === "every-message";
+      },
       take: (message) => messages?.take(message, { isMissed: true }),
       botId: () => connection?.identity.botId ?? "",
       now,
@@ -148,6 +163,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       names,
       origins,
       modalTargets,
+      notes,
       freshTokens,
       now,
       log,
@@ -208,6 +224,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         savedRefs: address.messages ?? [],
         saveRefs: (refs) => hooks.saveAddress(toReplyAddress({ ...address, messages: refs })),
         log,
+        isCalm: hooks.isCalm === true,
         placeholder: "Thinking…",
         // Discord shows "thinking…" for a deferred command until the first edit.
         firstMessageIsShown: address.interaction !== undefined && (address.messages ?? []).length === 0,

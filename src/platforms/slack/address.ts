@@ -106,6 +106,11 @@ export function toConversationId(teamId: string, channel: string, root: string):
   return `slack:${teamId}:${channel}:${root}`;
 }
 
+/** The conversation of a channel whose messages are answered in the channel itself. */
+export function toChannelConversationId(teamId: string, channel: string): string {
+  return toConversationId(teamId, channel, "channel");
+}
+
 /** What the ids of all conversations in a channel begin with. */
 export function toConversationPrefix(teamId: string, channel: string): string {
   return toConversationId(teamId, channel, "");

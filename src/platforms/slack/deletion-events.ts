@@ -1,5 +1,13 @@
 import type { ConversationHistory, Receiver } from "../../core/platform.ts";
-import { toChannelPlace, toConversationId, toConversationPrefix, toMessageKey } from "./address.ts";
+import {
+  isDirectMessages,
+  toChannelConversationId,
+  toChannelPlace,
+  toChannelTerm,
+  toConversationId,
+  toConversationPrefix,
+  toMessageKey,
+} from "./address.ts";
 
 interface MessagePosition {
   readonly ts?: string;
@@ -25,16 +33,19 @@ export interface DeletionFields {
 export async function reportDeletedMessage(
   event: DeletionFields,
   teamId: string,
-  receiver: Pick<Receiver, "messagesDeleted">,
+  receiver: Pick<Receiver, "messagesDeleted" | "knows">,
 ): Promise<boolean> {
   const isTombstone = event.subtype === "message_changed" && event.message?.subtype === "tombstone";
   if (event.subtype !== "message_deleted" && !isTombstone) return false;
   const deleted = isTombstone ? event.message : event.previous_message;
   const ts = isTombstone ? deleted?.ts : (event.deleted_ts ?? deleted?.ts);
   if (ts === undefined) return true;
-  await receiver.messagesDeleted(toConversationId(teamId, event.channel, deleted?.thread_ts ?? ts), [
-    toMessageKey(teamId, event.channel, ts),
-  ]);
+  const keys = [toMessageKey(teamId, event.channel, ts)];
+  await receiver.messagesDeleted(toConversationId(teamId, event.channel, deleted?.thread_ts ?? ts), keys);
+  // It may have been answered in the channel itself.
+  const inChannel = toChannelConversationId(teamId, event.channel);
+  const isAtTopLevel = deleted?.thread_ts === undefined && !isDirectMessages(event.channel);
+  if (isAtTopLevel && (await receiver.knows(inChannel))) await receiver.messagesDeleted(inChannel, keys);
   return true;
 }
 
@@ -55,10 +66,12 @@ export async function reportDeletedChannel(
     // The list is limited: what is behind its end comes up when its first part is deleted.
     const listed = await history.conversations(toConversationPrefix(teamId, channel));
     const left = listed.filter(({ conversationId }) => !reported.has(conversationId));
-    if (left.length === 0) return;
+    if (left.length === 0) break;
     for (const { conversationId } of left) {
       reported.add(conversationId);
       await receiver.conversationDeleted(conversationId);
     }
   }
+  // Its settings are held under the name that access rules have for it.
+  await receiver.placeDeleted(toChannelTerm(channel));
 }

@@ -1,14 +1,18 @@
 import { LRUCache } from "lru-cache";
 import { isParleyError, isRefusal, type ParleyError } from "../../core/errors.ts";
 import type { Attachment, IncomingMessage } from "../../core/events.ts";
-import type { Receiver } from "../../core/platform.ts";
+import type { PlaceSettings, Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
 import { refuseInTime } from "../delivery/refuse-in-time.ts";
 import {
+  isDirectMessages,
   placesAround,
+  toChannelConversationId,
+  toChannelTerm,
+  toTeamTerm,
   toAuthorId,
   toConversationId,
   toMessageKey,
@@ -93,15 +97,30 @@ export function createIncoming(options: IncomingOptions): Incoming {
     );
   }
 
+  const isAddressed = (event: MessageEvent) =>
+    isDirectMessages(event.channel) || mentions(event.text ?? "", identity.userId);
+
   async function isForBot(event: MessageEvent): Promise<boolean> {
-    if (event.channel_type === "im" || mentions(event.text ?? "", identity.userId)) return true;
-    return event.thread_ts !== undefined && (await receiver.knows(conversationOf(event)));
+    if (event.channel_type === "im" || isAddressed(event)) return true;
+    if (event.thread_ts !== undefined) return receiver.knows(conversationOf(event));
+    return (await settingsOf(event)).answerTo === "every-message";
+  }
+
+  /** How the channel of a message is answered; mostly in memory. */
+  const settingsOf = (event: MessageEvent): Promise<PlaceSettings> =>
+    receiver.placeSettings({ server: toTeamTerm(identity.teamId), channel: toChannelTerm(event.channel) });
+
+  /** Whether it is answered in the channel itself. Threads and direct messages stay what they are. */
+  async function isAnsweredInChannel(event: MessageEvent): Promise<boolean> {
+    if (event.thread_ts !== undefined || isDirectMessages(event.channel)) return false;
+    return (await settingsOf(event)).answerIn === "channel";
   }
 
   async function accept(event: MessageEvent, redelivery: number): Promise<void> {
     const key = keyOf(event);
     if (refusedKeys.has(key)) return;
     const user = event.user ?? "";
+    const isInChannel = await isAnsweredInChannel(event);
     const [{ text, attachments }, name, origin] = await Promise.all([
       read(event),
       names.nameOf(user),
@@ -111,7 +130,9 @@ export function createIncoming(options: IncomingOptions): Incoming {
       kind: "message",
       key,
       platform: "slack",
-      conversationId: conversationOf(event),
+      conversationId: isInChannel
+        ? toChannelConversationId(identity.teamId, event.channel)
+        : conversationOf(event),
       author: { id: toAuthorId(identity.teamId, user), name },
       sentAt: toUnixMs(event.ts),
       ...placesAround(identity.teamId, event.channel),
@@ -120,7 +141,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
         key,
         channel: event.channel,
         user,
-        thread: event.thread_ts ?? event.ts,
+        ...(isInChannel ? {} : { thread: event.thread_ts ?? event.ts }),
         since: toUnixMs(event.ts),
       }),
       text,
@@ -148,6 +169,8 @@ export function createIncoming(options: IncomingOptions): Incoming {
     log.info({ key, code: error.code }, "message refused");
     if (isRefusal(error)) refusedKeys.set(key, true);
     const { channel, ts, thread_ts: thread, user = "" } = event;
+    // Who did not speak to the bot is told nothing.
+    if (thread === undefined && !isAddressed(event)) return;
     await refusals.tell({ channel, user, ts, thread }, error);
   }
 

@@ -1,5 +1,6 @@
 import { actionLabels, isReplyActionKind, type ReplyActionKind } from "../../core/reply-actions.ts";
 import type { MessageContent } from "../delivery/edit-target.ts";
+import { toFormSelect } from "./form-modal.ts";
 import { cutText, escapeMarkdown, escapeText } from "./markdown.ts";
 import type { SlackContent } from "./web-api.ts";
 
@@ -46,6 +47,7 @@ export function toSlackContent(content: MessageContent): SlackContent {
     blocks.push(toSmallPrint(content.notices.join("\n")));
   const buttons = toButtons(content);
   if (buttons.length > 0) blocks.push({ type: "actions", elements: buttons });
+  blocks.push(...toFormSelect(content.forms ?? []));
   if (blocks.length === 0) blocks.push(toSmallPrint("Done."));
   const fallback = content.failure ?? status ?? content.notices?.[0] ?? "Done.";
   return { text: markdown.trim() === "" ? escapeText(cutText(fallback, 500)) : markdown, blocks };

@@ -28,6 +28,7 @@ import { registerCommands } from "./commands.ts";
 import { createSocketConnection, type Connection } from "./connection.ts";
 import { registerEvents } from "./events.ts";
 import { createFiles, type Files } from "./files.ts";
+import { registerForms } from "./forms.ts";
 import { createIncoming } from "./incoming.ts";
 import { botScopes } from "./manifest.ts";
 import { cutText } from "./markdown.ts";
@@ -121,6 +122,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
     const notices = createCallerNotices(api, log);
     registerEvents(app, { api, teamId, incoming, origins, refusals, receiver, history, log });
     registerCommands(app, { commands, commandPrefix, teamId, api, calls, intake, notices });
+    registerForms(app, { api, origins, receiver, notices });
     registerButtons(app, {
       origins,
       receiver,
@@ -177,6 +179,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
       return createEditingReply({
         target: targetAt(address, hooks.isResumed),
         ...(address.refs === undefined ? {} : { savedRefs: address.refs }),
+        isCalm: hooks.isCalm === true,
         saveRefs: (refs: readonly Json[]) => hooks.saveAddress(toReplyAddress({ ...address, refs })),
         log,
       });

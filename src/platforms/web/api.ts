@@ -3,6 +3,7 @@ import { messageLimits, type ApiContext, type Exchange, type Route } from "./api
 import { conversationRoutes } from "./conversation-routes.ts";
 import { sendJson, sendProblem } from "./http.ts";
 import { toCommandView } from "./messages.ts";
+import { settingsRoutes } from "./settings-routes.ts";
 import { uploadRoutes } from "./upload-routes.ts";
 import type { StateView } from "./views.ts";
 
@@ -10,6 +11,7 @@ const routes: readonly Route[] = [
   { method: "GET", path: /^\/api\/state$/, run: sendState },
   { method: "GET", path: /^\/api\/models$/, run: sendModels },
   ...conversationRoutes,
+  ...settingsRoutes,
   ...uploadRoutes,
 ];
 

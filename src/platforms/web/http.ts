@@ -95,6 +95,7 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   "attachment-unreadable": 422,
   "attachment-too-large": 413,
   "attachment-gone": 410,
+  "not-permitted": 403,
   "store-unavailable": 503,
   "access-denied": 403,
   "rate-limited": 429,

@@ -22,7 +22,7 @@ export function createWebReply(options: {
   firstText(): void;
   ended(ending: { readonly isFinal: boolean }): Promise<void>;
 }): Reply {
-  const { address, feed } = options;
+  const { address, feed, hooks } = options;
   const key = toEventKey(address);
   const id = feed.storedIdOf(toItemId(key, "assistant"));
   let written = "";
@@ -79,16 +79,17 @@ export function createWebReply(options: {
         ...rest
       } = item();
       feed.put({ ...rest, state: "waiting", text: "", files: [], notices: [] });
-      await options.hooks.saveAddress({ ...address });
+      await hooks.saveAddress({ ...address });
     },
     status(text) {
-      if (isOver) return;
+      if (isOver || hooks.isCalm === true) return;
       feed.put({ ...item(), status: text });
     },
     write(content) {
       if (isOver) return;
       // The lead is left out: it quotes what the page shows as the message before.
       written = content.text;
+      if (hooks.isCalm === true) return;
       if (feed.get(id) === undefined) feed.put(item());
       if (!hasText) {
         hasText = true;

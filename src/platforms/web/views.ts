@@ -1,3 +1,4 @@
+import type { Form } from "../../core/forms.ts";
 import type { ConfirmButton } from "../../core/platform.ts";
 import { actionsOf, type ReplyAction } from "../../core/reply-actions.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
@@ -66,6 +67,11 @@ export type Change =
 export interface SnapshotView {
   readonly items: readonly ItemView[];
   readonly mayHaveMore: boolean;
+}
+
+/** The forms of the settings panel; those with the same `scope` belong together. */
+export interface SettingsView {
+  readonly forms: readonly (Form & { readonly scope: string })[];
 }
 
 /** What the page loads once: gateway, commands and limits. */

@@ -1,3 +1,4 @@
+import { readSelect } from "./modals.ts";
 import { ApiError, invalidForm, missingAccess, missingPermissions, unknownMessage } from "./api-error.ts";
 import { contentTypeOf } from "./render.ts";
 import {
@@ -188,6 +189,9 @@ function readComponents(given: unknown, flags: number): Component[] {
     if (component.type === 1 && (component.components?.length ?? 0) > 5)
       throw invalidForm("components", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 5 in length.");
     if (component.type === 2) checkButton(component, customIds);
+    if (component.type === 3) checkSelect(component, customIds);
+    if (component.type === 1 && component.components?.some(({ type }) => type === 3) === true)
+      requireAlone(component.components);
     for (const inner of component.components ?? []) visit(inner, depth + 1);
   };
   for (const row of rows) visit(row, 0);
@@ -212,11 +216,33 @@ function checkButton(button: Component, customIds: Set<string>): void {
   if (button.custom_id !== undefined) customIds.add(button.custom_id);
 }
 
+function checkSelect(component: Component, customIds: Set<string>): void {
+  readSelect(component as unknown as Readonly<Record<string, unknown>>, "components");
+  const id = component.custom_id ?? "";
+  if (id.length < 1 || id.length > 100)
+    throw invalidForm("components", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.");
+  if (customIds.has(id))
+    throw invalidForm(
+      "components",
+      "COMPONENT_CUSTOM_ID_DUPLICATED",
+      "Component custom id cannot be duplicated",
+    );
+  customIds.add(id);
+}
+
+/** A select takes all five places of its row. */
+function requireAlone(row: readonly Component[]): void {
+  if (row.length > 1)
+    throw invalidForm("components", "COMPONENT_LAYOUT_WIDTH_EXCEEDED", "The row is too wide");
+}
+
 /** Adds the component ids that Discord assigns. */
 function numbered(components: readonly Component[]): unknown[] {
   let id = 0;
   const number = (component: Component): unknown => ({
     ...component,
+    // A select comes back with the defaults of its bounds.
+    ...(component.type === 3 ? { min_values: 1, max_values: 1, disabled: false } : {}),
     id: (id += 1),
     ...(component.components === undefined ? {} : { components: component.components.map(number) }),
   });

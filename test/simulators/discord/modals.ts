@@ -11,6 +11,8 @@ export interface SimInput {
   readonly maxLength: number;
   /** Of a select. */
   readonly choices: readonly { readonly label: string; readonly value: string }[];
+  /** What it shows at first: text, or the label of the preselected choice. Empty: nothing. */
+  readonly initial: string;
 }
 
 /** A modal that an interaction has opened. */
@@ -60,17 +62,8 @@ function readLabel(row: Fields, path: string): SimInput {
     required: component["required"] !== false,
   };
   if (component["type"] === componentTypes.select) {
-    const choices = requireList(component["options"], `${inner}.options`, 1, 25).map((option, index) => ({
-      label: requireText(option["label"], `${inner}.options.${index}.label`, 1, 100),
-      value: requireText(option["value"], `${inner}.options.${index}.value`, 1, 100),
-    }));
-    if (new Set(choices.map(({ value }) => value)).size < choices.length)
-      throw invalidForm(
-        `${inner}.options`,
-        "SELECT_COMPONENT_OPTION_VALUE_DUPLICATED",
-        "Duplicated option value.",
-      );
-    return { ...base, kind: "select", minLength: 0, maxLength: 100, choices };
+    const { choices, initial } = readSelect(component, inner);
+    return { ...base, kind: "select", minLength: 0, maxLength: 100, choices, initial };
   }
   const kind = styles[Number(component["style"])];
   if (component["type"] !== componentTypes.text || kind === undefined)
@@ -79,7 +72,41 @@ function readLabel(row: Fields, path: string): SimInput {
     requireText(component["placeholder"], `${inner}.placeholder`, 0, 100);
   const minLength = requireCount(component["min_length"] ?? 0, `${inner}.min_length`, 0);
   const maxLength = requireCount(component["max_length"] ?? 4000, `${inner}.max_length`, 1);
-  return { ...base, kind, minLength, maxLength, choices: [] };
+  const initial =
+    component["value"] === undefined ? "" : requireText(component["value"], `${inner}.value`, 0, maxLength);
+  return { ...base, kind, minLength, maxLength, choices: [], initial };
+}
+
+/**
+ * Reads a string select of a modal or message. @throws ApiError when it breaks a limit of Discord
+ * @see https://docs.discord.com/developers/components/reference#string-select
+ */
+export function readSelect(component: Fields, path: string): Pick<SimInput, "choices" | "initial"> {
+  if (component["placeholder"] !== undefined)
+    requireText(component["placeholder"], `${path}.placeholder`, 0, 150);
+  const options = requireList(component["options"], `${path}.options`, 1, 25);
+  const choices = options.map((option, index) => {
+    if (option["description"] !== undefined)
+      requireText(option["description"], `${path}.options.${index}.description`, 1, 100);
+    return {
+      label: requireText(option["label"], `${path}.options.${index}.label`, 1, 100),
+      value: requireText(option["value"], `${path}.options.${index}.value`, 1, 100),
+    };
+  });
+  if (new Set(choices.map(({ value }) => value)).size < choices.length)
+    throw invalidForm(
+      `${path}.options`,
+      "SELECT_COMPONENT_OPTION_VALUE_DUPLICATED",
+      "Duplicated option value.",
+    );
+  const preselected = choices.filter((_, index) => options[index]?.["default"] === true);
+  if (preselected.length > Number(component["max_values"] ?? 1))
+    throw invalidForm(
+      `${path}.options`,
+      "SELECT_COMPONENT_TOO_MANY_DEFAULT_VALUES",
+      "Too many default values",
+    );
+  return { choices, initial: preselected[0]?.label ?? "" };
 }
 
 /**
@@ -91,7 +118,7 @@ export function fillModal({ customId, inputs }: SimModal, values: Readonly<Recor
   for (const name of Object.keys(values))
     if (!known.has(name)) throw new Error(`the modal has no input ${name}`);
   const components = inputs.map((input, index) => {
-    const value = values[input.label] ?? values[input.customId] ?? "";
+    const value = values[input.label] ?? values[input.customId] ?? input.initial;
     if (input.required && value === "") throw new Error(`${input.label} is required`);
     const base = { id: index * 2 + 2, custom_id: input.customId };
     return {

@@ -78,7 +78,9 @@ export interface Person {
   usesMessageCommand(label: string, message: { readonly id: string }, where: Where): Use;
   /** Clicks the button of that label on a message. */
   clicks(label: string, message: { readonly id: string }, where: Where): Use;
-  /** Submits the modal that `use` opened. Values by label; of a select the label of a choice. */
+  /** Chooses the option of that label in a message's select. */
+  selects(label: string, message: { readonly id: string }, where: Where): Use;
+  /** Submits the modal that `use` opened. Values by label; of a select the label of a choice. Others keep theirs. */
   submitsModal(use: Use, values: Readonly<Record<string, string>>): Use;
   /** Types into an option with autocomplete; the choices are in `use.interaction.choices`. */
   types(command: string, option: string, text: string, where: Where): Use;
@@ -277,6 +279,16 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
       if (button?.custom_id === undefined) throw new Error(`no button "${label}"`);
       return interact(3, channel, { custom_id: button.custom_id, component_type: 2, id: 2 }, { message });
     },
+    selects(label, { id: messageId }, { channel: { id } }) {
+      const channel = channelOf(id);
+      const message = messageIn(channel, messageId);
+      const rows = message.components as { components?: SimSelect[] }[];
+      const select = rows.flatMap((row) => row.components ?? []).find((one) => one.type === 3);
+      const option = select?.options?.find((one) => one.label === label);
+      if (select === undefined || option === undefined) throw new Error(`no choice "${label}"`);
+      const data = { custom_id: select.custom_id, component_type: 3, id: 2, values: [option.value] };
+      return interact(3, channel, data, { message });
+    },
     submitsModal(use, values) {
       const { modal, channelId } = use.interaction;
       if (modal === undefined) throw new Error("no modal was opened");
@@ -297,6 +309,12 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
       );
     },
   };
+}
+
+interface SimSelect {
+  readonly type?: number;
+  readonly custom_id?: string;
+  readonly options?: readonly { readonly label: string; readonly value: string }[];
 }
 
 /** The checks of Discord's client before it sends a command. */

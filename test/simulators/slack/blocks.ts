@@ -78,6 +78,13 @@ function checkActions(block: Fields, at: string, refuse: Refuse): void {
   if (!Array.isArray(elements) || elements.length < 1 || elements.length > 25)
     return refuse(`actions takes 1 to 25 elements ${at}`);
   for (const element of elements as Fields[]) {
+    if (element["type"] === "static_select") {
+      if (element["placeholder"] !== undefined)
+        checkText(element["placeholder"], 150, at, refuse, ["plain_text"]);
+      if (toText(element["action_id"]).length > 255) refuse(`action_id is at most 255 characters ${at}`);
+      checkOptions(element, 100, at, refuse);
+      continue;
+    }
     if (element["type"] !== "button") return refuse(`unsupported element ${toText(element["type"])} ${at}`);
     checkText(element["text"], 75, at, refuse, ["plain_text"]);
     if (toText(element["value"]).length > 2000) refuse(`value is at most 2000 characters ${at}`);
@@ -139,17 +146,7 @@ function checkInput(block: Fields, at: string, refuse: Refuse): void {
     case "static_select":
     case "checkboxes":
     case "radio_buttons": {
-      const options = (element["options"] ?? []) as Fields[];
-      const most = element["type"] === "static_select" ? 100 : 10;
-      if (options.length < 1 || options.length > most) refuse(`1 to ${most} options ${at}`);
-      for (const option of options) {
-        checkText(option["text"], 75, at, refuse);
-        if (toText(option["value"]).length < 1 || toText(option["value"]).length > 150)
-          refuse(`option value is 1 to 150 characters ${at}`);
-      }
-      const initial = element["initial_option"] as Fields | undefined;
-      if (initial !== undefined && !options.some((option) => option["value"] === initial["value"]))
-        refuse(`initial_option is none of the options ${at}`);
+      checkOptions(element, element["type"] === "static_select" ? 100 : 10, at, refuse);
       return;
     }
     case "external_select":
@@ -162,4 +159,18 @@ function checkInput(block: Fields, at: string, refuse: Refuse): void {
     default:
       refuse(`unsupported element ${toText(element["type"])} ${at}`);
   }
+}
+
+/** @see https://docs.slack.dev/reference/block-kit/composition-objects/option-object */
+function checkOptions(element: Fields, most: number, at: string, refuse: Refuse): void {
+  const options = (element["options"] ?? []) as Fields[];
+  if (options.length < 1 || options.length > most) refuse(`1 to ${most} options ${at}`);
+  for (const option of options) {
+    checkText(option["text"], 75, at, refuse);
+    if (toText(option["value"]).length < 1 || toText(option["value"]).length > 150)
+      refuse(`option value is 1 to 150 characters ${at}`);
+  }
+  const initial = element["initial_option"] as Fields | undefined;
+  const isSame = (option: Fields) => JSON.stringify(option) === JSON.stringify(initial);
+  if (initial !== undefined && !options.some(isSame)) refuse(`initial_option is none of the options ${at}`);
 }

@@ -57,6 +57,8 @@ export interface Person {
   usesCommand(command: string, text: string, where: { readonly channel: string }): Promise<Interaction>;
   /** Presses the button with that label. @throws Error when the person does not see it */
   clicks(message: SeenMessage, label: string, where: { readonly channel: string }): Promise<Interaction>;
+  /** Chooses in a message's select. @throws Error when the person does not see it */
+  chooses(message: SeenMessage, label: string, where: { readonly channel: string }): Promise<Interaction>;
   /** Uses the message shortcut with that label. */
   usesShortcut(label: string, ts: string, where: { readonly channel: string }): Promise<Interaction>;
   /** The open modal. */
@@ -148,6 +150,44 @@ export function createPerson(
     return "ack" in result
       ? { kind: "acknowledged", ack: result.ack }
       : { kind: "failed", reason: result.failed };
+  }
+
+  /** Uses an element of a message that the person sees. */
+  function act(
+    message: SeenMessage,
+    where: { readonly channel: string },
+    action: Fields,
+  ): Promise<Interaction> {
+    const channel = channelOf(where.channel);
+    if (message.onlyFor !== undefined && message.onlyFor !== name)
+      throw new Error("only someone else sees this message");
+    return interact("interactive", {
+      ...common(),
+      type: "block_actions",
+      container: {
+        type: "message",
+        message_ts: message.ts,
+        channel_id: channel.id,
+        is_ephemeral: message.onlyFor !== undefined,
+        ...(message.thread === undefined ? {} : { thread_ts: message.thread }),
+      },
+      channel: { id: channel.id, name: channel.name },
+      // An ephemeral message is not in the payload.
+      ...(message.onlyFor === undefined
+        ? {
+            message: {
+              type: "message",
+              ts: message.ts,
+              text: message.text,
+              user: workspace.botUserId,
+              ...(message.thread === undefined ? {} : { thread_ts: message.thread }),
+            },
+          }
+        : {}),
+      trigger_id: makeTrigger(),
+      response_url: makeResponseUrl(channel.id, message.ts),
+      actions: [{ block_id: "actions", action_ts: workspace.nextTs(), ...action }],
+    });
   }
 
   function toMessageFields(message: SlackMessage): Fields {
@@ -245,46 +285,22 @@ export function createPerson(
     },
     /** Presses the button with that label. @throws Error when the person does not see it */
     clicks(message, label, where) {
-      const channel = channelOf(where.channel);
       const button = message.buttons.find((candidate) => candidate.label === label);
       if (button === undefined) throw new Error(`no button "${label}"`);
-      if (message.onlyFor !== undefined && message.onlyFor !== name)
-        throw new Error("only someone else sees this message");
-      return interact("interactive", {
-        ...common(),
-        type: "block_actions",
-        container: {
-          type: "message",
-          message_ts: message.ts,
-          channel_id: channel.id,
-          is_ephemeral: message.onlyFor !== undefined,
-          ...(message.thread === undefined ? {} : { thread_ts: message.thread }),
-        },
-        channel: { id: channel.id, name: channel.name },
-        // An ephemeral message is not in the payload.
-        ...(message.onlyFor === undefined
-          ? {
-              message: {
-                type: "message",
-                ts: message.ts,
-                text: message.text,
-                user: workspace.botUserId,
-                ...(message.thread === undefined ? {} : { thread_ts: message.thread }),
-              },
-            }
-          : {}),
-        trigger_id: makeTrigger(),
-        response_url: makeResponseUrl(channel.id, message.ts),
-        actions: [
-          {
-            type: "button",
-            action_id: button.actionId,
-            block_id: "actions",
-            text: { type: "plain_text", text: label },
-            value: button.value,
-            action_ts: workspace.nextTs(),
-          },
-        ],
+      return act(message, where, {
+        type: "button",
+        action_id: button.actionId,
+        text: { type: "plain_text", text: label },
+        value: button.value,
+      });
+    },
+    chooses(message, label, where) {
+      const choice = message.choices.find((candidate) => candidate.label === label);
+      if (choice === undefined) throw new Error(`no choice "${label}"`);
+      return act(message, where, {
+        type: "static_select",
+        action_id: choice.actionId,
+        selected_option: { text: { type: "plain_text", text: label }, value: choice.value },
       });
     },
     usesShortcut(label, ts, where) {

@@ -14,6 +14,8 @@ export interface SeenMessage {
   readonly smallPrint: string;
   readonly files: readonly SeenFile[];
   readonly buttons: readonly SeenButton[];
+  /** The options of its selects. */
+  readonly choices: readonly SeenButton[];
   /** The name of the only person who sees it. */
   readonly onlyFor: string | undefined;
   /** Mentions that would notify people: `<!here>`, `<@U…>`. */
@@ -56,6 +58,7 @@ function toSeen(workspace: Workspace, message: SlackMessage): SeenMessage {
   const small: string[] = [];
   const raw: string[] = [message.text];
   const buttons: SeenButton[] = [];
+  const choices: SeenButton[] = [];
   for (const block of message.blocks) {
     for (const piece of textsOf(block)) {
       all.push(piece.shown);
@@ -65,6 +68,15 @@ function toSeen(workspace: Workspace, message: SlackMessage): SeenMessage {
     }
     if (block["type"] === "actions") {
       for (const element of block["elements"] as Fields[]) {
+        if (element["type"] === "static_select") {
+          for (const option of element["options"] as Fields[])
+            choices.push({
+              label: toText((option["text"] as Fields)["text"]),
+              actionId: toText(element["action_id"]),
+              value: toText(option["value"]),
+            });
+          continue;
+        }
         buttons.push({
           label: toText((element["text"] as Fields)["text"]),
           actionId: toText(element["action_id"]),
@@ -88,6 +100,7 @@ function toSeen(workspace: Workspace, message: SlackMessage): SeenMessage {
       bytes: file.bytes ?? new Uint8Array(),
     })),
     buttons,
+    choices,
     onlyFor:
       message.ephemeralTo === undefined ? undefined : (workspace.users.get(message.ephemeralTo)?.name ?? "?"),
     pings: message.user === workspace.botUserId ? raw.flatMap((text) => text.match(livePing) ?? []) : [],

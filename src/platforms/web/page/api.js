@@ -3,9 +3,10 @@
 
 /** A request that failed. `message` is for people; `status` is 0 when there was no response. */
 export class RequestError extends Error {
-  /** @param {number} status @param {string} code @param {string} message */
-  constructor(status, code, message) {
+  /** @param {number} status @param {string} code @param {string} message @param {unknown} [body] of the response */
+  constructor(status, code, message, body) {
     super(message);
+    this.body = body;
     this.status = status;
     this.code = code;
   }
@@ -21,6 +22,7 @@ function toRequestError(status, body) {
     status,
     error?.code ?? "internal",
     error?.message ?? `The server returned status ${status}.`,
+    body,
   );
 }
 
@@ -110,6 +112,29 @@ export async function deleteConversation(conversationId) {
 /** Deletes an upload that was not sent. @param {string} uploadId */
 export async function removeUpload(uploadId) {
   await call("DELETE", `/api/uploads/${uploadId}`);
+}
+
+/** The forms of the settings panel. @param {string} conversationId */
+export async function loadSettings(conversationId) {
+  const answer = await call("GET", `/api/conversations/${conversationId}/settings`);
+  return /** @type {import("../views.ts").SettingsView} */ (answer).forms;
+}
+
+/**
+ * Saves fields of one form.
+ * @param {string} key
+ * @param {Record<string, string>} values
+ * @returns {Promise<Record<string, string> | undefined>} a sentence for each field that is wrong; undefined: saved
+ */
+export async function saveSettings(key, values) {
+  try {
+    await call("POST", "/api/settings", { key, values });
+    return undefined;
+  } catch (error) {
+    const { problems } = /** @type {{ body?: { problems?: Record<string, string> } }} */ (error).body ?? {};
+    if (problems === undefined) throw error;
+    return problems;
+  }
 }
 
 /** Ends the session. */

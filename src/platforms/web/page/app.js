@@ -15,6 +15,7 @@ import { html, makeId } from "./dom.js";
 import { Icon } from "./icons.js";
 import { Lightbox } from "./lightbox.js";
 import { followConversation } from "./live.js";
+import { SettingsPanel } from "./settings.js";
 import { Sidebar } from "./sidebar.js";
 import { applyChange, emptyThread, fromSnapshot, isRunning, noticesOf } from "./thread-state.js";
 import { ThreadView } from "./thread.js";
@@ -46,6 +47,7 @@ export function App({ initial }) {
   const [connection, setConnection] = useState(/** @type {import("./live.js").Connection} */ ("open"));
   const [isDrawerOpen, setDrawerOpen] = useState(false);
   const [enlarged, setEnlarged] = useState(/** @type {Image | undefined} */ (undefined));
+  const [isSettingsOpen, setSettingsOpen] = useState(false);
   const [announcement, setAnnouncement] = useState("");
   const [problem, setProblem] = useState("");
   const [prefill, setPrefill] = useState(
@@ -151,6 +153,10 @@ export function App({ initial }) {
 
   /** @param {{ text: string, uploads: string[] }} message */
   const send = async (message) => {
+    if (message.text.trim() === "/settings") {
+      setSettingsOpen(true);
+      return;
+    }
     const id = makeId();
     ownMessages.current.add(id);
     await sendMessage(currentId, { id, ...message });
@@ -190,6 +196,7 @@ export function App({ initial }) {
         await deleteConversation(id);
         refreshList();
       }}
+      onSettings=${() => setSettingsOpen(true)}
       onLogOut=${state.hasPassword ? () => void logOut().then(() => location.reload()) : undefined}
     />
     <main class="main" inert=${isDrawer && isDrawerOpen}>
@@ -247,6 +254,7 @@ export function App({ initial }) {
       />
       <p class="sr-only" role="status" aria-live="polite">${announcement}</p>
     </main>
+    ${isSettingsOpen && html`<${SettingsPanel} conversationId=${currentId} onClose=${() => setSettingsOpen(false)} />`}
     ${enlarged !== undefined && html`<${Lightbox} image=${enlarged} onClose=${() => setEnlarged(undefined)} />`}
   `;
 }

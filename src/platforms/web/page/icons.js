@@ -14,6 +14,7 @@ const paths = {
   retry: "M4 12a8 8 0 1 0 2.5-5.8M4 4v4.5h4.5",
   info: "M12 4a8 8 0 1 0 0 16 8 8 0 0 0 0-16zM12 11v5M12 8v.01",
   trash: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13M10 11v5M14 11v5",
+  settings: "M4 7h9M17 7h3M4 17h3M11 17h9M15 5v4M9 15v4",
   down: "M12 5v14M5.5 12.5 12 19l6.5-6.5",
 };
 

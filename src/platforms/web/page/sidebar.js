@@ -13,10 +13,12 @@ import { Icon } from "./icons.js";
  * @param {() => void} props.onNew
  * @param {(id: string) => void} props.onOpen
  * @param {(id: string) => Promise<void>} props.onDelete
+ * @param {() => void} props.onSettings
  * @param {(() => void) | undefined} props.onLogOut
  */
 export function Sidebar(props) {
-  const { conversations, currentId, isOpen, isDrawer, onClose, onNew, onOpen, onDelete, onLogOut } = props;
+  const { conversations, currentId, isOpen, isDrawer } = props;
+  const { onClose, onNew, onOpen, onDelete, onSettings, onLogOut } = props;
   const newButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const isHidden = isDrawer && !isOpen;
   const closeButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
@@ -71,9 +73,12 @@ export function Sidebar(props) {
         )}
       </ul>
       ${conversations.length === 0 && html`<p class="sidebar-empty">Your conversations will be listed here.</p>`}
+      <button type="button" class="quiet side-action" onClick=${onSettings}>
+        <${Icon} name="settings" />Settings
+      </button>
       ${
         onLogOut !== undefined &&
-        html`<button type="button" class="quiet log-out" onClick=${onLogOut}>Log out</button>`
+        html`<button type="button" class="quiet side-action" onClick=${onLogOut}>Log out</button>`
       }
     </nav>
   `;

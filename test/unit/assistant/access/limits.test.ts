@@ -152,14 +152,8 @@ describe("budgets", () => {
   });
 
   test("of a place count what is spent there", async () => {
-    const budgets = [{ scope: { kind: "place", id: "discord:guild:9" }, budgetUsd: 0.01 }] as const;
-    world = await createWorld({
-      models,
-      prices,
-      spending: {
-        places: { budgetsFor: ({ origin: at }) => Promise.resolve(at === undefined ? [] : budgets) },
-      },
-    });
+    world = await createWorld({ models, prices });
+    await world.store.settings.change("discord:guild:9", { "place-budget": 0.01 });
     answerFor({ costUsd: 0.02, isEstimated: false });
     await world.assistant.receive(message("one", { origin }));
     await settled();

@@ -25,6 +25,7 @@ function setUp(
   const state = { storeFails: 0, discordFails: 0, concurrent: 0, maxConcurrent: 0 };
   const stopping = new AbortController();
   const missed = createMissedMessages({
+    isAnsweredWhole: async (channelId) => channelId === "555",
     api: {
       async listMessages(channelId, { after, limit }) {
         asked.push(channelId);

@@ -36,7 +36,8 @@ test("a deleted channel is reported as the place that its conversations are with
   ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
   const { within } = await nextEvent();
   channel.delete();
-  expect(await deletions(1)).toEqual(within);
+  // The second name is the one under which its settings are held.
+  expect(await deletions(2)).toEqual([...(within ?? []), `slack:channel:${channel.id}`]);
 });
 
 test("conversations of a deleted channel that were stored without a place are reported too, however many", async () => {
@@ -47,9 +48,9 @@ test("conversations of a deleted channel that were stored without a place are re
   const elsewhere = `slack:${slack.teamId}:COTHER:1.000000`;
   for (const id of [...inChannel, elsewhere]) receiver.stored.add(id);
   channel.delete();
-  const [place, ...rest] = await deletions(1 + inChannel.length);
+  const [place, ...rest] = await deletions(2 + inChannel.length);
   expect(place).toBe(`slack:channel:${slack.teamId}:${channel.id}`);
-  expect(rest).toEqual(inChannel);
+  expect(rest).toEqual([...inChannel, `slack:channel:${channel.id}`]);
   expect([...receiver.stored]).toEqual([elsewhere]);
 });
 
@@ -65,4 +66,18 @@ test("a deleted message is reported in its thread's conversation, also a root th
   channel.deleteMessage(answer);
   await deletions(2);
   expect(receiver.deletions).toEqual([`${id(root)}: ${id(root)}`, `${id(root)}: ${id(answer)}`]);
+});
+
+test("a deleted message of a channel that is one conversation is reported there too", async () => {
+  const { slack, receiver } = harness;
+  const ana = slack.person("Ana");
+  const channel = slack.channel("ideas", [ana]);
+  const prefix = `slack:${slack.teamId}:${channel.id}`;
+  receiver.known.add(`${prefix}:channel`);
+  const ts = ana.sends({ channel: channel.id, text: "hello" });
+  channel.deleteMessage(ts);
+  expect(await deletions(2)).toEqual([
+    `${prefix}:${ts}: ${prefix}:${ts}`,
+    `${prefix}:channel: ${prefix}:${ts}`,
+  ]);
 });

@@ -1,11 +1,14 @@
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ConversationSummary, StoredBlob, StoredMessage } from "../../../../src/core/storage.ts";
 import type { IncomingEvent } from "../../../../src/core/events.ts";
+import type { FormDesk } from "../../../../src/core/forms.ts";
 import type { ConversationHistory, Receiver } from "../../../../src/core/platform.ts";
+import { noForms } from "../../../support/no-forms.ts";
 
 /** A receiver that records its calls and returns what a test puts in. */
 export interface FakeReceiver extends Receiver, ConversationHistory {
   readonly events: IncomingEvent[];
+  forms: FormDesk;
   readonly retried: string[];
   readonly confirmed: string[];
   /** `<kind> <key> by <author>` */
@@ -29,6 +32,7 @@ export function createFakeReceiver(): FakeReceiver {
   };
   return {
     events: [],
+    forms: noForms,
     retried: [],
     confirmed: [],
     acted: [],
@@ -76,6 +80,7 @@ export function createFakeReceiver(): FakeReceiver {
       this.cancelled.push(conversationId);
       return true;
     },
+    placeSettings: async () => ({ answerTo: "mentions", answerIn: "thread" }),
     isStopping: () => false,
     restored: undefined,
     suggestModels: (query) => ["sandbox/chat", "sandbox/image"].filter((model) => model.includes(query)),

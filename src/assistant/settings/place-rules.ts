@@ -1,0 +1,67 @@
+import type { Access, Asker } from "../../core/access.ts";
+import { ParleyError } from "../../core/errors.ts";
+import type { Origin } from "../../core/events.ts";
+import { resolveLayers } from "../../core/layered-settings.ts";
+import type { PlaceSettings } from "../../core/platform.ts";
+import type { Budget, PlaceBudgets } from "../../core/spending.ts";
+import type { LayerHolders } from "./layer-holders.ts";
+import type { SettingsReader } from "./settings-reader.ts";
+
+/** The rules that the managers of a server, workspace or channel made with `/settings`. */
+export interface PlaceRules extends PlaceBudgets {
+  /** Which messages are for the bot, and where it answers. @throws ParleyError `store-unavailable` */
+  settingsOf(place: Pick<Origin, "server" | "channel">): Promise<PlaceSettings>;
+  /** @throws ParleyError `access-denied`: a list of `who-may-use` leaves them out; `store-unavailable` */
+  expectMayUse(asker: Asker): Promise<void>;
+}
+
+/** @see {@link PlaceRules} */
+export function createPlaceRules(
+  reader: Pick<SettingsReader, "readPlaces">,
+  access: Pick<Access, "isAdmin">,
+): PlaceRules {
+  return {
+    async settingsOf(place) {
+      const effective = resolveLayers(await reader.readPlaces(place));
+      return {
+        answerTo: effective["answer-to"]?.value ?? "mentions",
+        answerIn: effective["answer-in"]?.value ?? "thread",
+      };
+    },
+    async expectMayUse(asker) {
+      const { origin } = asker;
+      // Those who make the list are never locked out by it.
+      if (origin === undefined || origin.isManager || access.isAdmin(asker)) return;
+      const { server, channel } = await reader.readPlaces(origin);
+      const terms = termsOf(origin);
+      for (const list of [server?.["who-may-use"], channel?.["who-may-use"]]) {
+        if (list === undefined || list.some((term) => terms.has(term))) continue;
+        throw new ParleyError("access-denied", "refused by who-may-use", {
+          detail: { because: "place", user: origin.user },
+        });
+      }
+    },
+    async budgetsFor({ platform, origin, personId }) {
+      // On the page, the operator's own platform, the place is the page.
+      const ids: Pick<LayerHolders, "server" | "channel"> =
+        origin === undefined ? { server: platform } : origin;
+      const places = await reader.readPlaces(ids);
+      return (["server", "channel"] as const).flatMap((layer): Budget[] => {
+        const { "person-budget": person, "place-budget": place } = places[layer] ?? {};
+        const id = ids[layer];
+        return [
+          ...(person === undefined
+            ? []
+            : [{ scope: { kind: "person", id: personId }, budgetUsd: person } as const]),
+          ...(place === undefined || id === undefined
+            ? []
+            : [{ scope: { kind: "place", id }, budgetUsd: place } as const]),
+        ];
+      });
+    },
+  };
+}
+
+function termsOf({ user, server, channel, roles = [] }: Origin): ReadonlySet<string | undefined> {
+  return new Set([user, server, channel, ...roles]);
+}

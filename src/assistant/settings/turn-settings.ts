@@ -1,0 +1,89 @@
+import type { Asker } from "../../core/access.ts";
+import { toNotice } from "../../core/error-messages.ts";
+import { isParleyError } from "../../core/errors.ts";
+import type { EffectiveValue, EffectiveValues } from "../../core/layered-settings.ts";
+import { automaticLanguage } from "../../core/setting-values.ts";
+import type { LayeredModelChoice, ModelChoice } from "../turn/model-choice.ts";
+import type { ChatSettings } from "../turn/turn.ts";
+import { wordsOf } from "./layer-holders.ts";
+
+/** How the chat model is asked where `/settings` says nothing. */
+export interface DeploymentChat extends ChatSettings {
+  /** The part of the system message that no setting replaces. Default: all of it. */
+  readonly identity?: string;
+}
+
+/** How much longer a long answer may be. */
+const longFactor = 4;
+
+const lengthInstructions = {
+  short: "Keep every answer short: a few sentences at most.",
+  normal: "",
+  long: "Answer in detail: explain, and give examples where they help.",
+} as const;
+
+/** How the chat model is asked, with the settings in force. */
+export function toChatSettings(chat: DeploymentChat, effective: EffectiveValues): ChatSettings {
+  const length = effective["answer-length"]?.value ?? "normal";
+  const language = effective.language?.value ?? automaticLanguage;
+  const prompt = effective["system-prompt"]?.value;
+  const parts = [
+    prompt === undefined ? chat.systemPrompt : `${chat.identity ?? chat.systemPrompt}\n\n${prompt}`,
+    lengthInstructions[length],
+    language === automaticLanguage ? "" : `Always answer in ${language}, whatever language you are asked in.`,
+  ];
+  return {
+    maxTokens: length === "long" ? chat.maxTokens * longFactor : chat.maxTokens,
+    temperature: effective.temperature?.value ?? chat.temperature,
+    systemPrompt: parts.filter((part) => part !== "").join("\n\n"),
+  };
+}
+
+const settingOf = {
+  chat: "chat-model",
+  image: "image-model",
+  "image-edit": "image-model",
+  transcription: "transcription-model",
+} as const;
+
+/**
+ * The model asked for, else the one that the settings in force name, else the deployment's. A set model that is no
+ * longer listed or allowed is replaced by the deployment's, and a notice says so.
+ */
+export function layerModels(
+  models: ModelChoice,
+  effective: EffectiveValues,
+  asker: Asker,
+): LayeredModelChoice {
+  const notices: string[] = [];
+
+  async function choose(...[operation, asked, signal]: Parameters<ModelChoice["choose"]>): Promise<string> {
+    const set: EffectiveValue<string> | undefined = effective[settingOf[operation]];
+    if (asked !== undefined || set === undefined) return models.choose(operation, asked, signal);
+    // A model that draws need not be one that changes pictures.
+    if (operation === "image-edit" && models.find(set.value)?.capabilities.drawsInChat === false)
+      return models.choose(operation, undefined, signal);
+    try {
+      return await models.choose(operation, set.value, signal);
+    } catch (error) {
+      if (!isParleyError(error, "gateway-unknown-model") && !isParleyError(error, "model-not-allowed"))
+        throw error;
+      const taken = await models.choose(operation, undefined, signal);
+      const whose = set.from === "person" ? "your settings" : `the settings of ${wordsOf(set.from, asker)}`;
+      const why = toNotice(error).split(/(?<=\.)\s/)[0] ?? "";
+      notices.push(`${why} It is in ${whose}, so ${taken} was used.`);
+      return taken;
+    }
+  }
+
+  return {
+    ...models,
+    choose,
+    takeNotices: () => [...new Set(notices.splice(0))],
+  };
+}
+
+/** For a turn whose settings could not be read: it fails with `error` where it asks for a model. */
+export function unreadableModels(models: ModelChoice, error: unknown): LayeredModelChoice {
+  return { ...models, choose: () => Promise.reject(error), takeNotices: () => [] };
+}

@@ -1,0 +1,247 @@
+import type { ModelOperation } from "./gateway.ts";
+
+/**
+ * The layers that hold settings, the weakest first; below all of them are the operator's environment variables.
+ * `server` is a Discord server, a Slack workspace or the whole page.
+ */
+export const layers = ["server", "channel", "person", "conversation"] as const;
+export type Layer = (typeof layers)[number];
+
+/** The settings of a form, at most five each: the inputs of a Discord modal. */
+export const settingGroups = {
+  models: "Models",
+  answers: "Answers",
+  place: "When, where and who",
+} as const;
+export type SettingGroup = keyof typeof settingGroups;
+
+/** A value of a `choice`, with the words that a form shows. */
+export interface Choice {
+  readonly value: string;
+  readonly label: string;
+}
+
+type Kind =
+  | { readonly kind: "model"; readonly operation: ModelOperation }
+  | { readonly kind: "text"; readonly maxChars: number }
+  | { readonly kind: "choice"; readonly choices: readonly Choice[] }
+  | { readonly kind: "number"; readonly min: number; readonly max: number }
+  /** US dollars, 0 or more. */
+  | { readonly kind: "usd"; readonly max: number }
+  /** `automatic`, or the English name of a language. */
+  | { readonly kind: "language" }
+  /** Terms as in `ALLOW`, such as `discord:role:123`. */
+  | { readonly kind: "access"; readonly maxTerms: number };
+
+/** One setting that people change in the chat. */
+export type LayeredSetting = Kind & {
+  /** One line, at most 100 characters. */
+  readonly description: string;
+  readonly group: SettingGroup;
+  /** Which layers may hold it. */
+  readonly layers: readonly Layer[];
+  /**
+   * `override`: the strongest layer that has a value wins. `limit`: each layer that has a value applies, and a
+   * stronger one loosens nothing.
+   */
+  readonly combines: "override" | "limit";
+  /** Only where there are channels and several people: not on the page. Default false. */
+  readonly isShared?: true;
+};
+
+const everywhere = layers;
+const places = ["server", "channel"] as const;
+const onOff = [
+  { value: "on", label: "On" },
+  { value: "off", label: "Off" },
+] as const;
+
+/**
+ * Every setting that `/settings` shows and changes, declared once: forms, texts, completion and help derive from it.
+ * @see docs/settings.md
+ */
+export const layeredSettings = {
+  "chat-model": {
+    kind: "model",
+    operation: "chat",
+    description: "The model that answers",
+    group: "models",
+    layers: everywhere,
+    combines: "override",
+  },
+  "image-model": {
+    kind: "model",
+    operation: "image",
+    description: "The model that draws",
+    group: "models",
+    layers: everywhere,
+    combines: "override",
+  },
+  "transcription-model": {
+    kind: "model",
+    operation: "transcription",
+    description: "The model that turns recordings into text",
+    group: "models",
+    layers: everywhere,
+    combines: "override",
+  },
+  "system-prompt": {
+    kind: "text",
+    maxChars: 3000,
+    description: "Instructions to the model; the operator's own stay in front of them",
+    group: "answers",
+    layers: everywhere,
+    combines: "override",
+  },
+  language: {
+    kind: "language",
+    description: "The language of answers; automatic: the one of the question",
+    group: "answers",
+    layers: everywhere,
+    combines: "override",
+  },
+  "answer-length": {
+    kind: "choice",
+    choices: [
+      { value: "short", label: "Short: a few sentences" },
+      { value: "normal", label: "Normal" },
+      { value: "long", label: "Long: in detail" },
+    ],
+    description: "How long answers are",
+    group: "answers",
+    layers: everywhere,
+    combines: "override",
+  },
+  temperature: {
+    kind: "number",
+    min: 0,
+    max: 2,
+    description: "How varied answers are: 0 is the most predictable",
+    group: "answers",
+    layers: everywhere,
+    combines: "override",
+  },
+  calm: {
+    kind: "choice",
+    choices: onOff,
+    description: "On: an answer is one message when it is complete, without text that grows",
+    group: "answers",
+    layers: everywhere,
+    combines: "override",
+  },
+  "answer-to": {
+    kind: "choice",
+    choices: [
+      { value: "mentions", label: "Messages that mention it" },
+      { value: "every-message", label: "Every message" },
+    ],
+    description: "Which messages of a channel are answered",
+    group: "place",
+    layers: ["channel"],
+    combines: "override",
+    isShared: true,
+  },
+  "answer-in": {
+    kind: "choice",
+    choices: [
+      { value: "thread", label: "A thread of the message" },
+      { value: "channel", label: "The channel itself" },
+    ],
+    description: "Where a message in a channel is answered; in the channel, all of it is one conversation",
+    group: "place",
+    layers: places,
+    combines: "override",
+    isShared: true,
+  },
+  "who-may-use": {
+    kind: "access",
+    maxTerms: 50,
+    description: "Only these people and roles, in the terms of ALLOW, separated by commas",
+    group: "place",
+    layers: places,
+    combines: "limit",
+    isShared: true,
+  },
+  "person-budget": {
+    kind: "usd",
+    max: 1_000_000,
+    description: "What one person may spend a day, in US dollars; what they spent elsewhere counts",
+    group: "place",
+    layers: places,
+    combines: "limit",
+    isShared: true,
+  },
+  "place-budget": {
+    kind: "usd",
+    max: 1_000_000,
+    description: "What all people may spend here a day, in US dollars",
+    group: "place",
+    layers: places,
+    combines: "limit",
+  },
+} as const satisfies Readonly<Record<string, LayeredSetting>>;
+
+export type SettingName = keyof typeof layeredSettings;
+
+/** Every setting's name, in the order of the declaration. */
+export const settingNames = Object.keys(layeredSettings) as readonly SettingName[];
+
+/** Whether a text names a setting. */
+export function isSettingName(name: string): name is SettingName {
+  return Object.hasOwn(layeredSettings, name);
+}
+
+/** A setting's declaration, without its literal types. */
+export function declarationOf(name: SettingName): LayeredSetting {
+  return layeredSettings[name];
+}
+
+/** Whether a layer may hold a setting. */
+export function mayHold(layer: Layer, name: SettingName): boolean {
+  return declarationOf(name).layers.includes(layer);
+}
+
+type ValueOf<S> = S extends { readonly choices: readonly { readonly value: infer V }[] }
+  ? V
+  : S extends { readonly kind: "number" | "usd" }
+    ? number
+    : S extends { readonly kind: "access" }
+      ? readonly string[]
+      : string;
+
+/** The values that one layer holds. */
+export type LayerValues = { readonly [N in SettingName]?: ValueOf<(typeof layeredSettings)[N]> };
+
+/** Any value of a setting. */
+export type SettingValue = string | number | readonly string[];
+
+/** What a change sets; `undefined` removes the value from the layer. */
+export type LayerChange = { readonly [N in SettingName]?: SettingValue | undefined };
+
+/** A value in force, and the layer that it is from. */
+export interface EffectiveValue<V = SettingValue> {
+  readonly value: V;
+  readonly from: Layer;
+}
+
+/** The values in force, of `override` settings. A setting that no layer has is absent. */
+export type EffectiveValues = {
+  readonly [N in SettingName]?: EffectiveValue<NonNullable<LayerValues[N]>>;
+};
+
+/** The values of each layer that exists where something happens. */
+export type LayeredValues = Readonly<Partial<Record<Layer, LayerValues>>>;
+
+/** Resolves the layers: of each `override` setting the value of the strongest layer that has one. */
+export function resolveLayers(all: LayeredValues): EffectiveValues {
+  const effective: Partial<Record<SettingName, EffectiveValue>> = {};
+  for (const layer of layers) {
+    for (const name of settingNames) {
+      const value = all[layer]?.[name];
+      // A value of a version that allowed the layer has no effect.
+      if (value === undefined || !mayHold(layer, name) || declarationOf(name).combines === "limit") continue;
+      effective[name] = { value, from: layer };
+    }
+  }
+  return effective as EffectiveValues;
+}

@@ -1,0 +1,148 @@
+import { declarationOf, type SettingName, type SettingValue } from "./layered-settings.ts";
+
+/** A value read from what a person typed, or what is wrong with it, as the end of a sentence. */
+export type ParsedSetting =
+  | { readonly kind: "value"; readonly value: SettingValue }
+  | { readonly kind: "default" }
+  | { readonly kind: "problem"; readonly problem: string };
+
+const problem = (text: string): ParsedSetting => ({ kind: "problem", problem: text });
+const value = (parsed: SettingValue): ParsedSetting => ({ kind: "value", value: parsed });
+
+/** What is typed to remove a value, so that the next layer's applies. */
+const defaultWord = "default";
+
+/**
+ * Reads a setting's value from text. Empty and `default` remove it. Models and access terms are checked in their form
+ * only: which of them exist is not known here.
+ */
+export function parseSetting(name: SettingName, typed: string): ParsedSetting {
+  const text = typed.trim();
+  if (text === "" || text.toLowerCase() === defaultWord) return { kind: "default" };
+  const setting = declarationOf(name);
+  switch (setting.kind) {
+    case "model":
+      return /^\S{1,200}$/.test(text)
+        ? value(text)
+        : problem("is a model's id, without spaces; /models lists them");
+    case "text":
+      return text.length <= setting.maxChars
+        ? value(text)
+        : problem(`has ${text.length} characters; at most ${setting.maxChars}`);
+    case "choice": {
+      const wanted = text.toLowerCase();
+      const found = setting.choices.find((choice) => choice.value === wanted);
+      return found === undefined
+        ? problem(`is one of ${setting.choices.map((choice) => choice.value).join(", ")}`)
+        : value(found.value);
+    }
+    case "number":
+      return parseNumber(text, setting.min, setting.max);
+    case "usd":
+      return parseUsd(text, setting.max);
+    case "language":
+      return parseLanguage(text);
+    case "access":
+      return parseTerms(text, setting.maxTerms);
+  }
+}
+
+function parseNumber(text: string, min: number, max: number): ParsedSetting {
+  const number = toNumber(text);
+  return number === undefined || number < min || number > max
+    ? problem(`is a number from ${min} to ${max}`)
+    : value(number);
+}
+
+function parseUsd(text: string, max: number): ParsedSetting {
+  const number = toNumber(text.replace(/^\$\s*/, "").replace(/\s*(?:usd|\$)$/i, ""));
+  return number === undefined || number > max
+    ? problem(`is an amount in US dollars from 0 to ${max}, such as 2.50`)
+    : value(number);
+}
+
+/** Plain decimal notation, with a point or a comma, as people type it. */
+function toNumber(text: string): number | undefined {
+  return /^\d{1,12}(?:[.,]\d{1,6})?$/.test(text) ? Number(text.replace(",", ".")) : undefined;
+}
+
+function parseTerms(text: string, maxTerms: number): ParsedSetting {
+  const terms = [...new Set(text.split(/[\s,]+/).filter((term) => term !== ""))];
+  if (terms.length > maxTerms) return problem(`has ${terms.length} entries; at most ${maxTerms}`);
+  const wrong = terms.find((term) => !/^[a-z]{1,20}:[a-z]{1,20}:[\w.-]{1,64}$/i.test(term));
+  return wrong === undefined
+    ? value(terms)
+    : problem(`has the entry ${JSON.stringify(wrong.slice(0, 100))}; entries are such as discord:role:<id>`);
+}
+
+/** The value for an answer in the question's own language. */
+export const automaticLanguage = "automatic";
+
+function parseLanguage(text: string): ParsedSetting {
+  const wanted = text.toLowerCase();
+  if (wanted === automaticLanguage) return value(automaticLanguage);
+  const name = languageNames().get(wanted);
+  return name === undefined
+    ? problem("is automatic or a language, such as German, Deutsch or de")
+    : value(name);
+}
+
+/** The languages of ISO 639-1. */
+const languageCodes =
+  "aa ab af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cs cu cv cy da de dv dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi hr ht hu hy ia id ie ig ii ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu".split(
+    " ",
+  );
+
+let namesByWord: ReadonlyMap<string, string> | undefined;
+
+/** English names of languages by what people may type, in lower case: code, English name, own name. */
+function languageNames(): ReadonlyMap<string, string> {
+  if (namesByWord !== undefined) return namesByWord;
+  const english = new Intl.DisplayNames("en", { type: "language" });
+  const names = new Map<string, string>();
+  for (const code of languageCodes) {
+    const name = english.of(code);
+    if (name === undefined || name === code) continue;
+    const own = new Intl.DisplayNames(code, { type: "language" }).of(code);
+    for (const word of [code, name, own ?? name])
+      if (!names.has(word.toLowerCase())) names.set(word.toLowerCase(), name);
+  }
+  namesByWord = names;
+  return names;
+}
+
+/**
+ * Values to offer while somebody types, at most 25, best match first.
+ * @param suggestModels ids of models for what is typed
+ */
+export function suggestSettingValues(
+  name: SettingName,
+  typed: string,
+  suggestModels: (query: string) => readonly string[],
+): string[] {
+  const setting = declarationOf(name);
+  if (setting.kind === "model") return [...suggestModels(typed).slice(0, 24), defaultWord];
+  const wanted = typed.trim().toLowerCase();
+  const all =
+    setting.kind === "choice"
+      ? setting.choices.map((choice) => choice.value)
+      : setting.kind === "language"
+        ? [automaticLanguage, ...new Set(languageNames().values())]
+        : [];
+  const starting = [...all, defaultWord].filter((word) => word.toLowerCase().startsWith(wanted));
+  const containing = all.filter(
+    (word) => !word.toLowerCase().startsWith(wanted) && word.toLowerCase().includes(wanted),
+  );
+  return [...starting, ...containing].slice(0, 25);
+}
+
+/** A value as a person would type it: {@link parseSetting} reads it again. */
+export function formatSetting(name: SettingName, stored: SettingValue): string {
+  if (typeof stored === "string") return stored;
+  if (typeof stored !== "number") return stored.join(", ");
+  return declarationOf(name).kind === "usd" ? stored.toFixed(Math.max(2, decimalsOf(stored))) : `${stored}`;
+}
+
+function decimalsOf(number: number): number {
+  return number.toFixed(6).replace(/0+$/, "").split(".")[1]?.length ?? 0;
+}

@@ -1,0 +1,109 @@
+import type { Form, FormField, FormOffer } from "../../core/forms.ts";
+import { cutText } from "./markdown.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** `action_id` of the select of forms below a reply. */
+export const formAction = "parley_form";
+/** `callback_id` of a form's modal. */
+export const formCallback = "parley_form";
+/** @see https://docs.slack.dev/reference/block-kit/block-elements/select-menu-element */
+const selectLimits = { options: 100, textChars: 75, valueChars: 150 };
+const maxInputChars = 3000;
+const maxPlaceholderChars = 150;
+const actionId = "value";
+/** Of the option that stands for nothing: Slack takes no empty value, and a chosen one cannot be taken back. */
+const unset = "default";
+
+/** Kept in a form's modal until it is submitted. */
+export interface FormMemory {
+  readonly key: string;
+  /** Where it was opened. */
+  readonly channel: string;
+  /** For the answer to the person alone. */
+  readonly responseUrl: string | undefined;
+}
+
+const toPlain = (text: string, maxChars: number) => ({ type: "plain_text", text: cutText(text, maxChars) });
+const toOption = (value: string, label: string) => ({ text: toPlain(label, selectLimits.textChars), value });
+
+/** A select that opens one of the forms; nothing where there are none. */
+export function toFormSelect(offers: readonly FormOffer[]): Fields[] {
+  const options = offers
+    .filter(({ key }) => key.length <= selectLimits.valueChars)
+    .slice(0, selectLimits.options)
+    .map(({ key, label }) => toOption(key, label));
+  if (options.length === 0) return [];
+  const placeholder = toPlain("Change settings…", maxPlaceholderChars);
+  return [
+    { type: "actions", elements: [{ type: "static_select", action_id: formAction, placeholder, options }] },
+  ];
+}
+
+/** A form as a modal: selects where the values fit into one, text inputs otherwise. */
+export function toFormModal(form: Form, memory: FormMemory): Fields {
+  return {
+    type: "modal",
+    callback_id: formCallback,
+    private_metadata: JSON.stringify(memory),
+    title: toPlain(form.title, 24),
+    submit: toPlain("Save", 24),
+    close: toPlain("Cancel", 24),
+    blocks: [
+      { type: "section", text: toPlain(form.introduction, 3000) },
+      ...form.fields.map((field) => ({
+        type: "input",
+        block_id: field.name,
+        label: toPlain(field.label, 2000),
+        hint: toPlain(field.description, 2000),
+        optional: true,
+        element: { action_id: actionId, ...(toSelect(field) ?? toTextInput(field)) },
+      })),
+    ],
+  };
+}
+
+/** Parses the `private_metadata` of {@link toFormModal}. */
+export function parseFormMemory(metadata: string): FormMemory {
+  return JSON.parse(metadata) as FormMemory;
+}
+
+/** What was typed into a modal of {@link toFormModal}, by field; empty where nothing was. */
+export function readFormModal(values: Readonly<Record<string, Fields>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(values).map(([name, block]) => {
+      const state = (block[actionId] ?? {}) as {
+        value?: string | null;
+        selected_option?: { value?: string } | null;
+      };
+      const chosen = state.selected_option?.value;
+      return [name, state.value ?? (chosen === unset ? "" : (chosen ?? ""))];
+    }),
+  );
+}
+
+function toSelect({ options = [], value, placeholder }: FormField): Fields | undefined {
+  const isFit = options.every(
+    (option) =>
+      option.value.length <= selectLimits.valueChars && option.label.length <= selectLimits.textChars,
+  );
+  if (options.length === 0 || options.length >= selectLimits.options || !isFit) return undefined;
+  const all = [
+    toOption(unset, `Not set: ${placeholder}`),
+    ...options.map((option) => toOption(option.value, option.label)),
+  ];
+  const initial = all.find((option) => option.value === (value === "" ? unset : value));
+  if (initial === undefined) return undefined;
+  return { type: "static_select", options: all, initial_option: initial };
+}
+
+function toTextInput({ value, maxChars, isLong, placeholder }: FormField): Fields {
+  const max = Math.min(maxChars, maxInputChars);
+  return {
+    type: "plain_text_input",
+    multiline: isLong,
+    max_length: max,
+    placeholder: toPlain(placeholder, maxPlaceholderChars),
+    ...(value === "" ? {} : { initial_value: value.slice(0, max) }),
+  };
+}

@@ -1,0 +1,61 @@
+import type { App } from "@slack/bolt";
+import type { Receiver } from "../../core/platform.ts";
+import { toCallerText, type CallerNotices } from "./caller-notices.ts";
+import {
+  formAction,
+  formCallback,
+  parseFormMemory,
+  readFormModal,
+  toFormModal,
+  type FormMemory,
+} from "./form-modal.ts";
+import type { Origins } from "./origin.ts";
+import type { SlackApi } from "./web-api.ts";
+
+/** What {@link registerForms} needs. */
+export interface FormOptions {
+  readonly api: Pick<SlackApi, "openModal">;
+  readonly origins: Pick<Origins, "actorOf">;
+  readonly receiver: Pick<Receiver, "forms">;
+  readonly notices: CallerNotices;
+}
+
+/** Registers the select that opens forms, and their modals. What is wrong stands at its field in the open modal. */
+export function registerForms(app: App, { api, origins, receiver, notices }: FormOptions): void {
+  app.action(formAction, async ({ action, body, ack }) => {
+    const key = action.type === "static_select" ? action.selected_option.value : "";
+    const channel = "channel" in body ? (body.channel?.id ?? "") : "";
+    const triggerId = "trigger_id" in body ? body.trigger_id : "";
+    const responseUrl = "response_url" in body ? body.response_url : undefined;
+    let notice: string | undefined;
+    try {
+      const by = await origins.actorOf({ user: body.user.id, channel, team: body.user.team_id });
+      const form = await receiver.forms.open(key, by);
+      await api.openModal(triggerId, toFormModal(form, { key, channel, responseUrl }));
+    } catch (error) {
+      notices.logFailure(error, formAction);
+      notice = toCallerText(error);
+    }
+    await ack();
+    if (notice !== undefined) await notices.send(responseUrl, notice);
+  });
+
+  app.view(formCallback, async ({ body, view, ack }) => {
+    const { key, channel, responseUrl }: FormMemory = parseFormMemory(view.private_metadata);
+    const values = readFormModal(view.state.values);
+    try {
+      const by = await origins.actorOf({ user: body.user.id, channel, team: body.user.team_id });
+      const result = await receiver.forms.submit(key, by, values);
+      if (result.kind === "problems") {
+        await ack({ response_action: "errors", errors: { ...result.problems } });
+        return;
+      }
+      await ack();
+      await notices.send(responseUrl, result.text);
+    } catch (error) {
+      notices.logFailure(error, formCallback);
+      const [field = ""] = Object.keys(values);
+      await ack({ response_action: "errors", errors: { [field]: toCallerText(error) } });
+    }
+  });
+}
