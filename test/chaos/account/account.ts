@@ -3,7 +3,7 @@ import { parseAnswer } from "../answer-text.ts";
 import type { FaultKind, FaultWindows } from "../fault-windows.ts";
 import type { SentMessage, ShownMessage } from "../people/sent-message.ts";
 import { findDisorder } from "./order-check.ts";
-import { findOutcomes, textOf, type Outcome } from "./outcomes.ts";
+import { findOutcomes, isAnswerTo, textOf, type Outcome } from "./outcomes.ts";
 
 /** Counts that must be 0. */
 export const faultCounts = [
@@ -108,8 +108,9 @@ export async function checkAccount(options: Evidence): Promise<Account> {
         "doubled",
         `${what}: ${answers.map(({ id, text }) => `${id} ${JSON.stringify(text)}`).join(" | ")}`,
       );
-    if (isAnswered && refusal !== undefined && refusal.reason !== "platform")
-      report("contradicted", `${what} is answered, and refused: ${refusal.words}`);
+    const isRefused =
+      refusal !== undefined && refusal.reason !== "platform" && refusal.isConditional !== true;
+    if (isAnswered && isRefused) report("contradicted", `${what} is answered, and refused: ${refusal.words}`);
     if (retry !== undefined && kept.length > 0)
       report("contradicted", `${what} has an answer, and a Retry: ${JSON.stringify(retry.text)}`);
     if (one.deletedAt !== undefined) counts.withdrawn += 1;
@@ -143,7 +144,9 @@ export async function checkAccount(options: Evidence): Promise<Account> {
     ).length;
     if (questions !== 1) report("misstored", `${one.label} is stored ${questions} times`);
     const shownText = parseAnswer(answers[0]?.text ?? "")?.text;
-    const keptTexts = kept.map(({ parts }) => parseAnswer(textOf(parts))?.text);
+    // A batch that was split later is stored under the key of its first message alone.
+    const answersTo = kept.length > 0 ? kept : history.filter((message) => isAnswerTo(message, one.label));
+    const keptTexts = answersTo.map(({ parts }) => parseAnswer(textOf(parts))?.text);
     if (keptTexts.length !== 1 || keptTexts[0] !== shownText)
       report(
         "misstored",

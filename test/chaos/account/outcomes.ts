@@ -77,16 +77,16 @@ export async function findOutcomes(
         retry: turnKeys.map((key) => retries.get(key)).find((message) => message !== undefined),
         refusal: one.refusal(),
         history,
-        kept: history.filter(
-          ({ role, outcome, turnKey, parts }) =>
-            role === "assistant" &&
-            outcome === "complete" &&
-            turnKeys.includes(turnKey) &&
-            parseAnswer(textOf(parts))?.labels.includes(one.label) === true,
-        ),
+        kept: history.filter((stored) => turnKeys.includes(stored.turnKey) && isAnswerTo(stored, one.label)),
       };
     }),
   );
+}
+
+/** Whether a stored message is a complete answer that repeats the label. */
+export function isAnswerTo({ role, outcome, parts }: StoredMessage, label: string): boolean {
+  if (role !== "assistant" || outcome !== "complete") return false;
+  return parseAnswer(textOf(parts))?.labels.includes(label) === true;
 }
 
 /** The text of a stored message. */

@@ -28,6 +28,8 @@ export interface Refusal {
   /** `platform`: the platform itself says that the bot does not respond. */
   readonly reason: "store" | "stopping" | "busy" | "platform" | "other";
   readonly words: string;
+  /** It says that an answer may come all the same. */
+  readonly isConditional?: boolean;
 }
 
 /** A message of the bot as people see it at the end. */
@@ -69,7 +71,8 @@ export function toSecret(label: string): string {
 
 /** Which refusal the words of a notice are. `undefined`: they refuse nothing. */
 export function toRefusal(words: string): Refusal | undefined {
-  if (/cannot reach its store|store does not respond/.test(words)) return { reason: "store", words };
+  if (words.includes("could be kept")) return { reason: "store", words, isConditional: true };
+  if (words.includes("cannot reach its store")) return { reason: "store", words };
   if (/Parley is restarting/.test(words)) return { reason: "stopping", words };
   if (/Parley is busy|not answered yet/.test(words)) return { reason: "busy", words };
   return undefined;
