@@ -29,12 +29,13 @@ export function platformFaults(
   }
 
   function redeliver(): void {
-    const delivery = slack.deliveries.findLast(
-      ({ what, outcome, payload }) =>
+    // Only what people write has a `client_msg_id`.
+    const deliveries = slack.deliveries.filter(
+      ({ outcome, payload }) =>
         outcome === "acknowledged" &&
-        ["message", "app_mention"].includes(what) &&
-        (payload["event"] as { bot_id?: string }).bot_id === undefined,
+        (payload["event"] as { client_msg_id?: string } | undefined)?.client_msg_id !== undefined,
     );
+    const delivery = deliveries.length === 0 ? undefined : random.pick(deliveries.slice(-10));
     if (delivery !== undefined) slack.sendEvent(delivery.payload["event"] as Record<string, unknown>);
   }
 
