@@ -240,7 +240,9 @@ export function createAssistant(options: AssistantOptions): Assistant {
       platforms.set(platform.id, platform);
     },
     pending: () => scheduler.inFlight.size,
-    knows: (conversationId) => conversations.exists(conversationId),
+    // A conversation whose first message is accepted has no messages yet: its turn stores them.
+    knows: async (conversationId) =>
+      (await conversations.exists(conversationId)) || (await inbox.listOpenIn(conversationId)).length > 0,
     async cancel(conversationId, by) {
       await expectAllowed(by);
       const active = scheduler.activeIn(conversationId);

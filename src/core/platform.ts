@@ -188,7 +188,7 @@ export interface Receiver {
    * answered, so that the words must be taken back. Resolves when the store says which, however long that takes.
    */
   refuse(key: string): Promise<"refused" | "accepted">;
-  /** Whether the conversation exists: it was opened or a message of it was answered. */
+  /** Whether the conversation exists: it was opened, or a message of it was accepted. */
   knows(conversationId: string): Promise<boolean>;
   /**
    * Runs a failed or sealed turn again into the same reply, also for another person than its author. `gone`: the turn is

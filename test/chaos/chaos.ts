@@ -1,15 +1,21 @@
-/** `npm run chaos -- --seed 7 --events 200 --seconds 60 --instances 3 --store redis|sqlite|both` */
+/** `npm run chaos -- --store redis|sqlite|both --instances 3 --seed 7 --faults 200 --only killed,rolled` */
+import { writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { faultCounts } from "./account/account.ts";
+import { faultNames, type FaultName } from "./faults/faults.ts";
 import { runChaos } from "./run-chaos.ts";
 
 const { values } = parseArgs({
   options: {
     seed: { type: "string", default: `${Date.now() % 100_000}` },
-    events: { type: "string", default: "120" },
-    seconds: { type: "string", default: "40" },
+    faults: { type: "string", default: "60" },
     instances: { type: "string", default: "3" },
     store: { type: "string", default: "both" },
-    verbose: { type: "boolean", default: false },
+    only: { type: "string" },
+    root: { type: "string" },
+    json: { type: "boolean", default: false },
   },
 });
 const stores = values.store === "both" ? (["redis", "sqlite"] as const) : [toStore(values.store)];
@@ -17,19 +23,51 @@ for (const store of stores) {
   const options = {
     store,
     seed: Number(values.seed),
-    events: Number(values.events),
-    seconds: Number(values.seconds),
-    instances: Number(values.instances),
+    faults: Number(values.faults),
+    instances: store === "sqlite" ? 1 : Number(values.instances),
+    only: values.only?.split(",").map((name) => toFaultName(name)),
+    root: values.root,
   };
-  const { problems, output, ...account } = await runChaos(options);
-  process.stdout.write(`${JSON.stringify({ ...options, ...account }, undefined, 1)}\n`);
-  for (const problem of problems) process.stdout.write(`${problem}\n`);
-  const isWrong = account.doubled + account.lost + account.historyFaults > 0;
+  const {
+    problems,
+    output,
+    evidence: _evidence,
+    made,
+    notMade,
+    refusals,
+    ...account
+  } = await runChaos(options);
+  const isWrong = faultCounts.some((count) => account[count] > 0);
   if (isWrong) process.exitCode = 1;
-  if (isWrong || values.verbose) process.stdout.write(`${output}\n`);
+  const log = join(tmpdir(), `parley-chaos-${store}-${options.seed}.log`);
+  if (isWrong) await writeFile(log, output);
+  if (values.json) {
+    process.stdout.write(
+      `${JSON.stringify({ ...options, ...account, refusals, made, notMade, problems })}\n`,
+    );
+    continue;
+  }
+  print("run", { store, instances: options.instances, seed: options.seed });
+  print("faults", made);
+  print("outcomes", account);
+  if (account.refused > 0) print("refused", refusals);
+  for (const line of notMade) process.stdout.write(`not made: ${line}\n`);
+  for (const problem of problems) process.stdout.write(`${problem}\n`);
+  if (isWrong) process.stdout.write(`output of the processes: ${log}\n`);
+}
+
+function print(title: string, row: Readonly<Record<string, unknown>>): void {
+  const cells = Object.entries(row).map(([name, value]) => `${name} ${String(value)}`);
+  process.stdout.write(`${title.padEnd(9)} ${cells.join(" · ")}\n`);
 }
 
 function toStore(name: string): "redis" | "sqlite" {
   if (name === "redis" || name === "sqlite") return name;
   throw new Error("--store is redis, sqlite or both");
+}
+
+function toFaultName(name: string): FaultName {
+  const found = faultNames.find((one) => one === name);
+  if (found === undefined) throw new Error(`--only takes ${faultNames.join(", ")}`);
+  return found;
 }

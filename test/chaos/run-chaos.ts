@@ -2,31 +2,41 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
-import { sleep } from "../../src/support/sleep.ts";
-import { startRedis } from "../support/redis-server.ts";
+import { startSlowGateway } from "../simulators/gateway/slow-gateway.ts";
 import { silentLog } from "../support/silent-log.ts";
-import { answers, startSlowGateway } from "../simulators/gateway/slow-gateway.ts";
-import { checkAccount, type Account } from "./account.ts";
+import { bytesOfFolder } from "../support/store-bytes.ts";
+import { checkAccount, type Account } from "./account/account.ts";
 import { createBot } from "./bots.ts";
-import { createFaults, type FaultCounts } from "./faults.ts";
-import { createPeople, type People, type SentMessage } from "./people.ts";
+import { createFaultWindows } from "./fault-windows.ts";
+import { createFaults, makeFaults, type FaultName, type Faults, type FaultTools } from "./faults/faults.ts";
+import { platformFaults } from "./faults/platform-faults.ts";
+import { processFaults } from "./faults/process-faults.ts";
+import { startRedisPair, type RedisPair } from "./faults/redis-pair.ts";
+import { mountSmallDisk, type SmallDisk } from "./faults/small-disk.ts";
+import { diskFaults, redisFaults } from "./faults/store-faults.ts";
+import { createPeople, startTalking, type People } from "./people/people.ts";
 import { createRandom } from "./random.ts";
+import { answeredWithoutFaults, settle } from "./settle.ts";
 
 /** One run of {@link runChaos}. */
 export interface ChaosOptions {
   readonly store: "redis" | "sqlite";
   readonly seed: number;
-  /** Messages that people send. */
-  readonly events: number;
-  /** How long faults are made; open turns are waited for afterwards. */
-  readonly seconds: number;
+  /** Faults that are made; open turns are waited for afterwards. */
+  readonly faults: number;
   /** Processes of the bot; always one on SQLite. */
   readonly instances: number;
+  /** Kinds of faults. Default: all that can be made here. */
+  readonly only?: readonly FaultName[] | undefined;
+  /** Folder with `src/main.ts`. Default: this project. */
+  readonly root?: string | undefined;
 }
 
 /** What happened in a run. */
 export interface ChaosResult extends Account {
-  readonly faults: FaultCounts;
+  readonly made: Faults["counts"];
+  /** Kinds of faults that cannot be made here, and why. */
+  readonly notMade: readonly string[];
   /** Number of process starts. */
   readonly starts: number;
   /** Output of the bots, to explain faults. */
@@ -34,107 +44,113 @@ export interface ChaosResult extends Account {
 }
 
 const leaseMs = 1000;
-const conversationsEach = 3;
-/** Waiting ends after this time without change: more than a minute, the window of Slack's edit limit. */
-const maxIdleMs = 75_000;
+const answerMs = 400;
 
 /**
- * People write on both platforms while the bot's processes, and Redis, are killed, stopped and paused. When the faults
- * are over, the sent messages are compared with the stored and the shown ones.
+ * People write on both platforms while processes, the store, the platforms, the gateway and the clock fail. When the
+ * faults are over and nothing changes any more, what was sent is compared with what is shown and stored.
  */
 export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const random = createRandom(options.seed);
   const folder = await mkdtemp(join(tmpdir(), "parley-chaos-"));
-  const [people, gateway, redis] = await Promise.all([
-    createPeople(conversationsEach),
-    startSlowGateway(400),
-    options.store === "redis" ? startRedis() : undefined,
+  const windows = createFaultWindows();
+  const [people, gateway, redis, disk] = await Promise.all([
+    createPeople(createRandom(options.seed + 1)),
+    startSlowGateway(answerMs),
+    options.store === "redis" ? startRedisPair() : undefined,
+    options.store === "sqlite" ? mountSmallDisk() : undefined,
   ]);
-  const storeUrl = redis?.url ?? `sqlite:${join(folder, "parley.db")}`;
-  const bots = Array.from({ length: redis === undefined ? 1 : options.instances }, () =>
-    createBot(folder, {
-      ...people.settings,
-      STORE_URL: storeUrl,
-      STORE_LEASE_MS: `${leaseMs}`,
-      SHUTDOWN_TIMEOUT_MS: "300",
-      TURNS_PERSON_MINUTE: "0",
-      GATEWAY_BASE_URL: gateway.baseUrl,
-      CHAT_MODEL: "m",
-    }),
+  const storeFolder = disk?.folder ?? folder;
+  const storeUrl = redis?.url ?? `sqlite:${join(storeFolder, "parley.db")}`;
+  const settings = {
+    ...people.settings,
+    STORE_URL: storeUrl,
+    STORE_LEASE_MS: `${leaseMs}`,
+    GATEWAY_BASE_URL: gateway.baseUrl,
+    CHAT_MODEL: "m",
+    // A few people write what many would.
+    TURNS_PERSON_MINUTE: "0",
+  };
+  const root = options.root ?? join(import.meta.dirname, "..", "..");
+  const bots = await Promise.all(
+    Array.from({ length: redis === undefined ? 1 : options.instances }, (_, n) =>
+      // Some drain, others leave their turns to the next process.
+      createBot({
+        root,
+        folder,
+        settings: { ...settings, SHUTDOWN_TIMEOUT_MS: n % 2 === 0 ? "300" : "4000" },
+      }),
+    ),
   );
   try {
     await Promise.all(bots.map((bot) => bot.ready()));
-    const sent = await sendWithoutFaults(people);
-    const faults = createFaults({ bots, redis, leaseMs, random });
-    const endsAt = Date.now() + options.seconds * 1000;
-    await Promise.all([
-      (async () => {
-        while (Date.now() < endsAt) {
-          await faults.makeOne();
-          await sleep(random.between(100, 900));
-        }
-      })(),
-      (async () => {
-        const pauseMs = (options.seconds * 1000) / Math.max(1, options.events);
-        for (let n = sent.length; n < options.events; n++) {
-          // Slack allows 50 edits a minute for a bot: more would only queue up.
-          const platform = random.next() < 0.25 ? "slack" : "discord";
-          const conversations = people.conversations.filter((id) => id.startsWith(platform));
-          sent.push(people.send(random.pick(conversations), `#e${n}`));
-          await sleep(pauseMs * 2 * random.next());
-        }
-      })(),
-    ]);
+    people.begin();
+    await answeredWithoutFaults(people);
+    const tools = { bots, people, random, windows, leaseMs, hasRoom: redis !== undefined && bots.length > 1 };
+    const lanes = toLanes(options, tools, { people, gateway, redis, disk });
+    const talking = startTalking(people, random);
+    await makeFaults(lanes, { total: options.faults, random });
+    await talking.stop();
     for (const bot of bots) bot.resume();
     await Promise.all(bots.map((bot) => bot.ready()));
-    await settle(sent, people, storeUrl);
+    await withStore(storeUrl, (store) => settle(people, store.inbox));
     const starts = bots.reduce((sum, bot) => sum + bot.starts, 0);
     await Promise.all(bots.map((bot) => bot.stop()));
-    const account = await withStore(storeUrl, (store) => checkAccount(sent, people, store));
-    return { ...account, faults: faults.counts, starts, output: bots.map((bot) => bot.output()).join("\n") };
+    const account = await withStore(storeUrl, async (store) =>
+      checkAccount({
+        sent: people.sent,
+        shown: people.shown(),
+        store,
+        windows,
+        bytes: await bytesOfFolder(redis?.primary().folder ?? storeFolder),
+        wasListening: (from, to) => !windows.had(["process", "stopping", "store", "platform"], from, to),
+      }),
+    );
+    return {
+      ...account,
+      made: Object.assign({}, ...lanes.map(({ counts }) => counts)) as Faults["counts"],
+      notMade:
+        options.store === "sqlite" && disk === undefined ? ["diskFull: needs a user who may mount"] : [],
+      starts,
+      output: [...account.evidence, ...bots.map((bot) => bot.output())].join("\n"),
+    };
   } finally {
     await Promise.all(bots.map((bot) => bot.stop()));
     await Promise.all([people.close(), gateway.close()]);
     await redis?.remove();
+    await disk?.remove();
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-/** Sends one message in each conversation before the faults, so that the bot knows them all. */
-async function sendWithoutFaults(people: People): Promise<SentMessage[]> {
-  const sent = people.conversations.map((conversation, n) => people.send(conversation, `#e${n}`));
-  const deadline = Date.now() + 30_000;
-  while (!sent.every(({ label }) => people.shown().some(({ text }) => answers(text, label)))) {
-    if (Date.now() > deadline)
-      throw new Error(`no answers without faults: ${JSON.stringify(people.shown())}`);
-    await sleep(50);
-  }
-  return sent;
-}
-
-/** Waits until no turn is open and all answers are shown, or until nothing changes any more. */
-async function settle(sent: readonly SentMessage[], people: People, storeUrl: string): Promise<void> {
-  await withStore(storeUrl, async (store) => {
-    let lastOpen = -1;
-    let changedAt = Date.now();
-    while (Date.now() - changedAt < maxIdleMs) {
-      // Slack redelivers after one minute and after five.
-      people.passTime();
-      await sleep(500);
-      const shown = people.shown();
-      const unanswered = sent.filter(
-        ({ label, key }) =>
-          !shown.some(({ text }) => answers(text, label)) &&
-          !people.droppedKeys().has(key) &&
-          !people.wasTold(key),
-      );
-      const open = (await store.inbox.listOpen()).length;
-      const sealed = shown.filter(({ hasRetry }) => hasRetry).length;
-      if (open === 0 && unanswered.length <= sealed) return;
-      if (open !== lastOpen) changedAt = Date.now();
-      lastOpen = open;
-    }
-  });
+/** Faults of processes, and beside them those of everything else. */
+function toLanes(
+  { only }: ChaosOptions,
+  tools: FaultTools,
+  {
+    people,
+    gateway,
+    redis,
+    disk,
+  }: {
+    readonly people: People;
+    readonly gateway: Awaited<ReturnType<typeof startSlowGateway>>;
+    readonly redis: RedisPair | undefined;
+    readonly disk: SmallDisk | undefined;
+  },
+): Faults[] {
+  const lanes = [
+    processFaults(tools),
+    [
+      ...(redis === undefined ? [] : redisFaults(redis, tools)),
+      ...(disk === undefined ? [] : diskFaults(disk, tools)),
+      ...platformFaults({ discord: people.discord, slack: people.slack, gateway }, tools),
+    ],
+  ];
+  const wanted = lanes.map((makers) =>
+    makers.filter(({ name }) => only === undefined || only.includes(name)),
+  );
+  return wanted.filter((makers) => makers.length > 0).map((makers) => createFaults(makers, tools.random));
 }
 
 async function withStore<T>(url: string, work: (store: Store) => Promise<T>): Promise<T> {

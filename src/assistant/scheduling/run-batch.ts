@@ -24,6 +24,9 @@ import {
 import { isOutage, sealReply } from "./recovery.ts";
 import { refuseTurn } from "./refuse-turn.ts";
 
+/** Runs of a turn whose answer is stored, until it is sealed all the same. */
+const maxShownAttempts = 20;
+
 export interface BatchRunnerOptions {
   readonly dependencies: Omit<TurnDependencies, "gateway" | "admitBytes" | "chat" | "models">;
   readonly settings: LayeredSettings;
@@ -66,7 +69,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       log.warn({ key: event.key, platform: event.platform }, "platform of an open turn is off");
       return;
     }
-    if (first.isSealed === true) {
+    if (first.isSealed === true && !(await canShowAnswer(first))) {
       await sealReply(first, { inbox, platform, log });
       return;
     }
@@ -189,7 +192,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
   /** After a crash between storing the answer and closing the turn, the stored answer is shown; nothing is asked again. */
   async function showStoredAnswer(run: BatchRun, event: IncomingEvent): Promise<boolean> {
     if (run.attempt === 1) return false;
-    const stored = await findCompleteAnswer(run, event.key);
+    const stored = await findCompleteAnswer(event, run.attempt - 1);
     if (stored === undefined) return false;
     await run.reply.show();
     run.reply.write({ text: textOf(stored.parts) });
@@ -203,13 +206,22 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     return true;
   }
 
-  async function findCompleteAnswer(run: BatchRun, key: string): Promise<StoredMessage | undefined> {
+  /** Whether a turn that failed too often only has to show its answer. Not for ever: showing it may be what fails. */
+  async function canShowAnswer({ event, progress }: PendingTurn): Promise<boolean> {
+    const attempts = progress?.attempts ?? 0;
+    return attempts < maxShownAttempts && (await findCompleteAnswer(event, attempts)) !== undefined;
+  }
+
+  async function findCompleteAnswer(
+    event: IncomingEvent,
+    attempts: number,
+  ): Promise<StoredMessage | undefined> {
     const { conversations } = dependencies;
-    const stored = await conversations.find(run.conversationId, messageIds.complete(key));
+    const stored = await conversations.find(storedIn(event), messageIds.complete(event.key));
     if (stored !== undefined) return stored;
     // Earlier versions of Parley stored each attempt's answer under an id of its own.
-    for (let earlier = run.attempt - 1; earlier > 0; earlier--) {
-      const old = await conversations.find(run.conversationId, messageIds.assistant(key, earlier));
+    for (let earlier = attempts; earlier > 0; earlier--) {
+      const old = await conversations.find(storedIn(event), messageIds.assistant(event.key, earlier));
       if (old?.outcome === "complete") return old;
     }
     return undefined;

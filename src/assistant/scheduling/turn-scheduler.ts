@@ -79,7 +79,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     for (const key of keysOf(dropped)) inFlight.delete(key);
   }
 
-  /** Updates the pending turns with what other processes have accepted, started and answered. */
+  /** Updates the pending turns with what an outage left open here, and what other processes have accepted, started and answered. */
   async function reconcileWithInbox(conversationId: string): Promise<void> {
     const turns = pending.get(conversationId);
     if (turns === undefined) return;
@@ -100,7 +100,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
   }
 
   async function runNext(conversationId: string, lease: AbortSignal): Promise<void> {
-    if (queue.isShared) await reconcileWithInbox(conversationId);
+    await reconcileWithInbox(conversationId);
     const turns = pending.get(conversationId) ?? [];
     const batch = takeBatch(turns);
     if (turns.length === 0) pending.delete(conversationId);

@@ -23,6 +23,8 @@ export interface SlowGateway {
   setHanging(isHanging: boolean): void;
   /** Milliseconds from the first to the last word, for answers that start from now on. */
   setDuration(ms: number): void;
+  /** The next so many answers are a 503 instead. */
+  fail(times: number): void;
   close(): Promise<void>;
 }
 
@@ -37,6 +39,7 @@ export async function startSlowGateway(durationMs = 600): Promise<SlowGateway> {
   const hanging = new Set<() => void>();
   let isHanging = false;
   let duration = durationMs;
+  let failing = 0;
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
@@ -44,6 +47,12 @@ export async function startSlowGateway(durationMs = 600): Promise<SlowGateway> {
     if (request.url === "/v1/models") {
       response.writeHead(200, { "content-type": "application/json" });
       response.end(JSON.stringify({ object: "list", data: [{ id: "m", object: "model" }] }));
+      return;
+    }
+    if (failing > 0) {
+      failing -= 1;
+      response.writeHead(503, { "content-type": "application/json" });
+      response.end(JSON.stringify({ error: { message: "overloaded", type: "server_error" } }));
       return;
     }
     const from = request.headers.authorization?.replace("Bearer ", "") ?? "";
@@ -83,6 +92,9 @@ export async function startSlowGateway(durationMs = 600): Promise<SlowGateway> {
     },
     setDuration(ms) {
       duration = ms;
+    },
+    fail(times) {
+      failing = times;
     },
     async close() {
       server.closeAllConnections();

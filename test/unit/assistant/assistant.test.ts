@@ -58,6 +58,12 @@ describe("a message", () => {
     expect(world.platform.replies).toHaveLength(1);
   });
 
+  it("makes its conversation known as soon as it is accepted, before its turn runs", async () => {
+    await world.store.inbox.accept(message("first"));
+    expect(await world.assistant.knows("fake:c1")).toBe(true);
+    expect(await world.assistant.knows("fake:c2")).toBe(false);
+  });
+
   it("carries the conversation: earlier turns reach the gateway in order", async () => {
     for (const text of ["one", "two", "three"]) {
       await world.assistant.receive(message(text));

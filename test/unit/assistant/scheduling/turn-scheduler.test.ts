@@ -1,5 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { createTurnScheduler } from "../../../../src/assistant/scheduling/turn-scheduler.ts";
+import type { IncomingEvent } from "../../../../src/core/events.ts";
+import {
+  createTurnScheduler,
+  type TurnScheduler,
+} from "../../../../src/assistant/scheduling/turn-scheduler.ts";
 import { keysOf, type PendingTurn } from "../../../../src/assistant/scheduling/pending-turn.ts";
 import type { ActiveTurn } from "../../../../src/assistant/scheduling/active-turn.ts";
 import { createLocalQueue } from "../../../../src/conversations/local-queue.ts";
@@ -14,16 +18,38 @@ const turn = (key: string, conversationId = "fake:c1"): PendingTurn => ({
 function createHarness(closed: ReadonlySet<string> = new Set()) {
   const runs: { keys: string[]; active: ActiveTurn; end: () => void }[] = [];
   const queue = createLocalQueue();
-  const scheduler = createTurnScheduler({
-    inbox: { isOpen: (key) => Promise.resolve(!closed.has(key)), listOpenIn: () => Promise.resolve([]) },
+  const accepted = new Map<string, IncomingEvent>();
+  const answered = new Set(closed);
+  const created = createTurnScheduler({
+    inbox: {
+      isOpen: (key) => Promise.resolve(!answered.has(key)),
+      listOpenIn: (conversationId) =>
+        Promise.resolve(
+          [...accepted.values()]
+            .filter((event) => event.conversationId === conversationId && !answered.has(event.key))
+            .map((event) => ({ event, acceptedAt: 0 })),
+        ),
+    },
     queue,
     log: silentLog,
     now: () => 0,
     runBatch: (batch, active) =>
       new Promise<void>((resolve) => {
-        runs.push({ keys: batch.flatMap(keysOf), active, end: resolve });
+        const keys = batch.flatMap(keysOf);
+        const end = (): void => {
+          for (const key of keys) answered.add(key);
+          resolve();
+        };
+        runs.push({ keys, active, end });
       }),
   });
+  const scheduler: TurnScheduler = {
+    ...created,
+    schedule(scheduled, how) {
+      accepted.set(scheduled.event.key, scheduled.event);
+      created.schedule(scheduled, how);
+    },
+  };
   const running = async (count: number) => {
     await expect.poll(() => runs.length).toBe(count);
     return runs.at(-1)!;

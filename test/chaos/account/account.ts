@@ -1,0 +1,163 @@
+import type { Store } from "../../../src/conversations/open-store.ts";
+import { parseAnswer } from "../answer-text.ts";
+import type { FaultKind, FaultWindows } from "../fault-windows.ts";
+import type { SentMessage, ShownMessage } from "../people/sent-message.ts";
+import { findDisorder } from "./order-check.ts";
+import { findOutcomes, isAnswerTo, textOf, type Outcome } from "./outcomes.ts";
+
+/** Counts that must be 0. */
+export const faultCounts = [
+  "doubled",
+  "lost",
+  "frozen",
+  "contradicted",
+  "disordered",
+  "misstored",
+  "unexcused",
+  "leftover",
+  "open",
+] as const;
+
+/** One of {@link faultCounts}. */
+export type FaultCount = (typeof faultCounts)[number];
+
+/** The outcome of all sent messages. */
+export interface Account extends Readonly<Record<FaultCount, number>> {
+  readonly sent: number;
+  readonly answered: number;
+  /** Ended in a failure with a Retry of its own turn. */
+  readonly sealed: number;
+  /** Refused in words during a fault that explains it, and not answered. */
+  readonly refused: number;
+  /** The same by reason. */
+  readonly refusals: Readonly<Record<string, number>>;
+  /** Deleted by its author. */
+  readonly withdrawn: number;
+  /** One line for each fault. */
+  readonly problems: readonly string[];
+  /** What is known about the messages with faults, as JSON lines. */
+  readonly evidence: readonly string[];
+}
+
+/** What an account is made of. The bot must have stopped. */
+export interface Evidence {
+  readonly sent: readonly SentMessage[];
+  readonly shown: readonly ShownMessage[];
+  readonly store: Store;
+  readonly windows: FaultWindows;
+  /** Every byte that the store keeps. */
+  readonly bytes: Buffer;
+  /** Whether a process took Discord's events during these milliseconds without a fault. */
+  readonly wasListening: (from: number, to: number) => boolean;
+}
+
+const maxAttempts = 4;
+/** How long after it was sent a message may be refused. */
+const refusedWithinMs = 15_000;
+const excuses: Readonly<Record<string, readonly FaultKind[]>> = {
+  store: ["store"],
+  stopping: ["stopping"],
+  busy: ["store", "process", "stopping", "platform"],
+  platform: ["store", "process", "stopping", "platform"],
+};
+
+/** Compares what was sent with what is shown and stored. */
+export async function checkAccount(options: Evidence): Promise<Account> {
+  const { sent, shown, store, windows, bytes, wasListening } = options;
+  const counts = Object.fromEntries(
+    [...faultCounts, "answered", "sealed", "refused", "withdrawn"].map((name) => [name, 0]),
+  ) as Record<FaultCount | "answered" | "sealed" | "refused" | "withdrawn", number>;
+  const refusals: Record<string, number> = {};
+  const problems: string[] = [];
+  const report = (count: FaultCount, words: string): void => {
+    counts[count] += 1;
+    problems.push(`${count}: ${words}`);
+  };
+
+  const evidence: string[] = [];
+  const outcomes = await findOutcomes(sent, shown, store);
+  for (const outcome of outcomes) {
+    const before = problems.length;
+    judge(outcome);
+    checkKept(outcome);
+    checkLeftover(outcome);
+    if (problems.length > before)
+      evidence.push(JSON.stringify({ ...outcome, delivered: outcome.sent.deliveries() }));
+  }
+  for (const { id, platform, text } of shown.filter(({ isUnfinished }) => isUnfinished)) {
+    const its = outcomes.filter(({ entry }) => JSON.stringify(entry?.turn?.address ?? {}).includes(id));
+    report(
+      "frozen",
+      `${platform} message ${id}: ${JSON.stringify(text)}, of ${its.map(({ sent: one }) => one.label).join(" ")}`,
+    );
+  }
+  for (const line of findDisorder(outcomes, shown)) {
+    counts.disordered += 1;
+    problems.push(line);
+  }
+  for (const { event } of await store.inbox.listOpen()) report("open", event.key);
+  return { sent: sent.length, ...counts, refusals, problems, evidence };
+
+  /** Each message has exactly one outcome. */
+  function judge(outcome: Outcome): void {
+    const { entry, answers, isAnswered, retry, refusal, kept } = outcome;
+    const one = outcome.sent;
+    const what = `${one.label} (${one.kind}, ${one.conversation})`;
+    if (answers.length > 1)
+      report(
+        "doubled",
+        `${what}: ${answers.map(({ id, text }) => `${id} ${JSON.stringify(text)}`).join(" | ")}`,
+      );
+    const isRefused =
+      refusal !== undefined && refusal.reason !== "platform" && refusal.isConditional !== true;
+    if (isAnswered && isRefused) report("contradicted", `${what} is answered, and refused: ${refusal.words}`);
+    if (retry !== undefined && kept.length > 0)
+      report("contradicted", `${what} has an answer, and a Retry: ${JSON.stringify(retry.text)}`);
+    if (one.deletedAt !== undefined) counts.withdrawn += 1;
+    else if (retry !== undefined) {
+      counts.sealed += 1;
+      const isExcused =
+        (entry?.turn?.attempts ?? 0) >= maxAttempts ||
+        windows.had(["gateway", "store", "platform", "clock"], one.sentAt, Date.now());
+      if (!isExcused) report("unexcused", `${what} ended in ${JSON.stringify(retry.text)}`);
+    } else if (isAnswered) counts.answered += 1;
+    else if (entry === undefined && refusal !== undefined) {
+      counts.refused += 1;
+      refusals[refusal.reason] = (refusals[refusal.reason] ?? 0) + 1;
+      const kinds = excuses[refusal.reason] ?? [];
+      if (!windows.had(kinds, one.sentAt, one.sentAt + refusedWithinMs))
+        report("unexcused", `${what} was refused without a cause: ${refusal.words}`);
+    } else {
+      const state = entry === undefined ? "neither accepted nor refused" : "accepted and not answered";
+      report(
+        "lost",
+        `${what} ${state}; ${JSON.stringify({ key: one.keys, at: one.sentAt, answers, turn: entry?.turn, refusal })}`,
+      );
+    }
+  }
+
+  /** A message is stored once, and so is the answer that is shown. */
+  function checkKept({ sent: one, entry, answers, isAnswered, retry, history, kept }: Outcome): void {
+    if (entry === undefined || one.deletedAt !== undefined || retry !== undefined || !isAnswered) return;
+    const questions = history.filter(
+      ({ role, parts }) => role === "user" && textOf(parts).includes(`(${one.secret})`),
+    ).length;
+    if (questions !== 1) report("misstored", `${one.label} is stored ${questions} times`);
+    const shownText = parseAnswer(answers[0]?.text ?? "")?.text;
+    // A batch that was split later is stored under the key of its first message alone.
+    const answersTo = kept.length > 0 ? kept : history.filter((message) => isAnswerTo(message, one.label));
+    const keptTexts = answersTo.map(({ parts }) => parseAnswer(textOf(parts))?.text);
+    if (keptTexts.length !== 1 || keptTexts[0] !== shownText)
+      report(
+        "misstored",
+        `the answer to ${one.label} (${one.kind}) is ${shownText}, stored: ${keptTexts.join(" | ")}`,
+      );
+  }
+
+  function checkLeftover({ sent: one }: Outcome): void {
+    const at = one.deletedAt;
+    if (at === undefined || !bytes.includes(one.secret)) return;
+    const isReceived = one.isDeletionReceived?.() ?? wasListening(at, at + 4000);
+    if (isReceived) report("leftover", `the text of ${one.label} (${one.conversation}), deleted at ${at}`);
+  }
+}

@@ -1,0 +1,168 @@
+import {
+  createDiscordSimulator,
+  type ChannelHandle,
+  type DiscordSimulator,
+} from "../../simulators/discord/simulator.ts";
+import type { Person, Use } from "../../simulators/discord/people.ts";
+import { parseAnswer } from "../answer-text.ts";
+import type { Random } from "../random.ts";
+import {
+  deletedShare,
+  isUnfinishedText,
+  toRefusal,
+  toSecret,
+  toText,
+  type Crowd,
+  type Refusal,
+  type SentMessage,
+  type ShownMessage,
+} from "./sent-message.ts";
+
+/** Threads in which people go on, the latest ones. */
+const liveThreads = 4;
+
+/** People on Discord: direct messages, mentions, threads that the bot opened, slash commands. */
+export async function createDiscordCrowd(
+  random: Random,
+  count: number,
+): Promise<Crowd & { readonly discord: DiscordSimulator }> {
+  const discord = await createDiscordSimulator();
+  const people = Array.from({ length: count }, (_, n) => discord.person(`Person${n}`));
+  const general = discord.channel("general");
+  let hasBegun = false;
+
+  function write(
+    kind: "direct" | "thread" | "mention",
+    person: Person,
+    { channel, label }: { readonly channel: ChannelHandle; readonly label: string },
+  ): SentMessage {
+    const secret = toSecret(label);
+    const text = toText(label, secret);
+    const message = person.sends({ channel, text, mentionBot: kind === "mention" });
+    const { id } = message;
+    const sent: SentMessage = {
+      label,
+      secret,
+      kind,
+      platform: "discord",
+      // A mention opens a thread of the message's id.
+      conversation: `discord ${kind === "mention" ? id : channel.id}`,
+      keys: [`discord:${id}`],
+      sentAt: Date.now(),
+      refusal: () =>
+        channel
+          .fromBot()
+          .filter(({ replyTo }) => replyTo === id)
+          .map((notice) => toRefusal(notice.text))
+          .find((refusal) => refusal !== undefined),
+      isRedelivered: () => false,
+      deliveries: () => [],
+    };
+    if (hasBegun && kind !== "mention" && random.next() < deletedShare)
+      setTimeout(
+        () => {
+          sent.deletedAt = Date.now();
+          person.deletes(message);
+        },
+        random.between(0, 1500),
+      );
+    return sent;
+  }
+
+  function use(
+    kind: "ask" | "private-ask" | "chat",
+    person: Person,
+    { channel, label }: { readonly channel: ChannelHandle; readonly label: string },
+  ): SentMessage {
+    const secret = toSecret(label);
+    const text = toText(label, secret);
+    const used =
+      kind === "chat"
+        ? person.usesCommand("chat", { message: text }, { channel })
+        : person.usesCommand(
+            "ask",
+            { prompt: text, ...(kind === "private-ask" ? { private: true } : {}) },
+            { channel },
+          );
+    const key = `discord:command/${used.id}`;
+    return {
+      label,
+      secret,
+      kind,
+      platform: "discord",
+      conversation: `discord command ${used.id}`,
+      keys: kind === "chat" ? [key, `${key}/first`] : [key],
+      sentAt: Date.now(),
+      refusal: () => refusalOf(used),
+      isRedelivered: () => false,
+      deliveries: () => [],
+    };
+  }
+
+  /** What the person sees as the response to a command: the bot's words, or Discord's own. */
+  function refusalOf(used: Use): Refusal | undefined {
+    const { channelId } = used.interaction;
+    const responses = (discord.world.channels.get(channelId)?.messages ?? []).filter(
+      ({ interactionId, isDeleted }) => interactionId === used.id && !isDeleted,
+    );
+    for (const { content } of responses) {
+      const refusal = parseAnswer(content) === undefined ? toRefusal(content) : undefined;
+      if (refusal !== undefined) return refusal;
+    }
+    return used.state() === "failed"
+      ? { reason: "platform", words: "The application did not respond" }
+      : undefined;
+  }
+
+  function shown(): ShownMessage[] {
+    const all = [...discord.world.channels.values()].flatMap(({ id }) => discord.handle(id).fromBot());
+    return all
+      .toSorted((a, b) => (a.id < b.id ? -1 : 1))
+      .map(({ id, text, isThinking, buttons }) => ({
+        platform: "discord",
+        id,
+        text,
+        retryKey: buttons.find(({ label }) => label === "Retry")?.customId.replace(/^retry:/, ""),
+        isUnfinished: isThinking || isUnfinishedText(text),
+      }));
+  }
+
+  return {
+    discord,
+    settings: { DISCORD_TOKEN: discord.token, DISCORD_API_URL: discord.apiUrl },
+    begin: (nextLabel) => [
+      ...people.map((person) =>
+        write("direct", person, { channel: discord.directMessages(person), label: nextLabel() }),
+      ),
+      write("mention", random.pick(people), { channel: general, label: nextLabel() }),
+    ],
+    act(nextLabel) {
+      hasBegun = true;
+      const person = random.pick(people);
+      const direct = discord.directMessages(person);
+      const threads = general.threads().slice(-liveThreads);
+      const choice = random.next();
+      if (choice < 0.36) {
+        const burst = random.next() < 0.3 ? random.between(2, 4) : 1;
+        return Array.from({ length: burst }, () =>
+          write("direct", person, { channel: direct, label: nextLabel() }),
+        );
+      }
+      if (choice < 0.6 && threads.length > 0) {
+        const channel = random.pick(threads);
+        const burst = random.next() < 0.3 ? random.between(2, 3) : 1;
+        return Array.from({ length: burst }, () =>
+          write("thread", random.pick(people), { channel, label: nextLabel() }),
+        );
+      }
+      const label = nextLabel();
+      if (choice < 0.75) return [write("mention", person, { channel: general, label })];
+      if (choice < 0.85) return [use("ask", person, { channel: general, label })];
+      if (choice < 0.9) return [use("ask", person, { channel: direct, label })];
+      if (choice < 0.96) return [use("private-ask", person, { channel: general, label })];
+      return [use("chat", person, { channel: general, label })];
+    },
+    shown,
+    close: () => discord.close(),
+  };
+}

@@ -1,0 +1,115 @@
+import { sleepUnlessAborted } from "../../../src/support/sleep.ts";
+import type { DiscordSimulator } from "../../simulators/discord/simulator.ts";
+import type { SlackSimulator } from "../../simulators/slack/simulator.ts";
+import { parseAnswer } from "../answer-text.ts";
+import type { Random } from "../random.ts";
+import { createDiscordCrowd } from "./discord-crowd.ts";
+import type { SentMessage, ShownMessage } from "./sent-message.ts";
+import { createSlackCrowd } from "./slack-crowd.ts";
+
+const onDiscord = 5;
+const onSlack = 3;
+/** Slack allows 50 edits a minute: more answers would only queue up. */
+const slackIntervalMs = 2500;
+/** Mean time between messages. */
+const paceMs = 300;
+/** People wait while so many of the latest messages have no outcome, for a while. */
+const maxWaiting = 10;
+const latest = 30;
+const maxWaitMs = 2000;
+
+/** People on both platforms at once. */
+export interface People {
+  /** Environment of the bot. */
+  readonly settings: Readonly<Record<string, string>>;
+  readonly discord: DiscordSimulator;
+  readonly slack: SlackSimulator;
+  /** Everything sent so far, in order. */
+  readonly sent: readonly SentMessage[];
+  /** One message in each lasting conversation. */
+  begin(): void;
+  /** Somebody says something. */
+  act(): void;
+  /** A new person writes on Slack. Resolves at once when the bot acknowledges it; false: it does not. */
+  actUntilAcknowledged(): Promise<boolean>;
+  /** Every message of the bot, on each platform in the order in which they were posted. */
+  shown(): readonly ShownMessage[];
+  /** How many of the latest messages have no outcome yet. */
+  waiting(): number;
+  /** Advances Slack's clock, for redeliveries after one and five minutes. */
+  passTime(): void;
+  close(): Promise<void>;
+}
+
+/** Starts both simulators. */
+export async function createPeople(random: Random): Promise<People> {
+  const [discord, slack] = await Promise.all([
+    createDiscordCrowd(random, onDiscord),
+    createSlackCrowd(random, onSlack),
+  ]);
+  const sent: SentMessage[] = [];
+  let labels = 0;
+  let slackActedAt = Number.NEGATIVE_INFINITY;
+  const nextLabel = (): string => `#e${(labels += 1)}`;
+  const shown = (): ShownMessage[] => [...discord.shown(), ...slack.shown()];
+  return {
+    settings: { ...discord.settings, ...slack.settings },
+    discord: discord.discord,
+    slack: slack.slack,
+    sent,
+    begin() {
+      sent.push(...discord.begin(nextLabel), ...slack.begin(nextLabel));
+    },
+    act() {
+      const isSlackDue = performance.now() - slackActedAt > slackIntervalMs;
+      if (!isSlackDue || random.next() < 0.5) {
+        sent.push(...discord.act(nextLabel));
+        return;
+      }
+      slackActedAt = performance.now();
+      sent.push(...slack.act(nextLabel));
+    },
+    async actUntilAcknowledged() {
+      const { sent: one, acknowledged } = slack.actAlone(nextLabel);
+      sent.push(one);
+      return await acknowledged;
+    },
+    shown,
+    waiting() {
+      const answered = new Set(shown().flatMap(({ text }) => parseAnswer(text)?.labels ?? []));
+      return sent
+        .slice(-latest)
+        .filter(
+          ({ label, deletedAt, refusal }) =>
+            deletedAt === undefined && !answered.has(label) && refusal() === undefined,
+        ).length;
+    },
+    passTime: () => slack.slack.clock.advance(61_000),
+    async close() {
+      await slack.close();
+      await discord.close();
+    },
+  };
+}
+
+/** Lets people say something again and again until it is stopped. */
+export function startTalking(people: People, random: Random): { stop(): Promise<void> } {
+  const stopping = new AbortController();
+  const talking = (async () => {
+    while (!stopping.signal.aborted) {
+      people.act();
+      await sleepUnlessAborted(paceMs * 2 * random.next(), stopping.signal);
+      // On a slow machine the bot must not drown; lost messages must not end the conversation.
+      for (let waitedMs = 0; waitedMs < maxWaitMs && !stopping.signal.aborted; waitedMs += paceMs) {
+        if (people.waiting() <= maxWaiting) break;
+        await sleepUnlessAborted(paceMs, stopping.signal);
+      }
+    }
+  })();
+  return {
+    async stop() {
+      stopping.abort();
+      await talking;
+    },
+  };
+}

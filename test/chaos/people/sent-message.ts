@@ -1,0 +1,86 @@
+/** What somebody sent: a message, or the use of a command. */
+export interface SentMessage {
+  /** `#e12`: in its text, and in the model's answer to it. */
+  readonly label: string;
+  /** A word of its text that no answer repeats: where it is found, the text itself is kept. */
+  readonly secret: string;
+  /** As the people see it. Answers within one are in the order of its messages. */
+  readonly conversation: string;
+  readonly platform: "discord" | "slack";
+  readonly kind: "direct" | "thread" | "mention" | "ask" | "private-ask" | "chat";
+  /** Key of the event whose turn answers it, after those of the event that leads to it, if any (`/chat`). */
+  readonly keys: readonly string[];
+  readonly sentAt: number;
+  /** When its author deleted it, in Unix milliseconds. */
+  deletedAt?: number;
+  /** Whether the bot is known to have received the deletion. */
+  isDeletionReceived?: () => boolean;
+  /** The words that refuse it, as far as its author sees any now. */
+  readonly refusal: () => Refusal | undefined;
+  /** Whether the platform delivered it again, so that later messages may have arrived before it. */
+  readonly isRedelivered: () => boolean;
+  /** How each of its deliveries ended, where the platform knows. */
+  readonly deliveries: () => readonly string[];
+}
+
+/** How somebody learns that a message is not answered. */
+export interface Refusal {
+  /** `platform`: the platform itself says that the bot does not respond. */
+  readonly reason: "store" | "stopping" | "busy" | "platform" | "other";
+  readonly words: string;
+  /** It says that an answer may come all the same. */
+  readonly isConditional?: boolean;
+}
+
+/** A message of the bot as people see it at the end. */
+export interface ShownMessage {
+  readonly platform: SentMessage["platform"];
+  readonly id: string;
+  readonly text: string;
+  /** Event key of its Retry button. */
+  readonly retryKey: string | undefined;
+  /** It still says that an answer comes. */
+  readonly isUnfinished: boolean;
+}
+
+/** The people of one platform. */
+export interface Crowd {
+  /** Environment of the bot. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** One message in each lasting conversation, so that the bot knows them. */
+  begin(nextLabel: () => string): SentMessage[];
+  /** Somebody says something somewhere; sometimes several messages in a row. */
+  act(nextLabel: () => string): SentMessage[];
+  /** Every message of the bot, in the order in which they were posted. */
+  shown(): readonly ShownMessage[];
+  close(): Promise<void>;
+}
+
+/** Of messages that their authors delete soon after. */
+export const deletedShare = 0.06;
+
+/** Text of a message with that label. */
+export function toText(label: string, secret: string): string {
+  return `please say ${label} (${secret})`;
+}
+
+/** The secret word of a message. */
+export function toSecret(label: string): string {
+  return `hush${label.slice(1)}x${Math.random().toString(36).slice(2, 8)}`;
+}
+
+/** Which refusal the words of a notice are. `undefined`: they refuse nothing. */
+export function toRefusal(words: string): Refusal | undefined {
+  if (words.includes("could be kept")) return { reason: "store", words, isConditional: true };
+  if (words.includes("cannot reach its store")) return { reason: "store", words };
+  if (/Parley is restarting/.test(words)) return { reason: "stopping", words };
+  if (/Parley is busy|not answered yet/.test(words)) return { reason: "busy", words };
+  return undefined;
+}
+
+/** Whether a text ends in a status ("Thinking…") or within an answer, with no failure said. */
+export function isUnfinishedText(text: string): boolean {
+  if (/⚠|:warning:/.test(text)) return false;
+  const last = text.trim().split("\n").at(-1) ?? "";
+  return /^(?:-# )?[A-Z][^.!?]*…$/.test(last) || /^re(?: #\w+)* ?\.{0,5}$/.test(last);
+}

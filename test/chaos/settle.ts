@@ -1,0 +1,52 @@
+import type { Inbox } from "../../src/core/storage.ts";
+import { sleep } from "../../src/support/sleep.ts";
+import { parseAnswer } from "./answer-text.ts";
+import type { People } from "./people/people.ts";
+
+/** Waiting ends after this time without change: longer than the minute after which turns are resumed. */
+const maxIdleMs = 90_000;
+
+/** Waits for the first answers, so that the bot knows the lasting conversations before the faults. */
+export async function answeredWithoutFaults(people: People): Promise<void> {
+  let changedAt = Date.now();
+  let last = "";
+  while (Date.now() - changedAt < maxIdleMs) {
+    if (people.sent.every(({ label }) => isAnswered(people, label))) return;
+    const now = JSON.stringify(people.shown());
+    if (now !== last) changedAt = Date.now();
+    last = now;
+    await sleep(50);
+  }
+  // Whatever has no answer by now is a fault of the account.
+}
+
+function isAnswered(people: People, label: string): boolean {
+  return people.shown().some(({ text }) => {
+    const answer = parseAnswer(text);
+    return answer?.isWhole === true && answer.labels.includes(label);
+  });
+}
+
+/** Waits until each message has an outcome and nothing is open, or until nothing changes any more. */
+export async function settle(people: People, inbox: Pick<Inbox, "listOpen">): Promise<void> {
+  let last = "";
+  let changedAt = Date.now();
+  while (Date.now() - changedAt < maxIdleMs) {
+    // Slack redelivers after one minute and after five.
+    people.passTime();
+    await sleep(500);
+    const shown = people.shown();
+    const answered = new Set(shown.flatMap(({ text }) => parseAnswer(text)?.labels ?? []));
+    const missing = people.sent.filter(
+      ({ label, deletedAt, refusal }) =>
+        deletedAt === undefined && !answered.has(label) && refusal() === undefined,
+    );
+    const retries = shown.filter(({ retryKey }) => retryKey !== undefined).length;
+    const open = (await inbox.listOpen()).length;
+    const isQuiet = open === 0 && !shown.some(({ isUnfinished }) => isUnfinished);
+    if (isQuiet && missing.length <= retries) return;
+    const now = JSON.stringify([open, missing.length, shown]);
+    if (now !== last) changedAt = Date.now();
+    last = now;
+  }
+}
