@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
+import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
 import { silentLog } from "../support/silent-log.ts";
@@ -52,6 +53,50 @@ describe("the SQLite file", () => {
     await withStore((store) => store.conversations.append("web:1", messageOf("m")));
     const kept = await withStore((store) => store.conversations.recent("web:1", { maxMessages: 5 }));
     expect(kept.map(({ id }) => id)).toEqual(["m"]);
+  });
+
+  it("holds nothing of what was deleted, also where full pages were split", async () => {
+    const random = fc.integer({ min: 0, max: 0x7f_ff_ff_ff });
+    const left: number[] = [];
+    for (const seed of fc.sample(random, { numRuns: 30, seed: 7319 })) {
+      const store = await openStore(`sqlite:${join(folder, String(seed), "parley.db")}`, { log: silentLog });
+      let state = seed;
+      const below = (max: number) => {
+        state = (state * 1_103_515_245 + 12_345) % 0x80_00_00_00;
+        return Math.floor((state / 0x80_00_00_00) * max);
+      };
+      const count = 20 + below(60);
+      for (let n = 0; n < count * 3; n++) {
+        const key = below(count);
+        const word = key % 3 === 0 ? "vault 7319, " : "nothing here";
+        await store.records.set(`key ${key}`, word.repeat(1 + below(80)));
+      }
+      for (let key = 0; key < count; key += 3) await store.records.delete(`key ${key}`);
+      // Any erasure removes what deletions left.
+      await store.erasure.deleteConversation("web:1");
+      if ((await readFile(join(folder, String(seed), "parley.db"))).includes("vault 7319")) left.push(seed);
+      await store.close();
+    }
+    expect(left).toEqual([]);
+  });
+
+  it("that is large is written anew at the next start after a deletion", async () => {
+    const freePages = () => {
+      const database = new DatabaseSync(file, { readOnly: true });
+      const pages = Number(database.prepare("PRAGMA freelist_count").get()?.["freelist_count"]);
+      database.close();
+      return pages;
+    };
+    await withStore(async (store) => {
+      for (let n = 0; n < 1500; n++) await store.records.set(`key ${n}`, "x".repeat(5000));
+      for (let n = 0; n < 300; n++) await store.records.delete(`key ${n}`);
+      await store.erasure.deleteConversation("web:1");
+      expect(freePages()).toBeGreaterThan(100);
+    });
+    await withStore(async (store) => {
+      expect(freePages()).toBe(0);
+      expect(await store.records.get("key 700")).toBe("x".repeat(5000));
+    });
   });
 
   it("is refused to a second bot, in this process or another, until the first closes it", async () => {

@@ -34,7 +34,7 @@ export const messageIds = {
   user: (key: string): string => `${key}/user`,
   assistant: (key: string, attempt: number): string => `${key}/assistant/${attempt}`,
   /** The complete answer has the same id in every attempt, so that a turn has one. */
-  complete: (key: string): string => `${key}/assistant/complete`,
+  complete: (key: string): string => `${key}/answer`,
 };
 
 /**

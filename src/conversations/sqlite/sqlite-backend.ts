@@ -4,6 +4,7 @@ import { ParleyError } from "../../core/errors.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
 import { type Backend, type EntryReader, spaces, type Space } from "../backend.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
+import { compact, compactIfDue, isSmall } from "./compaction.ts";
 import { createPrivateFile } from "./private-file.ts";
 import { toSqliteStoreError } from "./sqlite-errors.ts";
 import { createCountsTable, createSqliteIndexes } from "./sqlite-indexes.ts";
@@ -29,8 +30,6 @@ export interface SqliteOptions {
 /** How long a write waits for another program's; it blocks the event loop meanwhile. */
 const busyTimeoutMs = 2000;
 const maxBackupAttempts = 20;
-/** 4 MiB. */
-const smallPages = 1024;
 
 /** {@link Backend} with a copy of the file. */
 export interface SqliteBackend extends Backend {
@@ -137,6 +136,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
       }
     },
     async scrub() {
+      guard(() => compact(database));
       const outcome = guard(() => database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get());
       if (outcome?.["busy"] !== 0) {
         throw new ParleyError(
@@ -166,7 +166,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     markDamaged() {
       isDamaged = true;
     },
-    isSmall: () => Number(database.prepare("PRAGMA page_count").get()?.["page_count"]) <= smallPages,
+    isSmall: () => isSmall(database),
     findDamage: () => guard(() => findDamage(database)),
     async copyTo(target) {
       const beganAt = steadyClock.now();
@@ -202,6 +202,7 @@ function openFile(file: string, judge: boolean): OpenedFile {
   const database = openDatabase(file);
   try {
     // A backup is older than the note beside it, as it should be.
+    if (judge) compactIfDue(database);
     const isRestored = isBackup(database);
     const trail = openCommitTrail(database, { file, adopt: judge });
     const lostAfter = judge && !isRestored ? trail.lostAfter : undefined;
