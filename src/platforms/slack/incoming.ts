@@ -213,10 +213,9 @@ export function createIncoming(options: IncomingOptions): Incoming {
    */
   async function acceptWithThread(event: MessageEvent, redelivery: number): Promise<void> {
     const isLate = redelivery > 0 || steadyClock.now() - toUnixMs(event.ts) > lateMs;
-    const mayHaveMissed =
-      isLate && event.channel_type !== "im" && !(await receiver.knows(conversationOf(event)));
     await accept(event, redelivery);
-    if (!mayHaveMissed) return;
+    // Also where it is known by now: the process that accepted it first may have died before it looked.
+    if (!isLate || event.channel_type === "im" || !mentions(event.text ?? "", identity.userId)) return;
     const thread = event.thread_ts ?? event.ts;
     const later = retry(() => api.messagesAfter(event.channel, thread, event.ts), lookUpPolicy);
     // Awaited below; until then a rejection must not count as unhandled.
