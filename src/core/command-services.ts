@@ -82,8 +82,8 @@ export interface CommandServices {
   /** Shows the conversation as files, pictures included. */
   exportConversation(): Promise<void>;
   /**
-   * Shows a text, Markdown. In a conversation it is stored for people and never sent to models; `isStored` false:
-   * it is not stored. `confirm`: label of a button that runs the call again as confirmed, for the caller only; such
+   * Shows a text, Markdown. Unless the call is private it is stored for people and never sent to models, and a call
+   * that is resumed or retried shows it again; `isStored` false: it is not stored. `confirm`: label of a button that runs the call again as confirmed, for the caller only; such
    * a text is not stored. `files` are shown with it, and are not stored. `forms`: offered below it.
    */
   say(
