@@ -20,7 +20,7 @@ export interface CommandRun {
   readonly shownMessageKeys: Turn["shownMessageKeys"];
   readonly receive: Receiver["receive"];
   readonly inbox: Pick<Inbox, "lookUp">;
-  readonly settings: Pick<CommandServices, "describeSettings" | "changeSetting">;
+  readonly settings: Pick<CommandServices, "describeSettings" | "changeSetting" | "explainSettings">;
   /** Called with the outcome where a service has shown its own failure. */
   ended(outcome: TurnOutcome): void;
 }
