@@ -1,27 +1,33 @@
 import { defineCommand, usageOf, type Command, type Option } from "../src/core/command.ts";
-import type { HelpFacts } from "../src/core/command-services.ts";
+import type { HelpFacts, SettingFacts } from "../src/core/command-services.ts";
 import { counted, toCountText, toUsdText } from "../src/core/amounts.ts";
 import { ParleyError } from "../src/core/errors.ts";
+import { forWords, settingGroups, type SettingGroup } from "../src/core/layered-settings.ts";
 import { toInlineCode } from "../src/support/inline-code.ts";
 import { nearestName } from "../src/support/nearest-name.ts";
 
 interface Facts extends HelpFacts {
   readonly commands: readonly Command[];
+  readonly settings: readonly SettingFacts[];
 }
+
+/** Settings whose values in force the overview shows. */
+const shownInForce: ReadonlySet<string> = new Set(["chat-model", "language", "calm"]);
 
 /** Most models and admins that are named. */
 const maxNamed = 8;
 
 export default defineCommand({
   name: "help",
-  description: "How to use Parley here: commands, limits, whom to ask, what is kept",
+  description: "How to use Parley here: commands, settings, limits, privacy",
   options: {
     command: { kind: "string", maxChars: 40, description: "One command, such as imagine, with its options" },
   },
   visibility: "private",
-  examples: ["/help", "/help imagine"],
+  examples: ["/help", "/help imagine", "/help settings"],
   run: async ({ options, services, commands }) => {
-    const facts = { ...(await services.help()), commands: [...commands.values()] };
+    const [help, settings] = await Promise.all([services.help(), services.explainSettings()]);
+    const facts = { ...help, settings, commands: [...commands.values()] };
     const text =
       options.command === undefined ? toOverview(facts) : toCommandHelp(facts, find(facts, options.command));
     await services.say(text, { isStored: false });
@@ -48,8 +54,8 @@ function find({ commands, commandPrefix }: Facts, typed: string): Command {
 
 function toOverview(facts: Facts): string {
   const { commands, commandPrefix, speaking } = facts;
-  const menu = commands.flatMap(({ messageCommand, description }) =>
-    messageCommand === undefined ? [] : [`- **${messageCommand.label}**: ${description}`],
+  const menu = commands.flatMap(({ messageCommand }) =>
+    messageCommand === undefined ? [] : [`**${messageCommand.label}**`],
   );
   return [
     toSection(
@@ -61,7 +67,8 @@ function toOverview(facts: Facts): string {
       commands.map((one) => `- \`/${commandPrefix}${one.name}\`: ${one.description}`),
     ),
     `\`/${commandPrefix}help <command>\` shows the options of one.`,
-    toSection("In the menu of a message", menu),
+    menu.length === 0 ? "" : `In the menu of a message: ${menu.join(", ")}.`,
+    settingsLine(facts),
     toSection("Your limits", limitLines(facts)),
     toSection("Whom to ask", [adminLine(facts)]),
     toSection("What is kept", privacyLines(facts)),
@@ -74,7 +81,49 @@ function toSection(title: string, lines: readonly string[]): string {
   return lines.length === 0 ? "" : [`**${title}**`, ...lines].join("\n");
 }
 
-function limitLines({ turnsPersonMinute, budgets, allowedModels, commandPrefix }: Facts): string[] {
+/** A few values, and how many settings there are: with all names, `/help` would not fit into one message. */
+function settingsLine({ settings, commandPrefix }: Facts): string {
+  const inForce = settings
+    .filter(({ name }) => shownInForce.has(name))
+    .map(({ name, inForce: value = "not set" }) => `\`${name}\` ${value.replace(/ \(default\)$/, "")}`);
+  return `Settings now: ${inForce.join(", ")}. \`/${commandPrefix}help settings\` explains all ${settings.length}.`;
+}
+
+/** Not on the page, where there is one person. */
+function hasPlaces(settings: readonly SettingFacts[]): boolean {
+  return settings.some(({ layers }) => layers.includes("channel"));
+}
+
+/** Each setting on a line, for the command that changes them. */
+function toSettingsHelp({ settings }: Facts): string {
+  const groups = Object.keys(settingGroups) as SettingGroup[];
+  const who = hasPlaces(settings)
+    ? [
+        "- `for:me` (yourself) and `for:here` (this conversation): everyone.",
+        "- `for:channel` and `for:server` (or workspace): those who manage the server or workspace, and Parley's admins.",
+      ]
+    : ["- You: `for:here` is this conversation, `for:server` the whole page."];
+  return [
+    ...groups.map((group) =>
+      toSection(
+        settingGroups[group],
+        settings.filter((one) => one.group === group).map((one) => `- ${explain(one)}`),
+      ),
+    ),
+    toSection("Who may change them", who),
+  ].join("\n\n");
+}
+
+function explain({ name, description, layers, inForce }: SettingFacts): string {
+  const words = layers
+    .toReversed()
+    .map((layer) => `\`${forWords[layer]}\``)
+    .join(", ");
+  const now = inForce === undefined ? "" : ` Now ${inForce}.`;
+  return `\`${name}\`: ${description}. For ${words}.${now}`;
+}
+
+function limitLines({ turnsPersonMinute, budgets, allowedModels }: Facts): string[] {
   const models = allowedModels.slice(0, maxNamed).map(toInlineCode);
   const more = allowedModels.length > maxNamed ? " and more" : "";
   return [
@@ -86,10 +135,7 @@ function limitLines({ turnsPersonMinute, budgets, allowedModels, commandPrefix }
         `- Budget a day, ${{ person: "for you", place: "for this place", deployment: "for everybody together" }[scope.kind]}: ${toUsdText(budgetUsd)}.`,
     ),
     ...(budgets.length === 0 ? ["- Budget: none."] : []),
-    allowedModels.length === 0
-      ? `- Models: all that \`/${commandPrefix}models\` lists.`
-      : `- Models: ${models.join(", ")}${more}.`,
-    `- \`/${commandPrefix}usage\` shows what is used and left.`,
+    ...(allowedModels.length === 0 ? [] : [`- Models: ${models.join(", ")}${more}.`]),
   ];
 }
 
@@ -108,7 +154,8 @@ function privacyLines({ retentionDays, commandPrefix }: Facts): string[] {
   ];
 }
 
-function toCommandHelp({ commandPrefix }: Facts, command: Command): string {
+function toCommandHelp(facts: Facts, command: Command): string {
+  const { commandPrefix } = facts;
   const prefixed = (line: string) => `\`${line.replace(/^\//, `/${commandPrefix}`)}\``;
   const options = Object.entries(command.options).map(([name, option]) => `- ${describe(name, option)}`);
   const examples = (command.examples ?? []).map((line) => `- ${prefixed(line)}`);
@@ -123,9 +170,14 @@ function toCommandHelp({ commandPrefix }: Facts, command: Command): string {
     toSection("Options", options),
     toSection("Examples", examples),
     menu,
+    Object.values(command.options).some(changesSettings) ? toSettingsHelp(facts) : "",
   ]
     .filter((part) => part !== "")
     .join("\n\n");
+}
+
+function changesSettings(option: Option): boolean {
+  return option.kind === "string" && option.completes === "setting-values";
 }
 
 function describe(name: string, option: Option): string {

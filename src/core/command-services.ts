@@ -1,7 +1,7 @@
 import type { Attachment } from "./events.ts";
 import type { Model } from "./gateway.ts";
 import type { FormOffer } from "./forms.ts";
-import type { Layer, SettingName } from "./layered-settings.ts";
+import type { Layer, SettingGroup, SettingName } from "./layered-settings.ts";
 import type { OpenedThread, ReplyFile } from "./platform.ts";
 import type { BudgetState, UsageRow } from "./spending.ts";
 import type { ErasureReport } from "./storage.ts";
@@ -16,6 +16,16 @@ export interface HelpSettings {
   readonly admins: readonly string[];
   /** How long anything is kept. `undefined`: for ever. */
   readonly retentionDays: number | undefined;
+}
+
+/** One setting of `/settings`, as `/help` explains it. `inForce`: here for the caller, in Markdown, where it is short. */
+export interface SettingFacts {
+  readonly name: SettingName;
+  readonly description: string;
+  readonly group: SettingGroup;
+  /** Which layers may hold it, of those that exist on this platform. */
+  readonly layers: readonly Layer[];
+  readonly inForce?: string;
 }
 
 /** What applies to the caller of `/help`, where it was used. `admins`: in words, those of this platform. */
@@ -82,8 +92,8 @@ export interface CommandServices {
   /** Shows the conversation as files, pictures included. */
   exportConversation(): Promise<void>;
   /**
-   * Shows a text, Markdown. In a conversation it is stored for people and never sent to models; `isStored` false:
-   * it is not stored. `confirm`: label of a button that runs the call again as confirmed, for the caller only; such
+   * Shows a text, Markdown. Unless the call is private it is stored for people and never sent to models, and a call
+   * that is resumed or retried shows it again; `isStored` false: it is not stored. `confirm`: label of a button that runs the call again as confirmed, for the caller only; such
    * a text is not stored. `files` are shown with it, and are not stored. `forms`: offered below it.
    */
   say(
@@ -114,6 +124,8 @@ export interface CommandServices {
   namesOf(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** What `/help` explains. */
   help(): Promise<HelpFacts>;
+  /** The settings that exist on this platform, in the order of their declaration. */
+  explainSettings(): Promise<readonly SettingFacts[]>;
   /** The settings in force here, or one of them, in Markdown, and the forms that the caller may change them with. */
   describeSettings(name?: SettingName): Promise<{
     readonly markdown: string;

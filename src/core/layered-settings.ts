@@ -7,6 +7,14 @@ import type { ModelOperation } from "./gateway.ts";
 export const layers = ["server", "channel", "person", "conversation"] as const;
 export type Layer = (typeof layers)[number];
 
+/** The values of the option `for` of `/settings`. */
+export const forWords: Readonly<Record<Layer, string>> = {
+  server: "server",
+  channel: "channel",
+  person: "me",
+  conversation: "here",
+};
+
 /** The settings of a form, at most five each: the inputs of a Discord modal. */
 export const settingGroups = {
   models: "Models",
@@ -124,7 +132,7 @@ export const layeredSettings = {
   calm: {
     kind: "choice",
     choices: onOff,
-    description: "On: an answer is one message when it is complete, without text that grows",
+    description: "On: an answer appears once, when it is complete, instead of growing while it is written",
     group: "answers",
     layers: everywhere,
     combines: "override",
@@ -156,7 +164,8 @@ export const layeredSettings = {
   "who-may-use": {
     kind: "access",
     maxTerms: 50,
-    description: "Only these people and roles, in the terms of ALLOW, separated by commas",
+    description:
+      "Only these people and roles may ask: terms such as discord:role:1, slack:user:U1, with commas",
     group: "place",
     layers: places,
     combines: "limit",

@@ -31,7 +31,10 @@ export function actionsOf(
   conversationId: string,
   { id, receipt }: Pick<StoredMessage, "id" | "receipt">,
 ): readonly ReplyAction[] {
-  return receipt === undefined ? [] : [{ kind: "details", key: `${conversationId} ${id}` }];
+  if (receipt === undefined) return [];
+  // The answer to a lone command has its conversation's id in its own: whole, the key is too long for Discord.
+  const ending = id.startsWith(`${conversationId}/`) ? id.slice(conversationId.length) : id;
+  return [{ kind: "details", key: `${conversationId} ${ending}` }];
 }
 
 /** The answer that a key of {@link actionsOf} names. `undefined`: it is no such key. */
@@ -39,5 +42,9 @@ export function parseActionKey(
   key: string,
 ): { readonly conversationId: string; readonly messageId: string } | undefined {
   const [, conversationId, messageId] = /^(\S{1,500}) (\S{1,500})$/.exec(key) ?? [];
-  return conversationId === undefined || messageId === undefined ? undefined : { conversationId, messageId };
+  if (conversationId === undefined || messageId === undefined) return undefined;
+  return {
+    conversationId,
+    messageId: messageId.startsWith("/") ? `${conversationId}${messageId}` : messageId,
+  };
 }

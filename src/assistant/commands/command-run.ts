@@ -1,7 +1,7 @@
 import type { CommandServices } from "../../core/command-services.ts";
 import type { CommandCall } from "../../core/events.ts";
 import type { Platform, Receiver, Reply } from "../../core/platform.ts";
-import type { MessagePart, StoredMessage } from "../../core/storage.ts";
+import type { Inbox, MessagePart, StoredMessage } from "../../core/storage.ts";
 import type { ReceiptDraft } from "../turn/receipt-draft.ts";
 import { storePlaces } from "../turn/store-places.ts";
 import { estimatePartsTokens, messageIds } from "../turn/stored-messages.ts";
@@ -19,7 +19,8 @@ export interface CommandRun {
   readonly signal: AbortSignal;
   readonly shownMessageKeys: Turn["shownMessageKeys"];
   readonly receive: Receiver["receive"];
-  readonly settings: Pick<CommandServices, "describeSettings" | "changeSetting">;
+  readonly inbox: Pick<Inbox, "lookUp">;
+  readonly settings: Pick<CommandServices, "describeSettings" | "changeSetting" | "explainSettings">;
   /** Called with the outcome where a service has shown its own failure. */
   ended(outcome: TurnOutcome): void;
 }

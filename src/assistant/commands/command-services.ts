@@ -67,8 +67,8 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
 
     async say(markdown, { isStored = true, confirm, files = [], forms } = {}) {
       await reply.show();
-      const isInHistory = run.conversationId === call.conversationId && call.inConversation;
-      if (isStored && confirm === undefined && isInHistory) {
+      // Outside a conversation it is kept apart, so that a run that was interrupted shows it and does nothing twice.
+      if (isStored && confirm === undefined && !call.isPrivate) {
         const parts = [{ kind: "text", text: markdown }] as const;
         await storeQuestion(dependencies, run, [{ kind: "text", text: `/${call.name}` }], false);
         await storeResult(dependencies, run, { parts, notices: [], inContext: false });

@@ -26,6 +26,11 @@ export function createConversationServices(
     async openConversation({ message, model }) {
       await reply.show();
       if (model !== undefined) await models.choose("chat", model, run.signal);
+      const firstKey = `${call.key}/first`;
+      // After a restart the platform may no longer know which thread it opened for the call; its first message does.
+      const [first] = message === undefined ? [] : await run.inbox.lookUp([firstKey]);
+      if (first !== undefined)
+        return { conversationId: first.event.conversationId, address: first.event.address };
       const title = toTitle(message ?? "") || untitled;
       const thread = await run.platform.openThread(call.address, { title });
       await conversations.saveSettings(thread.conversationId, {
@@ -35,7 +40,7 @@ export function createConversationServices(
       if (message !== undefined) {
         await run.receive({
           kind: "message",
-          key: `${call.key}/first`,
+          key: firstKey,
           platform: call.platform,
           conversationId: thread.conversationId,
           author: call.author,

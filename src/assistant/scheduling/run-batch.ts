@@ -161,6 +161,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
         call: event,
         isConfirmed,
         receive,
+        inbox,
         settings: options.settings.servicesFor(event),
       });
     }

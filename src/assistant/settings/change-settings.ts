@@ -3,6 +3,7 @@ import { toNotice } from "../../core/error-messages.ts";
 import { isParleyError } from "../../core/errors.ts";
 import {
   declarationOf,
+  forWords,
   mayHold,
   settingNames,
   type Layer,
@@ -107,11 +108,3 @@ function notHeld(name: SettingName): string {
   const where = declarationOf(name).layers.map((layer) => forWords[layer]);
   return `can only be set for ${where.join(" or ")}`;
 }
-
-/** The words of the option `for`. */
-export const forWords: Readonly<Record<Layer, string>> = {
-  server: "server",
-  channel: "channel",
-  person: "me",
-  conversation: "here",
-};

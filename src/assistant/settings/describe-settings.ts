@@ -1,17 +1,19 @@
 import type { Asker } from "../../core/access.ts";
+import type { SettingFacts } from "../../core/command-services.ts";
 import {
   declarationOf,
+  forWords,
   layers,
   resolveLayers,
   settingGroups,
   settingNames,
+  type Layer,
   type LayeredValues,
   type SettingGroup,
   type SettingName,
   type SettingValue,
 } from "../../core/layered-settings.ts";
 import { formatSetting } from "../../core/setting-values.ts";
-import { forWords } from "./change-settings.ts";
 import { isApplicable, wordsOf } from "./layer-holders.ts";
 
 /** What applies where no layer has a value, in words. */
@@ -51,15 +53,34 @@ export function describeSetting(
   return [
     `**${name}**: ${setting.description}.`,
     `In force here: ${inForce(name, all, defaults, asker)}`,
-    held.length === 0 ? "It is set nowhere here." : `It is set for\n${held.join("\n")}`,
+    held.length === 0 ? "Nobody has set it here." : `It is set for\n${held.join("\n")}`,
     `It can be set for ${setting.layers.map((layer) => `\`${forWords[layer]}\``).join(", ")}${choicesOf(name)}. \`default\` removes it.`,
   ].join("\n\n");
 }
 
+/** Values of these kinds can be as long as a message. */
+const longKinds: ReadonlySet<string> = new Set(["text", "access"]);
+
+/** What `/help` explains of the settings. On the page, whose one person is the operator, nobody else has any. */
+export function explainSettings(all: LayeredValues, defaults: Defaults, asker: Asker): SettingFacts[] {
+  const existing: readonly Layer[] = asker.origin === undefined ? ["server", "conversation"] : layers;
+  return settingNames
+    .filter((name) => isApplicable(name, asker))
+    .map((name) => {
+      const { description, group, kind, layers: holding } = declarationOf(name);
+      return {
+        name,
+        description,
+        group,
+        layers: existing.filter((layer) => holding.includes(layer)),
+        ...(longKinds.has(kind) ? {} : { inForce: inForce(name, all, defaults, asker) }),
+      };
+    });
+}
+
 /** A setting in force and from where: "`gpt-4o` (from this channel)". */
 function inForce(name: SettingName, all: LayeredValues, defaults: Defaults, asker: Asker): string {
-  const from = (layer: (typeof layers)[number]) =>
-    layer === "person" ? "your own" : `from ${wordsOf(layer, asker)}`;
+  const from = (layer: Layer) => (layer === "person" ? "your own" : `from ${wordsOf(layer, asker)}`);
   if (declarationOf(name).combines === "limit") {
     const limits = layers.flatMap((layer) => {
       const value = all[layer]?.[name];

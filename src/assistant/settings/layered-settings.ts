@@ -14,7 +14,13 @@ import {
 import type { LayeredModelChoice, ModelChoice } from "../turn/model-choice.ts";
 import type { ChatSettings } from "../turn/turn.ts";
 import { createSettingsChanger, type SettingsChangerOptions } from "./change-settings.ts";
-import { describeInForce, describeSetting, describeSettings, type Defaults } from "./describe-settings.ts";
+import {
+  describeInForce,
+  describeSetting,
+  describeSettings,
+  explainSettings,
+  type Defaults,
+} from "./describe-settings.ts";
 import { holdersOf, wordsOf, type Scene } from "./layer-holders.ts";
 import { createPlaceRules, type PlaceRules } from "./place-rules.ts";
 import { createSettingsDesk } from "./settings-desk.ts";
@@ -38,7 +44,7 @@ export interface TurnSettings {
   readonly isCalm: boolean;
 }
 
-type SettingServices = Pick<CommandServices, "describeSettings" | "changeSetting">;
+type SettingServices = Pick<CommandServices, "describeSettings" | "changeSetting" | "explainSettings">;
 
 /** Everything that the settings of `/settings` do. Failures of the store are `store-unavailable`. */
 export interface LayeredSettings {
@@ -99,6 +105,10 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
               : describeSetting(name, all, known, scene),
           forms: forms.offers(scene, scene.conversationId),
         };
+      },
+      async explainSettings() {
+        const [all, known] = await Promise.all([reader.read(scene), defaults()]);
+        return explainSettings(all, known, scene);
       },
       async changeSetting({ name, value, layer = usualLayer(scene, name) }) {
         const problems = await changer(layer, scene, { [name]: value });

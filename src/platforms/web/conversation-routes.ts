@@ -134,10 +134,28 @@ async function receiveMessage(context: ApiContext, { request, response, id }: Ex
   try {
     outcome = await context.receiver.receive(event);
   } finally {
-    if (isNew && outcome !== "accepted") feed.drop(itemId);
+    if (isNew && outcome !== "accepted") await takeBack(context, address.conversationId, itemId, outcome);
     if (outcome === undefined) for (const upload of uploads) await context.uploads.release(upload);
   }
   sendJson(response, 202, { outcome });
+}
+
+/** Removes a message that was shown and not accepted. One that was accepted before is shown as it is stored. */
+async function takeBack(
+  { feeds, views }: ApiContext,
+  conversationId: string,
+  itemId: string,
+  outcome: "duplicate" | undefined,
+): Promise<void> {
+  const feed = feeds.of(conversationId);
+  if (outcome === undefined) {
+    feed.drop(itemId);
+    return;
+  }
+  const readSnapshot = await views.readHistory(conversationId, defaultMessages);
+  const stored = readSnapshot().items.find(({ id }) => id === itemId);
+  if (stored === undefined) feed.drop(itemId);
+  else feed.settle(itemId, stored);
 }
 
 function parseMessage(body: Readonly<Record<string, unknown>>): {

@@ -164,6 +164,41 @@ describe.skipIf(!has("chromium"))("the page under failures", () => {
     await page.context().close();
   });
 
+  it("answers once what is sent again because the response to the first attempt was lost", async () => {
+    answers = [
+      () => sse(chunk({ content: "Heard once." }, "stop"), done),
+      () => sse(chunk({ content: "Something else." }, "stop"), done),
+      () => sse(chunk({ content: "Asked again." }, "stop"), done),
+    ];
+    const { page } = await story.open();
+    let attempts = 0;
+    await page.route("**/messages", async (route) => {
+      attempts += 1;
+      if (attempts > 1) return await route.fallback();
+      await route.fetch();
+      await route.abort();
+    });
+    await field(page).fill("Do you hear me?");
+    await field(page).press("Enter");
+    await page.getByRole("alert").getByText("Parley cannot be reached.").waitFor();
+    // A reload keeps the draft, and what is known of its first attempt.
+    await page.reload();
+    await expect.poll(() => field(page).inputValue()).toBe("Do you hear me?");
+    await field(page).press("Enter");
+    await expect.poll(() => field(page).inputValue()).toBe("");
+    expect(attempts).toBe(2);
+    expect(await answerAfter(page, 0)).toContain("Heard once.");
+    expect(await say(page, "Go on")).toContain("Something else.");
+    // The same words, typed anew, are another message.
+    expect(await say(page, "Do you hear me?")).toContain("Asked again.");
+    expect(await page.locator(".bubble").allInnerTexts()).toEqual([
+      "Do you hear me?",
+      "Go on",
+      "Do you hear me?",
+    ]);
+    await page.context().close();
+  });
+
   it("says when Parley is unreachable, keeps what was typed, and reconnects", async () => {
     answers = [
       () => sse(chunk({ content: "Hello." }, "stop"), done),

@@ -1,8 +1,17 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { parseCommandText, parseOptions } from "../../../src/core/command-options.ts";
 import { parseCommandLine } from "../../../src/core/command.ts";
+import { declarationOf, settingNames } from "../../../src/core/layered-settings.ts";
 import { allCommands } from "../../support/commands.ts";
 import { call, createWorld, type World } from "../../support/fakes.ts";
+
+const origin = {
+  server: "fake:guild:1",
+  channel: "fake:channel:1",
+  isMember: true,
+  isManager: false,
+  user: "fake:user:ada",
+};
 
 describe("/help", () => {
   let world: World;
@@ -17,7 +26,7 @@ describe("/help", () => {
   async function help(command?: string) {
     const before = world.platform.replies.length;
     const options = command === undefined ? {} : { command };
-    await world.assistant.receive(call("help", options, { isPrivate: true }));
+    await world.assistant.receive(call("help", options, { isPrivate: true, origin }));
     await world.store.queue.idle();
     return world.platform.replies[before]!;
   }
@@ -33,6 +42,8 @@ describe("/help", () => {
     expect(text).toContain("user root");
     expect(text).not.toContain("user 7");
     expect(text).toContain("`/forget`");
+    expect(text).toContain("Settings now: `chat-model` `chatty`, `language` `automatic`, `calm` `off`.");
+    expect(text).toContain(`\`/help settings\` explains all ${settingNames.length}.`);
     // Two messages of Discord.
     expect(text.length).toBeLessThan(3400);
   });
@@ -42,6 +53,33 @@ describe("/help", () => {
     expect(text).toContain("`/imagine <prompt> [image:…] [model:…] [size:…] [count:1-4]`");
     expect(text).toContain("- `prompt` (text, needed): What to draw");
     expect(text).toContain("- `/imagine a red fox size:1024x1024 count:2`");
+  });
+
+  test("explains every setting from its declaration: what it is, for whom, and what is in force", async () => {
+    await world.assistant.receive(
+      call("settings", { name: "calm", value: "on" }, { isPrivate: true, origin }),
+    );
+    await world.store.queue.idle();
+    const { text } = await help("settings");
+    for (const name of settingNames)
+      expect(text).toContain(`\`${name}\`: ${declarationOf(name).description}. For `);
+    expect(text).toMatch(/`calm`: .* For `here`, `me`, `channel`, `server`\. Now `on` \(your own\)\./);
+    expect(text).toMatch(/`answer-to`: .* For `channel`\. Now `mentions` \(default\)\./);
+    expect(text).toMatch(/`place-budget`: .* For `channel`, `server`\. Now no limit\./);
+    expect(text).toContain("- `for:me` (yourself) and `for:here` (this conversation): everyone.");
+    // Two messages of Discord.
+    expect(text.length).toBeLessThan(3400);
+    expect((await help()).text).toContain("`calm` `on` (your own)");
+  });
+
+  test("on the page explains the settings that exist there", async () => {
+    const before = world.platform.replies.length;
+    await world.assistant.receive(call("help", { command: "settings" }, { isPrivate: true }));
+    await world.store.queue.idle();
+    const { text } = world.platform.replies[before]!;
+    expect(text).toContain("For `here`, `server`.");
+    expect(text).not.toContain("answer-to`:");
+    expect(text).toContain("`for:server` the whole page");
   });
 
   test("suggests the nearest name", async () => {

@@ -12,6 +12,14 @@ export class RequestError extends Error {
   }
 }
 
+/**
+ * Whether a request that failed may have been carried out: there was no response, or not one of Parley's own refusals.
+ * @param {unknown} error
+ */
+export function mayHaveTakenEffect(error) {
+  return error instanceof RequestError && (error.status === 0 || error.code === "internal");
+}
+
 const offline = "Parley cannot be reached. Is it still running?";
 
 /** Converts an error response. A 401 reloads the page, which then shows the login. @param {number} status @param {unknown} body */

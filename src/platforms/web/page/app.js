@@ -151,16 +151,16 @@ export function App({ initial }) {
     return () => following.close();
   }, [currentId, maxMessages, refreshList]);
 
-  /** @param {{ text: string, uploads: string[] }} message */
+  /** @param {{ id: string, text: string, uploads: string[] }} message */
   const send = async (message) => {
     if (message.text.trim() === "/settings") {
       setSettingsOpen(true);
       return;
     }
-    const id = makeId();
-    ownMessages.current.add(id);
-    await sendMessage(currentId, { id, ...message });
+    ownMessages.current.add(message.id);
+    // Before the response, which may be lost: a reload opens the same conversation.
     if (location.pathname === "/") history.replaceState(null, "", `/c/${currentId}`);
+    await sendMessage(currentId, message);
     refreshList();
   };
 

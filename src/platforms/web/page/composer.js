@@ -1,10 +1,12 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { mayHaveTakenEffect } from "./api.js";
 import { PendingFiles, useDroppedFiles, usePendingFiles } from "./attachments.js";
 import { CompletionList, listAttributes, useCompletion } from "./completion-list.js";
 import { accept, commandOf } from "./completion.js";
 import { html } from "./dom.js";
 import { Icon } from "./icons.js";
 import { RecorderBar, recordingProblem } from "./recorder.js";
+import { dropSendId, takeSendId } from "./send-id.js";
 
 /** @typedef {{ text: string, picker?: string, nonce: number }} Prefill */
 
@@ -19,7 +21,7 @@ const isTouch = window.matchMedia("(pointer: coarse)").matches;
  * @param {boolean} props.isAnswering
  * @param {boolean} props.isNarrow
  * @param {Prefill | undefined} props.prefill
- * @param {(message: { text: string, uploads: string[] }) => Promise<void>} props.onSend
+ * @param {(message: { id: string, text: string, uploads: string[] }) => Promise<void>} props.onSend
  * @param {() => void} props.onStop
  */
 export function Composer({ conversationId, state, isAnswering, isNarrow, prefill, onSend, onStop }) {
@@ -42,6 +44,7 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
     setText(value);
     setCaret(newCaret);
     setProblem("");
+    if (!isSending) dropSendId(conversationId);
     if (value === "") sessionStorage.removeItem(draftKey);
     else sessionStorage.setItem(draftKey, value);
   };
@@ -87,12 +90,15 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
         setProblem("A file could not be uploaded. Remove it and try again.");
         return;
       }
-      await onSend({ text, uploads: ready });
+      const content = { text, uploads: ready };
+      await onSend({ id: takeSendId(conversationId, content), ...content });
+      dropSendId(conversationId);
       clear(pending);
       // Keeps what was typed while the message was being sent.
       const now = field.current?.value ?? text;
       replaceText(now.startsWith(text) ? now.slice(text.length) : now);
     } catch (error) {
+      if (!mayHaveTakenEffect(error)) dropSendId(conversationId);
       setProblem(/** @type {Error} */ (error).message);
     } finally {
       setSending(false);

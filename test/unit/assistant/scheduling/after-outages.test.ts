@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import { createWorld, message, type World } from "../../../support/fakes.ts";
+import { call, createWorld, message, type World } from "../../../support/fakes.ts";
 
 let world: World;
 
@@ -59,5 +59,72 @@ describe("after an outage", () => {
     await restarted.recover("fake");
     await world.store.queue.idle();
     expect(world.platform.replies.at(-1)).toMatchObject({ state: "failed" });
+  });
+
+  describe("/chat outside a conversation", () => {
+    const goOn = "The conversation is open. Go on in its thread.";
+    const chat = () =>
+      call("chat", { message: "let us talk" }, { conversationId: "fake:call", address: { at: "x" } });
+
+    /** A platform that has forgotten, after a restart, which thread it opened for an address. */
+    function forgetThreads() {
+      let threads = 0;
+      const { platform } = world.platform;
+      return vi.spyOn(platform, "openThread").mockImplementation(() => {
+        threads += 1;
+        return Promise.resolve({
+          conversationId: `fake:thread:${threads}`,
+          address: { at: `thread ${threads}` },
+        });
+      });
+    }
+
+    it.each([2, 4])(
+      "that ended with its process in attempt %d says that its thread is open",
+      async (attempts) => {
+        const openThread = forgetThreads();
+        const event = chat();
+        await world.assistant.receive(event);
+        await settled();
+        await world.store.inbox.reopen(event.key);
+        await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "x", message: 77 }, attempts });
+        const restarted = world.restart();
+        await restarted.recover("fake");
+        await vi.waitFor(() => expect(restarted.pending()).toBe(0));
+        expect(world.platform.replies.at(-1)).toMatchObject({ text: goOn, state: "finished" });
+        expect(openThread).toHaveBeenCalledTimes(1);
+        expect(world.gateway.requests).toHaveLength(1);
+      },
+    );
+
+    it("that ended before its result was stored finds the thread by the message that it began with", async () => {
+      const openThread = forgetThreads();
+      const event = chat();
+      const { conversations } = world.store;
+      const append = conversations.append.bind(conversations);
+      let isOut = true;
+      vi.spyOn(conversations, "append").mockImplementation((id, stored) =>
+        isOut && stored.turnKey === event.key
+          ? Promise.reject(new ParleyError("store-unavailable", "out"))
+          : append(id, stored),
+      );
+      await world.assistant.receive(event);
+      await settled();
+      isOut = false;
+      const restarted = world.restart();
+      expect(await restarted.recover("fake")).toBe(1);
+      await vi.waitFor(() => expect(restarted.pending()).toBe(0));
+      expect(world.platform.replies.map(({ text }) => text)).toContain("you said: let us talk");
+      expect(world.platform.replies.find(({ text }) => text === goOn)).toMatchObject({ state: "finished" });
+      expect(openThread).toHaveBeenCalledTimes(1);
+      expect(world.gateway.requests).toHaveLength(1);
+    });
+
+    it("is forgotten with what its caller said", async () => {
+      await world.assistant.receive(chat());
+      await settled();
+      await world.store.erasure.forgetAuthor(undefined, "fake:ada");
+      expect(await world.store.conversations.list("fake:", { max: 10 })).toEqual([]);
+    });
   });
 });

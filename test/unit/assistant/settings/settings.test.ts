@@ -137,6 +137,8 @@ describe("the effect of settings", () => {
     await ask("hello");
     const request = world.gateway.requests.at(-1);
     expect(request).toMatchObject({ temperature: 0.2, maxTokens: 4096 });
+    const answer = (await world.history.history("fake:c1", { maxMessages: 9 })).at(-1)!;
+    expect(answer.receipt).toMatchObject({ temperature: 0.2, maxTokens: 4096 });
     expect(said(request)[0]).toBe(
       [
         "system: Be brief.\n\nTalk like a pirate.",
