@@ -55,7 +55,7 @@ function find({ commands, commandPrefix }: Facts, typed: string): Command {
 function toOverview(facts: Facts): string {
   const { commands, commandPrefix, speaking } = facts;
   const menu = commands.flatMap(({ messageCommand }) =>
-    messageCommand === undefined ? [] : [`**${messageCommand.label}**`],
+    messageCommand === undefined || !facts.hasMessageMenus ? [] : [`**${messageCommand.label}**`],
   );
   return [
     toSection(
@@ -155,13 +155,13 @@ function privacyLines({ retentionDays, commandPrefix }: Facts): string[] {
 }
 
 function toCommandHelp(facts: Facts, command: Command): string {
-  const { commandPrefix } = facts;
+  const { commandPrefix, hasMessageMenus } = facts;
   const prefixed = (line: string) => `\`${line.replace(/^\//, `/${commandPrefix}`)}\``;
   const options = Object.entries(command.options).map(([name, option]) => `- ${describe(name, option)}`);
   const examples = (command.examples ?? []).map((line) => `- ${prefixed(line)}`);
   const where = command.visibility === "private" ? "Only you see the answer." : "";
   const menu =
-    command.messageCommand === undefined
+    command.messageCommand === undefined || !hasMessageMenus
       ? ""
       : `Also in the menu of a message: **${command.messageCommand.label}**.`;
   return [

@@ -34,6 +34,8 @@ export interface HelpFacts extends HelpSettings {
   readonly commandPrefix: string;
   /** How people talk to the bot on this platform: one Markdown sentence or two each. */
   readonly speaking: readonly string[];
+  /** Whether this platform offers message commands. */
+  readonly hasMessageMenus: boolean;
   readonly budgets: readonly BudgetState[];
 }
 

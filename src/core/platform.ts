@@ -109,6 +109,8 @@ export interface PlatformGuide {
   readonly commandPrefix: string;
   /** How people talk to the bot: one Markdown sentence or two each. */
   readonly speaking: readonly string[];
+  /** Whether a message has a menu with the message commands. */
+  readonly hasMessageMenus: boolean;
 }
 
 /** A chat platform: turns its events into {@link IncomingEvent}s and shows {@link Reply}s. */

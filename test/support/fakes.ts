@@ -65,7 +65,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
     health: () => ({ state: "ready" }),
     toPrivateAddress: (address) => address,
     nameOf: (id) => Promise.resolve(id === "fake:channel:1" ? "#general" : undefined),
-    guide: { commandPrefix: "", speaking: ["Every message is answered."] },
+    guide: { commandPrefix: "", hasMessageMenus: true, speaking: ["Every message is answered."] },
     shownMessageKeys: ({ message }) => (typeof message === "number" ? [`fake:reply:${message}`] : []),
     openThread: (address, { title }) =>
       Promise.resolve({

@@ -13,10 +13,11 @@ export function createHelpServices(
   return {
     async help() {
       const terms = help.admins.filter((term) => term.startsWith(`${platform.id}:`)).slice(0, maxAdmins);
-      const { commandPrefix, speaking } = platform.guide;
+      const { commandPrefix, speaking, hasMessageMenus } = platform.guide;
       return {
         commandPrefix,
         speaking,
+        hasMessageMenus,
         turnsPersonMinute: help.turnsPersonMinute,
         allowedModels: help.allowedModels,
         retentionDays: help.retentionDays,

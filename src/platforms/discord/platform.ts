@@ -239,6 +239,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     nameOf,
     guide: {
       commandPrefix: "",
+      hasMessageMenus: true,
       speaking: [
         "In a direct message, every message is answered.",
         "In a channel, mention me: the answer opens a thread.",

@@ -220,6 +220,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
     },
     guide: {
       commandPrefix: commandPrefix,
+      hasMessageMenus: true,
       speaking: [
         "In a direct message, every message is answered.",
         "In a channel, mention me: the answer is in the thread of your message.",

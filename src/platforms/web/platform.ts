@@ -203,6 +203,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
 
     guide: {
       commandPrefix: "",
+      hasMessageMenus: false,
       speaking: [
         "Every message is answered. Each conversation on the left is one of its own.",
         "Write `/` at the beginning for a command; Tab completes it.",
