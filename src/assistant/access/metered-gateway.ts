@@ -11,7 +11,11 @@ import {
 } from "./worst-case.ts";
 
 /** A gateway whose calls are reserved before they are made, and settled on every way out. */
-export function createMeteredGateway(gateway: Gateway, budgets: Budgets, caller: Caller): Gateway {
+export function createMeteredGateway(
+  gateway: Gateway,
+  budgets: Pick<Budgets, "reserve">,
+  caller: Caller,
+): Gateway {
   async function reserve(
     operation: ModelOperation,
     model: string,
