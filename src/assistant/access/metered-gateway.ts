@@ -4,6 +4,7 @@ import type { BilledAmounts } from "../../core/model-price.ts";
 import type { Budgets, Caller, Charge } from "./budgets.ts";
 import {
   chatWorstCase,
+  heardAmounts,
   imageWorstCase,
   partialAmounts,
   transcriptionWorstCase,
@@ -37,6 +38,7 @@ export function createMeteredGateway(
     worst: WorstCase,
     signal: AbortSignal,
     call: () => Promise<T>,
+    estimate: (answer: T) => BilledAmounts | undefined = () => undefined,
   ): Promise<T> {
     const charge = await reserve(operation, model, worst, signal);
     let answer: T;
@@ -46,7 +48,9 @@ export function createMeteredGateway(
       await charge.release(isBilled(error) ? worst.whenLeft : undefined);
       throw error;
     }
-    await charge.settle(answer.usage, answer.model);
+    const estimated = estimate(answer);
+    if (estimated === undefined) await charge.settle(answer.usage, answer.model);
+    else await charge.release(estimated);
     return answer;
   }
 
@@ -62,8 +66,17 @@ export function createMeteredGateway(
         gateway.generateImages(request, signal),
       ),
     transcribe: (request, signal) =>
-      metered("transcription", request.model, transcriptionWorstCase(request), signal, () =>
-        gateway.transcribe(request, signal),
+      metered(
+        "transcription",
+        request.model,
+        transcriptionWorstCase(request),
+        signal,
+        () => gateway.transcribe(request, signal),
+        // Many services answer with the words alone.
+        ({ text, usage: { costUsd, audioSeconds, isEstimated: _, ...tokens } }) =>
+          costUsd === undefined && audioSeconds === undefined
+            ? { ...heardAmounts(request, text), ...tokens }
+            : undefined,
       ),
     listModels: (signal) => gateway.listModels(signal),
     knownModels: () => gateway.knownModels(),

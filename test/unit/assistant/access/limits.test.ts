@@ -189,6 +189,10 @@ describe("budgets", () => {
       { ...labels, operation: "image", model: "chatty", images: 2 },
       { ...labels, operation: "transcription", model: "listener" },
     ]);
+    // Nobody says how long the recording is: its size and its words do.
+    expect(found[2]?.audioSeconds).toBeGreaterThan(0.5);
+    expect(found[2]?.costUsd).toBeGreaterThan(0.00005);
+    expect(found[2]).toMatchObject({ estimatedCalls: 1, unpricedCalls: 0 });
     // The fake gateway reports no cost of the pictures and the recording: it is computed.
     expect(await spent()).toBeCloseTo(0.58);
   });
