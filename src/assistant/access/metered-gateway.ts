@@ -73,9 +73,9 @@ export function createMeteredGateway(
         signal,
         () => gateway.transcribe(request, signal),
         // Many services answer with the words alone.
-        ({ text, usage: { costUsd, audioSeconds, isEstimated: _, ...tokens } }) =>
-          costUsd === undefined && audioSeconds === undefined
-            ? { ...heardAmounts(request, text), ...tokens }
+        (answer) =>
+          answer.usage.costUsd === undefined && answer.usage.audioSeconds === undefined
+            ? heardAmounts(request, answer)
             : undefined,
       ),
     listModels: (signal) => gateway.listModels(signal),

@@ -1,4 +1,10 @@
-import type { ChatMessage, ChatRequest, ImageRequest, TranscriptionRequest } from "../../core/gateway.ts";
+import type {
+  ChatMessage,
+  ChatRequest,
+  ImageRequest,
+  TranscriptionAnswer,
+  TranscriptionRequest,
+} from "../../core/gateway.ts";
 import type { BilledAmounts } from "../../core/model-price.ts";
 
 /** Tokens that a message takes beside its text. */
@@ -67,14 +73,17 @@ export function transcriptionWorstCase(request: TranscriptionRequest): WorstCase
 }
 
 /** A recording that was transcribed and whose length nobody said: by its size as usual speech, and by the words heard. */
-export function heardAmounts({ bytes }: TranscriptionRequest, text: string): BilledAmounts {
+export function heardAmounts(
+  { bytes }: TranscriptionRequest,
+  { text, usage }: Pick<TranscriptionAnswer, "text" | "usage">,
+): BilledAmounts {
   const longest = bytes.byteLength / minAudioBytesPerSecond;
   const likely = Math.max(bytes.byteLength / usualAudioBytesPerSecond, text.length / maxCharsPerSecond);
   const audioSeconds = Math.min(longest, likely);
   return {
     audioSeconds,
-    promptTokens: Math.ceil(audioSeconds * tokensPerAudioSecond),
-    completionTokens: Math.ceil(Buffer.byteLength(text) / 4),
+    promptTokens: usage.promptTokens ?? Math.ceil(audioSeconds * tokensPerAudioSecond),
+    completionTokens: usage.completionTokens ?? Math.ceil(Buffer.byteLength(text) / 4),
   };
 }
 
