@@ -15,6 +15,7 @@ export default defineCommand({
     private: { kind: "boolean", description: "Only you see the answer" },
   },
   visibility: "public",
+  spends: "chat",
   messageCommand: { label: "Ask about this", asks: ["prompt", "model", "private"] },
   examples: ["/ask Why is the sky blue?", "/ask What is in this picture? image:https://example.com/cat.png"],
   run: ({ options, services }) =>

@@ -13,6 +13,7 @@ export default defineCommand({
     },
   },
   visibility: "public",
+  spends: "chat",
   examples: ["/chat Help me to plan a trip to Oslo"],
   run: async ({ options, services }) => {
     await services.openConversation({ message: options.message, model: options.model });

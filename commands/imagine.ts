@@ -24,6 +24,7 @@ export default defineCommand({
     count: { kind: "integer", description: "How many pictures", min: 1, max: 4 },
   },
   visibility: "public",
+  spends: "image",
   examples: ["/imagine a red fox in the snow", "/imagine a red fox size:1024x1024 count:2"],
   run: ({ options, services }) => {
     if (options.size !== undefined && !sizePattern.test(options.size)) {

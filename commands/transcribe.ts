@@ -15,6 +15,7 @@ export default defineCommand({
     },
   },
   visibility: "public",
+  spends: "transcription",
   messageCommand: { label: "Transcribe", fills: { file: "file" } },
   examples: ['/transcribe language:en hint:"Parley, Juniper"'],
   run: ({ options, services }) => services.transcribe(options),

@@ -11,7 +11,8 @@ import type { Log, Meter } from "../core/telemetry.ts";
 import { createAdmission, type AdmissionLimits } from "./access/admission.ts";
 import type { AllowedModels } from "./access/allowed-models.ts";
 import { createBudgets, type BudgetsOptions } from "./access/budgets.ts";
-import { createTurnRate } from "./access/turn-rate.ts";
+import { createSpentCheck } from "./access/spent-check.ts";
+import { createTurnRate, type CountedTurn } from "./access/turn-rate.ts";
 import { createReplyActions } from "./actions/reply-actions.ts";
 import type { HelpSettings } from "../core/command-services.ts";
 import { toCallIfWritten } from "./commands/written-command.ts";
@@ -126,6 +127,11 @@ export function createAssistant(options: AssistantOptions): Assistant {
     chat: options.chat,
     now,
   });
+  const overBudget = createSpentCheck({
+    budgets,
+    commands,
+    modelsFor: async (event) => (await settings.forTurn(event)).models,
+  });
   const runBatch = createBatchRunner({
     admission: createAdmission({ gateway, limits, budgets, allowed: allowedModels }),
     dependencies: {
@@ -188,25 +194,27 @@ export function createAssistant(options: AssistantOptions): Assistant {
     const event = toCallIfWritten(incoming, commands, platforms.get(incoming.platform));
     // Counted before it is durable, so that many at once cannot pass the bounds together.
     if (!isBusyNow) inFlight.add(event);
-    const countedFor = isCounted && !isRedelivered && !isBusyNow ? event.author.id : undefined;
+    let counted: CountedTurn | undefined;
     let result: "accepted" | "duplicate" | undefined;
     try {
-      const refusal = isBusyNow
-        ? toBusyError(incoming)
-        : countedFor === undefined
-          ? undefined
-          : await turnRate.count(countedFor);
+      let refusal = isBusyNow ? toBusyError(incoming) : undefined;
+      if (isCounted && !isRedelivered) refusal ??= await overBudget(event);
+      if (isCounted && !isRedelivered && refusal === undefined) {
+        counted = await turnRate.count(event.author.id);
+        refusal = counted.refusal;
+      }
       if (refusal === undefined) result = await acceptDurably(inbox, event);
       // Accepted before, here or by another process: it is answered, and must not be refused in words.
       else if ((await inbox.lookUp([incoming.key])).length > 0) return "duplicate";
       else throw refusal;
     } finally {
       if (result !== "accepted" && !isRedelivered && !isBusyNow) inFlight.delete(event.key);
+      if (result !== "accepted") await counted?.undo();
     }
     if (result === "accepted") {
       recovery.resumeFirst(storedIn(event));
       scheduler.schedule({ event, progress: undefined, others: [] });
-    } else if (countedFor !== undefined) await turnRate.uncount(countedFor);
+    }
     return result;
   }
 
@@ -224,7 +232,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
 
   return {
     ...createReplyActions({ conversations, access }),
-    ...createRerunTurn({ inbox, scheduler, expectAllowed, log }),
+    ...createRerunTurn({ inbox, scheduler, expectAllowed, turnRate, log }),
     ...createDeletionEvents({ inbox, conversations, archive, queue, scheduler, settings, log }),
     receive,
     keep: (event) => keep(event, { isCounted: true }),

@@ -1,6 +1,7 @@
 import type { CommandServices } from "./command-services.ts";
 import { ParleyError } from "./errors.ts";
 import type { Attachment, CommandCall } from "./events.ts";
+import type { ModelOperation } from "./gateway.ts";
 
 interface OptionBase {
   /** Shown beside the option on every platform; 1 to 100 characters. */
@@ -69,6 +70,11 @@ export interface Command<O extends Readonly<Record<string, Option>> = Readonly<R
   /** `private`: only the caller sees the reply. A `private` boolean option overrides it call by call. */
   readonly visibility: "public" | "private";
   readonly messageCommand?: MessageCommand;
+  /**
+   * What it asks of a model: callers whose budget is spent are refused in private, before anything is shown. A `model`
+   * option names the model. Absent: a budget is looked at only when the command calls a model.
+   */
+  readonly spends?: ModelOperation;
   /** Command lines that `/help` shows, such as `/imagine a red fox count:2`. */
   readonly examples?: readonly string[];
   readonly run: (context: CommandContext<OptionValues<O>>) => Promise<void>;

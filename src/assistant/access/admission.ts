@@ -31,7 +31,7 @@ export interface AdmissionOptions {
   readonly gateway: Gateway;
   readonly limits: AdmissionLimits;
   readonly allowed: AllowedModels;
-  readonly budgets: Budgets;
+  readonly budgets: Pick<Budgets, "reserve">;
 }
 
 /** @see {@link Admission} */

@@ -29,6 +29,8 @@ const assumedPrice = {
   perImageUsd: 0.25,
   perAudioMinuteUsd: 0.02,
 } as const satisfies ModelPrice;
+/** Amounts that every price makes dearer than nothing. */
+const someOfAll: BilledAmounts = { promptTokens: 1e6, completionTokens: 1e6, audioSeconds: 60, images: 1 };
 /** When calls that run now may have ended, in milliseconds. */
 const runningMs = 15_000;
 /** Settling is repeated for about ten minutes. */
@@ -55,6 +57,10 @@ export interface Budgets {
    * @throws ParleyError `over-budget`, `store-unavailable`
    */
   reserve(caller: Caller, operation: ModelOperation, model: string, worst: WorstCase): Promise<Charge>;
+  /** The error `over-budget` where a budget of the caller is spent, reserves apart. @throws ParleyError `store-unavailable` */
+  spentError(caller: Caller): Promise<ParleyError | undefined>;
+  /** Whether calls of a model are known to cost nothing: no budget refuses them. */
+  isFree(operation: ModelOperation, model: string): boolean;
   /** The budgets that apply to a caller, with what is spent of them. @throws ParleyError `store-unavailable` */
   inForce(caller: Caller): Promise<readonly BudgetState[]>;
   /** Repeats nothing more in the background: what is not settled by now stays reserved until it expires. */
@@ -131,20 +137,27 @@ export function createBudgets(options: BudgetsOptions): Budgets {
     }
   }
 
+  async function inForce(caller: Caller): Promise<readonly BudgetState[]> {
+    const renewsAt = endOfUtcDay(toUtcDay(now()));
+    const found = await budgetsOf(caller);
+    return Promise.all(
+      found.map(async (budget) => ({
+        ...budget,
+        spentUsd: await ledger.spentUsd(budget.scope, now()),
+        renewsAt,
+      })),
+    );
+  }
+
   return {
+    inForce,
+    async spentError(caller) {
+      const spent = (await inForce(caller)).find(({ spentUsd, budgetUsd }) => spentUsd >= budgetUsd);
+      return spent === undefined ? undefined : overBudget({ budget: spent, spentUsd: spent.spentUsd }, now());
+    },
+    isFree: (operation, model) => toChargedUsd(operation, model, someOfAll) === 0,
     close() {
       closing.abort(new ParleyError("stopping", "the process is stopping"));
-    },
-    async inForce(caller) {
-      const renewsAt = endOfUtcDay(toUtcDay(now()));
-      const found = await budgetsOf(caller);
-      return Promise.all(
-        found.map(async (budget) => ({
-          ...budget,
-          spentUsd: await ledger.spentUsd(budget.scope, now()),
-          renewsAt,
-        })),
-      );
     },
     async reserve(caller, operation, model, worst) {
       const budgets = await budgetsOf(caller);
@@ -208,7 +221,10 @@ function isPriced(operation: ModelOperation, price: ModelPrice | undefined): boo
   return hasTokens;
 }
 
-function overBudget({ budget, spentUsd }: SpentBudget, now: number): ParleyError {
+function overBudget(
+  { budget, spentUsd }: Pick<SpentBudget, "budget" | "spentUsd">,
+  now: number,
+): ParleyError {
   const isReserved = spentUsd < budget.budgetUsd;
   return new ParleyError("over-budget", `the budget of the ${budget.scope.kind} is used up or reserved`, {
     retryAfterMs: isReserved ? runningMs : endOfUtcDay(toUtcDay(now)) - now,

@@ -4,6 +4,7 @@ import type { BilledAmounts } from "../../core/model-price.ts";
 import type { Budgets, Caller, Charge } from "./budgets.ts";
 import {
   chatWorstCase,
+  heardAmounts,
   imageWorstCase,
   partialAmounts,
   transcriptionWorstCase,
@@ -11,7 +12,11 @@ import {
 } from "./worst-case.ts";
 
 /** A gateway whose calls are reserved before they are made, and settled on every way out. */
-export function createMeteredGateway(gateway: Gateway, budgets: Budgets, caller: Caller): Gateway {
+export function createMeteredGateway(
+  gateway: Gateway,
+  budgets: Pick<Budgets, "reserve">,
+  caller: Caller,
+): Gateway {
   async function reserve(
     operation: ModelOperation,
     model: string,
@@ -33,6 +38,7 @@ export function createMeteredGateway(gateway: Gateway, budgets: Budgets, caller:
     worst: WorstCase,
     signal: AbortSignal,
     call: () => Promise<T>,
+    estimate: (answer: T) => BilledAmounts | undefined = () => undefined,
   ): Promise<T> {
     const charge = await reserve(operation, model, worst, signal);
     let answer: T;
@@ -42,7 +48,9 @@ export function createMeteredGateway(gateway: Gateway, budgets: Budgets, caller:
       await charge.release(isBilled(error) ? worst.whenLeft : undefined);
       throw error;
     }
-    await charge.settle(answer.usage, answer.model);
+    const estimated = estimate(answer);
+    if (estimated === undefined) await charge.settle(answer.usage, answer.model);
+    else await charge.release(estimated);
     return answer;
   }
 
@@ -58,8 +66,17 @@ export function createMeteredGateway(gateway: Gateway, budgets: Budgets, caller:
         gateway.generateImages(request, signal),
       ),
     transcribe: (request, signal) =>
-      metered("transcription", request.model, transcriptionWorstCase(request), signal, () =>
-        gateway.transcribe(request, signal),
+      metered(
+        "transcription",
+        request.model,
+        transcriptionWorstCase(request),
+        signal,
+        () => gateway.transcribe(request, signal),
+        // Many services answer with the words alone.
+        (answer) =>
+          answer.usage.costUsd === undefined && answer.usage.audioSeconds === undefined
+            ? heardAmounts(request, answer)
+            : undefined,
       ),
     listModels: (signal) => gateway.listModels(signal),
     knownModels: () => gateway.knownModels(),

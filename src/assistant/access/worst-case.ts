@@ -1,4 +1,10 @@
-import type { ChatMessage, ChatRequest, ImageRequest, TranscriptionRequest } from "../../core/gateway.ts";
+import type {
+  ChatMessage,
+  ChatRequest,
+  ImageRequest,
+  TranscriptionAnswer,
+  TranscriptionRequest,
+} from "../../core/gateway.ts";
 import type { BilledAmounts } from "../../core/model-price.ts";
 
 /** Tokens that a message takes beside its text. */
@@ -11,6 +17,10 @@ const maxImagesPerAnswer = 10;
 const tokensPerDrawnImage = 8192;
 /** Of speech in the lowest common quality (Opus at 6 kbit/s). */
 const minAudioBytesPerSecond = 750;
+/** Of voice notes and compressed recordings: 32 kbit/s. */
+const usualAudioBytesPerSecond = 4000;
+/** Of slow speech, so that words of a highly compressed recording count. */
+const maxCharsPerSecond = 10;
 /** Tokens of a second of audio, for models that are billed by tokens. */
 const tokensPerAudioSecond = 25;
 const defaultMaxTokens = 1024;
@@ -60,6 +70,21 @@ export function transcriptionWorstCase(request: TranscriptionRequest): WorstCase
   const longest = bytes.byteLength / minAudioBytesPerSecond;
   const claimed = durationMs === undefined ? longest : Math.min(longest, durationMs / 1000);
   return { most: toAmounts(longest), whenLeft: toAmounts(claimed) };
+}
+
+/** A recording that was transcribed and whose length nobody said: by its size as usual speech, and by the words heard. */
+export function heardAmounts(
+  { bytes }: TranscriptionRequest,
+  { text, usage }: Pick<TranscriptionAnswer, "text" | "usage">,
+): BilledAmounts {
+  const longest = bytes.byteLength / minAudioBytesPerSecond;
+  const likely = Math.max(bytes.byteLength / usualAudioBytesPerSecond, text.length / maxCharsPerSecond);
+  const audioSeconds = Math.min(longest, likely);
+  return {
+    audioSeconds,
+    promptTokens: usage.promptTokens ?? Math.ceil(audioSeconds * tokensPerAudioSecond),
+    completionTokens: usage.completionTokens ?? Math.ceil(Buffer.byteLength(text) / 4),
+  };
 }
 
 /** A streamed answer that ended early: the prompt, and what has arrived. */

@@ -1,5 +1,5 @@
 import type { CommandServices } from "../../core/command-services.ts";
-import { ParleyError } from "../../core/errors.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Attachment } from "../../core/events.ts";
 import type { ChatMessage, GeneratedImage, Usage } from "../../core/gateway.ts";
 import { actionsOf } from "../../core/reply-actions.ts";
@@ -7,6 +7,7 @@ import type { MessagePart } from "../../core/storage.ts";
 import { readFiles } from "../turn/attachment-reader.ts";
 import { collectAnswer } from "../turn/collect-answer.ts";
 import { imageFileName } from "../turn/image-file-name.ts";
+import type { LayeredModelChoice } from "../turn/model-choice.ts";
 import { createReceiptDraft, type ReceiptDraft } from "../turn/receipt-draft.ts";
 import { messageIds } from "../turn/stored-messages.ts";
 import type { TurnDependencies } from "../turn/turn.ts";
@@ -102,6 +103,7 @@ async function editImage(
 ): Promise<DrawnImages> {
   const { gateway, models, meter, chat } = dependencies;
   const model = await models.choose("image-edit", request.model, run.signal);
+  const switched = request.model === undefined ? await switchNotice(models, model, run.signal) : [];
   receipt.asks("image", model);
   receipt.reads([{ id: messageIds.user(run.call.key), parts: [request.source] }]);
   const url = await urlOf(dependencies, run, request.source);
@@ -119,7 +121,27 @@ async function editImage(
   const events = gateway.chat({ model, messages, maxTokens, temperature, stream: false }, run.signal);
   const answer = await collectAnswer(events);
   meter.call({ operation: "image", outcome: answer.reason, model: answer.model }, answer.usage);
-  return { ...answer, notices: [...noticesOf(request), ...answer.notices, ...pictureNotice(answer.images)] };
+  const notices = [...switched, ...noticesOf(request), ...answer.notices, ...pictureNotice(answer.images)];
+  return { ...answer, notices };
+}
+
+/** Many models that draw cannot change pictures: another one did then. */
+async function switchNotice(
+  models: LayeredModelChoice,
+  taken: string,
+  signal: AbortSignal,
+): Promise<string[]> {
+  // A set model that was not taken is explained already.
+  const explained = models.takeNotices();
+  if (explained.length > 0) return explained;
+  try {
+    const usual = await models.choose("image", undefined, signal);
+    return usual === taken ? [] : [`The model ${usual} cannot change pictures, so ${taken} did.`];
+  } catch (error) {
+    // None draws.
+    if (!isParleyError(error, "gateway-unsupported")) throw error;
+    return [];
+  }
 }
 
 async function urlOf(dependencies: TurnDependencies, run: CommandRun, source: SourceImage): Promise<string> {

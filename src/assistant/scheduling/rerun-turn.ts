@@ -4,6 +4,7 @@ import type { IncomingMessage } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Inbox, TurnProgress } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
+import type { TurnRate } from "../access/turn-rate.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
 
 export interface RerunOptions {
@@ -11,12 +12,13 @@ export interface RerunOptions {
   readonly scheduler: Pick<TurnScheduler, "inFlight" | "isStopping" | "schedule">;
   /** @throws ParleyError where the rules do not allow somebody to use the bot there */
   readonly expectAllowed: (by: Actor) => Promise<void>;
+  readonly turnRate: TurnRate;
   readonly log: Log;
 }
 
 /** Runs an ended turn again into the same reply: Retry after a failure, or a command that asked for confirmation. */
 export function createRerunTurn(options: RerunOptions): Pick<Receiver, "retry" | "confirm"> {
-  const { inbox, scheduler, expectAllowed, log } = options;
+  const { inbox, scheduler, expectAllowed, turnRate, log } = options;
 
   async function rerun(key: string, how: { readonly isConfirmed?: true }): Promise<"accepted" | "gone"> {
     if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
@@ -43,7 +45,15 @@ export function createRerunTurn(options: RerunOptions): Pick<Receiver, "retry" |
   return {
     async retry(key, by) {
       await expectAllowed(by);
-      return rerun(key, {});
+      const counted = await turnRate.count(by.author.id);
+      if (counted.refusal !== undefined) throw counted.refusal;
+      let outcome: "accepted" | "gone" | undefined;
+      try {
+        outcome = await rerun(key, {});
+      } finally {
+        if (outcome !== "accepted") await counted.undo();
+      }
+      return outcome;
     },
     async confirm(key, by) {
       await expectAllowed(by);

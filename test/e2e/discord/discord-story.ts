@@ -24,6 +24,15 @@ export interface SentMessage {
     | readonly { readonly type: string; readonly text?: string; readonly image_url?: { url: string } }[];
 }
 
+/** A model of the gateway's list. */
+export interface ListedModel {
+  readonly id: string;
+  readonly architecture?: {
+    readonly input_modalities: readonly string[];
+    readonly output_modalities: readonly string[];
+  };
+}
+
 export interface Story {
   readonly discord: DiscordSimulator;
   readonly gateway: ScriptedGateway;
@@ -50,12 +59,16 @@ const apiKey = "key-of-the-story";
 /**
  * The whole product on a simulated Discord, with a scripted gateway.
  * @param settings may be made from people and places of the simulator
+ * @param models the gateway's list
  */
 export async function startStory(
   settings:
     | Readonly<Record<string, string>>
     | ((discord: DiscordSimulator) => Readonly<Record<string, string>>) = {},
   simulator: Parameters<typeof createDiscordSimulator>[0] = {},
+  models: readonly ListedModel[] = ["story/chat", "story/chat-large", "story/draw", "story/whisper"].map(
+    (id) => ({ id }),
+  ),
 ): Promise<Story> {
   const folder = await mkdtemp(join(tmpdir(), "parley-discord-"));
   const discord = await createDiscordSimulator(simulator);
@@ -69,7 +82,7 @@ export async function startStory(
         case "/v1/models":
           return json({
             object: "list",
-            data: modelIds.map((id) => ({ id, object: "model", created: 1, owned_by: "story" })),
+            data: models.map((model) => ({ ...model, object: "model", created: 1, owned_by: "story" })),
           });
         case "/v1/images/generations":
           return json({ created: 1, data: [{ b64_json: picture }] });
@@ -151,8 +164,6 @@ export async function startStory(
     },
   };
 }
-
-const modelIds = ["story/chat", "story/chat-large", "story/draw", "story/whisper"];
 
 function json(body: unknown): ScriptedAnswer {
   return { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };

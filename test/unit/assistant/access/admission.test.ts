@@ -7,10 +7,8 @@ import { createFakeGateway } from "../../../support/fakes.ts";
 
 const limits = { calls: 4, callsPerPerson: 2, fileBytes: 100, fileBytesPerPerson: 50 };
 /** Nothing is limited but what is at once. */
-const free: Budgets = {
+const free: Pick<Budgets, "reserve"> = {
   reserve: () => Promise.resolve({ settle: () => Promise.resolve(), release: () => Promise.resolve() }),
-  inForce: () => Promise.resolve([]),
-  close: () => undefined,
 };
 const callerOf = (personId: string) => ({ personId, platform: "fake" });
 const admit = (gateway: Gateway, given = limits) =>

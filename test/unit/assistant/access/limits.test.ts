@@ -1,6 +1,8 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { ModelPrice } from "../../../../src/core/model-price.ts";
 import type { Usage } from "../../../../src/core/gateway.ts";
+import { toNotice } from "../../../../src/core/error-messages.ts";
+import type { IncomingEvent } from "../../../../src/core/events.ts";
 import { isParleyError, ParleyError } from "../../../../src/core/errors.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { ada, call, createWorld, message, type World } from "../../../support/fakes.ts";
@@ -45,6 +47,13 @@ function answerFor(usage: Usage): void {
     yield { kind: "finish", reason: "stop", model: request.model, usage };
   });
 }
+
+/** What a person reads whose event is not taken. */
+const refusalOf = (event: IncomingEvent) =>
+  world.assistant.receive(event).then(
+    () => undefined,
+    (error: unknown) => toNotice(error),
+  );
 
 const spent = (kind: "person" | "deployment" = "deployment") =>
   world.store.spending.spentUsd(kind === "person" ? { kind, id: "fake:ada" } : { kind }, world.clock.now);
@@ -103,14 +112,14 @@ describe("budgets", () => {
     world = await createWorld({ models, prices, spending: { personDayUsd: 0.02 } });
     world.clock.now = noon;
     answerFor({ promptTokens: 10, completionTokens: 1000, costUsd: 0.015, isEstimated: false });
-    for (const text of ["one", "two", "three"]) {
+    for (const text of ["one", "two"]) {
       await world.assistant.receive(message(text, { origin }));
       await settled();
     }
-    expect(world.gateway.requests).toHaveLength(2);
-    expect(world.platform.replies.at(-1)?.failure?.text).toBe(
+    expect(await refusalOf(message("three", { origin }))).toBe(
       "Nothing is left of your budget for a day ($0.02). It is free again at midnight UTC, in 12 hours.",
     );
+    expect(world.gateway.requests).toHaveLength(2);
     await world.assistant.receive(message("mine", { author: bob, conversationId: "fake:b" }));
     await settled();
     expect(world.gateway.requests).toHaveLength(3);
@@ -157,9 +166,7 @@ describe("budgets", () => {
     answerFor({ costUsd: 0.02, isEstimated: false });
     await world.assistant.receive(message("one", { origin }));
     await settled();
-    await world.assistant.receive(message("two", { origin }));
-    await settled();
-    expect(world.platform.replies.at(-1)?.failure?.text).toContain("the budget of this place");
+    expect(await refusalOf(message("two", { origin }))).toContain("the budget of this place");
     await world.assistant.receive(message("elsewhere"));
     await settled();
     expect(world.gateway.requests).toHaveLength(2);
@@ -182,6 +189,10 @@ describe("budgets", () => {
       { ...labels, operation: "image", model: "chatty", images: 2 },
       { ...labels, operation: "transcription", model: "listener" },
     ]);
+    // Nobody says how long the recording is: its size and its words do.
+    expect(found[2]?.audioSeconds).toBeGreaterThan(0.5);
+    expect(found[2]?.costUsd).toBeGreaterThan(0.00005);
+    expect(found[2]).toMatchObject({ estimatedCalls: 1, unpricedCalls: 0 });
     // The fake gateway reports no cost of the pictures and the recording: it is computed.
     expect(await spent()).toBeCloseTo(0.58);
   });

@@ -190,15 +190,13 @@ describe("the effect of settings", () => {
 describe("the budgets of a place", () => {
   it("limit what is spent there, and the smallest wins for a person", async () => {
     await settings({ name: "place-budget", value: "0", for: "channel" }, asManager);
-    await world.assistant.receive(message("one", { origin: inChannel }));
-    await settled();
-    expect(world.platform.replies.at(-1)?.failure?.text).toContain("the budget of this place");
+    const one = world.assistant.receive(message("one", { origin: inChannel }));
+    await expect(one).rejects.toMatchObject({ code: "over-budget", detail: { scope: "place" } });
     const elsewhere = { ...inChannel, channel: "fake:channel:2" };
     expect(await ask("two", { origin: elsewhere, conversationId: "fake:c5" })).toBe("chatty");
     await settings({ name: "person-budget", value: "0", for: "server" }, asManager);
-    await world.assistant.receive(message("three", { origin: elsewhere, conversationId: "fake:c6" }));
-    await settled();
-    expect(world.platform.replies.at(-1)?.failure?.text).toContain("your budget");
+    const three = world.assistant.receive(message("three", { origin: elsewhere, conversationId: "fake:c6" }));
+    await expect(three).rejects.toMatchObject({ code: "over-budget", detail: { scope: "person" } });
   });
 });
 
