@@ -233,7 +233,16 @@ export function createAssistant(options: AssistantOptions): Assistant {
   return {
     ...createReplyActions({ conversations, access }),
     ...createRerunTurn({ inbox, scheduler, expectAllowed, turnRate, log }),
-    ...createDeletionEvents({ inbox, conversations, archive, queue, scheduler, settings, log }),
+    ...createDeletionEvents({
+      inbox,
+      conversations,
+      archive,
+      queue,
+      scheduler,
+      settings,
+      platforms,
+      log,
+    }),
     receive,
     keep: (event) => keep(event, { isCounted: true }),
     refuse: (key) => refusals.refuse(key),

@@ -1,10 +1,21 @@
-import type { Receiver } from "../../core/platform.ts";
+import { toNotice } from "../../core/error-messages.ts";
+import { ParleyError } from "../../core/errors.ts";
+import type { IncomingEvent, ReplyAddress } from "../../core/events.ts";
+import type { Platform, Receiver } from "../../core/platform.ts";
 import type { Archive, ConversationQueue, Conversations, Inbox } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { messageIds } from "../turn/stored-messages.ts";
+import { storedIn } from "./pending-turn.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
 
+/** A reply that no process of a withdrawn turn will end. */
+interface Orphan {
+  readonly event: IncomingEvent;
+  readonly address: ReplyAddress;
+}
+
 export interface DeletionOptions {
+  readonly platforms: ReadonlyMap<string, Pick<Platform, "openReply">>;
   readonly inbox: Inbox;
   readonly conversations: Conversations;
   readonly archive: Archive;
@@ -22,7 +33,7 @@ export interface DeletionOptions {
 export function createDeletionEvents(
   options: DeletionOptions,
 ): Pick<Receiver, "messagesDeleted" | "conversationDeleted" | "placeDeleted"> {
-  const { inbox, conversations, archive, queue, scheduler, settings, log } = options;
+  const { inbox, conversations, archive, queue, scheduler, settings, platforms, log } = options;
 
   /** Keys by conversation: the one the platform names, where it exists, and those the inbox knows. */
   async function findConversations(
@@ -54,6 +65,34 @@ export function createDeletionEvents(
       );
   }
 
+  /**
+   * Replies of turns that began and are not active here: the process that ran them may have died, and nobody else would
+   * end them once their events are withdrawn.
+   */
+  async function findOrphans(keys: readonly string[]): Promise<Orphan[]> {
+    const orphans: Orphan[] = [];
+    for (const { event, turn } of await inbox.lookUp(keys)) {
+      const isActiveHere = scheduler.activeIn(storedIn(event)) !== undefined;
+      if (turn !== undefined && !isActiveHere && (await inbox.isOpen(event.key)))
+        orphans.push({ event, address: turn.address });
+    }
+    return orphans;
+  }
+
+  async function endOrphan({ event, address }: Orphan): Promise<void> {
+    const platform = platforms.get(event.platform);
+    if (platform === undefined) return;
+    const because = new ParleyError("cancelled", "its message was deleted", {
+      detail: { because: "deleted" },
+    });
+    // After a run of another process, which ends its own reply.
+    await queue.run(storedIn(event), async () => {
+      const reply = platform.openReply(address, { isResumed: true, saveAddress: () => Promise.resolve() });
+      await reply.show();
+      await reply.finish({ notices: [toNotice(because)] });
+    });
+  }
+
   async function conversationDeleted(conversationId: string): Promise<void> {
     const [open, exists] = await Promise.all([
       inbox.listOpenIn(conversationId),
@@ -74,7 +113,13 @@ export function createDeletionEvents(
     async messagesDeleted(conversationId, keys) {
       const found = await findConversations(conversationId, keys);
       if (found.size === 0) return;
-      await inbox.withdraw([...new Set([...found.values()].flat())]);
+      const withdrawn = [...new Set([...found.values()].flat())];
+      const orphans = await findOrphans(withdrawn);
+      await inbox.withdraw(withdrawn);
+      for (const orphan of orphans)
+        void endOrphan(orphan).catch((error: unknown) =>
+          log.warn({ key: orphan.event.key, err: error }, "reply to a deleted message not ended"),
+        );
       for (const [id, theirs] of found) await deleteFrom(id, theirs);
     },
     conversationDeleted,

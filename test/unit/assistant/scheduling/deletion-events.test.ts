@@ -39,6 +39,23 @@ function hangOnce(): void {
 const kept = async () => JSON.stringify(await world.history.history("fake:c1", { maxMessages: 50 }));
 
 describe("messages that people removed", () => {
+  it("leave no unfinished reply where the process that answered has died", async () => {
+    const event = message("the secret is 42");
+    await world.store.inbox.accept(event);
+    await world.store.inbox.saveTurn({
+      keys: [event.key],
+      address: { at: "c1", message: 7 },
+      attempts: 1,
+    });
+    await world.assistant.messagesDeleted("fake:c1", [event.key]);
+    await vi.waitFor(() => expect(world.platform.replies).toHaveLength(1));
+    await settled();
+    expect(world.platform.replies).toMatchObject([{ address: { message: 7 }, state: "finished", text: "" }]);
+    expect(world.platform.replies[0]?.notices.join()).toMatch(/deleted/);
+    expect(world.gateway.requests).toEqual([]);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
   it("are not sent to the model any more, and a late delivery is a duplicate", async () => {
     const first = await ask("the secret is 42");
     // Its answer stays in the log, but no request begins with an answer to nothing.
