@@ -5,6 +5,7 @@ import type { Platform, Receiver } from "../../core/platform.ts";
 import type { Archive, ConversationQueue, Conversations, Inbox } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { messageIds } from "../turn/stored-messages.ts";
+import type { ActiveTurn } from "./active-turn.ts";
 import { storedIn } from "./pending-turn.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
 
@@ -12,6 +13,8 @@ import type { TurnScheduler } from "./turn-scheduler.ts";
 interface Orphan {
   readonly event: IncomingEvent;
   readonly address: ReplyAddress;
+  /** What ran in the conversation then: this turn or another one. */
+  readonly active: ActiveTurn | undefined;
 }
 
 export interface DeletionOptions {
@@ -66,20 +69,20 @@ export function createDeletionEvents(
   }
 
   /**
-   * Replies of turns that began and are not active here: the process that ran them may have died, and nobody else would
-   * end them once their events are withdrawn.
+   * Open turns that began: their process may have died, and nobody would end their replies once their events are
+   * withdrawn. The active turn ends its own.
    */
   async function findOrphans(keys: readonly string[]): Promise<Orphan[]> {
     const orphans: Orphan[] = [];
     for (const { event, turn } of await inbox.lookUp(keys)) {
-      const isActiveHere = scheduler.activeIn(storedIn(event)) !== undefined;
-      if (turn !== undefined && !isActiveHere && (await inbox.isOpen(event.key)))
-        orphans.push({ event, address: turn.address });
+      if (turn === undefined || !(await inbox.isOpen(event.key))) continue;
+      orphans.push({ event, address: turn.address, active: scheduler.activeIn(storedIn(event)) });
     }
     return orphans;
   }
 
-  async function endOrphan({ event, address }: Orphan): Promise<void> {
+  async function endOrphan({ event, address, active }: Orphan): Promise<void> {
+    if (active?.isDeleted(event.key) === true) return;
     const platform = platforms.get(event.platform);
     if (platform === undefined) return;
     const because = new ParleyError("cancelled", "its message was deleted", {
@@ -116,11 +119,11 @@ export function createDeletionEvents(
       const withdrawn = [...new Set([...found.values()].flat())];
       const orphans = await findOrphans(withdrawn);
       await inbox.withdraw(withdrawn);
+      for (const [id, theirs] of found) await deleteFrom(id, theirs);
       for (const orphan of orphans)
         void endOrphan(orphan).catch((error: unknown) =>
           log.warn({ key: orphan.event.key, err: error }, "reply to a deleted message not ended"),
         );
-      for (const [id, theirs] of found) await deleteFrom(id, theirs);
     },
     conversationDeleted,
     async placeDeleted(place) {

@@ -56,6 +56,21 @@ describe("messages that people removed", () => {
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
 
+  it("leave no unfinished reply either while another turn of the conversation runs", async () => {
+    hangOnce();
+    await world.assistant.receive(message("first"));
+    await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
+    const event = message("the secret is 42");
+    await world.store.inbox.accept(event);
+    await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 77 }, attempts: 1 });
+    await world.assistant.messagesDeleted("fake:c1", [event.key]);
+    await world.assistant.cancel("fake:c1", ada);
+    await settled();
+    const ended = world.platform.replies.find(({ address }) => address["message"] === 77);
+    expect(ended).toMatchObject({ state: "finished", text: "" });
+    expect(world.platform.replies[0]).toMatchObject({ state: "finished", text: "half" });
+  });
+
   it("are not sent to the model any more, and a late delivery is a duplicate", async () => {
     const first = await ask("the secret is 42");
     // Its answer stays in the log, but no request begins with an answer to nothing.
