@@ -231,7 +231,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
   }
 
   return {
-    ...createReplyActions({ conversations, access }),
+    ...createReplyActions({ conversations, expectAllowed }),
     ...createRerunTurn({ inbox, scheduler, expectAllowed, turnRate, log }),
     ...createDeletionEvents({
       inbox,

@@ -1,4 +1,4 @@
-import type { Access } from "../../core/access.ts";
+import type { Asker } from "../../core/access.ts";
 import type { Receiver } from "../../core/platform.ts";
 import { parseActionKey } from "../../core/reply-actions.ts";
 import type { Conversations } from "../../core/storage.ts";
@@ -9,11 +9,15 @@ import { toDetails, type NamedFile } from "./details.ts";
 /** What {@link createReplyActions} works with. */
 export interface ReplyActionOptions {
   readonly conversations: Pick<Conversations, "find">;
-  readonly access: Pick<Access, "expectAllowed">;
+  /** @throws ParleyError `access-denied` by the operator's rules or those of the place */
+  readonly expectAllowed: (asker: Asker) => Promise<void>;
 }
 
 /** Runs the buttons below answers. */
-export function createReplyActions({ conversations, access }: ReplyActionOptions): Pick<Receiver, "act"> {
+export function createReplyActions({
+  conversations,
+  expectAllowed,
+}: ReplyActionOptions): Pick<Receiver, "act"> {
   /** The files of the question, from its messages: those that were erased are not named. */
   async function filesOf(conversationId: string, { files }: Receipt): Promise<NamedFile[]> {
     const questions = await Promise.all(
@@ -27,7 +31,7 @@ export function createReplyActions({ conversations, access }: ReplyActionOptions
 
   return {
     async act({ kind, key }, by) {
-      access.expectAllowed(by);
+      await expectAllowed(by);
       const target = parseActionKey(key);
       // Ids of conversations begin with their platform: another one's answers are nobody's here.
       if (target?.conversationId.startsWith(`${by.platform}:`) !== true) return { kind: "gone" };

@@ -182,6 +182,8 @@ describe("the effect of settings", () => {
     const by = { platform: "fake", author: ada, origin: inChannel };
     await expect(world.assistant.retry("fake:1", by)).rejects.toMatchObject({ code: "access-denied" });
     await expect(world.assistant.cancel("fake:c1", by)).rejects.toMatchObject({ code: "access-denied" });
+    const details = world.assistant.act({ kind: "details", key: "fake:c1 fake:1/answer" }, by);
+    await expect(details).rejects.toMatchObject({ code: "access-denied" });
     expect(await ask("hi", { origin: manager, author: mia })).toBe("chatty");
     expect(await ask("hi", { origin: { ...inChannel, roles: ["fake:role:board"] } })).toBe("chatty");
   });
