@@ -59,6 +59,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
   let showError: unknown;
   const platform: Platform = {
     id: "fake",
+    deliversInOrder: true,
     start: () => Promise.resolve(),
     pause: () => Promise.resolve(),
     stop: () => Promise.resolve(),
