@@ -244,7 +244,6 @@ export function createAssistant(options: AssistantOptions): Assistant {
       queue,
       scheduler,
       settings,
-      platforms,
       log,
     }),
     receive,

@@ -18,7 +18,7 @@ export function toOpenTurns(accepted: readonly InboxEntry[], now: number): Pendi
   // Two processes may each have started with both of two messages: they belong to the first turn.
   for (const { event, turn } of open)
     if (!joined.has(event.key)) for (const key of turn?.keys.slice(1) ?? []) joined.add(key);
-  return open.flatMap(({ event, turn, acceptedAt }): PendingTurn[] => {
+  return open.flatMap(({ event, turn, acceptedAt, isWithdrawn }): PendingTurn[] => {
     if (joined.has(event.key)) return [];
     const others = (turn?.keys.slice(1) ?? []).flatMap((key) => {
       const other = byKey.get(key)?.event;
@@ -26,7 +26,15 @@ export function toOpenTurns(accepted: readonly InboxEntry[], now: number): Pendi
     });
     const progress: TurnProgress = turn ?? { keys: [event.key], address: event.address, attempts: 0 };
     const isSealed = now - acceptedAt > maxAgeMs || progress.attempts >= maxAttempts;
-    return [{ event, progress, others, ...(isSealed ? { isSealed } : {}) }];
+    return [
+      {
+        event,
+        progress,
+        others,
+        ...(isSealed ? { isSealed } : {}),
+        ...(isWithdrawn === true ? { isWithdrawn } : {}),
+      },
+    ];
   });
 }
 
