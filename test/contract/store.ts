@@ -291,47 +291,6 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
         expect(entry?.turn).toEqual(turn([one, two], 2));
       });
 
-      it("keeps where the reply of a withdrawn event is until it is closed, and nothing else", async () => {
-        const key = freshId();
-        await store.inbox.accept(eventOf(key));
-        const turn = { keys: [key], address: { message: "7" }, attempts: 1 };
-        expect(await store.inbox.claimTurn(turn)).toBe(true);
-        await store.inbox.withdraw([key], { keepsReplies: true });
-        const entry = (await store.inbox.listOpen()).find(({ event }) => event.key === key);
-        const { conversationId, platform } = eventOf(key);
-        expect(entry).toMatchObject({
-          turn,
-          isWithdrawn: true,
-          event: { conversationId, platform, text: "" },
-        });
-        expect(await store.inbox.lookUp([key])).toEqual([]);
-        expect(await store.inbox.accept(eventOf(key))).toBe("duplicate");
-        expect(await store.inbox.refuse(key)).toBe("refused");
-        await store.inbox.close([key]);
-        expect(await openKeys([key])).toEqual([]);
-        const fresh = freshId();
-        await store.inbox.accept(eventOf(fresh));
-        await store.inbox.withdraw([fresh], { keepsReplies: true });
-        expect(await openKeys([fresh])).toEqual([]);
-      });
-
-      it("leaves a turn to the other events that it answers when one is withdrawn", async () => {
-        const keys = [freshId(), freshId(), freshId()] as const;
-        for (const key of keys) await store.inbox.accept(eventOf(key));
-        const [gone, one, two] = keys;
-        const turn = { keys, address: { message: "7" }, attempts: 1 };
-        expect(await store.inbox.claimTurn(turn)).toBe(true);
-        await store.inbox.withdraw([gone]);
-        const [entry] = await store.inbox.lookUp([one]);
-        expect(entry?.turn).toEqual({ ...turn, keys: [one, two] });
-        expect(await store.inbox.claimTurn({ ...turn, keys: [one, two], attempts: 2 })).toBe(true);
-        await store.inbox.close([one]);
-        await store.inbox.withdraw([one]);
-        expect((await store.inbox.lookUp([two]))[0]?.turn?.keys).toEqual([two]);
-        await store.inbox.withdraw([two]);
-        expect(await openKeys(keys)).toEqual([]);
-      });
-
       it("reopens a closed entry with its turn", async () => {
         const key = freshId();
         await store.inbox.accept(eventOf(key));
