@@ -49,6 +49,8 @@ export interface ReplyFailure {
   readonly notices?: readonly string[];
   /** Present: the platform shows a Retry button that calls {@link Receiver.retry} with it. */
   readonly retryKey?: string;
+  /** The turn runs again by itself, into the same reply: what cannot be changed then is not shown. Default false. */
+  readonly isTemporary?: boolean;
 }
 
 /**

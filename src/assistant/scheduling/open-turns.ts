@@ -8,8 +8,7 @@ const maxAgeMs = 60 * 60_000;
 const maxAttempts = 4;
 
 /**
- * The turns of open entries, in order of acceptance; messages that wait beside each other, in the order of their
- * sending. Entries that share a reply become one turn.
+ * The turns of open entries, in order of acceptance; messages beside each other, in the order of their sending. Entries that share a reply become one turn.
  */
 export function toOpenTurns(accepted: readonly InboxEntry[], now: number): PendingTurn[] {
   const open = inSendingOrder(accepted);
@@ -38,17 +37,19 @@ export function toOpenTurns(accepted: readonly InboxEntry[], now: number): Pendi
   });
 }
 
-/** Several processes may have accepted messages in another order than they were sent. */
+/**
+ * Several processes may have accepted messages in another order than they were sent. What has begun comes first: its
+ * reply is shown already.
+ */
 function inSendingOrder(open: readonly InboxEntry[]): InboxEntry[] {
-  const isWaiting = ({ event, turn }: InboxEntry): boolean => event.kind === "message" && turn === undefined;
   const runs: InboxEntry[][] = [];
   for (const entry of open) {
     const run = runs.at(-1);
-    const last = run?.at(-1);
-    if (run !== undefined && last !== undefined && isWaiting(last) && isWaiting(entry)) run.push(entry);
+    if (run?.at(-1)?.event.kind === "message" && entry.event.kind === "message") run.push(entry);
     else runs.push([entry]);
   }
-  return runs.flatMap((run) => run.toSorted((a, b) => compareSending(a.event, b.event)));
+  const rank = ({ turn }: InboxEntry): number => (turn === undefined ? 1 : 0);
+  return runs.flatMap((run) => run.toSorted((a, b) => rank(a) - rank(b) || compareSending(a.event, b.event)));
 }
 
 /** Platforms number the messages of a millisecond in their ids, with which the keys end. */

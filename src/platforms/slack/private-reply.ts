@@ -121,6 +121,11 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
     }
   }
 
+  function abandon(): void {
+    isOver = true;
+    abandoned.abort(new ParleyError("stopping", "the reply was abandoned"));
+  }
+
   const withFileNotice = (notices: readonly string[] = []) => [
     ...notices,
     ...(filesSent && address.responseUrl !== undefined
@@ -149,17 +154,16 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
       filesSent = true;
     },
     finish: (ending) => end({ state: "finished", ...ending, notices: withFileNotice(ending?.notices) }),
-    fail: (failure) =>
-      end({
+    async fail(failure) {
+      if (failure.isTemporary === true) return abandon();
+      await end({
         state: "failed",
         failure: failure.text,
         notices: withFileNotice(failure.notices),
         ...(failure.retryKey === undefined ? {} : { retryKey: failure.retryKey }),
-      }),
-    abandon() {
-      isOver = true;
-      abandoned.abort(new ParleyError("stopping", "the reply was abandoned"));
+      });
     },
+    abandon,
   };
 }
 

@@ -24,8 +24,9 @@ describe("open turns", () => {
     expect(order(entry(sent("b", 5)), entry(sent("a", 5)))).toEqual(["b", "a"]);
   });
 
-  it("do not change places with what has begun, and with commands, whose time is another clock's", () => {
+  it("come after what has begun, and do not change places with commands, whose time is another clock's", () => {
     expect(order(entry(sent("b", 2), 1), entry(sent("a", 1)))).toEqual(["b", "a"]);
+    expect(order(entry(sent("b", 2)), entry(sent("a", 1), 1))).toEqual(["a", "b"]);
     const ask = call("ask", {}, { key: "ask", sentAt: 9 });
     expect(order(entry(ask), entry(sent("a", 1)))).toEqual(["ask", "a"]);
   });
