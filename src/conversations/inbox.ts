@@ -131,6 +131,23 @@ export function createInbox({ store, log, isShared }: InboxOptions): RestorableI
     return changes;
   };
 
+  /**
+   * Attempts that were claimed for a batch whose first event was withdrawn meanwhile, by a process that died: its other
+   * events get the progress themselves, so that the next attempt is another one.
+   */
+  const adoptOrphans = async ({ keys, attempts }: TurnProgress): Promise<void> => {
+    for (const { key, record, turn } of await readUndamaged(keys)) {
+      const { space, key: claimKey } = entryAt.claim(key, attempts);
+      const owner = (await store.get<TurnProgress>(space, claimKey))?.keys[0];
+      if (record === undefined || record.isClosed === true || owner === undefined || owner === key) continue;
+      const ofOwner = await store.get<InboxRecord>("inbox", owner);
+      const isOwned = ofOwner !== undefined && ofOwner.isClosed !== true;
+      if (isOwned || (turn?.attempts ?? 0) >= attempts) continue;
+      log.info({ key, attempts }, "attempt of a withdrawn event taken over");
+      await store.write(toTurnChanges({ keys: [key], address: record.event.address, attempts }));
+    }
+  };
+
   const rememberTurn = (turn: TurnProgress) => {
     const [key] = turn.keys;
     if (key !== undefined) accepted.setTurn(key, turn);
@@ -157,7 +174,10 @@ export function createInbox({ store, log, isShared }: InboxOptions): RestorableI
         ...toTurnChanges(turn),
         ...claims.map((at): Change => ({ kind: "set", at, value: claim, ttlMs: claimTtlMs })),
       ]);
-      if (taken !== undefined) return false;
+      if (taken !== undefined) {
+        await adoptOrphans(turn);
+        return false;
+      }
       for (const record of resumed) accepted.add(record);
       rememberTurn(turn);
       return true;

@@ -46,6 +46,17 @@ describeStores("withdrawn events", (current) => {
     expect(await store.inbox.accept(event)).toBe("duplicate");
   });
 
+  it("that are claimed with others after that do not keep the others from being answered", async () => {
+    for (const key of ["a", "b"]) await store.inbox.accept(eventOf(key, "test:1"));
+    await store.inbox.withdraw(["a"], { keepsReplies: true });
+    // A process that had read them before, and dies.
+    await store.inbox.claimTurn(turnOf(["a", "b"]));
+    if (await store.inbox.claimTurn(turnOf(["b"]))) return expect(store.queue.isShared).toBe(false);
+    const [entry] = await store.inbox.listOpenIn("test:1");
+    expect(entry?.turn).toMatchObject({ keys: ["b"], attempts: 1 });
+    expect(await store.inbox.claimTurn(turnOf(["b"], 2))).toBe(true);
+  });
+
   it("of a turn that has not begun are closed", async () => {
     await store.inbox.accept(eventOf("a", "test:1"));
     await store.inbox.withdraw(["a"], { keepsReplies: true });
