@@ -2,7 +2,7 @@ import { isParleyError } from "../../core/errors.ts";
 import type { Json } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { EditTarget, MessageContent } from "../delivery/edit-target.ts";
-import { isDirectMessages, parseMessageRef, type SlackAddress } from "./address.ts";
+import { isCommandKey, isDirectMessages, parseMessageRef, type SlackAddress } from "./address.ts";
 import { slackErrorCode } from "./errors.ts";
 import { escapedBytes } from "./markdown.ts";
 import { toPlainSection, toSlackContent } from "./message-blocks.ts";
@@ -15,8 +15,10 @@ const maxMessages = 8;
 const minEditIntervalMs = 1000;
 /** The placeholder says the same, so the status line is for slow answers only. */
 const statusDelayMs = 1500;
-/** A command's time comes from this machine's clock, a message's from Slack's. */
-const clockSkewMs = 60_000;
+/** A message's time comes from Slack. */
+const marginMs = 60_000;
+/** A command's time comes from the clock of a machine, which may be wrong. */
+const wrongClockMs = 60 * 60_000;
 
 /** What {@link createMessageTarget} needs. */
 export interface MessageTargetOptions {
@@ -35,7 +37,7 @@ export interface MessageTargetOptions {
 
 /** Shows a reply in messages of a channel, thread or direct message. */
 export function createMessageTarget(options: MessageTargetOptions): EditTarget {
-  const { api, address, edits, posts, onPost } = options;
+  const { api, address, edits, posts, onPost, log } = options;
   const status = createStatusLine(options);
   /** Content last written to each message, as JSON by `ts`. */
   const shown = new Map<string, string>();
@@ -51,6 +53,7 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
     const mark = `${address.key}/${posted}`;
     if (mayBePosted) {
       const found = await findPost(mark);
+      log.info({ mark, found: found?.ts }, "looked for an earlier post of the reply");
       mayBePosted = options.isResumed;
       if (found !== undefined) {
         await api.update(found, content);
@@ -67,10 +70,11 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
   }
 
   async function findPost(mark: string): Promise<MessageRef | undefined> {
-    const since = ((address.since - clockSkewMs) / 1000).toFixed(6);
-    const recent = await api.messagesAfter(address.channel, address.thread, since);
-    const message = recent.find(({ metadata }) => metadata?.event_payload?.mark === mark);
-    return message === undefined ? undefined : { channel: address.channel, ts: message.ts };
+    const since = address.since - (isCommandKey(address.key) ? wrongClockMs : marginMs);
+    const recent = api.messagesAfter(address.channel, address.thread, (since / 1000).toFixed(6));
+    for await (const { ts, metadata } of recent)
+      if (metadata?.event_payload?.mark === mark) return { channel: address.channel, ts };
+    return undefined;
   }
 
   /** Asks a command's caller to invite the bot, through the `response_url`: it cannot post in the channel. */

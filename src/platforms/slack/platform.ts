@@ -71,6 +71,7 @@ const editLimit = { max: 48, windowMs: 60_000, reserved: 16 };
 const postLimit = { max: 4, windowMs: 4500, reserved: 0 };
 const maxChannels = 500;
 const maxReplaceUrls = 500;
+const maxResumed = 2000;
 
 /** Slack, over Socket Mode. */
 export function createSlackPlatform(options: SlackPlatformOptions): Platform {
@@ -84,6 +85,8 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
   const roots = createThreadRoots();
   /** `response_url` of the last pressed confirm button, by event key. */
   const replaceUrls = new LRUCache<string, string>({ max: maxReplaceUrls });
+  /** Keys of replies that another process may have begun. */
+  const resumed = new LRUCache<string, true>({ max: maxResumed });
   const startedAt = steadyClock.now();
   let connection: Connection | undefined;
   let connected: Connected | undefined;
@@ -172,6 +175,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
     openReply(saved, hooks) {
       const address = parseAddress(saved);
       const { api } = requireConnected();
+      if (hooks.isResumed === true) resumed.set(address.key, true);
       if (address.isPrivate === true)
         return createPrivateReply({ api, address, replaceUrl: replaceUrls.get(address.key), hooks, log });
       const [first] = address.refs ?? [];
@@ -191,7 +195,8 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
       const { identity } = requireConnected();
       const post = async (): Promise<string> => {
         const content = { text: `**${cutText(title, 200)}**`, state: "finished" } as const;
-        const ref = await targetAt(address).post(content, new AbortController().signal, "files");
+        const isResumed = resumed.has(address.key);
+        const ref = await targetAt(address, isResumed).post(content, new AbortController().signal, "files");
         return parseMessageRef(ref).ts;
       };
       const root = address.thread ?? (await roots.open(address.key, post));

@@ -23,6 +23,8 @@ export interface SeenMessage {
   /** Slack would fetch a link in it for a preview. */
   readonly previewsLinks: boolean;
   readonly edits: number;
+  /** What the bot stored with the message for itself. */
+  readonly metadata: unknown;
 }
 
 /** A file of a message. */
@@ -106,6 +108,7 @@ function toSeen(workspace: Workspace, message: SlackMessage): SeenMessage {
     pings: message.user === workspace.botUserId ? raw.flatMap((text) => text.match(livePing) ?? []) : [],
     previewsLinks: message.previewsLinks && /https?:\/\//.test(raw.join("\n")),
     edits: message.edits,
+    metadata: message.metadata,
   };
 }
 
