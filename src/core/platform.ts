@@ -126,6 +126,11 @@ export interface Platform {
   /** Short, stable name: the first part of its conversation ids. */
   readonly id: string;
   /**
+   * Whether each instance receives all messages of a conversation, in the order of their sending. Otherwise several
+   * instances share them, and may accept them in another order.
+   */
+  readonly deliversInOrder: boolean;
+  /**
    * Connects and starts to deliver events. Resolves when connected.
    * @throws ParleyError `platform-unauthorized` (bad token), `platform-unreachable`
    */

@@ -13,6 +13,7 @@ import { messageIds, textOf } from "../turn/stored-messages.ts";
 import type { LayeredSettings, TurnSettings } from "../settings/layered-settings.ts";
 import type { TurnDependencies, TurnOutcome } from "../turn/turn.ts";
 import type { ActiveTurn } from "./active-turn.ts";
+import { endWithdrawn } from "./end-withdrawn.ts";
 import {
   eventsOf,
   keysOf,
@@ -74,6 +75,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       log.warn({ key: event.key, platform: event.platform }, "platform of an open turn is off");
       return "left-open";
     }
+    if (first.isWithdrawn === true) return await endWithdrawn(first, { active, inbox, platform, log });
     if (first.isSealed === true && !(await canShowAnswer(first))) {
       await sealReply(first, { inbox, platform, log });
       return "ended";
