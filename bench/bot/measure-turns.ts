@@ -16,6 +16,8 @@ export interface TurnAmounts {
 }
 
 const lanes = 10;
+/** Fewer than there are channels on Discord: two questions at once in one would get one answer. */
+const cpuTalks = 60;
 const turnsPerTalk = 5;
 const quietMs = 500;
 /** People who ask at once. */
@@ -54,12 +56,13 @@ export async function measureTurns(
   const child = await bot.startToUse(stage);
   try {
     Object.assign(stage.gateway.script, { thinkMs: 0, tokens: 50, gapMs: 2 });
-    const talks = Array.from({ length: Math.ceil(amounts.cpuTurns / turnsPerTalk) }, () => stage.talk(kind));
+    const talks = Array.from({ length: cpuTalks }, () => stage.talk(kind));
     // The first turn of a thread is another kind of turn, and a bot that runs for days has compiled its code.
-    await askAll(talks, turnsPerTalk);
+    const turnsEach = Math.ceil(amounts.cpuTurns / cpuTalks);
+    await askAll(talks, turnsEach);
     await untilQuiet(stage);
     const before = await child.cpuMs();
-    const done = await askAll(talks, turnsPerTalk);
+    const done = await askAll(talks, turnsEach);
     await untilQuiet(stage);
     note(cpuFigure(kind), bot.name, ((await child.cpuMs()) - before) / done.length);
 
