@@ -100,6 +100,11 @@ export interface Conversations {
   settings(conversationId: string): Promise<ConversationSettings>;
   /** Merges into the saved settings; creates the conversation if it is new, so that `exists` is true from then on. */
   saveSettings(conversationId: string, settings: ConversationSettings): Promise<void>;
+  /**
+   * Saves in which places a conversation lies where none are saved. Survives the end of the process when it resolves,
+   * a power failure 250 ms later: each turn does it anew.
+   */
+  savePlaces(conversationId: string, within: readonly string[]): Promise<void>;
   /** Conversations whose id starts with `prefix` and not with `without`, the most recently active first. */
   list(
     prefix: string,
@@ -197,11 +202,17 @@ export interface Inbox {
    * nothing is saved: another process has claimed it. A store for one process grants every claim.
    */
   claimTurn(turn: TurnProgress): Promise<boolean>;
-  /** Saves later progress of the run. False, and nothing is saved: another process has claimed a later attempt. */
-  saveTurn(turn: TurnProgress): Promise<boolean>;
+  /**
+   * Saves later progress of the run. False, and nothing is saved: another process has claimed a later attempt. Survives
+   * the end of the process when it resolves; a power failure 250 ms later, or with `isDurable` too.
+   */
+  saveTurn(turn: TurnProgress, options?: { readonly isDurable?: boolean }): Promise<boolean>;
   /** Set-if-absent, like `accept`: from then on the key is a `duplicate` that nobody answers. `accepted`: it was known. */
   refuse(key: string): Promise<"refused" | "accepted">;
-  /** Marks events as answered; `accept` returns `duplicate` for their keys for a day. */
+  /**
+   * Marks events as answered; `accept` returns `duplicate` for their keys for a day. Survives the end of the process
+   * when it resolves, a power failure 250 ms later: by then the answer is stored, and would only be shown again.
+   */
   close(keys: readonly string[]): Promise<void>;
   /** Reopens a closed entry (Retry). `undefined`: it has expired. */
   reopen(key: string): Promise<InboxEntry | undefined>;

@@ -1,8 +1,8 @@
 import type { Admission } from "../access/admission.ts";
 import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { IncomingEvent, ReplyAddress } from "../../core/events.ts";
-import type { Platform, Receiver, Reply } from "../../core/platform.ts";
+import type { IncomingEvent } from "../../core/events.ts";
+import type { Platform, Receiver, Reply, ReplyHooks } from "../../core/platform.ts";
 import { actionsOf } from "../../core/reply-actions.ts";
 import type { Inbox, StoredMessage } from "../../core/storage.ts";
 import { runCommand } from "../commands/run-command.ts";
@@ -122,11 +122,11 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     let shownAt = address;
     let storedKeys: readonly string[] = [];
     let isClaimed = false;
-    const saveAddress = async (grown: ReplyAddress): Promise<void> => {
+    const saveAddress: ReplyHooks["saveAddress"] = async (grown, how) => {
       throwIfAbandoned(active.signal);
       shownAt = grown;
       const progress = { keys, address: grown, attempts: attempt };
-      if (!(await (isClaimed ? inbox.saveTurn(progress) : inbox.claimTurn(progress)))) {
+      if (!(await (isClaimed ? inbox.saveTurn(progress, how) : inbox.claimTurn(progress)))) {
         active.abandon(new ParleyError("stopping", "another process runs this turn"));
         throwIfAbandoned(active.signal);
       }
