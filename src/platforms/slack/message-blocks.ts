@@ -1,7 +1,8 @@
 import { actionLabels, isReplyActionKind, type ReplyActionKind } from "../../core/reply-actions.ts";
 import type { MessageContent } from "../delivery/edit-target.ts";
 import { toFormSelect } from "./form-modal.ts";
-import { cutText, escapeMarkdown, escapeText } from "./markdown.ts";
+import { escapeMarkdown } from "./escape-markdown.ts";
+import { cutText, escapeText } from "./markdown.ts";
 import type { SlackContent } from "./web-api.ts";
 
 /** `action_id` of the Retry button. */
