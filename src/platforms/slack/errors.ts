@@ -18,6 +18,24 @@ const unavailable = new Set([
   "team_added_to_org",
 ]);
 
+/** Slack refuses this content, and would take another one in the same place. */
+const contentErrors = new Set([
+  "invalid_arguments",
+  "invalid_attachments",
+  "invalid_blocks",
+  "invalid_blocks_format",
+  "markdown_text_conflict",
+  "msg_blocks_too_long",
+  "msg_too_long",
+  "no_text",
+  "too_many_attachments",
+]);
+
+/** Whether Slack refused what a message contains, e.g. its blocks: a plainer form may be accepted. */
+export function isContentError(error: unknown): boolean {
+  return contentErrors.has(slackErrorCode(error) ?? "");
+}
+
 /** Slack's error code, e.g. `not_in_channel`; `undefined` if the error did not come from Slack's API. */
 export function slackErrorCode(error: unknown): string | undefined {
   if (error instanceof ParleyError) {

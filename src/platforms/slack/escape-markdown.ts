@@ -76,7 +76,7 @@ function endOfDestination(line: string, from: number): { at: number; isClosed: b
 /** Code spans: from a run of backticks to the next run of the same length. */
 function codeSpansIn(line: string): Span[] {
   const runs = [...line.matchAll(/`+/g)].map((run) => ({ at: run.index, length: run[0].length }));
-  const closers = new Array<number | undefined>(runs.length);
+  const closers: (number | undefined)[] = [];
   const nextOfLength = new Map<number, number>();
   for (let index = runs.length - 1; index >= 0; index -= 1) {
     const { length } = runs[index]!;

@@ -5,7 +5,7 @@ import type { EditTarget, MessageContent } from "../delivery/edit-target.ts";
 import { isDirectMessages, parseMessageRef, type SlackAddress } from "./address.ts";
 import { slackErrorCode } from "./errors.ts";
 import { escapedBytes } from "./markdown.ts";
-import { toPlainSection, toSlackContent } from "./message-blocks.ts";
+import { sendInForm, toPlainSection, toSlackContent, type ContentForm } from "./message-blocks.ts";
 import type { SlidingWindowLimiter } from "../../support/sliding-window-limiter.ts";
 import type { MessageRef, SlackApi, SlackContent } from "./web-api.ts";
 
@@ -37,8 +37,10 @@ export interface MessageTargetOptions {
 export function createMessageTarget(options: MessageTargetOptions): EditTarget {
   const { api, address, edits, posts, onPost } = options;
   const status = createStatusLine(options);
-  /** Content last written to each message, as JSON by `ts`. */
+  /** Content last written to each message, by `ts`. */
   const shown = new Map<string, string>();
+  /** The form of each message that Slack accepted last, by `ts`. */
+  const forms = new Map<string, ContentForm>();
   let isInvitationRequested = false;
   let posted = address.refs?.length ?? 0;
   let mayBePosted = options.isResumed;
@@ -47,23 +49,38 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
    * Slack has no idempotency key for posts, but keeps metadata (markdown blocks lose their block ids). If an earlier
    * post, maybe by an earlier process, had no response, it is searched for first.
    */
-  async function post(content: SlackContent, signal: AbortSignal): Promise<MessageRef> {
+  async function post(content: MessageContent, signal: AbortSignal): Promise<MessageRef> {
     const mark = `${address.key}/${posted}`;
     if (mayBePosted) {
       const found = await findPost(mark);
       mayBePosted = options.isResumed;
       if (found !== undefined) {
-        await api.update(found, content);
+        await update(found, content);
         return found;
       }
     }
     await posts.take(signal);
     try {
-      return await api.post(address.channel, address.thread, content, mark);
+      return await sendInForm(content, async (wanted, form) => {
+        const ref = await api.post(address.channel, address.thread, wanted, mark);
+        shown.set(ref.ts, toKey(content));
+        forms.set(ref.ts, form);
+        return ref;
+      });
     } catch (error) {
       mayBePosted ||= isParleyError(error, "platform-unreachable");
       throw error;
     }
+  }
+
+  async function update(ref: MessageRef, content: MessageContent): Promise<void> {
+    shown.delete(ref.ts);
+    const send = async (wanted: SlackContent, form: ContentForm): Promise<void> => {
+      await api.update(ref, wanted);
+      forms.set(ref.ts, form);
+    };
+    await sendInForm(content, send, forms.get(ref.ts));
+    shown.set(ref.ts, toKey(content));
   }
 
   async function findPost(mark: string): Promise<MessageRef | undefined> {
@@ -90,12 +107,10 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
     maxMessages,
     minEditIntervalMs,
     async post(content: MessageContent, signal: AbortSignal): Promise<Json> {
-      const wanted = toSlackContent(content);
       try {
-        const ref = await post(wanted, signal);
+        const ref = await post(content, signal);
         posted += 1;
         onPost(ref);
-        shown.set(ref.ts, JSON.stringify(wanted));
         if (content.state === "waiting") status.showSoon();
         return { channel: ref.channel, ts: ref.ts };
       } catch (error) {
@@ -106,22 +121,23 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
     async edit(ref: Json, content: MessageContent, signal: AbortSignal): Promise<void> {
       const isFinal = content.state === "finished" || content.state === "failed";
       const message = parseMessageRef(ref);
-      const wanted = toSlackContent(content);
       if (content.text !== "") status.clear();
-      const json = JSON.stringify(wanted);
       // The last preview and the final content are often equal: an edit would only count against the limit.
-      if (shown.get(message.ts) !== json) {
+      if (shown.get(message.ts) !== toKey(content)) {
         // Under load a preview is skipped; the next edit contains its text.
         if (!isFinal && !edits.tryTake()) return;
         if (isFinal) await edits.take(signal);
-        shown.delete(message.ts);
-        await api.update(message, wanted);
-        shown.set(message.ts, json);
+        await update(message, content);
       }
       if (isFinal) status.clear();
     },
     upload: (files) => api.upload(address.channel, address.thread, files),
   };
+}
+
+/** Equal for contents that look the same. */
+function toKey(content: MessageContent): string {
+  return JSON.stringify(toSlackContent(content));
 }
 
 /**

@@ -114,6 +114,44 @@ describe("posting", () => {
   });
 });
 
+describe("content that Slack refuses", () => {
+  const details = { kind: "details", key: "details-key" } as const;
+  const table = "Prices:\n\n|a|b|\n|--|--|\n|1|2 & 3|";
+
+  test("is shown as plain text with its buttons, in a post and in an edit", async () => {
+    harness.slack.refuseMarkdown("|--|");
+    const reply = await toAna();
+    await reply.show();
+    reply.write({ text: "Prices:" });
+    await harness.slack.waitFor("the first text", () => said()[0]?.text.includes("Prices:"));
+    reply.write({ text: table });
+    await reply.finish({ actions: [details], notices: ["One file was left out."] });
+    expect(said()).toHaveLength(1);
+    expect(said()[0]?.text).toBe(`${table}\nOne file was left out.`);
+    expect(said()[0]?.buttons).toMatchObject([{ value: "details-key" }]);
+
+    const posted = await toAna();
+    posted.write({ text: table });
+    await posted.finish();
+    expect(said().at(-1)?.text).toBe(table);
+  });
+
+  test.each(["invalid_blocks", "msg_blocks_too_long"])(
+    "is shown as text alone after %s twice",
+    async (error) => {
+      const reply = await toAna();
+      await reply.show();
+      reply.write({ text: table });
+      for (const method of ["chat.postMessage", "chat.update"]) {
+        for (let i = 0; i < 4; i += 1) harness.slack.fail(method, { error });
+      }
+      await reply.fail({ text: "It broke off.", retryKey: "retry-key" });
+      expect(said().at(-1)?.text).not.toContain("Thinking");
+      expect(said().at(-1)?.text).toMatch(/Slack|Prices/);
+    },
+  );
+});
+
 test("an end equal to the last preview needs no edit", async () => {
   const reply = await toAna();
   await reply.show();
