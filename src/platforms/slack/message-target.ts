@@ -118,18 +118,19 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
         throw error;
       }
     },
-    async edit(ref: Json, content: MessageContent, signal: AbortSignal): Promise<void> {
+    async edit(ref: Json, content: MessageContent, signal: AbortSignal): Promise<Json> {
       const isFinal = content.state === "finished" || content.state === "failed";
       const message = parseMessageRef(ref);
       if (content.text !== "") status.clear();
       // The last preview and the final content are often equal: an edit would only count against the limit.
       if (shown.get(message.ts) !== toKey(content)) {
         // Under load a preview is skipped; the next edit contains its text.
-        if (!isFinal && !edits.tryTake()) return;
+        if (!isFinal && !edits.tryTake()) return ref;
         if (isFinal) await edits.take(signal);
         await update(message, content);
       }
       if (isFinal) status.clear();
+      return ref;
     },
     upload: (files) => api.upload(address.channel, address.thread, files),
   };
