@@ -53,7 +53,7 @@ export function slackErrorCode(error: unknown): string | undefined {
 export function toParleyError(error: unknown, method: string, variable = "SLACK_BOT_TOKEN"): ParleyError {
   if (error instanceof ParleyError) return error;
   const slackError = slackErrorCode(error);
-  const retryAfter = fieldOf(error, "retryAfter");
+  const retryAfter = fieldOf(error, "retryAfter") ?? (slackError === "ratelimited" ? 1 : undefined);
   if (typeof retryAfter === "number") {
     return new ParleyError("platform-rejected", `Slack rate limits ${method}`, {
       retryAfterMs: retryAfter * 1000,

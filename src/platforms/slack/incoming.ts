@@ -25,6 +25,7 @@ import type { Origins } from "./origin.ts";
 import type { Names } from "./people.ts";
 import { mentions, toPlainText } from "./plain-text.ts";
 import type { RefusalNotices } from "./refusal-notices.ts";
+import type { ReplacedMessages } from "./replaced-messages.ts";
 import type { Identity, SlackApi, SlackFileInfo, SlackMessageInfo } from "./web-api.ts";
 
 /** The fields of a `message` or `app_mention` event that Parley reads. */
@@ -46,6 +47,7 @@ export interface IncomingOptions {
   readonly origins: Pick<Origins, "originOf">;
   readonly refusals: RefusalNotices;
   readonly receiver: Receiver;
+  readonly replaced: Pick<ReplacedMessages, "isOwn">;
   readonly log: Log;
 }
 
@@ -77,7 +79,7 @@ const lookUpPolicy = {
 
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
 export function createIncoming(options: IncomingOptions): Incoming {
-  const { api, identity, names, origins, refusals, receiver, log } = options;
+  const { api, identity, names, origins, refusals, replaced, receiver, log } = options;
   const acceptedKeys = new LRUCache<string, true>({ max: maxAcceptedKeys });
   /** Refused, told and acknowledged: the mention's second event must not be answered. */
   const refusedKeys = new LRUCache<string, true>({ max: maxAcceptedKeys });
@@ -237,7 +239,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
   return {
     onMessage: (event, redelivery) =>
       inOrder.run(event.channel, async () => {
-        if (await reportDeletedMessage(event, identity.teamId, receiver)) return;
+        if (await reportDeletedMessage(event, { identity, api, replaced, receiver })) return;
         if (isByPerson(event) && (await isForBot(event))) await acceptWithThread(event, redelivery);
       }),
     async onMention(event, redelivery) {

@@ -5,6 +5,7 @@ import type { MessageContent } from "../delivery/edit-target.ts";
 import { toMarkdown } from "../delivery/reply-markdown.ts";
 import { splitMarkdown } from "../delivery/split-markdown.ts";
 import { toReplyAddress, type PostingMark, type SlackAddress } from "./address.ts";
+import { isLimited } from "./delivery-calls.ts";
 import { escapedBytes } from "./markdown.ts";
 import { sendInForm, toPlainSection, toSlackContent } from "./message-blocks.ts";
 import type { SlackApi } from "./web-api.ts";
@@ -166,7 +167,7 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
 
 /** Whether Slack may have shown a post that failed: there was no response, or one that says nothing. */
 function mayBeShown(error: unknown): boolean {
-  return isParleyError(error, "platform-unreachable") && !wasNeverSent(error);
+  return isParleyError(error, "platform-unreachable") && !isLimited(error) && !wasNeverSent(error);
 }
 
 /** Whether there was no connection to send it on. */
