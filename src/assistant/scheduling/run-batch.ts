@@ -50,6 +50,8 @@ interface BatchRun {
   /** In force for its first event. */
   readonly settings: TurnSettings;
   readonly shownMessageKeys: () => readonly string[];
+  /** What {@link shownMessageKeys} returned last: what is stored of them. */
+  readonly storedMessageKeys: () => readonly string[];
 }
 
 /**
@@ -60,29 +62,33 @@ export function createBatchRunner(options: BatchRunnerOptions) {
   const { dependencies, inbox, platforms } = options;
   const { log, meter } = dependencies;
 
-  return async function runBatch(batch: readonly PendingTurn[], active: ActiveTurn): Promise<void> {
+  return async function runBatch(
+    batch: readonly PendingTurn[],
+    active: ActiveTurn,
+  ): Promise<"ended" | "left-open"> {
     const [first] = batch;
-    if (first === undefined) return;
+    if (first === undefined) return "ended";
     const { event } = first;
     const platform = platforms.get(event.platform);
     if (platform === undefined) {
       log.warn({ key: event.key, platform: event.platform }, "platform of an open turn is off");
-      return;
+      return "left-open";
     }
     if (first.isSealed === true && !(await canShowAnswer(first))) {
       await sealReply(first, { inbox, platform, log });
-      return;
+      return "ended";
     }
     const allowed = batch.filter((turn) => eventsOf(turn).some(isAllowed));
     const refused = batch.filter((turn) => !allowed.includes(turn));
     for (const turn of refused) await refuseTurn(turn, { inbox, platform, log });
-    if (allowed.length === 0) return;
+    if (allowed.length === 0) return "ended";
     const run = await openRun(allowed, active, platform);
     const startedAt = performance.now();
     let outcome: TurnOutcome | "shown" | "left-open";
     try {
       outcome = await answer(run);
       throwIfAbandoned(active.signal);
+      await storeShownMessages(run);
       await closeEvents(run, outcome);
     } catch (error) {
       outcome = "left-open";
@@ -93,6 +99,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     }
     const seconds = (performance.now() - startedAt) / 1000;
     meter.turn({ platform: event.platform, kind: event.kind, outcome }, seconds);
+    return outcome === "left-open" ? "left-open" : "ended";
   };
 
   /** The rules may have changed since the event was accepted: before a restart, or before a Retry. */
@@ -111,6 +118,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     const attempt = (first.progress?.attempts ?? 0) + 1;
     const address = first.progress?.address ?? batch.at(-1)!.event.address;
     let shownAt = address;
+    let storedKeys: readonly string[] = [];
     let isClaimed = false;
     const saveAddress = async (grown: ReplyAddress): Promise<void> => {
       throwIfAbandoned(active.signal);
@@ -139,8 +147,19 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       attempt,
       reply,
       settings,
-      shownMessageKeys: () => platform.shownMessageKeys(shownAt),
+      shownMessageKeys: () => (storedKeys = platform.shownMessageKeys(shownAt)),
+      storedMessageKeys: () => storedKeys,
     };
+  }
+
+  /** Messages that were posted after the answer was stored show it too: who deletes one deletes the answer. */
+  async function storeShownMessages(run: BatchRun): Promise<void> {
+    const before = run.storedMessageKeys();
+    const now = run.shownMessageKeys();
+    if (now.length === before.length && now.every((key, index) => key === before[index])) return;
+    const { key } = run.batch[0]!.event;
+    for (const id of [messageIds.complete(key), messageIds.assistant(key, run.attempt)])
+      await dependencies.conversations.setShownAs(run.conversationId, id, now);
   }
 
   async function answer(run: BatchRun): Promise<TurnOutcome | "shown"> {

@@ -126,6 +126,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       names,
       origins,
       lookUpLater: () => missed.startUnlessSearching(),
+      signal: stopping.signal,
       log,
     });
     const missed = createMissedMessages({
@@ -139,6 +140,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         return place.answerTo === "every-message";
       },
       take: (message) => messages?.take(message, { isMissed: true }),
+      onOwnMessage: (message) => messages?.settleNotice(message),
       botId: () => connection?.identity.botId ?? "",
       now,
       signal: stopping.signal,
