@@ -256,8 +256,10 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
     const { stream } = its;
     if (stream?.isOpen() === true) {
       its.lastPreviewAt = performance.now();
-      if (stream.takes(content.text)) return await stream.append(content.text, timing);
-      await stream.stop({ ...timing, withinMs: editWithinMs });
+      if (stream.takes(content.text)) {
+        await stream.append(content.text, timing);
+        if (stream.isOpen()) return;
+      } else await stream.stop({ ...timing, withinMs: editWithinMs });
     }
     its.reservation ??= reserveEdit();
     if (its.reservation === undefined) return;
