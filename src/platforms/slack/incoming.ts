@@ -19,6 +19,7 @@ import {
   toReplyAddress,
   toUnixMs,
 } from "./address.ts";
+import { createArrivals } from "./arrivals.ts";
 import { reportDeletedMessage, type DeletionFields } from "./deletion-events.ts";
 import { isUnresolved, toAttachment } from "./files.ts";
 import type { Origins } from "./origin.ts";
@@ -67,6 +68,8 @@ export interface Incoming {
 /** Subtypes of messages that people write. All others are edits, joins and the like. */
 const writtenSubtypes = new Set([undefined, "file_share", "thread_broadcast"]);
 const maxAcceptedKeys = 500;
+/** How long a mention waits for the `message` event of the same message. */
+const messageEventMs = 500;
 /** Slack gives up after it. @see https://docs.slack.dev/apis/events-api#retries */
 const lastRedelivery = 3;
 /** An event that arrives so long after its message is late, in milliseconds. */
@@ -85,8 +88,10 @@ export function createIncoming(options: IncomingOptions): Incoming {
   const refusedKeys = new LRUCache<string, true>({ max: maxAcceptedKeys });
   /** By channel, so that looking up names and files does not change the order of messages. */
   const inOrder = createKeyedQueue();
+  const arrivals = createArrivals(maxAcceptedKeys);
 
   const keyOf = (event: MessageEvent) => toMessageKey(identity.teamId, event.channel, event.ts);
+  const isKnown = (event: MessageEvent) => acceptedKeys.has(keyOf(event)) || refusedKeys.has(keyOf(event));
   const conversationOf = (event: MessageEvent) =>
     toConversationId(identity.teamId, event.channel, event.thread_ts ?? event.ts);
 
@@ -197,7 +202,10 @@ export function createIncoming(options: IncomingOptions): Incoming {
 
   /** `app_mention` may come without the message's files, and without a `message` event beside it. */
   async function withFiles(event: MessageEvent, isRedelivery: boolean): Promise<MessageEvent> {
-    if (event.files !== undefined || acceptedKeys.has(keyOf(event))) return event;
+    if (event.files !== undefined || isKnown(event)) return event;
+    // Histories may be read 50 times a minute: the other event is waited for first.
+    if (await arrivals.within(keyOf(event), messageEventMs)) await inOrder.run(event.channel, async () => {});
+    if (isKnown(event)) return event;
     try {
       const complete = await api.message(event.channel, event.thread_ts, event.ts);
       return complete?.files === undefined ? event : { ...event, files: complete.files };
@@ -237,11 +245,13 @@ export function createIncoming(options: IncomingOptions): Incoming {
   }
 
   return {
-    onMessage: (event, redelivery) =>
-      inOrder.run(event.channel, async () => {
+    onMessage: (event, redelivery) => {
+      if (event.subtype === undefined || event.subtype === "file_share") arrivals.note(keyOf(event));
+      return inOrder.run(event.channel, async () => {
         if (await reportDeletedMessage(event, { identity, api, replaced, receiver })) return;
         if (isByPerson(event) && (await isForBot(event))) await acceptWithThread(event, redelivery);
-      }),
+      });
+    },
     async onMention(event, redelivery) {
       if (!isByPerson(event)) return;
       // Outside the queue: the `message` event may be accepted during the lookup.

@@ -170,10 +170,11 @@ async function give(
   const { eventEveryMs } = answer;
   const packets =
     eventEveryMs === undefined ? cutInto(body, answer.cut ?? "whole") : body.toString().split(/(?<=\n\n)/);
-  for (const packet of packets) {
+  for (const [index, packet] of packets.entries()) {
+    if (eventEveryMs !== undefined && index > 0)
+      await new Promise((resolve) => setTimeout(resolve, eventEveryMs));
     if (outgoing.destroyed) return;
     outgoing.write(packet);
-    if (eventEveryMs !== undefined) await new Promise((resolve) => setTimeout(resolve, eventEveryMs));
     // Sends each packet by itself; together they would arrive as one.
     if (answer.cut !== undefined && answer.cut !== "whole")
       await new Promise((resolve) => setImmediate(resolve));

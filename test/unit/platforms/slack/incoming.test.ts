@@ -95,6 +95,7 @@ describe("channels", () => {
       await settled();
       expect(message.attachments).toMatchObject([{ name: "picture.png", mediaType: "image/png" }]);
       expect(messages()).toHaveLength(1);
+      expect(harness.slack.calls.map(({ method }) => method)).not.toContain("conversations.history");
     },
   );
 
