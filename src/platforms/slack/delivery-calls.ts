@@ -40,6 +40,7 @@ export const lanes = {
   appendStream: "chat.appendStream",
   stopStream: "chat.stopStream",
   status: "assistant.threads.setStatus",
+  ephemeral: "chat.postEphemeral",
   uploads: "files.completeUploadExternal",
 } as const;
 
@@ -60,6 +61,7 @@ const perMinute: Readonly<Record<string, number>> = {
   [lanes.appendStream]: 100,
   [lanes.status]: 100,
   [lanes.uploads]: 100,
+  [lanes.ephemeral]: 100,
 };
 /** A longer Retry-After for a post comes from the limit of the workspace. */
 const maxChannelWaitMs = 5000;
@@ -118,15 +120,16 @@ const noticeTiming: CallTiming = { urgency: "final", withinMs: minuteMs };
 /** The API for everything outside of public replies: its posts and uploads wait for room under the same limits. */
 export function createScheduledApi(api: SlackApi, scheduler: DeliveryScheduler): SlackApi {
   const calls = createDeliveryCalls(api, scheduler);
+  function send(method: string, urgency: Urgency, work: () => Promise<void>): Promise<void> {
+    const deadline = performance.now() + noticeTiming.withinMs;
+    return scheduler.send({ lanes: [method], urgency, method, deadline }, work);
+  }
   return {
     ...api,
     post: (channel, thread, content, mark) =>
       calls.post({ channel, thread }, content, mark === undefined ? noticeTiming : { ...noticeTiming, mark }),
-    upload: (channel, thread, files) => {
-      const deadline = performance.now() + noticeTiming.withinMs;
-      const call = { lanes: [lanes.uploads], urgency: "files", method: lanes.uploads, deadline } as const;
-      return scheduler.send(call, () => api.upload(channel, thread, files));
-    },
+    upload: (...args) => send(lanes.uploads, "files", () => api.upload(...args)),
+    postEphemeral: (...args) => send(lanes.ephemeral, "final", () => api.postEphemeral(...args)),
   };
 }
 

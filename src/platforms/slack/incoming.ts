@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { isParleyError, isRefusal, type ParleyError } from "../../core/errors.ts";
+import { isParleyError, isRefusal, ParleyError } from "../../core/errors.ts";
 import type { Attachment, IncomingMessage } from "../../core/events.ts";
 import type { PlaceSettings, Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -20,6 +20,7 @@ import {
   toUnixMs,
 } from "./address.ts";
 import { createArrivals } from "./arrivals.ts";
+import type { ChannelLoad } from "./channel-load.ts";
 import { reportDeletedMessage, type DeletionFields } from "./deletion-events.ts";
 import { isUnresolved, toAttachment } from "./files.ts";
 import type { Origins } from "./origin.ts";
@@ -49,6 +50,7 @@ export interface IncomingOptions {
   readonly refusals: RefusalNotices;
   readonly receiver: Receiver;
   readonly replaced: Pick<ReplacedMessages, "isOwn">;
+  readonly load: Pick<ChannelLoad, "isFull">;
   readonly log: Log;
 }
 
@@ -82,7 +84,7 @@ const lookUpPolicy = {
 
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
 export function createIncoming(options: IncomingOptions): Incoming {
-  const { api, identity, names, origins, refusals, replaced, receiver, log } = options;
+  const { api, identity, names, origins, refusals, replaced, load, receiver, log } = options;
   const acceptedKeys = new LRUCache<string, true>({ max: maxAcceptedKeys });
   /** Refused, told and acknowledged: the mention's second event must not be answered. */
   const refusedKeys = new LRUCache<string, true>({ max: maxAcceptedKeys });
@@ -155,6 +157,8 @@ export function createIncoming(options: IncomingOptions): Incoming {
       attachments,
     };
     try {
+      // Known ones are accepted already.
+      if (load.isFull(event.channel) && !acceptedKeys.has(key)) throw tooManyReplies();
       await receiver.receive(message);
     } catch (error) {
       const isLast = isParleyError(error, "store-unavailable") && redelivery >= lastRedelivery;
@@ -260,4 +264,8 @@ export function createIncoming(options: IncomingOptions): Incoming {
     },
     read,
   };
+}
+
+function tooManyReplies(): ParleyError {
+  return new ParleyError("busy", "too many answers are being shown in one Slack channel");
 }

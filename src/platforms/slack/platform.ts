@@ -20,6 +20,7 @@ import {
 import { registerButtons } from "./buttons.ts";
 import { createCallIntake } from "./call-intake.ts";
 import { createCallerNotices } from "./caller-notices.ts";
+import { createChannelLoad } from "./channel-load.ts";
 import { createCommandCalls } from "./command-calls.ts";
 import { registerCommands } from "./commands.ts";
 import { createSocketConnection, type Connection } from "./connection.ts";
@@ -77,6 +78,8 @@ interface Connected {
 }
 
 const maxReplaceUrls = 500;
+/** Their final texts can all be posted before the first one of them is given up. */
+const maxRepliesInChannel = 80;
 
 /** Slack, over Socket Mode. */
 export function createSlackPlatform(options: SlackPlatformOptions): Platform {
@@ -88,6 +91,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
     ...(options.meter === undefined ? {} : { meter: options.meter }),
   });
   const streams = createStreamSupport(log);
+  const load = createChannelLoad(maxRepliesInChannel);
   const roots = createThreadRoots();
   /** `response_url` of the last pressed confirm button, by event key. */
   const replaceUrls = new LRUCache<string, string>({ max: maxReplaceUrls });
@@ -112,6 +116,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
       address,
       isResumed: isResumed || address.since < startedAt,
       streamLifeMs: options.streamLifeMs ?? defaultStreamLifeMs,
+      onClose: load.enter(address.channel),
       onPost: (ref) => {
         roots.remember(address.key, ref.ts);
       },
@@ -128,7 +133,17 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
     const { teamId } = identity;
     const origins = createOrigins(names, teamId);
     const refusals = createRefusalNotices(api, log);
-    const incoming = createIncoming({ api, identity, names, origins, refusals, replaced, receiver, log });
+    const incoming = createIncoming({
+      api,
+      identity,
+      names,
+      origins,
+      refusals,
+      replaced,
+      load,
+      receiver,
+      log,
+    });
     const calls = createCommandCalls({ api, identity, names, origins, incoming, receiver });
     const intake = createCallIntake({ receiver, log });
     const notices = createCallerNotices(api, log);
