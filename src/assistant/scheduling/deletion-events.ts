@@ -90,7 +90,6 @@ export function createDeletionEvents(
   }
 
   async function endOrphan({ event, address, active }: Orphan): Promise<void> {
-    if (active?.isDeleted(event.key) === true) return;
     const platform = platforms.get(event.platform);
     if (platform === undefined) return;
     const because = new ParleyError("cancelled", "its message was deleted", {
@@ -99,6 +98,8 @@ export function createDeletionEvents(
     // After a run of another process, which ends its own reply.
     const end = (): Promise<void> =>
       queue.run(storedIn(event), async () => {
+        // Cancelled by the deletion, it has ended its reply, unless it lost the conversation before.
+        if (active?.isDeleted(event.key) === true && !active.isAbandoned()) return;
         const reply = platform.openReply(address, { isResumed: true, saveAddress: () => Promise.resolve() });
         await reply.show();
         await reply.finish({ notices: [toNotice(because)] });

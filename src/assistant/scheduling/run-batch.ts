@@ -92,7 +92,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       await closeEvents(run, outcome);
     } catch (error) {
       outcome = "left-open";
-      run.reply.abandon();
+      active.abandon(new ParleyError("stopping", "the turn is left open", { cause: error }));
       log.error({ key: event.key, platform: event.platform, err: error }, "turn left open");
       // A permanent failure (missing permission, deleted channel) would fail again on every recovery.
       if (!isOutage(error)) await inbox.close(allowed.flatMap(keysOf));

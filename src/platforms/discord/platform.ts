@@ -126,6 +126,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       names,
       origins,
       lookUpLater: () => missed.startUnlessSearching(),
+      lookUpFirst: (channelId) => missed.searchFirst(channelId),
       signal: stopping.signal,
       log,
     });

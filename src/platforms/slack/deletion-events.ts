@@ -55,8 +55,8 @@ export async function reportDeletedMessage(
   const thread = deleted?.thread_ts;
   // Another process of this bot may have replaced it.
   if (deleted?.user === userId && thread !== undefined && thread !== ts) {
-    const later = await api.messagesAfter(event.channel, thread, ts);
-    if (later.some(({ metadata }) => metadata?.event_payload?.replaces === ts)) return true;
+    for await (const { metadata } of api.messagesAfter(event.channel, thread, ts))
+      if (metadata?.event_payload?.replaces === ts) return true;
   }
   const keys = [toMessageKey(teamId, event.channel, ts)];
   await receiver.messagesDeleted(toConversationId(teamId, event.channel, deleted?.thread_ts ?? ts), keys);

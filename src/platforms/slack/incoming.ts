@@ -221,6 +221,12 @@ export function createIncoming(options: IncomingOptions): Incoming {
     }
   }
 
+  async function readThread(channel: string, thread: string, after: string): Promise<SlackMessageInfo[]> {
+    const messages: SlackMessageInfo[] = [];
+    for await (const message of api.messagesAfter(channel, thread, after)) messages.push(message);
+    return messages;
+  }
+
   /**
    * Accepts a message. What people wrote in its thread before a late mention arrived was ignored then, since the
    * thread was unknown: it is accepted now.
@@ -231,7 +237,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
     // Also where it is known by now: the process that accepted it first may have died before it looked.
     if (!isLate || event.channel_type === "im" || !mentions(event.text ?? "", identity.userId)) return;
     const thread = event.thread_ts ?? event.ts;
-    const later = retry(() => api.messagesAfter(event.channel, thread, event.ts), lookUpPolicy);
+    const later = retry(() => readThread(event.channel, thread, event.ts), lookUpPolicy);
     // Awaited below; until then a rejection must not count as unhandled.
     void Promise.allSettled([later]);
     // Not awaited: Slack wants its acknowledgement first. What arrives meanwhile comes after.

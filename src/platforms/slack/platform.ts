@@ -80,6 +80,7 @@ interface Connected {
 const maxReplaceUrls = 500;
 /** Their final texts can all be posted before the first one of them is given up. */
 const maxRepliesInChannel = 80;
+const maxResumed = 2000;
 
 /** Slack, over Socket Mode. */
 export function createSlackPlatform(options: SlackPlatformOptions): Platform {
@@ -95,6 +96,8 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
   const roots = createThreadRoots();
   /** `response_url` of the last pressed confirm button, by event key. */
   const replaceUrls = new LRUCache<string, string>({ max: maxReplaceUrls });
+  /** Keys of replies that another process may have begun. */
+  const resumed = new LRUCache<string, true>({ max: maxResumed });
   const startedAt = steadyClock.now();
   let connection: Connection | undefined;
   let connected: Connected | undefined;
@@ -209,6 +212,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
     openReply(saved, hooks) {
       const address = parseAddress(saved);
       const { api } = requireConnected();
+      if (hooks.isResumed === true) resumed.set(address.key, true);
       if (address.isPrivate === true)
         return createPrivateReply({ api, address, replaceUrl: replaceUrls.get(address.key), hooks, log });
       const [first] = address.refs ?? [];
@@ -232,7 +236,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
       const { identity } = requireConnected();
       const post = async (): Promise<string> => {
         const content = { text: `**${cutText(title, 200)}**`, state: "finished" } as const;
-        const target = targetAt(address);
+        const target = targetAt(address, resumed.has(address.key));
         try {
           return parseMessageRef(await target.post(content, new AbortController().signal, "final")).ts;
         } finally {

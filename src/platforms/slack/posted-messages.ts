@@ -1,8 +1,10 @@
-import type { SlackAddress } from "./address.ts";
+import { isCommandKey, type SlackAddress } from "./address.ts";
 import type { MessageRef, SlackApi, SlackMessageInfo } from "./web-api.ts";
 
-/** A command's time comes from this machine's clock, a message's from Slack's. */
-const clockSkewMs = 60_000;
+/** A message's time comes from Slack. */
+const marginMs = 60_000;
+/** A command's time comes from the clock of a machine, which may be wrong. */
+const wrongClockMs = 60 * 60_000;
 
 /** Finds what was posted for a reply without a response, by this process or an earlier one. */
 export interface PostedMessages {
@@ -35,10 +37,12 @@ export function createPostedMessages(
   return {
     markOf,
     async find(index, known) {
-      const after = ((since - clockSkewMs) / 1000).toFixed(6);
-      const recent = (await api.messagesAfter(channel, thread, after)).toSorted(
-        (a, b) => Number(b.ts) - Number(a.ts),
-      );
+      const sinceMs = since - (isCommandKey(key) ? wrongClockMs : marginMs);
+      // What was posted in the place of a known one is newer.
+      const after = known[index]?.ts ?? (sinceMs / 1000).toFixed(6);
+      const recent: SlackMessageInfo[] = [];
+      for await (const message of api.messagesAfter(channel, thread, after)) recent.push(message);
+      recent.sort((a, b) => Number(b.ts) - Number(a.ts));
       const isMarked = ({ metadata }: SlackMessageInfo) => metadata?.event_payload?.mark === markOf(index);
       const isUnknown = ({ ts }: SlackMessageInfo) => known.every((ref) => ref.ts !== ts);
       const marked = recent.filter(isMarked);

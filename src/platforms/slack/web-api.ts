@@ -125,12 +125,11 @@ export interface SlackApi {
   ): Promise<void>;
   /** The message with that `ts`, if it exists. */
   message(channel: string, thread: string | undefined, ts: string): Promise<SlackMessageInfo | undefined>;
-  /** Up to 100 messages of a channel or thread after `ts`, in no particular order. */
-  messagesAfter(
-    channel: string,
-    thread: string | undefined,
-    ts: string,
-  ): Promise<readonly SlackMessageInfo[]>;
+  /**
+   * The messages after `ts`, at most 1,000: of a channel the latest, newest first; of a thread the earliest, oldest
+   * first. They are read page by page, as they are used.
+   */
+  messagesAfter(channel: string, thread: string | undefined, ts: string): AsyncIterable<SlackMessageInfo>;
   userInfo(userId: string): Promise<SlackUserInfo>;
   /** Name of a channel. `undefined`: a direct message. */
   channelName(channel: string): Promise<string | undefined>;
@@ -160,6 +159,8 @@ interface UserResponse {
   readonly is_stranger?: boolean;
 }
 
+const pageSize = 100;
+const maxPages = 10;
 const uploadTimeoutMs = 120_000;
 const respondTimeoutMs = 10_000;
 
@@ -196,7 +197,11 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
       thread === undefined
         ? await call("conversations.history", { channel, ...window })
         : await call("conversations.replies", { channel, ts: thread, ...window });
-    return (response["messages"] ?? []) as readonly SlackMessageInfo[];
+    const metadata = response["response_metadata"] as { next_cursor?: string } | undefined;
+    return {
+      messages: (response["messages"] ?? []) as readonly SlackMessageInfo[],
+      cursor: metadata?.next_cursor ?? "",
+    };
   }
 
   return {
@@ -276,11 +281,23 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
     },
     async message(channel, thread, ts) {
       // `conversations.replies` always includes the root.
-      const found = await read(channel, thread, { oldest: ts, latest: ts, inclusive: true, limit: 5 });
-      return found.find((message) => message.ts === ts);
+      const { messages } = await read(channel, thread, { oldest: ts, latest: ts, inclusive: true, limit: 5 });
+      return messages.find((message) => message.ts === ts);
     },
-    messagesAfter: (channel, thread, ts) =>
-      read(channel, thread, { oldest: ts, limit: 100, include_all_metadata: true }),
+    async *messagesAfter(channel, thread, ts) {
+      let cursor = "";
+      for (let page = 0; page < maxPages; page++) {
+        const found = await read(channel, thread, {
+          oldest: ts,
+          limit: pageSize,
+          include_all_metadata: true,
+          ...(cursor === "" ? {} : { cursor }),
+        });
+        yield* found.messages;
+        ({ cursor } = found);
+        if (cursor === "") return;
+      }
+    },
     async userInfo(userId) {
       const { user = {} } = (await call("users.info", { user: userId })) as { user?: UserResponse };
       const names = [user.profile?.display_name, user.profile?.real_name, user.real_name, user.name];

@@ -17,7 +17,7 @@ export function findDisorder(outcomes: readonly Outcome[], shown: readonly Shown
     for (const [index, later] of its.entries()) {
       const earlier = its[index - 1];
       if (earlier === undefined) continue;
-      const names = `${earlier.sent.label} and ${later.sent.label} in ${later.sent.conversation}`;
+      const names = `${nameOf(earlier)} and ${nameOf(later)} in ${later.sent.conversation}`;
       if (shownAt(earlier) > shownAt(later)) problems.push(`disordered: answers to ${names}`);
       if (storedAt(earlier) > storedAt(later)) problems.push(`disordered: stored messages ${names}`);
     }
@@ -36,6 +36,12 @@ export function findDisorder(outcomes: readonly Outcome[], shown: readonly Shown
     const labels = parseAnswer(answer.text)?.labels ?? [];
     return (positions.get(answer.id) ?? 0) + labels.indexOf(sent.label) / (labels.length + 1);
   }
+}
+
+/** With how long after it was sent it was accepted, and how it was delivered. */
+function nameOf({ sent, entry }: Outcome): string {
+  const afterMs = (entry?.acceptedAt ?? Number.NaN) - sent.sentAt;
+  return `${sent.label} (sent at ${sent.sentAt}, accepted after ${afterMs} ms; ${sent.deliveries().join(", ")})`;
 }
 
 function storedAt({ sent, history }: Pick<Outcome, "sent" | "history">): number {

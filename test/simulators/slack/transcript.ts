@@ -30,6 +30,8 @@ export interface SeenMessage {
   readonly notification: string;
   /** `live`: its text is still arriving. `dead`: Slack has ended the stream, and the app has not repaired it. */
   readonly stream: "live" | "dead" | undefined;
+  /** What the bot stored with the message for itself. */
+  readonly metadata: unknown;
 }
 
 /** A file of a message. */
@@ -142,6 +144,7 @@ function toSeen({ workspace, clock }: Seen, message: SlackMessage): SeenMessage 
     edits: message.edits,
     notification: unescapeSlack(message.firstText),
     stream: streamOf(message, clock),
+    metadata: message.metadata,
   };
 }
 

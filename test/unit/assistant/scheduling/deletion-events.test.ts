@@ -69,6 +69,24 @@ describe("messages that people removed", () => {
     expect(world.platform.replies[0]?.notices.join()).toMatch(/deleted/);
   });
 
+  it("leave no unfinished reply either where the turn they stop has just lost its conversation", async () => {
+    const lost = new AbortController();
+    const realRun = world.store.queue.run.bind(world.store.queue);
+    vi.spyOn(world.store.queue, "run").mockImplementationOnce((id, work) =>
+      realRun(id, () => work(lost.signal)),
+    );
+    hangOnce();
+    const event = message("the secret is 42");
+    await world.assistant.receive(event);
+    await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
+    const deletion = world.assistant.messagesDeleted("fake:c1", [event.key]);
+    lost.abort(new ParleyError("store-unavailable", "lease lost"));
+    await deletion;
+    await settled();
+    await vi.waitFor(() => expect(world.platform.replies.at(-1)).toMatchObject({ state: "finished" }));
+    expect(world.platform.replies.at(-1)?.notices.join()).toMatch(/deleted/);
+  });
+
   it("leave the reply of a dead process to the other messages that it answered", async () => {
     const [gone, stays] = [message("never mind"), message("but this")];
     for (const event of [gone, stays]) await world.store.inbox.accept(event);

@@ -3,6 +3,7 @@ import { isParleyError } from "../../../../src/core/errors.ts";
 import type { Reply } from "../../../../src/core/platform.ts";
 import type { ReplyAddress } from "../../../../src/core/events.ts";
 import type { Person } from "../../../simulators/slack/person.ts";
+import { allCommands } from "../../../support/commands.ts";
 import { openSlackHarness, type SlackHarness } from "../../../support/slack-harness.ts";
 
 let harness: SlackHarness;
@@ -174,6 +175,49 @@ describe("where it is shown", () => {
     expect(said().map(({ text }) => text)).toEqual(["after the restart"]);
   });
 
+  /** A process posts a message of the reply, and is killed before its address is saved. */
+  async function postAndDie(address: ReplyAddress): Promise<void> {
+    const reply = open(address);
+    await reply.show();
+    reply.abandon();
+  }
+
+  async function resume(address: ReplyAddress): Promise<void> {
+    const reply = harness.platform.openReply(address, {
+      saveAddress: () => Promise.resolve(),
+      isResumed: true,
+    });
+    await reply.show();
+    reply.write({ text: "after the restart" });
+    await reply.finish();
+  }
+
+  for (const [direction, minutes] of [
+    ["ahead", 25],
+    ["behind", -25],
+  ] as const) {
+    test(`what a killed process posted of a command is found where its clock was ${direction}`, async () => {
+      const channel = harness.slack.channel("ideas", [ana]);
+      await ana.usesCommand("/ask", "why?", { channel: channel.id });
+      const address = await nextAddress();
+      const stepped = { ...address, since: Number(address["since"]) + minutes * 60_000 };
+      await postAndDie(stepped);
+      await resume(stepped);
+      expect(channel.saidByBot().map(({ text }) => text)).toEqual(["after the restart"]);
+    });
+  }
+
+  test("what a killed process posted is found in a thread with many newer messages", async () => {
+    const channel = harness.slack.channel("ideas", [ana]);
+    const root = ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
+    const address = await nextAddress();
+    for (let count = 0; count < 150; count++)
+      ana.sends({ channel: channel.id, text: `${count}`, thread: root });
+    await postAndDie(address);
+    await resume(address);
+    expect(channel.saidByBot().map(({ text }) => text)).toEqual(["after the restart"]);
+  });
+
   test("a channel without the bot is an error that names the permission", async () => {
     const channel = harness.slack.channel("ideas", [ana]);
     ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
@@ -209,6 +253,19 @@ describe("where it is shown", () => {
     );
     expect(opened[0]).toEqual(opened[1]);
     expect(channel.saidByBot().map(({ text }) => text)).toEqual(["**Of <foxes>**"]);
+  });
+
+  test("a thread that a killed process has opened is found by one that ran before", async () => {
+    const channel = harness.slack.channel("ideas", [ana]);
+    await ana.usesCommand("/chat", "hello", { channel: channel.id });
+    const address = await nextAddress();
+    // Later than the start of the other process.
+    const later = { ...address, since: Number(address["since"]) + 60_000 };
+    const opened = await harness.platform.openThread(later, { title: "hello" });
+    await harness.restart(allCommands);
+    harness.platform.openReply(later, { saveAddress: () => Promise.resolve(), isResumed: true });
+    expect(await harness.platform.openThread(later, { title: "hello" })).toEqual(opened);
+    expect(channel.saidByBot()).toHaveLength(1);
   });
 
   test("a quick answer sets no status line", async () => {
