@@ -190,9 +190,10 @@ export function createInbox({ store, log, isShared }: InboxOptions): RestorableI
       const record = await store.get<InboxRecord>("inbox", key);
       return record === undefined || record.isForgotten === true ? "refused" : "accepted";
     },
-    async saveTurn(turn) {
+    async saveTurn(turn, { isDurable = false } = {}) {
       const later = isShared ? turn.keys.map((key) => entryAt.claim(key, turn.attempts + 1)) : [];
-      const isSaved = (await store.writeIfAbsent(later, toTurnChanges(turn))) === undefined;
+      const resolves = isDurable ? "durable" : "soon";
+      const isSaved = (await store.writeIfAbsent(later, toTurnChanges(turn), resolves)) === undefined;
       if (isSaved) rememberTurn(turn);
       return isSaved;
     },
@@ -213,7 +214,7 @@ export function createInbox({ store, log, isShared }: InboxOptions): RestorableI
         else if (turn !== undefined)
           changes.push({ kind: "set", at: entryAt.turn(key), value: turn, ttlMs: answeredTtlMs });
       }
-      await store.write(changes);
+      await store.write(changes, "soon");
       accepted.delete(keys);
     },
     async reopen(key) {

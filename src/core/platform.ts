@@ -84,8 +84,12 @@ export interface ReplyHooks {
   readonly isResumed?: boolean;
   /** Nothing is shown before the reply ends: no placeholder, no text that grows. Default false. */
   readonly isCalm?: boolean;
-  /** Called with the extended address after each message the reply posts, so that a restart can resume it. */
-  saveAddress(address: ReplyAddress): Promise<void>;
+  /**
+   * Called with the extended address after each message the reply posts, so that a restart can resume it. Survives the
+   * end of the process when it resolves, a power failure 250 ms later. `isDurable`: at once; what is saved before a
+   * message that could not be found again needs it.
+   */
+  saveAddress(address: ReplyAddress, options?: { readonly isDurable?: boolean }): Promise<void>;
 }
 
 /** A thread that was opened for a conversation. */
@@ -113,6 +117,14 @@ export interface PlatformGuide {
   readonly speaking: readonly string[];
   /** Whether a message has a menu with the message commands. */
   readonly hasMessageMenus: boolean;
+}
+
+/** Calls of the platform's API that wait for room under its limits. */
+export interface DeliveryState {
+  /** So many wait that new turns should be refused as busy. */
+  isFull(): boolean;
+  /** How many wait, by method and by what they are for; for metrics. */
+  waiting(): readonly { readonly method: string; readonly urgency: string; readonly count: number }[];
 }
 
 /** A chat platform: turns its events into {@link IncomingEvent}s and shows {@link Reply}s. */
@@ -159,6 +171,8 @@ export interface Platform {
   nameOf(id: string): Promise<string | undefined>;
   /** How people use the bot here, for `/help`. */
   readonly guide: PlatformGuide;
+  /** Absent: the platform has no limits. */
+  readonly delivery?: DeliveryState;
   health(): PlatformHealth;
   /**
    * The process is about to stop. From now on no event is taken that the service delivers to another instance or later;

@@ -51,7 +51,7 @@ export interface StoredMessage {
   readonly usage?: Usage;
   /** Assistant only: how the answer came about. */
   readonly receipt?: Receipt;
-  /** Assistant only: keys of the platform's messages that show it, as far as known when it was stored. */
+  /** Assistant only: keys of the platform's messages that show it. Until its reply has ended: as far as known. */
   readonly shownAs?: readonly string[];
   /** False when it is shown to people only (a list of models), never sent to the model. Default true. */
   readonly inContext?: boolean;
@@ -93,11 +93,18 @@ export interface Conversations {
   ): Promise<readonly StoredMessage[]>;
   /** The message of that id. */
   find(conversationId: string, messageId: string): Promise<StoredMessage | undefined>;
+  /** Changes {@link StoredMessage.shownAs} of a message that is still stored. */
+  setShownAs(conversationId: string, messageId: string, keys: readonly string[]): Promise<void>;
   /** Whether it has messages or settings. */
   exists(conversationId: string): Promise<boolean>;
   settings(conversationId: string): Promise<ConversationSettings>;
   /** Merges into the saved settings; creates the conversation if it is new, so that `exists` is true from then on. */
   saveSettings(conversationId: string, settings: ConversationSettings): Promise<void>;
+  /**
+   * Saves in which places a conversation lies where none are saved. Survives the end of the process when it resolves,
+   * a power failure 250 ms later: each turn does it anew.
+   */
+  savePlaces(conversationId: string, within: readonly string[]): Promise<void>;
   /** Conversations whose id starts with `prefix` and not with `without`, the most recently active first. */
   list(
     prefix: string,
@@ -195,11 +202,17 @@ export interface Inbox {
    * nothing is saved: another process has claimed it. A store for one process grants every claim.
    */
   claimTurn(turn: TurnProgress): Promise<boolean>;
-  /** Saves later progress of the run. False, and nothing is saved: another process has claimed a later attempt. */
-  saveTurn(turn: TurnProgress): Promise<boolean>;
+  /**
+   * Saves later progress of the run. False, and nothing is saved: another process has claimed a later attempt. Survives
+   * the end of the process when it resolves; a power failure 250 ms later, or with `isDurable` too.
+   */
+  saveTurn(turn: TurnProgress, options?: { readonly isDurable?: boolean }): Promise<boolean>;
   /** Set-if-absent, like `accept`: from then on the key is a `duplicate` that nobody answers. `accepted`: it was known. */
   refuse(key: string): Promise<"refused" | "accepted">;
-  /** Marks events as answered; `accept` returns `duplicate` for their keys for a day. */
+  /**
+   * Marks events as answered; `accept` returns `duplicate` for their keys for a day. Survives the end of the process
+   * when it resolves, a power failure 250 ms later: by then the answer is stored, and would only be shown again.
+   */
   close(keys: readonly string[]): Promise<void>;
   /** Reopens a closed entry (Retry). `undefined`: it has expired. */
   reopen(key: string): Promise<InboxEntry | undefined>;

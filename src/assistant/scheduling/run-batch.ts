@@ -1,8 +1,8 @@
 import type { Admission } from "../access/admission.ts";
 import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { IncomingEvent, ReplyAddress } from "../../core/events.ts";
-import type { Platform, Receiver, Reply } from "../../core/platform.ts";
+import type { IncomingEvent } from "../../core/events.ts";
+import type { Platform, Receiver, Reply, ReplyHooks } from "../../core/platform.ts";
 import { actionsOf } from "../../core/reply-actions.ts";
 import type { Inbox, StoredMessage } from "../../core/storage.ts";
 import { runCommand } from "../commands/run-command.ts";
@@ -51,6 +51,8 @@ interface BatchRun {
   /** In force for its first event. */
   readonly settings: TurnSettings;
   readonly shownMessageKeys: () => readonly string[];
+  /** What {@link shownMessageKeys} returned last: what is stored of them. */
+  readonly storedMessageKeys: () => readonly string[];
 }
 
 /**
@@ -88,6 +90,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     try {
       outcome = await answer(run);
       throwIfAbandoned(active.signal);
+      await storeShownMessages(run);
       await closeEvents(run, outcome);
     } catch (error) {
       outcome = "left-open";
@@ -117,12 +120,13 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     const attempt = (first.progress?.attempts ?? 0) + 1;
     const address = first.progress?.address ?? batch.at(-1)!.event.address;
     let shownAt = address;
+    let storedKeys: readonly string[] = [];
     let isClaimed = false;
-    const saveAddress = async (grown: ReplyAddress): Promise<void> => {
+    const saveAddress: ReplyHooks["saveAddress"] = async (grown, how) => {
       throwIfAbandoned(active.signal);
       shownAt = grown;
       const progress = { keys, address: grown, attempts: attempt };
-      if (!(await (isClaimed ? inbox.saveTurn(progress) : inbox.claimTurn(progress)))) {
+      if (!(await (isClaimed ? inbox.saveTurn(progress, how) : inbox.claimTurn(progress)))) {
         active.abandon(new ParleyError("stopping", "another process runs this turn"));
         throwIfAbandoned(active.signal);
       }
@@ -145,8 +149,19 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       attempt,
       reply,
       settings,
-      shownMessageKeys: () => platform.shownMessageKeys(shownAt),
+      shownMessageKeys: () => (storedKeys = platform.shownMessageKeys(shownAt)),
+      storedMessageKeys: () => storedKeys,
     };
+  }
+
+  /** Messages that were posted after the answer was stored show it too: who deletes one deletes the answer. */
+  async function storeShownMessages(run: BatchRun): Promise<void> {
+    const before = run.storedMessageKeys();
+    const now = run.shownMessageKeys();
+    if (now.length === before.length && now.every((key, index) => key === before[index])) return;
+    const { key } = run.batch[0]!.event;
+    for (const id of [messageIds.complete(key), messageIds.assistant(key, run.attempt)])
+      await dependencies.conversations.setShownAs(run.conversationId, id, now);
   }
 
   async function answer(run: BatchRun): Promise<TurnOutcome | "shown"> {

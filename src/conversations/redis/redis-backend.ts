@@ -92,6 +92,8 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
   client.on("ready", () => void checkGeneration().then(() => scrubber.resume()));
   const timer = setInterval(() => void checkGeneration(), checkIntervalMs);
   timer.unref();
+  let commits = 0;
+  let durableCommits = 0;
   const run = ({ source, sha1 }: RedisScript, input: ScriptInput) =>
     client.evalSha(sha1, input).catch((error: unknown) => {
       if (error instanceof Error && error.message.startsWith("NOSCRIPT")) return client.eval(source, input);
@@ -110,11 +112,14 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
     reader(space) {
       return readers.get(space) as EntryReader;
     },
-    async apply(ifAbsent, changes) {
+    async apply(ifAbsent, changes, resolves) {
+      commits++;
+      if (resolves !== "soon") durableCommits++;
       const input = toApplyInput(names, ifAbsent, changes, steadyClock.latest());
       return Number(await attempt(() => run(applyScript, input)));
     },
     async count(limits, changes) {
+      commits++;
       const input = toCountInput(names, limits, changes);
       return toPassedLimit(await attempt(() => run(countScript, input)));
     },
@@ -155,6 +160,7 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
       // The append-only file holds deleted values until it is rewritten.
       await scrubber.request();
     },
+    writes: () => ({ commits, durableCommits, syncs: 0 }),
     ping: () => generation.check(),
     notes() {
       const { count, lastAt } = generation.losses;

@@ -180,7 +180,8 @@ const setStatus: Method = (args, context) => {
   if (args["status"] === undefined) throw new SlackApiError("invalid_arguments");
   const loading = json(args, "loading_messages");
   if (Array.isArray(loading) && loading.length > 10) throw new SlackApiError("invalid_arguments");
-  context.statuses.push({ channel: channel.id, thread, status: toText(args["status"]) });
+  const status = toText(args["status"]);
+  context.statuses.push({ channel: channel.id, thread, status, at: context.clock.now(), bySlack: false });
   return {};
 };
 
@@ -208,7 +209,7 @@ const sessionStatus: Method = (args, context) => {
 /** All other methods with the scope that each needs. */
 export const otherMethods: Readonly<Record<string, { readonly scope?: string; readonly run: Method }>> = {
   "agents.sessions.setStatus": { scope: "assistant:write", run: sessionStatus },
-  "assistant.threads.setStatus": { scope: "assistant:write", run: setStatus },
+  "assistant.threads.setStatus": { scope: "chat:write", run: setStatus },
   "assistant.threads.setSuggestedPrompts": { scope: "assistant:write", run: setSuggestedPrompts },
   "auth.test": { run: authTest },
   "conversations.history": { run: history },
