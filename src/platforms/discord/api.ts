@@ -20,6 +20,7 @@ import { backoffMs, retry } from "../../support/retry.ts";
 import type { DiscordClock } from "./discord-clock.ts";
 import { errorCodes, discordCode, toParleyError } from "./errors.ts";
 import { createRateLimitReset } from "./rate-limit-reset.ts";
+import { createRequestWithRetryAfter } from "./retry-after.ts";
 
 /** Default of `DISCORD_API_URL`. */
 export const publicApiUrl = "https://discord.com/api";
@@ -116,6 +117,7 @@ export function createDiscordApi(options: {
     offset: options.apiUrl === publicApiUrl ? 50 : 0,
     // The library would also retry what a process that was paused must not send any more: see `retrying`.
     retries: 0,
+    makeRequest: createRequestWithRetryAfter(),
   };
   const rest = new REST({
     ...common,

@@ -1,0 +1,58 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createDiscordApi, type DiscordApi } from "../../../../src/platforms/discord/api.ts";
+import { createHttpAgent } from "../../../../src/platforms/discord/http-agent.ts";
+import { startHarness } from "./harness.ts";
+import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
+
+// discord.js sends a request again at once where a 429 has no Retry-After.
+let discord: DiscordSimulator;
+let api: DiscordApi;
+let agent: ReturnType<typeof createHttpAgent>;
+beforeEach(async () => {
+  discord = await createDiscordSimulator();
+  agent = createHttpAgent();
+  api = createDiscordApi({ token: discord.token, apiUrl: discord.apiUrl, agent });
+});
+afterEach(async () => {
+  await agent.close();
+  await discord.close();
+});
+
+const sent = (): number => discord.requests.length;
+
+for (const [name, fault] of Object.entries({
+  "from Cloudflare": { retryAfter: "absent" },
+  "with an empty header": { retryAfter: "empty", retryAfterMs: 500 },
+  "from Cloudflare, of all routes": { retryAfter: "absent", isGlobal: true },
+  "with an empty header, of all routes": { retryAfter: "empty", retryAfterMs: 500, isGlobal: true },
+} as const)) {
+  test(`a rate limit ${name} is no hot loop`, async () => {
+    const general = discord.channel("general");
+    discord.fail({ status: 429, ...fault, times: 1 });
+    const startedAt = performance.now();
+    await api.createMessage(general.id, { content: "x" });
+    expect(sent()).toBe(2);
+    expect(performance.now() - startedAt).toBeGreaterThan(490);
+    expect(general.fromBot()).toHaveLength(1);
+  });
+}
+
+test("requests without an answer to wait for wait longer each time, and in the end are errors with a time", async () => {
+  const general = discord.channel("general");
+  const { id } = await api.createMessage(general.id, { content: "x" });
+  discord.fail({ status: 429, retryAfter: "absent", times: 10 });
+  const waits: unknown[] = [];
+  for (let attempt = 0; attempt < 5; attempt += 1) {
+    const error = await api.editMessage(general.id, id, { content: "y" }).catch((reason: unknown) => reason);
+    waits.push((error as { retryAfterMs?: number }).retryAfterMs);
+  }
+  expect(waits).toEqual([1000, 2000, 4000, 8000, 16_000]);
+});
+
+test("the client's own requests at the start wait too", async () => {
+  const { simulator, close } = await startHarness({
+    prepare: (one) => one.fail({ route: "/gateway/bot", status: 429, retryAfter: "absent", times: 1 }),
+  });
+  expect(simulator.requests.filter(({ path }) => path === "/gateway/bot")).toHaveLength(2);
+  await close();
+});
