@@ -27,6 +27,8 @@ export interface DiscordAddress {
   readonly replyTo?: string;
   /** A thread is opened from `replyTo`, and the reply posted in it. */
   readonly thread?: { readonly title: string };
+  /** Where it is in the channel, a reply to any of its messages goes on: all of them reply to `replyTo`. */
+  readonly isChain?: boolean;
   readonly interaction?: InteractionAddress;
   /** References of the messages posted so far. */
   readonly messages?: readonly Json[];

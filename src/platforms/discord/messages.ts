@@ -25,6 +25,7 @@ import type { DiscordApi } from "./api.ts";
 import type { ChannelCache } from "./channel-cache.ts";
 import { toSentence } from "./content.ts";
 import type { Origins } from "./origin.ts";
+import type { ReplyChains } from "./reply-chains.ts";
 import { createRefusalNotices } from "./refusal-notices.ts";
 import { mentionsBot, quote, readMessage, toAuthor, type Names } from "./incoming.ts";
 
@@ -38,6 +39,7 @@ export interface MessageOptions {
   readonly channels: ChannelCache;
   readonly names: (guildId: string | undefined) => Names;
   readonly origins: Pick<Origins, "ofMessage">;
+  readonly chains: ReplyChains;
   /** Looks for missed messages once the store is available. */
   readonly lookUpLater: () => void;
   readonly log: Log;
@@ -65,7 +67,7 @@ const busyNoticeIntervalMs = 30_000;
 
 /** @see {@link MessageIntake} */
 export function createMessageIntake(options: MessageOptions): MessageIntake {
-  const { api, receiver, channels, origins, log } = options;
+  const { api, receiver, channels, origins, chains, log } = options;
   const refusals = createRefusalNotices(api, log);
   const queue = createKeyedQueue();
   const busyNotices = new LRUCache<string, true>({ max: 1000, ttl: busyNoticeIntervalMs });
@@ -270,7 +272,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   }
 
   /**
-   * A mention in a channel opens a thread. A reply to an answer that could not be posted in a thread continues its
+   * A mention in a channel opens a thread. A reply to an answer that was not posted in a thread continues its
    * conversation.
    */
   async function toChannelEvent(
@@ -278,12 +280,12 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     names: Names,
     address: DiscordAddress,
   ): Promise<IncomingMessage> {
-    const replied = message.referenced_message;
-    const questionId = replied?.author.id === names.botId ? replied.message_reference?.message_id : undefined;
-    if (questionId !== undefined) {
-      const conversationId = toConversationId(questionId);
-      if (channels.isOpen(conversationId) || (await receiver.knows(conversationId)))
-        return toMessage(message, names, conversationId, { ...address, replyTo: message.id }, true);
+    const inChain = { ...address, isChain: true };
+    const replied = message.referenced_message ?? undefined;
+    const conversationId = replied === undefined ? undefined : await chains.find(replied);
+    if (conversationId !== undefined) {
+      chains.note(message.id, conversationId);
+      return toMessage(message, names, conversationId, { ...inChain, replyTo: message.id }, true);
     }
     const { text } = readMessage(message, names);
     return toMessage(
@@ -291,7 +293,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       names,
       toConversationId(message.id),
       {
-        ...address,
+        ...inChain,
         replyTo: message.id,
         ...(isThreadable(address.channelType) ? { thread: { title: text } } : {}),
       },

@@ -23,6 +23,7 @@ import { createDeletionEvents } from "./deletion-events.ts";
 import { createDiscordTarget, toRefKey } from "./reply.ts";
 import { createGuildFacts, createOrigins } from "./origin.ts";
 import { createModalTargetCache } from "./modal-target-cache.ts";
+import { createReplyChains } from "./reply-chains.ts";
 import { createThreads } from "./threads.ts";
 
 /** Options of {@link createDiscordPlatform}. */
@@ -119,12 +120,19 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   }
 
   async function start(receiver: Receiver, history: ConversationHistory): Promise<void> {
+    const chains = createReplyChains({
+      api,
+      isKnown: async (id) => channels.isOpen(id) || (await receiver.knows(id)),
+      botId: () => connection?.identity.botId ?? "",
+      log,
+    });
     messages = createMessageIntake({
       api,
       receiver,
       channels,
       names,
       origins,
+      chains,
       lookUpLater: () => missed.startUnlessSearching(),
       log,
     });
@@ -148,6 +156,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     const deletions = createDeletionEvents({
       receiver,
       channels,
+      chains,
       caughtUp: async (channelId) => {
         await missed.pending(channelId);
         await intake.caughtUp(channelId);

@@ -75,7 +75,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
   let posted = saved.length;
   let firstId = saved[0]?.messageId;
   /** Where ordinary messages are posted; known once the thread is open. */
-  let destination: Destination | undefined = savedDestination(saved);
+  let destination: Destination | undefined = savedDestination(saved, address);
   const overflowOf = new Map<string, MessageRef>();
   /** The known content of messages, as JSON: an edit that changes nothing is not sent. */
   const shownAs = new Map<string, string>();
@@ -149,7 +149,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
       ...withAltTexts(content, files),
       nonce,
       enforce_nonce: true,
-      ...(replyTo === undefined || posted > 0
+      ...(replyTo === undefined || (posted > 0 && address.isChain !== true)
         ? {}
         : { message_reference: { message_id: replyTo, fail_if_not_exists: false } }),
     };
@@ -286,9 +286,14 @@ interface Destination {
 }
 
 /** Where earlier messages of the reply were posted. */
-function savedDestination(saved: readonly MessageRef[]): Destination | undefined {
+function savedDestination(
+  saved: readonly MessageRef[],
+  { channelId, replyTo, isChain }: DiscordAddress,
+): Destination | undefined {
   const own = saved.findLast((ref) => ref.isOwn);
-  return own === undefined ? undefined : { channelId: own.channelId };
+  if (own === undefined) return undefined;
+  const isInChain = isChain === true && own.channelId === channelId && replyTo !== undefined;
+  return { channelId: own.channelId, ...(isInChain ? { replyTo } : {}) };
 }
 
 async function openDestination({ api, address, threads, log }: TargetOptions): Promise<Destination> {
