@@ -11,7 +11,7 @@ import type { Gateway } from "./core/gateway.ts";
 import type { Log } from "./core/telemetry.ts";
 import type { Platform } from "./core/platform.ts";
 import { accessTerms, type Config, type ConfiguredPlatform } from "./config.ts";
-import type { CreatedPlatform, PlatformModule } from "./core/platform-module.ts";
+import type { CreatedPlatform, PlatformDependencies, PlatformModule } from "./core/platform-module.ts";
 import type { Store } from "./conversations/open-store.ts";
 import { createSealer } from "./conversations/encryption.ts";
 import { openConfiguredStore } from "./compose-store.ts";
@@ -20,7 +20,7 @@ import { openGateway, type OpenedGateway } from "./compose-gateway.ts";
 import { createResourceStack } from "./operations/resource-stack.ts";
 import { keepConnected } from "./operations/keep-connected.ts";
 import { startHttpServer, type HttpServer } from "./operations/http-server.ts";
-import { createMetrics } from "./operations/metrics.ts";
+import { createMetrics, type DeliveryWaiting } from "./operations/metrics.ts";
 import { describeLimits, spendingWarning } from "./spending-lines.ts";
 import { withPlatformFiles } from "./platform-files.ts";
 import { steadyClock } from "./support/steady-clock.ts";
@@ -72,12 +72,15 @@ export async function startParley(
       resources.add("gateway", openGateway(config, log, gatewayConfig), (opened) => opened.close()),
       loadPlatforms(config),
     ]);
-    const metrics = createMetrics({ countDataLosses: () => store.notes().dataLosses });
+    const metrics = createMetrics({
+      countDataLosses: () => store.notes().dataLosses,
+      deliveryWaiting: () => platforms.flatMap(waitingCalls),
+    });
     const access = createAccess({
       rules: { allow: config.ALLOW, deny: config.DENY, admins: config.ADMINS },
       ownPlatforms: new Set(config.platforms.flatMap(({ module }) => (isOwn(module) ? [module.id] : []))),
     });
-    const platforms = createPlatforms(loaded, config, commands, log);
+    const platforms = createPlatforms(loaded, config, { commands, log, meter: metrics });
     const assistant = createAssistant({
       gateway: gateway.client,
       conversations: store.conversations,
@@ -196,11 +199,14 @@ async function loadPlatforms(config: Config): Promise<LoadedPlatform[]> {
   return Promise.all(on.map(async (platform) => ({ ...platform, ...(await platform.module.load()) })));
 }
 
+function waitingCalls({ platform }: CreatedPlatform): DeliveryWaiting[] {
+  return (platform.delivery?.waiting() ?? []).map((waiting) => ({ platform: platform.id, ...waiting }));
+}
+
 function createPlatforms(
   loaded: readonly LoadedPlatform[],
   config: Config,
-  commands: ReadonlyMap<string, Command>,
-  log: Log,
+  { commands, log, meter }: Pick<PlatformDependencies, "commands" | "log" | "meter">,
 ): CreatedPlatform[] {
   const gateway = {
     name: config.GATEWAY_BASE_URL ?? "embedded gateway",
@@ -211,6 +217,7 @@ function createPlatforms(
     create(values, {
       commands,
       log: log.child({ platform: module.id }),
+      meter,
       dataDir: config.dataDir,
       sealer,
       retentionMs: config.RETENTION_DAYS > 0 ? config.RETENTION_DAYS * dayMs : undefined,

@@ -218,9 +218,11 @@ export function createAssistant(options: AssistantOptions): Assistant {
     return result;
   }
 
-  function isBusy({ author }: IncomingEvent): boolean {
+  function isBusy({ author, platform }: IncomingEvent): boolean {
     const { inFlight } = scheduler;
-    return inFlight.countOf(author.id) >= limits.eventsPerPerson || inFlight.size >= limits.events;
+    if (inFlight.countOf(author.id) >= limits.eventsPerPerson || inFlight.size >= limits.events) return true;
+    // An answer could not be shown for a long time.
+    return platforms.get(platform)?.delivery?.isFull() === true;
   }
 
   function toBusyError({ author }: IncomingEvent): ParleyError {

@@ -101,6 +101,15 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
       const position = await store.get<number>(id.space, id.key);
       return position === undefined ? undefined : slots.at(conversationId, position);
     },
+    async setShownAs(conversationId, messageId, keys) {
+      const id = entryAt.messageId(conversationId, messageId);
+      const position = await store.get<number>(id.space, id.key);
+      if (position === undefined) return;
+      await store.update<Slot>(entryAt.slot(conversationId, position), (slot) =>
+        // Erased, and maybe the position of another message since.
+        "forgotten" in slot || slot.id !== messageId ? undefined : { ...slot, shownAs: [...keys] },
+      );
+    },
     exists,
     async settings(conversationId) {
       return (await readSettings(conversationId)) ?? {};

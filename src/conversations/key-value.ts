@@ -46,6 +46,11 @@ export interface KeyValueStore {
     ifAbsent: readonly EntryAddress[],
     changes: readonly Change[],
   ): Promise<EntryAddress | undefined>;
+  /**
+   * Changes a value that exists and keeps its expiry, whatever else changes it meanwhile: `change` gets the latest value
+   * and may run again. It returns `undefined` where nothing is to change.
+   */
+  update<T>(at: EntryAddress, change: (value: T) => T | undefined): Promise<void>;
   readonly backend: Backend;
 }
 
@@ -119,6 +124,21 @@ export function createKeyValueStore(
     },
     async write(changes) {
       await apply([], changes);
+    },
+    async update<T>({ space, key }: EntryAddress, change: (value: T) => T | undefined) {
+      checkName(key);
+      await backend.attempt(async () => {
+        for (;;) {
+          const stored = await backend.reader(space).get(key);
+          if (stored === undefined) return;
+          const decoded: { value?: T } = plainJson.parse(entries.open({ space, key }, stored)) as never;
+          const value = checkShape(space, decoded.value);
+          const changed = value === undefined ? undefined : change(value);
+          if (changed === undefined) return;
+          const text = String(await keyv(space).encode({ value: changed as Json }));
+          if (await backend.replace({ space, key }, stored, entries.seal({ space, key }, text))) return;
+        }
+      });
     },
     async writeIfAbsent(ifAbsent, changes) {
       const taken = await apply(ifAbsent, changes);

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Command } from "./command.ts";
 import type { Platform } from "./platform.ts";
 import type { Settings, SettingValues } from "./settings.ts";
-import type { Log } from "./telemetry.ts";
+import type { Log, Meter } from "./telemetry.ts";
 
 /** The target of a request, parsed once by the HTTP server. Handlers read nothing else of the request's URL. */
 export interface RequestTarget {
@@ -45,6 +45,7 @@ export interface PlatformDependencies {
   readonly commands: ReadonlyMap<string, Command>;
   /** Marks its lines with the platform. */
   readonly log: Log;
+  readonly meter: Pick<Meter, "delivery" | "platformLimited">;
   /** Absolute folder for files of the platform's own. */
   readonly dataDir: string;
   readonly sealer: Sealer;

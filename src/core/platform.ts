@@ -113,6 +113,14 @@ export interface PlatformGuide {
   readonly hasMessageMenus: boolean;
 }
 
+/** Calls of the platform's API that wait for room under its limits. */
+export interface DeliveryState {
+  /** So many wait that new turns should be refused as busy. */
+  isFull(): boolean;
+  /** How many wait, by method and by what they are for; for metrics. */
+  waiting(): readonly { readonly method: string; readonly urgency: string; readonly count: number }[];
+}
+
 /** A chat platform: turns its events into {@link IncomingEvent}s and shows {@link Reply}s. */
 export interface Platform {
   /** Short, stable name: the first part of its conversation ids. */
@@ -152,6 +160,8 @@ export interface Platform {
   nameOf(id: string): Promise<string | undefined>;
   /** How people use the bot here, for `/help`. */
   readonly guide: PlatformGuide;
+  /** Absent: the platform has no limits. */
+  readonly delivery?: DeliveryState;
   health(): PlatformHealth;
   /**
    * The process is about to stop. From now on no event is taken that the service delivers to another instance or later;

@@ -51,7 +51,7 @@ export interface StoredMessage {
   readonly usage?: Usage;
   /** Assistant only: how the answer came about. */
   readonly receipt?: Receipt;
-  /** Assistant only: keys of the platform's messages that show it, as far as known when it was stored. */
+  /** Assistant only: keys of the platform's messages that show it. Until its reply has ended: as far as known. */
   readonly shownAs?: readonly string[];
   /** False when it is shown to people only (a list of models), never sent to the model. Default true. */
   readonly inContext?: boolean;
@@ -93,6 +93,8 @@ export interface Conversations {
   ): Promise<readonly StoredMessage[]>;
   /** The message of that id. */
   find(conversationId: string, messageId: string): Promise<StoredMessage | undefined>;
+  /** Changes {@link StoredMessage.shownAs} of a message that is still stored. */
+  setShownAs(conversationId: string, messageId: string, keys: readonly string[]): Promise<void>;
   /** Whether it has messages or settings. */
   exists(conversationId: string): Promise<boolean>;
   settings(conversationId: string): Promise<ConversationSettings>;

@@ -17,6 +17,13 @@ export interface Meter {
   ): void;
   /** From the start of a turn until its first text is passed to the platform. */
   firstText(labels: { readonly platform: string }, seconds: number): void;
+  /** A call that shows something to people had to wait for room under the platform's limits, and was sent. */
+  delivery(
+    labels: { readonly platform: string; readonly method: string; readonly urgency: string },
+    waitedSeconds: number,
+  ): void;
+  /** The platform refused a call as too many. */
+  platformLimited(labels: { readonly platform: string; readonly method: string }): void;
   call(
     labels: { readonly operation: string; readonly outcome: string; readonly model: string },
     usage: Usage,

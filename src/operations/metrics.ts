@@ -11,21 +11,33 @@ export interface Metrics extends Meter {
 export interface MetricsSources {
   /** How often the store lost written data since the start. */
   readonly countDataLosses?: () => number;
+  /** Calls that wait for room under a platform's limits. */
+  readonly deliveryWaiting?: () => readonly DeliveryWaiting[];
+}
+
+/** Calls of one method that wait. */
+export interface DeliveryWaiting {
+  readonly platform: string;
+  readonly method: string;
+  readonly urgency: string;
+  readonly count: number;
 }
 
 interface Instruments {
   readonly registry: Registry;
   readonly turns: Histogram;
   readonly firstText: Histogram;
+  readonly delivery: Histogram;
+  readonly limited: Counter;
   readonly calls: Counter;
   readonly tokens: Counter;
   readonly cost: Counter;
 }
 
 /** Metrics of the process. prom-client is imported on first use, since it costs memory that an idle bot does not need. */
-export function createMetrics({ countDataLosses }: MetricsSources = {}): Metrics {
+export function createMetrics(sources: MetricsSources = {}): Metrics {
   let loading: Promise<Instruments> | undefined;
-  const instruments = (): Promise<Instruments> => (loading ??= load(countDataLosses));
+  const instruments = (): Promise<Instruments> => (loading ??= load(sources));
   const record = (write: (to: Instruments) => void): void => {
     void instruments().then(write);
   };
@@ -38,6 +50,16 @@ export function createMetrics({ countDataLosses }: MetricsSources = {}): Metrics
     firstText(labels, seconds) {
       record(({ firstText }) => {
         firstText.observe(labels, seconds);
+      });
+    },
+    delivery(labels, waitedSeconds) {
+      record(({ delivery }) => {
+        delivery.observe(labels, waitedSeconds);
+      });
+    },
+    platformLimited(labels) {
+      record(({ limited }) => {
+        limited.inc(labels);
       });
     },
     call({ operation, outcome, model }, usage) {
@@ -57,8 +79,8 @@ export function createMetrics({ countDataLosses }: MetricsSources = {}): Metrics
   };
 }
 
-async function load(countDataLosses: (() => number) | undefined): Promise<Instruments> {
-  const { Counter, Histogram, Registry, collectDefaultMetrics } = await import("prom-client");
+async function load({ countDataLosses, deliveryWaiting }: MetricsSources): Promise<Instruments> {
+  const { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } = await import("prom-client");
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const registers = [registry];
@@ -71,6 +93,20 @@ async function load(countDataLosses: (() => number) | undefined): Promise<Instru
         collect() {
           this.reset();
           this.inc(countDataLosses());
+        },
+      }),
+    );
+  }
+  if (deliveryWaiting !== undefined) {
+    registry.registerMetric(
+      new Gauge({
+        name: "parley_delivery_waiting",
+        help: "Calls that wait for room under a platform's limits, by what they are for",
+        labelNames: ["platform", "method", "urgency"],
+        registers: [],
+        collect() {
+          this.reset();
+          for (const { count, ...labels } of deliveryWaiting()) this.set(labels, count);
         },
       }),
     );
@@ -89,6 +125,19 @@ async function load(countDataLosses: (() => number) | undefined): Promise<Instru
       help: "Time from the start of a turn until its first text is sent to the platform",
       labelNames: ["platform"],
       buckets: [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30],
+      registers,
+    }),
+    delivery: new Histogram({
+      name: "parley_delivery_wait_seconds",
+      help: "Time that calls to a platform waited for room under its limits; those sent at once are not counted",
+      labelNames: ["platform", "method", "urgency"],
+      buckets: [0.001, 0.01, 0.1, 0.3, 1, 3, 10, 30, 100],
+      registers,
+    }),
+    limited: new Counter({
+      name: "parley_platform_limited_total",
+      help: "Calls that a platform refused as too many",
+      labelNames: ["platform", "method"],
       registers,
     }),
     calls: new Counter({

@@ -146,6 +146,23 @@ describeStores("erasure", (current) => {
     expect(await textsOf("test:2")).toEqual(["anew"]);
   });
 
+  it("notes later which platform messages show an answer, and does not bring an erased one back", async () => {
+    const { conversations, erasure } = store;
+    const secret = secretOf("answer");
+    await say("test:5", ann, secretOf("question"));
+    await conversations.append("test:5", answerOf("a1", secret));
+    await conversations.setShownAs("test:5", "a1", ["shown:1"]);
+    expect((await conversations.find("test:5", "a1"))?.shownAs).toEqual(["shown:1"]);
+    await conversations.setShownAs("test:5", "unknown", ["shown:9"]);
+    await conversations.setShownAs("test:unknown", "a1", ["shown:9"]);
+    expect(await conversations.exists("test:unknown")).toBe(false);
+
+    expect((await erasure.removeMessages("test:5", { ids: [], shownAs: ["shown:1"] })).messages).toBe(1);
+    await conversations.setShownAs("test:5", "a1", ["shown:1"]);
+    expect(await conversations.find("test:5", "a1")).toBeUndefined();
+    expect(holds(await current().bytes(), secret)).toBe(false);
+  });
+
   it("erases single messages with their own pictures, and refuses their ids from then on", async () => {
     const [gone, stays] = [secretOf("gone"), secretOf("stays")];
     const shared = Buffer.from("a picture in both");

@@ -33,7 +33,13 @@ export const silentLog: Log = {
   child: () => silentLog,
 };
 
-const silentMeter: Meter = { turn: () => undefined, firstText: () => undefined, call: () => undefined };
+const silentMeter: Meter = {
+  turn: () => undefined,
+  firstText: () => undefined,
+  delivery: () => undefined,
+  platformLimited: () => undefined,
+  call: () => undefined,
+};
 
 /** What a person saw of one reply. */
 export interface SeenReply {

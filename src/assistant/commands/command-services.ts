@@ -73,7 +73,7 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
         await storeQuestion(dependencies, run, [{ kind: "text", text: `/${call.name}` }], false);
         await storeResult(dependencies, run, { parts, notices: [], inContext: false });
       }
-      for (const file of files) await reply.attach(file);
+      await Promise.all(files.map((file) => reply.attach(file)));
       reply.write({ text: markdown });
       await reply.finish({
         ...(confirm === undefined ? {} : { confirm: { label: confirm, key: call.key } }),

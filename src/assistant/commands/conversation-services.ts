@@ -87,8 +87,9 @@ export function createConversationServices(
       reply.status("Collecting the conversation");
       const files = await archive.exportConversation(call.conversationId);
       const shown = files.slice(0, maxExportedFiles);
-      for (const { name, bytes, mediaType } of shown)
-        await reply.attach({ name, bytes, mediaType, altText: name });
+      await Promise.all(
+        shown.map(({ name, bytes, mediaType }) => reply.attach({ name, bytes, mediaType, altText: name })),
+      );
       reply.write({ text: "Everything that is kept of this conversation:" });
       const left = files.length - shown.length;
       const notices = [`${left} more files are kept; ask your admin for a backup to have them all.`];

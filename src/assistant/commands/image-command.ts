@@ -2,6 +2,7 @@ import type { CommandServices } from "../../core/command-services.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Attachment } from "../../core/events.ts";
 import type { ChatMessage, GeneratedImage, Usage } from "../../core/gateway.ts";
+import type { ReplyFile } from "../../core/platform.ts";
 import { actionsOf } from "../../core/reply-actions.ts";
 import type { MessagePart } from "../../core/storage.ts";
 import { readFiles } from "../turn/attachment-reader.ts";
@@ -51,13 +52,16 @@ export async function drawImages(
   receipt.answered(drawn);
   const parts: MessagePart[] = drawn.text === "" ? [] : [{ kind: "text", text: drawn.text }];
   reply.write({ lead, text: drawn.text });
+  const files: ReplyFile[] = [];
   for (const [index, { bytes, mediaType, revisedPrompt }] of drawn.images.entries()) {
     const name = imageFileName(index + 1, mediaType);
     const altText = (revisedPrompt ?? request.prompt).slice(0, maxAltTextChars);
     const blob = await dependencies.conversations.putBlob(run.conversationId, bytes, mediaType);
-    await reply.attach({ name, mediaType, bytes, altText });
+    files.push({ name, mediaType, bytes, altText });
     parts.push({ kind: "image", blob, name, altText });
   }
+  // Attached together, they are one message.
+  await Promise.all(files.map((file) => reply.attach(file)));
   const { model, usage } = drawn;
   const notices = [...drawn.notices, ...dependencies.models.takeNotices()];
   const stored = await storeResult(dependencies, run, { parts, notices, model, usage }, receipt);

@@ -50,6 +50,8 @@ interface BatchRun {
   /** In force for its first event. */
   readonly settings: TurnSettings;
   readonly shownMessageKeys: () => readonly string[];
+  /** What {@link shownMessageKeys} returned last: what is stored of them. */
+  readonly storedMessageKeys: () => readonly string[];
 }
 
 /**
@@ -83,6 +85,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     try {
       outcome = await answer(run);
       throwIfAbandoned(active.signal);
+      await storeShownMessages(run);
       await closeEvents(run, outcome);
     } catch (error) {
       outcome = "left-open";
@@ -111,6 +114,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     const attempt = (first.progress?.attempts ?? 0) + 1;
     const address = first.progress?.address ?? batch.at(-1)!.event.address;
     let shownAt = address;
+    let storedKeys: readonly string[] = [];
     let isClaimed = false;
     const saveAddress = async (grown: ReplyAddress): Promise<void> => {
       throwIfAbandoned(active.signal);
@@ -139,8 +143,19 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       attempt,
       reply,
       settings,
-      shownMessageKeys: () => platform.shownMessageKeys(shownAt),
+      shownMessageKeys: () => (storedKeys = platform.shownMessageKeys(shownAt)),
+      storedMessageKeys: () => storedKeys,
     };
+  }
+
+  /** Messages that were posted after the answer was stored show it too: who deletes one deletes the answer. */
+  async function storeShownMessages(run: BatchRun): Promise<void> {
+    const before = run.storedMessageKeys();
+    const now = run.shownMessageKeys();
+    if (now.length === before.length && now.every((key, index) => key === before[index])) return;
+    const { key } = run.batch[0]!.event;
+    for (const id of [messageIds.complete(key), messageIds.assistant(key, run.attempt)])
+      await dependencies.conversations.setShownAs(run.conversationId, id, now);
   }
 
   async function answer(run: BatchRun): Promise<TurnOutcome | "shown"> {

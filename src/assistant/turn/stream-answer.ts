@@ -1,5 +1,5 @@
 import type { ChatEvent, ChatRequest, FinishReason, Gateway, Usage } from "../../core/gateway.ts";
-import type { Reply } from "../../core/platform.ts";
+import type { Reply, ReplyFile } from "../../core/platform.ts";
 import type { Conversations, MessagePart } from "../../core/storage.ts";
 import { imageFileName } from "./image-file-name.ts";
 
@@ -58,9 +58,11 @@ export async function streamAnswer(
     await Promise.allSettled([firstEvent, events.return?.()]);
     throw error;
   }
+  const pictures = createPictureBatch(options, answer);
   try {
     for (let step = await firstEvent; step.done !== true; step = await events.next()) {
       const event: ChatEvent = step.value;
+      if (event.kind !== "image" && pictures.areWaiting()) await pictures.show();
       switch (event.kind) {
         case "text":
           if (answer.text === "") options.onFirstText();
@@ -73,22 +75,43 @@ export async function streamAnswer(
         case "notice":
           answer.notices.push(event.text);
           break;
-        case "image": {
-          const { bytes, mediaType } = event.image;
-          const name = imageFileName(answer.images.length + 1, mediaType);
-          const altText = options.altText.slice(0, maxAltTextChars);
-          const blob = await options.conversations.putBlob(options.conversationId, bytes, mediaType);
-          await reply.attach({ name, mediaType, bytes, altText });
-          answer.images.push({ kind: "image", blob, name, altText });
+        case "image":
+          await pictures.add(event.image);
           break;
-        }
         case "finish":
           return event;
       }
     }
     throw new Error("the gateway port ended an answer without a finish event");
+  } catch (error) {
+    await Promise.allSettled([pictures.show()]);
+    throw error;
   } finally {
     // An unfinished stream would keep its connection and timers.
     await events.return?.();
   }
+}
+
+/** Pictures that arrive in a row are attached together: the platform shows them in one message. */
+function createPictureBatch(options: StreamOptions, answer: PartialAnswer) {
+  const { conversations, conversationId, reply } = options;
+  const altText = options.altText.slice(0, maxAltTextChars);
+  let waiting: { readonly file: ReplyFile; readonly part: PartialAnswer["images"][number] }[] = [];
+  return {
+    async add({ bytes, mediaType }: Extract<ChatEvent, { kind: "image" }>["image"]): Promise<void> {
+      const name = imageFileName(answer.images.length + waiting.length + 1, mediaType);
+      const blob = await conversations.putBlob(conversationId, bytes, mediaType);
+      waiting.push({
+        file: { name, mediaType, bytes, altText },
+        part: { kind: "image", blob, name, altText },
+      });
+    },
+    areWaiting: () => waiting.length > 0,
+    async show(): Promise<void> {
+      const batch = waiting;
+      waiting = [];
+      await Promise.all(batch.map(({ file }) => reply.attach(file)));
+      answer.images.push(...batch.map(({ part }) => part));
+    },
+  };
 }

@@ -2,6 +2,7 @@ import type { FormOffer } from "../../core/forms.ts";
 import type { ConfirmButton, ReplyFile } from "../../core/platform.ts";
 import type { ReplyAction } from "../../core/reply-actions.ts";
 import type { Json } from "../../core/events.ts";
+import type { Urgency } from "./delivery-lane.ts";
 
 /** What one message of a reply shows. */
 export interface MessageContent {
@@ -42,8 +43,25 @@ export interface EditTarget {
    * Posts a message, or finds the one that another process posted for the same reply; that one keeps its text where
    * `content` is a placeholder. Resolves to the reference that `edit` takes, as JSON.
    */
-  post(content: MessageContent, signal: AbortSignal): Promise<Json>;
-  edit(ref: Json, content: MessageContent, signal: AbortSignal): Promise<void>;
+  post(content: MessageContent, signal: AbortSignal, urgency: Urgency): Promise<Json>;
+  /** Resolves to the reference of the message that shows the content: another one where it had to be posted anew. */
+  edit(ref: Json, content: MessageContent, signal: AbortSignal, urgency: Urgency): Promise<Json>;
   /** Posts files below the reply's messages. */
   upload(files: readonly ReplyFile[], signal: AbortSignal): Promise<void>;
+  /** Shows that a reply is coming, in place of a placeholder. */
+  readonly sign?: WorkSign;
+  /**
+   * When streaming text may be shown: 0 is now, otherwise milliseconds until it is asked again. Infinity: not before the
+   * reply ends. `first`: nothing of the text is shown yet. Default: now.
+   */
+  roomInMs?(kind: "first" | "preview"): number;
+  /** Called once, when the reply has ended or is abandoned: gives back what it holds. */
+  close?(): void;
+}
+
+/** A sign of work that is no message: typing, or a status line. Contract: never throws; failures are only logged. */
+export interface WorkSign {
+  /** Shows it, or changes its words; keeps it until it is cleared. */
+  show(status: string | undefined): void;
+  clear(): void;
 }

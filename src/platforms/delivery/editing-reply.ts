@@ -5,6 +5,7 @@ import { toMarkdown } from "./reply-markdown.ts";
 import type { Reply, ReplyFile } from "../../core/platform.ts";
 import type { EditTarget, MessageContent } from "./edit-target.ts";
 import { createFileQueue } from "./file-queue.ts";
+import type { Urgency } from "./delivery-lane.ts";
 import { planEnding, planEndingWithoutFile, planStreaming, type Ending } from "./message-plan.ts";
 import { sleep, sleepUnlessAborted } from "../../support/sleep.ts";
 import { isTransient, retryPlatformCall } from "./platform-retry.ts";
@@ -32,19 +33,21 @@ const maxFailures = 3;
 const maxIntervalMs = 10_000;
 /** How long final calls are retried. */
 const endingMs = 120_000;
+/** How long a target without room is left alone before it is asked again. */
+const maxRoomWaitMs = 1000;
 /** How long nothing is sent after the process was suspended. */
 const afterSuspensionMs = 1000;
 
 interface PostedMessage {
-  readonly ref: Json;
+  ref: Json;
   /** As JSON; `undefined` where it is not known. */
   content: string | undefined;
 }
 
 /**
  * A reply in messages that are posted once and then edited. The first text is shown at once, later text at least
- * `minEditIntervalMs` apart; calls never overlap, and the latest text wins. Failed edits slow streaming down and finally
- * stop it; the final text is retried for two minutes. After the process was suspended, everything waits a second:
+ * `minEditIntervalMs` apart, both where the target has room; calls never overlap, and the latest text wins. Failed edits
+ * slow streaming down and finally stop it; the final text is retried for two minutes. After the process was suspended, everything waits a second:
  * another process may have resumed the reply.
  */
 export function createEditingReply(options: EditingReplyOptions): Reply {
@@ -63,6 +66,8 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   let resumesAt = Number.NEGATIVE_INFINITY;
   /** Rate limited by the platform until then. */
   let pauseUntil = Number.NEGATIVE_INFINITY;
+  /** The target has no room until then. */
+  let noRoomUntil = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
   const abandoned = new AbortController();
   const suspensions = createSuspensionWatch();
@@ -70,10 +75,11 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   let running: Promise<void> | undefined;
 
   const files = createFileQueue(async (batch) => {
-    // Files are posted below the placeholder.
+    // Files are posted below the text.
     await idle();
     await retryPlatformCall(() => upload(batch), performance.now() + endingMs, abandoned.signal);
   });
+  const { sign } = target;
 
   async function idle(): Promise<void> {
     for (let current = running; current !== undefined; current = running) await current;
@@ -127,26 +133,30 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     )
       return;
     clearTimeout(timer);
+    // A status is shown without a message, and stands in those of an earlier run only with new text.
+    if (sign !== undefined && text === "") return;
     // The first text does not wait for the interval after a status.
     const isFirstText = text !== "" && !hasTriedText;
     const intervalEndsAt = isFirstText ? Number.NEGATIVE_INFINITY : lastCallAt + intervalMs;
-    const waitMs = Math.max(
-      intervalEndsAt - performance.now(),
-      pauseUntil - performance.now(),
-      suspensionWaitMs(),
-    );
+    const now = performance.now();
+    let waitMs = Math.max(Math.max(intervalEndsAt, pauseUntil, noRoomUntil) - now, suspensionWaitMs());
+    if (waitMs <= 0) {
+      waitMs = Math.min(target.roomInMs?.(isFirstText ? "first" : "preview") ?? 0, maxRoomWaitMs);
+      noRoomUntil = now + waitMs;
+    }
     if (waitMs > 0) timer = setTimeout(stream, waitMs);
     else void runAlone(streamOnce);
   }
 
   async function streamOnce(): Promise<void> {
     isChanged = false;
+    const urgency = hasTriedText ? "preview" : "first";
     hasTriedText ||= text !== "";
     try {
       if (!areRefsSaved) await saveRefs();
       for (const [index, content] of planStreaming(text, status, target).entries()) {
         if (state !== "open") return;
-        await put(index, content);
+        await put(index, content, urgency);
       }
       failures = 0;
     } catch (error) {
@@ -163,7 +173,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   }
 
   /** Posts or edits one message, unless it shows the content already. */
-  async function put(index: number, content: MessageContent): Promise<void> {
+  async function put(index: number, content: MessageContent, urgency: Urgency): Promise<void> {
     const wanted = JSON.stringify(content);
     const message = messages[index];
     if (message?.content === wanted) return;
@@ -171,20 +181,29 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     if (owned !== undefined) await owned;
     lastCallAt = performance.now();
     if (message === undefined) {
-      await post(index, content);
+      await post(index, content, urgency);
       return;
     }
     // While the edit is in flight the shown content is unknown.
     message.content = undefined;
-    await target.edit(message.ref, content, abandoned.signal);
+    const ref = await target.edit(message.ref, content, abandoned.signal, urgency);
     message.content = wanted;
+    if (content.text !== "") sign?.clear();
+    if (JSON.stringify(ref) === JSON.stringify(message.ref)) return;
+    message.ref = ref;
+    await savePosted();
   }
 
-  async function post(index: number, content: MessageContent): Promise<void> {
+  async function post(index: number, content: MessageContent, urgency: Urgency): Promise<void> {
     const owned = whenOwned();
     if (owned !== undefined) await owned;
-    const ref = await target.post(content, abandoned.signal);
+    const ref = await target.post(content, abandoned.signal, urgency);
     messages[index] = { ref, content: JSON.stringify(content) };
+    if (content.text !== "") sign?.clear();
+    await savePosted();
+  }
+
+  async function savePosted(): Promise<void> {
     try {
       await saveRefs();
     } catch (error) {
@@ -203,14 +222,18 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   }
 
   /** Like {@link put}, with retries. A message that cannot be edited any more is posted again. */
-  async function putWithRetry(index: number, content: MessageContent, deadline: number): Promise<void> {
+  async function putWithRetry(
+    index: number,
+    content: MessageContent,
+    { deadline, urgency }: { readonly deadline: number; readonly urgency: Urgency },
+  ): Promise<void> {
     try {
-      await retryPlatformCall(() => put(index, content), deadline, abandoned.signal);
+      await retryPlatformCall(() => put(index, content, urgency), deadline, abandoned.signal);
     } catch (error) {
       const isRefused = isParleyError(error, "platform-rejected") && !isTransient(error);
       if (!isRefused || messages[index] === undefined) throw error;
       log.info({ err: error }, "message not editable: posting it again");
-      await retryPlatformCall(() => post(index, content), deadline, abandoned.signal);
+      await retryPlatformCall(() => post(index, content, urgency), deadline, abandoned.signal);
     }
   }
 
@@ -226,7 +249,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       await files.idle();
       await runAlone(() => showEnding(ending));
       state = "ended";
-      suspensions.stop();
+      close();
     } catch (error) {
       abandoned.signal.throwIfAborted();
       // The caller may still call `fail`.
@@ -234,6 +257,12 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       failures = maxFailures;
       throw error;
     }
+  }
+
+  function close(): void {
+    suspensions.stop();
+    sign?.clear();
+    target.close?.();
   }
 
   async function showEnding(ending: Ending): Promise<void> {
@@ -257,12 +286,13 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
 
   async function putAll(contents: readonly MessageContent[], deadline: number): Promise<void> {
     abandoned.signal.throwIfAborted();
-    for (const [index, content] of contents.entries()) await putWithRetry(index, content, deadline);
+    for (const [index, content] of contents.entries())
+      await putWithRetry(index, content, { deadline, urgency: "final" });
     // Empties surplus messages of an earlier process, or of an earlier split of the text.
     for (let index = contents.length; index < messages.length; index += 1) {
       abandoned.signal.throwIfAborted();
       try {
-        await put(index, { text: "…", state: "finished" });
+        await put(index, { text: "…", state: "finished" }, "final");
       } catch (error) {
         log.warn({ err: error }, "surplus message not emptied");
       }
@@ -276,8 +306,11 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
         if (first === undefined) throw new ParleyError("internal", "no message planned for a reply");
         areRefsSaved &&= messages.length > 0;
         const isShown = options.firstMessageIsShown === true || options.isCalm === true;
-        if (messages.length > 0 || !isShown) {
-          await putWithRetry(0, first, performance.now() + endingMs);
+        if (!isShown) sign?.show(status);
+        // The messages of an earlier run lose their buttons, and say that there will be another answer.
+        const isResumed = messages.length > 0 && (target.roomInMs?.("first") ?? 0) <= 0;
+        if (isResumed || (!isShown && sign === undefined)) {
+          await putWithRetry(0, first, { deadline: performance.now() + endingMs, urgency: "first" });
         }
         if (!areRefsSaved) await saveRefs();
       });
@@ -286,6 +319,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       if (state !== "open") return;
       status = next;
       isChanged = true;
+      if (text === "" && options.isCalm !== true) sign?.show(next);
       stream();
     },
     write(content) {
@@ -302,7 +336,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       if (state === "ended") return;
       state = "abandoned";
       clearTimeout(timer);
-      suspensions.stop();
+      close();
       abandoned.abort(new ParleyError("stopping", "the reply was abandoned"));
     },
   };

@@ -255,9 +255,10 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
         if (discordCode(error) !== errorCodes.unknownMessage) throw error;
         // Somebody deleted it on purpose: it is not posted again.
         log.info({ channel: ref.channelId }, "message of a reply was deleted: its text is not shown again");
-        return;
+        return given;
       }
       await showOverflow(ref, overflow, signal);
+      return given;
     },
 
     async upload(files: readonly ReplyFile[], signal) {

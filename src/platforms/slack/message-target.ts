@@ -103,7 +103,7 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
         throw error;
       }
     },
-    async edit(ref: Json, content: MessageContent, signal: AbortSignal): Promise<void> {
+    async edit(ref: Json, content: MessageContent, signal: AbortSignal): Promise<Json> {
       const isFinal = content.state === "finished" || content.state === "failed";
       const message = parseMessageRef(ref);
       const wanted = toSlackContent(content);
@@ -112,13 +112,14 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
       // The last preview and the final content are often equal: an edit would only count against the limit.
       if (shown.get(message.ts) !== json) {
         // Under load a preview is skipped; the next edit contains its text.
-        if (!isFinal && !edits.tryTake()) return;
+        if (!isFinal && !edits.tryTake()) return ref;
         if (isFinal) await edits.take(signal);
         shown.delete(message.ts);
         await api.update(message, wanted);
         shown.set(message.ts, json);
       }
       if (isFinal) status.clear();
+      return ref;
     },
     upload: (files) => api.upload(address.channel, address.thread, files),
   };

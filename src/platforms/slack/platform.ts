@@ -191,7 +191,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
       const { identity } = requireConnected();
       const post = async (): Promise<string> => {
         const content = { text: `**${cutText(title, 200)}**`, state: "finished" } as const;
-        const ref = await targetAt(address).post(content, new AbortController().signal);
+        const ref = await targetAt(address).post(content, new AbortController().signal, "files");
         return parseMessageRef(ref).ts;
       };
       const root = address.thread ?? (await roots.open(address.key, post));

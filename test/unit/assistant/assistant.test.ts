@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, test, vi } from "vitest";
 import { isParleyError, ParleyError } from "../../../src/core/errors.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
 import { ada, call, createWorld, message, said, type World } from "../../support/fakes.ts";
@@ -412,4 +412,18 @@ describe("a person with very much to ask", () => {
       await new Promise((resolve) => setImmediate(resolve));
     }
   });
+});
+
+test("while too many calls wait under the platform's limits, new messages are refused before the model is asked", async () => {
+  let isFull = true;
+  world.assistant.addPlatform({
+    ...world.platform.platform,
+    delivery: { isFull: () => isFull, waiting: () => [] },
+  });
+  await expect(world.assistant.receive(message("one more"))).rejects.toMatchObject({ code: "busy" });
+  expect(await world.store.inbox.listOpen()).toEqual([]);
+  isFull = false;
+  expect(await world.assistant.receive(message("now"))).toBe("accepted");
+  await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+  expect(world.gateway.requests).toHaveLength(1);
 });

@@ -168,6 +168,31 @@ describe("messages that people removed", () => {
     expect(await kept()).toContain("hello");
   });
 
+  it("may be a message of its answer that was posted after the answer was stored", async () => {
+    const { platform } = world.platform;
+    world.assistant.addPlatform({
+      ...platform,
+      shownMessageKeys: (address) =>
+        platform.shownMessageKeys(address).filter(() => address["late"] === true),
+      openReply(address, hooks) {
+        const reply = platform.openReply(address, hooks);
+        return {
+          ...reply,
+          async finish(ending) {
+            await reply.finish(ending);
+            await hooks.saveAddress({ ...address, message: 7, late: true });
+          },
+        };
+      },
+    });
+    await ask("hello");
+    expect(await kept()).toContain("you said");
+    await world.assistant.messagesDeleted("fake:c1", ["fake:reply:7"]);
+    await settled();
+    expect(await kept()).toContain("hello");
+    expect(await kept()).not.toContain("you said");
+  });
+
   it("leave a reset where it was", async () => {
     const old = await ask("before the reset");
     await ask("last before the reset");

@@ -56,6 +56,7 @@ export function createFakeTarget(limits: Partial<EditTarget> = {}): FakeTarget {
     edit: (ref, content) =>
       call({ kind: "edit", content }, () => {
         fake.messages[(ref as { id: number }).id] = content;
+        return ref;
       }),
     upload: (files) =>
       call({ kind: "upload" }, () => {

@@ -1,0 +1,140 @@
+/** What a call is for, the most urgent first: a final text or refusal, a first text, threads and files, a preview. */
+export type Urgency = "final" | "first" | "files" | "preview";
+
+/** What a lane is expected to take. */
+export interface LaneLimit {
+  /** Calls in any `windowMs`, until the platform says otherwise. */
+  readonly perWindow: number;
+  readonly windowMs: number;
+  /** Rate limits never lower it below. */
+  readonly floor: number;
+}
+
+/** What may be sent against one limit of the platform. Times are milliseconds of one steady clock. */
+export interface DeliveryLane {
+  /** When a call of that urgency may be sent, with `ahead` others sent before it. Not after now: at once. */
+  freeAt(urgency: Urgency, ahead?: number, hasReservation?: boolean): number;
+  sent(): void;
+  /** Counted by {@link sent}, and now answered. */
+  answered(): void;
+  /** The platform refused a call: nothing is sent for that long, and less from then on. */
+  limited(retryAfterMs: number): void;
+  /** What the headers of a response say. */
+  learn(state: { readonly remaining: number; readonly resetMs: number }): void;
+  /** Keeps room for one call. False: there is none. */
+  reserve(): boolean;
+  unreserve(): void;
+  /** Replies that are live here: they share what is left for previews. */
+  live: number;
+  /** Time between two previews of one reply. Infinity: there is no room for previews. */
+  previewIntervalMs(): number;
+  /** Nothing is known of it that a new lane would not know. */
+  isIdle(): boolean;
+}
+
+/** The part of a lane that calls of each urgency may use, so that the most urgent find room. */
+const shares: Readonly<Record<Urgency, number>> = { final: 1, first: 0.85, files: 0.85, preview: 0.7 };
+/** A window without a refusal gives back this part of what refusals have taken. */
+const recoveryShare = 0.1;
+const loweredShare = 0.9;
+/** Ends of one window as different responses say it. */
+const sameWindowMs = 250;
+/** Previews that would be further apart are left out. */
+const maxPreviewIntervalMs = 15_000;
+
+/** @see {@link DeliveryLane} */
+export function createDeliveryLane(limit: LaneLimit | undefined, now: () => number): DeliveryLane {
+  const windowMs = limit?.windowMs ?? 0;
+  const most = limit?.perWindow ?? Infinity;
+  let capacity = most;
+  let raisedAt = now();
+  let closedUntil = Number.NEGATIVE_INFINITY;
+  let reserved = 0;
+  let inFlight = 0;
+  let said: { readonly remaining: number; readonly resetAt: number } | undefined;
+  const times: number[] = [];
+
+  /** Calls within the window that ends now. */
+  function recent(): number[] {
+    const start = now() - windowMs;
+    while (times.length > 0 && (times[0] ?? 0) <= start) times.shift();
+    return times;
+  }
+
+  function recover(): void {
+    if (capacity >= most || windowMs === 0) return;
+    const windows = Math.floor((now() - raisedAt) / windowMs);
+    if (windows < 1) return;
+    raisedAt += windows * windowMs;
+    capacity = Math.min(most, capacity + Math.max(1, most * recoveryShare) * windows);
+  }
+
+  function roomOf(urgency: Urgency, hasReservation: boolean): number {
+    recover();
+    if (capacity === Infinity) return Infinity;
+    const share = Math.ceil(capacity * shares[urgency]);
+    const usable = urgency === "final" || capacity <= 1 ? share : Math.min(share, Math.floor(capacity) - 1);
+    return Math.max(1, usable - (hasReservation ? 0 : reserved));
+  }
+
+  const lane: DeliveryLane = {
+    live: 0,
+    freeAt(urgency, ahead = 0, hasReservation = false) {
+      const at = now();
+      let free = closedUntil;
+      if (said !== undefined && at < said.resetAt && inFlight + ahead >= said.remaining)
+        free = Math.max(free, said.resetAt);
+      const room = roomOf(urgency, hasReservation);
+      const used = recent();
+      const missing = used.length + ahead + 1 - room;
+      if (missing > 0) {
+        const rounds = Math.floor((missing - 1) / Math.max(1, used.length));
+        const slot = (missing - 1) % Math.max(1, used.length);
+        free = Math.max(free, (used[slot] ?? at) + (rounds + 1) * windowMs);
+      }
+      return free;
+    },
+    sent() {
+      if (limit !== undefined) times.push(now());
+      inFlight += 1;
+    },
+    answered() {
+      inFlight -= 1;
+    },
+    limited(retryAfterMs) {
+      const at = now();
+      closedUntil = Math.max(closedUntil, at + retryAfterMs);
+      if (limit === undefined) return;
+      // The refused call does not count.
+      const taken = Math.max(0, recent().length - 1);
+      capacity = Math.max(limit.floor, Math.min(capacity, Math.floor(taken * loweredShare)));
+      raisedAt = at + retryAfterMs;
+    },
+    learn({ remaining, resetMs }) {
+      const resetAt = now() + resetMs;
+      // Responses overtake each other within a window.
+      const isSameWindow = said !== undefined && Math.abs(said.resetAt - resetAt) < sameWindowMs;
+      said = { remaining: isSameWindow ? Math.min(said?.remaining ?? 0, remaining) : remaining, resetAt };
+    },
+    reserve() {
+      if (recent().length + reserved + 1 > roomOf("final", true)) return false;
+      reserved += 1;
+      return true;
+    },
+    unreserve() {
+      reserved -= 1;
+    },
+    previewIntervalMs() {
+      const room = roomOf("preview", false);
+      if (room === Infinity) return 0;
+      const interval = (lane.live * windowMs) / room;
+      return interval > maxPreviewIntervalMs ? Infinity : interval;
+    },
+    isIdle() {
+      recover();
+      const isQuiet = inFlight === 0 && reserved === 0 && lane.live === 0 && recent().length === 0;
+      return isQuiet && capacity >= most && now() >= Math.max(closedUntil, said?.resetAt ?? 0);
+    },
+  };
+  return lane;
+}
