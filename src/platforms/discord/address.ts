@@ -30,6 +30,8 @@ export interface DiscordAddress {
   /** Where it is in the channel, a reply to any of its messages goes on: all of them reply to `replyTo`. */
   readonly isChain?: boolean;
   readonly interaction?: InteractionAddress;
+  /** The reply's own messages have later ids; set when it is first worked on. */
+  readonly postedAfter?: string;
   /** References of the messages posted so far. */
   readonly messages?: readonly Json[];
 }
