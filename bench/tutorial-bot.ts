@@ -4,7 +4,15 @@
  * Reads the same variables as Parley.
  */
 import { App } from "@slack/bolt";
-import { Client, Events, GatewayIntentBits, Partials, type Message } from "discord.js";
+import {
+  Client,
+  Events,
+  GatewayIntentBits,
+  Partials,
+  SlashCommandBuilder,
+  type ChatInputCommandInteraction,
+  type Message,
+} from "discord.js";
 import OpenAI from "openai";
 
 const env = process.env as Record<string, string>;
@@ -20,9 +28,17 @@ const openai = new OpenAI({
 type Said = { role: "user" | "assistant"; content: string };
 const histories = new Map<string, Said[]>();
 
-async function answer(id: string, text: string, edit: (text: string) => Promise<unknown>): Promise<void> {
+function historyOf(id: string): Said[] {
   const history = histories.get(id) ?? [];
   histories.set(id, history);
+  return history;
+}
+
+async function answer(
+  history: Said[],
+  text: string,
+  edit: (text: string) => Promise<unknown>,
+): Promise<void> {
   history.push({ role: "user", content: text });
   if (history.length > maxHistory) history.splice(0, history.length - maxHistory);
   try {
@@ -67,11 +83,32 @@ async function answerDiscord(message: Message): Promise<void> {
   if (!message.channel.isDMBased() && !message.mentions.has(discord.user)) return;
   const text = message.content.replace(`<@${discord.user.id}>`, "").trim();
   const reply = await message.reply({ content: "…", allowedMentions: { parse: [] } });
-  await answer(message.channelId, text, (content) => reply.edit(content.slice(0, 2000)));
+  await answer(historyOf(message.channelId), text, (content) => reply.edit(content.slice(0, 2000)));
 }
 
 discord.on(Events.MessageCreate, (message) => {
   answerDiscord(message).catch(console.error);
+});
+
+const askCommand = new SlashCommandBuilder()
+  .setName("ask")
+  .setDescription("Ask the model a question")
+  .addStringOption((option) => option.setName("prompt").setDescription("What to ask").setRequired(true));
+
+async function answerCommand(interaction: ChatInputCommandInteraction): Promise<void> {
+  await interaction.deferReply();
+  const text = interaction.options.getString("prompt", true);
+  await answer([], text, (content) =>
+    interaction.editReply({ content: content.slice(0, 2000), allowedMentions: { parse: [] } }),
+  );
+}
+
+discord.once(Events.ClientReady, (client) => {
+  client.application.commands.set([askCommand]).catch(console.error);
+});
+discord.on(Events.InteractionCreate, (interaction) => {
+  if (interaction.isChatInputCommand() && interaction.commandName === "ask")
+    answerCommand(interaction).catch(console.error);
 });
 
 const slack = new App({
@@ -94,7 +131,7 @@ async function answerSlack(message: SlackMessage): Promise<void> {
   const text = (message.text ?? "").replace(/<@\w+>/, "").trim();
   // eslint-disable-next-line unicorn/require-post-message-target-origin -- not a window's
   const { ts } = await slack.client.chat.postMessage({ channel, thread_ts: thread, text: "…" });
-  await answer(`${channel}:${thread}`, text, (content) =>
+  await answer(historyOf(`${channel}:${thread}`), text, (content) =>
     slack.client.chat.update({ channel, ts: ts ?? "", text: content.slice(0, 4000) }),
   );
 }

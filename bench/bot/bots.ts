@@ -17,15 +17,24 @@ export interface Bot {
   readonly name: BotName;
   /** Starts it against a stage. Resolves when it is connected to both platforms. `readyMs`: since spawn. */
   start(stage: Stage): Promise<{ readonly child: Child; readonly readyMs: number }>;
+  /** Starts it with the arguments of {@link BotOptions} and waits until people can use its commands. */
+  startToUse(stage: Stage): Promise<Child>;
   /** Deletes its folder. */
   remove(): Promise<void>;
+}
+
+/** How a bot is run. */
+export interface BotOptions {
+  readonly compileCache: boolean;
+  /** Options of Node, for a profile of `startToUse`. */
+  readonly nodeOptions?: readonly string[];
 }
 
 /**
  * Creates a bot with an empty folder. `compileCache`: whether Node caches compiled code between starts. Parley enables
  * that itself, so its cache is put into its folder; the tutorial bot has a cache only with `true`.
  */
-export async function createBot(name: BotName, options: { readonly compileCache: boolean }): Promise<Bot> {
+export async function createBot(name: BotName, options: BotOptions): Promise<Bot> {
   const folder = await mkdtemp(path.join(tmpdir(), `bench-${name}-`));
   const cache: Readonly<Record<string, string>> = options.compileCache
     ? { NODE_COMPILE_CACHE: path.join(folder, "compile-cache") }
@@ -35,21 +44,32 @@ export async function createBot(name: BotName, options: { readonly compileCache:
       ? { STORE_URL: `sqlite:${path.join(folder, "parley.db")}`, PORT: "0", PAGE: "off", LOG_LEVEL: "warn" }
       : {};
   const script = path.join(root, name === "parley" ? "src/main.ts" : "bench/tutorial-bot.ts");
+  const startUntil = async (
+    stage: Stage,
+    nodeOptions: readonly string[],
+    isReady: () => boolean,
+  ): Promise<Child> => {
+    const child = startChild([...nodeOptions, script], { ...stage.env, ...cache, ...own });
+    const deadline = child.spawnedAt + connectWithinMs;
+    while (!isReady()) {
+      child.check();
+      if (performance.now() > deadline) {
+        await child.stop();
+        throw new Error(`${name} did not connect:\n${child.output()}`);
+      }
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    return child;
+  };
+  const isConnected = (stage: Stage): boolean => stage.isConnected("discord") && stage.isConnected("slack");
   return {
     name,
     async start(stage) {
-      const child = startChild([script], { ...stage.env, ...cache, ...own });
-      const deadline = child.spawnedAt + connectWithinMs;
-      while (!stage.isConnected("discord") || !stage.isConnected("slack")) {
-        child.check();
-        if (performance.now() > deadline) {
-          await child.stop();
-          throw new Error(`${name} did not connect:\n${child.output()}`);
-        }
-        await new Promise((resolve) => setTimeout(resolve, 1));
-      }
+      const child = await startUntil(stage, [], () => isConnected(stage));
       return { child, readyMs: performance.now() - child.spawnedAt };
     },
+    startToUse: (stage) =>
+      startUntil(stage, options.nodeOptions ?? [], () => isConnected(stage) && stage.hasCommands()),
     remove: () => rm(folder, { recursive: true, force: true }),
   };
 }

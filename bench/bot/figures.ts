@@ -1,3 +1,5 @@
+import type { BotName } from "./bots.ts";
+
 /** The 0.5 quantile. */
 function median(values: readonly number[]): number {
   return quantile(values, 0.5);
@@ -12,37 +14,80 @@ export function quantile(values: readonly number[], share: number): number {
   return below + (above - below) * (position - Math.floor(position));
 }
 
-/** The target of a figure: Parley's value relative to the tutorial bot's. */
-export type Target =
+/** What Parley's figure should be: relative to the tutorial bot's, or by itself. */
+export type Aim =
   | { readonly kind: "at-most-ratio"; readonly ratio: number }
   | { readonly kind: "at-most-more"; readonly by: number }
-  | { readonly kind: "none" };
+  | { readonly kind: "at-most"; readonly value: number }
+  | { readonly kind: "at-least"; readonly value: number };
+
+/** What is measured. */
+export interface FigureName {
+  /** Rows of one group stand together in the table. */
+  readonly group: string;
+  readonly name: string;
+  readonly unit: "ms" | "s" | "MB" | "/s" | "";
+  /** `undefined`: there is none. */
+  readonly aim?: Aim | undefined;
+}
+
+/** Records the value of one run for a figure. */
+export type Note = (figure: FigureName, bot: BotName, value: number) => void;
 
 /** One row of the result: the values of all runs. */
-export interface Figure {
-  readonly name: string;
-  readonly unit: "ms" | "MB";
-  readonly target: Target;
+export interface Figure extends FigureName {
   readonly parley: number[];
   readonly tutorial: number[];
 }
 
-/** The figures as an aligned text table: median, range, ratio and whether the target is met. */
+/** Collects the values of all runs, in the order in which the figures were first noted. */
+export function createFigures(): { readonly note: Note; readonly all: () => readonly Figure[] } {
+  const figures = new Map<string, Figure>();
+  return {
+    note(named, bot, value) {
+      const key = `${named.group} ${named.name}`;
+      const figure = figures.get(key) ?? { ...named, parley: [], tutorial: [] };
+      figures.set(key, figure);
+      figure[bot].push(value);
+    },
+    all() {
+      const groups = Map.groupBy(figures.values(), ({ group }) => group);
+      return [...groups.values()].flat();
+    },
+  };
+}
+
+/** Whether the median meets the aim. `undefined`: there is no aim, or nothing to compare with. */
+export function isMet({ parley, tutorial, aim }: Figure): boolean | undefined {
+  const own = median(parley);
+  const other = median(tutorial);
+  if (aim === undefined || parley.length === 0) return undefined;
+  const isRelative = aim.kind === "at-most-ratio" || aim.kind === "at-most-more";
+  if (isRelative && tutorial.length === 0) return undefined;
+  // NaN, of which nothing was measured, meets no aim.
+  switch (aim.kind) {
+    case "at-most-ratio":
+      return own <= other * aim.ratio;
+    case "at-most-more":
+      return own <= other + aim.by;
+    case "at-most":
+      return own <= aim.value;
+    case "at-least":
+      return own >= aim.value;
+  }
+}
+
+/** The figures as an aligned text table: median, range, ratio and whether the aim is met. */
 export function toTable(figures: readonly Figure[]): string {
-  const head = ["", "Parley", "tutorial bot", "ratio", "target", ""];
-  const rows = figures.map((figure) => {
-    const { parley, tutorial, unit, target } = figure;
-    const parleyMedian = median(parley);
-    const tutorialMedian = median(tutorial);
-    return [
-      figure.name,
-      toCell(parley, unit),
-      toCell(tutorial, unit),
-      (parleyMedian / tutorialMedian).toFixed(2),
-      targetText(target, unit),
-      verdict(parleyMedian, tutorialMedian, target),
-    ];
-  });
+  const head = ["", "Parley", "tutorial bot", "ratio", "aim", ""];
+  const rows = figures.map((figure) => [
+    `${figure.group}: ${figure.name}`,
+    toCell(figure.parley, figure.unit),
+    toCell(figure.tutorial, figure.unit),
+    ratioText(figure),
+    aimText(figure),
+    verdict(figure),
+  ]);
   const table = [head, ...rows];
   const widths = head.map((_, column) => Math.max(...table.map((row) => (row[column] ?? "").length)));
   return table
@@ -51,22 +96,48 @@ export function toTable(figures: readonly Figure[]): string {
     .join("\n");
 }
 
+/** One line for each aim that is not met; empty: all are. */
+export function listUnmet(figures: readonly Figure[]): string[] {
+  return figures
+    .filter((figure) => isMet(figure) === false)
+    .map(
+      (figure) =>
+        `NOT met: ${figure.group}: ${figure.name}: ${toCell(figure.parley, figure.unit)}, aim ${aimText(figure)}`,
+    );
+}
+
 function toCell(values: readonly number[], unit: string): string {
   if (values.length === 0) return "–";
-  const digits = median(values) < 20 ? 2 : 0;
+  const digits = unit === "" ? 0 : median(values) < 20 ? 2 : 0;
   const [low, middle, high] = [Math.min(...values), median(values), Math.max(...values)].map((value) =>
     value.toFixed(digits),
   );
-  return values.length === 1 ? `${middle} ${unit}` : `${middle} ${unit} (${low}–${high})`;
+  const withUnit = unit === "" || unit === "/s" ? `${middle}${unit}` : `${middle} ${unit}`;
+  return values.length === 1 ? withUnit : `${withUnit} (${low}–${high})`;
 }
 
-function targetText(target: Target, unit: string): string {
-  if (target.kind === "none") return "";
-  return target.kind === "at-most-ratio" ? `≤ ${target.ratio.toFixed(2)} ×` : `≤ + ${target.by} ${unit}`;
+function ratioText({ parley, tutorial }: Figure): string {
+  const ratio = median(parley) / median(tutorial);
+  return Number.isFinite(ratio) ? ratio.toFixed(2) : "";
 }
 
-function verdict(parley: number, tutorial: number, target: Target): string {
-  if (target.kind === "none" || Number.isNaN(parley) || Number.isNaN(tutorial)) return "";
-  const limit = target.kind === "at-most-ratio" ? tutorial * target.ratio : tutorial + target.by;
-  return parley <= limit ? "met" : "NOT met";
+function aimText({ aim, unit }: Figure): string {
+  switch (aim?.kind) {
+    case undefined:
+      return "";
+    case "at-most-ratio":
+      return `≤ ${aim.ratio.toFixed(2)} ×`;
+    case "at-most-more":
+      return `≤ + ${aim.by} ${unit}`;
+    case "at-most":
+      return `≤ ${aim.value} ${unit}`.trimEnd();
+    case "at-least":
+      return `≥ ${aim.value} ${unit}`.trimEnd();
+  }
+}
+
+function verdict(figure: Figure): string {
+  const met = isMet(figure);
+  if (met === undefined) return "";
+  return met ? "met" : "NOT met";
 }

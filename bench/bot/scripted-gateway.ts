@@ -19,6 +19,8 @@ export interface ScriptedGateway {
   readonly askedAt: Map<number, number>;
   /** `performance.now()` right before the first token of a turn was written, by turn number. */
   readonly firstTokenAt: Map<number, number>;
+  /** The same for the last token. */
+  readonly lastTokenAt: Map<number, number>;
   close(): Promise<void>;
 }
 
@@ -40,6 +42,7 @@ export async function startScriptedGateway(): Promise<ScriptedGateway> {
   const script: Script = { thinkMs: 0, tokens: 50, gapMs: 2 };
   const askedAt = new Map<number, number>();
   const firstTokenAt = new Map<number, number>();
+  const lastTokenAt = new Map<number, number>();
   const server = createServer((request, response) => {
     if (request.method === "GET") {
       const model = { id: modelId, object: "model", created: 1_700_000_000, owned_by: "bench" };
@@ -72,6 +75,7 @@ export async function startScriptedGateway(): Promise<ScriptedGateway> {
       if (gapMs > 0) await delay(gapMs);
       send({ content: ` word${token}` });
     }
+    lastTokenAt.set(turn, performance.now());
     send({ content: ` ${marks.last(turn)}` });
     send({}, { finish_reason: "stop" });
     const usage = { prompt_tokens: 100, completion_tokens: tokens, total_tokens: 100 + tokens };
@@ -87,6 +91,7 @@ export async function startScriptedGateway(): Promise<ScriptedGateway> {
     script,
     askedAt,
     firstTokenAt,
+    lastTokenAt,
     close: () =>
       new Promise((resolve) => {
         server.close(() => {

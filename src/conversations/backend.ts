@@ -114,9 +114,14 @@ export interface Backend {
   /**
    * Applies all changes, or none if one of `ifAbsent` exists. Durable when it resolves, and one durable write
    * however many changes there are. Resolves to the position in `ifAbsent` of the first entry that exists, or -1
-   * when everything was written.
+   * when everything was written. `soon`: it resolves before it is durable, which it is 250 ms later at the latest; it
+   * survives the end of the process, but maybe not a power failure.
    */
-  apply(ifAbsent: readonly EntryAddress[], changes: readonly BackendChange[]): Promise<number>;
+  apply(
+    ifAbsent: readonly EntryAddress[],
+    changes: readonly BackendChange[],
+    resolves?: "on-disk" | "soon",
+  ): Promise<number>;
   /**
    * Applies all changes, or none if the sum of a limit is above its `max`; resolves to the first such limit. Atomic
    * like `apply`. Survives the end of the process, but maybe not a power failure: it waits for no disk.
@@ -145,6 +150,8 @@ export interface Backend {
    * failed it tries one.
    */
   ping(): Promise<void>;
+  /** Since the start: transactions that wrote, and how often the disk was waited for (0 where a server does so). */
+  writes(): { readonly commits: number; readonly syncs: number };
   /** What operators should know besides. */
   notes(): BackendNotes;
   /**

@@ -103,6 +103,25 @@ export function createInbox({ store, log, isShared }: InboxOptions): RestorableI
     return found.flatMap(({ record }) => (record === undefined || record.isClosed === true ? [] : [record]));
   };
 
+  /**
+   * The progress of turns that answer other events too goes to the first of those: otherwise nobody would end their
+   * reply, and its attempts, which are claimed already, would be tried anew.
+   */
+  const toTurnsOfOthers = async (
+    keys: readonly string[],
+    found: readonly { readonly turn: TurnProgress | undefined }[],
+  ): Promise<Change[]> => {
+    const changes = found.map(async ({ turn }) => {
+      const others = await readUndamaged(turn?.keys.filter((key) => !keys.includes(key)) ?? []);
+      const open = others.filter(({ record }) => record !== undefined && record.isClosed !== true);
+      const [first] = open;
+      if (turn === undefined || first === undefined) return [];
+      if ((first.turn?.attempts ?? 0) >= turn.attempts) return [];
+      return toTurnChanges({ ...turn, keys: open.map(({ key }) => key) });
+    });
+    return (await Promise.all(changes)).flat();
+  };
+
   const rememberTurn = (turn: TurnProgress) => {
     const [key] = turn.keys;
     if (key !== undefined) accepted.setTurn(key, turn);
@@ -191,13 +210,12 @@ export function createInbox({ store, log, isShared }: InboxOptions): RestorableI
       );
     },
     async withdraw(keys) {
-      const records = await store.inspectMany<InboxRecord>("inbox", keys);
-      await store.write(
-        keys.flatMap((key, position) => {
-          const record = records[position];
-          return eraseEvent(key, record instanceof ParleyError ? undefined : record);
-        }),
-      );
+      const found = await readUndamaged(keys);
+      const records = new Map(found.map(({ key, record }) => [key, record]));
+      await store.write([
+        ...keys.flatMap((key) => eraseEvent(key, records.get(key))),
+        ...(await toTurnsOfOthers(keys, found)),
+      ]);
       accepted.delete(keys);
       await store.backend.scrub();
     },

@@ -205,7 +205,10 @@ export interface Inbox {
   reopen(key: string): Promise<InboxEntry | undefined>;
   /** The known entries of these keys, answered or not. */
   lookUp(keys: readonly string[]): Promise<readonly InboxEntry[]>;
-  /** Closes events and erases their content; `accept` returns `duplicate` for a day. Keys may be unknown so far. */
+  /**
+   * Closes events and erases their content; `accept` returns `duplicate` for a day. Keys may be unknown so far. A turn
+   * that answers other open events too is theirs from then on.
+   */
   withdraw(keys: readonly string[]): Promise<void>;
   /** Whether the event is unanswered: another process may have answered it meanwhile. */
   isOpen(key: string): Promise<boolean>;

@@ -1,13 +1,19 @@
 import { toNotice } from "../../core/error-messages.ts";
-import { ParleyError } from "../../core/errors.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { IncomingEvent, ReplyAddress } from "../../core/events.ts";
 import type { Platform, Receiver } from "../../core/platform.ts";
 import type { Archive, ConversationQueue, Conversations, Inbox } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { messageIds } from "../turn/stored-messages.ts";
+import { backoffMs, retry } from "../../support/retry.ts";
 import type { ActiveTurn } from "./active-turn.ts";
 import { storedIn } from "./pending-turn.ts";
+import { isOutage } from "./recovery.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
+
+/** How long ending such a reply is tried while the store or the platform is unavailable, in milliseconds. */
+const endForMs = 60 * 60_000;
+const backoff = { baseMs: 500, maxMs: 10_000 };
 
 /** A reply that no process of a withdrawn turn will end. */
 interface Orphan {
@@ -70,12 +76,14 @@ export function createDeletionEvents(
 
   /**
    * Open turns that began: their process may have died, and nobody would end their replies once their events are
-   * withdrawn. The active turn ends its own.
+   * withdrawn. The active turn ends its own, and other messages of a batch are answered in its reply.
    */
   async function findOrphans(keys: readonly string[]): Promise<Orphan[]> {
     const orphans: Orphan[] = [];
     for (const { event, turn } of await inbox.lookUp(keys)) {
       if (turn === undefined || !(await inbox.isOpen(event.key))) continue;
+      const others = turn.keys.filter((key) => !keys.includes(key));
+      if ((await Promise.all(others.map((key) => inbox.isOpen(key)))).includes(true)) continue;
       orphans.push({ event, address: turn.address, active: scheduler.activeIn(storedIn(event)) });
     }
     return orphans;
@@ -89,10 +97,19 @@ export function createDeletionEvents(
       detail: { because: "deleted" },
     });
     // After a run of another process, which ends its own reply.
-    await queue.run(storedIn(event), async () => {
-      const reply = platform.openReply(address, { isResumed: true, saveAddress: () => Promise.resolve() });
-      await reply.show();
-      await reply.finish({ notices: [toNotice(because)] });
+    const end = (): Promise<void> =>
+      queue.run(storedIn(event), async () => {
+        const reply = platform.openReply(address, { isResumed: true, saveAddress: () => Promise.resolve() });
+        await reply.show();
+        await reply.finish({ notices: [toNotice(because)] });
+      });
+    // Its event is withdrawn, so that no recovery finds it.
+    const deadline = performance.now() + endForMs;
+    await retry(end, {
+      delayMs: (error, attempt) =>
+        isOutage(error) && !isParleyError(error, "stopping") && performance.now() < deadline
+          ? backoffMs(attempt, backoff)
+          : undefined,
     });
   }
 

@@ -92,6 +92,7 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
   client.on("ready", () => void checkGeneration().then(() => scrubber.resume()));
   const timer = setInterval(() => void checkGeneration(), checkIntervalMs);
   timer.unref();
+  let commits = 0;
   const run = ({ source, sha1 }: RedisScript, input: ScriptInput) =>
     client.evalSha(sha1, input).catch((error: unknown) => {
       if (error instanceof Error && error.message.startsWith("NOSCRIPT")) return client.eval(source, input);
@@ -111,10 +112,12 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
       return readers.get(space) as EntryReader;
     },
     async apply(ifAbsent, changes) {
+      commits++;
       const input = toApplyInput(names, ifAbsent, changes, steadyClock.latest());
       return Number(await attempt(() => run(applyScript, input)));
     },
     async count(limits, changes) {
+      commits++;
       const input = toCountInput(names, limits, changes);
       return toPassedLimit(await attempt(() => run(countScript, input)));
     },
@@ -155,6 +158,7 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
       // The append-only file holds deleted values until it is rewritten.
       await scrubber.request();
     },
+    writes: () => ({ commits, syncs: 0 }),
     ping: () => generation.check(),
     notes() {
       const { count, lastAt } = generation.losses;

@@ -6,7 +6,8 @@ import { type Backend, type EntryReader, spaces, type Space } from "../backend.t
 import { backoffMs, retry } from "../../support/retry.ts";
 import { compact, compactIfDue, isSmall } from "./compaction.ts";
 import { createPrivateFile } from "./private-file.ts";
-import { toSqliteStoreError } from "./sqlite-errors.ts";
+import { isOfOneWrite, toSqliteStoreError } from "./sqlite-errors.ts";
+import { createGroupCommit, type Resolves, type Written } from "./group-commit.ts";
 import { createCountsTable, createSqliteIndexes } from "./sqlite-indexes.ts";
 import { lockStore } from "./sqlite-lock.ts";
 import type { RestoredStore } from "../store-backend.ts";
@@ -16,6 +17,7 @@ import { isBackup, markAsBackup, noticeRestore } from "./restore-mark.ts";
 import { createSqliteReader } from "./sqlite-reader.ts";
 import { migrate } from "./sqlite-schema.ts";
 import { createSqliteWriter } from "./sqlite-writer.ts";
+import { openWalSync, type WalSync } from "./wal-sync.ts";
 import { createWriteState } from "./write-state.ts";
 
 /** How the file is opened. */
@@ -48,8 +50,8 @@ export interface SqliteBackend extends Backend {
 }
 
 /**
- * The embedded backend: one file, readable to its owner only, WAL, every write on disk before it resolves, deleted
- * data overwritten.
+ * The embedded backend: one file, readable to its owner only, WAL, every write on disk before it resolves (those of a
+ * moment together), deleted data overwritten.
  * @throws ParleyError `store-unavailable`, `store-corrupt`, `store-newer`, each saying what to do
  */
 export function openSqliteBackend(file: string, options: SqliteOptions = {}): SqliteBackend {
@@ -84,36 +86,29 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     unlock();
     throw error;
   }
-  const { database, trail, restored, lostAfter } = opened;
+  const { database, trail, disk, restored, lostAfter } = opened;
   const readers = new Map<Space, EntryReader>(
     spaces.map((space) => [space, createSqliteReader(database, space)]),
   );
   const indexes = createSqliteIndexes(database);
-  const writer = createSqliteWriter(database, { indexes, trail });
-  const writes = createWriteState(file, () => guard(() => writer.apply([], [])));
+  const writer = createSqliteWriter(database, indexes);
+  const group = createGroupCommit(database, { trail, disk, isOfOneWrite });
+  const write = <T>(work: () => Written<T>, resolves: Resolves = "on-disk"): Promise<T> =>
+    writes.track(guardAsync(() => group.run(work, resolves)));
+  const writes = createWriteState(file, async () => {
+    await write(() => writer.apply([], []));
+  });
   const keyPage = database.prepare(
     "SELECT key FROM entries WHERE namespace = ? AND key > ? ORDER BY key LIMIT 500",
-  );
-  const removeExpired = database.prepare(
-    "DELETE FROM entries WHERE rowid IN (SELECT rowid FROM entries WHERE expires <= ? LIMIT 500)",
-  );
-  const replaceValue = database.prepare(
-    "UPDATE entries SET value = ? WHERE namespace = ? AND key = ? AND value = ?",
   );
 
   return {
     reader(space) {
       return readers.get(space) as EntryReader;
     },
-    async apply(ifAbsent, changes) {
-      return writes.track(() => guard(() => writer.apply(ifAbsent, changes)));
-    },
-    async count(limits, changes) {
-      return writes.track(() => guard(() => writer.count(limits, changes)));
-    },
-    async replace({ space, key }, old, value) {
-      return guard(() => replaceValue.run(value, space, key, old).changes > 0);
-    },
+    apply: (ifAbsent, changes, resolves) => write(() => writer.apply(ifAbsent, changes), resolves),
+    count: (limits, changes) => write(() => writer.count(limits, changes), "counted"),
+    replace: (at, old, value) => write(() => writer.replace(at, old, value)),
     async readIndex(name, page) {
       return guard(() => indexes.readPage(name, page));
     },
@@ -128,14 +123,14 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     },
     async sweep(now) {
       for (let total = 0; ;) {
-        const removed = guard(() => Number(removeExpired.run(now).changes));
+        // Each joins a transaction of its own, so that other work runs between the batches of a long sweep.
+        const removed = await write(() => writer.removeExpired(now), "soon");
         total += removed;
         if (removed === 0) return total;
-        // Lets other work run between the batches of a long sweep.
-        await new Promise((resolve) => setImmediate(resolve));
       }
     },
     async scrub() {
+      group.flush();
       guard(() => compact(database));
       const outcome = guard(() => database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get());
       if (outcome?.["busy"] !== 0) {
@@ -151,6 +146,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
       guard(() => database.prepare("SELECT 1 FROM entries LIMIT 1").get());
       await writes.check();
     },
+    writes: () => group.counts,
     notes() {
       const lost = lostAfter === undefined ? [] : [describeLoss(lostAfter)];
       return {
@@ -169,6 +165,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     isSmall: () => isSmall(database),
     findDamage: () => guard(() => findDamage(database)),
     async copyTo(target) {
+      group.flush();
       const beganAt = steadyClock.now();
       await guardAsync(() => retry(() => backup(database, target), { delayMs: delayIfBusy }));
       guard(() => withDatabase(target, (copy) => markAsBackup(copy, beganAt)));
@@ -176,6 +173,8 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     },
     async close() {
       if (database.isOpen) {
+        group.flush();
+        disk.close();
         database.close();
         trail.close();
       }
@@ -194,6 +193,7 @@ export function describeLoss(lostAfter: number): string {
 interface OpenedFile {
   readonly database: DatabaseSync;
   readonly trail: CommitTrail;
+  readonly disk: WalSync;
   readonly restored: RestoredStore | undefined;
   readonly lostAfter: number | undefined;
 }
@@ -207,7 +207,8 @@ function openFile(file: string, judge: boolean): OpenedFile {
     const trail = openCommitTrail(database, { file, adopt: judge });
     const lostAfter = judge && !isRestored ? trail.lostAfter : undefined;
     const restored = judge ? noticeRestore(database, { now: steadyClock.now(), lostAfter }) : undefined;
-    return { database, trail, restored, lostAfter };
+    const disk = openWalSync(database, file);
+    return { database, trail, disk, restored, lostAfter };
   } catch (error) {
     database.close();
     throw error;

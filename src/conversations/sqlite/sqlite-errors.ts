@@ -10,6 +10,8 @@ const problems: Readonly<Record<number, string>> = {
   14: "cannot be opened: check the path and the permissions of its folder",
   26: "is not an SQLite file: move it away, or set STORE_URL to another file",
 };
+/** The same for errors of the system, which come from waiting for the disk. */
+const systemCodes: Readonly<Record<string, number>> = { EIO: 10, ENOSPC: 13, EDQUOT: 13, EROFS: 8 };
 /** SQLITE_CORRUPT and SQLITE_NOTADB. */
 const corruptCodes = new Set([11, 26]);
 
@@ -28,8 +30,15 @@ export function toSqliteStoreError(error: unknown, file: string): ParleyError {
   );
 }
 
+/** Whether another write could succeed: what was to be written is at fault, not the file or its disk. */
+export function isOfOneWrite(error: unknown): boolean {
+  const code = resultCode(error);
+  return code === undefined || problems[code] === undefined;
+}
+
 /** The primary result code; extended ones carry it in their low byte. */
 function resultCode(error: unknown): number | undefined {
-  if (typeof error !== "object" || error === null || !("errcode" in error)) return undefined;
+  if (typeof error !== "object" || error === null) return undefined;
+  if (!("errcode" in error)) return "code" in error ? systemCodes[String(error.code)] : undefined;
   return typeof error.errcode === "number" ? error.errcode & 0xff : undefined;
 }

@@ -1,28 +1,23 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { BackendChange, EntryAddress, IndexChange, PassedLimit, ScoreLimit } from "../backend.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
-import type { CommitTrail } from "./commit-trail.ts";
+import type { Written } from "./group-commit.ts";
 import type { SqliteIndexes } from "./sqlite-indexes.ts";
 
-/** The writes of a {@link Backend}, synchronous. */
+/** The writes of a {@link Backend}, synchronous and within a transaction. Each says whether it has written. */
 export interface SqliteWriter {
-  /** Applies changes; returns the position in `ifAbsent` of the first entry that exists, or -1 after writing. */
-  apply(ifAbsent: readonly EntryAddress[], changes: readonly BackendChange[]): number;
+  /** Applies changes; the position in `ifAbsent` of the first entry that exists, or -1 after writing. */
+  apply(ifAbsent: readonly EntryAddress[], changes: readonly BackendChange[]): Written<number>;
   /** As `Backend.count`. */
-  count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): PassedLimit | undefined;
+  count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): Written<PassedLimit | undefined>;
+  /** As `Backend.replace`. */
+  replace(at: EntryAddress, old: string, value: string): Written<boolean>;
+  /** Removes some expired entries; how many. `now` in Unix ms. */
+  removeExpired(now: number): Written<number>;
 }
 
-/** Statements prepared once. Each call is one transaction, which the trail knows. Throws SQLite's errors. */
-export function createSqliteWriter(
-  database: DatabaseSync,
-  {
-    indexes,
-    trail,
-  }: {
-    readonly indexes: SqliteIndexes;
-    readonly trail: Pick<CommitTrail, "advance" | "note">;
-  },
-): SqliteWriter {
+/** Statements prepared once. Nothing is written before everything is looked up. Throws SQLite's errors. */
+export function createSqliteWriter(database: DatabaseSync, indexes: SqliteIndexes): SqliteWriter {
   const probe = database.prepare(
     "SELECT 1 FROM entries WHERE namespace = ? AND key = ? AND (expires IS NULL OR expires > ?)",
   );
@@ -32,6 +27,12 @@ export function createSqliteWriter(
   );
   const remove = database.prepare("DELETE FROM entries WHERE namespace = ? AND key = ?");
   const keep = database.prepare("UPDATE entries SET expires = ? WHERE namespace = ? AND key = ?");
+  const removeExpired = database.prepare(
+    "DELETE FROM entries WHERE rowid IN (SELECT rowid FROM entries WHERE expires <= ? LIMIT 500)",
+  );
+  const replaceValue = database.prepare(
+    "UPDATE entries SET value = ? WHERE namespace = ? AND key = ? AND value = ?",
+  );
   const applyChange = (change: BackendChange): void => {
     switch (change.kind) {
       case "set":
@@ -62,46 +63,23 @@ export function createSqliteWriter(
 
   return {
     apply(ifAbsent, changes) {
-      let commit: number | undefined;
-      const taken = inTransaction(database, () => {
-        const now = steadyClock.earliest();
-        const found = ifAbsent.findIndex(({ space, key }) => probe.get(space, key, now) !== undefined);
-        if (found !== -1) return found;
-        changes.forEach(applyChange);
-        commit = trail.advance();
-        return found;
-      });
-      if (commit !== undefined) trail.note(commit);
-      return taken;
+      const now = ifAbsent.length === 0 ? 0 : steadyClock.earliest();
+      const found = ifAbsent.findIndex(({ space, key }) => probe.get(space, key, now) !== undefined);
+      if (found === -1) changes.forEach(applyChange);
+      return { result: found, isWritten: found === -1 };
     },
     count(limits, changes) {
-      // Not noted in the trail: a power failure may take it back.
-      // In the WAL, NORMAL waits for the disk at checkpoints alone. Another connection for it would empty this one's
-      // page cache with each of its writes.
-      database.exec("PRAGMA synchronous = NORMAL");
-      try {
-        return inTransaction(database, () => {
-          const passed = findPassed(limits);
-          if (passed === undefined) changes.forEach(applyChange);
-          return passed;
-        });
-      } finally {
-        database.exec("PRAGMA synchronous = FULL");
-      }
+      const passed = findPassed(limits);
+      if (passed === undefined) changes.forEach(applyChange);
+      return { result: passed, isWritten: passed === undefined && changes.length > 0 };
+    },
+    replace({ space, key }, old, value) {
+      const isReplaced = replaceValue.run(value, space, key, old).changes > 0;
+      return { result: isReplaced, isWritten: isReplaced };
+    },
+    removeExpired(now) {
+      const removed = Number(removeExpired.run(now).changes);
+      return { result: removed, isWritten: removed > 0 };
     },
   };
-}
-
-/** Runs synchronous work in one transaction, committed whole or rolled back. */
-function inTransaction<T>(database: DatabaseSync, work: () => T): T {
-  database.exec("BEGIN IMMEDIATE");
-  try {
-    const result = work();
-    database.exec("COMMIT");
-    return result;
-  } catch (error) {
-    // A full disk rolls back by itself; a second ROLLBACK would hide the first error.
-    if (database.isTransaction) database.exec("ROLLBACK");
-    throw error;
-  }
 }

@@ -9,34 +9,33 @@ const retryIntervalMs = 1000;
 
 /** Whether the file can be written, as far as that is known without writing. */
 export interface WriteState {
-  /** Runs a write and remembers its outcome. */
-  track<T>(write: () => T): T;
+  /** Remembers the outcome of a write. */
+  track<T>(write: Promise<T>): Promise<T>;
   /** @throws ParleyError `store-unavailable` (the last write failed, and so does `tryWrite`; the disk is nearly full) */
   check(): Promise<void>;
 }
 
-/** `tryWrite`: any durable write; throws as writes do. Called only after one that failed. */
-export function createWriteState(file: string, tryWrite: () => void): WriteState {
+/** `tryWrite`: any durable write, tracked; rejects as writes do. Called only after one that failed. */
+export function createWriteState(file: string, tryWrite: () => Promise<void>): WriteState {
   let failure: unknown;
   let triedAt = 0;
-  const track = <T>(write: () => T): T => {
-    try {
-      const result = write();
-      failure = undefined;
-      return result;
-    } catch (error) {
-      failure = error;
-      throw error;
-    }
-  };
   return {
-    track,
+    async track(write) {
+      try {
+        const result = await write;
+        failure = undefined;
+        return result;
+      } catch (error) {
+        failure = error;
+        throw error;
+      }
+    },
     async check() {
       if (failure !== undefined) {
         const now = performance.now();
         if (now - triedAt < retryIntervalMs) throw failure;
         triedAt = now;
-        track(tryWrite);
+        await tryWrite();
       }
       const { bavail, bsize } = await statfs(dirname(file));
       const freeBytes = bavail * bsize;

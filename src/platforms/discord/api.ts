@@ -256,15 +256,21 @@ export function createDiscordApi(options: {
         send("answer an interaction", () =>
           interactions.post(Routes.interactionCallback(interactionId, token), { ...open, body }),
         );
-      try {
-        await post();
-      } catch (error) {
-        if (!isParleyError(error, "platform-unreachable")) throw error;
-        // Maybe only the response was lost: then the second attempt is rejected as acknowledged, by us.
-        await post().catch((second: unknown) => {
-          if (discordCode(second) !== errorCodes.alreadyAcknowledged) throw second;
-        });
-      }
+      // Maybe only a response was lost: then the next attempt is rejected as acknowledged, by us.
+      const isOurs = (error: unknown, attempt: number): boolean =>
+        attempt > 1 && discordCode(error) === errorCodes.alreadyAcknowledged;
+      await retry(
+        (attempt) =>
+          post().catch((error: unknown) => {
+            if (!isOurs(error, attempt)) throw error;
+          }),
+        {
+          delayMs: (error, attempt) =>
+            isParleyError(error, "platform-unreachable") && attempt <= maxRetries
+              ? backoffMs(attempt, retryBackoff)
+              : undefined,
+        },
+      );
     },
     // Without a nonce: repeating a POST whose response was lost would post the message twice.
     followUp: ({ applicationId, token }, body, given) =>

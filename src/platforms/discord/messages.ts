@@ -1,7 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { APIMessage, GatewayMessageCreateDispatchData } from "discord.js";
 import { isParleyError, isRefusal, type ParleyError } from "../../core/errors.ts";
-import { toNotice } from "../../core/error-messages.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { PlaceSettings, Receiver } from "../../core/platform.ts";
@@ -23,10 +22,10 @@ import {
 } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 import type { ChannelCache } from "./channel-cache.ts";
-import { toSentence } from "./content.ts";
 import type { Origins } from "./origin.ts";
-import type { ReplyChains } from "./reply-chains.ts";
+import { createOutageNotices } from "./outage-notices.ts";
 import { createRefusalNotices } from "./refusal-notices.ts";
+import type { ReplyChains } from "./reply-chains.ts";
 import { mentionsBot, quote, readMessage, toAuthor, type Names } from "./incoming.ts";
 
 /** Ordinary messages and replies; all other types are system messages. */
@@ -42,6 +41,8 @@ export interface MessageOptions {
   readonly chains: ReplyChains;
   /** Looks for missed messages once the store is available. */
   readonly lookUpLater: () => void;
+  /** Aborts when the platform stops. */
+  readonly signal: AbortSignal;
   readonly log: Log;
 }
 
@@ -52,6 +53,8 @@ export interface MessageIntake {
    * told before. Contract: must not throw.
    */
   take(message: GatewayMessageCreateDispatchData, options?: { readonly isMissed?: boolean }): void;
+  /** Takes back a notice of an earlier run, or of another instance, that is not true. Contract: must not throw. */
+  settleNotice(message: APIMessage): void;
   /** Resolves when the receiver has all messages of the channel that were taken before. */
   caughtUp(channelId: string): Promise<void>;
   /** Resolves when the receiver has all messages taken so far. */
@@ -69,6 +72,7 @@ const busyNoticeIntervalMs = 30_000;
 export function createMessageIntake(options: MessageOptions): MessageIntake {
   const { api, receiver, channels, origins, chains, log } = options;
   const refusals = createRefusalNotices(api, log);
+  const notices = createOutageNotices({ api, receiver, signal: options.signal, log });
   const queue = createKeyedQueue();
   const busyNotices = new LRUCache<string, true>({ max: 1000, ttl: busyNoticeIntervalMs });
 
@@ -95,6 +99,12 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     } catch (error) {
       if (isRefusal(error)) return await refusePrivately(message, error, isMissed);
       log.error({ message: message.id, err: error }, "message not accepted");
+      if (isParleyError(error, "store-unavailable") && receiver.isStopping()) {
+        // This process cannot learn any more whether it was accepted. Its next start, or another instance, looks it up.
+        return log.info({ message: message.id }, "message left for the next look-up");
+      }
+      // Its author may have been told or answered long ago.
+      if (isParleyError(error, "store-unavailable") && isMissed) return options.lookUpLater();
       const isForBot = known.isEvent ? true : await isCertainlyForBot(message, names);
       // Perhaps of a conversation that only the store knows.
       if (isForBot === undefined && isParleyError(error, "store-unavailable")) options.lookUpLater();
@@ -122,36 +132,20 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     return result;
   }
 
-  /**
-   * Tells the person why the message is not taken, and makes that true: it is not answered later. The notice is taken
-   * back where the message was accepted all the same, here or by another instance.
-   */
+  /** Tells the person why the message is not taken, and makes that true: it is not answered later. */
   async function refuse(message: GatewayMessageCreateDispatchData, error: unknown): Promise<void> {
-    const key = toEventKey(message.id);
     if (isParleyError(error, "busy")) {
       // The store is available: it says first whether another instance took the message.
-      if ((await refuseInTime(receiver, key)) === "accepted" || !isFirstBusyNotice(message)) return;
+      const outcome = await refuseInTime(receiver, toEventKey(message.id));
+      if (outcome === "accepted" || !isFirstBusyNotice(message)) return;
     }
-    let notice: APIMessage;
     try {
-      // The nonce keeps several instances from telling it several times.
-      notice = await api.createMessage(message.channel_id, {
-        ...toSentence(toNotice(error)),
-        message_reference: { message_id: message.id, fail_if_not_exists: false },
-        nonce: message.id,
-        enforce_nonce: true,
-      });
+      await notices.tell(message, error);
     } catch (untold) {
       // Nothing was said, so that the message may still be answered.
       if (isParleyError(error, "store-unavailable")) options.lookUpLater();
       throw untold;
     }
-    receiver
-      .refuse(key)
-      .then(async (outcome) => {
-        if (outcome === "accepted") await api.deleteMessage(message.channel_id, notice.id);
-      })
-      .catch((failure: unknown) => log.warn({ message: message.id, err: failure }, "notice not settled"));
   }
 
   /** What the rules refuse, they refuse whenever it is delivered; what was over a limit must not be answered later. */
@@ -178,6 +172,10 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   function noteAnswer(message: GatewayMessageCreateDispatchData): void {
     const isOwn = message.author.id === options.names(message.guild_id).botId;
     if (isOwn && message.message_reference === undefined) lastAnswers.set(message.channel_id, message.id);
+  }
+
+  function settleNotice(message: APIMessage): void {
+    if (message.author.id === options.names(undefined).botId) notices.settle(message);
   }
 
   /** A person who sends very many messages is told once in a while, not once a message. */
@@ -331,11 +329,13 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   return {
     take(message, { isMissed = false } = {}) {
       noteAnswer(message);
+      settleNotice(message);
       const takenAt = performance.now();
       void queue
         .run(message.channel_id, () => handle(message, takenAt, isMissed))
         .catch((error: unknown) => log.error({ message: message.id, err: error }, "message handling failed"));
     },
+    settleNotice,
     caughtUp: (channelId) => queue.run(channelId, () => Promise.resolve()),
     idle: () => queue.idle(),
   };

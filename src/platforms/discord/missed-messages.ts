@@ -75,6 +75,8 @@ export function createMissedMessages(options: {
   /** The bot's user id; called once it is connected. */
   readonly botId: () => string;
   readonly take: (message: MissedMessage) => void;
+  /** Called with each message of the bot that is read. */
+  readonly onOwnMessage: (message: APIMessage) => void;
   /** Whether every message of a channel is for the bot. */
   readonly isAnsweredWhole: (channelId: string, guildId: string | undefined) => Promise<boolean>;
   readonly now: () => number;
@@ -174,6 +176,7 @@ export function createMissedMessages(options: {
   async function catchUp(gap: Gap): Promise<void> {
     const messages = await untilDone(`channel ${gap.channelId}`, () => readGap(gap));
     if (messages === undefined || signal.aborted) return;
+    for (const message of messages) if (message.author.id === options.botId()) options.onOwnMessage(message);
     // The bot replies to what it has answered there or has refused in words.
     const replied = new Set(
       messages.flatMap(({ author, message_reference: to }) =>

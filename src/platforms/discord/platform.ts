@@ -152,6 +152,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       origins,
       chains,
       lookUpLater: () => missed.startUnlessSearching(),
+      signal: stopping.signal,
       log,
     });
     const missed = createMissedMessages({
@@ -165,6 +166,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         return place.answerTo === "every-message";
       },
       take: (message) => messages?.take(message, { isMissed: true }),
+      onOwnMessage: (message) => messages?.settleNotice(message),
       botId: () => connection?.identity.botId ?? "",
       now,
       signal: stopping.signal,

@@ -21,6 +21,7 @@ function setUp(
   restored?: ConversationHistory["restored"],
 ) {
   const taken: string[] = [];
+  const own: string[] = [];
   const asked: string[] = [];
   const state = { storeFails: 0, discordFails: 0, concurrent: 0, maxConcurrent: 0 };
   const stopping = new AbortController();
@@ -58,11 +59,12 @@ function setUp(
         Promise.resolve((conversations[id]?.known ?? []).map((turnKey) => ({ turnKey }) as StoredMessage)),
     },
     take: (message) => void taken.push(message.id),
+    onOwnMessage: (message) => void own.push(message.id),
     now: () => now,
     signal: stopping.signal,
     log: silentLog,
   });
-  return { missed, taken, asked, state, stopping };
+  return { missed, taken, own, asked, state, stopping };
 }
 
 describe("missed messages", () => {

@@ -1,0 +1,163 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Bot } from "./bots.ts";
+import { quantile, type FigureName, type Note } from "./figures.ts";
+import { createStage, type Stage } from "./stage.ts";
+import type { Talk, TurnKind } from "./talks.ts";
+import type { Turn } from "./turn-watch.ts";
+
+/** How much is measured of each kind of turn. */
+export interface TurnAmounts {
+  /** Turns for CPU time, ten at a time. */
+  readonly cpuTurns: number;
+  /** Turns for times, one at a time. */
+  readonly timedTurns: number;
+  /** How long the closed loops run. */
+  readonly loopMs: number;
+}
+
+const lanes = 10;
+const turnsPerTalk = 10;
+const quietMs = 500;
+/** People who ask again at once when they are answered. */
+const loopLanes = 32;
+
+/** Figures whose names are those of a kind of turn. */
+const cpuFigure = (kind: TurnKind): FigureName => ({
+  group: "CPU a turn, limits lifted",
+  name: kind,
+  unit: "ms",
+  aim: { kind: "at-most-ratio", ratio: 1 },
+});
+const firstTextFigure = (kind: TurnKind): FigureName => ({
+  group: "first token → visible, limits lifted",
+  name: kind,
+  unit: "ms",
+  aim: { kind: "at-most-more", by: 1 },
+});
+const askedFigure = (kind: TurnKind): FigureName => ({
+  group: "event → gateway asked, limits lifted",
+  name: kind,
+  unit: "ms",
+  aim: { kind: "at-most-ratio", ratio: 1.2 },
+});
+
+/** CPU time of turns, ten at a time, and the times of turns one at a time. */
+export async function measureTurns(
+  bot: Bot,
+  kind: TurnKind,
+  amounts: Pick<TurnAmounts, "cpuTurns" | "timedTurns">,
+  note: Note,
+): Promise<void> {
+  const stage = await createStage("lifted");
+  const child = await bot.startToUse(stage);
+  try {
+    Object.assign(stage.gateway.script, { thinkMs: 0, tokens: 50, gapMs: 2 });
+    const talks = Array.from({ length: Math.ceil(amounts.cpuTurns / turnsPerTalk) }, () => stage.talk(kind));
+    // The first turn of a thread is another kind of turn, and the code is not compiled yet.
+    await askAll(talks, 2);
+    await untilQuiet(stage);
+    const before = await child.cpuMs();
+    const done = await askAll(talks, turnsPerTalk);
+    await untilQuiet(stage);
+    note(cpuFigure(kind), bot.name, ((await child.cpuMs()) - before) / done.length);
+
+    Object.assign(stage.gateway.script, { thinkMs: 100, tokens: 20, gapMs: 5 });
+    const timed = await askOneByOne(talks.slice(0, 3), amounts.timedTurns);
+    const toVisible = timed.map((turn) => turn.firstVisibleAt - turn.firstTokenAt);
+    note(firstTextFigure(kind), bot.name, quantile(toVisible, 0.5));
+    const toAsked = timed.map((turn) => turn.askedAt - turn.sentAt);
+    note(askedFigure(kind), bot.name, quantile(toAsked, 0.5));
+    child.check();
+  } catch (error) {
+    throw new Error(`${bot.name}: ${String(error)}\n${child.output()}`, { cause: error });
+  } finally {
+    await child.stop();
+    await stage.close();
+  }
+}
+
+/** What a closed loop must reach. */
+export const loopAims: Readonly<Partial<Record<TurnKind, number>>> = {
+  "discord-slash": 900,
+  "slack-thread": 645,
+};
+
+/** Turns a second of people who ask again as soon as they are answered, with short answers. */
+export async function measureLoop(bot: Bot, kind: TurnKind, loopMs: number, note: Note): Promise<void> {
+  const stage = await createStage("lifted");
+  const child = await bot.startToUse(stage);
+  try {
+    Object.assign(stage.gateway.script, { thinkMs: 0, tokens: 2, gapMs: 0 });
+    await loop(stage, kind, loopMs / 2);
+    const cpuBefore = await child.cpuMs();
+    const { turns, ms } = await loop(stage, kind, loopMs);
+    const cpuMs = (await child.cpuMs()) - cpuBefore;
+    const group = "closed loop, limits lifted";
+    const aim = loopAims[kind];
+    note(
+      {
+        group,
+        name: kind,
+        unit: "/s",
+        aim: aim === undefined ? undefined : { kind: "at-least", value: aim },
+      },
+      bot.name,
+      (turns / ms) * 1000,
+    );
+    note({ group, name: `${kind}, CPU a turn`, unit: "ms" }, bot.name, cpuMs / turns);
+    child.check();
+  } catch (error) {
+    throw new Error(`${bot.name}: ${String(error)}\n${child.output()}`, { cause: error });
+  } finally {
+    await child.stop();
+    await stage.close();
+  }
+}
+
+async function loop(stage: Stage, kind: TurnKind, forMs: number): Promise<{ turns: number; ms: number }> {
+  const startedAt = performance.now();
+  let turns = 0;
+  const lane = async (): Promise<void> => {
+    let talk = stage.talk(kind);
+    for (let asked = 0; performance.now() - startedAt < forMs; asked += 1) {
+      // A history that grows for ever would measure something else.
+      if (asked > 0 && asked % turnsPerTalk === 0) talk = stage.talk(kind);
+      expectAnswered(await talk.ask());
+      turns += 1;
+    }
+  };
+  await Promise.all(Array.from({ length: loopLanes }, lane));
+  return { turns, ms: performance.now() - startedAt };
+}
+
+/** Asks so often in each talk, ten talks at a time. */
+async function askAll(talks: readonly Talk[], times: number): Promise<Turn[]> {
+  const waiting = [...talks];
+  const done: Turn[] = [];
+  const lane = async (): Promise<void> => {
+    for (let talk = waiting.shift(); talk !== undefined; talk = waiting.shift())
+      for (let turn = 0; turn < times; turn += 1) done.push(expectAnswered(await talk.ask()));
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+  return done;
+}
+
+async function askOneByOne(talks: readonly Talk[], turns: number): Promise<Turn[]> {
+  const done: Turn[] = [];
+  for (let turn = 0; turn < turns; turn += 1)
+    done.push(expectAnswered(await talks[turn % talks.length]!.ask()));
+  return done;
+}
+
+function expectAnswered(turn: Turn): Turn {
+  if (Number.isNaN(turn.lastVisibleAt)) throw new Error("a turn was not answered in time");
+  return turn;
+}
+
+/** Waits until the bot sends no more requests: what follows an answer is part of the turn. */
+async function untilQuiet(stage: Stage): Promise<void> {
+  for (let seen = -1; seen !== stage.requestCount();) {
+    seen = stage.requestCount();
+    await delay(quietMs);
+  }
+}

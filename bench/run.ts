@@ -1,0 +1,109 @@
+/**
+ * Compares Parley with a plain tutorial bot, alternating in the same run, and says which aims are not met. Both are
+ * connected to Discord and Slack. Linux only (/proc). See bench/README.md.
+ *
+ *     npm run bench -- [--only start,memory,turns,loops,loads] [--kinds discord-slash,…] [--bot parley|tutorial]
+ *         [--quick] [--json] [--cpu-prof <folder>]
+ */
+import { cpus, loadavg } from "node:os";
+import { parseArgs } from "node:util";
+import { botNames, createBot, type Bot, type BotName } from "./bot/bots.ts";
+import { createFigures, listUnmet, toTable } from "./bot/figures.ts";
+import { loads, measureLoad } from "./bot/measure-load.ts";
+import { fillCompileCache, measureIdleMemory, measureStarts } from "./bot/measure-start.ts";
+import { loopAims, measureLoop, measureTurns } from "./bot/measure-turns.ts";
+import { turnKinds, type TurnKind } from "./bot/talks.ts";
+
+const { values } = parseArgs({
+  options: {
+    only: { type: "string", default: "start,memory,turns,loops,loads" },
+    kinds: { type: "string", default: turnKinds.join(",") },
+    bot: { type: "string" },
+    quick: { type: "boolean", default: false },
+    json: { type: "boolean", default: false },
+    "cpu-prof": { type: "string" },
+  },
+});
+const amounts = values.quick
+  ? { rounds: 1, starts: 2, idleMs: 5000, cpuTurns: 100, timedTurns: 10, loopMs: 3000, loadSeconds: 15 }
+  : { rounds: 2, starts: 5, idleMs: 10_000, cpuTurns: 300, timedTurns: 30, loopMs: 6000, loadSeconds: 60 };
+
+const sections = values.only.split(",");
+const kinds = turnKinds.filter((kind) => values.kinds.split(",").includes(kind));
+const { note, all } = createFigures();
+const failures: string[] = [];
+
+/** A B, then B A, so that drift of the machine affects both. */
+function orderOf(round: number): readonly BotName[] {
+  const names = botNames.filter((name) => values.bot === undefined || values.bot === name);
+  return round % 2 === 0 ? names : names.toReversed();
+}
+
+async function inTurn(
+  what: string,
+  rounds: number,
+  work: (name: BotName, round: number) => Promise<void>,
+): Promise<void> {
+  for (let round = 0; round < rounds; round += 1) {
+    for (const name of orderOf(round)) {
+      process.stderr.write(`${what}, ${round + 1} of ${rounds}: ${name}\n`);
+      // What could not be measured is said below the table; the rest goes on.
+      await work(name, round).catch((error: unknown) => failures.push(`${what}: ${String(error)}`));
+    }
+  }
+}
+
+async function measureAll(bots: ReadonlyMap<BotName, Bot>): Promise<void> {
+  const { rounds } = amounts;
+  const run = (what: string, work: (bot: Bot) => Promise<void>): Promise<void> =>
+    inTurn(what, rounds, (name) => work(bots.get(name)!));
+  if (sections.includes("memory"))
+    await run("idle memory", (bot) => measureIdleMemory(bot, amounts.idleMs, note));
+  if (sections.includes("turns")) {
+    for (const kind of kinds) await run(`turns, ${kind}`, (bot) => measureTurns(bot, kind, amounts, note));
+  }
+  if (sections.includes("loops")) {
+    for (const kind of (Object.keys(loopAims) as TurnKind[]).filter((one) => kinds.includes(one)))
+      await run(`closed loop, ${kind}`, (bot) => measureLoop(bot, kind, amounts.loopMs, note));
+  }
+  if (sections.includes("loads")) {
+    for (const load of loads.filter(({ kind }) => kinds.includes(kind)))
+      await run(load.group, (bot) => measureLoad(bot, load, amounts.loadSeconds, note));
+  }
+}
+
+const loadBefore = loadavg()[0] ?? 0;
+if (sections.includes("start")) await inTurn("starts", amounts.starts, (name) => measureStarts(name, note));
+const profile = values["cpu-prof"];
+const nodeOptions = profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`];
+const bots = new Map<BotName, Bot>();
+try {
+  for (const name of orderOf(0)) {
+    const bot = await createBot(name, { compileCache: name === "parley", nodeOptions });
+    bots.set(name, bot);
+    await fillCompileCache(bot);
+  }
+  await measureAll(bots);
+} finally {
+  for (const bot of bots.values()) await bot.remove();
+}
+
+const figures = all();
+const machine = {
+  at: new Date().toISOString(),
+  node: process.version,
+  cpu: `${cpus().length} × ${cpus()[0]?.model ?? "unknown"}`,
+  loadBefore,
+  loadAfter: loadavg()[0] ?? 0,
+};
+if (values.json) {
+  console.log(JSON.stringify({ machine, amounts, figures, failures }, null, 2));
+} else {
+  console.log(
+    `${machine.at}  Node ${machine.node}  ${machine.cpu}  load ${loadBefore.toFixed(1)}–${machine.loadAfter.toFixed(1)}`,
+  );
+  console.log("medians (lowest–highest) of runs in the order A B B A\n");
+  console.log(toTable(figures));
+  const unmet = [...listUnmet(figures), ...failures.map((failure) => `NOT measured: ${failure}`)];
+  console.log(unmet.length === 0 ? "\nEvery aim is met." : `\n${unmet.join("\n")}`);
+}

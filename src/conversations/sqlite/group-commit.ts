@@ -1,0 +1,182 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { CommitTrail } from "./commit-trail.ts";
+import type { WalSync } from "./wal-sync.ts";
+
+/** When a write resolves. `counted`: like `soon`, and its loss at a power failure is no loss of data. */
+export type Resolves = "on-disk" | "soon" | "counted";
+
+/** What a write came to. `isWritten` false: it has changed nothing. */
+export interface Written<T> {
+  readonly result: T;
+  readonly isWritten: boolean;
+}
+
+/** Writes of all conversations, each moment's in one transaction. */
+export interface GroupCommit {
+  /**
+   * Runs `work` in the next transaction, in the order of the calls. A write that fails takes no other with it.
+   * Rejects with SQLite's and the system's errors.
+   */
+  run<T>(work: () => Written<T>, resolves: Resolves): Promise<T>;
+  /** Commits what waits and waits for the disk, on the main thread. Does not throw: the writes reject. */
+  flush(): void;
+  /** Since the database was opened. */
+  readonly counts: { readonly commits: number; readonly syncs: number };
+}
+
+/** How long a write that resolves soon waits for the disk when no other write makes it wait. */
+const soonMs = 250;
+
+interface Write {
+  readonly work: () => Written<unknown>;
+  readonly resolves: Resolves;
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Waits until the transactions up to a number are on disk. */
+interface Waiting {
+  readonly transaction: number;
+  readonly settle: (error: unknown) => void;
+}
+
+export interface GroupCommitOptions {
+  readonly trail: Pick<CommitTrail, "advance" | "note">;
+  readonly disk: Pick<WalSync, "sync" | "syncNow">;
+  /** Whether an error concerns one write alone; the others of its transaction are then tried without it. */
+  readonly isOfOneWrite: (error: unknown) => boolean;
+}
+
+/** @see {@link GroupCommit} */
+export function createGroupCommit(database: DatabaseSync, options: GroupCommitOptions): GroupCommit {
+  const { trail, disk, isOfOneWrite } = options;
+  const begin = database.prepare("BEGIN IMMEDIATE");
+  const commit = database.prepare("COMMIT");
+  let queue: Write[] = [];
+  let isScheduled = false;
+  /** Numbers of transactions that must reach the disk. */
+  let committed = 0;
+  let synced = 0;
+  /** What the trail notes once the transactions so far are on disk. */
+  let unnoted: number | undefined;
+  let waiting: Waiting[] = [];
+  let isSyncing = false;
+  let soon: NodeJS.Timeout | undefined;
+  const counts = { commits: 0, syncs: 0 };
+
+  function commitNext(): void {
+    isScheduled = false;
+    const writes = queue;
+    queue = [];
+    if (writes.length > 0) commitTogether(writes);
+  }
+
+  function commitTogether(writes: readonly Write[]): void {
+    let written: readonly Written<unknown>[];
+    try {
+      written = inTransaction(writes);
+    } catch (error) {
+      if (writes.length > 1 && isOfOneWrite(error)) for (const write of writes) commitTogether([write]);
+      else for (const { reject } of writes) reject(error);
+      return;
+    }
+    for (const [position, write] of writes.entries()) conclude(write, written[position]!);
+    syncIfDue();
+  }
+
+  /** All of them, or none. */
+  function inTransaction(writes: readonly Write[]): readonly Written<unknown>[] {
+    begin.run();
+    try {
+      const written = writes.map(({ work }) => work());
+      const mustReachDisk = written.some(
+        ({ isWritten }, position) => isWritten && writes[position]?.resolves !== "counted",
+      );
+      const noted = mustReachDisk ? trail.advance() : undefined;
+      commit.run();
+      if (written.some(({ isWritten }) => isWritten)) counts.commits++;
+      if (noted !== undefined) {
+        committed++;
+        unnoted = noted;
+      }
+      return written;
+    } catch (error) {
+      // A full disk rolls back by itself; a second ROLLBACK would hide the first error.
+      if (database.isTransaction) database.exec("ROLLBACK");
+      throw error;
+    }
+  }
+
+  /** Also a write that found its entry taken waits for the one that took it. */
+  function conclude({ resolves, resolve, reject }: Write, { result }: Written<unknown>): void {
+    if (resolves !== "on-disk" || committed === synced) {
+      resolve(result);
+      return;
+    }
+    waiting.push({
+      transaction: committed,
+      settle: (error) => (error === undefined ? resolve(result) : reject(error)),
+    });
+  }
+
+  function syncIfDue(): void {
+    if (waiting.length > 0) sync();
+    else if (committed > synced) soon ??= setTimeout(syncSoon, soonMs).unref();
+  }
+
+  function syncSoon(): void {
+    soon = undefined;
+    sync();
+  }
+
+  function sync(): void {
+    if (isSyncing || committed === synced) return;
+    isSyncing = true;
+    const [transaction, noted] = [committed, unnoted];
+    disk.sync((error) => {
+      isSyncing = false;
+      concludeSync(transaction, noted, error);
+      syncIfDue();
+    });
+  }
+
+  function concludeSync(transaction: number, noted: number | undefined, error: unknown): void {
+    counts.syncs++;
+    const done = waiting.filter((each) => each.transaction <= transaction);
+    waiting = waiting.filter((each) => each.transaction > transaction);
+    if (error === undefined) {
+      // `flush` may have been faster.
+      synced = Math.max(synced, transaction);
+      if (noted !== undefined) trail.note(noted);
+      if (synced === committed) {
+        clearTimeout(soon);
+        soon = undefined;
+      }
+    }
+    for (const { settle } of done) settle(error);
+  }
+
+  return {
+    run<T>(work: () => Written<T>, resolves: Resolves) {
+      return new Promise<T>((resolve, reject) => {
+        queue.push({ work, resolves, resolve: resolve as (result: unknown) => void, reject });
+        if (isScheduled) return;
+        isScheduled = true;
+        // What else is written in answer to the same input of the event loop joins in.
+        setImmediate(commitNext);
+      });
+    },
+    flush() {
+      commitNext();
+      if (committed === synced) return;
+      let failure: unknown;
+      try {
+        disk.syncNow();
+      } catch (error) {
+        failure = error;
+      }
+      concludeSync(committed, unnoted, failure);
+    },
+    counts,
+  };
+}
