@@ -10,6 +10,13 @@ export interface LaneLimit {
   readonly floor: number;
 }
 
+/** What the headers of a response say of a lane. */
+export interface LaneState {
+  readonly remaining: number;
+  readonly resetMs: number;
+  readonly limit?: number;
+}
+
 /** What may be sent against one limit of the platform. Times are milliseconds of one steady clock. */
 export interface DeliveryLane {
   /** When a call of that urgency may be sent, with `ahead` others sent before it. Not after now: at once. */
@@ -19,8 +26,8 @@ export interface DeliveryLane {
   answered(): void;
   /** The platform refused a call: nothing is sent for that long, and less from then on. */
   limited(retryAfterMs: number): void;
-  /** What the headers of a response say. */
-  learn(state: { readonly remaining: number; readonly resetMs: number }): void;
+  /** What the headers of a response say. `limit`: calls in a window, in place of what was expected. */
+  learn(state: LaneState): void;
   /** Keeps room for one call. False: there is none. */
   reserve(): boolean;
   unreserve(): void;
@@ -45,7 +52,7 @@ const maxPreviewIntervalMs = 15_000;
 /** @see {@link DeliveryLane} */
 export function createDeliveryLane(limit: LaneLimit | undefined, now: () => number): DeliveryLane {
   const windowMs = limit?.windowMs ?? 0;
-  const most = limit?.perWindow ?? Infinity;
+  let most = limit?.perWindow ?? Infinity;
   let capacity = most;
   let raisedAt = now();
   let closedUntil = Number.NEGATIVE_INFINITY;
@@ -110,11 +117,14 @@ export function createDeliveryLane(limit: LaneLimit | undefined, now: () => numb
       capacity = Math.max(limit.floor, Math.min(capacity, Math.floor(taken * loweredShare)));
       raisedAt = at + retryAfterMs;
     },
-    learn({ remaining, resetMs }) {
+    learn({ remaining, resetMs, limit: perWindow }) {
       const resetAt = now() + resetMs;
       // Responses overtake each other within a window.
       const isSameWindow = said !== undefined && Math.abs(said.resetAt - resetAt) < sameWindowMs;
       said = { remaining: isSameWindow ? Math.min(said?.remaining ?? 0, remaining) : remaining, resetAt };
+      if (perWindow === undefined || most === Infinity) return;
+      capacity = capacity >= most ? perWindow : Math.min(capacity, perWindow);
+      most = perWindow;
     },
     reserve() {
       if (recent().length + reserved + 1 > roomOf("final", true)) return false;

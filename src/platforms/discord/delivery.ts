@@ -71,8 +71,13 @@ export function createLimitReader(
     const lane = laneOf(method.toUpperCase(), path);
     const remaining = headers.get("x-ratelimit-remaining");
     const resetAfter = headers.get("x-ratelimit-reset-after");
+    const limit = Number(headers.get("x-ratelimit-limit") ?? Number.NaN);
     if (lane === undefined || remaining === null || resetAfter === null) return;
-    scheduler.learn(lane, { remaining: Number(remaining), resetMs: Number(resetAfter) * 1000 + offsetMs });
+    scheduler.learn(lane, {
+      remaining: Number(remaining),
+      resetMs: Number(resetAfter) * 1000 + offsetMs,
+      ...(limit > 0 ? { limit } : {}),
+    });
   };
 }
 

@@ -232,6 +232,18 @@ describe("createDeliveryScheduler", () => {
     expect(sent).toEqual(["a", "b"]);
   });
 
+  it("takes the limit that headers name in place of the expected one", async () => {
+    const { scheduler, send, sent } = setUp(2);
+    await fill(send, 2);
+    expect(scheduler.waitMs(["edits"], "final")).toBeGreaterThan(0);
+    scheduler.learn("edits", { remaining: 48, resetMs: minute, limit: 50 });
+    expect(scheduler.waitMs(["edits"], "final")).toBe(0);
+    await fill(send, 4);
+    expect(sent).toHaveLength(6);
+    scheduler.learn("edits", { remaining: 1, resetMs: minute, limit: 3 });
+    expect(scheduler.waitMs(["edits"], "final")).toBeGreaterThan(0);
+  });
+
   it("makes previews of many live replies rarer, and leaves them out at last", () => {
     const { scheduler } = setUp(50);
     expect(scheduler.previewIntervalMs("edits")).toBe(0);
