@@ -21,6 +21,7 @@ export interface LaneState {
 export interface DeliveryLane {
   /** When a call of that urgency may be sent, with `ahead` others sent before it. Not after now: at once. */
   freeAt(urgency: Urgency, ahead?: number, hasReservation?: boolean): number;
+  /** Counts a call, from now until a window after its answer. */
   sent(): void;
   /** Counted by {@link sent}, and now answered. */
   answered(): void;
@@ -59,9 +60,10 @@ export function createDeliveryLane(limit: LaneLimit | undefined, now: () => numb
   let reserved = 0;
   let inFlight = 0;
   let said: { readonly remaining: number; readonly resetAt: number } | undefined;
+  /** When calls were answered: the platform has counted each between its start and then. */
   const times: number[] = [];
 
-  /** Calls within the window that ends now. */
+  /** Answered calls within the window that ends now. Those in flight count too. */
   function recent(): number[] {
     const start = now() - windowMs;
     while (times.length > 0 && (times[0] ?? 0) <= start) times.shift();
@@ -93,27 +95,28 @@ export function createDeliveryLane(limit: LaneLimit | undefined, now: () => numb
         free = Math.max(free, said.resetAt);
       const room = roomOf(urgency, hasReservation);
       const used = recent();
-      const missing = used.length + ahead + 1 - room;
+      const count = used.length + inFlight;
+      const missing = count + ahead + 1 - room;
       if (missing > 0) {
-        const rounds = Math.floor((missing - 1) / Math.max(1, used.length));
-        const slot = (missing - 1) % Math.max(1, used.length);
+        const rounds = Math.floor((missing - 1) / Math.max(1, count));
+        const slot = (missing - 1) % Math.max(1, count);
         free = Math.max(free, (used[slot] ?? at) + (rounds + 1) * windowMs);
       }
       return free;
     },
     sent() {
-      if (limit !== undefined) times.push(now());
       inFlight += 1;
     },
     answered() {
       inFlight -= 1;
+      if (limit !== undefined) times.push(now());
     },
     limited(retryAfterMs) {
       const at = now();
       closedUntil = Math.max(closedUntil, at + retryAfterMs);
       if (limit === undefined) return;
-      // The refused call does not count.
-      const taken = Math.max(0, recent().length - 1);
+      // The refused call, which is still in flight, does not count.
+      const taken = Math.max(0, recent().length + inFlight - 1);
       capacity = Math.max(limit.floor, Math.min(capacity, Math.floor(taken * loweredShare)));
       raisedAt = at + retryAfterMs;
     },
@@ -127,7 +130,7 @@ export function createDeliveryLane(limit: LaneLimit | undefined, now: () => numb
       most = perWindow;
     },
     reserve() {
-      if (recent().length + reserved + 1 > roomOf("final", true)) return false;
+      if (recent().length + inFlight + reserved + 1 > roomOf("final", true)) return false;
       reserved += 1;
       return true;
     },

@@ -19,7 +19,7 @@ export const lanes = {
 } as const;
 
 /** Discord allows 50 a second. Requests of the gateway's client are not scheduled. */
-const globalLimit: LaneLimit = { perWindow: 45, windowMs: 1000, floor: 5 };
+const globalLimit: LaneLimit = { perWindow: 48, windowMs: 1000, floor: 5 };
 const typingLimit: LaneLimit = { perWindow: 8, windowMs: 1000, floor: 1 };
 /** Found out from headers, which say more from the first response on. */
 const channelLimits: Readonly<Record<string, LaneLimit>> = {

@@ -52,8 +52,8 @@ export interface DestinationOptions {
 const maxThreadWaitMs = 2000;
 /** In a channel without room the answer waits about so long. */
 const channelWaitMs = 5000;
-/** Final texts that wait longer leave no room for threads. */
-const maxFinalWaitMs = 600;
+/** Where all routes together make it wait so long, more urgent requests would overtake it again and again. */
+const maxGlobalWaitMs = 250;
 
 /** @see {@link DestinationFinder} */
 export function createDestinationFinder(options: DestinationOptions): DestinationFinder {
@@ -93,7 +93,7 @@ export function createDestinationFinder(options: DestinationOptions): Destinatio
     if (thread === undefined || replyTo === undefined)
       return { channelId, ...(replyTo === undefined ? {} : { replyTo }) };
     const waitMs = scheduler.waitMs([lanes.threads(channelId)], "files");
-    if (waitMs <= maxThreadWaitMs && scheduler.waitMs([lanes.global], "final") <= maxFinalWaitMs)
+    if (waitMs <= maxThreadWaitMs && scheduler.waitMs([lanes.global], "files") <= maxGlobalWaitMs)
       return openThread(replyTo, thread.title, maxThreadWaitMs);
     const reservation = scheduler.reserve(lanes.posts(channelId));
     if (reservation !== undefined) return { ...toChannel(crowded), reservation };

@@ -218,6 +218,21 @@ describe("createDeliveryScheduler", () => {
     await later;
   });
 
+  it("counts a call until a window after its answer: the platform may have counted it late", async () => {
+    const { send, sent } = setUp(1);
+    const held = Promise.withResolvers<void>();
+    const slow = send("a", {}, () => held.promise);
+    const next = send("b");
+    await vi.advanceTimersByTimeAsync(2 * minute);
+    expect(sent).toEqual(["a"]);
+    held.resolve();
+    await slow;
+    await vi.advanceTimersByTimeAsync(minute - 1);
+    expect(sent).toEqual(["a"]);
+    await vi.advanceTimersByTimeAsync(1);
+    await next;
+  });
+
   it("counts what is in flight against what remains", async () => {
     const { scheduler, send, sent } = setUp();
     scheduler.learn("open", { remaining: 1, resetMs: 5000 });
