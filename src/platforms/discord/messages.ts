@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { APIMessage, GatewayMessageCreateDispatchData } from "discord.js";
-import { isParleyError, isRefusal, type ParleyError } from "../../core/errors.ts";
+import { isParleyError, isRefusal, ParleyError } from "../../core/errors.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { PlaceSettings, Receiver } from "../../core/platform.ts";
@@ -41,6 +41,8 @@ export interface MessageOptions {
   readonly chains: ReplyChains;
   /** Looks for missed messages once the store is available. */
   readonly lookUpLater: () => void;
+  /** Whether a look-up that waited for the store was made now: it has taken earlier messages of the channel. */
+  readonly lookUpFirst: (channelId: string) => Promise<boolean>;
   /** Aborts when the platform stops. */
   readonly signal: AbortSignal;
   readonly log: Log;
@@ -80,6 +82,11 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   const lastAnswers = new LRUCache<string, string>({ max: 1000 });
   /** Messages that were refused: a later delivery must not answer what the person was told is not answered. */
   const refused = new LRUCache<string, ParleyError>({ max: 1000 });
+  let enqueued = 0;
+  /** How many were enqueued when missed messages of a channel were. */
+  const lookedUpAt = new LRUCache<string, number>({ max: 1000 });
+  /** Channels with messages that this process, which stops, has left to the next look-up. */
+  const left = new Set<string>();
 
   async function handle(
     message: GatewayMessageCreateDispatchData,
@@ -95,11 +102,21 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     const names = options.names(message.guild_id);
     const known = { isEvent: false };
     try {
-      await receivePatiently(() => accept(message, names, takenAt, known), { forMs: acceptForMs });
+      const isInOrder = async () => isMissed || !(await options.lookUpFirst(message.channel_id));
+      await receivePatiently(
+        async () => {
+          if (await isInOrder()) return await accept(message, names, takenAt, known);
+          noteLookUp(message.channel_id);
+          enqueue(message, takenAt, isMissed);
+          return "duplicate";
+        },
+        { forMs: acceptForMs },
+      );
     } catch (error) {
       if (isRefusal(error)) return await refusePrivately(message, error, isMissed);
       log.error({ message: message.id, err: error }, "message not accepted");
       if (isParleyError(error, "store-unavailable") && receiver.isStopping()) {
+        left.add(message.channel_id);
         // This process cannot learn any more whether it was accepted. Its next start, or another instance, looks it up.
         return log.info({ message: message.id }, "message left for the next look-up");
       }
@@ -116,6 +133,23 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     }
   }
 
+  /** Missed messages may be in the queue by now: live ones that are before them have to go behind. */
+  function noteLookUp(channelId: string): void {
+    lookedUpAt.set(channelId, (enqueued += 1));
+  }
+
+  function enqueue(message: GatewayMessageCreateDispatchData, takenAt: number, isMissed: boolean): void {
+    const position = (enqueued += 1);
+    const handleInOrder = async (): Promise<void> => {
+      const isBefore = position < (lookedUpAt.get(message.channel_id) ?? 0);
+      if (isBefore && !isMissed) enqueue(message, takenAt, isMissed);
+      else await handle(message, takenAt, isMissed);
+    };
+    void queue
+      .run(message.channel_id, handleInOrder)
+      .catch((error: unknown) => log.error({ message: message.id, err: error }, "message handling failed"));
+  }
+
   /** While this process stops, another instance takes it first; otherwise the next start answers it. */
   async function accept(
     message: GatewayMessageCreateDispatchData,
@@ -126,6 +160,8 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     const event = await toEvent(message, names);
     if (event === undefined) return "duplicate";
     known.isEvent = true;
+    // The next look-up must find it after those.
+    if (left.has(message.channel_id)) throw new ParleyError("store-unavailable", "an earlier one was left");
     if (receiver.isStopping()) await sleep(Math.max(0, takenAt + keepAfterMs - performance.now()));
     const result = await (receiver.isStopping() ? receiver.keep(event) : receiver.receive(event));
     channels.open(event.conversationId);
@@ -330,10 +366,8 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     take(message, { isMissed = false } = {}) {
       noteAnswer(message);
       settleNotice(message);
-      const takenAt = performance.now();
-      void queue
-        .run(message.channel_id, () => handle(message, takenAt, isMissed))
-        .catch((error: unknown) => log.error({ message: message.id, err: error }, "message handling failed"));
+      if (isMissed) noteLookUp(message.channel_id);
+      enqueue(message, performance.now(), isMissed);
     },
     settleNotice,
     caughtUp: (channelId) => queue.run(channelId, () => Promise.resolve()),

@@ -53,6 +53,21 @@ export interface MissedMessages {
   startUnlessSearching(): void;
   /** Resolves when a channel is caught up; live messages of it wait for that, 30 s at most. `undefined`: it is. */
   pending(channelId: string): Promise<void> | undefined;
+  /**
+   * Makes a search that waits for the store now, for a live message that is about to be accepted. Resolves to whether
+   * there was one: by then the earlier messages of the channel have been taken.
+   * @throws ParleyError `store-unavailable`
+   */
+  searchFirst(channelId: string): Promise<boolean>;
+}
+
+/** A search for gaps that is not done. */
+interface Search {
+  readonly startedAt: number;
+  readonly done: Promise<void>;
+  /** An attempt that live messages wait for. */
+  attempt: Promise<void> | undefined;
+  finish(gaps: readonly Gap[]): void;
 }
 
 interface Gap {
@@ -87,19 +102,23 @@ export function createMissedMessages(options: {
   const limit = createConcurrencyLimit(maxConcurrent);
   /** Reads in progress, by channel. */
   const reading = new Map<string, Promise<void>>();
-  /** Searches for gaps in progress, those that wait for the store included. */
-  let searches = 0;
+  /** In progress, those that wait for the store included. */
+  const searches = new Set<Search>();
   /** The search that live messages wait for. */
   let searching: Promise<void> | undefined;
   /** The latest search. */
   let session = { startedAt: 0, done: Promise.resolve(), channels: new Set<string>(), others: 0 };
 
   /** Repeats `work` while the store or Discord is unavailable. Resolves to `undefined` when it gives up. */
-  async function untilDone<T>(what: string, work: () => Promise<T>): Promise<T | undefined> {
+  async function untilDone<T>(
+    what: string,
+    work: () => Promise<T>,
+    until: AbortSignal = signal,
+  ): Promise<T | undefined> {
     const deadline = performance.now() + retryForMs;
     try {
       return await retry(work, {
-        signal,
+        signal: until,
         delayMs(error, attempt) {
           const isTransient =
             isParleyError(error, "store-unavailable") || isParleyError(error, "platform-unreachable");
@@ -110,7 +129,7 @@ export function createMissedMessages(options: {
       });
     } catch (error) {
       // Mostly a channel that was deleted or closed to the bot: nothing to answer.
-      if (!signal.aborted) log.info({ what, err: error }, "missed messages not readable");
+      if (!until.aborted) log.info({ what, err: error }, "missed messages not readable");
       return undefined;
     }
   }
@@ -227,16 +246,31 @@ export function createMissedMessages(options: {
 
   function start(): void {
     const startedAt = now();
-    searches += 1;
     const first = findGaps(startedAt);
     let attempts = 0;
-    const found = untilDone("conversations", () => (attempts++ === 0 ? first : findGaps(startedAt))).then(
-      (gaps = []) => {
-        searches -= 1;
-        for (const { channelId } of gaps) current.channels.add(channelId);
-        readGaps(gaps);
-      },
+    const early = new AbortController();
+    let gapsFoundEarly: readonly Gap[] | undefined;
+    const search = untilDone(
+      "conversations",
+      () => (attempts++ === 0 ? first : findGaps(startedAt)),
+      AbortSignal.any([signal, early.signal]),
     );
+    const found = search.then((gaps = []) => {
+      searches.delete(open);
+      const all = gapsFoundEarly ?? gaps;
+      for (const { channelId } of all) current.channels.add(channelId);
+      readGaps(all);
+    });
+    const open: Search = {
+      startedAt,
+      done: found,
+      attempt: undefined,
+      finish(gaps) {
+        gapsFoundEarly = gaps;
+        early.abort();
+      },
+    };
+    searches.add(open);
     const current = { startedAt, done: found, channels: new Set<string>(), others: 0 };
     session = current;
     // Live messages do not wait for a store that is unavailable: their authors are told.
@@ -248,6 +282,19 @@ export function createMissedMessages(options: {
     void mine.then(() => {
       if (searching === mine) searching = undefined;
     });
+  }
+
+  /** One attempt at a search, which ends it. */
+  function searchNow(search: Search): Promise<void> {
+    search.attempt ??= findGaps(search.startedAt)
+      .then((gaps) => {
+        search.finish(gaps);
+        return search.done;
+      })
+      .finally(() => {
+        search.attempt = undefined;
+      });
+    return search.attempt;
   }
 
   async function hold(channelId: string): Promise<void> {
@@ -281,7 +328,13 @@ export function createMissedMessages(options: {
     start,
     guildAvailable: (guildId, channels) => void searchOthers(guildId, channels),
     startUnlessSearching() {
-      if (searches === 0) start();
+      if (searches.size === 0) start();
+    },
+    async searchFirst(channelId) {
+      if (searches.size === 0) return false;
+      await Promise.all([...searches].map(searchNow));
+      await hold(channelId);
+      return true;
     },
     pending: (channelId) =>
       searching === undefined && !reading.has(channelId) ? undefined : hold(channelId),

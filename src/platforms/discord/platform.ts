@@ -152,6 +152,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       origins,
       chains,
       lookUpLater: () => missed.startUnlessSearching(),
+      lookUpFirst: (channelId) => missed.searchFirst(channelId),
       signal: stopping.signal,
       log,
     });
@@ -245,6 +246,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
 
   return {
     id: "discord",
+    deliversInOrder: true,
     start,
     openReply(given, hooks) {
       const address = fromReplyAddress(given);

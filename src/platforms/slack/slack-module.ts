@@ -55,12 +55,13 @@ export const slack = definePlatform({
   async load() {
     const { createSlackPlatform } = await import("./platform.ts");
     return {
-      create: (values, { commands, log }) => ({
+      create: (values, { commands, log, meter }) => ({
         platform: createSlackPlatform({
           botToken: values.SLACK_BOT_TOKEN ?? "",
           commandPrefix: values.SLACK_COMMAND_PREFIX,
           commands,
           log,
+          meter,
           ...(values.SLACK_APP_TOKEN === undefined ? {} : { appToken: values.SLACK_APP_TOKEN }),
           ...(values.SLACK_API_URL === undefined ? {} : { apiUrl: values.SLACK_API_URL }),
         }),

@@ -27,6 +27,9 @@ export interface SeenMessage {
   /** Links under which Discord would show a preview. */
   readonly previews: readonly string[];
   readonly replyTo: string | undefined;
+  readonly nonce: string | undefined;
+  /** Of a response to an interaction: its id. */
+  readonly interactionId: string | undefined;
   readonly hasThread: boolean;
 }
 
@@ -64,6 +67,8 @@ function toSeen(world: World, message: SimMessage): SeenMessage {
       message.referenceId === undefined
         ? undefined
         : findMessage(world, message.channelId, message.referenceId)?.id,
+    nonce: message.nonce,
+    interactionId: message.interactionId,
     hasThread: thread !== undefined && isThread(thread),
   };
 }

@@ -72,6 +72,8 @@ export interface SlackMessage {
   /** Id of the only person who sees it. */
   readonly ephemeralTo: string | undefined;
   text: string;
+  /** The text that it was posted with: what its notification says. */
+  readonly firstText: string;
   blocks: Fields[];
   /** Whether Slack would fetch the pages that the text links to. */
   previewsLinks: boolean;
@@ -195,6 +197,7 @@ export function createWorkspace(clock: Clock): Workspace {
         blocks: [],
         previewsLinks: false,
         edits: 0,
+        firstText: message.text ?? "",
         ...message,
       };
       workspace.channels.get(made.channel)?.messages.push(made);

@@ -302,6 +302,25 @@ describe("messages", () => {
     expect(receiver.refused).toEqual([]);
   });
 
+  test("live messages wait for missed ones that the store has kept from being found", async () => {
+    const { simulator, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    receiver.known.add(`discord:${direct.id}`);
+    const count = (words: string) => harness.lines.filter(({ message }) => message === words).length;
+    simulator.gateway.invalidateSession(false);
+    await until(() => !simulator.gateway.isConnected());
+    receiver.outage = new ParleyError("store-unavailable", "down");
+    const missed = ada.sends({ channel: direct, text: "missed" });
+    await until(() => count("missed messages not read yet") > 0, { timeoutMs: 15_000 });
+    const live = ["one", "two", "three"].map((text) => ada.sends({ channel: direct, text }));
+    await until(() => count("missed messages not read yet") > 1, { timeoutMs: 15_000 });
+    receiver.outage = undefined;
+    const events = await received(4);
+    expect(events.map(({ key }) => key)).toEqual([missed, ...live].map(({ id }) => `discord:${id}`));
+    expect(direct.fromBot()).toEqual([]);
+  });
+
   test("nothing is said of a busy bot where another instance has taken the message", async () => {
     const { simulator, receiver } = harness;
     const ada = simulator.person("Ada");

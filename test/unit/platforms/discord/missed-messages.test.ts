@@ -131,6 +131,23 @@ describe("missed messages", () => {
     expect(missed.pending("7")).toBeUndefined();
   });
 
+  it("are read at once for a live message, which waits for those of its channel", async () => {
+    const { missed, taken, state } = setUp({ "discord:7": { known: [], channel: [idAt(minute)] } });
+    expect(await missed.searchFirst("7")).toBe(false);
+    state.storeFails = 1;
+    missed.start();
+    await vi.advanceTimersByTimeAsync(100);
+    await expect(missed.searchFirst("7")).rejects.toMatchObject({ code: "store-unavailable" });
+    state.storeFails = 0;
+    const searched = missed.searchFirst("7");
+    await vi.advanceTimersByTimeAsync(20);
+    expect(await searched).toBe(true);
+    expect(taken).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(taken).toHaveLength(1);
+    expect(await missed.searchFirst("7")).toBe(false);
+  });
+
   it("are retried while the store is unavailable, until the bot stops", async () => {
     const { missed, taken, state } = setUp({ "discord:7": { known: [], channel: [idAt(minute)] } });
     state.storeFails = 1;
