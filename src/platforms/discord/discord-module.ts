@@ -27,11 +27,12 @@ export const discord = definePlatform({
   async load() {
     const { createDiscordPlatform } = await import("./platform.ts");
     return {
-      create: ({ DISCORD_TOKEN: token = "", DISCORD_API_URL: apiUrl }, { commands, log }) => ({
+      create: ({ DISCORD_TOKEN: token = "", DISCORD_API_URL: apiUrl }, { commands, log, meter }) => ({
         platform: createDiscordPlatform({
           token,
           commands,
           log,
+          meter,
           ...(apiUrl === undefined ? {} : { apiUrl }),
         }),
       }),

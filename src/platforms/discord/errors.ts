@@ -22,6 +22,9 @@ export const errorCodes = {
   tooManyThreads: 160006,
 } as const;
 
+/** The lane of the limit over all routes; a rate limited request names it in `detail.lane`. */
+export const globalLane = "global";
+
 const forbidden: ReadonlySet<number | string> = new Set([
   errorCodes.missingAccess,
   errorCodes.missingPermissions,
@@ -38,6 +41,7 @@ export function toParleyError(error: unknown, action: string): ParleyError {
   if (error instanceof RateLimitError) {
     return new ParleyError("platform-unreachable", `rate limited by Discord: ${action}`, {
       retryAfterMs: error.retryAfter > 0 ? error.retryAfter : Math.max(error.timeToReset, 1),
+      ...(error.global ? { detail: { lane: globalLane } } : {}),
     });
   }
   if (error instanceof DiscordAPIError) return toApiError(error, action);
