@@ -31,5 +31,7 @@ function toWords(ms: number): string {
   const seconds = Math.round(ms / 1000);
   if (seconds < 120) return `${seconds} seconds`;
   if (seconds < 2 * 3600) return `${Math.round(seconds / 60)} minutes`;
-  return seconds < 2 * 86_400 ? `${Math.round(seconds / 3600)} hours` : `${Math.round(seconds / 86_400)} days`;
+  return seconds < 2 * 86_400
+    ? `${Math.round(seconds / 3600)} hours`
+    : `${Math.round(seconds / 86_400)} days`;
 }

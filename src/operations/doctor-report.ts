@@ -10,7 +10,10 @@ export const exitCodes = { right: 0, wrong: 1, notRun: 2 } as const;
 
 /** The findings as lines for people: a line for each, its remedy below it. */
 export function toReportText(sections: readonly SectionFindings[], isColoured = false): string {
-  const width = Math.max(...sections.flatMap(({ findings }) => findings.map(({ subject }) => subject.length)), 0);
+  const width = Math.max(
+    ...sections.flatMap(({ findings }) => findings.map(({ subject }) => subject.length)),
+    0,
+  );
   const paint = (level: FindingLevel, text: string): string =>
     isColoured ? styleText(colours[level], text, { validateStream: false }) : text;
   const blocks = sections.map(({ title, findings }) =>
@@ -49,6 +52,10 @@ function toSummary(sections: readonly SectionFindings[]): string {
   const { right, warning, wrong } = countLevels(sections);
   if (wrong === 0 && warning === 0) return "All right.";
   const warnings = warning === 0 ? [] : [`${warning} warning${warning === 1 ? "" : "s"}`];
-  const parts = [...(wrong === 0 ? [] : [`${wrong} wrong`]), ...warnings, ...(right === 0 ? [] : [`${right} right`])];
+  const parts = [
+    ...(wrong === 0 ? [] : [`${wrong} wrong`]),
+    ...warnings,
+    ...(right === 0 ? [] : [`${right} right`]),
+  ];
   return `${parts.join(", ")}.`;
 }

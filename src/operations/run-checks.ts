@@ -76,7 +76,9 @@ async function runCheck(
     return await Promise.race([check.run({ ...context, signal: controller.signal }), timeUp]);
   } catch (error) {
     // After the deadline `timeUp` has already won.
-    const text = isParleyError(error) ? error.message : `failed: ${error instanceof Error ? error.name : "?"}`;
+    const text = isParleyError(error)
+      ? error.message
+      : `failed: ${error instanceof Error ? error.name : "?"}`;
     return [wrong(check.subject, text, "look at the log of `npm start`; it has the details")];
   } finally {
     clearTimeout(timer);

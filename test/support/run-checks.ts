@@ -14,7 +14,12 @@ export async function runDoctorChecks(
   checks: readonly Check[],
   { isLive = false, secrets = [], ...rest }: RunOptions = {},
 ): Promise<{ readonly findings: readonly Finding[]; readonly text: string }> {
-  const sections = await runChecks([{ title: "Checks", checks }], { isLive, secrets, now: Date.now, ...rest });
+  const sections = await runChecks([{ title: "Checks", checks }], {
+    isLive,
+    secrets,
+    now: Date.now,
+    ...rest,
+  });
   const shown = sections.filter(({ title }) => title !== "Clock");
   return { findings: shown.flatMap(({ findings }) => findings), text: toReportText(shown) };
 }

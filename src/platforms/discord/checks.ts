@@ -84,8 +84,9 @@ export function createDiscordChecks(options: DiscordCheckOptions): Check[] {
         (guilds) => toServerFinding(guilds, application.id),
         (error: unknown) => toFailure("Servers", error),
       ),
-      findCommandChanges({ listCommands }, application.id, commands.values()).then(toCommandFinding, (error: unknown) =>
-        toFailure("Commands", error),
+      findCommandChanges({ listCommands }, application.id, commands.values()).then(
+        toCommandFinding,
+        (error: unknown) => toFailure("Commands", error),
       ),
     ]);
     return [
@@ -160,9 +161,15 @@ function toServerFinding(guilds: RESTGetAPICurrentUserGuildsResult, applicationI
     const many = `${guilds.length} server${guilds.length === 1 ? "" : "s"}`;
     return right("Servers", `in ${many}, with every permission (channels may still deny some)`);
   }
-  const named = lacking.slice(0, maxNamedServers).map(({ name, missing }) => `${name}: ${missing.join(", ")}`);
+  const named = lacking
+    .slice(0, maxNamedServers)
+    .map(({ name, missing }) => `${name}: ${missing.join(", ")}`);
   const more = lacking.length > maxNamedServers ? `; and ${lacking.length - maxNamedServers} more` : "";
-  return wrong("Servers", `permissions are missing in ${named.join("; ")}${more}`, `invite it again: ${link}`);
+  return wrong(
+    "Servers",
+    `permissions are missing in ${named.join("; ")}${more}`,
+    `invite it again: ${link}`,
+  );
 }
 
 function missingPermissions(permissions: string): string[] {

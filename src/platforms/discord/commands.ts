@@ -99,7 +99,8 @@ export async function findCommandChanges(
   const wanted = toRegistration(commands);
   const present = await api.listCommands(applicationId);
   const [wantedForms, presentForms] = [wanted, present].map(
-    (list) => new Map(list.map((command) => [`${command.type ?? 1} ${command.name}`, fingerprint([command])])),
+    (list) =>
+      new Map(list.map((command) => [`${command.type ?? 1} ${command.name}`, fingerprint([command])])),
   );
   const names = new Set([...(wantedForms?.keys() ?? []), ...(presentForms?.keys() ?? [])]);
   const changed = [...names].filter((name) => wantedForms?.get(name) !== presentForms?.get(name));
@@ -111,15 +112,18 @@ function nameFields(error: unknown, wanted: readonly RESTPostAPIApplicationComma
   if (!isParleyError(error, "platform-rejected")) return error;
   const { fields } = error.detail;
   if (typeof fields !== "string") return error;
-  const named = fields.replaceAll(/(^|; )(\d+)((?:\.\w+)*): /g, (_, start: string, at: string, path: string) => {
-    const command = wanted[Number(at)];
-    const options = command !== undefined && "options" in command ? command.options : undefined;
-    const field = path.slice(1).replace(/^options\.(\d+)/, (whole, index: string) => {
-      const name = options?.[Number(index)]?.name;
-      return name === undefined ? whole : `options.${name}`;
-    });
-    return `${start}command "${command?.name ?? at}"${field === "" ? "" : `, field ${field}`}: `;
-  });
+  const named = fields.replaceAll(
+    /(^|; )(\d+)((?:\.\w+)*): /g,
+    (_, start: string, at: string, path: string) => {
+      const command = wanted[Number(at)];
+      const options = command !== undefined && "options" in command ? command.options : undefined;
+      const field = path.slice(1).replace(/^options\.(\d+)/, (whole, index: string) => {
+        const name = options?.[Number(index)]?.name;
+        return name === undefined ? whole : `options.${name}`;
+      });
+      return `${start}command "${command?.name ?? at}"${field === "" ? "" : `, field ${field}`}: `;
+    },
+  );
   return new ParleyError("platform-rejected", `Discord refuses the commands: ${named}`, {
     detail: { ...error.detail, fields: named },
   });

@@ -118,7 +118,9 @@ All right.
   test("Discord out of reach", async () => {
     const { apiUrl } = simulator;
     await simulator.close();
-    expect(await check("some.bot.token", apiUrl)).toContain("→ look at the network, a proxy and DISCORD_API_URL");
+    expect(await check("some.bot.token", apiUrl)).toContain(
+      "→ look at the network, a proxy and DISCORD_API_URL",
+    );
     await startSimulator();
   });
 
