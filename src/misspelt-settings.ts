@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { distance } from "fastest-levenshtein";
 import { settings } from "./config.ts";
 import { nearestName } from "./support/nearest-name.ts";
@@ -34,6 +35,13 @@ export function findMisspelt(
 /** One line for people. */
 export function toMisspeltProblem({ name, meant }: MisspeltSetting): string {
   return `${name} is not a setting and has no effect: did you mean ${meant}?`;
+}
+
+/** The text of the embedded gateway's configuration, which names variables of its own; empty where it has none. */
+export async function readGatewayConfigText(file: string | undefined): Promise<string> {
+  if (file === undefined || file.trim() === "") return "";
+  // Whoever uses the configuration says when it cannot be read.
+  return await readFile(file.trim(), "utf8").catch(() => "");
 }
 
 /** A name that has all words of the other, or the other way round: `SLACK_TOKEN`, `DISCORD_BOT_TOKEN`. */

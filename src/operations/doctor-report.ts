@@ -1,5 +1,5 @@
 import { styleText } from "node:util";
-import type { FindingLevel } from "../core/checks.ts";
+import type { Finding, FindingLevel } from "../core/checks.ts";
 import type { SectionFindings } from "./run-checks.ts";
 
 const marks = { right: "✓", warning: "!", wrong: "✗" } as const satisfies Record<FindingLevel, string>;
@@ -10,22 +10,24 @@ export const exitCodes = { right: 0, wrong: 1, notRun: 2 } as const;
 
 /** The findings as lines for people: a line for each, its remedy below it. */
 export function toReportText(sections: readonly SectionFindings[], isColoured = false): string {
-  const width = Math.max(
-    ...sections.flatMap(({ findings }) => findings.map(({ subject }) => subject.length)),
-    0,
-  );
-  const paint = (level: FindingLevel, text: string): string =>
-    isColoured ? styleText(colours[level], text, { validateStream: false }) : text;
-  const blocks = sections.map(({ title, findings }) =>
-    [
-      title,
-      ...findings.flatMap(({ subject, level, text, remedy }) => [
-        `  ${paint(level, marks[level])} ${subject.padEnd(width)}  ${text}`,
-        ...(remedy === undefined ? [] : [`  ${" ".repeat(width + 4)}→ ${remedy}`]),
-      ]),
-    ].join("\n"),
-  );
+  const blocks = sections.map((section) => `${section.title}\n${toLines(section.findings, isColoured)}`);
   return `${blocks.join("\n")}\n\n${toSummary(sections)}\n`;
+}
+
+/** Findings of one part as lines. */
+export function toLines(findings: readonly Finding[], isColoured = false): string {
+  const width = Math.max(0, ...findings.map(({ subject }) => subject.length));
+  return findings
+    .flatMap(({ subject, level, text, remedy }) => {
+      const mark = isColoured
+        ? styleText(colours[level], marks[level], { validateStream: false })
+        : marks[level];
+      return [
+        `  ${mark} ${subject.padEnd(width)}  ${text}`,
+        ...(remedy === undefined ? [] : [`${" ".repeat(width + 6)}→ ${remedy}`]),
+      ];
+    })
+    .join("\n");
 }
 
 /** The findings for programs: `{ok, counts, findings: [{section, subject, level, text, remedy?}]}`. */
