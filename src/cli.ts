@@ -93,7 +93,13 @@ async function runWithoutSettings(args: readonly string[], environment: NodeJS.P
   try {
     if (command === "setup") {
       const { runSetup } = await import("./setup-command.ts");
-      return await runSetup(words, { ...io, input: process.stdin, output: process.stdout });
+      return await runSetup(words, {
+        ...io,
+        input: process.stdin,
+        output: process.stdout,
+        isTerminal: process.stdin.isTTY,
+        folder: process.cwd(),
+      });
     }
     const { runDoctor } = await import("./doctor-command.ts");
     return await runDoctor(words, io);

@@ -26,11 +26,7 @@ export async function readEnvFile(file: string): Promise<EnvFile | undefined> {
 }
 
 /** An assignment with its value, which may be quoted and then have several lines. */
-const assignment = (name: string): RegExp =>
-  new RegExp(
-    `^([ \\t]*(?:export[ \\t]+)?${name}[ \\t]*=)(?:[ \\t]*(?:"[^"]*"|'[^']*'|\`[^\`]*\`))?[^\\n]*$`,
-    "gm",
-  );
+const assignment = /^[ \t]*(?:export[ \t]+)?([\w.-]+)[ \t]*=(?:[ \t]*(?:"[^"]*"|'[^']*'|`[^`]*`))?[^\n]*$/gm;
 
 /**
  * The text with the given variables set. Comments, order and all other variables stay; a variable is set where it was
@@ -41,7 +37,7 @@ export function setVariables(text: string, changes: Readonly<Record<string, stri
   let result = text;
   for (const [name, value] of Object.entries(changes)) {
     const line = `${name}=${quote(name, value)}`;
-    const last = [...result.matchAll(assignment(name))].at(-1);
+    const last = [...result.matchAll(assignment)].findLast(([, assigned]) => assigned === name);
     const end = result === "" || result.endsWith("\n") ? "" : "\n";
     result =
       last === undefined
