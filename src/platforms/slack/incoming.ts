@@ -78,8 +78,10 @@ const lastRedelivery = 3;
 const lateMs = 3000;
 /** Slack does not deliver again what was acknowledged while its thread was unknown. */
 const lookUpPolicy = {
-  delayMs: (_error: unknown, attempt: number) =>
-    attempt < 6 ? backoffMs(attempt, { baseMs: 500, maxMs: 8000 }) : undefined,
+  delayMs: (error: unknown, attempt: number) => {
+    const askedMs = isParleyError(error) ? (error.retryAfterMs ?? 0) : 0;
+    return attempt < 6 ? Math.max(askedMs, backoffMs(attempt, { baseMs: 500, maxMs: 8000 })) : undefined;
+  },
 };
 
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
