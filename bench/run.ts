@@ -3,7 +3,7 @@
  * connected to Discord and Slack. Linux only (/proc). See bench/README.md.
  *
  *     npm run bench -- [--only start,memory,turns,loops,loads] [--kinds discord-slash,…] [--bot parley|tutorial]
- *         [--quick] [--json] [--cpu-prof <folder>]
+ *         [--quick] [--turns 300] [--json] [--cpu-prof <folder>]
  */
 import { cpus, loadavg } from "node:os";
 import { parseArgs } from "node:util";
@@ -19,6 +19,7 @@ const { values } = parseArgs({
     only: { type: "string", default: "start,memory,turns,loops,loads" },
     kinds: { type: "string", default: turnKinds.join(",") },
     bot: { type: "string" },
+    turns: { type: "string" },
     quick: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
     "cpu-prof": { type: "string" },
@@ -28,6 +29,7 @@ const amounts = values.quick
   ? { rounds: 1, starts: 2, idleMs: 5000, cpuTurns: 100, timedTurns: 10, loopMs: 3000, loadSeconds: 15 }
   : { rounds: 2, starts: 5, idleMs: 10_000, cpuTurns: 300, timedTurns: 30, loopMs: 6000, loadSeconds: 60 };
 
+if (values.turns !== undefined) amounts.cpuTurns = Number(values.turns);
 const sections = values.only.split(",");
 const kinds = turnKinds.filter((kind) => values.kinds.split(",").includes(kind));
 const { note, all } = createFigures();

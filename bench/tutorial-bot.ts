@@ -75,7 +75,10 @@ const discord = new Client({
     GatewayIntentBits.MessageContent,
   ],
   partials: [Partials.Channel],
-  ...(env["DISCORD_API_URL"] === undefined ? {} : { rest: { api: env["DISCORD_API_URL"] } }),
+  rest: {
+    ...(env["DISCORD_API_URL"] === undefined ? {} : { api: env["DISCORD_API_URL"] }),
+    globalRequestsPerSecond: Number(env["BENCH_DISCORD_REQUESTS_PER_SECOND"] ?? 50),
+  },
 });
 
 async function answerDiscord(message: Message): Promise<void> {

@@ -74,6 +74,7 @@ export async function startParley(
     ]);
     const metrics = createMetrics({
       countDataLosses: () => store.notes().dataLosses,
+      countWrites: () => store.writes(),
       deliveryWaiting: () => platforms.flatMap(waitingCalls),
     });
     const access = createAccess({

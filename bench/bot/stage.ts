@@ -91,6 +91,8 @@ export async function createStage(limits: Limits): Promise<Stage> {
       TURNS_PERSON_MINUTE: "0",
       GATEWAY_CONCURRENCY: "2000",
       GATEWAY_CONCURRENCY_PERSON: "100",
+      // The tutorial bot's own: its client keeps to Discord's limit by itself.
+      ...(limits === "lifted" ? { BENCH_DISCORD_REQUESTS_PER_SECOND: String(plenty) } : {}),
     },
     gateway,
     isConnected: (platform) =>
@@ -109,6 +111,9 @@ export async function createStage(limits: Limits): Promise<Stage> {
 const slackMethods = [
   "agents.sessions.setStatus",
   "apps.connections.open",
+  "chat.delete",
+  "chat.postEphemeral",
+  "conversations.history",
   "assistant.threads.setStatus",
   "assistant.threads.setSuggestedPrompts",
   "chat.appendStream",

@@ -25,7 +25,7 @@ export interface Talk {
 const places = 120;
 const turnWithinMs = 30_000;
 
-/** Returns a function that starts talks, in one channel after the other. Call it before a bot connects. */
+/** Returns a function that starts talks, each in another channel (of 120 on Discord). Call it before a bot connects. */
 export function createTalks(
   { discord, slack }: { readonly discord: DiscordSimulator; readonly slack: SlackSimulator },
   watch: Pick<TurnWatch, "follow">,
@@ -35,16 +35,15 @@ export function createTalks(
     const channel = discord.channel(`channel-${index}`);
     return { person, channel, thread: discord.thread(channel, person) };
   });
-  const onSlack = Array.from({ length: places }, (_, index) => {
-    const person = slack.person(`Person ${index}`);
-    return { person, channel: slack.channel(`channel-${index}`, [person]) };
-  });
+  const onSlack = Array.from({ length: places }, (_, index) => slack.person(`Person ${index}`));
   let talks = 0;
 
   return (kind) => {
-    const index = talks++ % places;
-    const there = onDiscord[index]!;
-    const { person, channel } = onSlack[index]!;
+    const index = talks++;
+    const there = onDiscord[index % places]!;
+    const person = onSlack[index % places]!;
+    // Each talk has a channel of its own: about one post a second is for one channel, whatever a simulator allows.
+    const channel = kind.startsWith("slack") ? slack.channel(`channel-${index}`, [person]) : { id: "" };
     let thread: string | undefined;
     const send = (text: string): string | undefined => {
       switch (kind) {

@@ -64,6 +64,12 @@ export interface IndexMember {
   readonly score: number;
 }
 
+/**
+ * When a write resolves: once it is durable, or once it survives the end of the process. `soon`: it is durable 250 ms
+ * later at the latest, and before whatever is durable after it.
+ */
+export type Resolves = "durable" | "soon";
+
 /** A part of a sorted index. */
 export interface IndexPage {
   readonly order: "highest-first" | "lowest-first";
@@ -93,6 +99,16 @@ export interface EntryReader {
   hasMany(keys: string[]): Promise<boolean[]>;
 }
 
+/** How a service was written to since it was opened. */
+export interface WriteCounts {
+  /** Atomic writes that changed something: transactions, or scripts of a server. */
+  readonly commits: number;
+  /** Those of them that somebody waited for to be durable. */
+  readonly durableCommits: number;
+  /** How often this process had the disk written; 0 where a server does so. */
+  readonly syncs: number;
+}
+
 /** What operators should know of a service that can be reached. In words, without credentials and paths. */
 export interface BackendNotes {
   /** What keeps it from serving every entry: damage. */
@@ -112,15 +128,14 @@ export interface BackendNotes {
 export interface Backend {
   reader(space: Space): EntryReader;
   /**
-   * Applies all changes, or none if one of `ifAbsent` exists. Durable when it resolves, and one durable write
-   * however many changes there are. Resolves to the position in `ifAbsent` of the first entry that exists, or -1
-   * when everything was written. `soon`: it resolves before it is durable, which it is 250 ms later at the latest; it
-   * survives the end of the process, but maybe not a power failure.
+   * Applies all changes, or none if one of `ifAbsent` exists. Durable when it resolves (`resolves`), and one durable
+   * write however many changes there are. Resolves to the position in `ifAbsent` of the first entry that exists, or -1
+   * when everything was written.
    */
   apply(
     ifAbsent: readonly EntryAddress[],
     changes: readonly BackendChange[],
-    resolves?: "on-disk" | "soon",
+    resolves?: Resolves,
   ): Promise<number>;
   /**
    * Applies all changes, or none if the sum of a limit is above its `max`; resolves to the first such limit. Atomic
@@ -128,7 +143,7 @@ export interface Backend {
    */
   count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): Promise<PassedLimit | undefined>;
   /** Writes a value if it is still `old`, and keeps its expiry; false: it was changed or removed. */
-  replace(at: EntryAddress, old: string, value: string): Promise<boolean>;
+  replace(at: EntryAddress, old: string, value: string, resolves?: Resolves): Promise<boolean>;
   /** Members in the order of their scores. Members with equal scores come in a stable order. */
   readIndex(name: string, page: IndexPage): Promise<readonly IndexMember[]>;
   /** All keys of a space, in any order, each once. May scan the whole service: for maintenance only. */
@@ -150,8 +165,7 @@ export interface Backend {
    * failed it tries one.
    */
   ping(): Promise<void>;
-  /** Since the start: transactions that wrote, and how often the disk was waited for (0 where a server does so). */
-  writes(): { readonly commits: number; readonly syncs: number };
+  writes(): WriteCounts;
   /** What operators should know besides. */
   notes(): BackendNotes;
   /**

@@ -9,6 +9,7 @@ import { ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
 import type { KeyedQueue } from "../support/keyed-queue.ts";
 import type { BlobStore } from "./blobs.ts";
+import type { Resolves } from "./backend.ts";
 import { indexActivity, indexAuthor, indexPlaces, readPlatforms } from "./conversation-index.ts";
 import { toConversationTitle } from "./conversation-title.ts";
 import { readMembers } from "./index-members.ts";
@@ -81,13 +82,27 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     return store.get<ConversationSettings>(space, key);
   };
 
-  const exists = async (conversationId: string) => {
-    const [settings, [hasHead]] = await Promise.all([
+  const look = async (conversationId: string) => {
+    const [before, [hasHead]] = await Promise.all([
       readSettings(conversationId),
       store.hasMany("head", [entryAt.head(conversationId).key]),
     ]);
-    return settings !== undefined || hasHead === true;
+    return { before, isNew: before === undefined && hasHead !== true };
   };
+
+  const mergeSettings = (conversationId: string, settings: ConversationSettings, resolves?: Resolves) =>
+    writers.run(conversationId, async () => {
+      const { before, isNew } = await look(conversationId);
+      const merged = { ...before, ...settings };
+      await store.write(
+        [
+          { kind: "set", at: entryAt.settings(conversationId), value: merged, ttlMs: outlivingMs },
+          ...(isNew ? indexActivity(conversationId, steadyClock.now()) : []),
+          ...indexPlaces(conversationId, before?.within ?? [], merged.within ?? []),
+        ],
+        resolves,
+      );
+    });
 
   return {
     async append(conversationId, message) {
@@ -105,27 +120,22 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
       const id = entryAt.messageId(conversationId, messageId);
       const position = await store.get<number>(id.space, id.key);
       if (position === undefined) return;
-      await store.update<Slot>(entryAt.slot(conversationId, position), (slot) =>
-        // Erased, and maybe the position of another message since.
-        "forgotten" in slot || slot.id !== messageId ? undefined : { ...slot, shownAs: [...keys] },
+      await store.update<Slot>(
+        entryAt.slot(conversationId, position),
+        (slot) =>
+          // Erased, and maybe the position of another message since.
+          "forgotten" in slot || slot.id !== messageId ? undefined : { ...slot, shownAs: [...keys] },
+        "soon",
       );
     },
-    exists,
+    async exists(conversationId) {
+      return !(await look(conversationId)).isNew;
+    },
     async settings(conversationId) {
       return (await readSettings(conversationId)) ?? {};
     },
-    async saveSettings(conversationId, settings) {
-      await writers.run(conversationId, async () => {
-        const isNew = !(await exists(conversationId));
-        const before = await readSettings(conversationId);
-        const merged = { ...before, ...settings };
-        await store.write([
-          { kind: "set", at: entryAt.settings(conversationId), value: merged, ttlMs: outlivingMs },
-          ...(isNew ? indexActivity(conversationId, steadyClock.now()) : []),
-          ...indexPlaces(conversationId, before?.within ?? [], merged.within ?? []),
-        ]);
-      });
-    },
+    saveSettings: (conversationId, settings) => mergeSettings(conversationId, settings),
+    savePlaces: (conversationId, within) => mergeSettings(conversationId, { within }, "soon"),
     async list(prefix, { max, without }) {
       const found = await newest(store, { prefix, without }, max);
       return summarize(store, log, found);

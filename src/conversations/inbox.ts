@@ -3,7 +3,15 @@ import type { Inbox, InboxEntry, TurnProgress } from "../core/storage.ts";
 import type { Log } from "../core/telemetry.ts";
 import { createAcceptedEvents } from "./accepted-events.ts";
 import { indexAccepted, indexAnswered, indexOpen, unindexAnswered, unindexOpen } from "./event-index.ts";
-import { answeredTtlMs, type InboxRecord, orderOf, toEntry, toErased, turnTtlMs } from "./inbox-record.ts";
+import {
+  answeredTtlMs,
+  type InboxRecord,
+  orderOf,
+  toEntry,
+  toErased,
+  toWithdrawn,
+  turnTtlMs,
+} from "./inbox-record.ts";
 import { readMembers } from "./index-members.ts";
 import { type Change, type KeyValueStore, writeBatches } from "./key-value.ts";
 import { entryAt, indexes } from "./store-keys.ts";
@@ -105,21 +113,22 @@ export function createInbox({ store, log, isShared }: InboxOptions): RestorableI
 
   /**
    * The progress of turns that answer other events too goes to the first of those: otherwise nobody would end their
-   * reply, and its attempts, which are claimed already, would be tried anew.
+   * reply, and its attempts, which are claimed already, would be tried anew. By the key whose turn it was.
    */
   const toTurnsOfOthers = async (
     keys: readonly string[],
-    found: readonly { readonly turn: TurnProgress | undefined }[],
-  ): Promise<Change[]> => {
-    const changes = found.map(async ({ turn }) => {
-      const others = await readUndamaged(turn?.keys.filter((key) => !keys.includes(key)) ?? []);
+    found: readonly { readonly key: string; readonly turn: TurnProgress | undefined }[],
+  ): Promise<ReadonlyMap<string, readonly Change[]>> => {
+    const changes = new Map<string, readonly Change[]>();
+    for (const { key, turn } of found) {
+      const others = await readUndamaged(turn?.keys.filter((other) => !keys.includes(other)) ?? []);
       const open = others.filter(({ record }) => record !== undefined && record.isClosed !== true);
       const [first] = open;
-      if (turn === undefined || first === undefined) return [];
-      if ((first.turn?.attempts ?? 0) >= turn.attempts) return [];
-      return toTurnChanges({ ...turn, keys: open.map(({ key }) => key) });
-    });
-    return (await Promise.all(changes)).flat();
+      if (turn === undefined || first === undefined) continue;
+      const isBehind = (first.turn?.attempts ?? 0) < turn.attempts;
+      changes.set(key, isBehind ? toTurnChanges({ ...turn, keys: open.map((other) => other.key) }) : []);
+    }
+    return changes;
   };
 
   const rememberTurn = (turn: TurnProgress) => {
@@ -161,9 +170,10 @@ export function createInbox({ store, log, isShared }: InboxOptions): RestorableI
       const record = await store.get<InboxRecord>("inbox", key);
       return record === undefined || record.isForgotten === true ? "refused" : "accepted";
     },
-    async saveTurn(turn) {
+    async saveTurn(turn, { isDurable = false } = {}) {
       const later = isShared ? turn.keys.map((key) => entryAt.claim(key, turn.attempts + 1)) : [];
-      const isSaved = (await store.writeIfAbsent(later, toTurnChanges(turn))) === undefined;
+      const resolves = isDurable ? "durable" : "soon";
+      const isSaved = (await store.writeIfAbsent(later, toTurnChanges(turn), resolves)) === undefined;
       if (isSaved) rememberTurn(turn);
       return isSaved;
     },
@@ -180,10 +190,11 @@ export function createInbox({ store, log, isShared }: InboxOptions): RestorableI
           changes.push(...unindexOpen(record.event));
           if (record.isForgotten !== true) changes.push(...indexAnswered(record.event, answeredTtlMs));
         }
-        if (turn !== undefined)
+        if (record?.isForgotten === true) changes.push({ kind: "delete", at: entryAt.turn(key) });
+        else if (turn !== undefined)
           changes.push({ kind: "set", at: entryAt.turn(key), value: turn, ttlMs: answeredTtlMs });
       }
-      await store.write(changes);
+      await store.write(changes, "soon");
       accepted.delete(keys);
     },
     async reopen(key) {
@@ -209,12 +220,19 @@ export function createInbox({ store, log, isShared }: InboxOptions): RestorableI
         record === undefined || record.isForgotten === true ? [] : [toEntry(record, turn)],
       );
     },
-    async withdraw(keys) {
+    async withdraw(keys, { keepsReplies = false } = {}) {
       const found = await readUndamaged(keys);
-      const records = new Map(found.map(({ key, record }) => [key, record]));
+      const ofOthers = await toTurnsOfOthers(keys, found);
+      const damaged = keys.filter((key) => !found.some((one) => one.key === key));
       await store.write([
-        ...keys.flatMap((key) => eraseEvent(key, records.get(key))),
-        ...(await toTurnsOfOthers(keys, found)),
+        ...damaged.flatMap((key) => eraseEvent(key, undefined)),
+        ...found.flatMap(({ key, record, turn }) => {
+          const isEnded = record === undefined || record.isClosed === true || turn === undefined;
+          return isEnded || !keepsReplies || ofOthers.has(key)
+            ? eraseEvent(key, record)
+            : [{ kind: "set" as const, at: entryAt.event(key), value: toWithdrawn(record) }];
+        }),
+        ...[...ofOthers.values()].flat(),
       ]);
       accepted.delete(keys);
       await store.backend.scrub();

@@ -7,6 +7,7 @@ import {
   type EntryAddress,
   type EntryReader,
   type IndexChange,
+  type Resolves,
   spaces,
   type Space,
 } from "./backend.ts";
@@ -39,18 +40,19 @@ export interface KeyValueStore {
   /** Like `getMany`, with the error `store-corrupt` in the place of each damaged value. */
   inspectMany<T>(space: Space, keys: readonly string[]): Promise<readonly (T | ParleyError | undefined)[]>;
   hasMany(space: Space, keys: readonly string[]): Promise<readonly boolean[]>;
-  /** All or nothing, durable when it resolves. */
-  write(changes: readonly Change[]): Promise<void>;
+  /** All or nothing, durable when it resolves; `resolves` says otherwise. */
+  write(changes: readonly Change[], resolves?: Resolves): Promise<void>;
   /** Like `write`, but changes nothing if one of `ifAbsent` exists; resolves to the first of those. */
   writeIfAbsent(
     ifAbsent: readonly EntryAddress[],
     changes: readonly Change[],
+    resolves?: Resolves,
   ): Promise<EntryAddress | undefined>;
   /**
    * Changes a value that exists and keeps its expiry, whatever else changes it meanwhile: `change` gets the latest value
    * and may run again. It returns `undefined` where nothing is to change.
    */
-  update<T>(at: EntryAddress, change: (value: T) => T | undefined): Promise<void>;
+  update<T>(at: EntryAddress, change: (value: T) => T | undefined, resolves?: Resolves): Promise<void>;
   readonly backend: Backend;
 }
 
@@ -86,10 +88,14 @@ export function createKeyValueStore(
         return change;
     }
   };
-  const apply = async (ifAbsent: readonly EntryAddress[], changes: readonly Change[]) =>
+  const apply = async (
+    ifAbsent: readonly EntryAddress[],
+    changes: readonly Change[],
+    resolves: Resolves | undefined,
+  ) =>
     backend.attempt(async () => {
       for (const { key } of ifAbsent) checkName(key);
-      return backend.apply(ifAbsent, await Promise.all(changes.map(encode)));
+      return backend.apply(ifAbsent, await Promise.all(changes.map(encode)), resolves);
     });
   const get = async <T>(space: Space, key: string) => {
     checkName(key);
@@ -122,10 +128,10 @@ export function createKeyValueStore(
       keys.forEach(checkName);
       return backend.attempt(async () => keyv(space).hasMany([...keys]));
     },
-    async write(changes) {
-      await apply([], changes);
+    async write(changes, resolves) {
+      await apply([], changes, resolves);
     },
-    async update<T>({ space, key }: EntryAddress, change: (value: T) => T | undefined) {
+    async update<T>({ space, key }: EntryAddress, change: (value: T) => T | undefined, resolves?: Resolves) {
       checkName(key);
       await backend.attempt(async () => {
         for (;;) {
@@ -136,12 +142,13 @@ export function createKeyValueStore(
           const changed = value === undefined ? undefined : change(value);
           if (changed === undefined) return;
           const text = String(await keyv(space).encode({ value: changed as Json }));
-          if (await backend.replace({ space, key }, stored, entries.seal({ space, key }, text))) return;
+          const sealed = entries.seal({ space, key }, text);
+          if (await backend.replace({ space, key }, stored, sealed, resolves)) return;
         }
       });
     },
-    async writeIfAbsent(ifAbsent, changes) {
-      const taken = await apply(ifAbsent, changes);
+    async writeIfAbsent(ifAbsent, changes, resolves) {
+      const taken = await apply(ifAbsent, changes, resolves);
       return taken === -1 ? undefined : ifAbsent[taken];
     },
   };

@@ -10,7 +10,7 @@ import type {
 } from "../core/storage.ts";
 import { createKeyedQueue } from "../support/keyed-queue.ts";
 import { backendOf } from "./backends.ts";
-import type { Backend, BackendNotes } from "./backend.ts";
+import type { Backend, BackendNotes, WriteCounts } from "./backend.ts";
 import type { BlobStore } from "./blobs.ts";
 import { createConversationLog } from "./conversation-log.ts";
 import { createEncryption, type Encryption } from "./encryption.ts";
@@ -76,6 +76,7 @@ export interface Store {
   findProblems(): Promise<readonly string[]>;
   /** What operators should know besides, as known without asking the service. */
   notes(): Pick<BackendNotes, "warnings" | "dataLosses">;
+  writes(): WriteCounts;
   /** For the start lines; without credentials. */
   describe(): string;
   /** Removes expired data from the disk; also runs by itself every ten minutes. `now` in Unix ms. */
@@ -188,6 +189,7 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
     ping: () => backend.ping(),
     findProblems: () => findProblems(backend),
     notes: () => backend.notes(),
+    writes: () => backend.writes(),
     describe: () => (encryption.isOn ? `${name}, encrypted` : name),
     sweep: (now) => sweep(store, blobs, now),
     reencrypt: () => reencrypt({ store, blobs, encryption, log }),

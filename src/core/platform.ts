@@ -82,8 +82,12 @@ export interface ReplyHooks {
   readonly isResumed?: boolean;
   /** Nothing is shown before the reply ends: no placeholder, no text that grows. Default false. */
   readonly isCalm?: boolean;
-  /** Called with the extended address after each message the reply posts, so that a restart can resume it. */
-  saveAddress(address: ReplyAddress): Promise<void>;
+  /**
+   * Called with the extended address after each message the reply posts, so that a restart can resume it. Survives the
+   * end of the process when it resolves, a power failure 250 ms later. `isDurable`: at once; what is saved before a
+   * message that could not be found again needs it.
+   */
+  saveAddress(address: ReplyAddress, options?: { readonly isDurable?: boolean }): Promise<void>;
 }
 
 /** A thread that was opened for a conversation. */
@@ -125,6 +129,11 @@ export interface DeliveryState {
 export interface Platform {
   /** Short, stable name: the first part of its conversation ids. */
   readonly id: string;
+  /**
+   * Whether each instance receives all messages of a conversation, in the order of their sending. Otherwise several
+   * instances share them, and may accept them in another order.
+   */
+  readonly deliversInOrder: boolean;
   /**
    * Connects and starts to deliver events. Resolves when connected.
    * @throws ParleyError `platform-unauthorized` (bad token), `platform-unreachable`

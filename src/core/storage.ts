@@ -100,6 +100,11 @@ export interface Conversations {
   settings(conversationId: string): Promise<ConversationSettings>;
   /** Merges into the saved settings; creates the conversation if it is new, so that `exists` is true from then on. */
   saveSettings(conversationId: string, settings: ConversationSettings): Promise<void>;
+  /**
+   * Saves in which places a conversation lies where none are saved. Survives the end of the process when it resolves,
+   * a power failure 250 ms later: each turn does it anew.
+   */
+  savePlaces(conversationId: string, within: readonly string[]): Promise<void>;
   /** Conversations whose id starts with `prefix` and not with `without`, the most recently active first. */
   list(
     prefix: string,
@@ -184,6 +189,8 @@ export interface InboxEntry {
   readonly acceptedAt: number;
   /** On the first event of a turn only. */
   readonly turn?: TurnProgress;
+  /** Its content is erased: only the reply of its turn is still to be ended. */
+  readonly isWithdrawn?: true;
 }
 
 /** Durable record of accepted events. Failures throw `store-unavailable`. */
@@ -195,21 +202,28 @@ export interface Inbox {
    * nothing is saved: another process has claimed it. A store for one process grants every claim.
    */
   claimTurn(turn: TurnProgress): Promise<boolean>;
-  /** Saves later progress of the run. False, and nothing is saved: another process has claimed a later attempt. */
-  saveTurn(turn: TurnProgress): Promise<boolean>;
+  /**
+   * Saves later progress of the run. False, and nothing is saved: another process has claimed a later attempt. Survives
+   * the end of the process when it resolves; a power failure 250 ms later, or with `isDurable` too.
+   */
+  saveTurn(turn: TurnProgress, options?: { readonly isDurable?: boolean }): Promise<boolean>;
   /** Set-if-absent, like `accept`: from then on the key is a `duplicate` that nobody answers. `accepted`: it was known. */
   refuse(key: string): Promise<"refused" | "accepted">;
-  /** Marks events as answered; `accept` returns `duplicate` for their keys for a day. */
+  /**
+   * Marks events as answered; `accept` returns `duplicate` for their keys for a day. Survives the end of the process
+   * when it resolves, a power failure 250 ms later: by then the answer is stored, and would only be shown again.
+   */
   close(keys: readonly string[]): Promise<void>;
   /** Reopens a closed entry (Retry). `undefined`: it has expired. */
   reopen(key: string): Promise<InboxEntry | undefined>;
   /** The known entries of these keys, answered or not. */
   lookUp(keys: readonly string[]): Promise<readonly InboxEntry[]>;
   /**
-   * Closes events and erases their content; `accept` returns `duplicate` for a day. Keys may be unknown so far. A turn
-   * that answers other open events too is theirs from then on.
+   * Erases the content of events and closes them; `accept` returns `duplicate` for a day. Keys may be unknown so far. A
+   * turn that answers other open events too is theirs from then on. `keepsReplies`: of any other turn that has begun the
+   * event stays open, as withdrawn, until it is closed.
    */
-  withdraw(keys: readonly string[]): Promise<void>;
+  withdraw(keys: readonly string[], options?: { readonly keepsReplies?: boolean }): Promise<void>;
   /** Whether the event is unanswered: another process may have answered it meanwhile. */
   isOpen(key: string): Promise<boolean>;
   /** All open entries, oldest first. */

@@ -11,6 +11,8 @@ export interface Metrics extends Meter {
 export interface MetricsSources {
   /** How often the store lost written data since the start. */
   readonly countDataLosses?: () => number;
+  /** Writes of the store since the start. */
+  readonly countWrites?: () => { readonly commits: number; readonly syncs: number };
   /** Calls that wait for room under a platform's limits. */
   readonly deliveryWaiting?: () => readonly DeliveryWaiting[];
 }
@@ -79,23 +81,36 @@ export function createMetrics(sources: MetricsSources = {}): Metrics {
   };
 }
 
-async function load({ countDataLosses, deliveryWaiting }: MetricsSources): Promise<Instruments> {
+async function load({ countDataLosses, countWrites, deliveryWaiting }: MetricsSources): Promise<Instruments> {
   const { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } = await import("prom-client");
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const registers = [registry];
-  if (countDataLosses !== undefined) {
+  const addCounter = (name: string, help: string, count: () => number): void => {
     registry.registerMetric(
       new Counter({
-        name: "parley_store_data_losses_total",
-        help: "How often the loss of stored data was noticed since the start",
+        name,
+        help,
         registers: [],
         collect() {
           this.reset();
-          this.inc(countDataLosses());
+          this.inc(count());
         },
       }),
     );
+  };
+  if (countDataLosses !== undefined) {
+    const help = "How often the loss of stored data was noticed since the start";
+    addCounter("parley_store_data_losses_total", help, countDataLosses);
+  }
+  if (countWrites !== undefined) {
+    addCounter(
+      "parley_store_commits_total",
+      "Transactions that wrote to the store",
+      () => countWrites().commits,
+    );
+    const help = "How often the disk was waited for; 0 where the store is a server's";
+    addCounter("parley_store_syncs_total", help, () => countWrites().syncs);
   }
   if (deliveryWaiting !== undefined) {
     registry.registerMetric(

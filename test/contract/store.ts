@@ -291,23 +291,6 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
         expect(entry?.turn).toEqual(turn([one, two], 2));
       });
 
-      it("leaves a turn to the other events that it answers when one is withdrawn", async () => {
-        const keys = [freshId(), freshId(), freshId()] as const;
-        for (const key of keys) await store.inbox.accept(eventOf(key));
-        const [gone, one, two] = keys;
-        const turn = { keys, address: { message: "7" }, attempts: 1 };
-        expect(await store.inbox.claimTurn(turn)).toBe(true);
-        await store.inbox.withdraw([gone]);
-        const [entry] = await store.inbox.lookUp([one]);
-        expect(entry?.turn).toEqual({ ...turn, keys: [one, two] });
-        expect(await store.inbox.claimTurn({ ...turn, keys: [one, two], attempts: 2 })).toBe(true);
-        await store.inbox.close([one]);
-        await store.inbox.withdraw([one]);
-        expect((await store.inbox.lookUp([two]))[0]?.turn?.keys).toEqual([two]);
-        await store.inbox.withdraw([two]);
-        expect(await openKeys(keys)).toEqual([]);
-      });
-
       it("reopens a closed entry with its turn", async () => {
         const key = freshId();
         await store.inbox.accept(eventOf(key));

@@ -72,8 +72,8 @@ export async function sealReply(
   if (progress === undefined) return;
   try {
     const reply = platform.openReply(progress.address, {
-      async saveAddress(address) {
-        await inbox.saveTurn({ ...progress, address });
+      async saveAddress(address, how) {
+        await inbox.saveTurn({ ...progress, address }, how);
       },
     });
     await reply.show();

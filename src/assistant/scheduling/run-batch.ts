@@ -1,8 +1,8 @@
 import type { Admission } from "../access/admission.ts";
 import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { IncomingEvent, ReplyAddress } from "../../core/events.ts";
-import type { Platform, Receiver, Reply } from "../../core/platform.ts";
+import type { IncomingEvent } from "../../core/events.ts";
+import type { Platform, Receiver, Reply, ReplyHooks } from "../../core/platform.ts";
 import { actionsOf } from "../../core/reply-actions.ts";
 import type { Inbox, StoredMessage } from "../../core/storage.ts";
 import { runCommand } from "../commands/run-command.ts";
@@ -13,6 +13,7 @@ import { messageIds, textOf } from "../turn/stored-messages.ts";
 import type { LayeredSettings, TurnSettings } from "../settings/layered-settings.ts";
 import type { TurnDependencies, TurnOutcome } from "../turn/turn.ts";
 import type { ActiveTurn } from "./active-turn.ts";
+import { endWithdrawn } from "./end-withdrawn.ts";
 import {
   eventsOf,
   keysOf,
@@ -74,6 +75,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       log.warn({ key: event.key, platform: event.platform }, "platform of an open turn is off");
       return "left-open";
     }
+    if (first.isWithdrawn === true) return await endWithdrawn(first, { active, inbox, platform, log });
     if (first.isSealed === true && !(await canShowAnswer(first))) {
       await sealReply(first, { inbox, platform, log });
       return "ended";
@@ -120,11 +122,11 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     let shownAt = address;
     let storedKeys: readonly string[] = [];
     let isClaimed = false;
-    const saveAddress = async (grown: ReplyAddress): Promise<void> => {
+    const saveAddress: ReplyHooks["saveAddress"] = async (grown, how) => {
       throwIfAbandoned(active.signal);
       shownAt = grown;
       const progress = { keys, address: grown, attempts: attempt };
-      if (!(await (isClaimed ? inbox.saveTurn(progress) : inbox.claimTurn(progress)))) {
+      if (!(await (isClaimed ? inbox.saveTurn(progress, how) : inbox.claimTurn(progress)))) {
         active.abandon(new ParleyError("stopping", "another process runs this turn"));
         throwIfAbandoned(active.signal);
       }

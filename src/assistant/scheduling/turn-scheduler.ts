@@ -11,16 +11,25 @@ import { toOpenTurns } from "./open-turns.ts";
 
 /** How long abandoned turns may take to end, in milliseconds. */
 const abortGraceMs = 2000;
+/** How long a message waits for earlier ones that other processes are accepting, in milliseconds. */
+const settleMs = 150;
 /** Time before a conversation whose turn was left open runs it again. */
 const failureBackoff = { baseMs: 50, maxMs: 1000 };
+
+/** @see {@link TurnScheduler.schedule} */
+export interface ScheduleOptions {
+  readonly unlessLeased?: boolean;
+  readonly mayBeLater?: boolean;
+}
 
 /** Runs turns: one at a time in a conversation, in the order of acceptance, many conversations side by side. */
 export interface TurnScheduler {
   /**
    * Queues a turn. `unlessLeased`: skipped where another process holds the conversation, which may be running this
-   * very turn; the next recovery looks again.
+   * very turn; the next recovery looks again. `mayBeLater`: other processes may be about to accept messages that were
+   * sent before; it waits for them for a moment.
    */
-  schedule(turn: PendingTurn, options?: { readonly unlessLeased?: boolean }): void;
+  schedule(turn: PendingTurn, options?: ScheduleOptions): void;
   /** The turn that runs in a conversation. */
   activeIn(conversationId: string): ActiveTurn | undefined;
   readonly inFlight: InFlightEvents;
@@ -47,10 +56,16 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
   const inFlight = createInFlightEvents();
   /** How many batches in a row were left open, by conversation. */
   const failures = new LRUCache<string, number>({ max: 1000 });
+  /** When what other processes accept at the moment is known, by conversation, on the clock of `performance.now`. */
+  const settled = new LRUCache<string, number>({ max: 1000 });
   const stopping = new AbortController();
 
-  function schedule(turn: PendingTurn, { unlessLeased = false } = {}): void {
+  function schedule(
+    turn: PendingTurn,
+    { unlessLeased = false, mayBeLater = false }: ScheduleOptions = {},
+  ): void {
     const conversationId = storedIn(turn.event);
+    if (mayBeLater) settled.set(conversationId, performance.now() + settleMs);
     for (const event of eventsOf(turn)) inFlight.add(event);
     const turns = pending.get(conversationId);
     if (turns === undefined) pending.set(conversationId, [turn]);
@@ -106,15 +121,19 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     for (const turn of now) if (!known.has(turn.event.key)) enqueue(turn, false);
   }
 
-  /** What was left open runs again before all else: not in a busy loop. */
-  async function waitAfterFailures(conversationId: string, lease: AbortSignal): Promise<void> {
+  async function waitBefore(conversationId: string, lease: AbortSignal): Promise<void> {
+    // What was left open runs again before all else: not in a busy loop.
     const failed = failures.get(conversationId) ?? 0;
-    if (failed === 0) return;
-    await sleepUnlessAborted(backoffMs(failed, failureBackoff), AbortSignal.any([lease, stopping.signal]));
+    const waitMs = Math.max(
+      failed === 0 ? 0 : backoffMs(failed, failureBackoff),
+      (settled.get(conversationId) ?? 0) - performance.now(),
+    );
+    settled.delete(conversationId);
+    if (waitMs > 0) await sleepUnlessAborted(waitMs, AbortSignal.any([lease, stopping.signal]));
   }
 
   async function runNext(conversationId: string, lease: AbortSignal): Promise<void> {
-    await waitAfterFailures(conversationId, lease);
+    await waitBefore(conversationId, lease);
     await reconcileWithInbox(conversationId);
     const turns = pending.get(conversationId) ?? [];
     const batch = takeBatch(turns);

@@ -103,7 +103,7 @@ async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Atte
         stream: true,
       },
       reply: turn.reply,
-      shown: attempt.shown,
+      ready: Promise.all([attempt.shown, attempt.read.whenStored]),
       lead: attempt.lead,
       conversations,
       conversationId: turn.conversationId,
@@ -148,5 +148,8 @@ function afterReset(log: readonly StoredMessage[], resetAfter: string | undefine
 function upToTurn(log: readonly StoredMessage[], own: readonly StoredMessage[]): readonly StoredMessage[] {
   const lastId = own.at(-1)?.id;
   const end = log.findIndex((message) => message.id === lastId);
-  return end === -1 ? [...log, ...own] : log.slice(0, end + 1);
+  if (end !== -1) return log.slice(0, end + 1);
+  // They are still being stored, some of them perhaps already.
+  const ownIds = new Set(own.map(({ id }) => id));
+  return [...log.filter(({ id }) => !ownIds.has(id)), ...own];
 }

@@ -9,8 +9,10 @@ import type { Turn, TurnDependencies } from "./turn.ts";
 
 /** The messages of a turn, with their files read. */
 export interface ReadMessages {
-  /** As they are stored now. */
+  /** As they are stored once `whenStored` resolves. */
   readonly stored: readonly StoredMessage[];
+  /** The model may be asked before; nothing of its answer may be shown. Rejects with `store-unavailable`. */
+  readonly whenStored: Promise<void>;
   /** The parts of all of them, in order. */
   readonly parts: readonly MessagePart[];
   readonly notices: readonly string[];
@@ -25,6 +27,7 @@ export interface ReadMessages {
 export async function readMessages(dependencies: TurnDependencies, turn: Turn): Promise<ReadMessages> {
   const { conversations } = dependencies;
   const stored: StoredMessage[] = [];
+  const writes: Promise<unknown>[] = [];
   const notices: string[] = [];
   const calls: ReceiptCall[] = [];
   for (const message of turn.messages) {
@@ -35,14 +38,19 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
       continue;
     }
     const read = await readMessage(dependencies, turn, message);
-    await conversations.append(turn.conversationId, read.message);
+    // Not waited for: the log keeps the order of the calls.
+    writes.push(conversations.append(turn.conversationId, read.message));
+    // A later message may fail to be read first; then nobody waits.
+    void Promise.allSettled(writes);
     stored.push(read.message);
     notices.push(...read.notices);
     calls.push(...read.calls);
   }
   const parts = stored.flatMap((message) => message.parts);
   for (const part of parts) if (part.kind === "unread") notices.push(unreadNotice(part.name, part.reason));
-  return { stored, parts, notices, calls };
+  const whenStored = Promise.all(writes).then(() => undefined);
+  void Promise.allSettled([whenStored]);
+  return { stored, whenStored, parts, notices, calls };
 }
 
 async function readMessage(

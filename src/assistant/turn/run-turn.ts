@@ -33,7 +33,7 @@ export async function runTurn(dependencies: TurnDependencies, turn: Turn): Promi
     receipt.add(read.calls);
     receipt.reads(read.stored);
     if (!isAnswerable(read.parts)) {
-      await shown;
+      await Promise.all([shown, read.whenStored]);
       return await refuse(dependencies, turn, answer);
     }
     const end = await askModel(dependencies, turn, { read, lead, shown, startedAt, receipt }, answer);

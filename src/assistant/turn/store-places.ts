@@ -14,7 +14,7 @@ export async function storePlaces(
   if (within === undefined) return;
   try {
     const stored = settings ?? (await conversations.settings(conversationId));
-    if (stored.within === undefined) await conversations.saveSettings(conversationId, { within });
+    if (stored.within === undefined) await conversations.savePlaces(conversationId, within);
   } catch (error) {
     log.warn({ conversation: conversationId, err: error }, "places of a conversation not stored");
   }

@@ -26,8 +26,8 @@ export interface StreamOptions {
   readonly gateway: Pick<Gateway, "chat">;
   readonly request: ChatRequest;
   readonly reply: Reply;
-  /** Resolves when the placeholder is visible. The request is sent meanwhile. */
-  readonly shown: Promise<void>;
+  /** Resolves when the turn is claimed and its question stored. The request is sent meanwhile. */
+  readonly ready: Promise<unknown>;
   /** Markdown before the answer. Empty: none. */
   readonly lead: string;
   readonly conversations: Pick<Conversations, "putBlob">;
@@ -53,9 +53,10 @@ export async function streamAnswer(
   // Awaited below; until then a rejection must not count as unhandled.
   void Promise.allSettled([firstEvent]);
   try {
-    await options.shown;
+    await options.ready;
   } catch (error) {
-    await Promise.allSettled([firstEvent, events.return?.()]);
+    // Not waited for: a slow gateway would keep the failure from its person.
+    void Promise.allSettled([events.return?.()]);
     throw error;
   }
   const pictures = createPictureBatch(options, answer);

@@ -93,6 +93,7 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
   const timer = setInterval(() => void checkGeneration(), checkIntervalMs);
   timer.unref();
   let commits = 0;
+  let durableCommits = 0;
   const run = ({ source, sha1 }: RedisScript, input: ScriptInput) =>
     client.evalSha(sha1, input).catch((error: unknown) => {
       if (error instanceof Error && error.message.startsWith("NOSCRIPT")) return client.eval(source, input);
@@ -111,8 +112,9 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
     reader(space) {
       return readers.get(space) as EntryReader;
     },
-    async apply(ifAbsent, changes) {
+    async apply(ifAbsent, changes, resolves) {
       commits++;
+      if (resolves !== "soon") durableCommits++;
       const input = toApplyInput(names, ifAbsent, changes, steadyClock.latest());
       return Number(await attempt(() => run(applyScript, input)));
     },
@@ -158,7 +160,7 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
       // The append-only file holds deleted values until it is rewritten.
       await scrubber.request();
     },
-    writes: () => ({ commits, syncs: 0 }),
+    writes: () => ({ commits, durableCommits, syncs: 0 }),
     ping: () => generation.check(),
     notes() {
       const { count, lastAt } = generation.losses;

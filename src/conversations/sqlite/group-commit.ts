@@ -1,9 +1,10 @@
 import type { DatabaseSync } from "node:sqlite";
+import type { Resolves, WriteCounts } from "../backend.ts";
 import type { CommitTrail } from "./commit-trail.ts";
 import type { WalSync } from "./wal-sync.ts";
 
-/** When a write resolves. `counted`: like `soon`, and its loss at a power failure is no loss of data. */
-export type Resolves = "on-disk" | "soon" | "counted";
+/** As of a backend. `counted`: like `soon`, and its loss at a power failure is no loss of data. */
+export type GroupResolves = Resolves | "counted";
 
 /** What a write came to. `isWritten` false: it has changed nothing. */
 export interface Written<T> {
@@ -17,11 +18,10 @@ export interface GroupCommit {
    * Runs `work` in the next transaction, in the order of the calls. A write that fails takes no other with it.
    * Rejects with SQLite's and the system's errors.
    */
-  run<T>(work: () => Written<T>, resolves: Resolves): Promise<T>;
+  run<T>(work: () => Written<T>, resolves: GroupResolves): Promise<T>;
   /** Commits what waits and waits for the disk, on the main thread. Does not throw: the writes reject. */
   flush(): void;
-  /** Since the database was opened. */
-  readonly counts: { readonly commits: number; readonly syncs: number };
+  readonly counts: WriteCounts;
 }
 
 /** How long a write that resolves soon waits for the disk when no other write makes it wait. */
@@ -29,7 +29,7 @@ const soonMs = 250;
 
 interface Write {
   readonly work: () => Written<unknown>;
-  readonly resolves: Resolves;
+  readonly resolves: GroupResolves;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -62,7 +62,7 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
   let waiting: Waiting[] = [];
   let isSyncing = false;
   let soon: NodeJS.Timeout | undefined;
-  const counts = { commits: 0, syncs: 0 };
+  const counts = { commits: 0, durableCommits: 0, syncs: 0 };
 
   function commitNext(): void {
     isScheduled = false;
@@ -89,12 +89,12 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
     begin.run();
     try {
       const written = writes.map(({ work }) => work());
-      const mustReachDisk = written.some(
-        ({ isWritten }, position) => isWritten && writes[position]?.resolves !== "counted",
-      );
+      const kinds = new Set(written.flatMap(({ isWritten }, at) => (isWritten ? writes[at]!.resolves : [])));
+      const mustReachDisk = kinds.has("durable") || kinds.has("soon");
       const noted = mustReachDisk ? trail.advance() : undefined;
       commit.run();
-      if (written.some(({ isWritten }) => isWritten)) counts.commits++;
+      if (kinds.size > 0) counts.commits++;
+      if (kinds.has("durable")) counts.durableCommits++;
       if (noted !== undefined) {
         committed++;
         unnoted = noted;
@@ -109,7 +109,7 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
 
   /** Also a write that found its entry taken waits for the one that took it. */
   function conclude({ resolves, resolve, reject }: Write, { result }: Written<unknown>): void {
-    if (resolves !== "on-disk" || committed === synced) {
+    if (resolves !== "durable" || committed === synced) {
       resolve(result);
       return;
     }
@@ -157,7 +157,7 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
   }
 
   return {
-    run<T>(work: () => Written<T>, resolves: Resolves) {
+    run<T>(work: () => Written<T>, resolves: GroupResolves) {
       return new Promise<T>((resolve, reject) => {
         queue.push({ work, resolves, resolve: resolve as (result: unknown) => void, reject });
         if (isScheduled) return;

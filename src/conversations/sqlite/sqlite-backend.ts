@@ -7,7 +7,7 @@ import { backoffMs, retry } from "../../support/retry.ts";
 import { compact, compactIfDue, isSmall } from "./compaction.ts";
 import { createPrivateFile } from "./private-file.ts";
 import { isOfOneWrite, toSqliteStoreError } from "./sqlite-errors.ts";
-import { createGroupCommit, type Resolves, type Written } from "./group-commit.ts";
+import { createGroupCommit, type GroupResolves, type Written } from "./group-commit.ts";
 import { createCountsTable, createSqliteIndexes } from "./sqlite-indexes.ts";
 import { lockStore } from "./sqlite-lock.ts";
 import type { RestoredStore } from "../store-backend.ts";
@@ -93,7 +93,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
   const indexes = createSqliteIndexes(database);
   const writer = createSqliteWriter(database, indexes);
   const group = createGroupCommit(database, { trail, disk, isOfOneWrite });
-  const write = <T>(work: () => Written<T>, resolves: Resolves = "on-disk"): Promise<T> =>
+  const write = <T>(work: () => Written<T>, resolves: GroupResolves = "durable"): Promise<T> =>
     writes.track(guardAsync(() => group.run(work, resolves)));
   const writes = createWriteState(file, async () => {
     await write(() => writer.apply([], []));
@@ -108,7 +108,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     },
     apply: (ifAbsent, changes, resolves) => write(() => writer.apply(ifAbsent, changes), resolves),
     count: (limits, changes) => write(() => writer.count(limits, changes), "counted"),
-    replace: (at, old, value) => write(() => writer.replace(at, old, value)),
+    replace: (at, old, value, resolves) => write(() => writer.replace(at, old, value), resolves),
     async readIndex(name, page) {
       return guard(() => indexes.readPage(name, page));
     },

@@ -80,6 +80,9 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   const lastAnswers = new LRUCache<string, string>({ max: 1000 });
   /** Messages that were refused: a later delivery must not answer what the person was told is not answered. */
   const refused = new LRUCache<string, ParleyError>({ max: 1000 });
+  let enqueued = 0;
+  /** How many were enqueued when missed messages of a channel were. */
+  const lookedUpAt = new LRUCache<string, number>({ max: 1000 });
   /** Channels with messages that this process, which stops, has left to the next look-up. */
   const left = new Set<string>();
 
@@ -101,7 +104,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       await receivePatiently(
         async () => {
           if (await isInOrder()) return await accept(message, names, takenAt, known);
-          // After the earlier messages, which are waiting in this queue.
+          noteLookUp(message.channel_id);
           enqueue(message, takenAt, isMissed);
           return "duplicate";
         },
@@ -128,9 +131,20 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     }
   }
 
+  /** Missed messages may be in the queue by now: live ones that are before them have to go behind. */
+  function noteLookUp(channelId: string): void {
+    lookedUpAt.set(channelId, (enqueued += 1));
+  }
+
   function enqueue(message: GatewayMessageCreateDispatchData, takenAt: number, isMissed: boolean): void {
+    const position = (enqueued += 1);
+    const handleInOrder = async (): Promise<void> => {
+      const isBefore = position < (lookedUpAt.get(message.channel_id) ?? 0);
+      if (isBefore && !isMissed) enqueue(message, takenAt, isMissed);
+      else await handle(message, takenAt, isMissed);
+    };
     void queue
-      .run(message.channel_id, () => handle(message, takenAt, isMissed))
+      .run(message.channel_id, handleInOrder)
       .catch((error: unknown) => log.error({ message: message.id, err: error }, "message handling failed"));
   }
 
@@ -350,6 +364,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     take(message, { isMissed = false } = {}) {
       noteAnswer(message);
       settleNotice(message);
+      if (isMissed) noteLookUp(message.channel_id);
       enqueue(message, performance.now(), isMissed);
     },
     settleNotice,

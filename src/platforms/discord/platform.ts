@@ -219,6 +219,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
 
   return {
     id: "discord",
+    deliversInOrder: true,
     start,
     openReply(given, hooks) {
       const address = fromReplyAddress(given);

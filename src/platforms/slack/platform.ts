@@ -172,6 +172,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
 
   return {
     id: "slack",
+    deliversInOrder: false,
     async start(receiver, history) {
       if (appToken === undefined) {
         throw new ParleyError("config", "Slack needs SLACK_APP_TOKEN: only Socket Mode is supported", {

@@ -108,7 +108,8 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
 
   async function save(mark: PostingMark): Promise<void> {
     posting = mark;
-    await hooks.saveAddress(toReplyAddress({ ...address, isAnnounced: true, posting: { ...mark } }));
+    const marked = toReplyAddress({ ...address, isAnnounced: true, posting: { ...mark } });
+    await hooks.saveAddress(marked, { isDurable: true });
   }
 
   async function end(last: Omit<MessageContent, "text">): Promise<void> {

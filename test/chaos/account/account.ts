@@ -91,7 +91,7 @@ export async function checkAccount(options: Evidence): Promise<Account> {
       `${platform} message ${id}: ${JSON.stringify(text)} ${origin}, of ${its.map(({ sent: one }) => one.label).join(" ")}`,
     );
   }
-  for (const line of findDisorder(outcomes, shown)) {
+  for (const line of findDisorder(outcomes, shown, windows)) {
     counts.disordered += 1;
     problems.push(line);
   }

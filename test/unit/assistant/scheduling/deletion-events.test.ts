@@ -65,7 +65,9 @@ describe("messages that people removed", () => {
       Promise.reject(new ParleyError("store-unavailable", "no lease")),
     );
     await world.assistant.messagesDeleted("fake:c1", [event.key]);
-    await vi.waitFor(() => expect(world.platform.replies).toMatchObject([{ state: "finished" }]), 3000);
+    await settled();
+    await world.assistant.recover("fake");
+    await vi.waitFor(() => expect(world.platform.replies).toMatchObject([{ state: "finished" }]));
     expect(world.platform.replies[0]?.notices.join()).toMatch(/deleted/);
   });
 
@@ -85,6 +87,18 @@ describe("messages that people removed", () => {
     await settled();
     await vi.waitFor(() => expect(world.platform.replies.at(-1)).toMatchObject({ state: "finished" }));
     expect(world.platform.replies.at(-1)?.notices.join()).toMatch(/deleted/);
+  });
+
+  it("leave no unfinished reply either where this process dies before it has ended it", async () => {
+    const event = message("the secret is 42");
+    await world.store.inbox.accept(event);
+    await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 1 });
+    await world.store.inbox.withdraw([event.key], { keepsReplies: true });
+    expect(JSON.stringify(await world.store.inbox.listOpen())).not.toContain("secret");
+    expect(await world.restart().recover("fake")).toBe(1);
+    await vi.waitFor(() => expect(world.platform.replies).toMatchObject([{ state: "finished", text: "" }]));
+    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+    expect(world.gateway.requests).toEqual([]);
   });
 
   it("leave the reply of a dead process to the other messages that it answered", async () => {

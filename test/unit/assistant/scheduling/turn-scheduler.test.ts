@@ -54,7 +54,8 @@ function createHarness(closed: ReadonlySet<string> = new Set()) {
     await expect.poll(() => runs.length).toBe(count);
     return runs.at(-1)!;
   };
-  return { scheduler, runs, running, queue };
+  const acceptElsewhere = (event: IncomingEvent): void => void accepted.set(event.key, event);
+  return { scheduler, runs, running, queue, acceptElsewhere };
 }
 
 describe("the turn scheduler", () => {
@@ -116,6 +117,15 @@ describe("the turn scheduler", () => {
     expect(performance.now() - startedAt).toBeGreaterThan(50 + 100 + 200 + 400);
     (await running(6)).end();
     expect(runs.map(({ keys }) => keys.join())).toEqual(["a", "a", "a", "a", "a", "b"]);
+  });
+
+  it("waits a moment where another process may be accepting an earlier message, and answers that first", async () => {
+    const { scheduler, runs, running, acceptElsewhere } = createHarness();
+    const later = message("b", { key: "b", sentAt: 2 });
+    scheduler.schedule({ event: later, progress: undefined, others: [] }, { mayBeLater: true });
+    acceptElsewhere(message("a", { key: "a", sentAt: 1 }));
+    for (const count of [1, 2]) (await running(count)).end();
+    expect(runs.map(({ keys }) => keys.join())).toEqual(["a", "b"]);
   });
 
   it("stops at once when nothing runs, and starts nothing more", async () => {

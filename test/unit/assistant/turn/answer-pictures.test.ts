@@ -35,7 +35,7 @@ async function streamPictures(events: Iterable<ChatEvent | Error>) {
         fail: () => Promise.resolve(),
         abandon() {},
       },
-      shown: Promise.resolve(),
+      ready: Promise.resolve(),
       lead: "",
       conversations: {
         putBlob: (_, bytes, mediaType) =>

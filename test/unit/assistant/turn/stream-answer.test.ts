@@ -29,7 +29,7 @@ async function answerWith(
         fail: () => Promise.resolve(),
         abandon() {},
       },
-      shown,
+      ready: shown,
       lead: "",
       conversations: { putBlob: () => Promise.reject(new Error("unused")) },
       conversationId: "c",

@@ -65,22 +65,22 @@ const isSettled = async (promise: Promise<unknown>) => {
 describe("group commit", () => {
   it("writes what comes in one moment in one transaction with one sync, in order", async () => {
     const { group, endSync, notes } = createSubject();
-    const writes = ["c", "a", "b"].map((word) => group.run(insert(word), "on-disk"));
+    const writes = ["c", "a", "b"].map((word) => group.run(insert(word), "durable"));
     await nextMoment();
     endSync();
     expect(await Promise.all(writes)).toEqual(["c", "a", "b"]);
     expect(words()).toEqual(["c", "a", "b"]);
-    expect(group.counts).toEqual({ commits: 1, syncs: 1 });
+    expect(group.counts).toEqual({ commits: 1, durableCommits: 1, syncs: 1 });
     expect(notes).toEqual([1]);
   });
 
   it("resolves when the disk has the write, and writes of meanwhile share the next sync", async () => {
     const { group, endSync, syncs } = createSubject();
-    const first = group.run(insert("a"), "on-disk");
+    const first = group.run(insert("a"), "durable");
     await nextMoment();
-    const second = group.run(insert("b"), "on-disk");
+    const second = group.run(insert("b"), "durable");
     await nextMoment();
-    const third = group.run(insert("c"), "on-disk");
+    const third = group.run(insert("c"), "durable");
     await nextMoment();
     expect(await isSettled(first)).toBe(false);
     endSync();
@@ -98,10 +98,10 @@ describe("group commit", () => {
       throw new Error("too large");
     };
     const writes = [
-      group.run(insert("a"), "on-disk"),
-      group.run(broken, "on-disk"),
-      group.run(insert("a"), "on-disk"),
-      group.run(insert("b"), "on-disk"),
+      group.run(insert("a"), "durable"),
+      group.run(broken, "durable"),
+      group.run(insert("a"), "durable"),
+      group.run(insert("b"), "durable"),
     ];
     const outcomes = Promise.allSettled(writes);
     await nextMoment();
@@ -118,7 +118,7 @@ describe("group commit", () => {
   it("fails every write of a transaction that the file refuses, and none after it", async () => {
     const { group, endSync } = createSubject();
     const writes = [
-      group.run(insert("a"), "on-disk"),
+      group.run(insert("a"), "durable"),
       group.run(() => {
         throw new FileError("full");
       }, "soon"),
@@ -127,7 +127,7 @@ describe("group commit", () => {
     const outcomes = await Promise.allSettled(writes);
     expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
     expect(words()).toEqual([]);
-    const later = group.run(insert("c"), "on-disk");
+    const later = group.run(insert("c"), "durable");
     await nextMoment();
     endSync();
     expect(await later).toBe("c");
@@ -135,12 +135,12 @@ describe("group commit", () => {
 
   it("fails what a failed sync was waited for with, and syncs it again with the next write", async () => {
     const { group, endSync, notes } = createSubject();
-    const first = group.run(insert("a"), "on-disk");
+    const first = group.run(insert("a"), "durable");
     await nextMoment();
     endSync(new Error("EIO"));
     await expect(first).rejects.toThrow("EIO");
     expect(notes).toEqual([]);
-    const second = group.run(insert("a"), "on-disk");
+    const second = group.run(insert("a"), "durable");
     await nextMoment();
     expect(await isSettled(second)).toBe(false);
     endSync();
@@ -152,7 +152,7 @@ describe("group commit", () => {
     const { group, endSync } = createSubject();
     void group.run(insert("a"), "soon");
     await nextMoment();
-    const second = group.run(insert("a"), "on-disk");
+    const second = group.run(insert("a"), "durable");
     expect(await isSettled(second)).toBe(false);
     endSync();
     expect(await second).toBe("taken");
@@ -177,7 +177,7 @@ describe("group commit", () => {
     expect(notes).toEqual([1, 2]);
 
     await group.run(insert("c"), "soon");
-    const durable = group.run(insert("d"), "on-disk");
+    const durable = group.run(insert("d"), "durable");
     await nextMoment();
     endSync();
     await durable;
@@ -196,7 +196,7 @@ describe("group commit", () => {
 
   it("commits and syncs at once when it is flushed", async () => {
     const { group, notes } = createSubject();
-    const write = group.run(insert("a"), "on-disk");
+    const write = group.run(insert("a"), "durable");
     group.flush();
     expect(words()).toEqual(["a"]);
     expect(await write).toBe("a");

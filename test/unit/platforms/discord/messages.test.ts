@@ -302,7 +302,7 @@ describe("messages", () => {
     expect(receiver.refused).toEqual([]);
   });
 
-  test("a live message waits for missed ones that the store has kept from being found", async () => {
+  test("live messages wait for missed ones that the store has kept from being found", async () => {
     const { simulator, receiver } = harness;
     const ada = simulator.person("Ada");
     const direct = simulator.directMessages(ada);
@@ -313,11 +313,11 @@ describe("messages", () => {
     receiver.outage = new ParleyError("store-unavailable", "down");
     const missed = ada.sends({ channel: direct, text: "missed" });
     await until(() => count("missed messages not read yet") > 0, { timeoutMs: 15_000 });
-    const live = ada.sends({ channel: direct, text: "live" });
+    const live = ["one", "two", "three"].map((text) => ada.sends({ channel: direct, text }));
     await until(() => count("missed messages not read yet") > 1, { timeoutMs: 15_000 });
     receiver.outage = undefined;
-    const events = await received(2);
-    expect(events.map(({ key }) => key)).toEqual([`discord:${missed.id}`, `discord:${live.id}`]);
+    const events = await received(4);
+    expect(events.map(({ key }) => key)).toEqual([missed, ...live].map(({ id }) => `discord:${id}`));
     expect(direct.fromBot()).toEqual([]);
   });
 
