@@ -77,7 +77,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     }
     if (first.isWithdrawn === true) return await endWithdrawn(first, { active, inbox, platform, log });
     if (first.isSealed === true && !(await canShowAnswer(first))) {
-      await sealReply(first, { inbox, platform, log });
+      await sealReply(first, { inbox, platform, isAnswered: () => canShowAnswer(first), log });
       return "ended";
     }
     const allowed = batch.filter((turn) => eventsOf(turn).some(isAllowed));
