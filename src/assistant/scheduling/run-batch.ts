@@ -256,7 +256,9 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     const rest =
       outcome === "cancelled" ? withoutDeleted(run.batch, (key) => run.active.isDeleted(key)) : undefined;
     const left = rest === undefined ? [] : keysOf(rest);
-    await inbox.close(run.batch.flatMap(keysOf).filter((key) => !left.includes(key)));
+    const answered = run.batch.flatMap(keysOf).filter((key) => !left.includes(key));
+    if (!(await inbox.close(answered, { attempts: run.attempt })))
+      throw new ParleyError("stopping", "another process runs this turn");
     if (rest !== undefined) options.schedule(withNewReply(rest, run.attempt));
   }
 }
