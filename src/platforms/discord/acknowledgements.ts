@@ -112,9 +112,9 @@ export function withAcknowledgements(
       await settled(interaction.token);
       return api.followUp(interaction, body, options);
     },
-    async editFollowUp(interaction, messageId, body, signal) {
+    async editFollowUp(interaction, messageId, body, options) {
       await settled(interaction.token);
-      return api.editFollowUp(interaction, messageId, body, signal);
+      return api.editFollowUp(interaction, messageId, body, options);
     },
     async getFollowUp(interaction, messageId) {
       await settled(interaction.token);

@@ -25,6 +25,7 @@ import type { ChannelCache } from "./channel-cache.ts";
 import type { Origins } from "./origin.ts";
 import { createOutageNotices } from "./outage-notices.ts";
 import { createRefusalNotices } from "./refusal-notices.ts";
+import type { ReplyChains } from "./reply-chains.ts";
 import { mentionsBot, quote, readMessage, toAuthor, type Names } from "./incoming.ts";
 
 /** Ordinary messages and replies; all other types are system messages. */
@@ -37,6 +38,7 @@ export interface MessageOptions {
   readonly channels: ChannelCache;
   readonly names: (guildId: string | undefined) => Names;
   readonly origins: Pick<Origins, "ofMessage">;
+  readonly chains: ReplyChains;
   /** Looks for missed messages once the store is available. */
   readonly lookUpLater: () => void;
   /** Whether a look-up that waited for the store was made now: it has taken earlier messages of the channel. */
@@ -70,7 +72,7 @@ const busyNoticeIntervalMs = 30_000;
 
 /** @see {@link MessageIntake} */
 export function createMessageIntake(options: MessageOptions): MessageIntake {
-  const { api, receiver, channels, origins, log } = options;
+  const { api, receiver, channels, origins, chains, log } = options;
   const refusals = createRefusalNotices(api, log);
   const notices = createOutageNotices({ api, receiver, signal: options.signal, log });
   const queue = createKeyedQueue();
@@ -304,7 +306,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   }
 
   /**
-   * A mention in a channel opens a thread. A reply to an answer that could not be posted in a thread continues its
+   * A mention in a channel opens a thread. A reply to an answer that was not posted in a thread continues its
    * conversation.
    */
   async function toChannelEvent(
@@ -312,12 +314,12 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     names: Names,
     address: DiscordAddress,
   ): Promise<IncomingMessage> {
-    const replied = message.referenced_message;
-    const questionId = replied?.author.id === names.botId ? replied.message_reference?.message_id : undefined;
-    if (questionId !== undefined) {
-      const conversationId = toConversationId(questionId);
-      if (channels.isOpen(conversationId) || (await receiver.knows(conversationId)))
-        return toMessage(message, names, conversationId, { ...address, replyTo: message.id }, true);
+    const inChain = { ...address, isChain: true };
+    const replied = message.referenced_message ?? undefined;
+    const conversationId = replied === undefined ? undefined : await chains.find(replied);
+    if (conversationId !== undefined) {
+      chains.note(message.id, conversationId);
+      return toMessage(message, names, conversationId, { ...inChain, replyTo: message.id }, true);
     }
     const { text } = readMessage(message, names);
     return toMessage(
@@ -325,7 +327,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       names,
       toConversationId(message.id),
       {
-        ...address,
+        ...inChain,
         replyTo: message.id,
         ...(isThreadable(address.channelType) ? { thread: { title: text } } : {}),
       },

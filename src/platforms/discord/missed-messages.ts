@@ -16,6 +16,7 @@ import {
 } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 import type { ChannelActivity } from "./connection.ts";
+import { snowflakeAt } from "./snowflake.ts";
 
 /** Older messages are not answered. */
 const windowMs = 60 * 60_000;
@@ -346,9 +347,4 @@ function guildOf({ within = [] }: ConversationSummary): string | undefined {
 
 function mentionsAnyone({ mentions, mention_roles: roles }: APIMessage): boolean {
   return mentions.length > 0 || roles.length > 0;
-}
-
-/** The smallest id that Discord assigns at that time. @see https://docs.discord.com/developers/reference#snowflakes */
-function snowflakeAt(unixMs: number): bigint {
-  return BigInt(Math.max(0, unixMs - 1_420_070_400_000)) << 22n;
 }

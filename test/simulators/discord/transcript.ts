@@ -5,6 +5,8 @@ export interface SeenMessage {
   readonly id: string;
   readonly author: string;
   readonly text: string;
+  /** What a person's notification of it shows: the text that was posted, without later edits. */
+  readonly notification: string | undefined;
   readonly files: readonly {
     readonly name: string;
     readonly altText: string | undefined;
@@ -47,6 +49,7 @@ function toSeen(world: World, message: SimMessage): SeenMessage {
     id: message.id,
     author: message.author.globalName ?? message.author.username,
     text: message.content,
+    notification: message.notification,
     files: message.attachments.map((attachment) => ({
       name: attachment.filename,
       altText: attachment.description,
