@@ -24,6 +24,11 @@ export const discord = definePlatform({
   problems: () => [],
   startLine: (_, { isOn }) => (isOn ? "on   connecting" : "off  DISCORD_TOKEN is not set (docs/discord.md)"),
   tools: {},
+  async checks({ DISCORD_TOKEN: token, DISCORD_API_URL: apiUrl }, { commands }) {
+    if (token === undefined) return [];
+    const { createDiscordChecks } = await import("./checks.ts");
+    return createDiscordChecks({ token, commands, ...(apiUrl === undefined ? {} : { apiUrl }) });
+  },
   async load() {
     const { createDiscordPlatform } = await import("./platform.ts");
     return {

@@ -256,7 +256,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
 
   return {
     onMessage: (event, redelivery) => {
-      if (event.subtype === undefined || event.subtype === "file_share") arrivals.note(keyOf(event));
+      if (isByPerson(event)) arrivals.note(keyOf(event));
       return inOrder.run(event.channel, async () => {
         if (await reportDeletedMessage(event, { identity, api, replaced, receiver })) return;
         if (isByPerson(event) && (await isForBot(event))) await acceptWithThread(event, redelivery);

@@ -52,6 +52,11 @@ export const slack = definePlatform({
       },
     },
   },
+  async checks({ SLACK_BOT_TOKEN: botToken, SLACK_APP_TOKEN: appToken, SLACK_API_URL: apiUrl }) {
+    if (botToken === undefined) return [];
+    const { createSlackChecks } = await import("./checks.ts");
+    return createSlackChecks({ botToken, appToken, ...(apiUrl === undefined ? {} : { apiUrl }) });
+  },
   async load() {
     const { createSlackPlatform } = await import("./platform.ts");
     return {

@@ -174,6 +174,8 @@ export interface World {
   /** Users who take direct messages from their friends alone. */
   readonly closedDirectMessages: Set<string>;
   commands: RegisteredCommand[];
+  /** The portal's install link, where the application has one. */
+  installParams: { readonly scopes: readonly string[]; readonly permissions: string } | undefined;
   readonly messageContentAllowed: boolean;
   readonly cdnSecret: string;
   /** `http://127.0.0.1:<port>`; set once the server listens. */
@@ -218,6 +220,7 @@ export function createWorld(options: { now: () => number; messageContentAllowed:
     nonces: new Map(),
     closedDirectMessages: new Set(),
     commands: [],
+    installParams: undefined,
     messageContentAllowed: options.messageContentAllowed,
     cdnSecret: randomBytes(16).toString("hex"),
     origin: "",

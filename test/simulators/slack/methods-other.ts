@@ -23,6 +23,12 @@ const authTest: Method = (_args, { workspace, origin }) => ({
   is_enterprise_install: false,
 });
 
+/** @see https://docs.slack.dev/reference/methods/bots.info */
+const botInfo: Method = (args, { workspace }) => {
+  if (need(args, "bot") !== workspace.botId) throw new SlackApiError("bot_not_found");
+  return { bot: { id: workspace.botId, deleted: false, name: "Parley", app_id: workspace.botAppId } };
+};
+
 /**
  * Fields about the user's part in the workspace. Of users of other workspaces Slack shows no such part, and `is_stranger`
  * where they are in no channel that the app sees. @see https://docs.slack.dev/reference/objects/user-object
@@ -212,6 +218,7 @@ export const otherMethods: Readonly<Record<string, { readonly scope?: string; re
   "assistant.threads.setStatus": { scope: "chat:write", run: setStatus },
   "assistant.threads.setSuggestedPrompts": { scope: "assistant:write", run: setSuggestedPrompts },
   "auth.test": { run: authTest },
+  "bots.info": { scope: "users:read", run: botInfo },
   "conversations.history": { run: history },
   "conversations.info": { scope: "channels:read", run: conversationInfo },
   "conversations.open": { scope: "im:write", run: conversationOpen },

@@ -71,6 +71,8 @@ export interface SlackSimulator {
   redeliver(what: string): void;
   revokeScope(scope: string): void;
   revokeToken(): void;
+  /** From now on the bot token is that of another app than the app-level token. */
+  mixApps(): void;
   deleteFile(name: string): void;
   /** From now on the method is unknown. */
   switchOff(method: string): void;
@@ -233,6 +235,9 @@ export async function createSlackSimulator(
     revokeToken() {
       if (tokenIsGood) Object.assign(workspace, { botToken: "xoxb-revoked-and-replaced" });
       tokenIsGood = false;
+    },
+    mixApps() {
+      workspace.botAppId = workspace.id("A");
     },
     deleteFile(name) {
       for (const file of workspace.files.values()) if (file.name === name) file.isDeleted = true;

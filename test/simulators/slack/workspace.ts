@@ -86,6 +86,8 @@ export interface SlackMessage {
 export interface Workspace {
   readonly teamId: string;
   readonly appId: string;
+  /** The app that the bot token belongs to; another than `appId` where a person mixed up two apps. */
+  botAppId: string;
   readonly botUserId: string;
   readonly botId: string;
   readonly botToken: string;
@@ -130,13 +132,15 @@ export function createWorkspace(clock: Clock): Workspace {
   const person = { teamId, isBot: false, isAdmin: false, isOwner: false, isGuest: false };
   const bot: SlackUser = { ...person, id: `U${unique()}B`, name: "Parley", isBot: true };
 
+  const appId = `A${unique()}`;
   const workspace: Workspace = {
     teamId,
-    appId: `A${unique()}`,
+    appId,
+    botAppId: appId,
     botUserId: bot.id,
     botId: `B${unique()}`,
     botToken: `xoxb-${randomBytes(12).toString("hex")}`,
-    appToken: `xapp-1-${randomBytes(12).toString("hex")}`,
+    appToken: `xapp-1-${appId}-${randomBytes(12).toString("hex")}`,
     scopes: new Set(grantedScopes),
     users: new Map([[bot.id, bot]]),
     channels: new Map(),
