@@ -1,28 +1,16 @@
-import { existsSync } from "node:fs";
-import { loadEnvFile } from "node:process";
-import { loadCommands } from "./load-commands.ts";
-import { isParleyError } from "./core/errors.ts";
+import { findHelp, toUsage } from "./cli-help.ts";
+import { isParleyError, ParleyError } from "./core/errors.ts";
 import type { Log } from "./core/telemetry.ts";
 import { openConfiguredStore } from "./compose-store.ts";
 import type { GatewayConfig } from "./embedded-gateway/settings.ts";
 import { parseConfig, type Config } from "./config.ts";
+import { readEnvFile, type EnvFile } from "./env-file.ts";
+import { loadCommands } from "./load-commands.ts";
+import { findMisspelt, readGatewayConfigText, toMisspeltProblem } from "./misspelt-settings.ts";
 import { platformModules } from "./platforms/registry.ts";
 import { installLastResort } from "./operations/last-resort.ts";
 import { createLog } from "./operations/log.ts";
 import { releaseYoungGeneration } from "./operations/young-generation.ts";
-
-const usage = `Usage: node src/main.ts [command]
-  (no command)     the bot, with the local page when no platform is set
-  gateway          the embedded gateway alone; gateway keys … manages its keys
-  backup <folder>  copies the store into a new folder, also while the bot runs
-  reencrypt        rewrites what is stored under the newest of STORE_ENCRYPTION_KEYS
-  settings         prints every setting as a Markdown table
-  warm-up          fills the compile cache, so that the first start is fast (run by npm install)
-  --check-config   checks the settings and commands, and starts nothing
-${platformModules
-  .flatMap(({ tools }) => Object.entries(tools))
-  .map(([name, { description }]) => `  ${name.padEnd(16)} ${description}\n`)
-  .join("")}`;
 
 /**
  * Runs one of the program's few commands; resolves to the exit code when it is over.
@@ -37,19 +25,29 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
     exit: (code) => process.exit(code),
   });
   try {
-    // Before the settings are read: an install must not fail for a line in .env.
+    // Before the settings are read: neither help nor an install may fail for a line in .env.
+    const help = findHelp(args);
+    if (help !== undefined) {
+      writeOut(help);
+      return 0;
+    }
     if (args[0] === "warm-up") {
       await warmUp();
       return 0;
     }
+    // Both say themselves what is wrong with the settings.
+    if (args[0] === "doctor" || args[0] === "setup") return await runWithoutSettings(args, environment);
     // Variables that are set already win over the file.
-    if (existsSync(".env")) loadEnvFile(".env");
+    const file = await readEnvFile(".env");
+    for (const [name, value] of Object.entries(file?.values ?? {})) environment[name] ??= value;
     const config = parseConfig(environment);
+    const misspelt = await findMisspeltSettings(file, environment);
     const gatewayConfig = await loadGatewayConfig(config, environment);
     const secrets = [...config.secrets, ...upstreamKeysOf(gatewayConfig)];
     log = createLog({ level: config.LOG_LEVEL, secrets, write: writeError });
     switch (args[0]) {
       case undefined:
+        for (const problem of misspelt) log.warn({}, problem);
         return await serveBot(config, gatewayConfig, log);
       case "gateway":
         return args[1] === "keys"
@@ -72,6 +70,7 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
         return 0;
       }
       case "--check-config": {
+        if (misspelt.length > 0) throw new ParleyError("config", misspelt.join("\n"));
         const commands = await loadCommands();
         writeOut(`The settings are right; ${commands.size} commands.\n`);
         return 0;
@@ -86,6 +85,42 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
   }
 }
 
+/** Exit code 2: it could not run. */
+async function runWithoutSettings(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
+  const [command, ...words] = args;
+  const isColoured = process.stdout.isTTY && (environment["NO_COLOR"] ?? "") === "";
+  const io = { environment, writeOut, writeError, isColoured };
+  try {
+    if (command === "setup") {
+      const { runSetup } = await import("./setup-command.ts");
+      return await runSetup(words, {
+        ...io,
+        input: process.stdin,
+        output: process.stdout,
+        isTerminal: process.stdin.isTTY,
+        folder: process.cwd(),
+      });
+    }
+    const { runDoctor } = await import("./doctor-command.ts");
+    return await runDoctor(words, io);
+  } catch (error) {
+    if (!isParleyError(error)) throw error;
+    writeError(`${error.message}\n`);
+    return 2;
+  } finally {
+    exitSoon();
+  }
+}
+
+async function findMisspeltSettings(
+  file: EnvFile | undefined,
+  environment: NodeJS.ProcessEnv,
+): Promise<string[]> {
+  const used = await readGatewayConfigText(environment["GATEWAY_CONFIG"]);
+  const names = Object.keys(file?.values ?? {});
+  return findMisspelt(names, Object.keys(environment), used).map((one) => toMisspeltProblem(one));
+}
+
 async function runPlatformTool(config: Config, name: string): Promise<number> {
   for (const { module, values } of config.platforms) {
     const tool = Object.hasOwn(module.tools, name) ? module.tools[name] : undefined;
@@ -93,7 +128,7 @@ async function runPlatformTool(config: Config, name: string): Promise<number> {
     writeOut(await tool.run(values, await loadCommands()));
     return 0;
   }
-  writeError(usage);
+  writeError(`There is no command ${JSON.stringify(name)}.\n\n${toUsage()}`);
   return 2;
 }
 
@@ -137,9 +172,7 @@ async function serveBot(config: Config, gatewayConfig: GatewayConfig | undefined
   } finally {
     await parley.stop();
     signal.forget();
-    // Handles that a library leaves open must not keep the process running; this timer does not.
-    // eslint-disable-next-line unicorn/no-process-exit -- everything of ours is closed
-    setTimeout(() => process.exit(), 2000).unref();
+    exitSoon();
   }
   return 0;
 }
@@ -198,6 +231,12 @@ async function backUp(config: Config, log: Log, folder: string | undefined): Pro
   }
   writeOut(`Backed up into ${folder}. To restore: stop Parley, put its files in the store's place, start.\n`);
   return 0;
+}
+
+/** Handles that a library leaves open must not keep the process running; this timer does not. */
+function exitSoon(): void {
+  // eslint-disable-next-line unicorn/no-process-exit -- everything of ours is closed
+  setTimeout(() => process.exit(), 2000).unref();
 }
 
 /** The first SIGINT or SIGTERM; a second one ends the process at once. */

@@ -103,7 +103,8 @@ export async function createConfiguredGateway(
   });
 }
 
-async function startEmbedded(
+/** The embedded gateway on a free loopback port with a random key. */
+export async function startEmbedded(
   log: Log,
   gatewayConfig: GatewayConfig | undefined,
 ): Promise<{ url: string; apiKey: string; gateway: EmbeddedGateway }> {

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { accessProblems } from "./assistant/access/access-rules.ts";
 import { createAllowedModels } from "./assistant/access/allowed-models.ts";
 import { dataFolderOf, defaultStoreUrl, storeUrlProblem } from "./conversations/backends.ts";
+import { encryptionKeysProblem } from "./conversations/key-ring.ts";
 import { ParleyError } from "./core/errors.ts";
 import type { PlatformModule } from "./core/platform-module.ts";
 import {
@@ -53,10 +54,26 @@ const accessList = list.transform((terms) => [...new Set(terms)]).default([]);
 /** 0 admits only what is free. */
 const budget = z.coerce.number().min(0).max(1_000_000).optional();
 
+/** The path of one operation at the end of a gateway's address, from `/v1` on where that is in front of it. */
+function operationPathOf(url: string): string | undefined {
+  if (!URL.canParse(url)) return undefined;
+  const { pathname } = new URL(url);
+  return /(?:\/v1)?\/(?:chat\/completions|completions|responses|images\/(?:generations|edits)|audio\/transcriptions)\/*$|\/v1\/models\/*$/.exec(
+    pathname,
+  )?.[0];
+}
+
 /** The settings that are no platform's. */
 const ownSettings = {
   GATEWAY_BASE_URL: {
-    schema: httpUrl.optional(),
+    schema: httpUrl
+      .superRefine((value, context) => {
+        const path = operationPathOf(value);
+        if (path === undefined) return;
+        const message = `must be the server's base address: leave out ${path}, which Parley adds`;
+        context.addIssue({ code: "custom", message });
+      })
+      .optional(),
     description: "an OpenAI-compatible server, without `/v1`; empty: the embedded gateway",
   },
   GATEWAY_API_KEY: { schema: text.optional(), description: "its key", isSecret: true },
@@ -155,7 +172,12 @@ const ownSettings = {
     description: "a file, or the address of a server shared by several instances",
   },
   STORE_ENCRYPTION_KEYS: {
-    schema: list.default([]),
+    schema: list
+      .superRefine((keys, context) => {
+        const message = encryptionKeysProblem(keys);
+        if (message !== undefined) context.addIssue({ code: "custom", message });
+      })
+      .default([]),
     description: "encrypts what is kept; newest key first",
     isSecret: true,
   },
@@ -212,37 +234,58 @@ export interface Config extends SettingValues<typeof ownSettings> {
   readonly secrets: readonly string[];
 }
 
+/** Settings that were read as far as they are right. */
+export interface ReadConfig {
+  /** A wrong setting counts as not set. */
+  readonly config: Config;
+  /** One line each: the variable, what is wrong and the remedy. Never a value that may be secret. */
+  readonly problems: readonly string[];
+  /** Variables whose own value is wrong. */
+  readonly wrongNames: ReadonlySet<string>;
+}
+
 /**
  * Reads the settings from an environment. An empty variable counts as not set.
  * @throws ParleyError `config`, its message a line for each problem: the variable, what is wrong and the remedy
  */
 export function parseConfig(environment: Readonly<Record<string, string | undefined>>): Config {
+  const { config, problems } = readConfig(environment);
+  if (problems.length === 0) return config;
+  throw new ParleyError(
+    "config",
+    `${problems.length === 1 ? "One setting is" : `${problems.length} settings are`} not right:\n${problems
+      .map((problem) => `  - ${problem}`)
+      .join("\n")}\nSee .env.example for every setting.`,
+  );
+}
+
+/** Reads the settings from an environment, together with all that is wrong with them. */
+export function readConfig(environment: Readonly<Record<string, string | undefined>>): ReadConfig {
   const values: Record<string, unknown> = {};
-  const problems: string[] = [];
+  const wrong = new Map<string, string>();
   for (const [name, { schema }] of Object.entries(settings)) {
     const given = environment[name]?.trim();
     const result = schema.safeParse(given === "" ? undefined : given);
     if (result.success) values[name] = result.data;
-    else problems.push(`${name} ${result.error.issues.map((issue) => toProblem(issue)).join(", ")}`);
+    else wrong.set(name, `${name} ${result.error.issues.map((issue) => toProblem(issue)).join(", ")}`);
   }
-  problems.push(...platformModules.flatMap((module) => module.problems(values)));
-  problems.push(...ruleProblems(values));
-  if (problems.length > 0) {
-    throw new ParleyError(
-      "config",
-      `${problems.length === 1 ? "One setting is" : `${problems.length} settings are`} not right:\n${problems
-        .map((problem) => `  - ${problem}`)
-        .join("\n")}\nSee .env.example for every setting.`,
-    );
-  }
+  const platforms = configurePlatforms(values);
+  const host = typeof values["HOST"] === "string" ? values["HOST"] : "127.0.0.1";
+  const problems = [
+    ...wrong.values(),
+    ...platforms.flatMap(({ module, isOn }) => module.problems(values, { host, isOn })),
+    ...ruleProblems(values),
+  ];
+  for (const name of wrong.keys()) values[name] = settings[name]?.schema.safeParse(undefined).data;
   const own = values as unknown as SettingValues<typeof ownSettings>;
-  return Object.freeze({
+  const config = Object.freeze({
     ...own,
-    platforms: configurePlatforms(values),
+    platforms,
     dataDir: path.resolve(dataFolderOf(own.STORE_URL)),
     isGatewayEmbedded: own.GATEWAY_BASE_URL === undefined,
     secrets: secretsOf(values),
   });
+  return { config, problems, wrongNames: new Set(wrong.keys()) };
 }
 
 /** The forms of access terms, by platform. */

@@ -41,7 +41,7 @@ export interface Figure extends FigureName {
 }
 
 /** Collects the values of all runs, in the order in which the figures were first noted. */
-export function createFigures(): { readonly note: Note; all(): readonly Figure[] } {
+export function createFigures(): { readonly note: Note; readonly all: () => readonly Figure[] } {
   const figures = new Map<string, Figure>();
   return {
     note(named, bot, value) {

@@ -35,6 +35,8 @@ const liftedOnDiscord = {
   messages: plentyPerWindow,
   edits: plentyPerWindow,
   webhooks: plentyPerWindow,
+  typing: plentyPerWindow,
+  threads: plentyPerWindow,
   others: plentyPerWindow,
   globalPerSecond: plenty,
 };

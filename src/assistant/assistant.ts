@@ -213,7 +213,11 @@ export function createAssistant(options: AssistantOptions): Assistant {
     }
     if (result === "accepted") {
       recovery.resumeFirst(storedIn(event));
-      scheduler.schedule({ event, progress: undefined, others: [] });
+      const mayBeLater =
+        queue.isShared &&
+        event.kind === "message" &&
+        platforms.get(event.platform)?.deliversInOrder === false;
+      scheduler.schedule({ event, progress: undefined, others: [] }, { mayBeLater });
     }
     return result;
   }
@@ -242,7 +246,6 @@ export function createAssistant(options: AssistantOptions): Assistant {
       queue,
       scheduler,
       settings,
-      platforms,
       log,
     }),
     receive,

@@ -45,7 +45,7 @@ async function fillEventIndexes(store: KeyValueStore, log: Log): Promise<number>
 }
 
 function indexRecord(record: InboxRecord): Change[] {
-  if (record.isForgotten === true) return [];
+  if (record.isForgotten === true && record.isClosed === true) return [];
   return record.isClosed === true
     ? indexAnswered(record.event, answeredTtlMs)
     : indexOpen(record.event, orderOf(record));

@@ -14,13 +14,20 @@ export interface InboxRecord {
   readonly event: IncomingEvent;
   readonly acceptedAt: number;
   readonly isClosed?: true;
-  /** Only the key is left of the event: it was answered, and its content was erased. */
+  /** Its content was erased. Only the key is left of a closed one. */
   readonly isForgotten?: true;
 }
 
 /** Position of an event among the open events; finer than the clock. */
 export function orderOf({ acceptedAt }: Pick<InboxRecord, "acceptedAt">): number {
   return acceptedAt * 1000;
+}
+
+/** What is left of an open event whose reply is still to be ended: where it is. */
+export function toWithdrawn({ event, acceptedAt }: InboxRecord): InboxRecord {
+  const { event: erased } = toErased(event.key, undefined);
+  const { platform, conversationId, sentAt } = event;
+  return { event: { ...erased, platform, conversationId, sentAt }, acceptedAt, isForgotten: true };
 }
 
 /** What is left of an erased event: its key, so that a late delivery is a duplicate. */
@@ -40,6 +47,14 @@ export function toErased(key: string, record: InboxRecord | undefined): InboxRec
 }
 
 /** A stored event as the port shows it. */
-export function toEntry({ event, acceptedAt }: InboxRecord, turn: TurnProgress | undefined): InboxEntry {
-  return turn === undefined ? { event, acceptedAt } : { event, acceptedAt, turn };
+export function toEntry(
+  { event, acceptedAt, isForgotten }: InboxRecord,
+  turn: TurnProgress | undefined,
+): InboxEntry {
+  return {
+    event,
+    acceptedAt,
+    ...(turn === undefined ? {} : { turn }),
+    ...(isForgotten === true ? { isWithdrawn: true } : {}),
+  };
 }

@@ -3,7 +3,15 @@ import type { Inbox, InboxEntry, TurnProgress } from "../core/storage.ts";
 import type { Log } from "../core/telemetry.ts";
 import { createAcceptedEvents } from "./accepted-events.ts";
 import { indexAccepted, indexAnswered, indexOpen, unindexAnswered, unindexOpen } from "./event-index.ts";
-import { answeredTtlMs, type InboxRecord, orderOf, toEntry, toErased, turnTtlMs } from "./inbox-record.ts";
+import {
+  answeredTtlMs,
+  type InboxRecord,
+  orderOf,
+  toEntry,
+  toErased,
+  toWithdrawn,
+  turnTtlMs,
+} from "./inbox-record.ts";
 import { readMembers } from "./index-members.ts";
 import { type Change, type KeyValueStore, writeBatches } from "./key-value.ts";
 import { entryAt, indexes } from "./store-keys.ts";
@@ -122,6 +130,43 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     return found.flatMap(({ record }) => (record === undefined || record.isClosed === true ? [] : [record]));
   };
 
+  /**
+   * The progress of turns that answer other events too goes to the first of those: otherwise nobody would end their
+   * reply, and its attempts, which are claimed already, would be tried anew. By the key whose turn it was.
+   */
+  const toTurnsOfOthers = async (
+    keys: readonly string[],
+    found: readonly { readonly key: string; readonly turn: TurnProgress | undefined }[],
+  ): Promise<ReadonlyMap<string, readonly Change[]>> => {
+    const changes = new Map<string, readonly Change[]>();
+    for (const { key, turn } of found) {
+      const others = await readUndamaged(turn?.keys.filter((other) => !keys.includes(other)) ?? []);
+      const open = others.filter(({ record }) => record !== undefined && record.isClosed !== true);
+      const [first] = open;
+      if (turn === undefined || first === undefined) continue;
+      const isBehind = (first.turn?.attempts ?? 0) < turn.attempts;
+      changes.set(key, isBehind ? toTurnChanges({ ...turn, keys: open.map((other) => other.key) }) : []);
+    }
+    return changes;
+  };
+
+  /**
+   * Attempts that were claimed for a batch whose first event was withdrawn meanwhile, by a process that died: its other
+   * events get the progress themselves, so that the next attempt is another one.
+   */
+  const adoptOrphans = async ({ keys, attempts }: TurnProgress): Promise<void> => {
+    for (const { key, record, turn } of await readUndamaged(keys)) {
+      const { space, key: claimKey } = entryAt.claim(key, attempts);
+      const owner = (await store.get<TurnProgress>(space, claimKey))?.keys[0];
+      if (record === undefined || record.isClosed === true || owner === undefined || owner === key) continue;
+      const ofOwner = await store.get<InboxRecord>("inbox", owner);
+      const isOwned = ofOwner !== undefined && ofOwner.isClosed !== true;
+      if (isOwned || (turn?.attempts ?? 0) >= attempts) continue;
+      log.info({ key, attempts }, "attempt of a withdrawn event taken over");
+      await store.write(toTurnChanges({ keys: [key], address: record.event.address, attempts }));
+    }
+  };
+
   const rememberTurn = (turn: TurnProgress) => {
     const [key] = turn.keys;
     if (key !== undefined) accepted.setTurn(key, turn);
@@ -148,7 +193,10 @@ export function createInbox(options: InboxOptions): RestorableInbox {
         ...toTurnChanges(turn),
         ...claims.map((at): Change => ({ kind: "set", at, value: claim, ttlMs: claimTtlMs })),
       ]);
-      if (taken !== undefined) return false;
+      if (taken !== undefined) {
+        await adoptOrphans(turn);
+        return false;
+      }
       for (const record of resumed) accepted.add(record);
       rememberTurn(turn);
       return true;
@@ -181,7 +229,8 @@ export function createInbox(options: InboxOptions): RestorableInbox {
           changes.push(...unindexOpen(record.event));
           if (record.isForgotten !== true) changes.push(...indexAnswered(record.event, answeredTtlMs));
         }
-        if (turn !== undefined)
+        if (record?.isForgotten === true) changes.push({ kind: "delete", at: entryAt.turn(key) });
+        else if (turn !== undefined)
           changes.push({ kind: "set", at: entryAt.turn(key), value: turn, ttlMs: answeredTtlMs });
       }
       await store.write(changes, "soon");
@@ -210,14 +259,20 @@ export function createInbox(options: InboxOptions): RestorableInbox {
         record === undefined || record.isForgotten === true ? [] : [toEntry(record, turn)],
       );
     },
-    async withdraw(keys) {
-      const records = await store.inspectMany<InboxRecord>("inbox", keys);
-      await store.write(
-        keys.flatMap((key, position) => {
-          const record = records[position];
-          return eraseEvent(key, record instanceof ParleyError ? undefined : record);
+    async withdraw(keys, { keepsReplies = false } = {}) {
+      const found = await readUndamaged(keys);
+      const ofOthers = await toTurnsOfOthers(keys, found);
+      const damaged = keys.filter((key) => !found.some((one) => one.key === key));
+      await store.write([
+        ...damaged.flatMap((key) => eraseEvent(key, undefined)),
+        ...found.flatMap(({ key, record, turn }) => {
+          const isEnded = record === undefined || record.isClosed === true || turn === undefined;
+          return isEnded || !keepsReplies || ofOthers.has(key)
+            ? eraseEvent(key, record)
+            : [{ kind: "set" as const, at: entryAt.event(key), value: toWithdrawn(record) }];
         }),
-      );
+        ...[...ofOthers.values()].flat(),
+      ]);
       accepted.delete(keys);
       await store.backend.scrub();
     },

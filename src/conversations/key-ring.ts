@@ -64,6 +64,14 @@ export function createKeyRing(keys: readonly string[] = []): KeyRing {
   };
 }
 
+/** What is wrong with the form of keys, as the end of "STORE_ENCRYPTION_KEYS …"; `undefined`: nothing. Never quotes one. */
+export function encryptionKeysProblem(keys: readonly string[]): string | undefined {
+  const at = keys.findIndex((key) => toSecret(key) === undefined);
+  if (at === -1) return undefined;
+  const which = keys.length === 1 ? "is not" : `has a key (number ${at + 1}) that is not`;
+  return `${which} ${keyForm}`;
+}
+
 /** The same memory as a Buffer. */
 export function toBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -83,14 +91,17 @@ function split(sealed: Uint8Array) {
   };
 }
 
-function parseKey(text: string): Key {
+const keyForm = "32 bytes in base64 or hex: make a key with `openssl rand -base64 32`";
+
+function toSecret(text: string): Buffer | undefined {
   const secret = /^[0-9a-f]{64}$/i.test(text) ? Buffer.from(text, "hex") : Buffer.from(text, "base64");
-  if (secret.length !== 32) {
-    throw new ParleyError(
-      "config",
-      "a key in STORE_ENCRYPTION_KEYS is not 32 bytes in base64 or hex: make one with `openssl rand -base64 32`",
-    );
-  }
+  return secret.length === 32 ? secret : undefined;
+}
+
+function parseKey(text: string): Key {
+  const secret = toSecret(text);
+  if (secret === undefined)
+    throw new ParleyError("config", `a key in STORE_ENCRYPTION_KEYS is not ${keyForm}`);
   return {
     secret,
     id: createHash("sha256").update("parley key").update(secret).digest().subarray(0, lengths.id),

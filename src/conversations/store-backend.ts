@@ -1,5 +1,6 @@
+import type { Finding } from "../core/checks.ts";
 import type { Log } from "../core/telemetry.ts";
-import type { Backend } from "./backend.ts";
+import type { Backend, EntryAddress } from "./backend.ts";
 import type { Leases } from "./leased-queue.ts";
 
 /**
@@ -17,7 +18,29 @@ export interface StoreBackend {
   dataFolder(url: string): string | undefined;
   /** @throws ParleyError `config`, `store-unavailable`, `store-corrupt`, `store-newer` */
   open(url: string, options: BackendOptions): Promise<OpenedBackend>;
+  /**
+   * Looks at a store for the doctor, also beside a running bot. Writes nothing but a probe, which it removes: no schema,
+   * no migration. Default: the doctor says that it cannot look.
+   * @throws ParleyError `store-unavailable`, `store-corrupt`
+   */
+  inspect?(url: string, options: Pick<BackendOptions, "log" | "deadlineMs">): Promise<StoreInspection>;
 }
+
+/** What {@link StoreBackend.inspect} found. */
+export interface StoreInspection {
+  /** Version, space, durability. */
+  readonly findings: readonly Finding[];
+  /** Whether the store has any entry. */
+  readonly hasEntries: boolean;
+  /** The stored form of some entries, in the order of the addresses; `undefined` for one that does not exist. */
+  readonly entries: readonly (string | undefined)[];
+}
+
+/** The entries that {@link StoreBackend.inspect} reads: by them the doctor knows whether the keys fit the store. */
+export const inspectedEntries: readonly EntryAddress[] = [
+  { space: "meta", key: "sealing" },
+  { space: "meta", key: "key-check" },
+];
 
 /** How a store is opened. Each backend ignores what it has no use for. */
 export interface BackendOptions {

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Check } from "./checks.ts";
 import type { Command } from "./command.ts";
 import type { Platform } from "./platform.ts";
 import type { Settings, SettingValues } from "./settings.ts";
@@ -81,6 +82,20 @@ export interface StartLineContext {
   readonly url: string;
 }
 
+/** What the problems of a platform's settings may depend on besides these. */
+export interface DeploymentContext {
+  /** The address that Parley's HTTP server is to listen on. */
+  readonly host: string;
+  /** Whether the platform is on. */
+  readonly isOn: boolean;
+}
+
+/** What a platform's checks may depend on besides its settings. */
+export interface PlatformCheckContext {
+  readonly commands: ReadonlyMap<string, Command>;
+  readonly log: Log;
+}
+
 /**
  * One chat platform as the composition knows it. Settings, start lines, the README's table and the platform itself
  * derive from it. It is loaded at every start, so it imports no SDK: `load` does.
@@ -99,11 +114,13 @@ export interface PlatformModule<S extends Settings = Settings> {
   /** `alone`: on only where no other platform is. */
   isOn(values: SettingValues<S>): boolean | "alone";
   /** What is wrong between settings that are each right: one sentence each, with the remedy. */
-  problems(values: Partial<SettingValues<S>>): readonly string[];
+  problems(values: Partial<SettingValues<S>>, context: DeploymentContext): readonly string[];
   /** What follows the title at the start: `on   connecting`, or `off  ` and the setting that turns it on. */
   startLine(values: SettingValues<S>, context: StartLineContext): string;
   /** By the word that is typed after `node src/main.ts`. */
   readonly tools: Readonly<Record<string, PlatformTool<S>>>;
+  /** Checks of its settings against the real service, for `npm run doctor` and `npm run setup`. Default: none. */
+  checks?(values: SettingValues<S>, context: PlatformCheckContext): Promise<readonly Check[]>;
   /**
    * Imports the platform. Its `create` may be called at once.
    * @throws ParleyError `config` from `create`, where the settings do not fit the deployment

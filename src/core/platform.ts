@@ -49,6 +49,8 @@ export interface ReplyFailure {
   readonly notices?: readonly string[];
   /** Present: the platform shows a Retry button that calls {@link Receiver.retry} with it. */
   readonly retryKey?: string;
+  /** The turn runs again by itself, into the same reply: what cannot be changed then is not shown. Default false. */
+  readonly isTemporary?: boolean;
 }
 
 /**
@@ -129,6 +131,11 @@ export interface DeliveryState {
 export interface Platform {
   /** Short, stable name: the first part of its conversation ids. */
   readonly id: string;
+  /**
+   * Whether each instance receives all messages of a conversation, in the order of their sending. Otherwise several
+   * instances share them, and may accept them in another order.
+   */
+  readonly deliversInOrder: boolean;
   /**
    * Connects and starts to deliver events. Resolves when connected.
    * @throws ParleyError `platform-unauthorized` (bad token), `platform-unreachable`

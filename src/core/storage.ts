@@ -189,6 +189,8 @@ export interface InboxEntry {
   readonly acceptedAt: number;
   /** On the first event of a turn only. */
   readonly turn?: TurnProgress;
+  /** Its content is erased: only the reply of its turn is still to be ended. */
+  readonly isWithdrawn?: true;
 }
 
 /** Durable record of accepted events. Failures throw `store-unavailable`. */
@@ -216,8 +218,12 @@ export interface Inbox {
   reopen(key: string): Promise<InboxEntry | undefined>;
   /** The known entries of these keys, answered or not. */
   lookUp(keys: readonly string[]): Promise<readonly InboxEntry[]>;
-  /** Closes events and erases their content; `accept` returns `duplicate` for a day. Keys may be unknown so far. */
-  withdraw(keys: readonly string[]): Promise<void>;
+  /**
+   * Erases the content of events and closes them; `accept` returns `duplicate` for a day. Keys may be unknown so far. A
+   * turn that answers other open events too is theirs from then on. `keepsReplies`: of any other turn that has begun the
+   * event stays open, as withdrawn, until it is closed.
+   */
+  withdraw(keys: readonly string[], options?: { readonly keepsReplies?: boolean }): Promise<void>;
   /** Whether the event is unanswered: another process may have answered it meanwhile. */
   isOpen(key: string): Promise<boolean>;
   /** All open entries, oldest first. */

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
+import { listenFailure } from "../support/listen-failure.ts";
 import { isLoopback } from "../support/loopback.ts";
 import { createAdmission, type Admission } from "./admission.ts";
 import { ApiError, clip } from "./api-error.ts";
@@ -188,9 +189,11 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
         throw new ParleyError("config", "A gateway on a public address needs a key: set GATEWAY_API_KEY.");
       }
       await new Promise<void>((resolve, reject) => {
-        server.once("error", (cause) =>
-          reject(new ParleyError("config", "The gateway cannot listen on its address.", { cause })),
-        );
+        server.once("error", (cause) => {
+          const where = `GATEWAY_HOST ${options.host} GATEWAY_PORT ${options.port}`;
+          const why = listenFailure(cause, "GATEWAY_PORT");
+          reject(new ParleyError("config", `${where} cannot be used: ${why}`, { cause }));
+        });
         server.listen(options.port, options.host, resolve);
       });
       return { url: toUrl(server.address() as AddressInfo, options.host) };

@@ -8,6 +8,7 @@ import { createChat } from "./chat.ts";
 import { badAnswer, readAnswerBody } from "./read-answer-body.ts";
 import { createImageGeneration } from "./image-generation.ts";
 import { isFields } from "./error-body.ts";
+import type { Headers } from "./failures.ts";
 import type { LinkKind } from "./images.ts";
 import { createModelCatalogue } from "./model-catalogue.ts";
 import type { PriceTable } from "./prices.ts";
@@ -43,6 +44,8 @@ export interface GatewayClientOptions {
   readonly maxImageBytes: number;
   /** Default 3 attempts, 0.5 s doubling up to 8 s, with full jitter. */
   readonly retryRules?: RetryRules;
+  /** Called with the headers of every response, names in lower case. */
+  onHeaders?(headers: Headers): void;
 }
 
 /** The four operations of one gateway. */
@@ -75,7 +78,13 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
     retryRules = defaultRetryRules,
   } = options;
   const scrub = createScrub(apiKey);
-  const transport = createTransport({ baseUrl, apiKey, connectMs: timeouts.connectMs, scrub });
+  const transport = createTransport({
+    baseUrl,
+    apiKey,
+    connectMs: timeouts.connectMs,
+    scrub,
+    onHeaders: (headers) => options.onHeaders?.(headers),
+  });
   const catalogue = createModelCatalogue({
     fetchRecords: createListing(transport, scrub, timeouts, retryRules),
     prices: options.prices,

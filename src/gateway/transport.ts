@@ -49,6 +49,8 @@ export interface TransportOptions {
   readonly apiKey: string | undefined;
   readonly connectMs: number;
   readonly scrub: Scrub;
+  /** Called with the headers of every response. */
+  readonly onHeaders?: ((headers: Headers) => void) | undefined;
 }
 
 /**
@@ -90,6 +92,7 @@ export function createTransport(options: TransportOptions): Transport {
         throw translateFailure(error, { operation, model, timeouts, callerSignal });
       }
       const { statusCode: status, headers, body } = answer;
+      options.onHeaders?.(headers);
       // Readers see errors themselves; one after they have stopped reading must not end the process.
       body.on("error", () => {});
       if (status >= 200 && status < 300) return { status, headers, body };

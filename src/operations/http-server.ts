@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { ParleyError } from "../core/errors.ts";
+import { listenFailure } from "../support/listen-failure.ts";
 import type { HttpHandler } from "../core/platform-module.ts";
 import type { Log } from "../core/telemetry.ts";
 import { limitConnections, type ConnectionLimits } from "./connection-limits.ts";
@@ -85,7 +86,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       reject(
         new ParleyError(
           "config",
-          `HOST ${options.host} PORT ${options.port} cannot be used: ${toReason(error)}`,
+          `HOST ${options.host} PORT ${options.port} cannot be used: ${listenFailure(error, "PORT")}`,
           {
             cause: error,
           },
@@ -105,20 +106,6 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
         server.closeAllConnections();
       }),
   };
-}
-
-function toReason(error: NodeJS.ErrnoException): string {
-  switch (error.code) {
-    case "EADDRINUSE":
-      return "another program listens there; stop it, or set PORT to another number (0 binds any free port)";
-    case "EACCES":
-      return "the port needs more privileges; use one above 1023";
-    case "EADDRNOTAVAIL":
-    case "ENOTFOUND":
-      return "this machine has no such address";
-    default:
-      return error.message;
-  }
 }
 
 interface Serving extends HttpServerOptions {

@@ -1,5 +1,5 @@
-/** What a fault is about: a store that fails, a process that drains, anything. */
-export type FaultKind = "store" | "stopping" | "process" | "platform" | "gateway" | "clock";
+/** What a fault is about: a store that fails, a process that drains or is paused, any process, anything. */
+export type FaultKind = "store" | "stopping" | "paused" | "process" | "platform" | "gateway" | "clock";
 
 /** When which faults were in effect, in Unix milliseconds. */
 export interface FaultWindows {
@@ -11,6 +11,8 @@ export interface FaultWindows {
 
 /** A client notices the end of an outage this much later: reconnecting backs off to 2.5 s. */
 const aftermathMs = 4000;
+/** What a process that was paused has to catch up with. */
+const afterPauseMs = 500;
 
 /** No faults so far. */
 export function createFaultWindows(): FaultWindows {
@@ -26,8 +28,9 @@ export function createFaultWindows(): FaultWindows {
       }
     },
     had: (kinds, from, to) =>
-      windows.some(
-        (window) => kinds.includes(window.kind) && window.from <= to && window.to + aftermathMs >= from,
-      ),
+      windows.some((window) => {
+        const afterMs = window.kind === "paused" ? afterPauseMs : aftermathMs;
+        return kinds.includes(window.kind) && window.from <= to && window.to + afterMs >= from;
+      }),
   };
 }

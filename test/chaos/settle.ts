@@ -28,7 +28,7 @@ function isAnswered(people: People, label: string): boolean {
 }
 
 /** Waits until each message has an outcome and nothing is open, or until nothing changes any more. */
-export async function settle(people: People, inbox: Pick<Inbox, "listOpen">): Promise<void> {
+export async function settle(people: People, inbox: Pick<Inbox, "listOpen" | "lookUp">): Promise<void> {
   let last = "";
   let changedAt = Date.now();
   while (Date.now() - changedAt < maxIdleMs) {
@@ -41,10 +41,11 @@ export async function settle(people: People, inbox: Pick<Inbox, "listOpen">): Pr
       ({ label, deletedAt, refusal }) =>
         deletedAt === undefined && !answered.has(label) && refusal() === undefined,
     );
-    const retries = shown.filter(({ retryKey }) => retryKey !== undefined).length;
+    // What was accepted and is open no more has its outcome, e.g. a Retry. All else may be delivered again.
+    const accepted = await Promise.all(missing.map(({ keys }) => inbox.lookUp(keys)));
     const open = (await inbox.listOpen()).length;
     const isQuiet = open === 0 && !shown.some(({ isUnfinished }) => isUnfinished);
-    if (isQuiet && missing.length <= retries) return;
+    if (isQuiet && accepted.every((entries) => entries.length > 0)) return;
     const now = JSON.stringify([open, missing.length, shown]);
     if (now !== last) changedAt = Date.now();
     last = now;

@@ -112,7 +112,8 @@ describe("chat.completions.create", () => {
       ? await client.chat.completions.stream(request).finalChatCompletion()
       : await client.chat.completions.create(request);
     expect(answer.choices[0]?.finish_reason).toBe("length");
-    expect(answer.choices[0]?.message.content?.length).toBeLessThan(90);
+    // The label counts as all else.
+    expect(answer.choices[0]?.message.content?.split(/\s+/).length).toBeLessThanOrEqual(5);
     if (!stream) expect(answer.usage?.completion_tokens).toBe(5);
   });
 

@@ -4,7 +4,7 @@ import type { ChannelHandle, DiscordSimulator } from "../simulators/discord/simu
 import type { SeenMessage } from "../simulators/discord/transcript.ts";
 import { until } from "../simulators/discord/until.ts";
 import { startHarness } from "../unit/platforms/discord/harness.ts";
-import { describeReply } from "./reply.ts";
+import { describeReply, type ReplySubject } from "./reply.ts";
 
 interface Surface {
   readonly channel: () => ChannelHandle;
@@ -42,8 +42,11 @@ const surfaces: Readonly<Record<string, (discord: DiscordSimulator) => Surface>>
   },
 };
 
+/** Discord itself shows "thinking…" there. */
+const commands = ["a command", "a private command"];
+
 for (const [name, begin] of Object.entries(surfaces)) {
-  describeReply(`Discord, ${name}`, async () => {
+  const setUp = async (): Promise<ReplySubject> => {
     const { simulator, platform, receiver, close } = await startHarness({
       // The contract is about what is seen, not about Discord's rate limits.
       rateLimits: { edits: { limit: 50, windowMs: 1000 }, messages: { limit: 50, windowMs: 1000 } },
@@ -57,6 +60,7 @@ for (const [name, begin] of Object.entries(surfaces)) {
         const messages = surface.channel().fromBot();
         return {
           text: messages.map((message) => message.text).join("\n"),
+          isWorking: surface.channel().isTyping(),
           files: messages.flatMap((message) =>
             message.files.map((file) => ({ name: file.name, altText: file.altText ?? "" })),
           ),
@@ -69,7 +73,8 @@ for (const [name, begin] of Object.entries(surfaces)) {
       },
       close,
     };
-  });
+  };
+  describeReply(`Discord, ${name}`, setUp, { hasWordlessSign: !commands.includes(name) });
 }
 
 /** The buttons of one kind. */

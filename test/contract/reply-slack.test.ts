@@ -69,10 +69,10 @@ function describeSurface(
         ).length;
         // Files appear some time after the upload.
         await slack.waitFor("files", () => said().filter(({ files }) => files.length > 0).length === uploads);
+        const thread = event.address["thread"];
+        const status = typeof thread === "string" ? slack.statusIn(surface.channels[0] ?? "", thread) : "";
         return {
-          text: said()
-            .map(({ text }) => text)
-            .join("\n"),
+          text: [...said().map(({ text }) => text), status].join("\n"),
           files: said().flatMap(({ files }) =>
             files.map((file) => ({ name: file.name, altText: file.altText ?? "" })),
           ),

@@ -7,6 +7,8 @@ import type { ReplyAddress } from "../../src/core/events.ts";
 interface SeenReply {
   /** All its text in order, notices included, as plain text or as the platform's markup. */
   readonly text: string;
+  /** Whether a sign of work without words is shown. */
+  readonly isWorking?: boolean;
   readonly files: readonly { readonly name: string; readonly altText: string }[];
   /** The key of each Retry button. */
   readonly retryKeys: readonly string[];
@@ -30,6 +32,8 @@ export interface ReplyTraits {
   readonly isNotStreamed?: boolean;
   /** What has been posted cannot be edited. */
   readonly isNotEditable?: boolean;
+  /** Its sign of work has no words. */
+  readonly hasWordlessSign?: boolean;
 }
 
 const file: ReplyFile = {
@@ -51,7 +55,7 @@ const lines = (count: number) => Array.from({ length: count }, (_, index) => `li
 export function describeReply(
   name: string,
   setUp: () => ReplySubject | Promise<ReplySubject>,
-  { isNotStreamed = false, isNotEditable = false }: ReplyTraits = {},
+  { isNotStreamed = false, isNotEditable = false, hasWordlessSign = false }: ReplyTraits = {},
 ): void {
   describe(`${name}: reply contract`, () => {
     let subject: ReplySubject;
@@ -91,14 +95,27 @@ export function describeReply(
       await reply.finish();
     });
 
-    it.skipIf(isNotStreamed)("shows a status until there is text", async () => {
+    it.runIf(hasWordlessSign)("shows that it works until there is text, and posts nothing", async () => {
       const reply = open();
       await reply.show();
       reply.status("Transcribing note.ogg");
-      await eventually(async () => expect(await textSeen()).toContain("Transcribing note.ogg"));
+      await eventually(async () => expect((await subject.seen()).isWorking).toBe(true));
+      expect((await textSeen()).trim()).toBe("");
       reply.write({ text: "It says hello" });
       await reply.finish();
-      expect(await textSeen()).not.toContain("Transcribing");
+      expect(await textSeen()).toContain("It says hello");
+      expect((await subject.seen()).isWorking).toBe(false);
+    });
+
+    it.skipIf(isNotStreamed || hasWordlessSign)("shows a status until there is text", async () => {
+      const reply = open();
+      await reply.show();
+      reply.status("Transcribing note.ogg");
+      // In a status line it is a part of a sentence.
+      await eventually(async () => expect(await textSeen()).toMatch(/transcribing note\.ogg/i));
+      reply.write({ text: "It says hello" });
+      await reply.finish();
+      await eventually(async () => expect(await textSeen()).not.toMatch(/transcribing/i));
     });
 
     it("shows the last text and the notices when it is finished", async () => {

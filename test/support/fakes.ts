@@ -65,6 +65,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
   let showError: unknown;
   const platform: Platform = {
     id: "fake",
+    deliversInOrder: true,
     start: () => Promise.resolve(),
     pause: () => Promise.resolve(),
     stop: () => Promise.resolve(),

@@ -20,6 +20,8 @@ export interface SlackHarness {
 
 /** What {@link openSlackHarness} starts with. */
 export interface SlackHarnessOptions {
+  /** Default: that of the platform. */
+  readonly streamLifeMs?: number;
   /** Default none. */
   readonly commandPrefix?: string;
   /** Default: all commands of `commands/`. */
@@ -28,7 +30,7 @@ export interface SlackHarnessOptions {
 
 /** Starts a simulator with the app of the generated manifest, and the platform. */
 export async function openSlackHarness(options: SlackHarnessOptions = {}): Promise<SlackHarness> {
-  const { commandPrefix = "", commands = allCommands } = options;
+  const { commandPrefix = "", commands = allCommands, streamLifeMs } = options;
   const slack = await createSlackSimulator({
     manifest: createManifest(commands, { socketMode: true, commandPrefix }),
   });
@@ -41,6 +43,7 @@ export async function openSlackHarness(options: SlackHarnessOptions = {}): Promi
       apiUrl: slack.apiUrl,
       commands: declared,
       commandPrefix,
+      ...(streamLifeMs === undefined ? {} : { streamLifeMs }),
       log: silentLog,
     });
     await started.start(receiver, receiver);

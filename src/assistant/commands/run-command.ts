@@ -70,9 +70,10 @@ async function concludeFailure(
     await reply.finish({ notices: [text] });
     return "cancelled";
   }
-  await reply.fail({ text, ...(isWorthRetrying(error) ? { retryKey: call.key } : {}) });
   // Shown as failed, and left open: recovery runs it again once there is a store.
-  if (isParleyError(error, "store-unavailable")) throw error;
+  const isTemporary = isParleyError(error, "store-unavailable");
+  await reply.fail({ text, ...(isWorthRetrying(error) ? { retryKey: call.key } : {}), isTemporary });
+  if (isTemporary) throw error;
   return "failed";
 }
 

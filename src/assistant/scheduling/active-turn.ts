@@ -12,6 +12,8 @@ export interface ActiveTurn {
   deleteMessages(keys: readonly string[]): boolean;
   /** Whether a message that the turn answers was deleted while it ran. */
   isDeleted(key: string): boolean;
+  /** Whether it shows nothing more. */
+  isAbandoned(): boolean;
   /** Another process, or this one after a restart, resumes it: nothing more is shown from now on. */
   abandon(reason: ParleyError): void;
 }
@@ -20,6 +22,7 @@ export interface ActiveTurn {
 export function createActiveTurn(keys: readonly string[]): ActiveTurn {
   const controller = new AbortController();
   const deleted = new Set<string>();
+  let isAbandoned = false;
   return {
     signal: controller.signal,
     reply: undefined,
@@ -36,7 +39,9 @@ export function createActiveTurn(keys: readonly string[]): ActiveTurn {
       return true;
     },
     isDeleted: (key) => deleted.has(key),
+    isAbandoned: () => isAbandoned,
     abandon(reason) {
+      isAbandoned = true;
       this.reply?.abandon();
       controller.abort(reason);
     },

@@ -1,29 +1,16 @@
-import { toNotice } from "../../core/error-messages.ts";
-import { ParleyError } from "../../core/errors.ts";
-import type { IncomingEvent, ReplyAddress } from "../../core/events.ts";
-import type { Platform, Receiver } from "../../core/platform.ts";
+import type { Receiver } from "../../core/platform.ts";
 import type { Archive, ConversationQueue, Conversations, Inbox } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { messageIds } from "../turn/stored-messages.ts";
-import type { ActiveTurn } from "./active-turn.ts";
-import { storedIn } from "./pending-turn.ts";
+import type { PendingTurn } from "./pending-turn.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
 
-/** A reply that no process of a withdrawn turn will end. */
-interface Orphan {
-  readonly event: IncomingEvent;
-  readonly address: ReplyAddress;
-  /** What ran in the conversation then: this turn or another one. */
-  readonly active: ActiveTurn | undefined;
-}
-
 export interface DeletionOptions {
-  readonly platforms: ReadonlyMap<string, Pick<Platform, "openReply">>;
   readonly inbox: Inbox;
   readonly conversations: Conversations;
   readonly archive: Archive;
   readonly queue: ConversationQueue;
-  readonly scheduler: Pick<TurnScheduler, "activeIn">;
+  readonly scheduler: Pick<TurnScheduler, "activeIn" | "schedule">;
   /** What people set for places. */
   readonly settings: { erase(place: string): Promise<void> };
   readonly log: Log;
@@ -36,7 +23,7 @@ export interface DeletionOptions {
 export function createDeletionEvents(
   options: DeletionOptions,
 ): Pick<Receiver, "messagesDeleted" | "conversationDeleted" | "placeDeleted"> {
-  const { inbox, conversations, archive, queue, scheduler, settings, platforms, log } = options;
+  const { inbox, conversations, archive, queue, scheduler, settings, log } = options;
 
   /** Keys by conversation: the one the platform names, where it exists, and those the inbox knows. */
   async function findConversations(
@@ -60,7 +47,7 @@ export function createDeletionEvents(
     // The cancelled turn may still store a file or the reply's address: they are erased when it has ended.
     queue
       .run(conversationId, async () => {
-        await inbox.withdraw(keys);
+        await inbox.withdraw(keys, { keepsReplies: true });
         await archive.removeMessages(conversationId, { ids, withLooseFiles: true });
       })
       .catch((error: unknown) =>
@@ -69,31 +56,18 @@ export function createDeletionEvents(
   }
 
   /**
-   * Open turns that began: their process may have died, and nobody would end their replies once their events are
-   * withdrawn. The active turn ends its own.
+   * Open turns that have begun, whose reply is to be ended: their process may have died. Other messages of a batch are
+   * answered in its reply.
    */
-  async function findOrphans(keys: readonly string[]): Promise<Orphan[]> {
-    const orphans: Orphan[] = [];
+  async function findBegun(keys: readonly string[]): Promise<PendingTurn[]> {
+    const begun: PendingTurn[] = [];
     for (const { event, turn } of await inbox.lookUp(keys)) {
       if (turn === undefined || !(await inbox.isOpen(event.key))) continue;
-      orphans.push({ event, address: turn.address, active: scheduler.activeIn(storedIn(event)) });
+      const others = turn.keys.filter((key) => !keys.includes(key));
+      if ((await Promise.all(others.map((key) => inbox.isOpen(key)))).includes(true)) continue;
+      begun.push({ event, progress: turn, others: [], isWithdrawn: true });
     }
-    return orphans;
-  }
-
-  async function endOrphan({ event, address, active }: Orphan): Promise<void> {
-    if (active?.isDeleted(event.key) === true) return;
-    const platform = platforms.get(event.platform);
-    if (platform === undefined) return;
-    const because = new ParleyError("cancelled", "its message was deleted", {
-      detail: { because: "deleted" },
-    });
-    // After a run of another process, which ends its own reply.
-    await queue.run(storedIn(event), async () => {
-      const reply = platform.openReply(address, { isResumed: true, saveAddress: () => Promise.resolve() });
-      await reply.show();
-      await reply.finish({ notices: [toNotice(because)] });
-    });
+    return begun;
   }
 
   async function conversationDeleted(conversationId: string): Promise<void> {
@@ -117,13 +91,11 @@ export function createDeletionEvents(
       const found = await findConversations(conversationId, keys);
       if (found.size === 0) return;
       const withdrawn = [...new Set([...found.values()].flat())];
-      const orphans = await findOrphans(withdrawn);
-      await inbox.withdraw(withdrawn);
+      const begun = await findBegun(withdrawn);
+      await inbox.withdraw(withdrawn, { keepsReplies: true });
       for (const [id, theirs] of found) await deleteFrom(id, theirs);
-      for (const orphan of orphans)
-        void endOrphan(orphan).catch((error: unknown) =>
-          log.warn({ key: orphan.event.key, err: error }, "reply to a deleted message not ended"),
-        );
+      // After a run that goes on, here or in another process: it ends its reply itself. Recovery finds it too.
+      for (const turn of begun) scheduler.schedule(turn);
     },
     conversationDeleted,
     async placeDeleted(place) {

@@ -1,3 +1,4 @@
+import type { IncomingEvent } from "../../core/events.ts";
 import type { InboxEntry, TurnProgress } from "../../core/storage.ts";
 import type { PendingTurn } from "./pending-turn.ts";
 
@@ -6,14 +7,17 @@ const maxAgeMs = 60 * 60_000;
 /** Runs that may end the process before a turn is no longer resumed by itself. */
 const maxAttempts = 4;
 
-/** The turns of open entries, in order of acceptance. Entries that share a reply become one turn. */
-export function toOpenTurns(open: readonly InboxEntry[], now: number): PendingTurn[] {
+/**
+ * The turns of open entries, in order of acceptance; messages beside each other, in the order of their sending. Entries that share a reply become one turn.
+ */
+export function toOpenTurns(accepted: readonly InboxEntry[], now: number): PendingTurn[] {
+  const open = inSendingOrder(accepted);
   const byKey = new Map(open.map((entry) => [entry.event.key, entry]));
   const joined = new Set<string>();
   // Two processes may each have started with both of two messages: they belong to the first turn.
   for (const { event, turn } of open)
     if (!joined.has(event.key)) for (const key of turn?.keys.slice(1) ?? []) joined.add(key);
-  return open.flatMap(({ event, turn, acceptedAt }): PendingTurn[] => {
+  return open.flatMap(({ event, turn, acceptedAt, isWithdrawn }): PendingTurn[] => {
     if (joined.has(event.key)) return [];
     const others = (turn?.keys.slice(1) ?? []).flatMap((key) => {
       const other = byKey.get(key)?.event;
@@ -21,6 +25,37 @@ export function toOpenTurns(open: readonly InboxEntry[], now: number): PendingTu
     });
     const progress: TurnProgress = turn ?? { keys: [event.key], address: event.address, attempts: 0 };
     const isSealed = now - acceptedAt > maxAgeMs || progress.attempts >= maxAttempts;
-    return [{ event, progress, others, ...(isSealed ? { isSealed } : {}) }];
+    return [
+      {
+        event,
+        progress,
+        others,
+        ...(isSealed ? { isSealed } : {}),
+        ...(isWithdrawn === true ? { isWithdrawn } : {}),
+      },
+    ];
   });
+}
+
+/**
+ * Several processes may have accepted messages in another order than they were sent. What has begun comes first: its
+ * reply is shown already.
+ */
+function inSendingOrder(open: readonly InboxEntry[]): InboxEntry[] {
+  const runs: InboxEntry[][] = [];
+  for (const entry of open) {
+    const run = runs.at(-1);
+    if (run?.at(-1)?.event.kind === "message" && entry.event.kind === "message") run.push(entry);
+    else runs.push([entry]);
+  }
+  const rank = ({ turn }: InboxEntry): number => (turn === undefined ? 1 : 0);
+  return runs.flatMap((run) => run.toSorted((a, b) => rank(a) - rank(b) || compareSending(a.event, b.event)));
+}
+
+/** Platforms number the messages of a millisecond in their ids, with which the keys end. */
+function compareSending(a: IncomingEvent, b: IncomingEvent): number {
+  if (a.sentAt !== b.sentAt) return a.sentAt - b.sentAt;
+  const [one, two] = [a.key, b.key].map((key) => /[\d.]+$/.exec(key)?.[0] ?? "");
+  if (one === undefined || two === undefined || one.length !== two.length || one === two) return 0;
+  return one < two ? -1 : 1;
 }

@@ -9,6 +9,8 @@ export interface PendingTurn {
   readonly others: readonly IncomingMessage[];
   /** It is too old or failed too often to run by itself: its reply only ends, with a Retry button. */
   readonly isSealed?: true;
+  /** Its messages were deleted: its reply only ends. */
+  readonly isWithdrawn?: true;
   /** The caller has confirmed the command. Not stored: after a crash the command asks again. */
   readonly isConfirmed?: true;
 }
@@ -48,7 +50,7 @@ export function reconcile(pending: readonly PendingTurn[], open: readonly Pendin
   const last = open.findLastIndex((turn) => keysOf(turn).some((key) => ours.has(key)));
   return open.slice(0, last + 1).map((turn) => {
     const own = pending.find(({ event }) => event.key === turn.event.key);
-    if (own === undefined) return turn;
+    if (own === undefined || turn.isWithdrawn === true) return turn;
     const attempts = turn.progress?.attempts ?? 0;
     if (own.progress === undefined) return attempts === 0 ? own : turn;
     // A Retry that a person asked for is not sealed for its age.

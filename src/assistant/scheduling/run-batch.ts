@@ -13,6 +13,7 @@ import { messageIds, textOf } from "../turn/stored-messages.ts";
 import type { LayeredSettings, TurnSettings } from "../settings/layered-settings.ts";
 import type { TurnDependencies, TurnOutcome } from "../turn/turn.ts";
 import type { ActiveTurn } from "./active-turn.ts";
+import { endWithdrawn } from "./end-withdrawn.ts";
 import {
   eventsOf,
   keysOf,
@@ -62,23 +63,27 @@ export function createBatchRunner(options: BatchRunnerOptions) {
   const { dependencies, inbox, platforms } = options;
   const { log, meter } = dependencies;
 
-  return async function runBatch(batch: readonly PendingTurn[], active: ActiveTurn): Promise<void> {
+  return async function runBatch(
+    batch: readonly PendingTurn[],
+    active: ActiveTurn,
+  ): Promise<"ended" | "left-open"> {
     const [first] = batch;
-    if (first === undefined) return;
+    if (first === undefined) return "ended";
     const { event } = first;
     const platform = platforms.get(event.platform);
     if (platform === undefined) {
       log.warn({ key: event.key, platform: event.platform }, "platform of an open turn is off");
-      return;
+      return "left-open";
     }
+    if (first.isWithdrawn === true) return await endWithdrawn(first, { active, inbox, platform, log });
     if (first.isSealed === true && !(await canShowAnswer(first))) {
       await sealReply(first, { inbox, platform, log });
-      return;
+      return "ended";
     }
     const allowed = batch.filter((turn) => eventsOf(turn).some(isAllowed));
     const refused = batch.filter((turn) => !allowed.includes(turn));
     for (const turn of refused) await refuseTurn(turn, { inbox, platform, log });
-    if (allowed.length === 0) return;
+    if (allowed.length === 0) return "ended";
     const run = await openRun(allowed, active, platform);
     const startedAt = performance.now();
     let outcome: TurnOutcome | "shown" | "left-open";
@@ -89,13 +94,14 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       await closeEvents(run, outcome);
     } catch (error) {
       outcome = "left-open";
-      run.reply.abandon();
+      active.abandon(new ParleyError("stopping", "the turn is left open", { cause: error }));
       log.error({ key: event.key, platform: event.platform, err: error }, "turn left open");
       // A permanent failure (missing permission, deleted channel) would fail again on every recovery.
       if (!isOutage(error)) await inbox.close(allowed.flatMap(keysOf));
     }
     const seconds = (performance.now() - startedAt) / 1000;
     meter.turn({ platform: event.platform, kind: event.kind, outcome }, seconds);
+    return outcome === "left-open" ? "left-open" : "ended";
   };
 
   /** The rules may have changed since the event was accepted: before a restart, or before a Retry. */

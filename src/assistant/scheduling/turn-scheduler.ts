@@ -1,6 +1,9 @@
+import { LRUCache } from "lru-cache";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { ConversationQueue, Inbox } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { backoffMs } from "../../support/retry.ts";
+import { sleepUnlessAborted } from "../../support/sleep.ts";
 import { createActiveTurn, type ActiveTurn } from "./active-turn.ts";
 import { createInFlightEvents, type InFlightEvents } from "./in-flight-events.ts";
 import { eventsOf, keysOf, reconcile, storedIn, takeBatch, type PendingTurn } from "./pending-turn.ts";
@@ -8,14 +11,25 @@ import { toOpenTurns } from "./open-turns.ts";
 
 /** How long abandoned turns may take to end, in milliseconds. */
 const abortGraceMs = 2000;
+/** How long a message waits for earlier ones that other processes are accepting, in milliseconds. */
+const settleMs = 150;
+/** Time before a conversation whose turn was left open runs it again. */
+const failureBackoff = { baseMs: 50, maxMs: 1000 };
+
+/** @see {@link TurnScheduler.schedule} */
+export interface ScheduleOptions {
+  readonly unlessLeased?: boolean;
+  readonly mayBeLater?: boolean;
+}
 
 /** Runs turns: one at a time in a conversation, in the order of acceptance, many conversations side by side. */
 export interface TurnScheduler {
   /**
    * Queues a turn. `unlessLeased`: skipped where another process holds the conversation, which may be running this
-   * very turn; the next recovery looks again.
+   * very turn; the next recovery looks again. `mayBeLater`: other processes may be about to accept messages that were
+   * sent before; it waits for them for a moment.
    */
-  schedule(turn: PendingTurn, options?: { readonly unlessLeased?: boolean }): void;
+  schedule(turn: PendingTurn, options?: ScheduleOptions): void;
   /** The turn that runs in a conversation. */
   activeIn(conversationId: string): ActiveTurn | undefined;
   readonly inFlight: InFlightEvents;
@@ -30,8 +44,8 @@ export interface TurnSchedulerOptions {
   readonly log: Log;
   /** Unix milliseconds. */
   readonly now: () => number;
-  /** Runs one batch to its end. Contract: rejects only when the batch stays open. */
-  runBatch(batch: readonly PendingTurn[], active: ActiveTurn): Promise<void>;
+  /** Runs one batch. `left-open`: it is to run again. Contract: rejects only when the batch stays open. */
+  runBatch(batch: readonly PendingTurn[], active: ActiveTurn): Promise<"ended" | "left-open">;
 }
 
 /** @see {@link TurnScheduler} */
@@ -40,10 +54,18 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
   const pending = new Map<string, PendingTurn[]>();
   const active = new Map<string, ActiveTurn>();
   const inFlight = createInFlightEvents();
-  let isStopping = false;
+  /** How many batches in a row were left open, by conversation. */
+  const failures = new LRUCache<string, number>({ max: 1000 });
+  /** When what other processes accept at the moment is known, by conversation, on the clock of `performance.now`. */
+  const settled = new LRUCache<string, number>({ max: 1000 });
+  const stopping = new AbortController();
 
-  function schedule(turn: PendingTurn, { unlessLeased = false } = {}): void {
+  function schedule(
+    turn: PendingTurn,
+    { unlessLeased = false, mayBeLater = false }: ScheduleOptions = {},
+  ): void {
     const conversationId = storedIn(turn.event);
+    if (mayBeLater) settled.set(conversationId, performance.now() + settleMs);
     for (const event of eventsOf(turn)) inFlight.add(event);
     const turns = pending.get(conversationId);
     if (turns === undefined) pending.set(conversationId, [turn]);
@@ -99,7 +121,19 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     for (const turn of now) if (!known.has(turn.event.key)) enqueue(turn, false);
   }
 
+  async function waitBefore(conversationId: string, lease: AbortSignal): Promise<void> {
+    // What was left open runs again before all else: not in a busy loop.
+    const failed = failures.get(conversationId) ?? 0;
+    const waitMs = Math.max(
+      failed === 0 ? 0 : backoffMs(failed, failureBackoff),
+      (settled.get(conversationId) ?? 0) - performance.now(),
+    );
+    settled.delete(conversationId);
+    if (waitMs > 0) await sleepUnlessAborted(waitMs, AbortSignal.any([lease, stopping.signal]));
+  }
+
   async function runNext(conversationId: string, lease: AbortSignal): Promise<void> {
+    await waitBefore(conversationId, lease);
     await reconcileWithInbox(conversationId);
     const turns = pending.get(conversationId) ?? [];
     const batch = takeBatch(turns);
@@ -112,10 +146,14 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     };
     lease.addEventListener("abort", onLeaseLost);
     active.set(conversationId, current);
+    let outcome: "ended" | "left-open" = "left-open";
     try {
       const open = await withoutClosed(batch);
-      if (!isStopping && open.length > 0) await options.runBatch(open, current);
+      if (stopping.signal.aborted) return;
+      outcome = open.length === 0 ? "ended" : await options.runBatch(open, current);
     } finally {
+      if (outcome === "ended") failures.delete(conversationId);
+      else failures.set(conversationId, (failures.get(conversationId) ?? 0) + 1);
       lease.removeEventListener("abort", onLeaseLost);
       if (active.get(conversationId) === current) active.delete(conversationId);
       for (const key of keys) inFlight.delete(key);
@@ -150,9 +188,9 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     schedule,
     activeIn: (conversationId) => active.get(conversationId),
     inFlight,
-    isStopping: () => isStopping,
+    isStopping: () => stopping.signal.aborted,
     async stop({ deadlineMs }) {
-      isStopping = true;
+      stopping.abort();
       queue.close();
       if (await isIdleWithin(deadlineMs)) return 0;
       const abandoned = active.size;

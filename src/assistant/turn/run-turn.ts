@@ -181,9 +181,11 @@ async function concludeFailure(
     await turn.reply.finish({ notices: [...notices, text], actions });
     return outcome;
   }
-  await turn.reply.fail({ text, notices, ...(isWorthRetrying(error) ? { retryKey: turn.key } : {}) });
   // Shown as failed, and left open: recovery runs it again once there is a store.
-  if (isParleyError(error, "store-unavailable")) throw error;
+  const isTemporary = isParleyError(error, "store-unavailable");
+  const retry = isWorthRetrying(error) ? { retryKey: turn.key } : {};
+  await turn.reply.fail({ text, notices, ...retry, isTemporary });
+  if (isTemporary) throw error;
   return outcome;
 }
 

@@ -22,7 +22,10 @@ import { steadyClock } from "../../support/steady-clock.ts";
  * Raised together with a migration when the layout changes. 2: indexes by conversation, author and place, which
  * earlier versions do not maintain; `fillIndexes` fills them. 3: encrypted values are bound to their address.
  */
-const schemaVersion = 3;
+export const schemaVersion = 3;
+
+/** Holds the version. */
+export const schemaKey = "parley:schema";
 
 /** How often an idle process looks whether the server still has its data. */
 const checkIntervalMs = 15_000;
@@ -30,7 +33,7 @@ const checkIntervalMs = 15_000;
 const namespaceOf = (space: Space) => `parley:${space}`;
 
 /** @keyv/redis joins namespace and key with `::`. */
-const names: KeyNames = {
+export const names: KeyNames = {
   entry: ({ space, key }) => `${namespaceOf(space)}::${key}`,
   // Indexes were called rankings in the first version; stores in use have the keys.
   index: (name) => `parley:ranking::${name}`,
@@ -205,10 +208,9 @@ async function createReaders(client: RedisClient): Promise<ReadonlyMap<Space, En
 }
 
 async function claimSchema(client: RedisClient): Promise<void> {
-  const key = "parley:schema";
-  await client.set(key, String(schemaVersion), { condition: "NX" });
-  const version = Number(await client.get(key));
-  if (version < schemaVersion) await client.set(key, String(schemaVersion));
+  await client.set(schemaKey, String(schemaVersion), { condition: "NX" });
+  const version = Number(await client.get(schemaKey));
+  if (version < schemaVersion) await client.set(schemaKey, String(schemaVersion));
   if (version > schemaVersion) {
     throw new ParleyError(
       "store-newer",

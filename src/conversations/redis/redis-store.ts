@@ -18,6 +18,10 @@ export const redisStore: StoreBackend = {
   dataFolder() {
     return undefined;
   },
+  async inspect(url, options) {
+    const { inspectRedis } = await import("./inspect-redis.ts");
+    return await inspectRedis(url, options);
+  },
   async open(url, { log, deadlineMs }) {
     const { openRedisBackend } = await import("./redis-backend.ts");
     const backend = await openRedisBackend(url, { log, deadlineMs });

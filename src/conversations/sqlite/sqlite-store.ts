@@ -15,6 +15,10 @@ export const sqliteStore: StoreBackend = {
   dataFolder(url) {
     return dirname(pathOf(url));
   },
+  async inspect(url) {
+    const { inspectSqlite } = await import("./inspect-sqlite.ts");
+    return await inspectSqlite(resolve(pathOf(url)));
+  },
   async open(url, { exclusive = true, log }) {
     const [{ openSqliteBackend, describeLoss }, { backUpFiles }] = await Promise.all([
       import("./sqlite-backend.ts"),

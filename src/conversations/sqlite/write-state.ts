@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { ParleyError } from "../../core/errors.ts";
 
 /** With less, the next message with a picture may not fit. */
-const minFreeBytes = 16 * 1024 * 1024;
+export const minFreeBytes = 16 * 1024 * 1024;
 /** How often a write is tried while writes fail; each is synced to disk. */
 const retryIntervalMs = 1000;
 

@@ -1,15 +1,19 @@
 /** Most characters in one token. */
 const tokenChars = 16;
+/** The first tokens of a text are single words. */
+const singleWords = 64;
 
 /**
- * The sandbox's tokens: as many whole words as fit 16 characters, so that an answer of 9,000 characters fits the
- * default limit of 1,024 tokens. Longer words are cut. Joined they are the text again.
+ * The sandbox's tokens: single words at first, so that a small `max_tokens` cuts where a real model would at the latest;
+ * then as many whole words as fit 16 characters, so that an answer of 9,000 characters fits the default limit of 1,024
+ * tokens. Longer words are cut. Joined they are the text again.
  */
 export function toTokens(text: string): string[] {
   const tokens: string[] = [];
   for (const word of toWords(text)) {
     const last = tokens.at(-1);
-    if (last === undefined || last.length + word.length > tokenChars) tokens.push(word);
+    if (last === undefined || tokens.length <= singleWords || last.length + word.length > tokenChars)
+      tokens.push(word);
     else tokens[tokens.length - 1] = last + word;
   }
   return tokens;

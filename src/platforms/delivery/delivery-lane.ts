@@ -10,17 +10,25 @@ export interface LaneLimit {
   readonly floor: number;
 }
 
+/** What the headers of a response say of a lane. */
+export interface LaneState {
+  readonly remaining: number;
+  readonly resetMs: number;
+  readonly limit?: number;
+}
+
 /** What may be sent against one limit of the platform. Times are milliseconds of one steady clock. */
 export interface DeliveryLane {
   /** When a call of that urgency may be sent, with `ahead` others sent before it. Not after now: at once. */
   freeAt(urgency: Urgency, ahead?: number, hasReservation?: boolean): number;
+  /** Counts a call, from now until a window after its answer. */
   sent(): void;
   /** Counted by {@link sent}, and now answered. */
   answered(): void;
   /** The platform refused a call: nothing is sent for that long, and less from then on. */
   limited(retryAfterMs: number): void;
-  /** What the headers of a response say. */
-  learn(state: { readonly remaining: number; readonly resetMs: number }): void;
+  /** What the headers of a response say. `limit`: calls in a window, in place of what was expected. */
+  learn(state: LaneState): void;
   /** Keeps room for one call. False: there is none. */
   reserve(): boolean;
   unreserve(): void;
@@ -45,16 +53,17 @@ const maxPreviewIntervalMs = 15_000;
 /** @see {@link DeliveryLane} */
 export function createDeliveryLane(limit: LaneLimit | undefined, now: () => number): DeliveryLane {
   const windowMs = limit?.windowMs ?? 0;
-  const most = limit?.perWindow ?? Infinity;
+  let most = limit?.perWindow ?? Infinity;
   let capacity = most;
   let raisedAt = now();
   let closedUntil = Number.NEGATIVE_INFINITY;
   let reserved = 0;
   let inFlight = 0;
   let said: { readonly remaining: number; readonly resetAt: number } | undefined;
+  /** When calls were answered: the platform has counted each between its start and then. */
   const times: number[] = [];
 
-  /** Calls within the window that ends now. */
+  /** Answered calls within the window that ends now. Those in flight count too. */
   function recent(): number[] {
     const start = now() - windowMs;
     while (times.length > 0 && (times[0] ?? 0) <= start) times.shift();
@@ -86,38 +95,42 @@ export function createDeliveryLane(limit: LaneLimit | undefined, now: () => numb
         free = Math.max(free, said.resetAt);
       const room = roomOf(urgency, hasReservation);
       const used = recent();
-      const missing = used.length + ahead + 1 - room;
+      const count = used.length + inFlight;
+      const missing = count + ahead + 1 - room;
       if (missing > 0) {
-        const rounds = Math.floor((missing - 1) / Math.max(1, used.length));
-        const slot = (missing - 1) % Math.max(1, used.length);
+        const rounds = Math.floor((missing - 1) / Math.max(1, count));
+        const slot = (missing - 1) % Math.max(1, count);
         free = Math.max(free, (used[slot] ?? at) + (rounds + 1) * windowMs);
       }
       return free;
     },
     sent() {
-      if (limit !== undefined) times.push(now());
       inFlight += 1;
     },
     answered() {
       inFlight -= 1;
+      if (limit !== undefined) times.push(now());
     },
     limited(retryAfterMs) {
       const at = now();
       closedUntil = Math.max(closedUntil, at + retryAfterMs);
       if (limit === undefined) return;
-      // The refused call does not count.
-      const taken = Math.max(0, recent().length - 1);
+      // The refused call, which is still in flight, does not count.
+      const taken = Math.max(0, recent().length + inFlight - 1);
       capacity = Math.max(limit.floor, Math.min(capacity, Math.floor(taken * loweredShare)));
       raisedAt = at + retryAfterMs;
     },
-    learn({ remaining, resetMs }) {
+    learn({ remaining, resetMs, limit: perWindow }) {
       const resetAt = now() + resetMs;
       // Responses overtake each other within a window.
       const isSameWindow = said !== undefined && Math.abs(said.resetAt - resetAt) < sameWindowMs;
       said = { remaining: isSameWindow ? Math.min(said?.remaining ?? 0, remaining) : remaining, resetAt };
+      if (perWindow === undefined || most === Infinity) return;
+      capacity = capacity >= most ? perWindow : Math.min(capacity, perWindow);
+      most = perWindow;
     },
     reserve() {
-      if (recent().length + reserved + 1 > roomOf("final", true)) return false;
+      if (recent().length + inFlight + reserved + 1 > roomOf("final", true)) return false;
       reserved += 1;
       return true;
     },

@@ -1,7 +1,13 @@
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { DeliveryState } from "../../core/platform.ts";
 import type { Meter } from "../../core/telemetry.ts";
-import { createDeliveryLane, type DeliveryLane, type LaneLimit, type Urgency } from "./delivery-lane.ts";
+import {
+  createDeliveryLane,
+  type DeliveryLane,
+  type LaneLimit,
+  type LaneState,
+  type Urgency,
+} from "./delivery-lane.ts";
 
 /** A call of the platform's API that shows something to people. */
 export interface DeliveryCall {
@@ -38,7 +44,7 @@ export interface DeliveryScheduler extends DeliveryState {
   /** Keeps room for one final call of a lane. `undefined`: there is none now. */
   reserve(lane: string): Reservation | undefined;
   /** What a response's headers say of a lane. */
-  learn(lane: string, state: { readonly remaining: number; readonly resetMs: number }): void;
+  learn(lane: string, state: LaneState): void;
   /** A reply is live there and shares the room for previews. Returns what ends that. */
   join(lane: string): () => void;
   /** Time between two previews of one live reply, in milliseconds. Infinity: there is no room for previews. */

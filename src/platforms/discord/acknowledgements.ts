@@ -1,5 +1,5 @@
 import { InteractionResponseType, type APIInteraction } from "discord.js";
-import { toNotice } from "../../core/error-messages.ts";
+import { acceptingNotice, toNotice } from "../../core/error-messages.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { sleep } from "../../support/sleep.ts";
@@ -11,7 +11,9 @@ import { errorCodes, discordCode } from "./errors.ts";
  * How long a refusal waits: another instance may accept the same interaction, and acknowledges it before that.
  * Discord's deadline is three seconds.
  */
-const refuseAfterMs = 2500;
+const refuseAfterMs = 2300;
+/** How long the store is asked then whether another instance has accepted it, in milliseconds. */
+const maxAskMs = 300;
 
 /** Acknowledges interactions. All instances with the same token receive each one, and Discord takes one response. */
 export interface Acknowledgements {
@@ -21,7 +23,7 @@ export interface Acknowledgements {
    */
   send(interaction: Pick<APIInteraction, "id" | "token">, body: unknown): Promise<boolean>;
   /**
-   * Tells the person alone why it is refused: wrong input and what the rules forbid at once, all else after 2.5 s,
+   * Tells the person alone why it is refused: wrong input and what the rules forbid at once, all else after 2.3 s,
    * unless another instance has responded. `isAtOnce`: without that wait, since much of the deadline is over.
    */
   refuse(
@@ -29,6 +31,15 @@ export interface Acknowledgements {
     error: unknown,
     options?: { readonly isAtOnce?: boolean },
   ): Promise<void>;
+  /**
+   * The same for a command. `refuseKey` makes the refusal final first: where it was accepted, nothing is said, and
+   * where that is not known in time, words that are true either way. Resolves to whether Discord took those words.
+   */
+  refuseCommand(
+    interaction: Pick<APIInteraction, "id" | "token">,
+    error: unknown,
+    refuseKey: () => Promise<"refused" | "accepted">,
+  ): Promise<boolean>;
   /** Requests with this token wait until `acknowledgement` has settled. */
   expect(token: string, acknowledgement: Promise<unknown>): void;
   /** Resolves when no acknowledgement with that token is expected any more. */
@@ -52,16 +63,28 @@ export function createAcknowledgements(api: Pick<DiscordApi, "respond">, log: Lo
     }
   }
 
+  const tell = (interaction: Pick<APIInteraction, "id" | "token">, notice: string): Promise<boolean> =>
+    send(interaction, {
+      type: InteractionResponseType.ChannelMessageWithSource,
+      data: toPrivateSentence(notice),
+    });
+
   return {
     send,
     async refuse(interaction, error, { isAtOnce = false } = {}) {
-      // Every instance reads the same input and the same rules in the same way: nobody else accepts it.
-      const isUnanimous = isParleyError(error, "invalid-option") || isParleyError(error, "access-denied");
-      if (!isUnanimous && !isAtOnce) await sleep(refuseAfterMs);
-      await send(interaction, {
-        type: InteractionResponseType.ChannelMessageWithSource,
-        data: toPrivateSentence(toNotice(error)),
-      });
+      if (!isUnanimous(error) && !isAtOnce) await sleep(refuseAfterMs);
+      await tell(interaction, toNotice(error));
+    },
+    async refuseCommand(interaction, error, refuseKey) {
+      if (!isUnanimous(error)) {
+        await sleep(refuseAfterMs);
+        const outcome = await Promise.race([refuseKey().catch(() => undefined), sleep(maxAskMs)]);
+        // The instance that accepted it acknowledges it.
+        if (outcome === "accepted") return false;
+        if (outcome === undefined) return await tell(interaction, acceptingNotice);
+      }
+      await tell(interaction, toNotice(error));
+      return false;
     },
     expect(token, acknowledgement) {
       const settled = Promise.allSettled([acknowledgement]).then(() => pending.delete(token));
@@ -71,6 +94,11 @@ export function createAcknowledgements(api: Pick<DiscordApi, "respond">, log: Lo
       await pending.get(token);
     },
   };
+}
+
+/** Whether every instance refuses it: each reads the same input and the same rules in the same way. */
+function isUnanimous(error: unknown): boolean {
+  return isParleyError(error, "invalid-option") || isParleyError(error, "access-denied");
 }
 
 /** The API, whose requests about an interaction's messages wait for its acknowledgement: Discord rejects earlier ones. */
@@ -84,9 +112,9 @@ export function withAcknowledgements(
       await settled(interaction.token);
       return api.followUp(interaction, body, options);
     },
-    async editFollowUp(interaction, messageId, body, signal) {
+    async editFollowUp(interaction, messageId, body, options) {
       await settled(interaction.token);
-      return api.editFollowUp(interaction, messageId, body, signal);
+      return api.editFollowUp(interaction, messageId, body, options);
     },
     async getFollowUp(interaction, messageId) {
       await settled(interaction.token);

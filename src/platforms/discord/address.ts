@@ -27,7 +27,11 @@ export interface DiscordAddress {
   readonly replyTo?: string;
   /** A thread is opened from `replyTo`, and the reply posted in it. */
   readonly thread?: { readonly title: string };
+  /** Where it is in the channel, a reply to any of its messages goes on: all of them reply to `replyTo`. */
+  readonly isChain?: boolean;
   readonly interaction?: InteractionAddress;
+  /** The reply's own messages have later ids; set when it is first worked on. */
+  readonly postedAfter?: string;
   /** References of the messages posted so far. */
   readonly messages?: readonly Json[];
 }

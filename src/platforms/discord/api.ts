@@ -7,8 +7,10 @@ import {
   type APIChannel,
   type APIGuildMember,
   type APIMessage,
+  type APIRequest,
   type APIThreadChannel,
   type RawFile,
+  type ResponseLike,
   type RESTPatchAPIChannelMessageJSONBody,
   type RESTPostAPIChannelMessageJSONBody,
   type RESTPostAPIWebhookWithTokenJSONBody,
@@ -17,15 +19,21 @@ import {
 } from "discord.js";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
+import type { Urgency } from "../delivery/delivery-lane.ts";
+import type { Reservation } from "../delivery/delivery-scheduler.ts";
 import type { DiscordClock } from "./discord-clock.ts";
 import { errorCodes, discordCode, toParleyError } from "./errors.ts";
 import { createRateLimitReset } from "./rate-limit-reset.ts";
+import { createRequestWithRetryAfter } from "./retry-after.ts";
 
 /** Default of `DISCORD_API_URL`. */
 export const publicApiUrl = "https://discord.com/api";
 
 /** Longer rate limits are errors for the caller; shorter ones are waited for. */
 const maxRateLimitWaitMs = 10_000;
+
+/** The global limit does not hold for these requests, or is kept elsewhere. */
+const unlimited = 10_000;
 
 /** Longer than the windows of Discord's usual limits need not be: those of messages last five seconds. */
 const afterStepMs = 1000;
@@ -47,10 +55,20 @@ export interface InteractionToken {
   readonly token: string;
 }
 
-/** Nothing is sent after `signal` has aborted. */
-export interface PostOptions {
-  readonly files?: readonly RawFile[];
+/** How a request that shows something is sent. Nothing is sent after `signal` has aborted. */
+export interface SendOptions {
   readonly signal?: AbortSignal | undefined;
+  /** Default "final". Only {@link withDelivery} orders requests by it. */
+  readonly urgency?: Urgency;
+  /** By when it must be sent, on the clock of `performance.now()`. Default: by urgency. */
+  readonly deadline?: number;
+  /** Room that was kept for it. */
+  readonly reservation?: Reservation | undefined;
+}
+
+/** How a message is posted. */
+export interface PostOptions extends SendOptions {
+  readonly files?: readonly RawFile[];
 }
 
 /** The requests that Parley makes. All reject with ParleyErrors that contain neither tokens nor user text. */
@@ -65,8 +83,10 @@ export interface DiscordApi {
     channelId: string,
     messageId: string,
     body: RESTPatchAPIChannelMessageJSONBody,
-    signal?: AbortSignal,
+    options?: SendOptions,
   ): Promise<APIMessage>;
+  /** Shows "typing…" for ten seconds, or until the bot posts. */
+  startTyping(channelId: string, options?: SendOptions): Promise<void>;
   deleteMessage(channelId: string, messageId: string): Promise<void>;
   getMessage(channelId: string, messageId: string): Promise<APIMessage>;
   /** The first `limit` messages (1 to 100) after an id, or else the last ones; newest first. */
@@ -77,7 +97,12 @@ export interface DiscordApi {
   getChannel(channelId: string): Promise<APIChannel>;
   /** `undefined`: not a member, or the bot is not. */
   getMember(guildId: string, userId: string): Promise<APIGuildMember | undefined>;
-  startThread(channelId: string, messageId: string | undefined, name: string): Promise<APIThreadChannel>;
+  startThread(
+    channelId: string,
+    messageId: string | undefined,
+    name: string,
+    options?: SendOptions,
+  ): Promise<APIThreadChannel>;
   openDirectChannel(userId: string): Promise<APIChannel>;
   listCommands(applicationId: string): Promise<APIApplicationCommand[]>;
   putCommands(applicationId: string, commands: RESTPutAPIApplicationCommandsJSONBody): Promise<void>;
@@ -93,7 +118,7 @@ export interface DiscordApi {
     interaction: InteractionToken,
     messageId: string,
     body: RESTPatchAPIChannelMessageJSONBody,
-    signal?: AbortSignal,
+    options?: SendOptions,
   ): Promise<APIMessage>;
   getFollowUp(interaction: InteractionToken, messageId: string): Promise<APIMessage>;
   deleteFollowUp(interaction: InteractionToken, messageId: string): Promise<void>;
@@ -101,13 +126,16 @@ export interface DiscordApi {
 
 /**
  * Requests are independent of the gateway client, which drops its token on `destroy`. Interactions have a REST
- * instance of their own: Discord exempts them from the global rate limit, the library does not.
+ * instance of their own: Discord exempts them from the global rate limit, the library does not. What shows something
+ * has one too: it is never queued, and rejects at once when rate limited.
  */
 export function createDiscordApi(options: {
   readonly token: string;
   readonly apiUrl: string;
   readonly agent: NonNullable<RESTOptions["agent"]>;
   readonly onResponse?: DiscordClock["observe"];
+  /** The limits that responses to requests with urgency name. */
+  readonly onLimits?: (request: APIRequest, response: ResponseLike) => void;
 }): DiscordApi {
   const common = {
     version: "10",
@@ -116,27 +144,34 @@ export function createDiscordApi(options: {
     offset: options.apiUrl === publicApiUrl ? 50 : 0,
     // The library would also retry what a process that was paused must not send any more: see `retrying`.
     retries: 0,
+    makeRequest: createRequestWithRetryAfter(),
   };
   const rest = new REST({
     ...common,
-    // Edits are not queued: the reply edits again with newer text. Other requests wait for short rate limits.
-    rejectOnRateLimit: ({ method, timeToReset, retryAfter }) =>
-      method === "PATCH" || Math.max(timeToReset, retryAfter) > maxRateLimitWaitMs,
+    rejectOnRateLimit: ({ timeToReset, retryAfter }) =>
+      Math.max(timeToReset, retryAfter) > maxRateLimitWaitMs,
+  }).setToken(options.token);
+  // What shows something waits elsewhere, in the order of its urgency: here it would wait in the order of its arrival.
+  const shown = new REST({
+    ...common,
+    globalRequestsPerSecond: unlimited,
+    rejectOnRateLimit: () => true,
   }).setToken(options.token);
   const interactions = new REST({
     ...common,
-    globalRequestsPerSecond: 10_000,
+    globalRequestsPerSecond: unlimited,
     rejectOnRateLimit: ({ method, timeToReset, retryAfter }) =>
       method === "PATCH" || Math.max(timeToReset, retryAfter) > maxRateLimitWaitMs,
   });
   const open = { auth: false } as const;
-  const resets = [rest, interactions].map((one) => createRateLimitReset(one));
+  const all = [rest, shown, interactions];
+  const resets = all.map((one) => createRateLimitReset(one));
   /** How often the clock was set back so far. */
   const countSteps = (): number => resets.reduce((sum, reset) => sum + reset(), 0);
-  const { onResponse } = options;
+  const { onResponse, onLimits } = options;
   if (onResponse !== undefined)
-    for (const one of [rest, interactions])
-      one.on(RESTEvents.Response, (_, response) => onResponse(response));
+    for (const one of all) one.on(RESTEvents.Response, (_, response) => onResponse(response));
+  if (onLimits !== undefined) shown.on(RESTEvents.Response, onLimits);
 
   async function send<T>(action: string, request: () => Promise<unknown>): Promise<T> {
     const stepsBefore = countSteps();
@@ -165,13 +200,16 @@ export function createDiscordApi(options: {
     createMessage: (channelId, body, given) =>
       retrying(
         "post a message",
-        () => rest.post(Routes.channelMessages(channelId), { body, ...toRequest(given) }),
+        () => shown.post(Routes.channelMessages(channelId), { body, ...toRequest(given) }),
         given?.signal,
       ),
-    editMessage: (channelId, messageId, body, signal) =>
+    editMessage: (channelId, messageId, body, given) =>
       send("edit a message", () =>
-        rest.patch(Routes.channelMessage(channelId, messageId), { body, ...toRequest({ signal }) }),
+        shown.patch(Routes.channelMessage(channelId, messageId), { body, ...toRequest(given) }),
       ),
+    async startTyping(channelId, given) {
+      await send("start typing", () => shown.post(Routes.channelTyping(channelId), toRequest(given)));
+    },
     async deleteMessage(channelId, messageId) {
       await retrying("delete a message", () => rest.delete(Routes.channelMessage(channelId, messageId)));
     },
@@ -192,12 +230,16 @@ export function createDiscordApi(options: {
         throw error;
       }
     },
-    startThread: (channelId, messageId, name) =>
-      retrying("open a thread", () =>
-        rest.post(Routes.threads(channelId, messageId), {
-          // 11: a public thread; from a message it is public anyway and the field does not exist.
-          body: { name, auto_archive_duration: 1440, ...(messageId === undefined ? { type: 11 } : {}) },
-        }),
+    startThread: (channelId, messageId, name, given) =>
+      retrying(
+        "open a thread",
+        () =>
+          shown.post(Routes.threads(channelId, messageId), {
+            // 11: a public thread; from a message it is public anyway and the field does not exist.
+            body: { name, auto_archive_duration: 1440, ...(messageId === undefined ? { type: 11 } : {}) },
+            ...toRequest(given),
+          }),
+        given?.signal,
       ),
     openDirectChannel: (userId) =>
       retrying("open a direct message", () =>
@@ -214,15 +256,21 @@ export function createDiscordApi(options: {
         send("answer an interaction", () =>
           interactions.post(Routes.interactionCallback(interactionId, token), { ...open, body }),
         );
-      try {
-        await post();
-      } catch (error) {
-        if (!isParleyError(error, "platform-unreachable")) throw error;
-        // Maybe only the response was lost: then the second attempt is rejected as acknowledged, by us.
-        await post().catch((second: unknown) => {
-          if (discordCode(second) !== errorCodes.alreadyAcknowledged) throw second;
-        });
-      }
+      // Maybe only a response was lost: then the next attempt is rejected as acknowledged, by us.
+      const isOurs = (error: unknown, attempt: number): boolean =>
+        attempt > 1 && discordCode(error) === errorCodes.alreadyAcknowledged;
+      await retry(
+        (attempt) =>
+          post().catch((error: unknown) => {
+            if (!isOurs(error, attempt)) throw error;
+          }),
+        {
+          delayMs: (error, attempt) =>
+            isParleyError(error, "platform-unreachable") && attempt <= maxRetries
+              ? backoffMs(attempt, retryBackoff)
+              : undefined,
+        },
+      );
     },
     // Without a nonce: repeating a POST whose response was lost would post the message twice.
     followUp: ({ applicationId, token }, body, given) =>
@@ -234,12 +282,12 @@ export function createDiscordApi(options: {
           ...toRequest(given),
         }),
       ),
-    editFollowUp: ({ applicationId, token }, messageId, body, signal) =>
+    editFollowUp: ({ applicationId, token }, messageId, body, given) =>
       send("edit an interaction's message", () =>
         interactions.patch(Routes.webhookMessage(applicationId, token, messageId), {
           ...open,
           body,
-          ...toRequest({ signal }),
+          ...toRequest(given),
         }),
       ),
     getFollowUp: ({ applicationId, token }, messageId) =>

@@ -33,7 +33,7 @@ export function createCallIntake(options: {
   /** Resolves to whether Discord took this instance's notice that the call is not accepted yet. */
   async function acknowledge(
     interaction: Pick<APIInteraction, "id" | "token">,
-    { isPrivate }: CommandCall,
+    { key, isPrivate }: CommandCall,
     acceptance: Promise<unknown>,
   ): Promise<boolean> {
     const settled = new AbortController();
@@ -47,15 +47,13 @@ export function createCallIntake(options: {
         data: { ...toSentence(acceptingNotice), ...(isPrivate ? { flags: privateFlags } : {}) },
       });
     }
-    if (result.status === "rejected") {
-      await acknowledgements.refuse(interaction, result.reason);
-    } else {
-      // Also for a duplicate: the instance that accepted it may have crashed before it acknowledged it.
-      await acknowledgements.send(interaction, {
-        type: ResponseType.DeferredChannelMessageWithSource,
-        ...(isPrivate ? { data: { flags: MessageFlags.Ephemeral } } : {}),
-      });
-    }
+    if (result.status === "rejected")
+      return await acknowledgements.refuseCommand(interaction, result.reason, () => receiver.refuse(key));
+    // Also for a duplicate: the instance that accepted it may have crashed before it acknowledged it.
+    await acknowledgements.send(interaction, {
+      type: ResponseType.DeferredChannelMessageWithSource,
+      ...(isPrivate ? { data: { flags: MessageFlags.Ephemeral } } : {}),
+    });
     return false;
   }
 

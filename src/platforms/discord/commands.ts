@@ -6,6 +6,7 @@ import {
   type RESTPostAPIApplicationCommandsJSONBody,
 } from "discord.js";
 import type { Command, Option } from "../../core/command.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { DiscordApi } from "./api.ts";
 
@@ -63,7 +64,10 @@ function toOption(name: string, option: Option): APIApplicationCommandBasicOptio
   }
 }
 
-/** Registers the commands unless Discord has them already: registrations per day are limited. @throws ParleyError */
+/**
+ * Registers the commands unless Discord has them already: registrations per day are limited.
+ * @throws ParleyError; `platform-rejected` names the command and the field that Discord refuses
+ */
 export async function registerCommands(
   api: DiscordApi,
   applicationId: string,
@@ -71,13 +75,58 @@ export async function registerCommands(
   log: Log,
 ): Promise<void> {
   const wanted = toRegistration(commands);
-  const present = await api.listCommands(applicationId);
-  if (fingerprint(wanted) === fingerprint(present)) {
+  const present = await api.listCommands(applicationId).catch((error: unknown) => {
+    log.warn({ err: error }, "the registered commands could not be read, so they are registered again");
+  });
+  if (present !== undefined && fingerprint(wanted) === fingerprint(present)) {
     log.debug({ commands: wanted.length }, "commands already registered");
     return;
   }
-  await api.putCommands(applicationId, wanted);
+  try {
+    await api.putCommands(applicationId, wanted);
+  } catch (error) {
+    throw nameFields(error, wanted);
+  }
   log.info({ commands: wanted.length }, "commands registered");
+}
+
+/** The names of commands that Discord lacks or has in another form, and of those that Parley no longer has. */
+export async function findCommandChanges(
+  api: Pick<DiscordApi, "listCommands">,
+  applicationId: string,
+  commands: Iterable<Command>,
+): Promise<{ readonly wanted: number; readonly changed: readonly string[] }> {
+  const wanted = toRegistration(commands);
+  const present = await api.listCommands(applicationId);
+  const [wantedForms, presentForms] = [wanted, present].map(
+    (list) =>
+      new Map(list.map((command) => [`${command.type ?? 1} ${command.name}`, fingerprint([command])])),
+  );
+  const names = new Set([...(wantedForms?.keys() ?? []), ...(presentForms?.keys() ?? [])]);
+  const changed = [...names].filter((name) => wantedForms?.get(name) !== presentForms?.get(name));
+  return { wanted: wanted.length, changed: changed.map((name) => name.slice(name.indexOf(" ") + 1)) };
+}
+
+/** Discord names fields by position, `3.options.0.description`; people know commands and options by name. */
+function nameFields(error: unknown, wanted: readonly RESTPostAPIApplicationCommandsJSONBody[]): unknown {
+  if (!isParleyError(error, "platform-rejected")) return error;
+  const { fields } = error.detail;
+  if (typeof fields !== "string") return error;
+  const named = fields.replaceAll(
+    /(^|; )(\d+)((?:\.\w+)*): /g,
+    (_, start: string, at: string, path: string) => {
+      const command = wanted[Number(at)];
+      const options = command !== undefined && "options" in command ? command.options : undefined;
+      const field = path.slice(1).replace(/^options\.(\d+)/, (whole, index: string) => {
+        const name = options?.[Number(index)]?.name;
+        return name === undefined ? whole : `options.${name}`;
+      });
+      return `${start}command "${command?.name ?? at}"${field === "" ? "" : `, field ${field}`}: `;
+    },
+  );
+  return new ParleyError("platform-rejected", `Discord refuses the commands: ${named}`, {
+    detail: { ...error.detail, fields: named },
+  });
 }
 
 /** The visible parts of commands in a fixed order, without the defaults that Discord adds or omits. */

@@ -20,6 +20,7 @@ import type { PlatformHealth } from "../../core/platform.ts";
 import { publicApiUrl } from "./api.ts";
 import type { DiscordClock } from "./discord-clock.ts";
 import { unauthorized } from "./errors.ts";
+import { createRequestWithRetryAfter } from "./retry-after.ts";
 
 const closeCodes = { authenticationFailed: 4004, disallowedIntents: 4014 } as const;
 
@@ -97,7 +98,12 @@ async function open(
   hasContentIntent: boolean,
 ): Promise<Connection> {
   const client = createClient(
-    { api: apiUrl, agent, offset: apiUrl === publicApiUrl ? 50 : 0 },
+    {
+      api: apiUrl,
+      agent,
+      offset: apiUrl === publicApiUrl ? 50 : 0,
+      makeRequest: createRequestWithRetryAfter(),
+    },
     hasContentIntent,
   );
   client.rest.on(RESTEvents.Response, (_, response) => onResponse(response));

@@ -4,6 +4,7 @@ import type { Log } from "../../core/telemetry.ts";
 import { sleepUnlessAborted } from "../../support/sleep.ts";
 import { toChannelPlace, toConversationId, toEventKey, toGuildPlace } from "./address.ts";
 import type { ChannelCache } from "./channel-cache.ts";
+import type { ReplyChains } from "./reply-chains.ts";
 
 const retryMs = 5000;
 const maxAttempts = 24;
@@ -25,12 +26,13 @@ export interface DeletionEvents {
 export function createDeletionEvents(options: {
   readonly receiver: Receiver;
   readonly channels: ChannelCache;
+  readonly chains: Pick<ReplyChains, "conversationOf">;
   /** Resolves when the receiver has all earlier messages of the channel. */
   readonly caughtUp: (channelId: string) => Promise<void>;
   readonly signal: AbortSignal;
   readonly log: Log;
 }): DeletionEvents {
-  const { receiver, channels, signal, log } = options;
+  const { receiver, channels, chains, signal, log } = options;
 
   /** Fire and forget. `id`: of the channel or server. */
   async function pass(id: string, remove: () => Promise<void>): Promise<void> {
@@ -56,7 +58,11 @@ export function createDeletionEvents(options: {
           messageIds.map((id) => toEventKey(id)),
         );
         // A mention in a channel is the first message of the thread that has its id.
-        for (const id of messageIds) await receiver.messagesDeleted(toConversationId(id), [toEventKey(id)]);
+        for (const id of messageIds) {
+          await receiver.messagesDeleted(toConversationId(id), [toEventKey(id)]);
+          const root = chains.conversationOf(id);
+          if (root !== undefined) await receiver.messagesDeleted(root, [toEventKey(id)]);
+        }
       });
     },
     channel(channelId) {

@@ -24,14 +24,20 @@ export const discord = definePlatform({
   problems: () => [],
   startLine: (_, { isOn }) => (isOn ? "on   connecting" : "off  DISCORD_TOKEN is not set (docs/discord.md)"),
   tools: {},
+  async checks({ DISCORD_TOKEN: token, DISCORD_API_URL: apiUrl }, { commands }) {
+    if (token === undefined) return [];
+    const { createDiscordChecks } = await import("./checks.ts");
+    return createDiscordChecks({ token, commands, ...(apiUrl === undefined ? {} : { apiUrl }) });
+  },
   async load() {
     const { createDiscordPlatform } = await import("./platform.ts");
     return {
-      create: ({ DISCORD_TOKEN: token = "", DISCORD_API_URL: apiUrl }, { commands, log }) => ({
+      create: ({ DISCORD_TOKEN: token = "", DISCORD_API_URL: apiUrl }, { commands, log, meter }) => ({
         platform: createDiscordPlatform({
           token,
           commands,
           log,
+          meter,
           ...(apiUrl === undefined ? {} : { apiUrl }),
         }),
       }),

@@ -22,6 +22,9 @@ export const errorCodes = {
   tooManyThreads: 160006,
 } as const;
 
+/** The lane of the limit over all routes; a rate limited request names it in `detail.lane`. */
+export const globalLane = "global";
+
 const forbidden: ReadonlySet<number | string> = new Set([
   errorCodes.missingAccess,
   errorCodes.missingPermissions,
@@ -38,6 +41,7 @@ export function toParleyError(error: unknown, action: string): ParleyError {
   if (error instanceof RateLimitError) {
     return new ParleyError("platform-unreachable", `rate limited by Discord: ${action}`, {
       retryAfterMs: error.retryAfter > 0 ? error.retryAfter : Math.max(error.timeToReset, 1),
+      ...(error.global ? { detail: { lane: globalLane } } : {}),
     });
   }
   if (error instanceof DiscordAPIError) return toApiError(error, action);
@@ -57,7 +61,31 @@ function toApiError(error: DiscordAPIError, action: string): ParleyError {
     return new ParleyError("platform-forbidden", message, { detail: { discordCode: error.code } });
   }
   if (error.status >= 500) return new ParleyError("platform-unreachable", message);
-  return new ParleyError("platform-rejected", message, { detail: { discordCode: error.code } });
+  const fields = invalidFields(error.rawError);
+  return new ParleyError("platform-rejected", message, {
+    detail: { discordCode: error.code, ...(fields === "" ? {} : { fields }) },
+  });
+}
+
+const maxFields = 3;
+
+/** The fields that Discord names as invalid, `0.options.1.description: Must be …` each. Values that it quotes are cut. */
+function invalidFields(body: unknown): string {
+  const found: string[] = [];
+  const visit = (node: unknown, path: readonly string[]): void => {
+    if (typeof node !== "object" || node === null || path.length > 12) return;
+    for (const [key, value] of Object.entries(node)) {
+      if (key !== "_errors") visit(value, [...path, key]);
+      else if (Array.isArray(value)) {
+        const [first] = value as readonly { readonly message?: unknown }[];
+        const problem = typeof first?.message === "string" ? first.message : "is invalid";
+        found.push(`${path.join(".")}: ${problem.replaceAll(/"[^"]*"/g, '"…"').slice(0, 200)}`);
+      }
+    }
+  };
+  visit((body as { readonly errors?: unknown }).errors, []);
+  const more = found.length > maxFields ? [`and ${found.length - maxFields} more`] : [];
+  return [...found.slice(0, maxFields), ...more].join("; ");
 }
 
 /** The error of a token that is wrong or was reset. */

@@ -1,7 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { APIMessage, GatewayMessageCreateDispatchData } from "discord.js";
-import { isParleyError, isRefusal, type ParleyError } from "../../core/errors.ts";
-import { toNotice } from "../../core/error-messages.ts";
+import { isParleyError, isRefusal, ParleyError } from "../../core/errors.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { PlaceSettings, Receiver } from "../../core/platform.ts";
@@ -23,9 +22,10 @@ import {
 } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 import type { ChannelCache } from "./channel-cache.ts";
-import { toSentence } from "./content.ts";
 import type { Origins } from "./origin.ts";
+import { createOutageNotices } from "./outage-notices.ts";
 import { createRefusalNotices } from "./refusal-notices.ts";
+import type { ReplyChains } from "./reply-chains.ts";
 import { mentionsBot, quote, readMessage, toAuthor, type Names } from "./incoming.ts";
 
 /** Ordinary messages and replies; all other types are system messages. */
@@ -38,8 +38,13 @@ export interface MessageOptions {
   readonly channels: ChannelCache;
   readonly names: (guildId: string | undefined) => Names;
   readonly origins: Pick<Origins, "ofMessage">;
+  readonly chains: ReplyChains;
   /** Looks for missed messages once the store is available. */
   readonly lookUpLater: () => void;
+  /** Whether a look-up that waited for the store was made now: it has taken earlier messages of the channel. */
+  readonly lookUpFirst: (channelId: string) => Promise<boolean>;
+  /** Aborts when the platform stops. */
+  readonly signal: AbortSignal;
   readonly log: Log;
 }
 
@@ -50,6 +55,8 @@ export interface MessageIntake {
    * told before. Contract: must not throw.
    */
   take(message: GatewayMessageCreateDispatchData, options?: { readonly isMissed?: boolean }): void;
+  /** Takes back a notice of an earlier run, or of another instance, that is not true. Contract: must not throw. */
+  settleNotice(message: APIMessage): void;
   /** Resolves when the receiver has all messages of the channel that were taken before. */
   caughtUp(channelId: string): Promise<void>;
   /** Resolves when the receiver has all messages taken so far. */
@@ -65,8 +72,9 @@ const busyNoticeIntervalMs = 30_000;
 
 /** @see {@link MessageIntake} */
 export function createMessageIntake(options: MessageOptions): MessageIntake {
-  const { api, receiver, channels, origins, log } = options;
+  const { api, receiver, channels, origins, chains, log } = options;
   const refusals = createRefusalNotices(api, log);
+  const notices = createOutageNotices({ api, receiver, signal: options.signal, log });
   const queue = createKeyedQueue();
   const busyNotices = new LRUCache<string, true>({ max: 1000, ttl: busyNoticeIntervalMs });
 
@@ -74,6 +82,11 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   const lastAnswers = new LRUCache<string, string>({ max: 1000 });
   /** Messages that were refused: a later delivery must not answer what the person was told is not answered. */
   const refused = new LRUCache<string, ParleyError>({ max: 1000 });
+  let enqueued = 0;
+  /** How many were enqueued when missed messages of a channel were. */
+  const lookedUpAt = new LRUCache<string, number>({ max: 1000 });
+  /** Channels with messages that this process, which stops, has left to the next look-up. */
+  const left = new Set<string>();
 
   async function handle(
     message: GatewayMessageCreateDispatchData,
@@ -89,10 +102,26 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     const names = options.names(message.guild_id);
     const known = { isEvent: false };
     try {
-      await receivePatiently(() => accept(message, names, takenAt, known), { forMs: acceptForMs });
+      const isInOrder = async () => isMissed || !(await options.lookUpFirst(message.channel_id));
+      await receivePatiently(
+        async () => {
+          if (await isInOrder()) return await accept(message, names, takenAt, known);
+          noteLookUp(message.channel_id);
+          enqueue(message, takenAt, isMissed);
+          return "duplicate";
+        },
+        { forMs: acceptForMs },
+      );
     } catch (error) {
       if (isRefusal(error)) return await refusePrivately(message, error, isMissed);
       log.error({ message: message.id, err: error }, "message not accepted");
+      if (isParleyError(error, "store-unavailable") && receiver.isStopping()) {
+        left.add(message.channel_id);
+        // This process cannot learn any more whether it was accepted. Its next start, or another instance, looks it up.
+        return log.info({ message: message.id }, "message left for the next look-up");
+      }
+      // Its author may have been told or answered long ago.
+      if (isParleyError(error, "store-unavailable") && isMissed) return options.lookUpLater();
       const isForBot = known.isEvent ? true : await isCertainlyForBot(message, names);
       // Perhaps of a conversation that only the store knows.
       if (isForBot === undefined && isParleyError(error, "store-unavailable")) options.lookUpLater();
@@ -102,6 +131,23 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       // Discord does not deliver it again, so that the person must be told.
       else await refuse(message, error);
     }
+  }
+
+  /** Missed messages may be in the queue by now: live ones that are before them have to go behind. */
+  function noteLookUp(channelId: string): void {
+    lookedUpAt.set(channelId, (enqueued += 1));
+  }
+
+  function enqueue(message: GatewayMessageCreateDispatchData, takenAt: number, isMissed: boolean): void {
+    const position = (enqueued += 1);
+    const handleInOrder = async (): Promise<void> => {
+      const isBefore = position < (lookedUpAt.get(message.channel_id) ?? 0);
+      if (isBefore && !isMissed) enqueue(message, takenAt, isMissed);
+      else await handle(message, takenAt, isMissed);
+    };
+    void queue
+      .run(message.channel_id, handleInOrder)
+      .catch((error: unknown) => log.error({ message: message.id, err: error }, "message handling failed"));
   }
 
   /** While this process stops, another instance takes it first; otherwise the next start answers it. */
@@ -114,42 +160,28 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     const event = await toEvent(message, names);
     if (event === undefined) return "duplicate";
     known.isEvent = true;
+    // The next look-up must find it after those.
+    if (left.has(message.channel_id)) throw new ParleyError("store-unavailable", "an earlier one was left");
     if (receiver.isStopping()) await sleep(Math.max(0, takenAt + keepAfterMs - performance.now()));
     const result = await (receiver.isStopping() ? receiver.keep(event) : receiver.receive(event));
     channels.open(event.conversationId);
     return result;
   }
 
-  /**
-   * Tells the person why the message is not taken, and makes that true: it is not answered later. The notice is taken
-   * back where the message was accepted all the same, here or by another instance.
-   */
+  /** Tells the person why the message is not taken, and makes that true: it is not answered later. */
   async function refuse(message: GatewayMessageCreateDispatchData, error: unknown): Promise<void> {
-    const key = toEventKey(message.id);
     if (isParleyError(error, "busy")) {
       // The store is available: it says first whether another instance took the message.
-      if ((await refuseInTime(receiver, key)) === "accepted" || !isFirstBusyNotice(message)) return;
+      const outcome = await refuseInTime(receiver, toEventKey(message.id));
+      if (outcome === "accepted" || !isFirstBusyNotice(message)) return;
     }
-    let notice: APIMessage;
     try {
-      // The nonce keeps several instances from telling it several times.
-      notice = await api.createMessage(message.channel_id, {
-        ...toSentence(toNotice(error)),
-        message_reference: { message_id: message.id, fail_if_not_exists: false },
-        nonce: message.id,
-        enforce_nonce: true,
-      });
+      await notices.tell(message, error);
     } catch (untold) {
       // Nothing was said, so that the message may still be answered.
       if (isParleyError(error, "store-unavailable")) options.lookUpLater();
       throw untold;
     }
-    receiver
-      .refuse(key)
-      .then(async (outcome) => {
-        if (outcome === "accepted") await api.deleteMessage(message.channel_id, notice.id);
-      })
-      .catch((failure: unknown) => log.warn({ message: message.id, err: failure }, "notice not settled"));
   }
 
   /** What the rules refuse, they refuse whenever it is delivered; what was over a limit must not be answered later. */
@@ -176,6 +208,10 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   function noteAnswer(message: GatewayMessageCreateDispatchData): void {
     const isOwn = message.author.id === options.names(message.guild_id).botId;
     if (isOwn && message.message_reference === undefined) lastAnswers.set(message.channel_id, message.id);
+  }
+
+  function settleNotice(message: APIMessage): void {
+    if (message.author.id === options.names(undefined).botId) notices.settle(message);
   }
 
   /** A person who sends very many messages is told once in a while, not once a message. */
@@ -270,7 +306,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   }
 
   /**
-   * A mention in a channel opens a thread. A reply to an answer that could not be posted in a thread continues its
+   * A mention in a channel opens a thread. A reply to an answer that was not posted in a thread continues its
    * conversation.
    */
   async function toChannelEvent(
@@ -278,12 +314,12 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     names: Names,
     address: DiscordAddress,
   ): Promise<IncomingMessage> {
-    const replied = message.referenced_message;
-    const questionId = replied?.author.id === names.botId ? replied.message_reference?.message_id : undefined;
-    if (questionId !== undefined) {
-      const conversationId = toConversationId(questionId);
-      if (channels.isOpen(conversationId) || (await receiver.knows(conversationId)))
-        return toMessage(message, names, conversationId, { ...address, replyTo: message.id }, true);
+    const inChain = { ...address, isChain: true };
+    const replied = message.referenced_message ?? undefined;
+    const conversationId = replied === undefined ? undefined : await chains.find(replied);
+    if (conversationId !== undefined) {
+      chains.note(message.id, conversationId);
+      return toMessage(message, names, conversationId, { ...inChain, replyTo: message.id }, true);
     }
     const { text } = readMessage(message, names);
     return toMessage(
@@ -291,7 +327,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       names,
       toConversationId(message.id),
       {
-        ...address,
+        ...inChain,
         replyTo: message.id,
         ...(isThreadable(address.channelType) ? { thread: { title: text } } : {}),
       },
@@ -329,11 +365,11 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   return {
     take(message, { isMissed = false } = {}) {
       noteAnswer(message);
-      const takenAt = performance.now();
-      void queue
-        .run(message.channel_id, () => handle(message, takenAt, isMissed))
-        .catch((error: unknown) => log.error({ message: message.id, err: error }, "message handling failed"));
+      settleNotice(message);
+      if (isMissed) noteLookUp(message.channel_id);
+      enqueue(message, performance.now(), isMissed);
     },
+    settleNotice,
     caughtUp: (channelId) => queue.run(channelId, () => Promise.resolve()),
     idle: () => queue.idle(),
   };

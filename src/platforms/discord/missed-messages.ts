@@ -16,6 +16,7 @@ import {
 } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 import type { ChannelActivity } from "./connection.ts";
+import { snowflakeAt } from "./snowflake.ts";
 
 /** Older messages are not answered. */
 const windowMs = 60 * 60_000;
@@ -52,6 +53,21 @@ export interface MissedMessages {
   startUnlessSearching(): void;
   /** Resolves when a channel is caught up; live messages of it wait for that, 30 s at most. `undefined`: it is. */
   pending(channelId: string): Promise<void> | undefined;
+  /**
+   * Makes a search that waits for the store now, for a live message that is about to be accepted. Resolves to whether
+   * there was one: by then the earlier messages of the channel have been taken.
+   * @throws ParleyError `store-unavailable`
+   */
+  searchFirst(channelId: string): Promise<boolean>;
+}
+
+/** A search for gaps that is not done. */
+interface Search {
+  readonly startedAt: number;
+  readonly done: Promise<void>;
+  /** An attempt that live messages wait for. */
+  attempt: Promise<void> | undefined;
+  finish(gaps: readonly Gap[]): void;
 }
 
 interface Gap {
@@ -74,6 +90,8 @@ export function createMissedMessages(options: {
   /** The bot's user id; called once it is connected. */
   readonly botId: () => string;
   readonly take: (message: MissedMessage) => void;
+  /** Called with each message of the bot that is read. */
+  readonly onOwnMessage: (message: APIMessage) => void;
   /** Whether every message of a channel is for the bot. */
   readonly isAnsweredWhole: (channelId: string, guildId: string | undefined) => Promise<boolean>;
   readonly now: () => number;
@@ -84,19 +102,23 @@ export function createMissedMessages(options: {
   const limit = createConcurrencyLimit(maxConcurrent);
   /** Reads in progress, by channel. */
   const reading = new Map<string, Promise<void>>();
-  /** Searches for gaps in progress, those that wait for the store included. */
-  let searches = 0;
+  /** In progress, those that wait for the store included. */
+  const searches = new Set<Search>();
   /** The search that live messages wait for. */
   let searching: Promise<void> | undefined;
   /** The latest search. */
   let session = { startedAt: 0, done: Promise.resolve(), channels: new Set<string>(), others: 0 };
 
   /** Repeats `work` while the store or Discord is unavailable. Resolves to `undefined` when it gives up. */
-  async function untilDone<T>(what: string, work: () => Promise<T>): Promise<T | undefined> {
+  async function untilDone<T>(
+    what: string,
+    work: () => Promise<T>,
+    until: AbortSignal = signal,
+  ): Promise<T | undefined> {
     const deadline = performance.now() + retryForMs;
     try {
       return await retry(work, {
-        signal,
+        signal: until,
         delayMs(error, attempt) {
           const isTransient =
             isParleyError(error, "store-unavailable") || isParleyError(error, "platform-unreachable");
@@ -107,7 +129,7 @@ export function createMissedMessages(options: {
       });
     } catch (error) {
       // Mostly a channel that was deleted or closed to the bot: nothing to answer.
-      if (!signal.aborted) log.info({ what, err: error }, "missed messages not readable");
+      if (!until.aborted) log.info({ what, err: error }, "missed messages not readable");
       return undefined;
     }
   }
@@ -173,6 +195,7 @@ export function createMissedMessages(options: {
   async function catchUp(gap: Gap): Promise<void> {
     const messages = await untilDone(`channel ${gap.channelId}`, () => readGap(gap));
     if (messages === undefined || signal.aborted) return;
+    for (const message of messages) if (message.author.id === options.botId()) options.onOwnMessage(message);
     // The bot replies to what it has answered there or has refused in words.
     const replied = new Set(
       messages.flatMap(({ author, message_reference: to }) =>
@@ -223,16 +246,31 @@ export function createMissedMessages(options: {
 
   function start(): void {
     const startedAt = now();
-    searches += 1;
     const first = findGaps(startedAt);
     let attempts = 0;
-    const found = untilDone("conversations", () => (attempts++ === 0 ? first : findGaps(startedAt))).then(
-      (gaps = []) => {
-        searches -= 1;
-        for (const { channelId } of gaps) current.channels.add(channelId);
-        readGaps(gaps);
-      },
+    const early = new AbortController();
+    let gapsFoundEarly: readonly Gap[] | undefined;
+    const search = untilDone(
+      "conversations",
+      () => (attempts++ === 0 ? first : findGaps(startedAt)),
+      AbortSignal.any([signal, early.signal]),
     );
+    const found = search.then((gaps = []) => {
+      searches.delete(open);
+      const all = gapsFoundEarly ?? gaps;
+      for (const { channelId } of all) current.channels.add(channelId);
+      readGaps(all);
+    });
+    const open: Search = {
+      startedAt,
+      done: found,
+      attempt: undefined,
+      finish(gaps) {
+        gapsFoundEarly = gaps;
+        early.abort();
+      },
+    };
+    searches.add(open);
     const current = { startedAt, done: found, channels: new Set<string>(), others: 0 };
     session = current;
     // Live messages do not wait for a store that is unavailable: their authors are told.
@@ -244,6 +282,19 @@ export function createMissedMessages(options: {
     void mine.then(() => {
       if (searching === mine) searching = undefined;
     });
+  }
+
+  /** One attempt at a search, which ends it. */
+  function searchNow(search: Search): Promise<void> {
+    search.attempt ??= findGaps(search.startedAt)
+      .then((gaps) => {
+        search.finish(gaps);
+        return search.done;
+      })
+      .finally(() => {
+        search.attempt = undefined;
+      });
+    return search.attempt;
   }
 
   async function hold(channelId: string): Promise<void> {
@@ -277,7 +328,13 @@ export function createMissedMessages(options: {
     start,
     guildAvailable: (guildId, channels) => void searchOthers(guildId, channels),
     startUnlessSearching() {
-      if (searches === 0) start();
+      if (searches.size === 0) start();
+    },
+    async searchFirst(channelId) {
+      if (searches.size === 0) return false;
+      await Promise.all([...searches].map(searchNow));
+      await hold(channelId);
+      return true;
     },
     pending: (channelId) =>
       searching === undefined && !reading.has(channelId) ? undefined : hold(channelId),
@@ -290,9 +347,4 @@ function guildOf({ within = [] }: ConversationSummary): string | undefined {
 
 function mentionsAnyone({ mentions, mention_roles: roles }: APIMessage): boolean {
   return mentions.length > 0 || roles.length > 0;
-}
-
-/** The smallest id that Discord assigns at that time. @see https://docs.discord.com/developers/reference#snowflakes */
-function snowflakeAt(unixMs: number): bigint {
-  return BigInt(Math.max(0, unixMs - 1_420_070_400_000)) << 22n;
 }

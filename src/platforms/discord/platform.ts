@@ -1,7 +1,8 @@
 import { ChannelType, type APIInteraction } from "discord.js";
+import { LRUCache } from "lru-cache";
 import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { Log } from "../../core/telemetry.ts";
+import type { Log, Meter } from "../../core/telemetry.ts";
 import type { ConversationHistory, Platform, PlatformHealth, Receiver } from "../../core/platform.ts";
 import { createEditingReply } from "../delivery/editing-reply.ts";
 import { createAcknowledgements, withAcknowledgements } from "./acknowledgements.ts";
@@ -20,10 +21,17 @@ import { createMemberships } from "./memberships.ts";
 import { createMissedMessages } from "./missed-messages.ts";
 import { createChannelCache } from "./channel-cache.ts";
 import { createDeletionEvents } from "./deletion-events.ts";
-import { createDiscordTarget, toRefKey } from "./reply.ts";
+import { createDiscordScheduler, createLimitReader, withDelivery } from "./delivery.ts";
+import { toRefKey } from "./message-ref.ts";
+import { createDiscordTarget } from "./reply.ts";
+import { snowflakeAt } from "./snowflake.ts";
 import { createGuildFacts, createOrigins } from "./origin.ts";
 import { createModalTargetCache } from "./modal-target-cache.ts";
+import { createReplyChains } from "./reply-chains.ts";
 import { createThreads } from "./threads.ts";
+
+/** Channels whose last message of the bot is remembered. */
+const maxLastPosts = 2000;
 
 /** Options of {@link createDiscordPlatform}. */
 export interface DiscordOptions {
@@ -32,6 +40,7 @@ export interface DiscordOptions {
   readonly apiUrl?: string;
   readonly commands: ReadonlyMap<string, Command>;
   readonly log: Log;
+  readonly meter?: Pick<Meter, "delivery" | "platformLimited">;
   /** Unix milliseconds. Default: Discord's time. */
   readonly now?: () => number;
 }
@@ -44,9 +53,12 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   const now = options.now ?? (() => clock.now());
   const onResponse = clock.observe;
   const agent = createHttpAgent();
-  const plainApi = createDiscordApi({ token: options.token, apiUrl, agent, onResponse });
+  const scheduler = createDiscordScheduler(options.meter);
+  const onLimits = createLimitReader(scheduler, apiUrl === publicApiUrl ? 50 : 0);
+  const plainApi = createDiscordApi({ token: options.token, apiUrl, agent, onResponse, onLimits });
   const acknowledgements = createAcknowledgements(plainApi, log);
-  const api = withAcknowledgements(plainApi, acknowledgements);
+  const api = withDelivery(withAcknowledgements(plainApi, acknowledgements), scheduler);
+  const lastPosts = new LRUCache<string, string>({ max: maxLastPosts });
   const threads = createThreads(api, log);
   const freshTokens = createFreshTokens(now);
   const modalTargets = createModalTargetCache(api);
@@ -109,6 +121,13 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       : {};
   }
 
+  /** An id after those of the bot's messages in a channel so far. Discord's clock is known to a second. */
+  function lastIdOf(channelId: string): string {
+    const last = BigInt(lastPosts.get(channelId) ?? 0);
+    const current = snowflakeAt(now());
+    return (last > current ? last : current).toString();
+  }
+
   function track(work: Promise<void>, interaction: APIInteraction): void {
     const tracked = work
       .catch((error: unknown) =>
@@ -119,13 +138,22 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   }
 
   async function start(receiver: Receiver, history: ConversationHistory): Promise<void> {
+    const chains = createReplyChains({
+      api,
+      isKnown: async (id) => channels.isOpen(id) || (await receiver.knows(id)),
+      botId: () => connection?.identity.botId ?? "",
+      log,
+    });
     messages = createMessageIntake({
       api,
       receiver,
       channels,
       names,
       origins,
+      chains,
       lookUpLater: () => missed.startUnlessSearching(),
+      lookUpFirst: (channelId) => missed.searchFirst(channelId),
+      signal: stopping.signal,
       log,
     });
     const missed = createMissedMessages({
@@ -139,6 +167,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         return place.answerTo === "every-message";
       },
       take: (message) => messages?.take(message, { isMissed: true }),
+      onOwnMessage: (message) => messages?.settleNotice(message),
       botId: () => connection?.identity.botId ?? "",
       now,
       signal: stopping.signal,
@@ -148,6 +177,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     const deletions = createDeletionEvents({
       receiver,
       channels,
+      chains,
       caughtUp: async (channelId) => {
         await missed.pending(channelId);
         await intake.caughtUp(channelId);
@@ -216,13 +246,26 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
 
   return {
     id: "discord",
+    deliversInOrder: true,
     start,
     openReply(given, hooks) {
       const address = fromReplyAddress(given);
+      const botId = (): string => connection?.identity.botId ?? "";
+      const postedAfter = address.postedAfter ?? lastIdOf(address.channelId);
       return createEditingReply({
-        target: createDiscordTarget({ api, address, threads, freshTokens, log, now }),
+        target: createDiscordTarget({
+          api,
+          address,
+          threads,
+          scheduler,
+          freshTokens,
+          lastPosts,
+          botId,
+          log,
+          now,
+        }),
         savedRefs: address.messages ?? [],
-        saveRefs: (refs) => hooks.saveAddress(toReplyAddress({ ...address, messages: refs })),
+        saveRefs: (refs) => hooks.saveAddress(toReplyAddress({ ...address, postedAfter, messages: refs })),
         log,
         isCalm: hooks.isCalm === true,
         placeholder: "Thinking…",
@@ -247,6 +290,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         "Pictures, voice notes and text files can be attached to any message.",
       ],
     },
+    delivery: scheduler,
     health: () => connection?.health() ?? state,
     // Discord delivers to every instance, and nothing twice: messages are kept from now on, commands refused.
     pause: () => Promise.resolve(),

@@ -11,12 +11,14 @@ import {
   toReplyAddress,
   type DiscordAddress,
 } from "./address.ts";
-import type { DiscordApi } from "./api.ts";
+import type { DiscordApi, SendOptions } from "./api.ts";
 import { cut, toSentence } from "./content.ts";
 import { errorCodes, discordCode } from "./errors.ts";
 
 const maxTitleChars = 100;
 const publicThread = 11;
+/** How long a command waits for its thread. */
+const maxWaitMs = 10_000;
 /** Threads opened without a message that are remembered. */
 const maxEntries = 500;
 
@@ -26,7 +28,7 @@ export interface Threads {
    * Opens the thread of a message, or finds it. Returns its id, which is the message's.
    * @throws ParleyError `platform-forbidden` with `detail.permission`; `platform-rejected`: no thread is possible
    */
-  fromMessage(channelId: string, messageId: string, title: string): Promise<string>;
+  fromMessage(channelId: string, messageId: string, title: string, options?: SendOptions): Promise<string>;
   /** Opens the thread of an address. @throws ParleyError as {@link fromMessage} */
   open(address: DiscordAddress, title: string): Promise<OpenedThread>;
 }
@@ -35,9 +37,14 @@ export interface Threads {
 export function createThreads(api: DiscordApi, log: Log): Threads {
   const opened = new LRUCache<string, string>({ max: maxEntries });
 
-  async function fromMessage(channelId: string, messageId: string, title: string): Promise<string> {
+  async function fromMessage(
+    channelId: string,
+    messageId: string,
+    title: string,
+    options: SendOptions = { deadline: performance.now() + maxWaitMs },
+  ): Promise<string> {
     try {
-      return (await api.startThread(channelId, messageId, toThreadName(title))).id;
+      return (await api.startThread(channelId, messageId, toThreadName(title), options)).id;
     } catch (error) {
       if (discordCode(error) === errorCodes.threadExists) return messageId;
       throw toPermissionError(error);
@@ -50,7 +57,9 @@ export function createThreads(api: DiscordApi, log: Log): Threads {
     const known = key === undefined ? undefined : opened.get(key);
     if (known !== undefined) return known;
     try {
-      const { id } = await api.startThread(address.channelId, undefined, toThreadName(title));
+      const { id } = await api.startThread(address.channelId, undefined, toThreadName(title), {
+        deadline: performance.now() + maxWaitMs,
+      });
       if (key !== undefined) opened.set(key, id);
       return id;
     } catch (error) {

@@ -126,6 +126,11 @@ export function toCallKey(teamId: string, source: "cmd" | "shortcut" | "view", i
   return `slack:${teamId}:${source}:${id}`;
 }
 
+/** Whether an event key is that of a command call, or of what follows from it. */
+export function isCommandKey(key: string): boolean {
+  return /^slack:\w+:(?:cmd|shortcut|view):/.test(key);
+}
+
 /** {@link Author.id} of a person. */
 export function toAuthorId(teamId: string, user: string): string {
   return `slack:${teamId}:${user}`;

@@ -2,8 +2,8 @@ import { isParleyError, isRefusal } from "../../core/errors.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { escapeText } from "./markdown.ts";
-import { toPlainSection, toSlackContent } from "./message-blocks.ts";
-import type { SlackApi, SlackContent } from "./web-api.ts";
+import { sendInForm, toPlainSection } from "./message-blocks.ts";
+import type { SlackApi } from "./web-api.ts";
 
 /** Tells the caller of a command, or the person who pressed a button, why it did not run. */
 export interface CallerNotices {
@@ -17,24 +17,27 @@ export interface CallerNotices {
 
 /** Notices through a `response_url`. */
 export function createCallerNotices(api: Pick<SlackApi, "respond">, log: Log): CallerNotices {
-  async function post(
-    responseUrl: string | undefined,
-    content: SlackContent,
-    thread: string | undefined,
-  ): Promise<void> {
-    if (responseUrl === undefined) return;
+  /** Never throws. */
+  async function tryTo(send: () => Promise<void>): Promise<void> {
     try {
-      await api.respond(responseUrl, content, thread === undefined ? {} : { thread });
+      await send();
     } catch (error) {
       log.warn({ err: error }, "notice to caller failed");
     }
   }
 
   return {
-    send: (responseUrl, text, thread) =>
-      post(responseUrl, { text: escapeText(text), blocks: [toPlainSection(text)] }, thread),
-    sendMarkdown: (responseUrl, markdown, thread) =>
-      post(responseUrl, toSlackContent({ text: markdown, state: "finished" }), thread),
+    async send(responseUrl, text, thread) {
+      if (responseUrl === undefined) return;
+      const content = { text: escapeText(text), blocks: [toPlainSection(text)] };
+      await tryTo(() => api.respond(responseUrl, content, thread === undefined ? {} : { thread }));
+    },
+    async sendMarkdown(responseUrl, markdown, thread) {
+      if (responseUrl === undefined) return;
+      const options = thread === undefined ? {} : { thread };
+      const content = { text: markdown, state: "finished" } as const;
+      await tryTo(() => sendInForm(content, (wanted) => api.respond(responseUrl, wanted, options)));
+    },
     logFailure(error, source) {
       const level = isParleyError(error, "invalid-option") ? "debug" : isRefusal(error) ? "info" : "warn";
       log[level]({ err: error, source }, "command not accepted");

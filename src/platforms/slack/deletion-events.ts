@@ -8,8 +8,11 @@ import {
   toConversationPrefix,
   toMessageKey,
 } from "./address.ts";
+import type { ReplacedMessages } from "./replaced-messages.ts";
+import type { Identity, SlackApi } from "./web-api.ts";
 
 interface MessagePosition {
+  readonly user?: string;
   readonly ts?: string;
   readonly thread_ts?: string;
   readonly subtype?: string;
@@ -24,22 +27,37 @@ export interface DeletionFields {
   readonly message?: MessagePosition;
 }
 
+/** What {@link reportDeletedMessage} works with. */
+export interface DeletionReport {
+  readonly identity: Pick<Identity, "teamId" | "userId">;
+  readonly api: Pick<SlackApi, "messagesAfter">;
+  readonly replaced: Pick<ReplacedMessages, "isOwn">;
+  readonly receiver: Pick<Receiver, "messagesDeleted" | "knows">;
+}
+
 /**
  * Reports a deleted message to the receiver; `false` if the event is no deletion. Slack does not delete the root of
- * a thread with replies but changes it into a tombstone.
+ * a thread with replies but changes it into a tombstone. What the bot itself has replaced is not reported.
  * @throws ParleyError `store-unavailable`
  * @see https://docs.slack.dev/reference/events/message/message_deleted
  */
 export async function reportDeletedMessage(
   event: DeletionFields,
-  teamId: string,
-  receiver: Pick<Receiver, "messagesDeleted" | "knows">,
+  { identity, api, replaced, receiver }: DeletionReport,
 ): Promise<boolean> {
+  const { teamId, userId } = identity;
   const isTombstone = event.subtype === "message_changed" && event.message?.subtype === "tombstone";
   if (event.subtype !== "message_deleted" && !isTombstone) return false;
   const deleted = isTombstone ? event.message : event.previous_message;
   const ts = isTombstone ? deleted?.ts : (event.deleted_ts ?? deleted?.ts);
   if (ts === undefined) return true;
+  if (replaced.isOwn(ts)) return true;
+  const thread = deleted?.thread_ts;
+  // Another process of this bot may have replaced it.
+  if (deleted?.user === userId && thread !== undefined && thread !== ts) {
+    for await (const { metadata } of api.messagesAfter(event.channel, thread, ts))
+      if (metadata?.event_payload?.replaces === ts) return true;
+  }
   const keys = [toMessageKey(teamId, event.channel, ts)];
   await receiver.messagesDeleted(toConversationId(teamId, event.channel, deleted?.thread_ts ?? ts), keys);
   // It may have been answered in the channel itself.

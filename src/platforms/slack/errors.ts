@@ -18,6 +18,24 @@ const unavailable = new Set([
   "team_added_to_org",
 ]);
 
+/** Slack refuses this content, and would take another one in the same place. */
+const contentErrors = new Set([
+  "invalid_arguments",
+  "invalid_attachments",
+  "invalid_blocks",
+  "invalid_blocks_format",
+  "markdown_text_conflict",
+  "msg_blocks_too_long",
+  "msg_too_long",
+  "no_text",
+  "too_many_attachments",
+]);
+
+/** Whether Slack refused what a message contains, e.g. its blocks: a plainer form may be accepted. */
+export function isContentError(error: unknown): boolean {
+  return contentErrors.has(slackErrorCode(error) ?? "");
+}
+
 /** Slack's error code, e.g. `not_in_channel`; `undefined` if the error did not come from Slack's API. */
 export function slackErrorCode(error: unknown): string | undefined {
   if (error instanceof ParleyError) {
@@ -35,7 +53,7 @@ export function slackErrorCode(error: unknown): string | undefined {
 export function toParleyError(error: unknown, method: string, variable = "SLACK_BOT_TOKEN"): ParleyError {
   if (error instanceof ParleyError) return error;
   const slackError = slackErrorCode(error);
-  const retryAfter = fieldOf(error, "retryAfter");
+  const retryAfter = fieldOf(error, "retryAfter") ?? (slackError === "ratelimited" ? 1 : undefined);
   if (typeof retryAfter === "number") {
     return new ParleyError("platform-rejected", `Slack rate limits ${method}`, {
       retryAfterMs: retryAfter * 1000,

@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { isParleyError, isRefusal, type ParleyError } from "../../core/errors.ts";
+import { isParleyError, isRefusal, ParleyError } from "../../core/errors.ts";
 import type { Attachment, IncomingMessage } from "../../core/events.ts";
 import type { PlaceSettings, Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -19,12 +19,15 @@ import {
   toReplyAddress,
   toUnixMs,
 } from "./address.ts";
+import { createArrivals } from "./arrivals.ts";
+import type { ChannelLoad } from "./channel-load.ts";
 import { reportDeletedMessage, type DeletionFields } from "./deletion-events.ts";
 import { isUnresolved, toAttachment } from "./files.ts";
 import type { Origins } from "./origin.ts";
 import type { Names } from "./people.ts";
 import { mentions, toPlainText } from "./plain-text.ts";
 import type { RefusalNotices } from "./refusal-notices.ts";
+import type { ReplacedMessages } from "./replaced-messages.ts";
 import type { Identity, SlackApi, SlackFileInfo, SlackMessageInfo } from "./web-api.ts";
 
 /** The fields of a `message` or `app_mention` event that Parley reads. */
@@ -46,6 +49,8 @@ export interface IncomingOptions {
   readonly origins: Pick<Origins, "originOf">;
   readonly refusals: RefusalNotices;
   readonly receiver: Receiver;
+  readonly replaced: Pick<ReplacedMessages, "isOwn">;
+  readonly load: Pick<ChannelLoad, "isFull">;
   readonly log: Log;
 }
 
@@ -65,6 +70,8 @@ export interface Incoming {
 /** Subtypes of messages that people write. All others are edits, joins and the like. */
 const writtenSubtypes = new Set([undefined, "file_share", "thread_broadcast"]);
 const maxAcceptedKeys = 500;
+/** How long a mention waits for the `message` event of the same message. */
+const messageEventMs = 500;
 /** Slack gives up after it. @see https://docs.slack.dev/apis/events-api#retries */
 const lastRedelivery = 3;
 /** An event that arrives so long after its message is late, in milliseconds. */
@@ -77,14 +84,16 @@ const lookUpPolicy = {
 
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
 export function createIncoming(options: IncomingOptions): Incoming {
-  const { api, identity, names, origins, refusals, receiver, log } = options;
+  const { api, identity, names, origins, refusals, replaced, load, receiver, log } = options;
   const acceptedKeys = new LRUCache<string, true>({ max: maxAcceptedKeys });
   /** Refused, told and acknowledged: the mention's second event must not be answered. */
   const refusedKeys = new LRUCache<string, true>({ max: maxAcceptedKeys });
   /** By channel, so that looking up names and files does not change the order of messages. */
   const inOrder = createKeyedQueue();
+  const arrivals = createArrivals(maxAcceptedKeys);
 
   const keyOf = (event: MessageEvent) => toMessageKey(identity.teamId, event.channel, event.ts);
+  const isKnown = (event: MessageEvent) => acceptedKeys.has(keyOf(event)) || refusedKeys.has(keyOf(event));
   const conversationOf = (event: MessageEvent) =>
     toConversationId(identity.teamId, event.channel, event.thread_ts ?? event.ts);
 
@@ -148,6 +157,8 @@ export function createIncoming(options: IncomingOptions): Incoming {
       attachments,
     };
     try {
+      // Known ones are accepted already.
+      if (load.isFull(event.channel) && !acceptedKeys.has(key)) throw tooManyReplies();
       await receiver.receive(message);
     } catch (error) {
       const isLast = isParleyError(error, "store-unavailable") && redelivery >= lastRedelivery;
@@ -195,7 +206,10 @@ export function createIncoming(options: IncomingOptions): Incoming {
 
   /** `app_mention` may come without the message's files, and without a `message` event beside it. */
   async function withFiles(event: MessageEvent, isRedelivery: boolean): Promise<MessageEvent> {
-    if (event.files !== undefined || acceptedKeys.has(keyOf(event))) return event;
+    if (event.files !== undefined || isKnown(event)) return event;
+    // Histories may be read 50 times a minute: the other event is waited for first.
+    if (await arrivals.within(keyOf(event), messageEventMs)) await inOrder.run(event.channel, async () => {});
+    if (isKnown(event)) return event;
     try {
       const complete = await api.message(event.channel, event.thread_ts, event.ts);
       return complete?.files === undefined ? event : { ...event, files: complete.files };
@@ -205,6 +219,12 @@ export function createIncoming(options: IncomingOptions): Incoming {
       log.warn({ key: keyOf(event), err: error }, "mention accepted without file lookup");
       return event;
     }
+  }
+
+  async function readThread(channel: string, thread: string, after: string): Promise<SlackMessageInfo[]> {
+    const messages: SlackMessageInfo[] = [];
+    for await (const message of api.messagesAfter(channel, thread, after)) messages.push(message);
+    return messages;
   }
 
   /**
@@ -217,7 +237,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
     // Also where it is known by now: the process that accepted it first may have died before it looked.
     if (!isLate || event.channel_type === "im" || !mentions(event.text ?? "", identity.userId)) return;
     const thread = event.thread_ts ?? event.ts;
-    const later = retry(() => api.messagesAfter(event.channel, thread, event.ts), lookUpPolicy);
+    const later = retry(() => readThread(event.channel, thread, event.ts), lookUpPolicy);
     // Awaited below; until then a rejection must not count as unhandled.
     void Promise.allSettled([later]);
     // Not awaited: Slack wants its acknowledgement first. What arrives meanwhile comes after.
@@ -235,11 +255,13 @@ export function createIncoming(options: IncomingOptions): Incoming {
   }
 
   return {
-    onMessage: (event, redelivery) =>
-      inOrder.run(event.channel, async () => {
-        if (await reportDeletedMessage(event, identity.teamId, receiver)) return;
+    onMessage: (event, redelivery) => {
+      if (isByPerson(event)) arrivals.note(keyOf(event));
+      return inOrder.run(event.channel, async () => {
+        if (await reportDeletedMessage(event, { identity, api, replaced, receiver })) return;
         if (isByPerson(event) && (await isForBot(event))) await acceptWithThread(event, redelivery);
-      }),
+      });
+    },
     async onMention(event, redelivery) {
       if (!isByPerson(event)) return;
       // Outside the queue: the `message` event may be accepted during the lookup.
@@ -248,4 +270,8 @@ export function createIncoming(options: IncomingOptions): Incoming {
     },
     read,
   };
+}
+
+function tooManyReplies(): ParleyError {
+  return new ParleyError("busy", "too many answers are being shown in one Slack channel");
 }

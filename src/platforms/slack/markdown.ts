@@ -1,18 +1,3 @@
-/**
- * Escapes a model's Markdown, so that `<!here>`, `<@U…>` and `<url|label>`, which also work inside markdown blocks,
- * have no effect. Quote marks at the start of a line stay, so that quotes render.
- * @see https://docs.slack.dev/messaging/formatting-message-text#escaping
- */
-export function escapeMarkdown(markdown: string): string {
-  return markdown
-    .split("\n")
-    .map((line) => {
-      const quotes = /^ {0,3}(?:> ?)+/.exec(line)?.[0] ?? "";
-      return quotes + escapeText(line.slice(quotes.length));
-    })
-    .join("\n");
-}
-
 /** Replaces Slack's three control characters by entities. */
 export function escapeText(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");

@@ -1,7 +1,10 @@
 import { actionLabels, isReplyActionKind, type ReplyActionKind } from "../../core/reply-actions.ts";
+import { ParleyError } from "../../core/errors.ts";
 import type { MessageContent } from "../delivery/edit-target.ts";
+import { isContentError } from "./errors.ts";
 import { toFormSelect } from "./form-modal.ts";
-import { cutText, escapeMarkdown, escapeText } from "./markdown.ts";
+import { escapeMarkdown } from "./escape-markdown.ts";
+import { cutText, escapeText } from "./markdown.ts";
 import type { SlackContent } from "./web-api.ts";
 
 /** `action_id` of the Retry button. */
@@ -13,6 +16,9 @@ export const confirmAction = "parley_confirm";
 const actionPrefix = "parley_act:";
 /** Matches the `action_id` of every button below an answer. */
 export const answerActions = new RegExp(`^${actionPrefix}`);
+/** `chat.update` takes 4,000 bytes. */
+const maxTextBytes = 3900;
+const maxSectionChars = 3000;
 /** A longer value is refused. */
 const maxValueChars = 2000;
 
@@ -25,7 +31,7 @@ export function parseActionId(actionId: string): ReplyActionKind | undefined {
 type Block = SlackContent["blocks"][number];
 
 /** In `plain_text` mentions, links and emphasis have no effect. */
-const toPlain = (text: string) => ({ type: "plain_text", text: cutText(text, 3000), emoji: true });
+const toPlain = (text: string) => ({ type: "plain_text", text: cutText(text, maxSectionChars), emoji: true });
 
 const toSmallPrint = (text: string): Block => ({ type: "context", elements: [toPlain(text)] });
 
@@ -34,13 +40,25 @@ export function toPlainSection(text: string): Block {
   return { type: "section", text: toPlain(text) };
 }
 
+/** How a message is written: forms that Slack may refuse come first. */
+export type ContentForm = (typeof contentForms)[number];
+/** `plain`: no Markdown in its blocks. `text`: no blocks. `refused`: only that Slack refuses the text. */
+export const contentForms = ["markdown", "plain", "text", "refused"] as const;
+
+const refusedText = ":warning: Slack refuses to show the text of this answer.";
+
 /** One message of a reply. Its `text` is the fallback for notifications and screen readers. */
-export function toSlackContent(content: MessageContent): SlackContent {
-  const blocks: Block[] = [];
+export function toSlackContent(content: MessageContent, form: ContentForm = "markdown"): SlackContent {
+  if (form === "refused") return { text: refusedText, blocks: [] };
+  const isBlank = content.text.trim() === "";
+  const status = toStatus(content, isBlank);
+  if (form === "text") return { text: toTextAlone(content, status), blocks: [] };
   const markdown = escapeMarkdown(content.text);
-  const isOpen = content.state === "waiting" || content.state === "streaming";
-  if (markdown.trim() !== "") blocks.push({ type: "markdown", text: markdown });
-  const status = isOpen ? (content.status ?? (blocks.length === 0 ? "Thinking" : undefined)) : undefined;
+  const blocks: Block[] = [];
+  if (!isBlank) {
+    if (form === "plain") blocks.push(...toPlainSections(content.text));
+    else blocks.push({ type: "markdown", text: markdown });
+  }
   if (status !== undefined) blocks.push(toSmallPrint(`${status}…`));
   if (content.failure !== undefined) blocks.push(toPlainSection(`:warning: ${content.failure}`));
   if (content.notices !== undefined && content.notices.length > 0)
@@ -50,7 +68,57 @@ export function toSlackContent(content: MessageContent): SlackContent {
   blocks.push(...toFormSelect(content.forms ?? []));
   if (blocks.length === 0) blocks.push(toSmallPrint("Done."));
   const fallback = content.failure ?? status ?? content.notices?.[0] ?? "Done.";
-  return { text: markdown.trim() === "" ? escapeText(cutText(fallback, 500)) : markdown, blocks };
+  return { text: isBlank ? escapeText(cutText(fallback, 500)) : markdown, blocks };
+}
+
+function toStatus({ state, status }: MessageContent, isBlank: boolean): string | undefined {
+  if (state !== "waiting" && state !== "streaming") return undefined;
+  return status ?? (isBlank ? "Thinking" : undefined);
+}
+
+/** All words of a message without blocks; those around the text only where they fit. */
+function toTextAlone({ text, failure, notices = [] }: MessageContent, status: string | undefined): string {
+  const around = [
+    ...(status === undefined ? [] : [`${status}…`]),
+    ...(failure === undefined ? [] : [`:warning: ${failure}`]),
+    ...notices,
+  ];
+  const all = escapeText([text, ...around].filter((words) => words.trim() !== "").join("\n"));
+  if (all === "") return "Done.";
+  return Buffer.byteLength(all) <= maxTextBytes || text.trim() === "" ? all : escapeText(text);
+}
+
+/** Sections of at most 3,000 characters, cut at the ends of lines where there are any. */
+function toPlainSections(text: string): Block[] {
+  const sections: Block[] = [];
+  for (let rest = text; rest.trim() !== "";) {
+    const head = rest.slice(0, maxSectionChars).replace(/[\uD800-\uDBFF]$/, "");
+    const lineEnd = rest.length > head.length ? head.lastIndexOf("\n") : -1;
+    const piece = lineEnd > 0 ? head.slice(0, lineEnd) : head;
+    if (piece.trim() !== "") sections.push(toPlainSection(piece));
+    rest = rest.slice(piece.length);
+  }
+  return sections;
+}
+
+/**
+ * Sends a message in the first form that Slack accepts, `first` being the best one to try. Only errors about the
+ * content lead to the next form.
+ * @throws the last error
+ */
+export async function sendInForm<T>(
+  content: MessageContent,
+  send: (content: SlackContent, form: ContentForm) => Promise<T>,
+  first: ContentForm = "markdown",
+): Promise<T> {
+  for (const form of contentForms.slice(contentForms.indexOf(first))) {
+    try {
+      return await send(toSlackContent(content, form), form);
+    } catch (error) {
+      if (!isContentError(error) || form === contentForms.at(-1)) throw error;
+    }
+  }
+  throw new ParleyError("internal", "no form of a message to send");
 }
 
 function toButtons({ retryKey, confirm, actions = [] }: MessageContent): Block[] {

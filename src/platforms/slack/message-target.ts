@@ -1,76 +1,116 @@
 import { isParleyError } from "../../core/errors.ts";
 import type { Json } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
+import type { Urgency } from "../delivery/delivery-lane.ts";
+import type { DeliveryScheduler } from "../delivery/delivery-scheduler.ts";
 import type { EditTarget, MessageContent } from "../delivery/edit-target.ts";
-import { isDirectMessages, parseMessageRef, type SlackAddress } from "./address.ts";
+import { isTransient } from "../delivery/platform-retry.ts";
+import { parseMessageRef, type SlackAddress } from "./address.ts";
+import { isLimited, lanes, type CallTiming, type DeliveryCalls } from "./delivery-calls.ts";
 import { slackErrorCode } from "./errors.ts";
+import { createGrowingMessages } from "./growing-messages.ts";
 import { escapedBytes } from "./markdown.ts";
-import { toPlainSection, toSlackContent } from "./message-blocks.ts";
-import type { SlidingWindowLimiter } from "../../support/sliding-window-limiter.ts";
-import type { MessageRef, SlackApi, SlackContent } from "./web-api.ts";
+import { toPlainSection } from "./message-blocks.ts";
+import type { StreamSupport } from "./native-stream.ts";
+import { createPostedMessages } from "./posted-messages.ts";
+import type { ReplacedMessages } from "./replaced-messages.ts";
+import { createReplyMessages, editWithinMs, postWithinMs, toKey } from "./reply-messages.ts";
+import { createStatusLine, type StatusLine } from "./status-line.ts";
+import type { Identity, MessageRef, SlackApi } from "./web-api.ts";
 
 /** `chat.update` accepts 4,000 bytes of text; this leaves a margin. */
 const maxMessageBytes = 3900;
 const maxMessages = 8;
 const minEditIntervalMs = 1000;
-/** The placeholder says the same, so the status line is for slow answers only. */
-const statusDelayMs = 1500;
-/** A command's time comes from this machine's clock, a message's from Slack's. */
-const clockSkewMs = 60_000;
 
 /** What {@link createMessageTarget} needs. */
 export interface MessageTargetOptions {
   readonly api: SlackApi;
+  readonly calls: DeliveryCalls;
+  readonly scheduler: DeliveryScheduler;
+  readonly streams: StreamSupport;
+  readonly replaced: ReplacedMessages;
+  readonly identity: Pick<Identity, "teamId" | "userId">;
   readonly address: SlackAddress;
   /** An earlier process may have posted messages of this reply. */
   readonly isResumed: boolean;
-  /** Limits edits in the workspace. */
-  readonly edits: SlidingWindowLimiter;
-  /** Limits posts in the channel. */
-  readonly posts: SlidingWindowLimiter;
+  /** A stream is ended after so long, and its message edited from then on. */
+  readonly streamLifeMs: number;
+  /** Called once, when the reply has ended or is abandoned. */
+  readonly onClose: () => void;
   /** Called after each post; the reply's first message can become a thread's root. */
   readonly onPost: (ref: MessageRef) => void;
   readonly log: Log;
 }
 
-/** Shows a reply in messages of a channel, thread or direct message. */
-export function createMessageTarget(options: MessageTargetOptions): EditTarget {
-  const { api, address, edits, posts, onPost } = options;
-  const status = createStatusLine(options);
-  /** Content last written to each message, as JSON by `ts`. */
-  const shown = new Map<string, string>();
-  let isInvitationRequested = false;
-  let posted = address.refs?.length ?? 0;
-  let mayBePosted = options.isResumed;
+/** @see {@link createMessageTarget} */
+export interface MessageTarget extends EditTarget {
+  /** The reply's address is saved: messages that it does not contain any more are removed. Never rejects. */
+  saved(): Promise<void>;
+}
 
-  /**
-   * Slack has no idempotency key for posts, but keeps metadata (markdown blocks lose their block ids). If an earlier
-   * post, maybe by an earlier process, had no response, it is searched for first.
-   */
-  async function post(content: SlackContent, signal: AbortSignal): Promise<MessageRef> {
-    const mark = `${address.key}/${posted}`;
-    if (mayBePosted) {
-      const found = await findPost(mark);
-      mayBePosted = options.isResumed;
-      if (found !== undefined) {
-        await api.update(found, content);
-        return found;
-      }
+/**
+ * Shows a reply in messages of a channel, thread or direct message, in one of three ways, as Slack's limits allow when its
+ * first text is there: a native stream; a post that is edited; or a status line until the whole text is one post. Where an
+ * edit with the final text would have to wait, the text is posted, and the message with its beginning removed.
+ */
+export function createMessageTarget(options: MessageTargetOptions): MessageTarget {
+  const { api, calls, scheduler, replaced, identity, address, isResumed, onPost, log } = options;
+  const { channel, thread } = address;
+  const found = createPostedMessages(api, address, identity.userId);
+  const status = createStatus(options);
+  const onPosted = (): void => status?.posted();
+  const messages = createReplyMessages({ calls, address, found, isResumed, onPosted, log });
+  const { streams, streamLifeMs } = options;
+  const growing = createGrowingMessages({
+    calls,
+    scheduler,
+    streams,
+    messages,
+    address,
+    teamId: identity.teamId,
+    streamLifeMs,
+    onPosted,
+    log,
+  });
+  let isInvitationRequested = false;
+
+  async function post(content: MessageContent, signal: AbortSignal, urgency: Urgency): Promise<MessageRef> {
+    const known = await messages.findNext();
+    if (known !== undefined) {
+      await messages.update(known, content, { urgency, withinMs: editWithinMs, signal });
+      return known;
     }
-    await posts.take(signal);
+    return isEnd(content) || urgency === "final"
+      ? await messages.post(content, { urgency: "final", withinMs: postWithinMs, signal })
+      : await growing.post(content, signal);
+  }
+
+  /** Shows the final text of a message. Resolves to the message that shows it. */
+  async function finish(ref: MessageRef, content: MessageContent, timing: CallTiming): Promise<MessageRef> {
+    const { stream, reservation } = messages.at(ref);
     try {
-      return await api.post(address.channel, address.thread, content, mark);
+      if (stream?.isOpen() === true && (await stream.finish(content, timing))) {
+        messages.at(ref).key = toKey(content);
+        return ref;
+      }
+      await messages.update(ref, content, { ...timing, reservation });
+      reservation?.release();
+      return ref;
     } catch (error) {
-      mayBePosted ||= isParleyError(error, "platform-unreachable");
-      throw error;
+      if (timing.urgency !== "final" || !isBetterPosted(error)) throw error;
+      log.info({ err: error }, "message not edited now: posting its text anew");
+      const posted = await messages.post(content, { ...timing, withinMs: postWithinMs }, ref);
+      messages.replace(ref, posted);
+      return posted;
     }
   }
 
-  async function findPost(mark: string): Promise<MessageRef | undefined> {
-    const since = ((address.since - clockSkewMs) / 1000).toFixed(6);
-    const recent = await api.messagesAfter(address.channel, address.thread, since);
-    const message = recent.find(({ metadata }) => metadata?.event_payload?.mark === mark);
-    return message === undefined ? undefined : { channel: address.channel, ts: message.ts };
+  /** Whether a text that could not be edited is posted: people have deleted the message, or that is faster. */
+  function isBetterPosted(error: unknown): boolean {
+    if (!isLimited(error)) return isParleyError(error, "platform-rejected") && !isTransient(error);
+    // The root of a thread stays: the thread's conversation is named after it.
+    return thread !== undefined && scheduler.waitMs(lanes.posts(channel), "final") < error.retryAfterMs;
   }
 
   /** Asks a command's caller to invite the bot, through the `response_url`: it cannot post in the channel. */
@@ -89,65 +129,48 @@ export function createMessageTarget(options: MessageTargetOptions): EditTarget {
     lengthOf: escapedBytes,
     maxMessages,
     minEditIntervalMs,
-    async post(content: MessageContent, signal: AbortSignal): Promise<Json> {
-      const wanted = toSlackContent(content);
+    ...(status === undefined ? {} : { sign: status }),
+    async post(content, signal, urgency): Promise<Json> {
       try {
-        const ref = await post(wanted, signal);
-        posted += 1;
+        const ref = await post(content, signal, urgency);
+        messages.refs.push(ref);
         onPost(ref);
-        shown.set(ref.ts, JSON.stringify(wanted));
-        if (content.state === "waiting") status.showSoon();
-        return { channel: ref.channel, ts: ref.ts };
+        return toJson(ref);
       } catch (error) {
         await requestInvitation(error);
         throw error;
       }
     },
-    async edit(ref: Json, content: MessageContent, signal: AbortSignal): Promise<Json> {
-      const isFinal = content.state === "finished" || content.state === "failed";
-      const message = parseMessageRef(ref);
-      const wanted = toSlackContent(content);
-      if (content.text !== "") status.clear();
-      const json = JSON.stringify(wanted);
+    async edit(given, content, signal, urgency): Promise<Json> {
+      const ref = await messages.current(parseMessageRef(given));
       // The last preview and the final content are often equal: an edit would only count against the limit.
-      if (shown.get(message.ts) !== json) {
-        // Under load a preview is skipped; the next edit contains its text.
-        if (!isFinal && !edits.tryTake()) return ref;
-        if (isFinal) await edits.take(signal);
-        shown.delete(message.ts);
-        await api.update(message, wanted);
-        shown.set(message.ts, json);
-      }
-      if (isFinal) status.clear();
-      return ref;
+      if (messages.at(ref).key === toKey(content)) return toJson(ref);
+      if (isEnd(content))
+        return toJson(await finish(ref, content, { urgency, withinMs: editWithinMs, signal }));
+      await growing.extend(ref, content, { urgency, signal });
+      return toJson(ref);
     },
-    upload: (files) => api.upload(address.channel, address.thread, files),
+    upload: (files) => api.upload(channel, thread, files),
+    roomInMs: (kind) => growing.roomInMs(kind),
+    saved: () => replaced.remove(messages.takeReplaced()),
+    close() {
+      growing.close();
+      options.onClose();
+    },
   };
 }
 
-/**
- * The line "Parley is thinking…" below a thread in direct messages, after {@link statusDelayMs} without text. It is
- * optional: failures are only logged.
- */
-function createStatusLine({ api, address, log }: MessageTargetOptions): { showSoon(): void; clear(): void } {
-  const { channel, thread } = address;
-  let timer: NodeJS.Timeout | undefined;
-  let isShown = false;
-  const show = (text: string): void => {
-    if (thread === undefined) return;
-    isShown = text !== "";
-    api.setStatus(channel, thread, text).catch((error: unknown) => {
-      log.debug({ err: error }, "optional Slack call failed");
-    });
-  };
-  return {
-    showSoon() {
-      if (thread === undefined || !isDirectMessages(channel)) return;
-      timer ??= setTimeout(show, statusDelayMs, "is thinking…").unref();
-    },
-    clear() {
-      clearTimeout(timer);
-      if (isShown) show("");
-    },
-  };
+/** Where nothing can be shown below a thread, a command has its placeholder. */
+function createStatus({ calls, address, log }: MessageTargetOptions): StatusLine | undefined {
+  const { channel, thread = messageOf(address) } = address;
+  return thread === undefined ? undefined : createStatusLine({ calls, channel, thread, log });
 }
+
+/** `ts` of the message that is answered in the channel itself; a command has none. */
+function messageOf({ key }: SlackAddress): string | undefined {
+  return /:(\d{10}\.\d{6})$/.exec(key)?.[1];
+}
+
+const isEnd = ({ state }: MessageContent): boolean => state === "finished" || state === "failed";
+
+const toJson = ({ channel, ts }: MessageRef): Json => ({ channel, ts });

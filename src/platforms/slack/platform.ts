@@ -4,11 +4,8 @@ import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Json } from "../../core/events.ts";
 import type { ConversationHistory, OpenedThread, Platform, Receiver } from "../../core/platform.ts";
-import type { Log } from "../../core/telemetry.ts";
-import {
-  createSlidingWindowLimiter,
-  type SlidingWindowLimiter,
-} from "../../support/sliding-window-limiter.ts";
+import type { Log, Meter } from "../../core/telemetry.ts";
+import { createDeliveryScheduler } from "../delivery/delivery-scheduler.ts";
 import { createEditingReply } from "../delivery/editing-reply.ts";
 import {
   parseAddress,
@@ -23,9 +20,16 @@ import {
 import { registerButtons } from "./buttons.ts";
 import { createCallIntake } from "./call-intake.ts";
 import { createCallerNotices } from "./caller-notices.ts";
+import { createChannelLoad } from "./channel-load.ts";
 import { createCommandCalls } from "./command-calls.ts";
 import { registerCommands } from "./commands.ts";
 import { createSocketConnection, type Connection } from "./connection.ts";
+import {
+  createDeliveryCalls,
+  createScheduledApi,
+  limitOfLane,
+  type DeliveryCalls,
+} from "./delivery-calls.ts";
 import { registerEvents } from "./events.ts";
 import { createFiles, type Files } from "./files.ts";
 import { registerForms } from "./forms.ts";
@@ -36,7 +40,9 @@ import { createOrigins } from "./origin.ts";
 import { createPeople, type People } from "./people.ts";
 import { createPrivateReply } from "./private-reply.ts";
 import { createRefusalNotices } from "./refusal-notices.ts";
-import { createMessageTarget } from "./message-target.ts";
+import { createMessageTarget, type MessageTarget } from "./message-target.ts";
+import { createStreamSupport, defaultStreamLifeMs } from "./native-stream.ts";
+import { createReplacedMessages, type ReplacedMessages } from "./replaced-messages.ts";
 import { createThreadRoots } from "./thread-roots.ts";
 import type { Identity, SlackApi } from "./web-api.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
@@ -55,35 +61,43 @@ export interface SlackPlatformOptions {
   readonly commandPrefix?: string;
   readonly commands: ReadonlyMap<string, Command>;
   readonly log: Log;
+  readonly meter?: Pick<Meter, "delivery" | "platformLimited">;
+  /** How long a native stream may live; Slack ends it after five minutes. Default four. */
+  readonly streamLifeMs?: number;
 }
 
 /** The client once Slack has accepted its token. */
 interface Connected {
+  /** Its posts and uploads wait for room under Slack's limits. */
   readonly api: SlackApi;
+  readonly calls: DeliveryCalls;
+  readonly replaced: ReplacedMessages;
   readonly people: People;
   readonly identity: Identity;
   readonly files: Files;
 }
 
-/** Edits: tier 3, 50 a minute for the workspace. @see https://docs.slack.dev/apis/web-api/rate-limits */
-const editLimit = { max: 48, windowMs: 60_000, reserved: 16 };
-/** Posts: about one a second in a channel, with short bursts. */
-const postLimit = { max: 4, windowMs: 4500, reserved: 0 };
-const maxChannels = 500;
 const maxReplaceUrls = 500;
+/** Their final texts can all be posted before the first one of them is given up. */
+const maxRepliesInChannel = 80;
+const maxResumed = 2000;
 
 /** Slack, over Socket Mode. */
 export function createSlackPlatform(options: SlackPlatformOptions): Platform {
   const { botToken, appToken, commands, commandPrefix = "", log } = options;
   const apiUrl = options.apiUrl ?? "https://slack.com/api/";
-  const edits = createSlidingWindowLimiter(editLimit);
-  const posts = new LRUCache<string, SlidingWindowLimiter>({
-    max: maxChannels,
-    memoMethod: () => createSlidingWindowLimiter(postLimit),
+  const scheduler = createDeliveryScheduler({
+    platform: "slack",
+    limitOf: limitOfLane,
+    ...(options.meter === undefined ? {} : { meter: options.meter }),
   });
+  const streams = createStreamSupport(log);
+  const load = createChannelLoad(maxRepliesInChannel);
   const roots = createThreadRoots();
   /** `response_url` of the last pressed confirm button, by event key. */
   const replaceUrls = new LRUCache<string, string>({ max: maxReplaceUrls });
+  /** Keys of replies that another process may have begun. */
+  const resumed = new LRUCache<string, true>({ max: maxResumed });
   const startedAt = steadyClock.now();
   let connection: Connection | undefined;
   let connected: Connected | undefined;
@@ -93,13 +107,19 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
     return connected;
   }
 
-  function targetAt(address: SlackAddress, isResumed = false) {
+  function targetAt(address: SlackAddress, isResumed = false): MessageTarget {
+    const { api, calls, replaced, identity } = requireConnected();
     return createMessageTarget({
-      api: requireConnected().api,
+      api,
+      calls,
+      scheduler,
+      streams,
+      replaced,
+      identity,
       address,
       isResumed: isResumed || address.since < startedAt,
-      edits,
-      posts: posts.memo(address.channel),
+      streamLifeMs: options.streamLifeMs ?? defaultStreamLifeMs,
+      onClose: load.enter(address.channel),
       onPost: (ref) => {
         roots.remember(address.key, ref.ts);
       },
@@ -109,14 +129,24 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
 
   function register(
     app: App,
-    { api, people: names, identity }: Connected,
+    { api, people: names, identity, replaced }: Connected,
     receiver: Receiver,
     history: ConversationHistory,
   ): void {
     const { teamId } = identity;
     const origins = createOrigins(names, teamId);
     const refusals = createRefusalNotices(api, log);
-    const incoming = createIncoming({ api, identity, names, origins, refusals, receiver, log });
+    const incoming = createIncoming({
+      api,
+      identity,
+      names,
+      origins,
+      refusals,
+      replaced,
+      load,
+      receiver,
+      log,
+    });
     const calls = createCommandCalls({ api, identity, names, origins, incoming, receiver });
     const intake = createCallIntake({ receiver, log });
     const notices = createCallerNotices(api, log);
@@ -142,6 +172,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
 
   return {
     id: "slack",
+    deliversInOrder: false,
     async start(receiver, history) {
       if (appToken === undefined) {
         throw new ParleyError("config", "Slack needs SLACK_APP_TOKEN: only Socket Mode is supported", {
@@ -153,9 +184,19 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
         appToken,
         apiUrl,
         log,
-        register: (app, api, identity) => {
+        register: (app, direct, identity) => {
+          const api = createScheduledApi(direct, scheduler);
+          const calls = createDeliveryCalls(direct, scheduler);
+          const replaced = createReplacedMessages(calls, log);
           const people = createPeople({ lookUp: (id) => api.userInfo(id), log });
-          connected = { api, people, identity, files: createFiles({ api, botToken, apiUrl }) };
+          connected = {
+            api,
+            calls,
+            replaced,
+            people,
+            identity,
+            files: createFiles({ api, botToken, apiUrl }),
+          };
           register(app, connected, receiver, history);
           warnOfMissingScopes(identity);
         },
@@ -172,15 +213,20 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
     openReply(saved, hooks) {
       const address = parseAddress(saved);
       const { api } = requireConnected();
+      if (hooks.isResumed === true) resumed.set(address.key, true);
       if (address.isPrivate === true)
         return createPrivateReply({ api, address, replaceUrl: replaceUrls.get(address.key), hooks, log });
       const [first] = address.refs ?? [];
       if (first !== undefined) roots.remember(address.key, parseMessageRef(first).ts);
+      const target = targetAt(address, hooks.isResumed);
       return createEditingReply({
-        target: targetAt(address, hooks.isResumed),
+        target,
         ...(address.refs === undefined ? {} : { savedRefs: address.refs }),
         isCalm: hooks.isCalm === true,
-        saveRefs: (refs: readonly Json[]) => hooks.saveAddress(toReplyAddress({ ...address, refs })),
+        async saveRefs(refs: readonly Json[]) {
+          await hooks.saveAddress(toReplyAddress({ ...address, refs }));
+          await target.saved();
+        },
         log,
       });
     },
@@ -191,8 +237,12 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
       const { identity } = requireConnected();
       const post = async (): Promise<string> => {
         const content = { text: `**${cutText(title, 200)}**`, state: "finished" } as const;
-        const ref = await targetAt(address).post(content, new AbortController().signal, "files");
-        return parseMessageRef(ref).ts;
+        const target = targetAt(address, resumed.has(address.key));
+        try {
+          return parseMessageRef(await target.post(content, new AbortController().signal, "final")).ts;
+        } finally {
+          target.close?.();
+        }
       };
       const root = address.thread ?? (await roots.open(address.key, post));
       return {
@@ -228,11 +278,13 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
         "Pictures, audio clips and text files can be attached to any message.",
       ],
     },
+    delivery: scheduler,
     health: () => connection?.health() ?? { state: "connecting" },
     async pause() {
       await connection?.close();
     },
     async stop() {
+      connected?.replaced.close();
       await connection?.close();
       await connected?.files.close();
     },

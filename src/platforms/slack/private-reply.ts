@@ -5,9 +5,10 @@ import type { MessageContent } from "../delivery/edit-target.ts";
 import { toMarkdown } from "../delivery/reply-markdown.ts";
 import { splitMarkdown } from "../delivery/split-markdown.ts";
 import { toReplyAddress, type PostingMark, type SlackAddress } from "./address.ts";
+import { isLimited } from "./delivery-calls.ts";
 import { escapedBytes } from "./markdown.ts";
-import { toPlainSection, toSlackContent } from "./message-blocks.ts";
-import type { SlackApi, SlackContent } from "./web-api.ts";
+import { sendInForm, toPlainSection, toSlackContent } from "./message-blocks.ts";
+import type { SlackApi } from "./web-api.ts";
 
 /** Markdown blocks of a message hold 12,000 characters together. */
 const maxPostBytes = 11_000;
@@ -46,16 +47,17 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
   let isOver = false;
   const abandoned = new AbortController();
 
-  async function post(content: SlackContent): Promise<void> {
+  async function post(content: MessageContent): Promise<void> {
     abandoned.signal.throwIfAborted();
     try {
       if (replaceUrl !== undefined) {
         const url = replaceUrl;
         replaceUrl = undefined;
-        return await api.respond(url, content, { isReplacing: true });
+        return await sendInForm(content, (wanted) => api.respond(url, wanted, { isReplacing: true }));
       }
-      if (address.responseUrl === undefined) return await postDirectly(content);
-      await api.respond(address.responseUrl, content);
+      const { responseUrl } = address;
+      if (responseUrl === undefined) return await postDirectly(content);
+      await sendInForm(content, (wanted) => api.respond(responseUrl, wanted));
     } catch (error) {
       if (isParleyError(error, "platform-unreachable")) throw error;
       log.debug({ err: error }, "response_url failed; posting to direct messages");
@@ -63,14 +65,14 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
     }
   }
 
-  async function postDirectly(content: SlackContent): Promise<void> {
+  async function postDirectly(content: MessageContent): Promise<void> {
     abandoned.signal.throwIfAborted();
-    await api.post(address.user, undefined, content);
+    await sendInForm(content, (wanted) => api.post(address.user, undefined, wanted));
   }
 
   async function announce(): Promise<void> {
     if (address.responseUrl !== undefined)
-      return await post(toSlackContent({ text: "", state: "waiting", status: "Working on it" }));
+      return await post({ text: "", state: "waiting", status: "Working on it" });
     try {
       const content = { text: elsewhereText, blocks: [toPlainSection(elsewhereText)] };
       await api.postEphemeral(address.channel, address.thread, address.user, content);
@@ -89,7 +91,7 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
         continue;
       }
       const isLast = index === pieces.length - 1;
-      const content = toSlackContent(isLast ? { ...last, text: piece } : { state: last.state, text: piece });
+      const content = isLast ? { ...last, text: piece } : { state: last.state, text: piece };
       abandoned.signal.throwIfAborted();
       await save({ ...posting, tried: index + 1 });
       try {
@@ -100,7 +102,7 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
       }
       posting = { ...posting, shown: index + 1 };
     }
-    if (isUnclear) await post(toSlackContent({ text: "", state: "finished", notices: [unclearText] }));
+    if (isUnclear) await post({ text: "", state: "finished", notices: [unclearText] });
     await save({ ...posting, shown: posting.tried, isFailed: last.state === "failed" });
   }
 
@@ -120,6 +122,11 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
       isOver = abandoned.signal.aborted;
       throw error;
     }
+  }
+
+  function abandon(): void {
+    isOver = true;
+    abandoned.abort(new ParleyError("stopping", "the reply was abandoned"));
   }
 
   const withFileNotice = (notices: readonly string[] = []) => [
@@ -150,23 +157,22 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
       filesSent = true;
     },
     finish: (ending) => end({ state: "finished", ...ending, notices: withFileNotice(ending?.notices) }),
-    fail: (failure) =>
-      end({
+    async fail(failure) {
+      if (failure.isTemporary === true) return abandon();
+      await end({
         state: "failed",
         failure: failure.text,
         notices: withFileNotice(failure.notices),
         ...(failure.retryKey === undefined ? {} : { retryKey: failure.retryKey }),
-      }),
-    abandon() {
-      isOver = true;
-      abandoned.abort(new ParleyError("stopping", "the reply was abandoned"));
+      });
     },
+    abandon,
   };
 }
 
 /** Whether Slack may have shown a post that failed: there was no response, or one that says nothing. */
 function mayBeShown(error: unknown): boolean {
-  return isParleyError(error, "platform-unreachable") && !wasNeverSent(error);
+  return isParleyError(error, "platform-unreachable") && !isLimited(error) && !wasNeverSent(error);
 }
 
 /** Whether there was no connection to send it on. */

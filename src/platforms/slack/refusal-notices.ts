@@ -41,7 +41,8 @@ export function createRefusalNotices(
       const content = { text: escapeText(notice), blocks: [toPlainSection(notice)] };
       try {
         // A refusal stays readable in direct messages; what passes, like an outage, need not.
-        if (isRefusal(error) && isDirectMessages(channel)) await api.post(channel, thread ?? ts, content);
+        if (isRefusal(error) && isDirectMessages(channel))
+          await api.post(channel, thread ?? ts, content, { mark: `refusal/${ts ?? thread}` });
         else await api.postEphemeral(channel, thread, user, content);
       } catch (tellError) {
         log.warn({ err: tellError }, "refusal notice failed");

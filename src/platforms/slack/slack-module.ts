@@ -52,15 +52,21 @@ export const slack = definePlatform({
       },
     },
   },
+  async checks({ SLACK_BOT_TOKEN: botToken, SLACK_APP_TOKEN: appToken, SLACK_API_URL: apiUrl }) {
+    if (botToken === undefined) return [];
+    const { createSlackChecks } = await import("./checks.ts");
+    return createSlackChecks({ botToken, appToken, ...(apiUrl === undefined ? {} : { apiUrl }) });
+  },
   async load() {
     const { createSlackPlatform } = await import("./platform.ts");
     return {
-      create: (values, { commands, log }) => ({
+      create: (values, { commands, log, meter }) => ({
         platform: createSlackPlatform({
           botToken: values.SLACK_BOT_TOKEN ?? "",
           commandPrefix: values.SLACK_COMMAND_PREFIX,
           commands,
           log,
+          meter,
           ...(values.SLACK_APP_TOKEN === undefined ? {} : { appToken: values.SLACK_APP_TOKEN }),
           ...(values.SLACK_API_URL === undefined ? {} : { apiUrl: values.SLACK_API_URL }),
         }),

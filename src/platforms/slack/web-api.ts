@@ -48,7 +48,23 @@ export interface SlackMessageInfo {
   readonly bot_id?: string;
   readonly text?: string;
   readonly files?: readonly SlackFileInfo[];
-  readonly metadata?: { readonly event_payload?: { readonly mark?: string } };
+  readonly metadata?: { readonly event_payload?: { readonly mark?: string; readonly replaces?: string } };
+}
+
+/** Hidden metadata of an own message, by which it is found. */
+export interface MessageMark {
+  /** Names the reply and the message's place in it. */
+  readonly mark: string;
+  /** `ts` of the message that it was posted in place of. */
+  readonly replaces?: string;
+}
+
+/** Where a stream begins. */
+export interface StreamStart {
+  readonly channel: string;
+  readonly thread: string;
+  /** The person who is answered; required outside of direct messages. */
+  readonly recipient: { readonly user: string; readonly team: string };
 }
 
 /** A message's channel and `ts`. */
@@ -64,17 +80,33 @@ export interface SlackContent {
   readonly blocks: readonly Fields[];
 }
 
+/** What {@link SlackApi.stopStream} adds. */
+export interface StreamEnd {
+  /** Empty: no more text. */
+  readonly markdown: string;
+  readonly blocks: readonly Fields[];
+  readonly mark: MessageMark;
+}
+
 /** The part of Slack's Web API that Parley uses. Failures are ParleyErrors; no call is retried. */
 export interface SlackApi {
   identify(): Promise<Identity>;
-  /** A user id as `channel` means that person's direct messages. `mark` is hidden metadata to find the post by. */
+  /** A user id as `channel` means that person's direct messages. */
   post(
     channel: string,
     thread: string | undefined,
     content: SlackContent,
-    mark?: string,
+    mark?: MessageMark,
   ): Promise<MessageRef>;
-  update(ref: MessageRef, content: SlackContent): Promise<void>;
+  /** Replaces a message's content, and its metadata where a `mark` is given. */
+  update(ref: MessageRef, content: SlackContent, mark?: MessageMark): Promise<void>;
+  /** Deletes an own message. */
+  remove(ref: MessageRef): Promise<void>;
+  /** Posts an empty message that grows. It takes no metadata, and links in its text are unfurled. */
+  startStream(start: StreamStart, markdown: string): Promise<MessageRef>;
+  appendStream(ref: MessageRef, markdown: string): Promise<void>;
+  /** Ends a stream with the rest of its text; `blocks` stand below it. */
+  stopStream(ref: MessageRef, end: StreamEnd): Promise<void>;
   /** Posts a message that only `user` sees, in a channel or in a thread with replies. */
   postEphemeral(
     channel: string,
@@ -93,12 +125,11 @@ export interface SlackApi {
   ): Promise<void>;
   /** The message with that `ts`, if it exists. */
   message(channel: string, thread: string | undefined, ts: string): Promise<SlackMessageInfo | undefined>;
-  /** Up to 100 messages of a channel or thread after `ts`, in no particular order. */
-  messagesAfter(
-    channel: string,
-    thread: string | undefined,
-    ts: string,
-  ): Promise<readonly SlackMessageInfo[]>;
+  /**
+   * The messages after `ts`, at most 1,000: of a channel the latest, newest first; of a thread the earliest, oldest
+   * first. They are read page by page, as they are used.
+   */
+  messagesAfter(channel: string, thread: string | undefined, ts: string): AsyncIterable<SlackMessageInfo>;
   userInfo(userId: string): Promise<SlackUserInfo>;
   /** Name of a channel. `undefined`: a direct message. */
   channelName(channel: string): Promise<string | undefined>;
@@ -128,6 +159,8 @@ interface UserResponse {
   readonly is_stranger?: boolean;
 }
 
+const pageSize = 100;
+const maxPages = 10;
 const uploadTimeoutMs = 120_000;
 const respondTimeoutMs = 10_000;
 
@@ -164,7 +197,11 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
       thread === undefined
         ? await call("conversations.history", { channel, ...window })
         : await call("conversations.replies", { channel, ts: thread, ...window });
-    return (response["messages"] ?? []) as readonly SlackMessageInfo[];
+    const metadata = response["response_metadata"] as { next_cursor?: string } | undefined;
+    return {
+      messages: (response["messages"] ?? []) as readonly SlackMessageInfo[],
+      cursor: metadata?.next_cursor ?? "",
+    };
   }
 
   return {
@@ -184,7 +221,7 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
         text,
         blocks,
         ...(thread === undefined ? {} : { thread_ts: thread }),
-        ...(mark === undefined ? {} : { metadata: { event_type: "parley_reply", event_payload: { mark } } }),
+        ...toMetadata(mark),
         unfurl_links: false,
         unfurl_media: false,
       });
@@ -199,8 +236,33 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
         ...(thread === undefined ? {} : { thread_ts: thread }),
       });
     },
-    async update(ref, { text, blocks }) {
-      await call("chat.update", { channel: ref.channel, ts: ref.ts, text, blocks });
+    async update(ref, { text, blocks }, mark) {
+      await call("chat.update", { channel: ref.channel, ts: ref.ts, text, blocks, ...toMetadata(mark) });
+    },
+    async remove({ channel, ts }) {
+      await call("chat.delete", { channel, ts });
+    },
+    async startStream({ channel, thread, recipient }, markdown) {
+      const response = await call("chat.startStream", {
+        channel,
+        thread_ts: thread,
+        recipient_user_id: recipient.user,
+        recipient_team_id: recipient.team,
+        ...(markdown === "" ? {} : { markdown_text: markdown }),
+      });
+      return { channel: String(response["channel"]), ts: String(response["ts"]) };
+    },
+    async appendStream({ channel, ts }, markdown) {
+      await call("chat.appendStream", { channel, ts, markdown_text: markdown });
+    },
+    async stopStream({ channel, ts }, { markdown, blocks, mark }) {
+      await call("chat.stopStream", {
+        channel,
+        ts,
+        ...(markdown === "" ? {} : { markdown_text: markdown }),
+        ...(blocks.length === 0 ? {} : { blocks }),
+        ...toMetadata(mark),
+      });
     },
     async respond(responseUrl, { text, blocks }, options) {
       await send("response_url", responseUrl, {
@@ -219,11 +281,23 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
     },
     async message(channel, thread, ts) {
       // `conversations.replies` always includes the root.
-      const found = await read(channel, thread, { oldest: ts, latest: ts, inclusive: true, limit: 5 });
-      return found.find((message) => message.ts === ts);
+      const { messages } = await read(channel, thread, { oldest: ts, latest: ts, inclusive: true, limit: 5 });
+      return messages.find((message) => message.ts === ts);
     },
-    messagesAfter: (channel, thread, ts) =>
-      read(channel, thread, { oldest: ts, limit: 100, include_all_metadata: true }),
+    async *messagesAfter(channel, thread, ts) {
+      let cursor = "";
+      for (let page = 0; page < maxPages; page++) {
+        const found = await read(channel, thread, {
+          oldest: ts,
+          limit: pageSize,
+          include_all_metadata: true,
+          ...(cursor === "" ? {} : { cursor }),
+        });
+        yield* found.messages;
+        ({ cursor } = found);
+        if (cursor === "") return;
+      }
+    },
     async userInfo(userId) {
       const { user = {} } = (await call("users.info", { user: userId })) as { user?: UserResponse };
       const names = [user.profile?.display_name, user.profile?.real_name, user.real_name, user.name];
@@ -280,6 +354,10 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
       await call("assistant.threads.setSuggestedPrompts", { channel_id: channel, prompts });
     },
   };
+}
+
+function toMetadata(mark: MessageMark | undefined): Fields {
+  return mark === undefined ? {} : { metadata: { event_type: "parley_reply", event_payload: mark } };
 }
 
 function parseErrorBody(body: string): { data: { error: string } } | undefined {

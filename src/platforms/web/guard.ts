@@ -7,15 +7,17 @@ const pageHeader = "x-parley";
 
 /**
  * Requires a password when the page is reachable from other machines, since everyone who opens it can spend money on
- * the gateway.
- * @throws ParleyError `config` when `host` is not a loopback address and there is no password
+ * the gateway. `undefined`: nothing is wrong.
  */
+export function bindProblem(host: string, password: string | undefined): string | undefined {
+  if (isLoopback(host) || (password !== undefined && password !== "")) return undefined;
+  return `HOST=${host} lets other machines reach the page, which has no password: set PAGE_PASSWORD, or HOST=127.0.0.1`;
+}
+
+/** @throws ParleyError `config` for a {@link bindProblem} */
 export function checkBind(host: string, password: string | undefined): void {
-  if (isLoopback(host) || (password !== undefined && password !== "")) return;
-  throw new ParleyError(
-    "config",
-    `HOST=${host} lets other machines reach the page, which has no password: set PAGE_PASSWORD, or HOST=127.0.0.1`,
-  );
+  const problem = bindProblem(host, password);
+  if (problem !== undefined) throw new ParleyError("config", problem);
 }
 
 /**

@@ -164,6 +164,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
 
   return {
     id: "web",
+    deliversInOrder: true,
 
     async start(receiver, history) {
       context = {

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { definePlatform } from "../../core/platform-module.ts";
 import { list, text } from "../../core/settings.ts";
 import { isAddressOrNetwork } from "./client-address.ts";
+import { bindProblem } from "./guard.ts";
 
 /** The local page for the registry. */
 export const web = definePlatform({
@@ -33,7 +34,10 @@ export const web = definePlatform({
   },
   accessTerms: {},
   isOn: ({ PAGE }) => (PAGE === "auto" ? "alone" : PAGE === "on"),
-  problems: () => [],
+  problems({ PAGE_PASSWORD }, { host, isOn }) {
+    const problem = isOn ? bindProblem(host, PAGE_PASSWORD) : undefined;
+    return problem === undefined ? [] : [problem];
+  },
   startLine({ PAGE, PAGE_PASSWORD }, { isOn, url }) {
     if (isOn) return `on   ${url}${PAGE_PASSWORD === undefined ? "" : "  (with password)"}`;
     return PAGE === "off" ? "off  PAGE=off" : "off  a platform is on; PAGE=on shows it as well";

@@ -84,14 +84,14 @@ export async function checkAccount(options: Evidence): Promise<Account> {
     if (problems.length > before)
       evidence.push(JSON.stringify({ ...outcome, delivered: outcome.sent.deliveries() }));
   }
-  for (const { id, platform, text } of shown.filter(({ isUnfinished }) => isUnfinished)) {
+  for (const { id, platform, text, origin } of shown.filter(({ isUnfinished }) => isUnfinished)) {
     const its = outcomes.filter(({ entry }) => JSON.stringify(entry?.turn?.address ?? {}).includes(id));
     report(
       "frozen",
-      `${platform} message ${id}: ${JSON.stringify(text)}, of ${its.map(({ sent: one }) => one.label).join(" ")}`,
+      `${platform} message ${id}: ${JSON.stringify(text)} ${origin}, of ${its.map(({ sent: one }) => one.label).join(" ")}`,
     );
   }
-  for (const line of findDisorder(outcomes, shown)) {
+  for (const line of findDisorder(outcomes, shown, windows)) {
     counts.disordered += 1;
     problems.push(line);
   }

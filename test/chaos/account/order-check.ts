@@ -1,12 +1,23 @@
 import { parseAnswer } from "../answer-text.ts";
+import type { FaultWindows } from "../fault-windows.ts";
 import type { ShownMessage } from "../people/sent-message.ts";
 import { textOf, type Outcome } from "./outcomes.ts";
 
+/** How long an instance waits for what the others are accepting: `settleMs` of the scheduler, and a margin for it. */
+const settleMs = 140;
+/** Slack delivers again what is not acknowledged by then. */
+const maxDelayMs = 3000;
+
 /**
  * One line for each answer that is shown, or message that is stored, before one that was sent earlier in the same
- * conversation.
+ * conversation. Each instance has Discord's messages in their order. Slack delivers each to one instance: nobody else
+ * knows of it while that one is paused or cannot reach the store.
  */
-export function findDisorder(outcomes: readonly Outcome[], shown: readonly ShownMessage[]): string[] {
+export function findDisorder(
+  outcomes: readonly Outcome[],
+  shown: readonly ShownMessage[],
+  windows: Pick<FaultWindows, "had">,
+): string[] {
   const positions = new Map(shown.map(({ id }, position) => [id, position]));
   const problems: string[] = [];
   const comparable = outcomes.filter(
@@ -16,8 +27,8 @@ export function findDisorder(outcomes: readonly Outcome[], shown: readonly Shown
   for (const its of Map.groupBy(comparable, ({ sent }) => sent.conversation).values()) {
     for (const [index, later] of its.entries()) {
       const earlier = its[index - 1];
-      if (earlier === undefined) continue;
-      const names = `${earlier.sent.label} and ${later.sent.label} in ${later.sent.conversation}`;
+      if (earlier === undefined || isHeldUp(earlier, later)) continue;
+      const names = `${nameOf(earlier)} and ${nameOf(later)} in ${later.sent.conversation}`;
       if (shownAt(earlier) > shownAt(later)) problems.push(`disordered: answers to ${names}`);
       if (storedAt(earlier) > storedAt(later)) problems.push(`disordered: stored messages ${names}`);
     }
@@ -29,6 +40,15 @@ export function findDisorder(outcomes: readonly Outcome[], shown: readonly Shown
   }
   return problems;
 
+  /** Whether Slack had delivered the earlier message to an instance that could not accept it for a while. */
+  function isHeldUp(earlier: Outcome, later: Outcome): boolean {
+    const { platform, sentAt } = earlier.sent;
+    if (platform !== "slack") return false;
+    const [afterMs, laterAt] = [acceptedAfterMs(earlier), later.sent.sentAt + acceptedAfterMs(later)];
+    const isLate = afterMs < maxDelayMs && sentAt + afterMs > laterAt + settleMs;
+    return isLate && windows.had(["paused", "store"], sentAt, sentAt + afterMs);
+  }
+
   /** Twice the position of the answer, and the place within an answer to several. */
   function shownAt({ sent, answers }: Outcome): number {
     const [answer] = answers;
@@ -36,6 +56,17 @@ export function findDisorder(outcomes: readonly Outcome[], shown: readonly Shown
     const labels = parseAnswer(answer.text)?.labels ?? [];
     return (positions.get(answer.id) ?? 0) + labels.indexOf(sent.label) / (labels.length + 1);
   }
+}
+
+/** With how long after it was sent it was accepted, and how it was delivered. */
+function nameOf({ sent, entry }: Outcome): string {
+  const afterMs = acceptedAfterMs({ sent, entry });
+  return `${sent.label} (sent at ${sent.sentAt}, accepted after ${afterMs} ms; ${sent.deliveries().join(", ")})`;
+}
+
+/** As the clock of the process says, which may be wrong by minutes. */
+function acceptedAfterMs({ sent, entry }: Pick<Outcome, "sent" | "entry">): number {
+  return (entry?.acceptedAt ?? Number.NaN) - sent.sentAt;
 }
 
 function storedAt({ sent, history }: Pick<Outcome, "sent" | "history">): number {

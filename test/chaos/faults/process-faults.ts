@@ -42,11 +42,13 @@ export function processFaults({ bots, people, random, windows, leaseMs, hasRoom 
   async function pause(from: number, to: number): Promise<boolean> {
     const { current } = await pickBot();
     if (current === undefined) return false;
-    await windows.during("process", async () => {
-      current.process.kill("SIGSTOP");
-      await sleep(random.between(from, to));
-      current.process.kill("SIGCONT");
-    });
+    await windows.during("process", () =>
+      windows.during("paused", async () => {
+        current.process.kill("SIGSTOP");
+        await sleep(random.between(from, to));
+        current.process.kill("SIGCONT");
+      }),
+    );
     return true;
   }
 

@@ -118,10 +118,11 @@ export async function createDiscordCrowd(
     const all = [...discord.world.channels.values()].flatMap(({ id }) => discord.handle(id).fromBot());
     return all
       .toSorted((a, b) => (a.id < b.id ? -1 : 1))
-      .map(({ id, text, isThinking, buttons }) => ({
+      .map(({ id, text, isThinking, buttons, nonce, interactionId }) => ({
         platform: "discord",
         id,
         text,
+        origin: JSON.stringify({ nonce, interactionId }),
         retryKey: buttons.find(({ label }) => label === "Retry")?.customId.replace(/^retry:/, ""),
         isUnfinished: isThinking || isUnfinishedText(text),
       }));

@@ -37,6 +37,8 @@ export interface ShownMessage {
   readonly platform: SentMessage["platform"];
   readonly id: string;
   readonly text: string;
+  /** What the bot, or the platform, notes of its reply; to explain faults. */
+  readonly origin: string;
   /** Event key of its Retry button. */
   readonly retryKey: string | undefined;
   /** It still says that an answer comes. */

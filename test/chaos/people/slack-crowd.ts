@@ -158,13 +158,14 @@ export async function createSlackCrowd(random: Random, count: number): Promise<S
       .everything()
       .filter(({ author }) => author === "Parley")
       .toSorted((a, b) => Number(a.ts) - Number(b.ts))
-      .map(({ ts, text, buttons, onlyFor }) => ({
+      .map(({ ts, text, buttons, onlyFor, thread, metadata, stream }) => ({
         platform: "slack",
         id: ts,
         text,
+        origin: JSON.stringify({ thread, metadata }),
         retryKey: buttons.find(({ label }) => label === "Retry")?.value,
         // Slack has no way to edit what only one person sees.
-        isUnfinished: onlyFor === undefined && isUnfinishedText(text),
+        isUnfinished: onlyFor === undefined && (stream !== undefined || isUnfinishedText(text)),
       }));
   }
 

@@ -74,7 +74,7 @@ describe("deletions on Discord", () => {
     const direct = story.discord.directMessages(ada);
     story.setGatewayUp(false);
     const first = ada.sends({ channel: direct, text: "under way" });
-    await until(() => direct.fromBot()[0]);
+    await until(() => direct.isTyping());
     const waits = ada.sends({ channel: direct, text: "waits" });
     const last = ada.sends({ channel: direct, text: "stays" });
     ada.deletes(waits);

@@ -62,9 +62,16 @@ describe("TURNS_PERSON_MINUTE on Discord", () => {
     expect(told).toMatch(
       /You can send 20 requests in a minute, and have\. Try again in \d+ (second|minute)s?/,
     );
-    await mention(story.discord.person("Bo"), "and me?");
-    await until(() => general.threads().length === 21, { timeoutMs: 30_000 });
+    story.discord.person("Bo").sends({ channel: general, text: "and me?", mentionBot: true });
+    // So many threads at once are too many for Discord: some answers are in the channel.
+    const answers = () => [general, ...general.threads()].flatMap((channel) => channel.fromBot());
+    await until(() => answers().length === 21, { timeoutMs: 30_000 });
     await Promise.all(general.threads().map((thread) => story.settled(thread)));
+    const asked = general.transcript().filter(({ author }) => author !== "parley");
+    const answered = asked.filter(
+      ({ id, hasThread }) => hasThread || general.fromBot().some(({ replyTo }) => replyTo === id),
+    );
+    expect(answered).toHaveLength(21);
     expect(story.chats()).toHaveLength(21);
     expect(JSON.stringify(story.chats())).not.toContain("one more");
     expect(await story.isKept("one more")).toBe(false);

@@ -143,6 +143,18 @@ describe("the other commands", () => {
     expect(await parley.stop()).toBe(0);
   });
 
+  it("gateway says which port is in use and what to do", async () => {
+    const other = createServer().listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const { port } = other.address() as AddressInfo;
+    const parley = await start({ args: ["gateway"], settings: { GATEWAY_PORT: String(port) } });
+    expect(await parley.ended).toBe(1);
+    expect(parley.output()).toBe(
+      `GATEWAY_HOST 127.0.0.1 GATEWAY_PORT ${port} cannot be used: another program listens there; stop it, or set GATEWAY_PORT to another number (0 binds any free port)\n`,
+    );
+    other.close();
+  });
+
   it("gateway reads its configuration and serves the upstream's models under a prefix", async () => {
     const upstream = await start({
       args: ["gateway"],

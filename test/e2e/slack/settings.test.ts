@@ -76,6 +76,9 @@ describe("/settings on Slack", () => {
     ana.sends({ channel: channel.id, thread: root, text: "four" });
     await story.slack.waitFor("the fourth request", () => story.asked().length === 4);
     expect(lastRequest().model).toBe("test/chat-model");
+    await story.slack.waitFor("the fourth answer", () =>
+      channel.saidByBot(root).find(({ text }) => text === "You said: four"),
+    );
     await settings(ana, "name:chat-model value:default for:me");
     await mention(ana, "five");
     expect(lastRequest().model).toBe("test/image-model");

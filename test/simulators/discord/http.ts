@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { ApiError } from "./api-error.ts";
 import { limits, type Form } from "./message-form.ts";
 import { checkShape } from "./openapi.ts";
-import { createRateLimiter, type RateLimitOptions } from "./rate-limits.ts";
+import { createInvalidRequests, createRateLimiter, type RateLimitOptions } from "./rate-limits.ts";
 
 /** A parsed request to a route. */
 export interface RouteContext {
@@ -46,6 +46,10 @@ export interface Fault {
   readonly status: number;
   readonly code?: number;
   readonly retryAfterMs?: number;
+  /** Of a 429: without the header and Discord's body, as from Cloudflare; or with an empty header. */
+  readonly retryAfter?: "absent" | "empty";
+  /** Of a 429: it is one of all routes. */
+  readonly isGlobal?: boolean;
   /** The request takes effect and only its response is lost. */
   readonly afterEffect?: boolean;
   /** Called when the request arrives. The response comes when its promise resolves. */
@@ -59,6 +63,8 @@ export interface ApiServer {
   readonly requests: SeenRequest[];
   /** Defects of the simulator: responses that do not match Discord's schema. */
   readonly defects: string[];
+  /** The number of 401, 403 and 429 in the last ten minutes. */
+  invalidRequests(): number;
   fail(fault: Fault): void;
 }
 
@@ -72,6 +78,7 @@ export function createApiServer(options: {
   readonly serveFile: (url: URL, response: ServerResponse) => boolean;
 }): ApiServer {
   const limiter = createRateLimiter(options.rateLimits);
+  const invalid = createInvalidRequests(options.rateLimits.invalidRequests, options.now);
   const faults: Fault[] = [];
   const requests: SeenRequest[] = [];
   const defects: string[] = [];
@@ -90,6 +97,10 @@ export function createApiServer(options: {
   async function answer(request: IncomingMessage, url: URL, response: ServerResponse): Promise<void> {
     const method = request.method ?? "GET";
     const body = await readBody(request);
+    if (invalid.isBanned()) {
+      sendCloudflareLimit(response, {});
+      return;
+    }
     const path = /^\/api\/v10(\/.*)$/.exec(url.pathname)?.[1];
     const found = path === undefined ? undefined : match(method, path);
     if (path === undefined || found === undefined) {
@@ -98,7 +109,8 @@ export function createApiServer(options: {
     }
     const { route, parameters } = found;
     let json: Readonly<Record<string, unknown>> = {};
-    const note = (status: number, code?: number): void => {
+    const note = (status: number, code?: number, scope?: string): void => {
+      invalid.note(status, scope);
       requests.push({ method, path, template: route.template, json, status, code, at: Date.now() });
     };
     let headers: Readonly<Record<string, string>> = {};
@@ -112,8 +124,8 @@ export function createApiServer(options: {
       });
       headers = verdict.headers;
       if (verdict.retryAfterMs !== undefined) {
-        note(429);
-        sendRateLimited(response, verdict.retryAfterMs, verdict.isGlobal === true, headers);
+        note(429, undefined, verdict.scope);
+        sendRateLimited(response, verdict.retryAfterMs, verdict.scope ?? "user", headers);
         return;
       }
       const form = await readForm(request, body);
@@ -183,7 +195,13 @@ export function createApiServer(options: {
     return fault;
   }
 
-  return { server, requests, defects, fail: (fault) => void faults.push(fault) };
+  return {
+    server,
+    requests,
+    defects,
+    invalidRequests: invalid.count,
+    fail: (fault) => void faults.push(fault),
+  };
 }
 
 function toPattern(template: string): RegExp {
@@ -243,24 +261,38 @@ function sendJson(
 function sendRateLimited(
   response: ServerResponse,
   retryAfterMs: number,
-  isGlobal: boolean,
+  scope: "user" | "global" | "shared",
   headers: Readonly<Record<string, string>>,
+  retryAfter?: "empty",
 ): void {
   const seconds = Math.max(0.001, retryAfterMs / 1000);
   sendJson(
     response,
     429,
-    { message: "You are being rate limited.", retry_after: seconds, global: isGlobal },
+    { message: "You are being rate limited.", retry_after: seconds, global: scope === "global" },
     {
       ...headers,
-      "retry-after": seconds.toFixed(3),
-      "x-ratelimit-scope": isGlobal ? "global" : "user",
-      ...(isGlobal ? { "x-ratelimit-global": "true" } : {}),
+      "retry-after": retryAfter === "empty" ? "" : seconds.toFixed(3),
+      "x-ratelimit-scope": scope,
+      ...(scope === "global" ? { "x-ratelimit-global": "true" } : {}),
     },
   );
 }
 
+/** What Cloudflare returns in front of Discord. */
+function sendCloudflareLimit(response: ServerResponse, headers: Readonly<Record<string, string>>): void {
+  response
+    .writeHead(429, { ...headers, "content-type": "text/plain; charset=UTF-8", server: "cloudflare" })
+    .end("error code: 1015");
+}
+
 function sendFault(response: ServerResponse, fault: Fault, headers: Readonly<Record<string, string>>): void {
-  if (fault.status === 429) return sendRateLimited(response, fault.retryAfterMs ?? 1000, false, headers);
+  if (fault.status === 429) {
+    const global: Readonly<Record<string, string>> =
+      fault.isGlobal === true ? { "x-ratelimit-global": "true" } : {};
+    if (fault.retryAfter === "absent") return sendCloudflareLimit(response, global);
+    const scope = fault.isGlobal === true ? "global" : "user";
+    return sendRateLimited(response, fault.retryAfterMs ?? 1000, scope, headers, fault.retryAfter);
+  }
   sendJson(response, fault.status, { message: `${fault.status}: fault`, code: fault.code ?? 0 }, headers);
 }

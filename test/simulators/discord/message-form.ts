@@ -40,6 +40,9 @@ export const limits = {
   embedChars: 6000,
 } as const;
 
+/** "A few minutes", as Discord says. */
+const nonceLifetimeMs = 300_000;
+
 interface Context {
   readonly world: World;
   readonly channel: SimChannel;
@@ -52,17 +55,18 @@ export function createBotMessage(context: Context & { ephemeralTo?: string | und
   const { world, channel, form, interaction } = context;
   const { json } = form;
   const isWebhook = interaction !== undefined;
-  if (!isWebhook) checkMaySend(world, channel, form);
+  if (!isWebhook) checkMaySend(world, channel);
+  if (!isWebhook && form.files.length > 0 && !botMay(world, channel, "ATTACH_FILES"))
+    throw missingPermissions();
   const given = json["nonce"];
   const nonce = typeof given === "string" || typeof given === "number" ? `${given}` : undefined;
   if (json["enforce_nonce"] === true && nonce === undefined)
     throw invalidForm("nonce", "BASE_TYPE_REQUIRED", "This field is required with enforce_nonce");
   if (json["enforce_nonce"] === true) {
-    const known = channel.messages.find(
-      (message) =>
-        message.nonce === nonce && message.author === world.bot && message.createdAt > world.now() - 300_000,
-    );
-    if (known !== undefined) return known;
+    // Nonces count per author, in all channels.
+    const known = world.nonces.get(nonce ?? "");
+    if (known !== undefined && !known.isDeleted && known.createdAt > world.now() - nonceLifetimeMs)
+      return known;
   }
   const flags = Number(json["flags"] ?? 0);
   const content = readContent(json["content"]);
@@ -88,6 +92,7 @@ export function createBotMessage(context: Context & { ephemeralTo?: string | und
     interactionId: interaction?.id,
     ephemeralTo: context.ephemeralTo,
   });
+  if (nonce !== undefined) world.nonces.set(nonce, message);
   message.pings = pingsOf(world, message, json["allowed_mentions"]);
   return message;
 }
@@ -126,11 +131,11 @@ export function editBotMessage(context: Context, message: SimMessage): SimMessag
   return message;
 }
 
-function checkMaySend(world: World, channel: SimChannel, form: Form): void {
+/** Whether the bot may post, or type, in a channel. @throws ApiError where it may not */
+export function checkMaySend(world: World, channel: SimChannel): void {
   if (!botMay(world, channel, "VIEW_CHANNEL")) throw missingAccess();
   if (!botMay(world, channel, isThread(channel) ? "SEND_MESSAGES_IN_THREADS" : "SEND_MESSAGES"))
     throw missingPermissions();
-  if (form.files.length > 0 && !botMay(world, channel, "ATTACH_FILES")) throw missingPermissions();
   if (isThread(channel) && channel.locked) throw new ApiError(403, 160005, "This thread is locked");
   if (channel.type === channelTypes.dm && channel.denied.has("SEND_MESSAGES"))
     throw new ApiError(403, 50007, "Cannot send messages to this user");

@@ -14,10 +14,16 @@ export interface RateLimitOptions {
   readonly edits: RateLimit;
   /** Follow-ups and edits with one interaction's token. */
   readonly webhooks: RateLimit;
+  /** Typing indicators in one channel. */
+  readonly typing: RateLimit;
+  /** New threads in one channel. No header announces it, and its Retry-After can be minutes. */
+  readonly threads: RateLimit;
   /** Everything else, by route and channel. */
   readonly others: RateLimit;
   /** All routes with the bot's token; interactions are exempt. */
   readonly globalPerSecond: number;
+  /** So many 401, 403 and 429 in ten minutes ban the address; those of shared limits do not count. */
+  readonly invalidRequests: number;
 }
 
 /** Limits like Discord's. */
@@ -25,8 +31,11 @@ export const platformRateLimits: RateLimitOptions = {
   messages: { limit: 5, windowMs: 5000 },
   edits: { limit: 5, windowMs: 5000 },
   webhooks: { limit: 5, windowMs: 2000 },
+  typing: { limit: 5, windowMs: 5000 },
+  threads: { limit: 50, windowMs: 300_000 },
   others: { limit: 10, windowMs: 5000 },
   globalPerSecond: 50,
+  invalidRequests: 10_000,
 };
 
 /** Whether a request is within its limits, and the headers that say so. */
@@ -34,7 +43,7 @@ export interface RateVerdict {
   readonly headers: Readonly<Record<string, string>>;
   /** Present when rate limited. */
   readonly retryAfterMs?: number;
-  readonly isGlobal?: boolean;
+  readonly scope?: "user" | "global" | "shared";
 }
 
 /** Counts requests in real time, since the client waits in real time. */
@@ -57,7 +66,7 @@ export function createRateLimiter(options: RateLimitOptions): {
     take({ method, template, major, isExempt }) {
       if (!isExempt) {
         const global = takeFrom("global", { limit: options.globalPerSecond, windowMs: 1000 });
-        if (global.isOver) return { headers: {}, retryAfterMs: global.resetAfterMs, isGlobal: true };
+        if (global.isOver) return { headers: {}, retryAfterMs: global.resetAfterMs, scope: "global" };
       }
       if (template.startsWith("/interactions/")) return { headers: {} };
       const limit = limitOf(options, method, template);
@@ -69,7 +78,10 @@ export function createRateLimiter(options: RateLimitOptions): {
         "x-ratelimit-reset-after": (taken.resetAfterMs / 1000).toFixed(3),
         "x-ratelimit-bucket": createHash("md5").update(`${method} ${template}`).digest("hex"),
       };
-      return taken.isOver ? { headers, retryAfterMs: taken.resetAfterMs } : { headers };
+      if (taken.isOver) return { headers, retryAfterMs: taken.resetAfterMs, scope: "user" };
+      if (!isThreadCreation(method, template)) return { headers };
+      const hidden = takeFrom(`threads ${major}`, options.threads);
+      return hidden.isOver ? { headers, retryAfterMs: hidden.resetAfterMs, scope: "shared" } : { headers };
     },
   };
 }
@@ -78,5 +90,28 @@ function limitOf(options: RateLimitOptions, method: string, template: string): R
   if (template.startsWith("/webhooks/")) return options.webhooks;
   if (template === "/channels/{channel_id}/messages" && method === "POST") return options.messages;
   if (template === "/channels/{channel_id}/messages/{message_id}" && method === "PATCH") return options.edits;
+  if (template === "/channels/{channel_id}/typing") return options.typing;
   return options.others;
+}
+
+function isThreadCreation(method: string, template: string): boolean {
+  return method === "POST" && template.endsWith("/threads");
+}
+
+const invalidWindowMs = 600_000;
+
+/** Counts the invalid requests of the last ten minutes. @param now Discord's clock, in Unix ms */
+export function createInvalidRequests(limit: number, now: () => number) {
+  let times: number[] = [];
+  const count = (): number => {
+    times = times.filter((time) => time > now() - invalidWindowMs);
+    return times.length;
+  };
+  return {
+    count,
+    isBanned: () => count() >= limit,
+    note(status: number, scope?: string) {
+      if ([401, 403, 429].includes(status) && scope !== "shared") times.push(now());
+    },
+  };
 }

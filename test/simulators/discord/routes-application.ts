@@ -1,7 +1,7 @@
 import { ApiError, invalidForm } from "./api-error.ts";
 import type { Route } from "./http.ts";
 import { renderUser } from "./render.ts";
-import type { RegisteredCommand, World } from "./world.ts";
+import { memberPermissions, type RegisteredCommand, type World } from "./world.ts";
 
 /** Routes of the bot's user, application and commands. */
 export function applicationRoutes(world: World, sessionsLeft: () => number): Route[] {
@@ -37,6 +37,16 @@ export function applicationRoutes(world: World, sessionsLeft: () => number): Rou
     },
     {
       method: "GET",
+      template: "/applications/@me",
+      handle: () => ({ status: 200, body: renderApplication(world) }),
+    },
+    {
+      method: "GET",
+      template: "/users/@me/guilds",
+      handle: () => ({ status: 200, body: world.guild.hasBot ? [renderOwnGuild(world)] : [] }),
+    },
+    {
+      method: "GET",
       template: "/applications/{application_id}/commands",
       handle({ parameters }) {
         requireApplication(parameters["application_id"]);
@@ -58,6 +68,51 @@ export function applicationRoutes(world: World, sessionsLeft: () => number): Rou
       },
     },
   ];
+}
+
+/** Bits of an application's flags. @see https://discord.com/developers/docs/resources/application#application-object-application-flags */
+const applicationFlags = { messageContent: 1 << 18, messageContentLimited: 1 << 19 } as const;
+
+/** The application as it sees itself. Bots in fewer than 100 servers have the limited form of an intent. */
+function renderApplication(world: World): Readonly<Record<string, unknown>> {
+  const flags = world.messageContentAllowed ? applicationFlags.messageContentLimited : 0;
+  return {
+    id: world.applicationId,
+    name: "Parley",
+    icon: null,
+    description: "",
+    type: null,
+    bot: renderUser(world.bot),
+    verify_key: "0".repeat(64),
+    flags,
+    flags_new: String(flags),
+    redirect_uris: [],
+    interactions_endpoint_url: null,
+    role_connections_verification_url: null,
+    owner: renderUser(world.users.get(world.guild.ownerId) ?? world.bot),
+    approximate_guild_count: world.guild.hasBot ? 1 : 0,
+    approximate_user_install_count: 0,
+    approximate_user_authorization_count: 0,
+    explicit_content_filter: 0,
+    team: null,
+    eligible_oauth2_scopes: [],
+    bot_public: true,
+    bot_require_code_grant: false,
+    ...(world.installParams === undefined ? {} : { install_params: world.installParams }),
+  };
+}
+
+/** A server as the bot lists its own; `permissions` are those of the bot's roles, without overwrites of channels. */
+function renderOwnGuild(world: World): Readonly<Record<string, unknown>> {
+  return {
+    id: world.guild.id,
+    name: world.guild.name,
+    icon: null,
+    banner: null,
+    owner: false,
+    permissions: memberPermissions(world, world.bot.id).toString(),
+    features: [],
+  };
 }
 
 /** An option of a registered command. */

@@ -1,7 +1,7 @@
 import { ApiError, invalidForm, missingAccess, missingPermissions, unknownChannel } from "./api-error.ts";
 import { intents, type Gateway } from "./gateway.ts";
 import type { Route } from "./http.ts";
-import { createBotMessage, editBotMessage, requireMessage } from "./message-form.ts";
+import { checkMaySend, createBotMessage, editBotMessage, requireMessage } from "./message-form.ts";
 import { renderChannel, renderMember, renderMessage } from "./render.ts";
 import { removeMessage } from "./deletions.ts";
 import {
@@ -15,6 +15,8 @@ import {
   type World,
 } from "./world.ts";
 
+/** How long typing is shown, unless the bot posts a message. */
+const typingMs = 10_000;
 const archiveMinutes = [60, 1440, 4320, 10_080];
 
 /** Routes of channels, messages and threads. */
@@ -112,7 +114,9 @@ export function channelRoutes(world: World, gateway: () => Gateway): Route[] {
       template: "/channels/{channel_id}/typing",
       handle({ parameters }) {
         const channel = requireChannel(parameters["channel_id"] ?? "");
+        checkMaySend(world, channel);
         channel.typing.push(world.now());
+        channel.typingUntil = world.now() + typingMs;
         return { status: 204 };
       },
     },

@@ -38,6 +38,8 @@ export interface ChannelHandle {
   remove(): void;
   /** A moderator deletes messages; several are one bulk deletion. */
   purge(...messageIds: string[]): void;
+  /** Whether people see now that the bot is typing. */
+  isTyping(): boolean;
   /** Number of typing indicators of the bot. */
   typingCount(): number;
 }
@@ -78,6 +80,8 @@ export interface DiscordSimulator {
   /** Advances Discord's clock. */
   advance(ms: number): void;
   fail(fault: Fault): void;
+  /** The number of 401, 403 and 429 in the last ten minutes: 10,000 are a ban. */
+  invalidRequests(): number;
   /** @throws Error when one of its responses did not match Discord's schema */
   close(): Promise<void>;
 }
@@ -156,6 +160,7 @@ export async function createDiscordSimulator(
       },
       remove: () => removeChannel(world, gateway, channel),
       purge: (...ids) => purge(world, gateway, channel, ids),
+      isTyping: () => world.now() < channel.typingUntil,
       typingCount: () => channel.typing.length,
     };
   };
@@ -237,6 +242,7 @@ export async function createDiscordSimulator(
       offsetMs += ms;
     },
     fail: (fault) => api.fail(fault),
+    invalidRequests: () => api.invalidRequests(),
     async close() {
       await gateway.close();
       api.server.closeAllConnections();

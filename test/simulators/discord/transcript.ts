@@ -5,6 +5,8 @@ export interface SeenMessage {
   readonly id: string;
   readonly author: string;
   readonly text: string;
+  /** What a person's notification of it shows: the text that was posted, without later edits. */
+  readonly notification: string | undefined;
   readonly files: readonly {
     readonly name: string;
     readonly altText: string | undefined;
@@ -25,6 +27,9 @@ export interface SeenMessage {
   /** Links under which Discord would show a preview. */
   readonly previews: readonly string[];
   readonly replyTo: string | undefined;
+  readonly nonce: string | undefined;
+  /** Of a response to an interaction: its id. */
+  readonly interactionId: string | undefined;
   readonly hasThread: boolean;
 }
 
@@ -44,6 +49,7 @@ function toSeen(world: World, message: SimMessage): SeenMessage {
     id: message.id,
     author: message.author.globalName ?? message.author.username,
     text: message.content,
+    notification: message.notification,
     files: message.attachments.map((attachment) => ({
       name: attachment.filename,
       altText: attachment.description,
@@ -61,6 +67,8 @@ function toSeen(world: World, message: SimMessage): SeenMessage {
       message.referenceId === undefined
         ? undefined
         : findMessage(world, message.channelId, message.referenceId)?.id,
+    nonce: message.nonce,
+    interactionId: message.interactionId,
     hasThread: thread !== undefined && isThread(thread),
   };
 }

@@ -32,9 +32,13 @@ export const messageFlags = {
   hasThread: 1 << 5,
   ephemeral: 1 << 6,
   loading: 1 << 7,
+  suppressNotifications: 1 << 12,
   voice: 1 << 13,
   componentsV2: 1 << 15,
 } as const;
+
+/** Messages with one of these notify nobody. */
+const silentFlags = messageFlags.loading | messageFlags.suppressNotifications;
 
 /** A user or bot. */
 export interface SimUser {
@@ -60,6 +64,8 @@ export interface SimChannel {
   readonly messages: SimMessage[];
   /** Times of the bot's typing indicators. */
   readonly typing: number[];
+  /** The bot is shown as typing until then. */
+  typingUntil: number;
 }
 
 /** An uploaded file. */
@@ -84,6 +90,8 @@ export interface SimMessage {
   readonly webhookId: string | undefined;
   readonly type: number;
   content: string;
+  /** The text of its notification. `undefined`: it has none, or only a placeholder was posted. */
+  readonly notification: string | undefined;
   attachments: SimAttachment[];
   flags: number;
   components: unknown[];
@@ -161,9 +169,13 @@ export interface World {
   readonly channels: Map<string, SimChannel>;
   readonly interactions: Map<string, SimInteraction>;
   readonly attachments: Map<string, SimAttachment>;
+  /** The bot's last message with each nonce. */
+  readonly nonces: Map<string, SimMessage>;
   /** Users who take direct messages from their friends alone. */
   readonly closedDirectMessages: Set<string>;
   commands: RegisteredCommand[];
+  /** The portal's install link, where the application has one. */
+  installParams: { readonly scopes: readonly string[]; readonly permissions: string } | undefined;
   readonly messageContentAllowed: boolean;
   readonly cdnSecret: string;
   /** `http://127.0.0.1:<port>`; set once the server listens. */
@@ -205,8 +217,10 @@ export function createWorld(options: { now: () => number; messageContentAllowed:
     channels: new Map(),
     interactions: new Map(),
     attachments: new Map(),
+    nonces: new Map(),
     closedDirectMessages: new Set(),
     commands: [],
+    installParams: undefined,
     messageContentAllowed: options.messageContentAllowed,
     cdnSecret: randomBytes(16).toString("hex"),
     origin: "",
@@ -229,6 +243,7 @@ export function addChannel(
     denied: new Set(),
     messages: [],
     typing: [],
+    typingUntil: 0,
     ...channel,
   };
   world.channels.set(made.id, made);
@@ -244,6 +259,7 @@ export function addMessage(
     id: world.nextId(),
     webhookId: undefined,
     type: 0,
+    notification: ((message.flags ?? 0) & silentFlags) === 0 ? message.content : undefined,
     attachments: [],
     flags: 0,
     components: [],
@@ -262,6 +278,7 @@ export function addMessage(
   const channel = world.channels.get(made.channelId);
   if (channel === undefined) throw new Error(`no channel ${made.channelId}`);
   channel.messages.push(made);
+  if (made.author === world.bot) channel.typingUntil = 0;
   if (isThread(channel) && !channel.locked) channel.archived = false;
   return made;
 }

@@ -17,6 +17,10 @@ export interface ScriptedAnswer {
   readonly after?: "end" | "break" | "hang";
   /** With `hang`: comment lines are sent this often, in milliseconds. */
   readonly pingEveryMs?: number;
+  /** Each event of the body is sent so many milliseconds after the one before, as a model writes. Default: at once. */
+  readonly eventEveryMs?: number;
+  /** Called when the last packet was written. */
+  readonly onWritten?: () => void;
   /** `false`: the socket is destroyed before a status is sent. Default true. */
   readonly answers?: boolean;
 }
@@ -163,13 +167,19 @@ async function give(
   outgoing.writeHead(answer.status ?? 200, { "content-type": "text/event-stream", ...answer.headers });
   outgoing.flushHeaders();
   const body = Buffer.from(answer.body ?? "");
-  for (const packet of cutInto(body, answer.cut ?? "whole")) {
+  const { eventEveryMs } = answer;
+  const packets =
+    eventEveryMs === undefined ? cutInto(body, answer.cut ?? "whole") : body.toString().split(/(?<=\n\n)/);
+  for (const [index, packet] of packets.entries()) {
+    if (eventEveryMs !== undefined && index > 0)
+      await new Promise((resolve) => setTimeout(resolve, eventEveryMs));
     if (outgoing.destroyed) return;
     outgoing.write(packet);
     // Sends each packet by itself; together they would arrive as one.
     if (answer.cut !== undefined && answer.cut !== "whole")
       await new Promise((resolve) => setImmediate(resolve));
   }
+  answer.onWritten?.();
   // An empty write resolves when everything before it was sent.
   if (answer.after === "break") outgoing.write("", () => outgoing.destroy());
   else if (answer.after !== "hang") outgoing.end();

@@ -23,6 +23,8 @@ export interface SlowGateway {
   setHanging(isHanging: boolean): void;
   /** Milliseconds from the first to the last word, for answers that start from now on. */
   setDuration(ms: number): void;
+  /** Milliseconds before the first word, for answers that start from now on. Default 0. */
+  setThinking(ms: number): void;
   /** The next so many answers are a 503 instead. */
   fail(times: number): void;
   close(): Promise<void>;
@@ -39,6 +41,7 @@ export async function startSlowGateway(durationMs = 600): Promise<SlowGateway> {
   const hanging = new Set<() => void>();
   let isHanging = false;
   let duration = durationMs;
+  let thinkingMs = 0;
   let failing = 0;
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -64,6 +67,8 @@ export async function startSlowGateway(durationMs = 600): Promise<SlowGateway> {
       turn.isWhole = response.writableFinished;
     });
     response.writeHead(200, { "content-type": "text/event-stream" });
+    response.flushHeaders();
+    if (thinkingMs > 0) await new Promise((resolve) => setTimeout(resolve, thinkingMs));
     response.write(toChunk(`re ${turn.labels.join(" ")} `));
     for (let piece = 0; piece < pieces; piece++) {
       if (isHanging) await new Promise<void>((resolve) => hanging.add(resolve));
@@ -92,6 +97,9 @@ export async function startSlowGateway(durationMs = 600): Promise<SlowGateway> {
     },
     setDuration(ms) {
       duration = ms;
+    },
+    setThinking(ms) {
+      thinkingMs = ms;
     },
     fail(times) {
       failing = times;

@@ -12,10 +12,11 @@ const knownBlocks = new Set([
 ]);
 
 /**
- * Checks the blocks of a message. @throws SlackApiError `invalid_blocks`
+ * Checks the blocks of a message; no markdown block may contain one of the `refused` words.
+ * @throws SlackApiError `invalid_blocks`
  * @see https://docs.slack.dev/reference/block-kit/blocks
  */
-export function checkMessageBlocks(blocks: readonly Fields[]): void {
+export function checkMessageBlocks(blocks: readonly Fields[], refused: readonly string[] = []): void {
   const refuse = (problem: string) => {
     throw new SlackApiError("invalid_blocks", { response_metadata: { messages: [`[ERROR] ${problem}`] } });
   };
@@ -29,6 +30,7 @@ export function checkMessageBlocks(blocks: readonly Fields[]): void {
     if (type === "markdown") {
       const text = block["text"];
       if (typeof text !== "string" || text === "") return refuse(`markdown needs text ${at}`);
+      if (refused.some((words) => text.includes(words))) refuse(`failed to match any allowed schemas ${at}`);
       markdownChars += text.length;
     }
     if (type === "section") {

@@ -1,4 +1,7 @@
 import { checkMessageBlocks } from "./blocks.ts";
+import { deleteMessage } from "./deletions.ts";
+import { clearStatus } from "./statuses.ts";
+import { isStreaming } from "./streams.ts";
 import {
   checkThread,
   json,
@@ -13,7 +16,6 @@ import { SlackApiError, type Fields, type SlackMessage, toText } from "./workspa
 const maxTextChars = 40_000;
 const maxUpdateBytes = 4000;
 const maxMarkdownChars = 12_000;
-const streamLifeMs = 5 * 60_000;
 
 /** The length after Slack has escaped unescaped characters; entities stay. */
 function escapedBytes(text: string): number {
@@ -40,7 +42,7 @@ function readMetadata(args: Fields): unknown {
   return metadata;
 }
 
-function readContent(args: Fields): { text: string; blocks: Fields[] } {
+function readContent(args: Fields, context: MethodContext): { text: string; blocks: Fields[] } {
   const blocks = (json(args, "blocks") ?? []) as Fields[];
   const markdown = args["markdown_text"] === undefined ? undefined : toText(args["markdown_text"]);
   if (markdown !== undefined) {
@@ -50,7 +52,7 @@ function readContent(args: Fields): { text: string; blocks: Fields[] } {
   }
   const text = toText(args["text"]);
   if (text === "" && blocks.length === 0) throw new SlackApiError("no_text");
-  checkMessageBlocks(blocks);
+  checkMessageBlocks(blocks, context.refusedMarkdown);
   return { text: text.slice(0, maxTextChars), blocks: blocks.map(withoutMarkdownId) };
 }
 
@@ -107,7 +109,7 @@ const postMessage: Method = (args, context) => {
   const id = workspace.users.has(target) ? workspace.directMessagesOf(target).id : target;
   const channel = memberChannel(context, id);
   const threadTs = checkThread(context, channel, args["thread_ts"]);
-  const content = readContent(args);
+  const content = readContent(args, context);
   const message = workspace.addMessage({
     channel: channel.id,
     user: workspace.botUserId,
@@ -116,6 +118,7 @@ const postMessage: Method = (args, context) => {
     previewsLinks: previews(args),
     metadata: readMetadata(args),
   });
+  clearStatus(context, message);
   announce(context, message);
   return { channel: channel.id, ts: message.ts, message: toMessageJson(context, message) };
 };
@@ -131,7 +134,7 @@ const postEphemeral: Method = (args, context) => {
   if (!workspace.users.has(user)) throw new SlackApiError("user_not_found");
   if (!channel.members.has(user)) throw new SlackApiError("user_not_in_channel");
   const threadTs = checkThread(context, channel, args["thread_ts"]);
-  const content = readContent(args);
+  const content = readContent(args, context);
   const isShown =
     threadTs === undefined ||
     channel.messages.some((other) => other.threadTs === threadTs && other.ephemeralTo === undefined);
@@ -158,11 +161,16 @@ function ownMessage(args: Fields, context: MethodContext): SlackMessage {
 const update: Method = (args, context) => {
   const message = ownMessage(args, context);
   if (message.user !== context.workspace.botUserId) throw new SlackApiError("cant_update_message");
-  if (message.stream?.open === true) throw new SlackApiError("streaming_state_conflict");
-  const content = readContent(args);
+  if (isStreaming(message, context.clock)) throw new SlackApiError("streaming_state_conflict");
+  const content = readContent(args, context);
   if (escapedBytes(content.text) > maxUpdateBytes) throw new SlackApiError("msg_too_long");
+  const metadata = readMetadata(args);
+  // A message whose stream has died is repaired by an edit.
+  if (message.stream !== undefined) message.stream = { ...message.stream, open: false };
+  message.previewsLinks = false;
   message.text = content.text;
   message.blocks = content.blocks;
+  if (metadata !== undefined) message.metadata = metadata;
   message.edits += 1;
   announceEdit(context, message);
   return {
@@ -190,40 +198,57 @@ const startStream: Method = (args, context) => {
     previewsLinks: true,
     stream: { startedAt: context.clock.now(), open: true },
   });
+  clearStatus(context, message);
   announce(context, message);
   return { channel: channel.id, ts: message.ts };
 };
 
-function openStream(args: Fields, context: MethodContext): SlackMessage {
+/** The message of a live stream and the text to append; nothing is changed yet. */
+function openStream(args: Fields, context: MethodContext): { message: SlackMessage; text: string } {
   const message = ownMessage(args, context);
-  const { stream } = message;
-  if (stream?.open !== true || context.clock.now() - stream.startedAt > streamLifeMs)
-    throw new SlackApiError("message_not_in_streaming_state");
+  if (!isStreaming(message, context.clock)) throw new SlackApiError("message_not_in_streaming_state");
   const text = toText(args["markdown_text"]);
   if (text.length > maxMarkdownChars) throw new SlackApiError("msg_too_long");
-  message.text += text;
-  return message;
+  if (context.refusedMarkdown.some((words) => (message.text + text).includes(words)))
+    throw new SlackApiError("invalid_blocks");
+  return { message, text };
 }
 
 const appendStream: Method = (args, context) => {
-  const message = openStream(args, context);
+  const { message, text } = openStream(args, context);
   if (args["markdown_text"] === undefined && args["chunks"] === undefined) throw new SlackApiError("no_text");
+  message.text += text;
   return { channel: message.channel, ts: message.ts };
 };
 
 const stopStream: Method = (args, context) => {
-  const message = openStream(args, context);
+  const { message, text } = openStream(args, context);
   const blocks = (json(args, "blocks") ?? []) as Fields[];
   checkMessageBlocks(blocks);
-  message.stream = { startedAt: 0, open: false };
-  if (blocks.length > 0) message.blocks = [{ type: "markdown", text: message.text }, ...blocks];
+  const metadata = readMetadata(args);
+  message.text += text;
+  message.stream = { startedAt: message.stream?.startedAt ?? 0, open: false };
+  if (message.text !== "") message.blocks = [{ type: "markdown", text: message.text }];
+  message.blocks.push(...blocks.map(withoutMarkdownId));
+  if (metadata !== undefined) message.metadata = metadata;
+  announceEdit(context, message);
   return { channel: message.channel, ts: message.ts, message: toMessageJson(context, message) };
+};
+
+/** Of the app's own messages only. @see https://docs.slack.dev/reference/methods/chat.delete */
+const deleteOwn: Method = (args, context) => {
+  const message = ownMessage(args, context);
+  if (message.user !== context.workspace.botUserId) throw new SlackApiError("cant_delete_message");
+  const channel = memberChannel(context, message.channel);
+  deleteMessage(context, context.installation, channel, message.ts);
+  return { channel: message.channel, ts: message.ts };
 };
 
 /** `chat.*` methods with the scope that each needs. */
 export const chatMethods: Readonly<Record<string, { readonly scope: string; readonly run: Method }>> = {
   "chat.postMessage": { scope: "chat:write", run: postMessage },
   "chat.postEphemeral": { scope: "chat:write", run: postEphemeral },
+  "chat.delete": { scope: "chat:write", run: deleteOwn },
   "chat.update": { scope: "chat:write", run: update },
   "chat.startStream": { scope: "chat:write", run: startStream },
   "chat.appendStream": { scope: "chat:write", run: appendStream },

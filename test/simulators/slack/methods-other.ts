@@ -23,6 +23,12 @@ const authTest: Method = (_args, { workspace, origin }) => ({
   is_enterprise_install: false,
 });
 
+/** @see https://docs.slack.dev/reference/methods/bots.info */
+const botInfo: Method = (args, { workspace }) => {
+  if (need(args, "bot") !== workspace.botId) throw new SlackApiError("bot_not_found");
+  return { bot: { id: workspace.botId, deleted: false, name: "Parley", app_id: workspace.botAppId } };
+};
+
 /**
  * Fields about the user's part in the workspace. Of users of other workspaces Slack shows no such part, and `is_stranger`
  * where they are in no channel that the app sees. @see https://docs.slack.dev/reference/objects/user-object
@@ -121,13 +127,22 @@ const history: Method = (args, context) => {
   const channel = memberChannel(context, need(args, "channel"));
   checkHistoryScope(context, channel);
   const roots = channel.messages.filter(({ threadTs, ts }) => threadTs === undefined || threadTs === ts);
-  const found = select(roots, args);
-  const page = found.toReversed().slice(0, limitOf(args));
-  return {
-    messages: page.map((message) => toHistoryJson(context, message, args)),
-    has_more: page.length < found.length,
-  };
+  return toPage(context, select(roots, args).toReversed(), args);
 };
+
+/** A page of messages, from the cursor on. @see https://docs.slack.dev/apis/web-api/pagination */
+function toPage(context: MethodContext, found: readonly SlackMessage[], args: Fields): Fields {
+  const cursor = toText(args["cursor"], "");
+  const from = cursor === "" ? 0 : found.findIndex(({ ts }) => ts === cursor.replace(/^next:/, ""));
+  if (from === -1) throw new SlackApiError("invalid_cursor");
+  const to = from + limitOf(args);
+  const next = found[to];
+  return {
+    messages: found.slice(from, to).map((message) => toHistoryJson(context, message, args)),
+    has_more: next !== undefined,
+    ...(next === undefined ? {} : { response_metadata: { next_cursor: `next:${next.ts}` } }),
+  };
+}
 
 const replies: Method = (args, context) => {
   const channel = memberChannel(context, need(args, "channel"));
@@ -137,11 +152,7 @@ const replies: Method = (args, context) => {
   if (thread.length === 0) throw new SlackApiError("thread_not_found");
   // The root always comes first and counts; the page has the oldest of the selected replies.
   const found = [...thread.slice(0, 1), ...select(thread.slice(1), args)];
-  const page = found.slice(0, limitOf(args));
-  return {
-    messages: page.map((message) => toHistoryJson(context, message, args)),
-    has_more: page.length < found.length,
-  };
+  return toPage(context, found, args);
 };
 
 const conversationInfo: Method = (args, context) => {
@@ -175,7 +186,8 @@ const setStatus: Method = (args, context) => {
   if (args["status"] === undefined) throw new SlackApiError("invalid_arguments");
   const loading = json(args, "loading_messages");
   if (Array.isArray(loading) && loading.length > 10) throw new SlackApiError("invalid_arguments");
-  context.statuses.push({ channel: channel.id, thread, status: toText(args["status"]) });
+  const status = toText(args["status"]);
+  context.statuses.push({ channel: channel.id, thread, status, at: context.clock.now(), bySlack: false });
   return {};
 };
 
@@ -203,9 +215,10 @@ const sessionStatus: Method = (args, context) => {
 /** All other methods with the scope that each needs. */
 export const otherMethods: Readonly<Record<string, { readonly scope?: string; readonly run: Method }>> = {
   "agents.sessions.setStatus": { scope: "assistant:write", run: sessionStatus },
-  "assistant.threads.setStatus": { scope: "assistant:write", run: setStatus },
+  "assistant.threads.setStatus": { scope: "chat:write", run: setStatus },
   "assistant.threads.setSuggestedPrompts": { scope: "assistant:write", run: setSuggestedPrompts },
   "auth.test": { run: authTest },
+  "bots.info": { scope: "users:read", run: botInfo },
   "conversations.history": { run: history },
   "conversations.info": { scope: "channels:read", run: conversationInfo },
   "conversations.open": { scope: "im:write", run: conversationOpen },

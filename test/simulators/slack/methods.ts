@@ -1,4 +1,5 @@
 import type { Clock } from "./clock.ts";
+import type { Installation } from "./installation.ts";
 import type { SocketHub } from "./socket.ts";
 import { SlackApiError, type Fields, type SlackChannel, type Workspace, toText } from "./workspace.ts";
 
@@ -7,13 +8,27 @@ export interface MethodContext {
   readonly workspace: Workspace;
   readonly clock: Clock;
   readonly hub: SocketHub;
+  readonly installation: Installation;
   readonly origin: () => string;
   /** Open modals by person. */
   readonly modals: Map<string, OpenModal>;
   readonly triggers: Map<string, { readonly user: string; readonly at: number; used: boolean }>;
   readonly suggestedPrompts: Map<string, readonly Fields[]>;
-  readonly statuses: { readonly channel: string; readonly thread: string; readonly status: string }[];
+  /** Changes of status lines, oldest first. */
+  readonly statuses: ThreadStatus[];
+  /** Words that a markdown block must not contain. */
+  readonly refusedMarkdown: string[];
   readonly sessions: { readonly channel: string; readonly thread: string; readonly status: string }[];
+}
+
+/** A change of a thread's status line; an empty `status` clears it. */
+export interface ThreadStatus {
+  readonly channel: string;
+  readonly thread: string;
+  readonly status: string;
+  readonly at: number;
+  /** Cleared by Slack, since the app has posted there. */
+  readonly bySlack: boolean;
 }
 
 /** A modal in front of a person. */

@@ -29,10 +29,11 @@ const tiers: Readonly<Record<string, keyof typeof tierPerMinute>> = {
   "views.open": 4,
 };
 
-/** `chat.postMessage`: one a second in a channel, with short bursts. */
+/** `chat.postMessage`: one a second in a channel, with short bursts; "several hundred" a minute in a workspace. */
 const postBurst = 5;
+const postsPerMinute = 300;
 
-/** Rate limits by method, and by channel for posts. */
+/** Rate limits of a workspace by method, and of each channel for posts. */
 export interface RateLimits {
   /** Counts a call. Returns the seconds to wait if it exceeds the limit. */
   take(method: string, channel: string | undefined): number | undefined;
@@ -40,27 +41,46 @@ export interface RateLimits {
   set(method: string, perMinute: number): void;
 }
 
+interface Window {
+  readonly key: string;
+  readonly most: number;
+  readonly windowMs: number;
+}
+
 /** The documented limits. */
 export function createRateLimits(clock: Clock): RateLimits {
   const calls = new Map<string, number[]>();
   const overrides = new Map<string, number>();
 
-  function takeWindow(key: string, most: number, windowMs: number): number | undefined {
-    const now = clock.now();
-    const recent = (calls.get(key) ?? []).filter((at) => at > now - windowMs);
+  function windowsOf(method: string, channel: string | undefined): Window[] {
+    const override = overrides.get(method);
+    if (override !== undefined) return [{ key: method, most: override, windowMs: 60_000 }];
+    if (method === "chat.postMessage") {
+      return [
+        { key: `post:${channel}`, most: postBurst, windowMs: postBurst * 1000 },
+        { key: method, most: postsPerMinute, windowMs: 60_000 },
+      ];
+    }
+    const tier = tiers[method];
+    return tier === undefined ? [] : [{ key: method, most: tierPerMinute[tier], windowMs: 60_000 }];
+  }
+
+  function recentIn({ key, windowMs }: Window): number[] {
+    const recent = (calls.get(key) ?? []).filter((at) => at > clock.now() - windowMs);
     calls.set(key, recent);
-    if (recent.length >= most) return Math.max(1, Math.ceil(((recent[0] ?? now) + windowMs - now) / 1000));
-    recent.push(now);
-    return undefined;
+    return recent;
   }
 
   return {
     take(method, channel) {
-      const override = overrides.get(method);
-      if (override !== undefined) return takeWindow(method, override, 60_000);
-      if (method === "chat.postMessage") return takeWindow(`post:${channel}`, postBurst, postBurst * 1000);
-      const tier = tiers[method];
-      return tier === undefined ? undefined : takeWindow(method, tierPerMinute[tier], 60_000);
+      const now = clock.now();
+      const windows = windowsOf(method, channel).map((window) => ({ ...window, recent: recentIn(window) }));
+      const waits = windows
+        .filter(({ recent, most }) => recent.length >= most)
+        .map(({ recent, windowMs }) => Math.max(1, Math.ceil(((recent[0] ?? now) + windowMs - now) / 1000)));
+      if (waits.length > 0) return Math.max(...waits);
+      for (const { recent } of windows) recent.push(now);
+      return undefined;
     },
     set: (method, perMinute) => void overrides.set(method, perMinute),
   };

@@ -155,7 +155,7 @@ export function createSlackServer(options: ServerOptions): Server {
     if (text === "" && blocks.length === 0) return refuse(500, "no_text");
     if (target.posts >= maxResponsePosts) return refuse(404, "used_url");
     try {
-      checkMessageBlocks(blocks);
+      checkMessageBlocks(blocks, context.refusedMarkdown);
     } catch (error) {
       return refuse(400, error instanceof SlackApiError ? error.error : "invalid_blocks");
     }

@@ -6,6 +6,7 @@ import { createPerson, type Person } from "./person.ts";
 import { createRateLimits } from "./rate-limits.ts";
 import { deleteChannel, deleteMessage } from "./deletions.ts";
 import { createSlackServer, type ApiCall, type Fault } from "./server.ts";
+import { statusIn } from "./statuses.ts";
 import { createSocketHub, type Delivery } from "./socket.ts";
 import { toTranscript, type SeenMessage } from "./transcript.ts";
 import { createWorkspace, type Fields, type SlackChannel, type SlackUser } from "./workspace.ts";
@@ -46,6 +47,8 @@ export interface SlackSimulator {
   readonly connections: number;
   readonly suggestedPrompts: ReadonlyMap<string, readonly Fields[]>;
   readonly statuses: MethodContext["statuses"];
+  /** The status line that people see below a thread now; empty where there is none. */
+  statusIn(channelId: string, thread: string): string;
   readonly sessions: MethodContext["sessions"];
   /** A person, by default a full member of the workspace. */
   person(name: string, more?: Partial<SlackUser>): Person;
@@ -68,11 +71,15 @@ export interface SlackSimulator {
   redeliver(what: string): void;
   revokeScope(scope: string): void;
   revokeToken(): void;
+  /** From now on the bot token is that of another app than the app-level token. */
+  mixApps(): void;
   deleteFile(name: string): void;
   /** From now on the method is unknown. */
   switchOff(method: string): void;
   /** Replaces the rate limit of a method. */
   limit(method: string, perMinute: number): void;
+  /** From now on markdown blocks that contain these words are refused as `invalid_blocks`, as Slack refuses some tables. */
+  refuseMarkdown(words: string): void;
   /** Makes the next call of `method` fail. `afterEffect`: the call takes effect, only its response is lost. */
   fail(method: string, fault: Fault): void;
   /** Asks the bot to reconnect, as Slack does every few hours. */
@@ -114,12 +121,14 @@ export async function createSlackSimulator(
     workspace,
     clock,
     hub,
+    installation,
     origin: () => origin,
     modals: new Map(),
     triggers: new Map(),
     suggestedPrompts: new Map(),
     statuses: [],
     sessions: [],
+    refusedMarkdown: [],
   };
   const server = createSlackServer({ context, limits, faults, switchedOff, calls, responseUrls });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -130,9 +139,9 @@ export async function createSlackSimulator(
     return {
       id: channel.id,
       name: channel.name,
-      transcript: () => toTranscript(workspace, channel),
+      transcript: () => toTranscript(context, channel),
       saidByBot: (thread) =>
-        toTranscript(workspace, channel).filter(
+        toTranscript(context, channel).filter(
           (message) => message.author === "Parley" && (thread === undefined || message.thread === thread),
         ),
       deleteMessage: (ts) => deleteMessage(context, installation, channel, ts),
@@ -150,7 +159,7 @@ export async function createSlackSimulator(
       if (Date.now() > deadline) {
         const seen = [...workspace.channels.values()]
           .flatMap((channel) =>
-            toTranscript(workspace, channel).map(
+            toTranscript(context, channel).map(
               (m) => `#${channel.name} ${m.author}: ${m.text.slice(0, 300)}`,
             ),
           )
@@ -180,6 +189,7 @@ export async function createSlackSimulator(
     },
     suggestedPrompts: context.suggestedPrompts,
     statuses: context.statuses,
+    statusIn: (channelId, thread) => statusIn(context, channelId, thread),
     sessions: context.sessions,
     person: (name, more) => createPerson(name, { context, installation, responseUrls }, more),
     channel(name, people, { withBot = true, isPrivate = false } = {}) {
@@ -190,9 +200,9 @@ export async function createSlackSimulator(
     directMessages: (person) => toHandle(workspace.directMessagesOf(person.id)),
     transcriptOf(channelId) {
       const channel = workspace.channels.get(channelId);
-      return channel === undefined ? [] : toTranscript(workspace, channel);
+      return channel === undefined ? [] : toTranscript(context, channel);
     },
-    everything: () => [...workspace.channels.values()].flatMap((channel) => toTranscript(workspace, channel)),
+    everything: () => [...workspace.channels.values()].flatMap((channel) => toTranscript(context, channel)),
     otherBotSends(channel, text, thread) {
       const message = workspace.addMessage({
         channel: channel.id,
@@ -226,10 +236,14 @@ export async function createSlackSimulator(
       if (tokenIsGood) Object.assign(workspace, { botToken: "xoxb-revoked-and-replaced" });
       tokenIsGood = false;
     },
+    mixApps() {
+      workspace.botAppId = workspace.id("A");
+    },
     deleteFile(name) {
       for (const file of workspace.files.values()) if (file.name === name) file.isDeleted = true;
     },
     switchOff: (method) => void switchedOff.add(method),
+    refuseMarkdown: (words) => void context.refusedMarkdown.push(words),
     limit: (method, perMinute) => limits.set(method, perMinute),
     fail: (method, fault) => void faults.set(method, [...(faults.get(method) ?? []), fault]),
     recycleConnections: () => hub.recycle(),

@@ -1,4 +1,7 @@
-import { type Fields, type SlackChannel, type SlackMessage, type Workspace, toText } from "./workspace.ts";
+import type { Clock } from "./clock.ts";
+import type { MethodContext } from "./methods.ts";
+import { isStreaming } from "./streams.ts";
+import { type Fields, type SlackChannel, type SlackMessage, toText } from "./workspace.ts";
 
 /** One message as a person sees it. */
 export interface SeenMessage {
@@ -23,6 +26,12 @@ export interface SeenMessage {
   /** Slack would fetch a link in it for a preview. */
   readonly previewsLinks: boolean;
   readonly edits: number;
+  /** The text of the notification when it was posted. */
+  readonly notification: string;
+  /** `live`: its text is still arriving. `dead`: Slack has ended the stream, and the app has not repaired it. */
+  readonly stream: "live" | "dead" | undefined;
+  /** What the bot stored with the message for itself. */
+  readonly metadata: unknown;
 }
 
 /** A file of a message. */
@@ -47,12 +56,38 @@ function unescapeSlack(text: string): string {
   return text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
 }
 
-/** The messages of a channel, oldest first. */
-export function toTranscript(workspace: Workspace, channel: SlackChannel): SeenMessage[] {
-  return channel.messages.map((message) => toSeen(workspace, message));
+/** Code, or the start of an inline link and its destination, up to a title. */
+const codeOrLink = /(```[\s\S]*?(?:```|$)|`[^`\n]+`)|(\]\()([^\s()]*(?:\([^\s()]*\)[^\s()]*)*)/g;
+
+/**
+ * A markdown block as people see it: entities are decoded, except in the destination of a link. There Slack takes them
+ * literally, so that `&amp;` is a part of the address. (*measured by others*: PostHog/posthog#95054)
+ */
+function unescapeMarkdown(markdown: string): string {
+  let shown = "";
+  let end = 0;
+  for (const match of markdown.matchAll(codeOrLink)) {
+    const [whole, code, start = "", url = ""] = match;
+    shown += unescapeSlack(markdown.slice(end, match.index));
+    shown += code === undefined ? start + url : unescapeSlack(code);
+    end = match.index + whole.length;
+  }
+  return shown + unescapeSlack(markdown.slice(end));
 }
 
-function toSeen(workspace: Workspace, message: SlackMessage): SeenMessage {
+/** The messages of a channel, oldest first. */
+export function toTranscript(context: Seen, channel: SlackChannel): SeenMessage[] {
+  return channel.messages.map((message) => toSeen(context, message));
+}
+
+type Seen = Pick<MethodContext, "workspace" | "clock">;
+
+function streamOf(message: SlackMessage, clock: Clock): SeenMessage["stream"] {
+  if (message.stream?.open !== true) return undefined;
+  return isStreaming(message, clock) ? "live" : "dead";
+}
+
+function toSeen({ workspace, clock }: Seen, message: SlackMessage): SeenMessage {
   const bodies: string[] = [];
   const all: string[] = [];
   const small: string[] = [];
@@ -85,7 +120,8 @@ function toSeen(workspace: Workspace, message: SlackMessage): SeenMessage {
       }
     }
   }
-  const plain = unescapeSlack(message.text);
+  const isStream = message.stream !== undefined && message.blocks.length === 0;
+  const plain = isStream ? unescapeMarkdown(message.text) : unescapeSlack(message.text);
   return {
     ts: message.ts,
     thread: message.threadTs,
@@ -106,6 +142,9 @@ function toSeen(workspace: Workspace, message: SlackMessage): SeenMessage {
     pings: message.user === workspace.botUserId ? raw.flatMap((text) => text.match(livePing) ?? []) : [],
     previewsLinks: message.previewsLinks && /https?:\/\//.test(raw.join("\n")),
     edits: message.edits,
+    notification: unescapeSlack(message.firstText),
+    stream: streamOf(message, clock),
+    metadata: message.metadata,
   };
 }
 
@@ -113,7 +152,7 @@ function toSeen(workspace: Workspace, message: SlackMessage): SeenMessage {
 function textsOf(block: Fields): { source: string; shown: string; markup: boolean }[] {
   if (block["type"] === "markdown") {
     const source = toText(block["text"]);
-    return [{ source, shown: unescapeSlack(source), markup: true }];
+    return [{ source, shown: unescapeMarkdown(source), markup: true }];
   }
   const texts = [block["text"], ...((block["type"] === "context" ? block["elements"] : []) as unknown[])];
   return texts.flatMap((value) => {

@@ -72,6 +72,8 @@ export interface SlackMessage {
   /** Id of the only person who sees it. */
   readonly ephemeralTo: string | undefined;
   text: string;
+  /** The text that it was posted with: what its notification says. */
+  readonly firstText: string;
   blocks: Fields[];
   /** Whether Slack would fetch the pages that the text links to. */
   previewsLinks: boolean;
@@ -84,6 +86,8 @@ export interface SlackMessage {
 export interface Workspace {
   readonly teamId: string;
   readonly appId: string;
+  /** The app that the bot token belongs to; another than `appId` where a person mixed up two apps. */
+  botAppId: string;
   readonly botUserId: string;
   readonly botId: string;
   readonly botToken: string;
@@ -128,13 +132,15 @@ export function createWorkspace(clock: Clock): Workspace {
   const person = { teamId, isBot: false, isAdmin: false, isOwner: false, isGuest: false };
   const bot: SlackUser = { ...person, id: `U${unique()}B`, name: "Parley", isBot: true };
 
+  const appId = `A${unique()}`;
   const workspace: Workspace = {
     teamId,
-    appId: `A${unique()}`,
+    appId,
+    botAppId: appId,
     botUserId: bot.id,
     botId: `B${unique()}`,
     botToken: `xoxb-${randomBytes(12).toString("hex")}`,
-    appToken: `xapp-1-${randomBytes(12).toString("hex")}`,
+    appToken: `xapp-1-${appId}-${randomBytes(12).toString("hex")}`,
     scopes: new Set(grantedScopes),
     users: new Map([[bot.id, bot]]),
     channels: new Map(),
@@ -195,6 +201,7 @@ export function createWorkspace(clock: Clock): Workspace {
         blocks: [],
         previewsLinks: false,
         edits: 0,
+        firstText: message.text ?? "",
         ...message,
       };
       workspace.channels.get(made.channel)?.messages.push(made);

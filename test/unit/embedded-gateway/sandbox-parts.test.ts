@@ -20,6 +20,19 @@ describe("tokens", () => {
   });
 });
 
+describe("small limits", () => {
+  const label = "*Parley sandbox: I answer by rules, no language model is connected.*\n\nYou wrote: “hello”";
+
+  it.each([1, 5, 20])("%d tokens are at most as many words", (count) => {
+    const words = toTokens(label).slice(0, count).join("").trim().split(/\s+/);
+    expect(words.length).toBeLessThanOrEqual(count);
+  });
+
+  it("9,000 characters fit the default limit", () => {
+    expect(toTokens(`${label}${writeLong(9000, "characters")}`).length).toBeLessThan(1024);
+  });
+});
+
 describe("long answers", () => {
   it.each([
     ["Write 9,000 characters", 9000, "characters"],

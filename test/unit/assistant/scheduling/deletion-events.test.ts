@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ChatRequest } from "../../../../src/core/gateway.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { ada, bo, call, createWorld, message, said, type World } from "../../../support/fakes.ts";
@@ -53,6 +54,68 @@ describe("messages that people removed", () => {
     expect(world.platform.replies).toMatchObject([{ address: { message: 7 }, state: "finished", text: "" }]);
     expect(world.platform.replies[0]?.notices.join()).toMatch(/deleted/);
     expect(world.gateway.requests).toEqual([]);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
+  it("leave no unfinished reply either where the store fails for a moment", async () => {
+    const event = message("the secret is 42");
+    await world.store.inbox.accept(event);
+    await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 1 });
+    vi.spyOn(world.store.queue, "run").mockImplementationOnce(() =>
+      Promise.reject(new ParleyError("store-unavailable", "no lease")),
+    );
+    await world.assistant.messagesDeleted("fake:c1", [event.key]);
+    await settled();
+    await world.assistant.recover("fake");
+    await vi.waitFor(() => expect(world.platform.replies).toMatchObject([{ state: "finished" }]));
+    expect(world.platform.replies[0]?.notices.join()).toMatch(/deleted/);
+  });
+
+  it("leave no unfinished reply either where the turn they stop has just lost its conversation", async () => {
+    const lost = new AbortController();
+    const realRun = world.store.queue.run.bind(world.store.queue);
+    vi.spyOn(world.store.queue, "run").mockImplementationOnce((id, work) =>
+      realRun(id, () => work(lost.signal)),
+    );
+    hangOnce();
+    const event = message("the secret is 42");
+    await world.assistant.receive(event);
+    await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
+    const deletion = world.assistant.messagesDeleted("fake:c1", [event.key]);
+    lost.abort(new ParleyError("store-unavailable", "lease lost"));
+    await deletion;
+    await settled();
+    await vi.waitFor(() => expect(world.platform.replies.at(-1)).toMatchObject({ state: "finished" }));
+    expect(world.platform.replies.at(-1)?.notices.join()).toMatch(/deleted/);
+  });
+
+  it("leave no unfinished reply either where this process dies before it has ended it", async () => {
+    const event = message("the secret is 42");
+    await world.store.inbox.accept(event);
+    await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 1 });
+    await world.store.inbox.withdraw([event.key], { keepsReplies: true });
+    expect(JSON.stringify(await world.store.inbox.listOpen())).not.toContain("secret");
+    expect(await world.restart().recover("fake")).toBe(1);
+    await vi.waitFor(() => expect(world.platform.replies).toMatchObject([{ state: "finished", text: "" }]));
+    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+    expect(world.gateway.requests).toEqual([]);
+  });
+
+  it("leave the reply of a dead process to the other messages that it answered", async () => {
+    const [gone, stays] = [message("never mind"), message("but this")];
+    for (const event of [gone, stays]) await world.store.inbox.accept(event);
+    await world.store.inbox.saveTurn({
+      keys: [gone.key, stays.key],
+      address: { at: "c1", message: 7 },
+      attempts: 1,
+    });
+    await world.assistant.messagesDeleted("fake:c1", [gone.key]);
+    await settled();
+    expect(await world.assistant.recover("fake")).toBe(1);
+    await settled();
+    expect(world.platform.replies).toMatchObject([
+      { address: { message: 7 }, state: "finished", text: "you said: but this" },
+    ]);
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
 

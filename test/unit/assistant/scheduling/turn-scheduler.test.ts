@@ -16,7 +16,7 @@ const turn = (key: string, conversationId = "fake:c1"): PendingTurn => ({
 });
 
 function createHarness(closed: ReadonlySet<string> = new Set()) {
-  const runs: { keys: string[]; active: ActiveTurn; end: () => void }[] = [];
+  const runs: { keys: string[]; active: ActiveTurn; end: () => void; leave: () => void }[] = [];
   const queue = createLocalQueue();
   const accepted = new Map<string, IncomingEvent>();
   const answered = new Set(closed);
@@ -34,13 +34,13 @@ function createHarness(closed: ReadonlySet<string> = new Set()) {
     log: silentLog,
     now: () => 0,
     runBatch: (batch, active) =>
-      new Promise<void>((resolve) => {
+      new Promise<"ended" | "left-open">((resolve) => {
         const keys = batch.flatMap(keysOf);
         const end = (): void => {
           for (const key of keys) answered.add(key);
-          resolve();
+          resolve("ended");
         };
-        runs.push({ keys, active, end });
+        runs.push({ keys, active, end, leave: () => resolve("left-open") });
       }),
   });
   const scheduler: TurnScheduler = {
@@ -54,7 +54,8 @@ function createHarness(closed: ReadonlySet<string> = new Set()) {
     await expect.poll(() => runs.length).toBe(count);
     return runs.at(-1)!;
   };
-  return { scheduler, runs, running, queue };
+  const acceptElsewhere = (event: IncomingEvent): void => void accepted.set(event.key, event);
+  return { scheduler, runs, running, queue, acceptElsewhere };
 }
 
 describe("the turn scheduler", () => {
@@ -100,6 +101,31 @@ describe("the turn scheduler", () => {
     await queue.idle();
     expect(runs).toEqual([]);
     expect(scheduler.inFlight.has("a")).toBe(false);
+  });
+
+  it("runs again what was left open, before what came later, and more and more rarely", async () => {
+    const { scheduler, runs, running } = createHarness();
+    const call1 = {
+      ...turn("a"),
+      event: call("ask", {}, { key: "a", conversationId: "fake:c1", inConversation: true }),
+    };
+    scheduler.schedule(call1);
+    scheduler.schedule(turn("b"));
+    const startedAt = performance.now();
+    for (let count = 1; count <= 4; count++) (await running(count)).leave();
+    (await running(5)).end();
+    expect(performance.now() - startedAt).toBeGreaterThan(50 + 100 + 200 + 400);
+    (await running(6)).end();
+    expect(runs.map(({ keys }) => keys.join())).toEqual(["a", "a", "a", "a", "a", "b"]);
+  });
+
+  it("waits a moment where another process may be accepting an earlier message, and answers that first", async () => {
+    const { scheduler, runs, running, acceptElsewhere } = createHarness();
+    const later = message("b", { key: "b", sentAt: 2 });
+    scheduler.schedule({ event: later, progress: undefined, others: [] }, { mayBeLater: true });
+    acceptElsewhere(message("a", { key: "a", sentAt: 1 }));
+    for (const count of [1, 2]) (await running(count)).end();
+    expect(runs.map(({ keys }) => keys.join())).toEqual(["a", "b"]);
   });
 
   it("stops at once when nothing runs, and starts nothing more", async () => {

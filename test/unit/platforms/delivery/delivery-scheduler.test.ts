@@ -218,6 +218,21 @@ describe("createDeliveryScheduler", () => {
     await later;
   });
 
+  it("counts a call until a window after its answer: the platform may have counted it late", async () => {
+    const { send, sent } = setUp(1);
+    const held = Promise.withResolvers<void>();
+    const slow = send("a", {}, () => held.promise);
+    const next = send("b");
+    await vi.advanceTimersByTimeAsync(2 * minute);
+    expect(sent).toEqual(["a"]);
+    held.resolve();
+    await slow;
+    await vi.advanceTimersByTimeAsync(minute - 1);
+    expect(sent).toEqual(["a"]);
+    await vi.advanceTimersByTimeAsync(1);
+    await next;
+  });
+
   it("counts what is in flight against what remains", async () => {
     const { scheduler, send, sent } = setUp();
     scheduler.learn("open", { remaining: 1, resetMs: 5000 });
@@ -230,6 +245,18 @@ describe("createDeliveryScheduler", () => {
     finish();
     await Promise.all([slow, next]);
     expect(sent).toEqual(["a", "b"]);
+  });
+
+  it("takes the limit that headers name in place of the expected one", async () => {
+    const { scheduler, send, sent } = setUp(2);
+    await fill(send, 2);
+    expect(scheduler.waitMs(["edits"], "final")).toBeGreaterThan(0);
+    scheduler.learn("edits", { remaining: 48, resetMs: minute, limit: 50 });
+    expect(scheduler.waitMs(["edits"], "final")).toBe(0);
+    await fill(send, 4);
+    expect(sent).toHaveLength(6);
+    scheduler.learn("edits", { remaining: 1, resetMs: minute, limit: 3 });
+    expect(scheduler.waitMs(["edits"], "final")).toBeGreaterThan(0);
   });
 
   it("makes previews of many live replies rarer, and leaves them out at last", () => {

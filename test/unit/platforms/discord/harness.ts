@@ -32,9 +32,12 @@ export function createListLog(): { readonly log: Log; readonly lines: LogLine[] 
 /** What {@link startHarness} starts. */
 export interface Harness {
   readonly simulator: DiscordSimulator;
-  readonly platform: Platform;
-  readonly receiver: RecordingReceiver;
+  /** Of the last start, like the receiver. */
+  platform: Platform;
+  receiver: RecordingReceiver;
   readonly lines: LogLine[];
+  /** Stops the platform and starts another one, which remembers nothing. */
+  readonly restart: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
@@ -50,24 +53,32 @@ export async function startHarness(
   const simulator = await createDiscordSimulator(simulatorOptions);
   prepare?.(simulator);
   const { log, lines } = createListLog();
-  const platform = createDiscordPlatform({
-    token: simulator.token,
-    apiUrl: simulator.apiUrl,
-    commands,
-    log,
-    now: simulator.world.now,
-  });
-  const receiver = createRecordingReceiver();
-  await platform.start(receiver, receiver);
+  const start = async () => {
+    const platform = createDiscordPlatform({
+      token: simulator.token,
+      apiUrl: simulator.apiUrl,
+      commands,
+      log,
+      now: simulator.world.now,
+    });
+    const receiver = createRecordingReceiver();
+    await platform.start(receiver, receiver);
+    return { platform, receiver };
+  };
+  const started = await start();
   await until(() => simulator.world.commands.length > 0);
-  return {
+  const harness: Harness = {
     simulator,
-    platform,
-    receiver,
+    ...started,
     lines,
+    async restart() {
+      await harness.platform.stop();
+      Object.assign(harness, await start());
+    },
     async close() {
-      await platform.stop();
+      await harness.platform.stop();
       await simulator.close();
     },
   };
+  return harness;
 }

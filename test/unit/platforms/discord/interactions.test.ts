@@ -218,13 +218,46 @@ describe("interactions", () => {
     expect(told?.text).not.toMatch(/kept|answer comes/);
   });
 
+  test("an instance that stops says nothing where another one has accepted the command and could not acknowledge it", async () => {
+    const { simulator, receiver } = harness;
+    const general = simulator.channel("general");
+    receiver.refusal = new ParleyError("stopping", "the process is stopping");
+    receiver.refuseResult = "accepted";
+    const use = simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });
+    await until(() => harness.lines.some(({ message }) => message === "command not accepted"));
+    expect(use.state()).toBe("waiting");
+    expect(general.fromBot()).toEqual([]);
+  });
+
+  test("an instance that stops and cannot reach its store says what is true either way", async () => {
+    const { simulator, receiver } = harness;
+    const general = simulator.channel("general");
+    receiver.refusal = new ParleyError("stopping", "the process is stopping");
+    receiver.refuse = () => Promise.reject(new ParleyError("store-unavailable", "away"));
+    simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });
+    const [told] = await until(() => general.fromBot().length > 0 && general.fromBot());
+    expect(told).toMatchObject({
+      isEphemeral: true,
+      text: expect.stringContaining("if your command could be kept"),
+    });
+  });
+
+  test("an acknowledgement that fails is repeated within the deadline", async () => {
+    const { simulator } = harness;
+    simulator.fail({ method: "POST", route: "/callback", status: 502, times: 3 });
+    const use = simulator
+      .person("Ada")
+      .usesCommand("ask", { prompt: "why?" }, { channel: simulator.channel("general") });
+    await until(() => use.state() === "thinking");
+  });
+
   test("a command that was accepted and never acknowledged is answered in the channel, a private one in a direct message", async () => {
     const { simulator, platform, receiver } = harness;
     const ada = simulator.person("Ada");
     const general = simulator.channel("general");
     for (const isPrivate of [false, true]) {
       // The acknowledgement of a killed process never arrives.
-      simulator.fail({ method: "POST", route: "/callback", status: 502, times: 2 });
+      simulator.fail({ method: "POST", route: "/callback", status: 502, times: 4 });
       const use = ada.usesCommand("ask", { prompt: "why?", private: isPrivate }, { channel: general });
       const event = await until(() => receiver.events.find(({ key }) => key === `discord:command/${use.id}`));
       const reply = platform.openReply(event.address, { saveAddress: () => Promise.resolve() });

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { toNotice } from "../../../../src/core/error-messages.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { until } from "../../../simulators/discord/until.ts";
@@ -210,6 +211,114 @@ describe("messages", () => {
     expect(receiver.refused).toEqual([`discord:${message.id}`]);
     settled.resolve("accepted");
     await until(() => direct.fromBot().length === 0);
+  });
+
+  /** Another instance, or an earlier run, tells it. */
+  async function tellElsewhere(channelId: string, messageId: string): Promise<void> {
+    const { simulator } = harness;
+    const response = await fetch(`${simulator.apiUrl}/v10/channels/${channelId}/messages`, {
+      method: "POST",
+      headers: {
+        authorization: `Bot ${simulator.token}`,
+        "content-type": "application/json",
+        "user-agent": "DiscordBot (https://example.com, 1)",
+      },
+      body: JSON.stringify({
+        content: toNotice(new ParleyError("store-unavailable", "down")),
+        message_reference: { message_id: messageId, fail_if_not_exists: false },
+      }),
+    });
+    expect(response.status).toBe(200);
+  }
+
+  test("what another instance says of a message that was accepted is taken back here too", async () => {
+    const { simulator, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    const message = ada.sends({ channel: direct, text: "hello" });
+    await received(1);
+    receiver.refuseResult = "accepted";
+    await tellElsewhere(direct.id, message.id);
+    await until(() => receiver.refused.length > 0 && direct.fromBot().length === 0);
+    expect(receiver.refused).toEqual([`discord:${message.id}`]);
+  });
+
+  test("what another instance says of a message that nobody accepted becomes final", async () => {
+    const { simulator, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    const message = ada.sends({ channel: direct, text: "hello" });
+    await tellElsewhere(direct.id, message.id);
+    await until(() => receiver.refused.length > 0);
+    expect(receiver.refused).toEqual([`discord:${message.id}`]);
+    expect(direct.fromBot()).toHaveLength(1);
+  });
+
+  test("what an earlier run said is settled by the look-up of missed messages", async () => {
+    const { simulator, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    receiver.known.add(`discord:${direct.id}`);
+    receiver.refuse = () => Promise.reject(new ParleyError("stopping", "the process is stopping"));
+    const message = ada.sends({ channel: direct, text: "hello" });
+    await tellElsewhere(direct.id, message.id);
+    await until(() => harness.lines.some((line) => line.message === "notice not settled"));
+    receiver.refuse = async (key) => {
+      receiver.refused.push(key);
+      return "accepted";
+    };
+    simulator.gateway.invalidateSession(false);
+    await until(() => direct.fromBot().length === 0, { explain: () => harness.lines });
+    expect(receiver.refused).toEqual([`discord:${message.id}`]);
+  });
+
+  test("while the process stops nothing is said of a message that cannot be kept: it is looked up later", async () => {
+    const { simulator, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    receiver.isStopped = true;
+    receiver.refusal = new ParleyError("store-unavailable", "down");
+    ada.sends({ channel: direct, text: "hello" });
+    await until(() => harness.lines.some(({ message }) => message === "message left for the next look-up"));
+    expect(direct.fromBot()).toEqual([]);
+    expect(receiver.refused).toEqual([]);
+  });
+
+  test("of a missed message that is not accepted nothing is said: it is looked up again", async () => {
+    const { simulator, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    receiver.known.add(`discord:${direct.id}`);
+    const notAccepted = () => harness.lines.filter((line) => line.message === "message not accepted").length;
+    receiver.refusal = new ParleyError("store-unavailable", "down");
+    simulator.gateway.invalidateSession(false);
+    await until(() => !simulator.gateway.isConnected());
+    const message = ada.sends({ channel: direct, text: "hello" });
+    await until(() => notAccepted() > 0, { timeoutMs: 20_000, explain: () => harness.lines });
+    receiver.refusal = undefined;
+    const [event] = await received(1);
+    expect(event?.key).toBe(`discord:${message.id}`);
+    expect(direct.fromBot()).toEqual([]);
+    expect(receiver.refused).toEqual([]);
+  });
+
+  test("live messages wait for missed ones that the store has kept from being found", async () => {
+    const { simulator, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    receiver.known.add(`discord:${direct.id}`);
+    const count = (words: string) => harness.lines.filter(({ message }) => message === words).length;
+    simulator.gateway.invalidateSession(false);
+    await until(() => !simulator.gateway.isConnected());
+    receiver.outage = new ParleyError("store-unavailable", "down");
+    const missed = ada.sends({ channel: direct, text: "missed" });
+    await until(() => count("missed messages not read yet") > 0, { timeoutMs: 15_000 });
+    const live = ["one", "two", "three"].map((text) => ada.sends({ channel: direct, text }));
+    await until(() => count("missed messages not read yet") > 1, { timeoutMs: 15_000 });
+    receiver.outage = undefined;
+    const events = await received(4);
+    expect(events.map(({ key }) => key)).toEqual([missed, ...live].map(({ id }) => `discord:${id}`));
+    expect(direct.fromBot()).toEqual([]);
   });
 
   test("nothing is said of a busy bot where another instance has taken the message", async () => {

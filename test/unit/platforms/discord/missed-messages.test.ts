@@ -21,6 +21,7 @@ function setUp(
   restored?: ConversationHistory["restored"],
 ) {
   const taken: string[] = [];
+  const own: string[] = [];
   const asked: string[] = [];
   const state = { storeFails: 0, discordFails: 0, concurrent: 0, maxConcurrent: 0 };
   const stopping = new AbortController();
@@ -58,11 +59,12 @@ function setUp(
         Promise.resolve((conversations[id]?.known ?? []).map((turnKey) => ({ turnKey }) as StoredMessage)),
     },
     take: (message) => void taken.push(message.id),
+    onOwnMessage: (message) => void own.push(message.id),
     now: () => now,
     signal: stopping.signal,
     log: silentLog,
   });
-  return { missed, taken, asked, state, stopping };
+  return { missed, taken, own, asked, state, stopping };
 }
 
 describe("missed messages", () => {
@@ -127,6 +129,23 @@ describe("missed messages", () => {
     await vi.advanceTimersByTimeAsync(100);
     expect(order).toEqual(["other channel, 0 taken", "same channel, 1 taken"]);
     expect(missed.pending("7")).toBeUndefined();
+  });
+
+  it("are read at once for a live message, which waits for those of its channel", async () => {
+    const { missed, taken, state } = setUp({ "discord:7": { known: [], channel: [idAt(minute)] } });
+    expect(await missed.searchFirst("7")).toBe(false);
+    state.storeFails = 1;
+    missed.start();
+    await vi.advanceTimersByTimeAsync(100);
+    await expect(missed.searchFirst("7")).rejects.toMatchObject({ code: "store-unavailable" });
+    state.storeFails = 0;
+    const searched = missed.searchFirst("7");
+    await vi.advanceTimersByTimeAsync(20);
+    expect(await searched).toBe(true);
+    expect(taken).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(taken).toHaveLength(1);
+    expect(await missed.searchFirst("7")).toBe(false);
   });
 
   it("are retried while the store is unavailable, until the bot stops", async () => {

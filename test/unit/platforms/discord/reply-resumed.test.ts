@@ -34,6 +34,8 @@ describe("a reply that another process resumed while this one was paused", () =>
     const { direct, address } = await ask("Ada", 1);
     const reply = open(address);
     await reply.show();
+    reply.write({ text: "First" });
+    await until(() => direct.fromBot().length === 1);
     let arrive = (): void => {};
     let respond = (): void => {};
     const arrived = new Promise<void>((resolve) => {
@@ -58,7 +60,7 @@ describe("a reply that another process resumed while this one was paused", () =>
       ({ method, path }) => method === "PATCH" && path.includes(direct.id),
     );
     expect(edits).toHaveLength(1);
-    expect(direct.fromBot()).toMatchObject([{ text: "-# Thinking…" }]);
+    expect(direct.fromBot()).toMatchObject([{ text: "First" }]);
   });
 
   test("a placeholder whose nonce returns another process's answer does not replace it", async () => {

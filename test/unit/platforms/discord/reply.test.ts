@@ -34,16 +34,19 @@ describe("replies", () => {
     altText: "A cat on a roof",
   });
 
-  test("in a direct message the placeholder becomes the answer", async () => {
+  test("in a direct message the first text is the first post: there is no placeholder", async () => {
     const { simulator } = harness;
     const ada = simulator.person("Ada");
     const direct = simulator.directMessages(ada);
     ada.sends({ channel: direct, text: "hello" });
     const { reply, saved } = open((await nextEvent()).address);
     await reply.show();
-    expect(direct.fromBot()).toHaveLength(1);
-    expect(saved.at(-1)).toMatchObject({ messages: [{ channelId: direct.id, isOwn: true }] });
+    expect(direct.fromBot()).toEqual([]);
+    expect(saved.at(-1)).toMatchObject({ messages: [] });
     reply.write({ text: "Good morning." });
+    await until(() => saved.length === 2);
+    expect(saved.at(-1)).toMatchObject({ messages: [{ channelId: direct.id, isOwn: true }] });
+    expect(direct.fromBot()).toMatchObject([{ notification: "Good morning." }]);
     await reply.finish({ notices: ["Only the last 3 messages were used."] });
     expect(direct.fromBot()).toMatchObject([
       { text: "Good morning.\n-# Only the last 3 messages were used.", previews: [], pings: [] },
@@ -267,6 +270,8 @@ describe("replies", () => {
     ada.sends({ channel: direct, text: "hello" });
     const { reply } = open((await nextEvent()).address);
     await reply.show();
+    reply.write({ text: "Too" });
+    await until(() => direct.fromBot().length === 1);
     simulator.world.channels.get(direct.id)!.messages.at(-1)!.isDeleted = true;
     reply.write({ text: "Too late." });
     await reply.finish();

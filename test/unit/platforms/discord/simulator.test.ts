@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { hasOracle } from "../../../simulators/discord/openapi.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
 import type { Person, Use } from "../../../simulators/discord/people.ts";
+import { sendRaw } from "../../../simulators/discord/send-raw.ts";
 
 const generous = { limit: 1000, windowMs: 1000 };
 
@@ -17,36 +18,8 @@ describe("the simulated Discord", () => {
   });
   afterEach(() => discord.close());
 
-  const ask = async (
-    method: string,
-    path: string,
-    body?: unknown,
-    headers: Record<string, string> = {},
-  ): Promise<{
-    status: number;
-    code: number | undefined;
-    body: Record<string, unknown>;
-    headers: Headers;
-  }> => {
-    const response = await fetch(`${discord.apiUrl}/v10${path}`, {
-      method,
-      headers: {
-        "user-agent": "DiscordBot (https://example.com, 1.0.0)",
-        authorization: `Bot ${discord.token}`,
-        ...(body instanceof FormData || body === undefined ? {} : { "content-type": "application/json" }),
-        ...headers,
-      },
-      ...(body === undefined ? {} : { body: body instanceof FormData ? body : JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    const parsed = (text === "" ? {} : JSON.parse(text)) as Record<string, unknown>;
-    return {
-      status: response.status,
-      code: parsed["code"] as number,
-      body: parsed,
-      headers: response.headers,
-    };
-  };
+  const ask = (method: string, path: string, body?: unknown, headers?: Record<string, string>) =>
+    sendRaw(discord, method, path, body, headers);
   const post = (body: unknown) => ask("POST", `/channels/${general.id}/messages`, body);
 
   const registerAsk = async (): Promise<void> => {

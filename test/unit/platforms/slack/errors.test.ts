@@ -35,6 +35,7 @@ describe("toParleyError", () => {
   test("a rate limit says how long to wait", () => {
     const limited = Object.assign(new Error("limited"), { retryAfter: 7 });
     expect(toParleyError(limited, "chat.update").retryAfterMs).toBe(7000);
+    expect(toParleyError(platformError("ratelimited"), "chat.update").retryAfterMs).toBe(1000);
   });
 
   test("a network error and a server error are unreachable", () => {

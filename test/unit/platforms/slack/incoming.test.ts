@@ -95,6 +95,7 @@ describe("channels", () => {
       await settled();
       expect(message.attachments).toMatchObject([{ name: "picture.png", mediaType: "image/png" }]);
       expect(messages()).toHaveLength(1);
+      expect(harness.slack.calls.map(({ method }) => method)).not.toContain("conversations.history");
     },
   );
 
@@ -122,6 +123,22 @@ describe("channels", () => {
     ana.sends({ channel: channel.id, text: "what is this?", mentionBot: true, files: [file] });
     expect((await nextMessage()).attachments).toHaveLength(1);
     await harness.slack.waitFor("every event", () => harness.slack.deliveries.length >= 2);
+  });
+
+  test("a mention in a channel with more answers than Slack takes there is refused as busy, to its author", async () => {
+    const ana = harness.slack.person("Ana");
+    const channel = harness.slack.channel("ideas", [ana]);
+    ana.sends({ channel: channel.id, text: "one", mentionBot: true });
+    const { address } = await nextMessage();
+    const hooks = { saveAddress: () => Promise.resolve() };
+    const replies = Array.from({ length: 80 }, () => harness.platform.openReply(address, hooks));
+    ana.sends({ channel: channel.id, text: "two", mentionBot: true });
+    const told = await harness.slack.waitFor("words", () => channel.saidByBot()[0]);
+    expect(told).toMatchObject({ onlyFor: "Ana", text: expect.stringContaining("busy") });
+    for (const reply of replies) reply.abandon();
+    ana.sends({ channel: channel.id, text: "three", mentionBot: true });
+    await harness.slack.waitFor("the next one", () => messages().some(({ text }) => text === "three"));
+    expect(harness.receiver.refused).toHaveLength(1);
   });
 
   test("messages that are not for the bot are ignored", async () => {

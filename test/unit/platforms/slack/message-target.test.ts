@@ -3,6 +3,7 @@ import { isParleyError } from "../../../../src/core/errors.ts";
 import type { Reply } from "../../../../src/core/platform.ts";
 import type { ReplyAddress } from "../../../../src/core/events.ts";
 import type { Person } from "../../../simulators/slack/person.ts";
+import { allCommands } from "../../../support/commands.ts";
 import { openSlackHarness, type SlackHarness } from "../../../support/slack-harness.ts";
 
 let harness: SlackHarness;
@@ -94,33 +95,72 @@ describe("posting", () => {
     expect(said().map(({ text }) => text)).toEqual(["some and more"]);
   });
 
-  test("many replies at once stay within the workspace's edit limit", async () => {
-    const people = Array.from({ length: 12 }, (_, i) => harness.slack.person(`P${i}`));
+  test("many replies at once stay within the workspace's limits", async () => {
+    const people = Array.from({ length: 40 }, (_, i) => harness.slack.person(`P${i}`));
     for (const person of people) person.sends({ channel: person.directMessages, text: "hello" });
     await harness.slack.waitFor("all events", () => harness.receiver.events.length === people.length);
     const replies = harness.receiver.events.map(({ address }) => open(address));
     await Promise.all(replies.map((reply) => reply.show()));
-    for (let step = 1; step <= 3; step += 1) {
-      for (const reply of replies) reply.write({ text: "word ".repeat(step) });
-      const edits = callsOf("chat.update").length;
-      await harness.slack.waitFor("some edits", () => step > 2 || callsOf("chat.update").length > edits);
-    }
+    for (const reply of replies) reply.write({ text: "word " });
+    await harness.slack.waitFor("a stream", () => callsOf("chat.startStream").length > 0);
+    await harness.slack.waitFor("an editable post", () => callsOf("chat.postMessage").length > 0);
+    for (const reply of replies) reply.write({ text: "word word word" });
     await Promise.all(replies.map((reply) => reply.finish()));
-    expect(harness.slack.calls.filter(({ outcome }) => outcome === "429")).toEqual([]);
+    expect(harness.slack.calls.filter(({ outcome }) => outcome !== "ok")).toEqual([]);
     for (const person of people) {
-      const texts = harness.slack.transcriptOf(person.directMessages).map(({ text }) => text.trim());
-      expect(texts).toContain("word word word");
+      const seen = harness.slack.transcriptOf(person.directMessages);
+      expect(seen.map(({ text }) => text.trim())).toEqual(["hello", "word word word"]);
     }
   });
 });
 
+describe("content that Slack refuses", () => {
+  const details = { kind: "details", key: "details-key" } as const;
+  const table = "Prices:\n\n|a|b|\n|--|--|\n|1|2 & 3|";
+
+  test("is shown as plain text with its buttons, in a post and in an edit", async () => {
+    harness.slack.refuseMarkdown("|--|");
+    const reply = await toAna();
+    await reply.show();
+    reply.write({ text: "Prices:" });
+    await harness.slack.waitFor("the first text", () => said()[0]?.text.includes("Prices:"));
+    reply.write({ text: table });
+    await reply.finish({ actions: [details], notices: ["One file was left out."] });
+    expect(said()).toHaveLength(1);
+    expect(said()[0]?.text).toBe(`${table}\nOne file was left out.`);
+    expect(said()[0]?.buttons).toMatchObject([{ value: "details-key" }]);
+
+    const posted = await toAna();
+    posted.write({ text: table });
+    await posted.finish();
+    expect(said().at(-1)?.text).toBe(table);
+  });
+
+  test.each(["invalid_blocks", "msg_blocks_too_long"])(
+    "is shown as text alone after %s twice",
+    async (error) => {
+      const reply = await toAna();
+      await reply.show();
+      reply.write({ text: table });
+      for (const method of ["chat.postMessage", "chat.update"]) {
+        for (let i = 0; i < 4; i += 1) harness.slack.fail(method, { error });
+      }
+      await reply.fail({ text: "It broke off.", retryKey: "retry-key" });
+      expect(said().at(-1)?.text).not.toContain("Thinking");
+      expect(said().at(-1)?.text).toMatch(/Slack|Prices/);
+    },
+  );
+});
+
 test("an end equal to the last preview needs no edit", async () => {
-  const reply = await toAna();
+  const channel = harness.slack.channel("ideas", [ana]);
+  ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
+  const reply = open(await nextAddress());
   await reply.show();
   reply.write({ text: "all of it" });
-  await harness.slack.waitFor("the text", () => said()[0]?.text === "all of it");
+  await harness.slack.waitFor("the text", () => channel.saidByBot()[0]?.text === "all of it");
   await reply.finish();
-  expect(callsOf("chat.update")).toHaveLength(1);
+  expect(callsOf("chat.update")).toEqual([]);
 });
 
 describe("where it is shown", () => {
@@ -135,12 +175,56 @@ describe("where it is shown", () => {
     expect(said().map(({ text }) => text)).toEqual(["after the restart"]);
   });
 
+  /** A process posts a message of the reply, and is killed before its address is saved. */
+  async function postAndDie(address: ReplyAddress): Promise<void> {
+    const reply = open(address);
+    await reply.show();
+    reply.abandon();
+  }
+
+  async function resume(address: ReplyAddress): Promise<void> {
+    const reply = harness.platform.openReply(address, {
+      saveAddress: () => Promise.resolve(),
+      isResumed: true,
+    });
+    await reply.show();
+    reply.write({ text: "after the restart" });
+    await reply.finish();
+  }
+
+  for (const [direction, minutes] of [
+    ["ahead", 25],
+    ["behind", -25],
+  ] as const) {
+    test(`what a killed process posted of a command is found where its clock was ${direction}`, async () => {
+      const channel = harness.slack.channel("ideas", [ana]);
+      await ana.usesCommand("/ask", "why?", { channel: channel.id });
+      const address = await nextAddress();
+      const stepped = { ...address, since: Number(address["since"]) + minutes * 60_000 };
+      await postAndDie(stepped);
+      await resume(stepped);
+      expect(channel.saidByBot().map(({ text }) => text)).toEqual(["after the restart"]);
+    });
+  }
+
+  test("what a killed process posted is found in a thread with many newer messages", async () => {
+    const channel = harness.slack.channel("ideas", [ana]);
+    const root = ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
+    const address = await nextAddress();
+    for (let count = 0; count < 150; count++)
+      ana.sends({ channel: channel.id, text: `${count}`, thread: root });
+    await postAndDie(address);
+    await resume(address);
+    expect(channel.saidByBot().map(({ text }) => text)).toEqual(["after the restart"]);
+  });
+
   test("a channel without the bot is an error that names the permission", async () => {
     const channel = harness.slack.channel("ideas", [ana]);
     ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
     const reply = open(await nextAddress());
     channel.removeBot();
-    const error = await reply.show().then(
+    await reply.show();
+    const error = await reply.finish().then(
       () => undefined,
       (reason: unknown) => reason,
     );
@@ -169,6 +253,19 @@ describe("where it is shown", () => {
     );
     expect(opened[0]).toEqual(opened[1]);
     expect(channel.saidByBot().map(({ text }) => text)).toEqual(["**Of <foxes>**"]);
+  });
+
+  test("a thread that a killed process has opened is found by one that ran before", async () => {
+    const channel = harness.slack.channel("ideas", [ana]);
+    await ana.usesCommand("/chat", "hello", { channel: channel.id });
+    const address = await nextAddress();
+    // Later than the start of the other process.
+    const later = { ...address, since: Number(address["since"]) + 60_000 };
+    const opened = await harness.platform.openThread(later, { title: "hello" });
+    await harness.restart(allCommands);
+    harness.platform.openReply(later, { saveAddress: () => Promise.resolve(), isResumed: true });
+    expect(await harness.platform.openThread(later, { title: "hello" })).toEqual(opened);
+    expect(channel.saidByBot()).toHaveLength(1);
   });
 
   test("a quick answer sets no status line", async () => {

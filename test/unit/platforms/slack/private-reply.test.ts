@@ -68,8 +68,8 @@ test("a failed announcement does not fail the reply", async () => {
 test("in direct messages: an ordinary reply in the thread", async () => {
   const address = await privateAddressOf({ channel: ana.directMessages, text: "hello" });
   await answer(address);
-  const [message] = direct();
-  expect(message).toMatchObject({ text: "secret", thread: address["thread"], onlyFor: undefined });
+  const texts = direct().filter(({ files }) => files.length === 0);
+  expect(texts).toMatchObject([{ text: "secret", thread: address["thread"], onlyFor: undefined }]);
 });
 
 /** Runs a private command's reply, as a process does that may end after any step. */
@@ -152,11 +152,19 @@ test("that Slack refused, or never received, is posted again", async () => {
   const { run, told } = await openPrivate();
   await harness.slack.waitFor("the call", () => harness.receiver.events.length === 1);
   harness.slack.clock.advance(31 * 60_000);
-  harness.slack.fail("chat.postMessage", { error: "msg_too_long" });
+  harness.slack.fail("chat.postMessage", { error: "restricted_action_thread_only_channel" });
   await expect(run(false, "secret")).rejects.toMatchObject({ code: "platform-rejected" });
   await run(true, "secret");
   expect(direct().map(({ text }) => text)).toEqual(["secret"]);
   expect(told()).toEqual([]);
+});
+
+test("that has Markdown which Slack refuses is shown as plain text", async () => {
+  const { run, told } = await openPrivate();
+  harness.slack.refuseMarkdown("|--|");
+  await run(false, "|a|\n|--|\n|1|");
+  expect(told()).toEqual(["|a|\n|--|\n|1|"]);
+  expect(direct()).toEqual([]);
 });
 
 test("that failed is answered anew by Retry", async () => {
@@ -166,4 +174,26 @@ test("that failed is answered anew by Retry", async () => {
   await reply.fail({ text: "The gateway is away.", retryKey: "retry-key-1" });
   await run(true, "secret");
   expect(told()).toEqual([expect.stringContaining("The gateway is away."), "secret"]);
+});
+
+test("that failed for a moment shows nothing, and is answered by the next run", async () => {
+  await ana.usesCommand("/ask", 'prompt:"why?" private:true', { channel: channel.id });
+  const { address } = await harness.slack.waitFor("the event", () => harness.receiver.events[0]);
+  let saved = address;
+  const open = () =>
+    harness.platform.openReply(saved, {
+      isResumed: saved !== address,
+      saveAddress: async (grown) => void (saved = grown),
+    });
+  const first = open();
+  await first.show();
+  await first.fail({ text: "The store is away.", retryKey: "k", isTemporary: true });
+  const next = open();
+  await next.show();
+  next.write({ text: "Because." });
+  await next.finish();
+  const words = harness.slack.everything().filter(({ author }) => author === "Parley");
+  expect(words.map(({ text }) => text).filter((text) => !text.includes("Working on it"))).toEqual([
+    "Because.",
+  ]);
 });

@@ -154,6 +154,47 @@ describe("the simulator refuses", () => {
     expect(await call("chat.update", { channel: channel.id, ts, text: "y" })).toBe("ok");
   });
 
+  test("posts beyond one a second in a channel and 300 a minute in the workspace", async () => {
+    const post = (to: SimulatedChannel) => call("chat.postMessage", { channel: to.id, text: "x" });
+    for (let i = 0; i < 5; i += 1) expect(await post(channel)).toBe("ok");
+    expect(await post(channel)).toMatch(/^wait [1-5]$/);
+    const others = Array.from({ length: 59 }, (_, i) => slack.channel(`other-${i}`, [ana]));
+    for (const other of others) for (let i = 0; i < 5; i += 1) expect(await post(other)).toBe("ok");
+    expect(await post(slack.channel("last", [ana]))).toMatch(/^wait \d\d$/);
+    slack.clock.advance(60_000);
+    expect(await post(channel)).toBe("ok");
+  });
+
+  test("markdown blocks with words that a test forbids", async () => {
+    slack.refuseMarkdown("|--|");
+    const blocks = [{ type: "markdown", text: "|a|\n|--|" }];
+    expect(await call("chat.postMessage", { channel: channel.id, text: "x", blocks })).toBe("invalid_blocks");
+    expect(await call("chat.postMessage", { channel: channel.id, text: "|a|\n|--|" })).toBe("ok");
+  });
+
+  test("to delete another author's message; the app's own are gone, and an event says so", async () => {
+    const ts = await post({ text: "mine" });
+    const theirs = ana.sends({ channel: channel.id, text: "theirs" });
+    expect(await call("chat.delete", { channel: channel.id, ts: theirs })).toBe("cant_delete_message");
+    expect(await call("chat.delete", { channel: channel.id, ts })).toBe("ok");
+    expect(await call("chat.delete", { channel: channel.id, ts })).toBe("message_not_found");
+    expect(channel.saidByBot()).toEqual([]);
+  });
+
+  test("edits of a live stream; a dead one is repaired by an edit", async () => {
+    const root = ana.sends({ channel: ana.directMessages, text: "x" });
+    const started = await client.chat.startStream({ channel: ana.directMessages, thread_ts: root });
+    const [message] = slack.transcriptOf(ana.directMessages).slice(-1);
+    const args = { channel: ana.directMessages, ts: started.ts };
+    expect(message?.stream).toBe("live");
+    expect(await call("chat.update", { ...args, text: "y" })).toBe("streaming_state_conflict");
+    slack.clock.advance(5 * 60_000 + 1);
+    expect(slack.transcriptOf(ana.directMessages).at(-1)?.stream).toBe("dead");
+    expect(await call("chat.stopStream", args)).toBe("message_not_in_streaming_state");
+    expect(await call("chat.update", { ...args, text: "y" })).toBe("ok");
+    expect(slack.transcriptOf(ana.directMessages).at(-1)).toMatchObject({ text: "y", stream: undefined });
+  });
+
   test("streams without a recipient in channels, and after five minutes", async () => {
     const root = ana.sends({ channel: channel.id, text: "x" });
     const thread = { channel: channel.id, thread_ts: root };
@@ -271,6 +312,33 @@ test("the transcript shows what would notify people or be previewed", async () =
   });
   expect(channel.transcript().map(({ pings }) => pings)).toEqual([["<!here>"], [], [`<@${ana.id}>`]]);
   expect(channel.transcript().map(({ previewsLinks }) => previewsLinks)).toEqual([true, false, false]);
+});
+
+test("the transcript keeps entities in a link's destination, and only there", async () => {
+  const text = 'a &amp; b [c &amp; d](https://e.example/?f=1&amp;g=2 "t &amp;") `[h](i&amp;j)`';
+  await post({ text: "first", blocks: [{ type: "markdown", text }] });
+  expect(channel.saidByBot()[0]?.text).toBe('a & b [c & d](https://e.example/?f=1&amp;g=2 "t &") `[h](i&j)`');
+});
+
+test("the transcript says what the notification of a post showed", async () => {
+  const ts = await post({ text: "The first &amp; best", blocks: [{ type: "divider" }] });
+  await call("chat.update", { channel: channel.id, ts, text: "later" });
+  expect(channel.saidByBot()[0]).toMatchObject({ text: "later", notification: "The first & best" });
+});
+
+test("a status line is cleared by a post in its thread, and after two minutes", async () => {
+  const root = ana.sends({ channel: channel.id, text: "x" });
+  const setStatus = () =>
+    call("assistant.threads.setStatus", { channel_id: channel.id, thread_ts: root, status: "is thinking…" });
+  expect(await setStatus()).toBe("ok");
+  expect(slack.statusIn(channel.id, root)).toBe("is thinking…");
+  await post({ text: "elsewhere" });
+  expect(slack.statusIn(channel.id, root)).toBe("is thinking…");
+  await post({ text: "here", thread_ts: root });
+  expect(slack.statusIn(channel.id, root)).toBe("");
+  await setStatus();
+  slack.clock.advance(2 * 60_000 + 1);
+  expect(slack.statusIn(channel.id, root)).toBe("");
 });
 
 test("alt text is read from alt_txt, not from the alt_text that the client's helper sends", async () => {

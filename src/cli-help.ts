@@ -1,0 +1,116 @@
+import { platformModules } from "./platforms/registry.ts";
+
+interface CommandHelp {
+  /** What follows `parley`. */
+  readonly usage: string;
+  /** One line. */
+  readonly summary: string;
+  readonly details?: string;
+}
+
+const own: Readonly<Record<string, CommandHelp>> = {
+  start: {
+    usage: "",
+    summary: "the bot, with the local page when no platform is set (npm start)",
+    details: `Reads .env in this folder; variables that are set already win over it. SIGTERM or Ctrl+C
+finishes running answers first; a second Ctrl+C stops at once.`,
+  },
+  setup: {
+    usage: "setup [--<setting> <value> …] [--force] [--no-check]",
+    summary: "asks for the settings, checks each answer, and writes .env",
+    details: `Without options it asks. With options it asks nothing, for scripts:
+  --<setting> <value>  any setting in lower case, such as --discord-token or --gateway-base-url;
+                       the value - is read from standard input, a line for each, so that
+                       secrets stay out of the shell's history; an empty value removes one
+  --force              writes also what the checks found wrong
+  --no-check           does not ask any service
+
+Keeps what is in .env, and the old file as .env.backup. Both are readable to you only.
+Exit code: 0 written, 1 something is wrong and nothing was written, 2 wrong options.`,
+  },
+  doctor: {
+    usage: "doctor [--live] [--json]",
+    summary: "says what is right and wrong with settings and services, and what to do",
+    details: `Only reads: nothing changes at Discord, Slack, the gateway, or in the store. May run beside the bot.
+  --live  also makes a real call of the chat model (one token), and opens Slack's socket
+  --json  prints {ok, counts, findings: [{section, subject, level, text, remedy}]}
+
+Exit code: 0 nothing is wrong (warnings may remain), 1 something is, 2 it could not run.`,
+  },
+  gateway: {
+    usage: "gateway",
+    summary: "the embedded gateway alone; gateway keys … manages its keys",
+    details:
+      "Serves on GATEWAY_HOST and GATEWAY_PORT, with the upstreams of GATEWAY_CONFIG (docs/gateway.md).",
+  },
+  "gateway keys": {
+    usage: "gateway keys create <name> | list | revoke <id> | usage [<id>]",
+    summary: "manages the keys of the embedded gateway",
+    details: `Options of create:
+  --models <id,prefix/*,…>  the models that it may use; default all
+  --day, --month <USD>      what it may spend
+  --rpm <number>            requests a minute
+  --concurrent <number>     requests at the same time
+The key is shown once. See docs/gateway.md.`,
+  },
+  backup: {
+    usage: "backup <folder>",
+    summary: "copies the store into a new folder, also while the bot runs",
+    details:
+      "To restore: stop Parley, put the files in the store's place, start. Redis has backups of its own.",
+  },
+  reencrypt: {
+    usage: "reencrypt",
+    summary: "rewrites what is stored under the newest of STORE_ENCRYPTION_KEYS",
+    details: "Run it once after a key was added or encryption turned on. Old keys can be removed afterwards.",
+  },
+  settings: { usage: "settings", summary: "prints every setting as a Markdown table" },
+  "warm-up": {
+    usage: "warm-up",
+    summary: "fills the compile cache, so that the first start is fast (run by npm install)",
+  },
+  "--check-config": {
+    usage: "--check-config",
+    summary: "checks the settings and commands, and starts nothing",
+    details: "Asks no service: parley doctor does. Exit code: 0 right, 1 wrong.",
+  },
+};
+
+function commands(): Readonly<Record<string, CommandHelp>> {
+  const tools = platformModules.flatMap(({ tools: of }) =>
+    Object.entries(of).map(
+      ([name, { description }]) => [name, { usage: name, summary: description }] as const,
+    ),
+  );
+  return { ...own, ...Object.fromEntries(tools) };
+}
+
+/** What `parley --help` prints. */
+export function toUsage(): string {
+  const rows = Object.entries(commands()).filter(([name]) => !name.includes(" "));
+  const width = Math.max(...rows.map(([name]) => name.length));
+  const lines = rows.map(
+    ([name, { summary }]) => `  ${(name === "start" ? "" : name).padEnd(width)}  ${summary}\n`,
+  );
+  return `Usage: parley [command] [options]   (or: npm run <command> -- [options])
+${lines.join("")}
+parley <command> --help says more. New here? parley setup, then npm start.
+`;
+}
+
+/** What `parley <command> --help` prints; `undefined`: there is no such command. */
+export function helpOf(name: string): string | undefined {
+  const all = commands();
+  if (!Object.hasOwn(all, name)) return undefined;
+  const { usage, summary, details } = all[name] as CommandHelp;
+  const sentence = summary.charAt(0).toUpperCase() + summary.slice(1);
+  return `Usage: ${`parley ${usage}`.trim()}\n${sentence}.\n${details === undefined ? "" : `\n${details}\n`}`;
+}
+
+/** The help that the words of a command line ask for; `undefined`: they ask for none. */
+export function findHelp(words: readonly string[]): string | undefined {
+  const isFlag = (word: string): boolean => word === "--help" || word === "-h";
+  if (words[0] !== "help" && !words.some(isFlag)) return undefined;
+  const [first = "", second = ""] = words.filter((word, at) => !isFlag(word) && (at > 0 || word !== "help"));
+  return helpOf(`${first} ${second}`) ?? helpOf(first) ?? toUsage();
+}

@@ -1,0 +1,221 @@
+import { createAllowedModels } from "./assistant/access/allowed-models.ts";
+import { createModelChoice } from "./assistant/turn/model-choice.ts";
+import { readGatewayConfig, startEmbedded } from "./compose-gateway.ts";
+import { readConfig, settings, type Config, type ConfiguredPlatform, type ReadConfig } from "./config.ts";
+import { createStoreChecks } from "./conversations/store-checks.ts";
+import { right, warning, wrong, type Check, type Finding } from "./core/checks.ts";
+import type { Command } from "./core/command.ts";
+import { isParleyError } from "./core/errors.ts";
+import type { ModelOperation } from "./core/gateway.ts";
+import type { Log } from "./core/telemetry.ts";
+import type { EnvFile } from "./env-file.ts";
+import { createGatewayChecks } from "./gateway/gateway-checks.ts";
+import { loadCommands } from "./load-commands.ts";
+import { findMisspelt, readGatewayConfigText } from "./misspelt-settings.ts";
+import { createPortCheck } from "./operations/port-check.ts";
+import type { CheckSection } from "./operations/run-checks.ts";
+
+/** What the doctor looks at. */
+export interface DoctorInput {
+  /** The settings in force: those of the environment win over those of the file. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** `.env`, where there is one. */
+  readonly file: EnvFile | undefined;
+  readonly log: Log;
+}
+
+/** Checks of the settings, and of everything that they name. */
+export async function createDoctorSections(input: DoctorInput): Promise<readonly CheckSection[]> {
+  const { environment, file, log } = input;
+  const read = readConfig(environment);
+  const { config } = read;
+  const loaded = await loadCommandsOrProblem();
+  const platforms = await Promise.all(
+    config.platforms.map(async (platform) => ({
+      title: platform.module.title,
+      checks: await platformChecks(platform, { read, commands: loaded.commands, log }),
+    })),
+  );
+  return [
+    { title: "Settings", checks: [settingsCheck(read, file, environment), ...loaded.problems] },
+    ...platforms,
+    {
+      title: "Gateway",
+      checks: unlessWrong(read, ["GATEWAY_BASE_URL", "GATEWAY_API_KEY"], () =>
+        gatewayChecks(config, environment, log),
+      ),
+    },
+    {
+      title: "Store",
+      checks: unlessWrong(read, ["STORE_URL", "STORE_ENCRYPTION_KEYS"], () =>
+        createStoreChecks({ url: config.STORE_URL, encryptionKeys: config.STORE_ENCRYPTION_KEYS, log }),
+      ),
+    },
+    {
+      title: "Server",
+      checks: unlessWrong(read, ["HOST", "PORT"], () => [createPortCheck(config.HOST, config.PORT)]),
+    },
+  ];
+}
+
+/** Values that no output may contain: those of secret settings, right or wrong, and the password in STORE_URL. */
+export function secretsIn(environment: DoctorInput["environment"]): string[] {
+  const given = Object.entries(settings).flatMap(([name, { isSecret }]) => {
+    const value = isSecret === true ? environment[name]?.trim() : undefined;
+    return value === undefined || value === "" ? [] : [value, ...value.split(",").map((part) => part.trim())];
+  });
+  const storeUrl = environment["STORE_URL"] ?? "";
+  const password = URL.canParse(storeUrl) ? new URL(storeUrl).password : "";
+  return [...given, ...(password === "" ? [] : [password, decodeURIComponent(password)])];
+}
+
+/** Checks of one platform; where it is off a line that says why. */
+export async function platformChecks(
+  { module, values, isOn }: ConfiguredPlatform,
+  context: { readonly read: ReadConfig; readonly commands: ReadonlyMap<string, Command>; readonly log: Log },
+): Promise<readonly Check[]> {
+  if (Object.keys(module.settings).some((name) => context.read.wrongNames.has(name))) return [];
+  if (!isOn) {
+    const line = module.startLine(values, { isOn, url: "" }).replace(/^off\s+/, "off: ");
+    return [{ subject: "State", run: async () => [right("State", line)] }];
+  }
+  if (module.checks === undefined) return [];
+  return await module.checks(values, context);
+}
+
+/** Checks of the configured gateway, or of the embedded one. */
+export function gatewayChecks(config: Config, environment: DoctorInput["environment"], log: Log): Check[] {
+  const { GATEWAY_BASE_URL: baseUrl, GATEWAY_API_KEY: apiKey, GATEWAY_CONFIG: configFile } = config;
+  const setModels = toSetModels(config);
+  const checksOf = (address: {
+    readonly baseUrl: string;
+    readonly apiKey: string | undefined;
+    readonly name: string;
+  }) =>
+    createGatewayChecks({
+      ...address,
+      setModels,
+      log,
+      choose: (client, operation, signal) =>
+        createModelChoice(
+          client,
+          { chat: config.CHAT_MODEL, image: config.IMAGE_MODEL, transcription: config.TRANSCRIPTION_MODEL },
+          createAllowedModels(config.MODELS_ALLOWED),
+        ).choose(operation, undefined, signal),
+    });
+  if (baseUrl !== undefined)
+    return [...baseUrlNotes(baseUrl), ...checksOf({ baseUrl, apiKey, name: new URL(baseUrl).origin })];
+  if (configFile === undefined)
+    return [
+      {
+        subject: "Address",
+        run: async () => [
+          warning(
+            "Address",
+            "no model is connected: the embedded sandbox answers by rules",
+            "set GATEWAY_BASE_URL, or GATEWAY_CONFIG (docs/gateway.md)",
+          ),
+        ],
+      },
+    ];
+  const embedded: Check = {
+    subject: "Address",
+    async run(context) {
+      let started: Awaited<ReturnType<typeof startEmbedded>>;
+      try {
+        started = await startEmbedded(log, await readGatewayConfig(configFile, environment));
+      } catch (error) {
+        if (!isParleyError(error)) throw error;
+        return [wrong("Configuration", error.message, "see docs/gateway.example.jsonc")];
+      }
+      try {
+        const address = {
+          baseUrl: started.url,
+          apiKey: started.apiKey,
+          name: `the embedded gateway with ${configFile}`,
+        };
+        // Its clock is this machine's.
+        const found = checksOf(address).map((check) => check.run({ ...context, noteDate() {} }));
+        return (await Promise.all(found)).flat();
+      } finally {
+        await started.gateway.close();
+      }
+    },
+  };
+  return [embedded];
+}
+
+function baseUrlNotes(baseUrl: string): Check[] {
+  if (!/\/v1\/*$/.test(new URL(baseUrl).pathname)) return [];
+  const text = "GATEWAY_BASE_URL ends in /v1, which Parley adds itself: it works, and is left out";
+  return [
+    { subject: "Address", run: async () => [warning("Address", text, "leave /v1 out of GATEWAY_BASE_URL")] },
+  ];
+}
+
+function toSetModels(config: Config): { variable: string; operation: ModelOperation; id: string }[] {
+  const of = (operation: ModelOperation, variable: string, ids: readonly (string | undefined)[]) =>
+    ids.flatMap((id) => (id === undefined ? [] : [{ variable, operation, id }]));
+  return [
+    ...of("chat", "CHAT_MODEL", [config.CHAT_MODEL]),
+    ...of("image", "IMAGE_MODEL", [config.IMAGE_MODEL]),
+    ...of("transcription", "TRANSCRIPTION_MODEL", [config.TRANSCRIPTION_MODEL]),
+    ...of("chat", "CHAT_FALLBACK_MODELS", config.CHAT_FALLBACK_MODELS),
+    ...of("image", "IMAGE_FALLBACK_MODELS", config.IMAGE_FALLBACK_MODELS),
+    ...of("transcription", "TRANSCRIPTION_FALLBACK_MODELS", config.TRANSCRIPTION_FALLBACK_MODELS),
+  ];
+}
+
+/** What a section names is not known while its own settings are wrong, which the settings' lines say. */
+function unlessWrong({ wrongNames }: ReadConfig, names: readonly string[], checks: () => Check[]): Check[] {
+  return names.some((name) => wrongNames.has(name)) ? [] : checks();
+}
+
+async function loadCommandsOrProblem(): Promise<{
+  readonly commands: ReadonlyMap<string, Command>;
+  readonly problems: readonly Check[];
+}> {
+  try {
+    return { commands: await loadCommands(), problems: [] };
+  } catch (error) {
+    if (!isParleyError(error)) throw error;
+    const finding = wrong("Commands", error.message, "correct that file, or take it out of commands/");
+    return { commands: new Map(), problems: [{ subject: "Commands", run: async () => [finding] }] };
+  }
+}
+
+function settingsCheck(
+  { problems }: ReadConfig,
+  file: EnvFile | undefined,
+  environment: DoctorInput["environment"],
+): Check {
+  return {
+    subject: "Variables",
+    async run() {
+      const used = await readGatewayConfigText(environment["GATEWAY_CONFIG"]);
+      const misspelt = findMisspelt(Object.keys(file?.values ?? {}), Object.keys(environment), used);
+      const findings: Finding[] = [
+        ...problems.map((problem) => toSettingFinding(problem)),
+        ...misspelt.map((one) =>
+          wrong(one.name, "is not a setting and has no effect", `did you mean ${one.meant}?`),
+        ),
+      ];
+      if (file?.isOpenToOthers === true)
+        findings.push(warning(".env", "other users of this machine can read it", "chmod 600 .env"));
+      const count = Object.keys(settings).filter((name) => (environment[name]?.trim() ?? "") !== "").length;
+      const text =
+        count === 0 ? "none is set: all have their defaults" : `${count} set, all known and well-formed`;
+      return findings.length > 0 ? findings : [right("Variables", text)];
+    },
+  };
+}
+
+/** A problem begins with its variable; the remedy is what follows the colon, or what the value must be. */
+function toSettingFinding(problem: string): Finding {
+  const [, name = "Variables", text = problem, remedy] =
+    /^([A-Z][A-Z_\d]*)\b(?:=\S+)? (.*?)(?:: (.*))?$/s.exec(problem) ?? [];
+  if (remedy !== undefined) return wrong(name, text, remedy);
+  return /^(must|needs)\b/.test(text)
+    ? wrong(name, "has a wrong value", `it ${text}`)
+    : wrong(name, text, "correct it; .env.example explains each setting");
+}

@@ -1,0 +1,239 @@
+import { right, warning, wrong, type Check, type CheckContext, type Finding } from "../core/checks.ts";
+import { isParleyError, type ErrorCode, type ParleyError } from "../core/errors.ts";
+import type { Gateway, Model, ModelCapabilities, ModelOperation } from "../core/gateway.ts";
+import type { Log } from "../core/telemetry.ts";
+import { nearestName } from "../support/nearest-name.ts";
+import { createGatewayClient, type GatewayClient } from "./client.ts";
+
+/** @see {@link createGatewayChecks} */
+export interface GatewayCheckOptions {
+  readonly baseUrl: string;
+  readonly apiKey: string | undefined;
+  /** How the address is called in findings, e.g. its origin. */
+  readonly name: string;
+  /** Models of the settings, by the variable that names them. */
+  readonly setModels: readonly {
+    readonly variable: string;
+    readonly operation: ModelOperation;
+    readonly id: string;
+  }[];
+  /**
+   * The model that Parley takes for an operation.
+   * @throws ParleyError when none can do it
+   */
+  choose(gateway: Gateway, operation: ModelOperation, signal: AbortSignal): Promise<string>;
+  readonly log: Log;
+}
+
+const operations = {
+  chat: { capability: "chats", does: "chat", without: "no message can be answered" },
+  image: { capability: "generatesImages", does: "draw", without: "/imagine is refused" },
+  transcription: { capability: "transcribes", does: "transcribe", without: "recordings are not read" },
+} as const satisfies Record<
+  ModelOperation,
+  { readonly capability: keyof ModelCapabilities; readonly does: string; readonly without: string }
+>;
+
+/** The doctor's own deadline ends calls earlier. */
+const timeoutMs = 60_000;
+const once = { maxAttempts: 1, baseDelayMs: 0, maxDelayMs: 0 };
+
+/** Checks address, key and models; with `isLive` a real call of the chat model with one token. */
+export function createGatewayChecks(options: GatewayCheckOptions): Check[] {
+  return [{ subject: "Address", run: (context) => check(options, context) }];
+}
+
+async function check(options: GatewayCheckOptions, context: CheckContext): Promise<readonly Finding[]> {
+  const client = createGatewayClient({
+    baseUrl: options.baseUrl,
+    ...(options.apiKey === undefined ? {} : { apiKey: options.apiKey }),
+    log: options.log,
+    timeouts: { connectMs: timeoutMs, firstEventMs: timeoutMs, idleMs: timeoutMs, totalMs: timeoutMs },
+    retryRules: once,
+    maxImageBytes: 0,
+    downloadImage: () => Promise.resolve(new Uint8Array()),
+    onHeaders: ({ date }) => context.noteDate(options.name, typeof date === "string" ? date : undefined),
+  });
+  try {
+    return await checkWith(client, options, context);
+  } finally {
+    await client.close();
+  }
+}
+
+async function checkWith(
+  client: GatewayClient,
+  options: GatewayCheckOptions,
+  { signal, isLive }: CheckContext,
+): Promise<readonly Finding[]> {
+  let models: readonly Model[];
+  try {
+    models = await client.listModels(signal);
+  } catch (error) {
+    if (!isParleyError(error)) throw error;
+    return [toListFailure(error, options)];
+  }
+  const chosen = await Promise.all(
+    (Object.keys(operations) as ModelOperation[]).map((operation) =>
+      checkOperation(client, models, operation, options, signal),
+    ),
+  );
+  const fallbacks = options.setModels
+    .filter(({ variable }) => variable.includes("FALLBACK"))
+    .flatMap((set) => checkSetModel(models, set) ?? []);
+  return [
+    right("Address", `${options.name} lists ${models.length} models`),
+    ...(options.apiKey === undefined ? [] : [right("Key", "accepted for the list of models")]),
+    ...chosen,
+    ...fallbacks,
+    ...(isLive ? [await callChat(client, options, signal)] : []),
+  ];
+}
+
+async function checkOperation(
+  client: GatewayClient,
+  models: readonly Model[],
+  operation: ModelOperation,
+  { choose, setModels }: GatewayCheckOptions,
+  signal: AbortSignal,
+): Promise<Finding> {
+  const { does, without, capability } = operations[operation];
+  const subject = subjectOf(operation);
+  const set = setModels.find(
+    ({ variable, operation: of }) => of === operation && !variable.includes("FALLBACK"),
+  );
+  const variable = `${operation.toUpperCase()}_MODEL`;
+  try {
+    const problem = set === undefined ? undefined : checkSetModel(models, set);
+    if (problem !== undefined) return problem;
+    const id = set?.id ?? (await choose(client, operation, signal));
+    const isKnown = models.find((model) => model.id === id)?.capabilities[capability] === true;
+    const from = set === undefined ? "the first listed that can" : variable;
+    return right(
+      subject,
+      `${id} (${from}${isKnown || set === undefined ? "" : "; the list does not say what it can"})`,
+    );
+  } catch (error) {
+    if (!isParleyError(error)) throw error;
+    const text = `no model can ${does}: ${without}`;
+    const remedy = `set ${variable} to one that can, where the gateway has one under another name`;
+    return operation === "chat" ? wrong(subject, text, remedy) : warning(subject, text, remedy);
+  }
+}
+
+function checkSetModel(
+  models: readonly Model[],
+  { variable, operation, id }: GatewayCheckOptions["setModels"][number],
+): Finding | undefined {
+  const { capability, does } = operations[operation];
+  const subject = subjectOf(operation);
+  const found = models.find((model) => model.id === id);
+  const name = JSON.stringify(id.slice(0, 100));
+  if (found === undefined && models.length > 0) {
+    const near = nearestName(
+      id,
+      models.map((model) => model.id),
+    );
+    const remedy = near === undefined ? "the gateway's list has the names: /models" : `did you mean ${near}?`;
+    return wrong(subject, `${variable} names ${name}, which the gateway does not list`, remedy);
+  }
+  return found?.capabilities[capability] === false
+    ? wrong(
+        subject,
+        `${variable} names ${name}, which cannot ${does}`,
+        `set ${variable} to one that can, or leave it empty`,
+      )
+    : undefined;
+}
+
+function subjectOf(operation: ModelOperation): string {
+  return { chat: "Chat model", image: "Image model", transcription: "Transcription" }[operation];
+}
+
+async function callChat(
+  client: GatewayClient,
+  { choose }: GatewayCheckOptions,
+  signal: AbortSignal,
+): Promise<Finding> {
+  const startedAt = performance.now();
+  let model: string | undefined;
+  try {
+    model = await choose(client, "chat", signal);
+    const messages = [{ role: "user", content: "Say ok." }] as const;
+    for await (const event of client.chat({ model, messages, maxTokens: 1 }, signal)) void event;
+  } catch (error) {
+    if (!isParleyError(error)) throw error;
+    // A model that thinks first has no words after one token.
+    if (error.code !== "gateway-empty-answer") return toCallFailure(error, model);
+  }
+  return right("Live call", `${model} answered in ${Math.round(performance.now() - startedAt)} ms`);
+}
+
+const callRemedies: Partial<Record<ErrorCode, string>> = {
+  "gateway-unauthorized": "set GATEWAY_API_KEY to a key that may use this model",
+  "gateway-payment": "look at the account's balance or budget at the gateway",
+  "gateway-rate-limited": "wait, or raise the limit at the gateway",
+  "gateway-unknown-model": "set CHAT_MODEL to another model of the list",
+  "gateway-unsupported": "set CHAT_MODEL to a model that chats",
+  "gateway-timeout": "try again; a slow model needs a longer GATEWAY_FIRST_EVENT_TIMEOUT_MS",
+};
+
+function toCallFailure(error: ParleyError, model: string | undefined): Finding {
+  const said = error.detail["gatewayMessage"];
+  const reason = typeof said === "string" ? `${error.message}: ${said}` : error.message;
+  const remedy =
+    callRemedies[error.code] ?? "look at the gateway's own log, or set CHAT_MODEL to another model";
+  return wrong("Live call", model === undefined ? reason : `${model}: ${reason}`, remedy);
+}
+
+function toListFailure(error: ParleyError, { apiKey, name }: GatewayCheckOptions): Finding {
+  const { reason, status, gatewayMessage } = error.detail;
+  switch (error.code) {
+    case "gateway-unauthorized":
+      return apiKey === undefined
+        ? wrong("Key", `${name} asks for a key (${status})`, "set GATEWAY_API_KEY")
+        : wrong(
+            "Key",
+            `${name} refuses GATEWAY_API_KEY (${status})`,
+            "copy the key again, whole; it may be of another account",
+          );
+    case "gateway-unreachable":
+      return wrong(
+        "Address",
+        `${name} cannot be reached (${reason ?? "connection lost"})`,
+        unreachableRemedy(reason),
+      );
+    case "gateway-unsupported":
+    case "gateway-bad-answer":
+    case "gateway-bad-request":
+      return wrong(
+        "Address",
+        `${name} has no list of models at GATEWAY_BASE_URL + /v1/models${status === undefined ? "" : ` (${status})`}`,
+        "set GATEWAY_BASE_URL to the server's address up to /v1, not to a web page or another path",
+      );
+    case "gateway-payment":
+      return wrong(
+        "Key",
+        `${name} asks for payment`,
+        "look at the account's balance or budget at the gateway",
+      );
+    default: {
+      const said = gatewayMessage === undefined ? "" : `: ${gatewayMessage}`;
+      return wrong("Address", `${error.message}${said}`, "look at the gateway's own log, or try again later");
+    }
+  }
+}
+
+function unreachableRemedy(reason: unknown): string {
+  switch (reason) {
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return "no such host name: correct GATEWAY_BASE_URL, or look at the DNS";
+    case "ECONNREFUSED":
+      return "nothing listens there: start the server, or correct GATEWAY_BASE_URL and its port";
+    default:
+      return /CERT|TLS|SELF_SIGNED|UNABLE_TO/.test(String(reason))
+        ? "its certificate is not trusted: set NODE_EXTRA_CA_CERTS to your authority's certificate"
+        : "look at the network, a proxy and GATEWAY_BASE_URL (http or https?)";
+  }
+}

@@ -1,0 +1,185 @@
+import {
+  PermissionFlagsBits,
+  REST,
+  RESTEvents,
+  Routes,
+  type RESTGetCurrentApplicationResult,
+  type RESTGetAPICurrentUserGuildsResult,
+} from "discord.js";
+import { right, warning, wrong, type Check, type CheckContext, type Finding } from "../../core/checks.ts";
+import type { Command } from "../../core/command.ts";
+import { isParleyError } from "../../core/errors.ts";
+import { publicApiUrl } from "./api.ts";
+import { findCommandChanges } from "./commands.ts";
+import { toParleyError } from "./errors.ts";
+import { createHttpAgent } from "./http-agent.ts";
+import { tokenShapeProblem } from "./token-shape.ts";
+
+/** @see {@link createDiscordChecks} */
+export interface DiscordCheckOptions {
+  readonly token: string;
+  /** Default: the public API. */
+  readonly apiUrl?: string;
+  readonly commands: ReadonlyMap<string, Command>;
+}
+
+type Application = RESTGetCurrentApplicationResult;
+
+/** GATEWAY_MESSAGE_CONTENT and, for bots in few servers, GATEWAY_MESSAGE_CONTENT_LIMITED. */
+const messageContentFlags = (1 << 18) | (1 << 19);
+
+/** What Parley needs in a server, by the names of Discord's English client. */
+const neededPermissions = {
+  "View Channels": PermissionFlagsBits.ViewChannel,
+  "Send Messages": PermissionFlagsBits.SendMessages,
+  "Send Messages in Threads": PermissionFlagsBits.SendMessagesInThreads,
+  "Create Public Threads": PermissionFlagsBits.CreatePublicThreads,
+  "Attach Files": PermissionFlagsBits.AttachFiles,
+  "Read Message History": PermissionFlagsBits.ReadMessageHistory,
+} as const;
+const allPermissions = Object.values(neededPermissions).reduce((all, bit) => all | bit, 0n);
+
+const maxNamedServers = 3;
+const portal = "https://discord.com/developers/applications";
+
+/** Checks the token, and with it what Discord says of the application. Only reads. */
+export function createDiscordChecks(options: DiscordCheckOptions): Check[] {
+  const { token, commands, apiUrl = publicApiUrl } = options;
+  const open = ({ noteDate, signal }: CheckContext) => {
+    const rest = new REST({
+      version: "10",
+      api: apiUrl,
+      agent: createHttpAgent(),
+      retries: 0,
+      rejectOnRateLimit: () => true,
+    }).setToken(token);
+    rest.on(RESTEvents.Response, (_, response) => noteDate("Discord", response.headers.get("date")));
+    return async <T>(action: string, route: `/${string}`): Promise<T> => {
+      try {
+        return (await rest.get(route, { signal })) as T;
+      } catch (error) {
+        throw toParleyError(error, action);
+      }
+    };
+  };
+
+  async function checkApplication(context: CheckContext): Promise<readonly Finding[]> {
+    const shapeProblem = tokenShapeProblem(token);
+    if (shapeProblem !== undefined) return [shapeProblem];
+    const get = open(context);
+    let application: Application;
+    try {
+      application = await get<Application>("read the application", Routes.currentApplication());
+    } catch (error) {
+      return [toTokenFinding(error)];
+    }
+    const name = application.bot?.username ?? application.name;
+    const listCommands = (id: string) =>
+      get<Awaited<ReturnType<Parameters<typeof findCommandChanges>[0]["listCommands"]>>>(
+        "read the commands",
+        Routes.applicationCommands(id),
+      );
+    const rest = await Promise.all([
+      get<RESTGetAPICurrentUserGuildsResult>("list the servers", Routes.userGuilds()).then(
+        (guilds) => toServerFinding(guilds, application.id),
+        (error: unknown) => toFailure("Servers", error),
+      ),
+      findCommandChanges({ listCommands }, application.id, commands.values()).then(
+        toCommandFinding,
+        (error: unknown) => toFailure("Commands", error),
+      ),
+    ]);
+    return [
+      right("Token", `accepted: the bot is ${name}`),
+      toIntentFinding(application),
+      ...toInstallLinkFindings(application),
+      ...rest,
+    ];
+  }
+
+  return [{ subject: "Token", run: checkApplication }];
+}
+
+/** The link that invites the bot with all that it needs. */
+export function inviteUrl(applicationId: string): string {
+  return `https://discord.com/oauth2/authorize?client_id=${applicationId}&scope=bot+applications.commands&permissions=${allPermissions}`;
+}
+
+function toTokenFinding(error: unknown): Finding {
+  if (isParleyError(error, "platform-unauthorized"))
+    return wrong(
+      "Token",
+      "Discord does not accept DISCORD_TOKEN",
+      `it is mistyped or was reset: Reset Token under Bot at ${portal}, and copy the new one whole`,
+    );
+  return toFailure("Token", error);
+}
+
+function toFailure(subject: string, error: unknown): Finding {
+  const message = isParleyError(error) ? error.message : "failed";
+  const isAnswered = isParleyError(error) && error.detail["discordCode"] !== undefined;
+  return wrong(
+    subject,
+    message,
+    isAnswered
+      ? "DISCORD_API_URL, where it is set, ends before /v10; otherwise try again later (discordstatus.com)"
+      : "look at the network, a proxy and DISCORD_API_URL",
+  );
+}
+
+function toIntentFinding({ id, flags }: Application): Finding {
+  if ((flags & messageContentFlags) !== 0) return right("Intents", "the Message Content Intent is on");
+  return wrong(
+    "Intents",
+    "the Message Content Intent is off: in servers Parley reads only messages that mention it",
+    `turn it on: ${portal}/${id}/bot`,
+  );
+}
+
+/** The portal's own install link, which people may use in the place of {@link inviteUrl}. */
+function toInstallLinkFindings({ id, install_params: link }: Application): Finding[] {
+  if (link === undefined || !link.scopes.some((scope) => String(scope) === "bot")) return [];
+  const missing = missingPermissions(link.permissions);
+  return missing.length === 0
+    ? []
+    : [
+        warning(
+          "Install link",
+          `the portal's install link leaves out: ${missing.join(", ")}`,
+          `add them: ${portal}/${id}/installation`,
+        ),
+      ];
+}
+
+function toServerFinding(guilds: RESTGetAPICurrentUserGuildsResult, applicationId: string): Finding {
+  const link = inviteUrl(applicationId);
+  if (guilds.length === 0) return warning("Servers", "the bot is in no server", `invite it: ${link}`);
+  const lacking = guilds
+    .map(({ name, permissions }) => ({ name, missing: missingPermissions(permissions) }))
+    .filter(({ missing }) => missing.length > 0);
+  if (lacking.length === 0) {
+    const many = `${guilds.length} server${guilds.length === 1 ? "" : "s"}`;
+    return right("Servers", `in ${many}, with every permission (channels may still deny some)`);
+  }
+  const named = lacking
+    .slice(0, maxNamedServers)
+    .map(({ name, missing }) => `${name}: ${missing.join(", ")}`);
+  const more = lacking.length > maxNamedServers ? `; and ${lacking.length - maxNamedServers} more` : "";
+  return wrong(
+    "Servers",
+    `permissions are missing in ${named.join("; ")}${more}`,
+    `invite it again: ${link}`,
+  );
+}
+
+function missingPermissions(permissions: string): string[] {
+  const has = BigInt(permissions);
+  if ((has & PermissionFlagsBits.Administrator) !== 0n) return [];
+  return Object.entries(neededPermissions).flatMap(([name, bit]) => ((has & bit) === 0n ? [name] : []));
+}
+
+function toCommandFinding({ wanted, changed }: Awaited<ReturnType<typeof findCommandChanges>>): Finding {
+  if (changed.length === 0) return right("Commands", `${wanted} registered`);
+  const shown = changed.length >= wanted ? "are not registered" : `differ: ${changed.join(", ")}`;
+  return warning("Commands", `the commands ${shown}`, "start Parley: it registers them");
+}

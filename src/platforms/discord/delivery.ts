@@ -1,0 +1,164 @@
+import type { APIRequest, ResponseLike } from "discord.js";
+import { isParleyError } from "../../core/errors.ts";
+import type { Meter } from "../../core/telemetry.ts";
+import type { LaneLimit, Urgency } from "../delivery/delivery-lane.ts";
+import { createDeliveryScheduler, type DeliveryScheduler } from "../delivery/delivery-scheduler.ts";
+import type { DiscordApi, SendOptions } from "./api.ts";
+import { globalLane } from "./errors.ts";
+
+/** Names of the limits that requests count against. */
+export const lanes = {
+  /** Over all routes, but not interactions. */
+  global: globalLane,
+  /** Typing in all channels: it must not take the room of answers. */
+  allTyping: "typing",
+  posts: (channelId: string) => `posts ${channelId}`,
+  edits: (channelId: string) => `edits ${channelId}`,
+  threads: (channelId: string) => `threads ${channelId}`,
+  typing: (channelId: string) => `typing ${channelId}`,
+} as const;
+
+/** Discord allows 50 a second. Requests of the gateway's client are not scheduled. */
+const globalLimit: LaneLimit = { perWindow: 48, windowMs: 1000, floor: 5 };
+const typingLimit: LaneLimit = { perWindow: 8, windowMs: 1000, floor: 1 };
+/** Found out from headers, which say more from the first response on. */
+const channelLimits: Readonly<Record<string, LaneLimit>> = {
+  posts: { perWindow: 5, windowMs: 5000, floor: 1 },
+  edits: { perWindow: 5, windowMs: 5000, floor: 1 },
+  threads: { perWindow: 10, windowMs: 5000, floor: 1 },
+  typing: { perWindow: 5, windowMs: 5000, floor: 1 },
+};
+
+/** How long a request may wait where its caller names no deadline. A reply shows newer text instead of a late preview. */
+const maxWaitMs: Readonly<Record<Urgency, number>> = {
+  final: 60_000,
+  first: 5000,
+  files: 60_000,
+  preview: 1000,
+};
+
+/** The scheduler of what is shown on Discord. */
+export function createDiscordScheduler(
+  meter: Pick<Meter, "delivery" | "platformLimited"> | undefined,
+): DeliveryScheduler {
+  return createDeliveryScheduler({
+    platform: "discord",
+    limitOf(lane) {
+      if (lane === lanes.global) return globalLimit;
+      if (lane === lanes.allTyping) return typingLimit;
+      return channelLimits[lane.split(" ")[0] ?? ""];
+    },
+    ...(meter === undefined ? {} : { meter }),
+  });
+}
+
+/** The limit of a request, by its route. `undefined`: it shows nothing. */
+function laneOf(method: string, path: string): string | undefined {
+  const [, channelId = "", rest = ""] = /^\/channels\/(\d+)\/(.+)$/.exec(path) ?? [];
+  if (method === "POST" && rest === "messages") return lanes.posts(channelId);
+  if (method === "PATCH" && /^messages\/\d+$/.test(rest)) return lanes.edits(channelId);
+  if (method === "POST" && /^(messages\/\d+\/)?threads$/.test(rest)) return lanes.threads(channelId);
+  if (method === "POST" && rest === "typing") return lanes.typing(channelId);
+  return undefined;
+}
+
+/** Passes what the headers of responses say of limits to the scheduler. `offsetMs`: added to the end of a window. */
+export function createLimitReader(
+  scheduler: Pick<DeliveryScheduler, "learn">,
+  offsetMs: number,
+): (request: APIRequest, response: ResponseLike) => void {
+  return ({ method, path }, { headers }) => {
+    const lane = laneOf(method.toUpperCase(), path);
+    const remaining = headers.get("x-ratelimit-remaining");
+    const resetAfter = headers.get("x-ratelimit-reset-after");
+    const limit = Number(headers.get("x-ratelimit-limit") ?? Number.NaN);
+    if (lane === undefined || remaining === null || resetAfter === null) return;
+    scheduler.learn(lane, {
+      remaining: Number(remaining),
+      resetMs: Number(resetAfter) * 1000 + offsetMs,
+      ...(limit > 0 ? { limit } : {}),
+    });
+  };
+}
+
+/**
+ * The API, whose requests are sent by the scheduler, reads too: they count against the limit over all routes. One that Discord refuses as too many is sent
+ * again when there is room, until its deadline; a preview is not. Messages of interactions have a limit for each token
+ * and count against no other: they are not delayed.
+ * @throws ParleyError `platform-unreachable` with `retryAfterMs`: there is no room before the deadline
+ */
+export function withDelivery(api: DiscordApi, scheduler: DeliveryScheduler): DiscordApi {
+  async function deliver<T>(
+    method: string,
+    names: readonly string[],
+    {
+      signal,
+      urgency = "final",
+      deadline = performance.now() + maxWaitMs[urgency],
+      reservation,
+    }: SendOptions,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    const call = { lanes: names, method, urgency, deadline, signal, reservation };
+    for (;;) {
+      try {
+        return await scheduler.send(call, work);
+      } catch (error) {
+        const retryAfterMs = isParleyError(error) ? error.retryAfterMs : undefined;
+        // The lane is closed until then, so that the next call waits there.
+        if (retryAfterMs === undefined || urgency === "preview" || names.length === 0) throw error;
+        if (performance.now() + retryAfterMs > deadline) throw error;
+      }
+    }
+  }
+
+  /** Reads have limits of their own, which the library waits for. */
+  async function read<T>(method: string, work: () => Promise<T>): Promise<T> {
+    const deadline = performance.now() + maxWaitMs.files;
+    const call = { lanes: [lanes.global], method, urgency: "files", deadline } as const;
+    const result = await scheduler.send(call, async () => {
+      const [settled] = await Promise.allSettled([work()]);
+      if (settled.status === "rejected" && isGlobalLimit(settled.reason)) throw settled.reason;
+      return settled;
+    });
+    if (result.status === "rejected") throw result.reason;
+    return result.value;
+  }
+
+  return {
+    ...api,
+    deleteMessage: (channelId, messageId) => read("delete", () => api.deleteMessage(channelId, messageId)),
+    getMessage: (channelId, messageId) => read("read", () => api.getMessage(channelId, messageId)),
+    listMessages: (channelId, options) => read("read", () => api.listMessages(channelId, options)),
+    getChannel: (channelId) => read("read", () => api.getChannel(channelId)),
+    getMember: (guildId, userId) => read("read", () => api.getMember(guildId, userId)),
+    openDirectChannel: (userId) => read("open", () => api.openDirectChannel(userId)),
+    createMessage: (channelId, body, options = {}) =>
+      deliver("post", [lanes.posts(channelId), lanes.global], options, () =>
+        api.createMessage(channelId, body, options),
+      ),
+    editMessage: (channelId, messageId, body, options = {}) =>
+      deliver("edit", [lanes.edits(channelId), lanes.global], options, () =>
+        api.editMessage(channelId, messageId, body, options),
+      ),
+    startThread: (channelId, messageId, name, options = {}) =>
+      deliver("thread", [lanes.threads(channelId), lanes.global], { urgency: "files", ...options }, () =>
+        api.startThread(channelId, messageId, name, options),
+      ),
+    startTyping: (channelId, options = {}) =>
+      deliver(
+        "typing",
+        [lanes.typing(channelId), lanes.allTyping, lanes.global],
+        { urgency: "preview", ...options },
+        () => api.startTyping(channelId, options),
+      ),
+    followUp: (interaction, body, options = {}) =>
+      deliver("follow-up", [], options, () => api.followUp(interaction, body, options)),
+    editFollowUp: (interaction, messageId, body, options = {}) =>
+      deliver("follow-up edit", [], options, () => api.editFollowUp(interaction, messageId, body, options)),
+  };
+}
+
+function isGlobalLimit(error: unknown): boolean {
+  return isParleyError(error) && error.detail["lane"] === lanes.global;
+}

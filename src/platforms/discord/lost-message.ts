@@ -1,0 +1,61 @@
+import type { APIMessage } from "discord.js";
+import type { DiscordAddress } from "./address.ts";
+import type { DiscordApi } from "./api.ts";
+import { discordCode, errorCodes } from "./errors.ts";
+import type { MessageRef } from "./message-ref.ts";
+
+/** Messages that are read of a channel. */
+const maxMessages = 50;
+const unreadable: ReadonlySet<number> = new Set([
+  errorCodes.unknownChannel,
+  errorCodes.missingAccess,
+  errorCodes.missingPermissions,
+]);
+
+/**
+ * The first message of a reply, where an earlier run posted it and ended before it was saved. Nonces find it too, but
+ * only for a few minutes. In the channel it replies to the question; in a thread or direct messages, where turns run
+ * one after another, it is the bot's first message since the run began.
+ */
+export async function findLostMessage(
+  api: Pick<DiscordApi, "listMessages">,
+  { channelId, replyTo, thread, postedAfter, messages = [], interaction }: DiscordAddress,
+  botId: string,
+): Promise<MessageRef | undefined> {
+  if (postedAfter === undefined || messages.length > 0 || interaction !== undefined) return undefined;
+
+  async function find(where: string, isOurs: (message: APIMessage) => boolean) {
+    const read = await readMessages(api, where, postedAfter ?? "0");
+    const found = read.findLast((message) => message.author.id === botId && isOurs(message));
+    return found === undefined ? undefined : { channelId: where, messageId: found.id, isOwn: true };
+  }
+
+  if (replyTo === undefined) return find(channelId, isPlain);
+  return (
+    (await find(channelId, (message) => message.message_reference?.message_id === replyTo)) ??
+    // The thread of a message has its id.
+    (thread === undefined ? undefined : await find(replyTo, isPlain))
+  );
+}
+
+async function readMessages(
+  api: Pick<DiscordApi, "listMessages">,
+  channelId: string,
+  after: string,
+): Promise<APIMessage[]> {
+  try {
+    return await api.listMessages(channelId, { after, limit: maxMessages });
+  } catch (error) {
+    if (unreadable.has(discordCode(error) ?? 0)) return [];
+    throw error;
+  }
+}
+
+/** Neither a refusal, which is a reply, nor a command's message, nor one with files. */
+function isPlain(message: APIMessage): boolean {
+  return (
+    message.message_reference === undefined &&
+    message.webhook_id === undefined &&
+    message.attachments.length === 0
+  );
+}

@@ -1,0 +1,69 @@
+import type { Log } from "../../core/telemetry.ts";
+import type { WorkSign } from "../delivery/edit-target.ts";
+import type { DiscordApi } from "./api.ts";
+
+/** Text that comes sooner needs no sign. */
+const startAfterMs = 200;
+/** Discord shows typing for ten seconds. */
+const repeatMs = 8000;
+/** How long a post waits for a request in flight, which would otherwise show typing after it. */
+const settleMs = 500;
+
+/** Typing as a sign of work. */
+export interface TypingSign extends WorkSign {
+  /** Stops it. Resolves when no request is in flight, after half a second at the latest. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Shows "typing…" where the reply will be posted, until it is cleared: Discord ends it with the bot's next message.
+ * @param channelId resolves to the channel; called when typing starts
+ */
+export function createTypingSign(options: {
+  readonly api: Pick<DiscordApi, "startTyping">;
+  readonly channelId: () => Promise<string>;
+  readonly log: Log;
+}): TypingSign {
+  const { api, log } = options;
+  const cleared = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  let inFlight: Promise<void> | undefined;
+
+  async function type(): Promise<void> {
+    try {
+      const channelId = await options.channelId();
+      if (!cleared.signal.aborted) await api.startTyping(channelId, { signal: cleared.signal });
+    } catch (error) {
+      if (!cleared.signal.aborted) log.debug({ err: error }, "typing not shown");
+    }
+  }
+
+  function run(): void {
+    inFlight = type();
+    timer = setTimeout(run, repeatMs);
+  }
+
+  function clear(): void {
+    clearTimeout(timer);
+    cleared.abort();
+  }
+
+  return {
+    show() {
+      if (cleared.signal.aborted) return;
+      timer ??= setTimeout(run, startAfterMs);
+    },
+    clear,
+    async stop() {
+      clear();
+      if (inFlight === undefined) return;
+      let limit: NodeJS.Timeout | undefined;
+      const late = new Promise<void>((resolve) => {
+        limit = setTimeout(resolve, settleMs);
+      });
+      await Promise.race([inFlight, late]);
+      clearTimeout(limit);
+      inFlight = undefined;
+    },
+  };
+}

@@ -1,0 +1,169 @@
+import { WebClient, type WebClientOptions } from "@slack/web-api";
+import { right, warning, wrong, type Check, type CheckContext, type Finding } from "../../core/checks.ts";
+import { isParleyError } from "../../core/errors.ts";
+import { slackErrorCode, toParleyError } from "./errors.ts";
+import { botScopes } from "./manifest.ts";
+import { checkSocket } from "./socket-check.ts";
+
+/** @see {@link createSlackChecks} */
+export interface SlackCheckOptions {
+  readonly botToken: string;
+  readonly appToken: string | undefined;
+  /** Default `https://slack.com/api/`. */
+  readonly apiUrl?: string;
+}
+
+/** A call of the Web API. */
+type Call = (
+  token: string,
+  variable: string,
+  method: string,
+  args?: Record<string, unknown>,
+) => Promise<Readonly<Record<string, unknown>>>;
+
+/** Scopes that Parley works without, and what is missing then. */
+const optionalScopes: Readonly<Record<string, string>> = {
+  "assistant:write": "no status, no suggested prompts, no Stop button of Slack's",
+};
+
+const requestTimeoutMs = 10_000;
+const apps = "https://api.slack.com/apps";
+
+/** Checks both tokens side by side: the bot token with its scopes, the app-level token with its socket. */
+export function createSlackChecks(options: SlackCheckOptions): Check[] {
+  const { botToken, appToken } = options;
+  return [
+    {
+      subject: "Bot token",
+      run: (context) => checkBotToken(createCall(options, context), botToken, appToken),
+    },
+    ...(appToken === undefined
+      ? []
+      : [
+          {
+            subject: "App token",
+            run: (context: CheckContext) => checkAppToken(createCall(options, context), appToken, context),
+          },
+        ]),
+  ];
+}
+
+async function checkBotToken(call: Call, botToken: string, appToken: string | undefined): Promise<Finding[]> {
+  let identity: Awaited<ReturnType<Call>>;
+  try {
+    identity = await call(botToken, "SLACK_BOT_TOKEN", "auth.test");
+  } catch (error) {
+    return [
+      toFailure(
+        "Bot token",
+        error,
+        `copy the Bot User OAuth Token again: OAuth & Permissions at ${apps}; after a reinstall it may be another`,
+      ),
+    ];
+  }
+  const { scopes = [] } = (identity["response_metadata"] ?? {}) as { readonly scopes?: readonly string[] };
+  const accepted = right("Bot token", `accepted: ${String(identity["user"])} in ${String(identity["team"])}`);
+  const isSameApp =
+    appToken === undefined ? [] : await checkSameApp(call, botToken, appToken, identity["bot_id"]);
+  return [accepted, ...toScopeFindings(scopes), ...isSameApp];
+}
+
+/** Empty where Slack did not list them. */
+function toScopeFindings(scopes: readonly string[]): Finding[] {
+  if (scopes.length === 0) return [];
+  const missing = botScopes.filter((scope) => !scopes.includes(scope));
+  if (missing.length === 0) return [right("Scopes", `all ${botScopes.length} of the manifest`)];
+  const isOptional = missing.every((scope) => scope in optionalScopes);
+  const effect = isOptional ? `: ${missing.map((scope) => optionalScopes[scope]).join("; ")}` : "";
+  const remedy = `paste the manifest again (npm run slack:manifest) at ${apps} under App Manifest, then reinstall the app`;
+  return [(isOptional ? warning : wrong)("Scopes", `the app lacks ${missing.join(", ")}${effect}`, remedy)];
+}
+
+/** An app-level token names its app, `xapp-1-<app id>-…`. Events of another app would never arrive. */
+async function checkSameApp(
+  call: Call,
+  botToken: string,
+  appToken: string,
+  bot: unknown,
+): Promise<Finding[]> {
+  const [, , named = ""] = appToken.split("-");
+  if (!/^A[A-Z\d]{6,}$/.test(named)) return [];
+  try {
+    const { bot: info } = await call(botToken, "SLACK_BOT_TOKEN", "bots.info", { bot });
+    const { app_id: appId } = (info ?? {}) as { readonly app_id?: string };
+    if (appId === undefined || appId === named) return [];
+    return [
+      wrong(
+        "App",
+        `the bot token is of the app ${appId}, the app-level token of ${named}: events would not arrive`,
+        `take both tokens from one app: ${apps}/${appId}/general`,
+      ),
+    ];
+  } catch (error) {
+    // Without users:read, which the scopes' line has named. All else has failed for `auth.test` before.
+    if (isParleyError(error)) return [];
+    throw error;
+  }
+}
+
+async function checkAppToken(call: Call, appToken: string, context: CheckContext): Promise<Finding[]> {
+  let url: string;
+  try {
+    url = String((await call(appToken, "SLACK_APP_TOKEN", "apps.connections.open"))["url"]);
+  } catch (error) {
+    const code = slackErrorCode(error);
+    const remedy =
+      code === "not_allowed_token_type"
+        ? "SLACK_APP_TOKEN takes the app-level token (xapp-…), SLACK_BOT_TOKEN the bot token (xoxb-…)"
+        : code === "missing_scope"
+          ? `make an app-level token with connections:write: Basic Information at ${apps}`
+          : code === "socket_mode_disabled" || code === "forbidden_socket_mode"
+            ? `turn on Socket Mode at ${apps}, or paste the manifest again`
+            : `make a new app-level token with connections:write: Basic Information at ${apps}`;
+    return [toFailure("App token", error, remedy)];
+  }
+  return [right("App token", "accepted"), await checkSocket(url, context)];
+}
+
+function toFailure(subject: string, error: unknown, remedy: string): Finding {
+  if (!isParleyError(error)) throw error;
+  const code = slackErrorCode(error);
+  return code === undefined || error.code === "platform-unreachable" || code === "ratelimited"
+    ? wrong(subject, error.message, "look at the network, a proxy and SLACK_API_URL, or try again later")
+    : wrong(subject, error.message.replace(/\. Check \w+$/, ""), remedy);
+}
+
+function createCall({ apiUrl = "https://slack.com/api/" }: SlackCheckOptions, context: CheckContext): Call {
+  const { noteDate, signal } = context;
+  const request: NonNullable<WebClientOptions["fetch"]> = async (url, init) => {
+    const response = await fetch(url as string, { ...(init as RequestInit), signal });
+    noteDate("Slack", response.headers.get("date"));
+    return response as unknown as Awaited<ReturnType<NonNullable<WebClientOptions["fetch"]>>>;
+  };
+  return async (token, variable, method, args = {}) => {
+    const client = new WebClient(token, {
+      slackApiUrl: apiUrl,
+      fetch: request,
+      retryConfig: { retries: 0 },
+      rejectRateLimitedCalls: true,
+      timeout: requestTimeoutMs,
+      logger: silentLogger,
+    });
+    try {
+      return { ...(await client.apiCall(method, args)) };
+    } catch (error) {
+      throw toParleyError(error, method, variable);
+    }
+  };
+}
+
+/** The client would print warnings of its own. */
+const silentLogger: NonNullable<WebClientOptions["logger"]> = {
+  debug() {},
+  info() {},
+  warn() {},
+  error() {},
+  setLevel() {},
+  setName() {},
+  getLevel: () => "error" as ReturnType<NonNullable<WebClientOptions["logger"]>["getLevel"]>,
+};

@@ -1,0 +1,139 @@
+import { isParleyError, ParleyError } from "../../core/errors.ts";
+import type { LaneLimit, Urgency } from "../delivery/delivery-lane.ts";
+import type { DeliveryScheduler, Reservation } from "../delivery/delivery-scheduler.ts";
+import type { MessageMark, MessageRef, SlackApi, SlackContent, StreamEnd, StreamStart } from "./web-api.ts";
+
+/** When a call is sent. */
+export interface CallTiming {
+  readonly urgency: Urgency;
+  /** It fails rather than wait longer for room. */
+  readonly withinMs: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly reservation?: Reservation | undefined;
+}
+
+/** Slack's calls that show something, each sent when the limits of its method have room. */
+export interface DeliveryCalls {
+  post(
+    at: { readonly channel: string; readonly thread: string | undefined },
+    content: SlackContent,
+    timing: CallTiming & { readonly mark?: MessageMark },
+  ): Promise<MessageRef>;
+  update(
+    ref: MessageRef,
+    content: SlackContent,
+    timing: CallTiming & { readonly mark?: MessageMark },
+  ): Promise<void>;
+  remove(ref: MessageRef, timing: CallTiming): Promise<void>;
+  startStream(start: StreamStart, markdown: string, timing: CallTiming): Promise<MessageRef>;
+  appendStream(ref: MessageRef, markdown: string, timing: CallTiming): Promise<void>;
+  stopStream(ref: MessageRef, end: StreamEnd, timing: CallTiming): Promise<void>;
+  setStatus(channel: string, thread: string, status: string, timing: CallTiming): Promise<void>;
+}
+
+/** Names of the limits that calls count against. */
+export const lanes = {
+  posts: (channel: string): readonly string[] => [`${postMethod} ${channel}`, postMethod],
+  update: "chat.update",
+  remove: "chat.delete",
+  startStream: "chat.startStream",
+  appendStream: "chat.appendStream",
+  stopStream: "chat.stopStream",
+  status: "assistant.threads.setStatus",
+  ephemeral: "chat.postEphemeral",
+  uploads: "files.completeUploadExternal",
+} as const;
+
+const postMethod = "chat.postMessage";
+/** A little more than Slack's windows, since calls take different times to arrive there. */
+const [minuteMs, channelMs] = [61_000, 5300];
+/** "Several hundred" a minute in a workspace, and about one a second in a channel, with short bursts. */
+const postLimits: { readonly workspace: LaneLimit; readonly channel: LaneLimit } = {
+  workspace: { perWindow: 300, windowMs: minuteMs, floor: 60 },
+  channel: { perWindow: 5, windowMs: channelMs, floor: 3 },
+};
+/** Tiers 2, 3 and 4. @see https://docs.slack.dev/apis/web-api/rate-limits */
+const perMinute: Readonly<Record<string, number>> = {
+  [lanes.startStream]: 20,
+  [lanes.stopStream]: 20,
+  [lanes.update]: 50,
+  [lanes.remove]: 50,
+  [lanes.appendStream]: 100,
+  [lanes.status]: 100,
+  [lanes.uploads]: 100,
+  [lanes.ephemeral]: 100,
+};
+/** A longer Retry-After for a post comes from the limit of the workspace. */
+const maxChannelWaitMs = 5000;
+
+/** What a lane takes until Slack says otherwise. `undefined`: there is no such limit. */
+export function limitOfLane(lane: string): LaneLimit | undefined {
+  if (lane === postMethod) return postLimits.workspace;
+  if (lane.startsWith(`${postMethod} `)) return postLimits.channel;
+  const most = perMinute[lane];
+  return most === undefined ? undefined : { perWindow: most, windowMs: minuteMs, floor: Math.ceil(most / 5) };
+}
+
+/** @see {@link DeliveryCalls} */
+export function createDeliveryCalls(api: SlackApi, scheduler: DeliveryScheduler): DeliveryCalls {
+  function send<T>(callLanes: readonly string[], timing: CallTiming, work: () => Promise<T>): Promise<T> {
+    const { urgency, withinMs, signal, reservation } = timing;
+    const method = callLanes.at(-1) ?? "";
+    const deadline = performance.now() + withinMs;
+    return scheduler.send({ lanes: callLanes, urgency, method, deadline, signal, reservation }, work);
+  }
+
+  return {
+    post: ({ channel, thread }, content, timing) =>
+      send(lanes.posts(channel), timing, () =>
+        api.post(channel, thread, content, timing.mark).catch((error: unknown) => {
+          throw withLane(error);
+        }),
+      ),
+    update: (ref, content, timing) =>
+      send([lanes.update], timing, () => api.update(ref, content, timing.mark)),
+    remove: (ref, timing) => send([lanes.remove], timing, () => api.remove(ref)),
+    startStream: (start, markdown, timing) =>
+      send([lanes.startStream], timing, () => api.startStream(start, markdown)),
+    appendStream: (ref, markdown, timing) =>
+      send([lanes.appendStream], timing, () => api.appendStream(ref, markdown)),
+    stopStream: (ref, end, timing) => send([lanes.stopStream], timing, () => api.stopStream(ref, end)),
+    setStatus: (channel, thread, status, timing) =>
+      send([lanes.status], timing, () => api.setStatus(channel, thread, status)),
+  };
+}
+
+/** Slack does not say which of a post's limits was reached. */
+function withLane(error: unknown): unknown {
+  if (!isParleyError(error) || (error.retryAfterMs ?? 0) <= maxChannelWaitMs) return error;
+  const { code, message, retryAfterMs, detail, cause } = error;
+  return new ParleyError(code, message, {
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    detail: { ...detail, lane: postMethod },
+    cause,
+  });
+}
+
+/** Refusals, notices, files and private answers: sent before everything but final texts that wait longer. */
+const noticeTiming: CallTiming = { urgency: "final", withinMs: minuteMs };
+
+/** The API for everything outside of public replies: its posts and uploads wait for room under the same limits. */
+export function createScheduledApi(api: SlackApi, scheduler: DeliveryScheduler): SlackApi {
+  const calls = createDeliveryCalls(api, scheduler);
+  function send(method: string, urgency: Urgency, work: () => Promise<void>): Promise<void> {
+    const deadline = performance.now() + noticeTiming.withinMs;
+    return scheduler.send({ lanes: [method], urgency, method, deadline }, work);
+  }
+  return {
+    ...api,
+    post: (channel, thread, content, mark) =>
+      calls.post({ channel, thread }, content, mark === undefined ? noticeTiming : { ...noticeTiming, mark }),
+    upload: (...args) => send(lanes.uploads, "files", () => api.upload(...args)),
+    postEphemeral: (...args) => send(lanes.ephemeral, "final", () => api.postEphemeral(...args)),
+  };
+}
+
+/** Whether a call failed before it was sent: there was no room under the limits, or Slack refused it as too many. */
+export function isLimited(error: unknown): error is ParleyError & { readonly retryAfterMs: number } {
+  return isParleyError(error) && error.retryAfterMs !== undefined;
+}

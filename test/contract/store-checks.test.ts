@@ -1,0 +1,241 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { createClient } from "redis";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { openStore } from "../../src/conversations/open-store.ts";
+import { createStoreChecks } from "../../src/conversations/store-checks.ts";
+import { startRedis, type RedisServer } from "../support/redis-server.ts";
+import { has } from "../support/requirements.ts";
+import { runDoctorChecks } from "../support/run-checks.ts";
+import { silentLog } from "../support/silent-log.ts";
+import { describeStores } from "../support/stores.ts";
+
+const newKey = () => randomBytes(32).toString("base64");
+const remedyOf = (text: string, subject: string) =>
+  new RegExp(`[!✗] ${subject} +.*\\n +→ (.*)`).exec(text)?.[1] ?? "";
+
+async function check(url: string, encryptionKeys: readonly string[] = []): Promise<string> {
+  return (await runDoctorChecks(createStoreChecks({ url, encryptionKeys, log: silentLog }))).text;
+}
+
+/** Opens the store, keeps one record in it, and closes it. */
+async function fill(url: string, encryptionKeys: readonly string[] = []): Promise<void> {
+  const store = await openStore(url, { log: silentLog, encryptionKeys });
+  await store.records.set("something", "kept");
+  await store.close();
+}
+
+describeStores("the doctor's look at the store", (current) => {
+  test("finds a store in use right, and its encryption off", async () => {
+    const { url } = current();
+    await fill(url);
+    const text = await check(url);
+    expect(text).toMatch(/✓ Store {7}(SQLite file \S+|Redis at \S+), version 3/);
+    expect(text).toMatch(/✓ Free space {2}/);
+    expect(text).toContain("✓ Durability  every message is on disk before it is acknowledged");
+    expect(text).toContain("✓ Encryption  off");
+  });
+
+  test("works beside a running bot and disturbs nothing", async () => {
+    const { url } = current();
+    const store = await openStore(url, { log: silentLog });
+    try {
+      await store.records.set("something", "kept");
+      expect(await check(url)).not.toMatch(/[✗!] /);
+      await store.records.set("more", "kept");
+      expect(await store.records.get("something")).toBe("kept");
+      expect(await store.findProblems()).toEqual([]);
+    } finally {
+      await store.close();
+    }
+  });
+
+  test("leaves an empty store empty", async () => {
+    const { url, bytes } = current();
+    const before = await bytes();
+    expect(await check(url)).not.toMatch(/[✗!] /);
+    expect((await bytes()).equals(before)).toBe(true);
+  });
+
+  test("knows keys that fit, other keys, missing keys, and keys that came later", async () => {
+    const { url } = current();
+    const [key, other] = [newKey(), newKey()];
+    await fill(url, [key]);
+    expect(await check(url, [key])).toContain("✓ Encryption  on, and the keys fit the store");
+    expect(await check(url, [other, key])).toContain("✓ Encryption  on, and the keys fit the store");
+    const wrongKey = await check(url, [other]);
+    expect(wrongKey).toContain(
+      "✗ Encryption  the store is encrypted with a key that is not in STORE_ENCRYPTION_KEYS",
+    );
+    expect(wrongKey).not.toContain(other);
+    expect(remedyOf(await check(url), "Encryption")).toBe("set it to the store's keys");
+  });
+
+  test("warns of values from before encryption was turned on", async () => {
+    const { url } = current();
+    await fill(url);
+    const key = newKey();
+    expect(remedyOf(await check(url, [key]), "Encryption")).toBe("run npm run reencrypt once");
+    await fill(url, [key]);
+    expect(remedyOf(await check(url, [key]), "Encryption")).toBe("run npm run reencrypt once");
+  });
+});
+
+describe("the doctor's look at an SQLite file", () => {
+  let folder: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "parley-doctor-"));
+  });
+  afterEach(() => rm(folder, { recursive: true, force: true }));
+
+  const file = () => join(folder, "parley.db");
+  const setVersion = (version: number): void => {
+    const database = new DatabaseSync(file());
+    database.exec(`PRAGMA user_version = ${version}`);
+    database.close();
+  };
+
+  test("a store that does not exist yet, in folders that do not either, is not created", async () => {
+    const text = await check(`sqlite:${join(folder, "a/b/parley.db")}`);
+    expect(text).toContain("parley.db does not exist yet: the first start creates it");
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  test("a folder that cannot be written", async () => {
+    await writeFile(join(folder, "data"), "a file in the place of the folder");
+    const text = await check(`sqlite:${join(folder, "data/parley.db")}`);
+    expect(text).toMatch(/✗ Store {7}\S+ cannot be written \(ENOTDIR\), so \S+parley\.db cannot be either/);
+    expect(remedyOf(text, "Store")).toContain("give Parley's user write permission there");
+  });
+
+  test("a store of a newer version is named and left as it is", async () => {
+    await fill(`sqlite:${file()}`);
+    setVersion(99);
+    const before = await readFile(file());
+    const text = await check(`sqlite:${file()}`);
+    expect(text).toMatch(
+      /✗ Store {7}SQLite file \S+ was written by a newer Parley: its version is 99, this one knows 3/,
+    );
+    expect(remedyOf(text, "Store")).toBe("update Parley, or restore an older backup");
+    expect((await readFile(file())).equals(before)).toBe(true);
+  });
+
+  test("a store of an older version is not updated by the doctor", async () => {
+    await fill(`sqlite:${file()}`);
+    setVersion(2);
+    const text = await check(`sqlite:${file()}`);
+    expect(text).toMatch(/! Store {7}.* has version 2: the next start updates it to 3/);
+    expect(remedyOf(text, "Store")).toContain("make a backup first: npm run backup");
+    const database = new DatabaseSync(file());
+    expect(database.prepare("PRAGMA user_version").get()).toEqual({ user_version: 2 });
+    database.close();
+  });
+
+  test("a file of another program, one that is no database, and a damaged one", async () => {
+    const foreign = new DatabaseSync(file());
+    foreign.exec("CREATE TABLE notes (text TEXT)");
+    foreign.close();
+    expect(await check(`sqlite:${file()}`)).toMatch(/✗ Store {7}\S+ is an SQLite file of another program/);
+
+    const noDatabase = join(folder, "other.db");
+    await writeFile(noDatabase, "this is not a database file, but as long as one. ".repeat(40));
+    expect(await check(`sqlite:${noDatabase}`)).toMatch(/✗ Store {7}the store \S+ is not an SQLite file/);
+
+    const damaged = join(folder, "damaged.db");
+    await fill(`sqlite:${damaged}`);
+    const bytes = await readFile(damaged);
+    bytes.fill(0x5a, 2 * 4096);
+    await writeFile(damaged, bytes);
+    expect(await check(`sqlite:${damaged}`)).toMatch(/✗ (Integrity|Store) .*damaged/);
+  });
+
+  test("a folder in the place of the file", async () => {
+    await mkdir(file());
+    expect(await check(`sqlite:${file()}`)).toMatch(/✗ Store {7}the store \S+ cannot be opened/);
+  });
+});
+
+describe.skipIf(!has("redis"))("the doctor's look at a Redis server", () => {
+  let server: RedisServer | undefined;
+  const start = async (...options: string[]) => (server = await startRedis(options));
+  afterEach(async () => {
+    await server?.remove();
+    server = undefined;
+  });
+
+  test.each([
+    [
+      ["--appendfsync", "everysec"],
+      "!",
+      "a crash of its machine loses the last second (appendfsync everysec)",
+    ],
+    [["--appendfsync", "no"], "✗", "a crash of its machine loses the last half minute (appendfsync no)"],
+    [["--appendonly", "no"], "✗", "a restart loses everything (appendonly no)"],
+    [["--appendonly", "no", "--save", "60 1"], "✗", "a restart loses everything since its last snapshot"],
+  ])("says plainly that %j may lose what was acknowledged", async (options, mark, what) => {
+    const { url } = await start(...options);
+    const text = await check(url);
+    expect(text).toContain(`${mark} Durability  Redis may lose what was acknowledged: ${what}`);
+    expect(remedyOf(text, "Durability")).toContain("CONFIG SET append");
+  });
+
+  test("a server that evicts", async () => {
+    const { url } = await start("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru");
+    const text = await check(url);
+    expect(text).toContain(
+      "✗ Eviction    Redis may delete conversations when its memory is full (allkeys-lru)",
+    );
+    expect(text).toMatch(/✓ Free space {2}\d+ MiB used of 100/);
+  });
+
+  test("a server that is full refuses the probe", async () => {
+    const { url } = await start("--maxmemory", "1");
+    expect(remedyOf(await check(url), "Store")).toBe("Redis is full: raise maxmemory");
+  });
+
+  test("a missing and a wrong password, which is not shown", async () => {
+    const { url } = await start("--requirepass", "the-right-one");
+    expect(remedyOf(await check(url), "Store")).toContain("Redis asks for a password");
+    const text = await check(url.replace("redis://", "redis://:the-wrong-one@"));
+    expect(remedyOf(text, "Store")).toContain("correct user and password in STORE_URL");
+    expect(text).not.toContain("the-wrong-one");
+  });
+
+  test("a replica", async () => {
+    const { url, port } = await start();
+    const client = createClient({ url });
+    await client.connect();
+    await client.sendCommand(["REPLICAOF", "127.0.0.1", String(port + 1)]);
+    client.destroy();
+    expect(remedyOf(await check(url), "Store")).toBe("this is a replica: point STORE_URL to the primary");
+  });
+
+  test("a store of a newer version is named and left as it is", async () => {
+    const { url } = await start();
+    const client = createClient({ url });
+    await client.connect();
+    await client.set("parley:schema", "99");
+    expect(await check(url)).toContain("was written by a newer Parley: its version is 99, this one knows 3");
+    expect(await client.get("parley:schema")).toBe("99");
+    expect(await client.keys("*")).toEqual(["parley:schema"]);
+    client.destroy();
+  });
+
+  test("a server whose settings may not be read", async () => {
+    const { url } = await start("--rename-command", "CONFIG", "");
+    expect(await check(url)).toContain("! Durability  Redis does not show its settings");
+  });
+
+  test("a server that is down, and one that hangs", async () => {
+    const redis = await start();
+    redis.pause();
+    const hanging = await check(redis.url);
+    redis.resume();
+    expect(hanging).toMatch(/✗ Store {2}The Redis store at 127\.0\.0\.1:\d+ does not respond/);
+    await redis.kill();
+    expect(remedyOf(await check(redis.url), "Store")).toContain("nothing listens there: start Redis");
+  });
+});

@@ -1,0 +1,134 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createDiscordApi } from "../../../../src/platforms/discord/api.ts";
+import { createDiscordChecks } from "../../../../src/platforms/discord/checks.ts";
+import { registerCommands } from "../../../../src/platforms/discord/commands.ts";
+import { createHttpAgent } from "../../../../src/platforms/discord/http-agent.ts";
+import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
+import { permissionBits } from "../../../simulators/discord/world.ts";
+import { allCommands } from "../../../support/commands.ts";
+import { runDoctorChecks } from "../../../support/run-checks.ts";
+import { silentLog } from "../../../support/silent-log.ts";
+
+let simulator: DiscordSimulator;
+
+async function startSimulator(options: Parameters<typeof createDiscordSimulator>[0] = {}) {
+  simulator = await createDiscordSimulator(options);
+  return simulator;
+}
+
+beforeEach(() => startSimulator());
+afterEach(() => simulator.close());
+
+async function check(token = simulator.token, apiUrl = simulator.apiUrl) {
+  const { text } = await runDoctorChecks(createDiscordChecks({ token, apiUrl, commands: allCommands }));
+  return text;
+}
+
+async function register(): Promise<void> {
+  const { token, apiUrl, world } = simulator;
+  const api = createDiscordApi({ token, apiUrl, agent: createHttpAgent() });
+  await registerCommands(api, world.applicationId, allCommands.values(), silentLog);
+}
+
+function setPermissions(bits: bigint): void {
+  const { guild } = simulator.world;
+  guild.roles.set(guild.id, { id: guild.id, name: "@everyone", permissions: bits });
+}
+
+describe("Discord's part of the doctor", () => {
+  test("with everything right", async () => {
+    await register();
+    const before = simulator.requests.length;
+    expect(await check()).toBe(`Checks
+  ✓ Token     accepted: the bot is parley
+  ✓ Intents   the Message Content Intent is on
+  ✓ Servers   in 1 server, with every permission (channels may still deny some)
+  ✓ Commands  ${simulator.world.commands.length} registered
+
+All right.
+`);
+    expect(simulator.requests.slice(before).every(({ method }) => method === "GET")).toBe(true);
+  });
+
+  test("a token that Discord does not accept", async () => {
+    const text = await check("wrong.token.value");
+    expect(text).toBe(`Checks
+  ✗ Token  Discord does not accept DISCORD_TOKEN
+           → it is mistyped or was reset: Reset Token under Bot at https://discord.com/developers/applications, and copy the new one whole
+
+1 wrong.
+`);
+  });
+
+  test.each([
+    ["Bot abc.def.ghi", 'DISCORD_TOKEN begins with "Bot "'],
+    ["123456789012345678", "DISCORD_TOKEN is the application's id"],
+    ["a1".repeat(32), "DISCORD_TOKEN is the application's public key"],
+    ["aB_-".repeat(8), "DISCORD_TOKEN is the client secret"],
+    ['"abc.def.ghi"', "DISCORD_TOKEN has quotation marks"],
+    ["abc.def .ghi", "DISCORD_TOKEN contains a space or line break"],
+  ])("something else in the place of the token, without asking Discord: %s", async (token, problem) => {
+    const text = await check(token);
+    expect(text).toContain(`✗ Token  ${problem}`);
+    expect(text).not.toContain(token);
+    expect(simulator.requests).toHaveLength(0);
+  });
+
+  test("the Message Content Intent is off in the portal", async () => {
+    await simulator.close();
+    await startSimulator({ messageContentAllowed: false });
+    expect(await check()).toContain(
+      `✗ Intents   the Message Content Intent is off: in servers Parley reads only messages that mention it
+              → turn it on: https://discord.com/developers/applications/${simulator.world.applicationId}/bot`,
+    );
+  });
+
+  test("permissions that the invite left out", async () => {
+    setPermissions(permissionBits.VIEW_CHANNEL | permissionBits.SEND_MESSAGES);
+    expect(await check()).toContain(
+      `✗ Servers   permissions are missing in Guild: Send Messages in Threads, Create Public Threads, Attach Files, Read Message History
+              → invite it again: https://discord.com/oauth2/authorize?client_id=${simulator.world.applicationId}&scope=bot+applications.commands&permissions=309237746688`,
+    );
+  });
+
+  test("an administrator has every permission", async () => {
+    setPermissions(1n << 3n);
+    expect(await check()).toContain("✓ Servers   in 1 server, with every permission");
+  });
+
+  test("an install link of the portal that leaves permissions out", async () => {
+    simulator.world.installParams = { scopes: ["bot"], permissions: "2048" };
+    expect(await check()).toContain("! Install link  the portal's install link leaves out: View Channels,");
+  });
+
+  test("a bot that was never invited", async () => {
+    simulator.removeGuild();
+    expect(await check()).toContain("! Servers   the bot is in no server");
+  });
+
+  test("commands that are not registered, and ones that have changed since", async () => {
+    expect(await check()).toContain(
+      "! Commands  the commands are not registered\n              → start Parley: it registers them",
+    );
+    await register();
+    simulator.world.commands = simulator.world.commands.filter(({ name }) => name !== "ask");
+    expect(await check()).toContain("! Commands  the commands differ: ask\n");
+  });
+
+  test("Discord out of reach", async () => {
+    const { apiUrl } = simulator;
+    await simulator.close();
+    expect(await check("some.bot.token", apiUrl)).toContain(
+      "→ look at the network, a proxy and DISCORD_API_URL",
+    );
+    await startSimulator();
+  });
+
+  test("Discord that does not answer in time", async () => {
+    simulator.fail({ route: "/applications/@me", status: 500, times: 1, until: () => new Promise(() => {}) });
+    const { token, apiUrl } = simulator;
+    const checks = createDiscordChecks({ token, apiUrl, commands: allCommands });
+    const { text } = await runDoctorChecks(checks, { deadlineMs: 100 });
+    expect(text).toContain("✗ Token  no answer within 0.1 s");
+  });
+});

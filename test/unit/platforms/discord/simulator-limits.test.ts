@@ -1,0 +1,151 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { sendRaw } from "../../../simulators/discord/send-raw.ts";
+import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
+
+const generous = { limit: 1000, windowMs: 1000 };
+
+// The simulator must not be more lenient than Discord.
+describe("the limits of the simulated Discord", () => {
+  let discord: DiscordSimulator;
+  afterEach(() => discord.close());
+
+  const start = async (rateLimits: Parameters<typeof createDiscordSimulator>[0] = {}) => {
+    discord = await createDiscordSimulator(rateLimits);
+    return { ada: discord.person("Ada"), general: discord.channel("general") };
+  };
+  const ask = (method: string, path: string, body?: unknown, headers?: Record<string, string>) =>
+    sendRaw(discord, method, path, body, headers);
+
+  test("typing is shown for ten seconds, or until the bot posts there", async () => {
+    const { ada, general } = await start();
+    const type = () => ask("POST", `/channels/${general.id}/typing`);
+    expect(general.isTyping()).toBe(false);
+    expect((await type()).status).toBe(204);
+    expect(general.isTyping()).toBe(true);
+    discord.advance(9900);
+    expect(general.isTyping()).toBe(true);
+    discord.advance(200);
+    expect(general.isTyping()).toBe(false);
+    await type();
+    ada.sends({ channel: general, text: "hello?" });
+    expect(general.isTyping()).toBe(true);
+    await ask("POST", `/channels/${general.id}/messages`, { content: "here I am" });
+    expect(general.isTyping()).toBe(false);
+    // Typing that arrives after the message is shown again.
+    await type();
+    expect(general.isTyping()).toBe(true);
+  });
+
+  test("typing needs the permission to post", async () => {
+    const { ada, general } = await start();
+    const thread = discord.thread(general, ada);
+    general.deny("SEND_MESSAGES_IN_THREADS");
+    const inThread = await ask("POST", `/channels/${thread.id}/typing`);
+    expect(inThread).toMatchObject({ status: 403, code: 50013 });
+    expect((await ask("POST", `/channels/${general.id}/typing`)).status).toBe(204);
+    general.deny("SEND_MESSAGES");
+    expect(await ask("POST", `/channels/${general.id}/typing`)).toMatchObject({ status: 403, code: 50013 });
+  });
+
+  test("a channel has a hidden limit of new threads, whose Retry-After can be minutes", async () => {
+    const { ada, general } = await start({ rateLimits: { threads: { limit: 2, windowMs: 300_000 } } });
+    const open = async (channel: { readonly id: string }) => {
+      const { id } = ada.sends({ channel, text: "x" });
+      return ask("POST", `/channels/${channel.id}/messages/${id}/threads`, { name: "x" });
+    };
+    const first = await open(general);
+    expect(first.status).toBe(201);
+    // The headers are of another limit: nothing announces this one.
+    expect(Number(first.headers.get("x-ratelimit-limit"))).toBe(10);
+    expect((await open(general)).status).toBe(201);
+    const third = await open(general);
+    expect(third.status).toBe(429);
+    expect(Number(third.headers.get("retry-after"))).toBeGreaterThan(290);
+    expect(third.headers.get("x-ratelimit-scope")).toBe("shared");
+    expect(Number(third.headers.get("x-ratelimit-remaining"))).toBeGreaterThan(0);
+    const withoutMessage = await ask("POST", `/channels/${general.id}/threads`, { name: "x", type: 11 });
+    expect(withoutMessage.status).toBe(429);
+    expect((await open(discord.channel("other"))).status).toBe(201);
+    // Discord does not count 429s of shared limits.
+    expect(discord.invalidRequests()).toBe(0);
+  });
+
+  test("over all routes there are 50 requests a second; interactions and their messages are exempt", async () => {
+    const { ada, general } = await start({ rateLimits: { webhooks: generous, others: generous } });
+    const command = { name: "ask", description: "Ask" };
+    await ask("PUT", `/applications/${discord.botId}/commands`, [command]);
+    const uses = Array.from({ length: 60 }, () => ada.usesCommand("ask", {}, { channel: general }));
+    const open = { authorization: "" };
+    for (const use of uses) {
+      const { token } = use.interaction;
+      expect((await ask("POST", `/interactions/${use.id}/${token}/callback`, { type: 5 }, open)).status).toBe(
+        204,
+      );
+      const original = `/webhooks/${discord.botId}/${token}/messages/@original`;
+      expect((await ask("PATCH", original, { content: "x" }, open)).status).toBe(200);
+    }
+    const statuses = await Promise.all(
+      Array.from({ length: 60 }, async () => {
+        const { status, headers } = await ask("GET", `/channels/${general.id}`);
+        return { status, isGlobal: headers.get("x-ratelimit-global") };
+      }),
+    );
+    expect(statuses.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(50);
+    expect(statuses.find(({ status }) => status === 429)).toEqual({ status: 429, isGlobal: "true" });
+  });
+
+  test("401, 403 and 429 count as invalid requests, and 10,000 in ten minutes are a ban", async () => {
+    const { general } = await start({ rateLimits: { invalidRequests: 3 } });
+    general.deny("SEND_MESSAGES");
+    const post = () => ask("POST", `/channels/${general.id}/messages`, { content: "x" });
+    await ask("GET", "/users/@me", undefined, { authorization: "Bot wrong" });
+    await post();
+    expect(discord.invalidRequests()).toBe(2);
+    await ask("GET", "/nowhere");
+    expect(discord.invalidRequests()).toBe(2);
+    await post();
+    const banned = await ask("GET", "/users/@me");
+    expect(banned.status).toBe(429);
+    expect(banned.text).toContain("1015");
+    expect(banned.headers.get("retry-after")).toBe(null);
+    discord.advance(600_001);
+    expect((await ask("GET", "/users/@me")).status).toBe(200);
+    expect(discord.invalidRequests()).toBe(0);
+  });
+
+  test("a rate limit can come without Retry-After, from Cloudflare or with an empty header, also a global one", async () => {
+    await start();
+    const me = () => ask("GET", "/users/@me");
+    discord.fail({ status: 429, retryAfter: "absent", times: 1 });
+    expect(await me()).toMatchObject({ status: 429, text: "error code: 1015" });
+    discord.fail({ status: 429, retryAfter: "empty", retryAfterMs: 400, isGlobal: true, times: 1 });
+    const empty = await me();
+    expect(empty.body).toMatchObject({ retry_after: 0.4, global: true });
+    expect(empty.headers.get("retry-after")).toBe("");
+    expect(empty.headers.get("x-ratelimit-global")).toBe("true");
+  });
+
+  test("a notification shows what was posted, not what it was edited to", async () => {
+    const { general } = await start();
+    const posted = await ask("POST", `/channels/${general.id}/messages`, { content: "first" });
+    await ask("PATCH", `/channels/${general.id}/messages/${String(posted.body["id"])}`, {
+      content: "second",
+    });
+    await ask("POST", `/channels/${general.id}/messages`, { content: "quiet", flags: 1 << 12 });
+    expect(general.fromBot()).toMatchObject([
+      { text: "second", notification: "first" },
+      { text: "quiet", notification: undefined },
+    ]);
+  });
+
+  test("a nonce counts for its author in every channel, for a few minutes", async () => {
+    const { general } = await start();
+    const random = discord.channel("random");
+    const send = (channel: { readonly id: string }) =>
+      ask("POST", `/channels/${channel.id}/messages`, { content: "x", nonce: "n1", enforce_nonce: true });
+    const first = await send(general);
+    expect((await send(random)).body).toMatchObject({ id: first.body["id"], channel_id: general.id });
+    discord.advance(300_001);
+    expect((await send(random)).body["channel_id"]).toBe(random.id);
+  });
+});

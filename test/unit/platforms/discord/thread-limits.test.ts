@@ -1,0 +1,115 @@
+import { afterEach, describe, expect, test } from "vitest";
+import type { IncomingEvent } from "../../../../src/core/events.ts";
+import type { Reply } from "../../../../src/core/platform.ts";
+import { fixture } from "../../../fixtures/fixtures.ts";
+import type { Person } from "../../../simulators/discord/people.ts";
+import type { ChannelHandle } from "../../../simulators/discord/simulator.ts";
+import { until } from "../../../simulators/discord/until.ts";
+import { startHarness, type Harness } from "./harness.ts";
+
+let harness: Harness;
+let ada: Person;
+let general: ChannelHandle;
+afterEach(() => harness.close());
+
+const start = async (rateLimits: NonNullable<Parameters<typeof startHarness>[0]>["rateLimits"] = {}) => {
+  harness = await startHarness({ rateLimits });
+  ada = harness.simulator.person("Ada");
+  general = harness.simulator.channel("general");
+};
+const event = (count: number): Promise<IncomingEvent> =>
+  until(() => harness.receiver.events[count - 1], { explain: () => harness.lines });
+const open = async (count: number): Promise<Reply> =>
+  harness.platform.openReply((await event(count)).address, { saveAddress: () => Promise.resolve() });
+const answer = async (count: number, text: string): Promise<void> => {
+  const reply = await open(count);
+  await reply.show();
+  reply.write({ text });
+  await reply.finish();
+};
+
+describe("where the creation of threads is limited for minutes", () => {
+  test("the answer comes in the channel at once, as a reply that says how to go on", async () => {
+    await start({ threads: { limit: 1, windowMs: 300_000 } });
+    for (const text of ["one", "two", "three"]) ada.sends({ channel: general, text, mentionBot: true });
+    await event(3);
+    await answer(1, "Answer 1.");
+    const startedAt = performance.now();
+    for (const count of [2, 3]) await answer(count, `Answer ${count}.`);
+    expect(performance.now() - startedAt).toBeLessThan(2000);
+    const [thread] = general.threads();
+    expect(general.threads()).toHaveLength(1);
+    expect(thread?.fromBot()).toMatchObject([{ text: "Answer 1." }]);
+    const [, second, third] = general.transcript().filter(({ author }) => author === "Ada");
+    expect(general.fromBot()).toMatchObject([
+      {
+        replyTo: second?.id,
+        text: expect.stringMatching(/^Answer 2\.\n-# .*Reply to this message to go on/),
+      },
+      { replyTo: third?.id, text: expect.stringMatching(/^Answer 3\./) },
+    ]);
+    // The limit is learned: only one request met it.
+    const refused = harness.simulator.requests.filter(({ status }) => status === 429);
+    expect(refused).toHaveLength(1);
+    // Who replies goes on in the same conversation.
+    harness.receiver.known.add((await event(2)).conversationId);
+    ada.sends({ channel: general, text: "and then?", replyTo: general.fromBot()[0]! });
+    expect((await event(4)).conversationId).toBe((await event(2)).conversationId);
+  });
+
+  test("a command that opens a thread fails with a time, and soon", async () => {
+    await start({ threads: { limit: 0, windowMs: 300_000 } });
+    ada.usesCommand("chat", {}, { channel: general });
+    const { address } = await event(1);
+    await expect(harness.platform.openThread(address, { title: "x" })).rejects.toMatchObject({
+      code: "platform-unreachable",
+      retryAfterMs: expect.any(Number),
+    });
+  });
+});
+
+test("pictures of one answer are one message, ten at most", async () => {
+  await start();
+  const direct = harness.simulator.directMessages(ada);
+  ada.sends({ channel: direct, text: "draw" });
+  const reply = await open(1);
+  await reply.show();
+  const bytes = await fixture("picture.png");
+  await Promise.all(
+    Array.from({ length: 12 }, (_, n) =>
+      reply.attach({ name: `p${n}.png`, mediaType: "image/png", bytes, altText: `Picture ${n}` }),
+    ),
+  );
+  await reply.finish();
+  expect(direct.fromBot().map(({ files }) => files.length)).toEqual([10, 2]);
+});
+
+test("a final text is sent before the previews of others that wait", async () => {
+  // Reads of members are limited too.
+  await start({ others: { limit: 1000, windowMs: 1000 } });
+  const people = Array.from({ length: 30 }, (_, n) => harness.simulator.person(`P${n}`));
+  for (const person of people)
+    person.sends({ channel: harness.simulator.directMessages(person), text: "hello" });
+  await event(30);
+  const replies = await Promise.all(people.map((_, n) => open(n + 1)));
+  for (const reply of replies) await reply.show();
+  const isLive = { current: true };
+  const texts = replies.map(() => "");
+  // All stream as fast as they can.
+  const streaming = setInterval(() => {
+    if (!isLive.current) return;
+    for (const [n, reply] of replies.entries()) reply.write({ text: (texts[n] += "word ") });
+  }, 20);
+  await until(() => harness.simulator.requests.filter(({ method }) => method === "PATCH").length > 30);
+  const waits: number[] = [];
+  for (const reply of replies.slice(0, 5)) {
+    const startedAt = performance.now();
+    await reply.finish();
+    waits.push(performance.now() - startedAt);
+  }
+  isLive.current = false;
+  clearInterval(streaming);
+  await Promise.all(replies.slice(5).map((reply) => reply.finish()));
+  expect(Math.max(...waits)).toBeLessThan(1500);
+  expect(harness.simulator.requests.filter(({ status }) => status === 429)).toEqual([]);
+});
