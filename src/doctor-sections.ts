@@ -70,7 +70,7 @@ export function secretsIn(environment: DoctorInput["environment"]): string[] {
 }
 
 /** Checks of one platform; where it is off a line that says why. */
-export async function platformChecks(
+async function platformChecks(
   { module, values, isOn }: ConfiguredPlatform,
   context: { readonly read: ReadConfig; readonly commands: ReadonlyMap<string, Command>; readonly log: Log },
 ): Promise<readonly Check[]> {
@@ -84,7 +84,7 @@ export async function platformChecks(
 }
 
 /** Checks of the configured gateway, or of the embedded one. */
-export function gatewayChecks(config: Config, environment: DoctorInput["environment"], log: Log): Check[] {
+function gatewayChecks(config: Config, environment: DoctorInput["environment"], log: Log): Check[] {
   const { GATEWAY_BASE_URL: baseUrl, GATEWAY_API_KEY: apiKey, GATEWAY_CONFIG: configFile } = config;
   const setModels = toSetModels(config);
   const checksOf = (address: {
