@@ -185,7 +185,7 @@ async function loadCommandsOrProblem(): Promise<{
 }
 
 function settingsCheck(
-  { problems }: ReadConfig,
+  { problems, startProblems }: ReadConfig,
   file: EnvFile | undefined,
   environment: DoctorInput["environment"],
 ): Check {
@@ -195,7 +195,7 @@ function settingsCheck(
       const used = await readGatewayConfigText(environment["GATEWAY_CONFIG"]);
       const misspelt = findMisspelt(Object.keys(file?.values ?? {}), Object.keys(environment), used);
       const findings: Finding[] = [
-        ...problems.map((problem) => toSettingFinding(problem)),
+        ...[...problems, ...startProblems].map((problem) => toSettingFinding(problem)),
         ...misspelt.map((one) =>
           wrong(one.name, "is not a setting and has no effect", `did you mean ${one.meant}?`),
         ),
