@@ -200,12 +200,15 @@ function settingsCheck(
           wrong(one.name, "is not a setting and has no effect", `did you mean ${one.meant}?`),
         ),
       ];
-      if (file?.isOpenToOthers === true)
-        findings.push(warning(".env", "other users of this machine can read it", "chmod 600 .env"));
       const count = Object.keys(settings).filter((name) => (environment[name]?.trim() ?? "") !== "").length;
       const text =
         count === 0 ? "none is set: all have their defaults" : `${count} set, all known and well-formed`;
-      return findings.length > 0 ? findings : [right("Variables", text)];
+      return [
+        ...(findings.length > 0 ? findings : [right("Variables", text)]),
+        ...(file?.isOpenToOthers === true
+          ? [warning(".env", "other users of this machine can read it", "chmod 600 .env")]
+          : []),
+      ];
     },
   };
 }

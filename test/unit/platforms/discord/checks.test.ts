@@ -124,7 +124,7 @@ All right.
     const { apiUrl } = simulator;
     await simulator.close();
     expect(await check("some.bot.token", apiUrl)).toContain(
-      "→ look at the network, a proxy and DISCORD_API_URL",
+      "✗ Token  Discord could not be reached (ECONNREFUSED): read the application\n           → look at the network, a proxy and DISCORD_API_URL",
     );
     await startSimulator();
   });
