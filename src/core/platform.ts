@@ -90,6 +90,11 @@ export interface ReplyHooks {
    * message that could not be found again needs it.
    */
   saveAddress(address: ReplyAddress, options?: { readonly isDurable?: boolean }): Promise<void>;
+  /**
+   * Which of these messages (keys of {@link Platform.shownMessageKeys}) show other open turns of the conversation, and are
+   * not to be taken for a message that was posted without saving its address. Default: none.
+   */
+  otherTurnsShow?(keys: readonly string[]): Promise<readonly string[]>;
 }
 
 /** A thread that was opened for a conversation. */

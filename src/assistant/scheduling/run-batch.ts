@@ -139,7 +139,15 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     if (attempt > 1) log.info({ key: first.event.key, platform: platform.id, attempt }, "turn resumed");
     const { isCalm } = settings;
     const isResumed = first.progress !== undefined;
-    const reply = platform.openReply(address, { saveAddress, isResumed, isCalm });
+    const otherTurnsShow = async (wanted: readonly string[]): Promise<readonly string[]> => {
+      const open = await inbox.listOpenIn(first.event.conversationId);
+      const others = open.filter(({ event }) => !keys.includes(event.key));
+      const shown = others.flatMap(({ turn }) =>
+        turn === undefined ? [] : platform.shownMessageKeys(turn.address),
+      );
+      return wanted.filter((key) => shown.includes(key));
+    };
+    const reply = platform.openReply(address, { saveAddress, isResumed, isCalm, otherTurnsShow });
     active.reply = reply;
     return {
       conversationId: storedIn(first.event),

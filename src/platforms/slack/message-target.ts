@@ -32,6 +32,8 @@ export interface MessageTargetOptions {
   readonly replaced: ReplacedMessages;
   readonly identity: Pick<Identity, "teamId" | "userId">;
   readonly address: SlackAddress;
+  /** Which of these messages show other open turns of the conversation. */
+  readonly otherTurnsShow: (refs: readonly MessageRef[]) => Promise<readonly MessageRef[]>;
   /** An earlier process may have posted messages of this reply. */
   readonly isResumed: boolean;
   /** A stream is ended after so long, and its message edited from then on. */
@@ -57,7 +59,10 @@ export interface MessageTarget extends EditTarget {
 export function createMessageTarget(options: MessageTargetOptions): MessageTarget {
   const { api, calls, scheduler, replaced, identity, address, isResumed, onPost, log } = options;
   const { channel, thread } = address;
-  const found = createPostedMessages(api, address, identity.userId);
+  const found = createPostedMessages(api, address, {
+    botUserId: identity.userId,
+    otherTurnsShow: options.otherTurnsShow,
+  });
   const status = createStatus(options);
   const onPosted = (): void => status?.posted();
   const messages = createReplyMessages({ calls, address, found, isResumed, onPosted, log });

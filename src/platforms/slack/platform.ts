@@ -3,7 +3,13 @@ import { LRUCache } from "lru-cache";
 import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Json } from "../../core/events.ts";
-import type { ConversationHistory, OpenedThread, Platform, Receiver } from "../../core/platform.ts";
+import type {
+  ConversationHistory,
+  OpenedThread,
+  Platform,
+  Receiver,
+  ReplyHooks,
+} from "../../core/platform.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
 import { createDeliveryScheduler } from "../delivery/delivery-scheduler.ts";
 import { createEditingReply } from "../delivery/editing-reply.ts";
@@ -12,6 +18,7 @@ import {
   parseMessageRef,
   shownMessageKeys,
   toConversationId,
+  toMessageKey,
   toPrivateAddress,
   toReplyAddress,
   toThreadAddress,
@@ -45,7 +52,7 @@ import { createMessageTarget, type MessageTarget } from "./message-target.ts";
 import { createStreamSupport, defaultStreamLifeMs } from "./native-stream.ts";
 import { createReplacedMessages, type ReplacedMessages } from "./replaced-messages.ts";
 import { createThreadRoots } from "./thread-roots.ts";
-import type { Identity, SlackApi } from "./web-api.ts";
+import type { Identity, MessageRef, SlackApi } from "./web-api.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
 
 /** Settings of {@link createSlackPlatform}. */
@@ -113,7 +120,10 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
     return load.isFull(channel) && scheduler.waitMs(lanes.posts(channel), "first") > 0;
   }
 
-  function targetAt(address: SlackAddress, isResumed = false): MessageTarget {
+  function targetAt(
+    address: SlackAddress,
+    { isResumed = false, otherTurnsShow }: Pick<ReplyHooks, "isResumed" | "otherTurnsShow">,
+  ): MessageTarget {
     const { api, calls, replaced, identity } = requireConnected();
     return createMessageTarget({
       api,
@@ -124,6 +134,11 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
       identity,
       address,
       isResumed: isResumed || address.since < startedAt,
+      async otherTurnsShow(refs) {
+        const keyOf = ({ channel, ts }: MessageRef): string => toMessageKey(identity.teamId, channel, ts);
+        const taken = (await otherTurnsShow?.(refs.map(keyOf))) ?? [];
+        return refs.filter((ref) => taken.includes(keyOf(ref)));
+      },
       streamLifeMs: options.streamLifeMs ?? defaultStreamLifeMs,
       onClose: load.enter(address.channel),
       onPost: (ref) => {
@@ -224,7 +239,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
         return createPrivateReply({ api, address, replaceUrl: replaceUrls.get(address.key), hooks, log });
       const [first] = address.refs ?? [];
       if (first !== undefined) roots.remember(address.key, parseMessageRef(first).ts);
-      const target = targetAt(address, hooks.isResumed);
+      const target = targetAt(address, hooks);
       return createEditingReply({
         target,
         ...(address.refs === undefined ? {} : { savedRefs: address.refs }),
@@ -243,7 +258,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
       const { identity } = requireConnected();
       const post = async (): Promise<string> => {
         const content = { text: `**${cutText(title, 200)}**`, state: "finished" } as const;
-        const target = targetAt(address, resumed.has(address.key));
+        const target = targetAt(address, { isResumed: resumed.has(address.key) });
         try {
           return parseMessageRef(await target.post(content, new AbortController().signal, "final")).ts;
         } finally {

@@ -17,21 +17,35 @@ export interface PostedMessages {
   find(index: number, known: readonly MessageRef[]): Promise<readonly MessageRef[]>;
 }
 
+/** What {@link createPostedMessages} needs to know besides. */
+export interface PostedMessagesOptions {
+  readonly botUserId: string;
+  /** Which of these messages show other turns. */
+  readonly otherTurnsShow: (refs: readonly MessageRef[]) => Promise<readonly MessageRef[]>;
+}
+
 /**
  * Slack has no idempotency key for posts, but keeps metadata (markdown blocks lose their block ids). A stream gets its
  * mark only when it ends: until then it is known by its saved address, and between its start and that by being the one
- * message of the bot in the thread without a mark.
+ * message of the bot in the thread without a mark that no other open turn shows.
  */
 export function createPostedMessages(
   api: Pick<SlackApi, "messagesAfter">,
   { key, channel, thread, since }: SlackAddress,
-  botUserId: string,
+  { botUserId, otherTurnsShow }: PostedMessagesOptions,
 ): PostedMessages {
   const markOf = (index: number): string => `${key}/${index}`;
 
   function isLostStream({ user, metadata, files = [], ts }: SlackMessageInfo): boolean {
     const isOwn = user === botUserId && thread !== undefined && ts !== thread;
     return isOwn && metadata === undefined && files.length === 0 && Number(ts) * 1000 > since;
+  }
+
+  async function findLostStreams(recent: readonly SlackMessageInfo[]): Promise<MessageRef[]> {
+    const lost = recent.filter(isLostStream).map(({ ts }) => ({ channel, ts }));
+    if (lost.length === 0) return [];
+    const taken = await otherTurnsShow(lost);
+    return lost.filter(({ ts }) => taken.every((ref) => ref.ts !== ts));
   }
 
   return {
@@ -46,11 +60,8 @@ export function createPostedMessages(
       const isMarked = ({ metadata }: SlackMessageInfo) => metadata?.event_payload?.mark === markOf(index);
       const isUnknown = ({ ts }: SlackMessageInfo) => known.every((ref) => ref.ts !== ts);
       const marked = recent.filter(isMarked);
-      const found =
-        marked.length > 0 || index < known.length
-          ? marked
-          : recent.filter((message) => isLostStream(message) && isUnknown(message));
-      return found.map(({ ts }) => ({ channel, ts }));
+      if (marked.length > 0 || index < known.length) return marked.map(({ ts }) => ({ channel, ts }));
+      return await findLostStreams(recent.filter(isUnknown));
     },
   };
 }

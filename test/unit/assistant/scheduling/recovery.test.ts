@@ -94,3 +94,33 @@ describe("recovery", () => {
     ]);
   });
 });
+
+it("a resumed reply can ask which messages show the other open turns of its conversation", async () => {
+  const [first, second] = [message("one"), message("two")];
+  for (const [index, event] of [first, second].entries()) {
+    await world.store.inbox.accept(event);
+    const address = { ...event.address, message: 70 + index };
+    await world.store.inbox.saveTurn({ keys: [event.key], address, attempts: 1 });
+  }
+  const { platform } = world.platform;
+  const found: (readonly string[])[] = [];
+  world.assistant.addPlatform({
+    ...platform,
+    openReply(address, hooks) {
+      const reply = platform.openReply(address, hooks);
+      const keys = ["fake:reply:70", "fake:reply:71", "fake:reply:72"];
+      return {
+        ...reply,
+        async show() {
+          found.push((await hooks.otherTurnsShow?.(keys)) ?? []);
+          await reply.show();
+        },
+      };
+    },
+  });
+  await world.assistant.recover("fake");
+  await vi.waitFor(() => expect(found).toHaveLength(2));
+  await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+  // The first turn is closed when the second one asks.
+  expect(found).toEqual([["fake:reply:71"], []]);
+});
