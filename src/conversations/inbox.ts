@@ -218,7 +218,7 @@ export function createInbox(options: InboxOptions): RestorableInbox {
       if (isSaved) rememberTurn(turn);
       return isSaved;
     },
-    async close(keys) {
+    async close(keys, { attempts } = {}) {
       const changes: Change[] = [];
       for (const { key, record: stored, turn } of await read(keys)) {
         // Stored again if the store lost it, so that a late delivery is a duplicate.
@@ -235,8 +235,11 @@ export function createInbox(options: InboxOptions): RestorableInbox {
         else if (turn !== undefined)
           changes.push({ kind: "set", at: entryAt.turn(key), value: turn, ttlMs: answeredTtlMs });
       }
-      await store.write(changes, "soon");
+      const isClaimable = isShared && attempts !== undefined;
+      const later = isClaimable ? keys.map((key) => entryAt.claim(key, attempts + 1)) : [];
+      if ((await store.writeIfAbsent(later, changes, "soon")) !== undefined) return false;
       accepted.delete(keys);
+      return true;
     },
     async reopen(key) {
       const [found] = await read([key]);

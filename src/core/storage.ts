@@ -212,8 +212,9 @@ export interface Inbox {
   /**
    * Marks events as answered; `accept` returns `duplicate` for their keys for a day. Survives the end of the process
    * when it resolves, a power failure 250 ms later: by then the answer is stored, and would only be shown again.
+   * False, and nothing is closed: another process has claimed an attempt after `attempts`.
    */
-  close(keys: readonly string[]): Promise<void>;
+  close(keys: readonly string[], options?: { readonly attempts?: number }): Promise<boolean>;
   /** Reopens a closed entry (Retry). `undefined`: it has expired. */
   reopen(key: string): Promise<InboxEntry | undefined>;
   /** The known entries of these keys, answered or not. */

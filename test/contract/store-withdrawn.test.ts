@@ -57,6 +57,15 @@ describeStores("withdrawn events", (current) => {
     expect(await store.inbox.claimTurn(turnOf(["b"], 2))).toBe(true);
   });
 
+  it("and all others are not closed by an attempt that is not the last", async () => {
+    await store.inbox.accept(eventOf("a", "test:1"));
+    for (const attempts of [1, 2]) await store.inbox.claimTurn(turnOf(["a"], attempts));
+    expect(await store.inbox.close(["a"], { attempts: 1 })).toBe(!store.queue.isShared);
+    expect(await openKeys()).toEqual(store.queue.isShared ? ["a"] : []);
+    expect(await store.inbox.close(["a"], { attempts: 2 })).toBe(true);
+    expect(await openKeys()).toEqual([]);
+  });
+
   it("of a turn that has not begun are closed", async () => {
     await store.inbox.accept(eventOf("a", "test:1"));
     await store.inbox.withdraw(["a"], { keepsReplies: true });

@@ -62,13 +62,19 @@ export function createRecovery({ inbox, now, scheduler }: RecoveryOptions): Reco
 
 /**
  * Ends the reply of a turn that is not resumed, with a Retry button, and closes the turn. During an outage the turn
- * stays open, to be sealed later.
+ * stays open, to be sealed later. `isAnswered`: whether a process that lost the turn has stored its answer meanwhile;
+ * then the turn stays open too, for the answer to be shown.
  */
 export async function sealReply(
   { event, progress }: PendingTurn,
-  dependencies: { readonly inbox: Inbox; readonly platform: Platform; readonly log: Log },
+  dependencies: {
+    readonly inbox: Inbox;
+    readonly platform: Platform;
+    readonly isAnswered: () => Promise<boolean>;
+    readonly log: Log;
+  },
 ): Promise<void> {
-  const { inbox, platform, log } = dependencies;
+  const { inbox, platform, isAnswered, log } = dependencies;
   if (progress === undefined) return;
   try {
     const reply = platform.openReply(progress.address, {
@@ -78,6 +84,7 @@ export async function sealReply(
     });
     await reply.show();
     await reply.fail({ text: toNotice(new ParleyError("too-old", "sealed")), retryKey: event.key });
+    if (await isAnswered()) return;
   } catch (error) {
     log.warn({ key: event.key, err: error }, "reply not sealed");
     if (isOutage(error)) return;

@@ -77,7 +77,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     }
     if (first.isWithdrawn === true) return await endWithdrawn(first, { active, inbox, platform, log });
     if (first.isSealed === true && !(await canShowAnswer(first))) {
-      await sealReply(first, { inbox, platform, log });
+      await sealReply(first, { inbox, platform, isAnswered: () => canShowAnswer(first), log });
       return "ended";
     }
     const allowed = batch.filter((turn) => eventsOf(turn).some(isAllowed));
@@ -256,7 +256,9 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     const rest =
       outcome === "cancelled" ? withoutDeleted(run.batch, (key) => run.active.isDeleted(key)) : undefined;
     const left = rest === undefined ? [] : keysOf(rest);
-    await inbox.close(run.batch.flatMap(keysOf).filter((key) => !left.includes(key)));
+    const answered = run.batch.flatMap(keysOf).filter((key) => !left.includes(key));
+    if (!(await inbox.close(answered, { attempts: run.attempt })))
+      throw new ParleyError("stopping", "another process runs this turn");
     if (rest !== undefined) options.schedule(withNewReply(rest, run.attempt));
   }
 }

@@ -11,7 +11,7 @@ import { errorCodes, discordCode } from "./errors.ts";
  * How long a refusal waits: another instance may accept the same interaction, and acknowledges it before that.
  * Discord's deadline is three seconds.
  */
-const refuseAfterMs = 2300;
+const refuseAfterMs = 2000;
 /** How long the store is asked then whether another instance has accepted it, in milliseconds. */
 const maxAskMs = 300;
 
@@ -23,7 +23,7 @@ export interface Acknowledgements {
    */
   send(interaction: Pick<APIInteraction, "id" | "token">, body: unknown): Promise<boolean>;
   /**
-   * Tells the person alone why it is refused: wrong input and what the rules forbid at once, all else after 2.3 s,
+   * Tells the person alone why it is refused: wrong input and what the rules forbid at once, all else after two seconds,
    * unless another instance has responded. `isAtOnce`: without that wait, since much of the deadline is over.
    */
   refuse(

@@ -49,6 +49,24 @@ describe("after an outage", () => {
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
 
+  it("what was sealed while its answer was being stored shows the answer in the end", async () => {
+    const event = message("asked");
+    await world.assistant.receive(event);
+    await settled();
+    const [kept] = (await world.store.conversations.recent("fake:c1", { maxMessages: 1 })).slice(-1);
+    await world.store.inbox.reopen(event.key);
+    await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 4 });
+    // Not there yet when it is looked for first.
+    vi.spyOn(world.store.conversations, "find").mockResolvedValueOnce(undefined);
+    for (let round = 0; round < 2; round++) {
+      await world.assistant.recover("fake");
+      await settled();
+    }
+    expect(kept?.outcome).toBe("complete");
+    expect(world.platform.replies.at(-1)).toMatchObject({ text: "you said: asked", state: "finished" });
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
   it("an answer whose showing fails again and again is sealed at last", async () => {
     const event = message("asked");
     await world.assistant.receive(event);

@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createDiscordApi } from "../../../../src/platforms/discord/api.ts";
 import { createDiscordChecks } from "../../../../src/platforms/discord/checks.ts";
@@ -89,6 +90,10 @@ All right.
       `✗ Servers   permissions are missing in Guild: Send Messages in Threads, Create Public Threads, Attach Files, Read Message History
               → invite it again: https://discord.com/oauth2/authorize?client_id=${simulator.world.applicationId}&scope=bot+applications.commands&permissions=309237746688`,
     );
+  });
+
+  test("the docs' invitation asks for the same permissions", async () => {
+    expect(await readFile("docs/discord.md", "utf8")).toContain("&permissions=309237746688");
   });
 
   test("an administrator has every permission", async () => {
