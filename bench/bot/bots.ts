@@ -39,17 +39,20 @@ export async function createBot(name: BotName, options: BotOptions): Promise<Bot
   const cache: Readonly<Record<string, string>> = options.compileCache
     ? { NODE_COMPILE_CACHE: path.join(folder, "compile-cache") }
     : { NODE_DISABLE_COMPILE_CACHE: "1" };
-  const own: Readonly<Record<string, string>> =
-    name === "parley"
-      ? { STORE_URL: `sqlite:${path.join(folder, "parley.db")}`, PORT: "0", PAGE: "off", LOG_LEVEL: "warn" }
-      : {};
+  let starts = 0;
+  /** A store for each start: what an earlier one has left open would be answered into another simulator. */
+  const ownSettings = (): Readonly<Record<string, string>> => {
+    if (name !== "parley") return {};
+    const file = path.join(folder, `parley-${starts++}.db`);
+    return { STORE_URL: `sqlite:${file}`, PORT: "0", PAGE: "off", LOG_LEVEL: "warn" };
+  };
   const script = path.join(root, name === "parley" ? "src/main.ts" : "bench/tutorial-bot.ts");
   const startUntil = async (
     stage: Stage,
     nodeOptions: readonly string[],
     isReady: () => boolean,
   ): Promise<Child> => {
-    const child = startChild([...nodeOptions, script], { ...stage.env, ...cache, ...own });
+    const child = startChild([...nodeOptions, script], { ...stage.env, ...cache, ...ownSettings() });
     const deadline = child.spawnedAt + connectWithinMs;
     while (!isReady()) {
       child.check();

@@ -49,23 +49,28 @@ export interface InboxOptions {
 export function createInbox(options: InboxOptions): RestorableInbox {
   const { store, log, isShared, isOpenToOthers } = options;
   const accepted = createAcceptedEvents(store);
-  const inMemory = (key: string) => (isOpenToOthers ? undefined : accepted.get(key));
-  /** What is in memory, and the keys of the rest. */
+  const inMemory = (key: string) => (isOpenToOthers ? undefined : accepted.get(key)?.record);
+  /** Records that need not be read, and the other keys. Turns always are: withdrawing one event changes others' turns. */
   const lookInMemory = (keys: readonly string[]) => {
-    const known = new Map(keys.flatMap((key) => [[key, inMemory(key)] as const]));
-    return { known, rest: keys.filter((key) => known.get(key) === undefined) };
+    const known = new Map<string, InboxRecord>();
+    for (const key of keys) {
+      const record = inMemory(key);
+      if (record !== undefined) known.set(key, record);
+    }
+    return { known, rest: keys.filter((key) => !known.has(key)) };
   };
   const read = async (keys: readonly string[]) => {
     const { known, rest } = lookInMemory(keys);
     const [records, turns] = await Promise.all([
       store.getMany<InboxRecord>("inbox", rest),
-      store.getMany<TurnProgress>("turn", rest),
+      store.getMany<TurnProgress>("turn", keys),
     ]);
-    for (const [position, key] of rest.entries()) {
-      const [record, turn] = [records[position], turns[position]];
-      known.set(key, record === undefined ? undefined : { record, turn });
-    }
-    return keys.map((key) => ({ key, record: known.get(key)?.record, turn: known.get(key)?.turn }));
+    const found = new Map(rest.map((key, position) => [key, records[position]]));
+    return keys.map((key, position) => ({
+      key,
+      record: known.get(key) ?? found.get(key),
+      turn: turns[position],
+    }));
   };
 
   /** Without damaged entries: one of them must not keep the others from being answered. */
@@ -73,14 +78,11 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     const { known, rest } = lookInMemory(keys);
     const [records, turns] = await Promise.all([
       store.inspectMany<InboxRecord>("inbox", rest),
-      store.inspectMany<TurnProgress>("turn", rest),
+      store.inspectMany<TurnProgress>("turn", keys),
     ]);
-    const positions = new Map(rest.map((key, position) => [key, position]));
-    return keys.flatMap((key) => {
-      const position = positions.get(key);
-      if (position === undefined)
-        return [{ key, record: known.get(key)?.record, turn: known.get(key)?.turn }];
-      const [record, turn] = [records[position], turns[position]];
+    const found = new Map(rest.map((key, position) => [key, records[position]]));
+    return keys.flatMap((key, position) => {
+      const [record, turn] = [known.get(key) ?? found.get(key), turns[position]];
       if (!(record instanceof ParleyError || turn instanceof ParleyError)) return [{ key, record, turn }];
       log.error({ key }, "damaged inbox entry skipped");
       return [];
