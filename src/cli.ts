@@ -3,7 +3,7 @@ import { isParleyError, ParleyError } from "./core/errors.ts";
 import type { Log } from "./core/telemetry.ts";
 import { openConfiguredStore } from "./compose-store.ts";
 import type { GatewayConfig } from "./embedded-gateway/settings.ts";
-import { parseConfig, type Config } from "./config.ts";
+import { parseConfig, readConfig, type Config } from "./config.ts";
 import { readEnvFile, type EnvFile } from "./env-file.ts";
 import { loadCommands } from "./load-commands.ts";
 import { findMisspelt, readGatewayConfigText, toMisspeltProblem } from "./misspelt-settings.ts";
@@ -70,7 +70,8 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
         return 0;
       }
       case "--check-config": {
-        if (misspelt.length > 0) throw new ParleyError("config", misspelt.join("\n"));
+        const problems = [...misspelt, ...readConfig(environment).startProblems];
+        if (problems.length > 0) throw new ParleyError("config", problems.join("\n"));
         const commands = await loadCommands();
         writeOut(`The settings are right; ${commands.size} commands.\n`);
         return 0;

@@ -240,6 +240,8 @@ export interface ReadConfig {
   readonly config: Config;
   /** One line each: the variable, what is wrong and the remedy. Never a value that may be secret. */
   readonly problems: readonly string[];
+  /** Likewise, what keeps the bot from starting, but no other command. */
+  readonly startProblems: readonly string[];
   /** Variables whose own value is wrong. */
   readonly wrongNames: ReadonlySet<string>;
 }
@@ -273,9 +275,12 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   const host = typeof values["HOST"] === "string" ? values["HOST"] : "127.0.0.1";
   const problems = [
     ...wrong.values(),
-    ...platforms.flatMap(({ module, isOn }) => module.problems(values, { host, isOn })),
+    ...platformModules.flatMap((module) => module.problems(values)),
     ...ruleProblems(values),
   ];
+  const startProblems = platforms.flatMap(
+    ({ module, isOn }) => module.startProblems?.(values, { host, isOn }) ?? [],
+  );
   for (const name of wrong.keys()) values[name] = settings[name]?.schema.safeParse(undefined).data;
   const own = values as unknown as SettingValues<typeof ownSettings>;
   const config = Object.freeze({
@@ -285,7 +290,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     isGatewayEmbedded: own.GATEWAY_BASE_URL === undefined,
     secrets: secretsOf(values),
   });
-  return { config, problems, wrongNames: new Set(wrong.keys()) };
+  return { config, problems, startProblems, wrongNames: new Set(wrong.keys()) };
 }
 
 /** The forms of access terms, by platform. */

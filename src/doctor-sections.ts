@@ -70,7 +70,7 @@ export function secretsIn(environment: DoctorInput["environment"]): string[] {
 }
 
 /** Checks of one platform; where it is off a line that says why. */
-export async function platformChecks(
+async function platformChecks(
   { module, values, isOn }: ConfiguredPlatform,
   context: { readonly read: ReadConfig; readonly commands: ReadonlyMap<string, Command>; readonly log: Log },
 ): Promise<readonly Check[]> {
@@ -84,7 +84,7 @@ export async function platformChecks(
 }
 
 /** Checks of the configured gateway, or of the embedded one. */
-export function gatewayChecks(config: Config, environment: DoctorInput["environment"], log: Log): Check[] {
+function gatewayChecks(config: Config, environment: DoctorInput["environment"], log: Log): Check[] {
   const { GATEWAY_BASE_URL: baseUrl, GATEWAY_API_KEY: apiKey, GATEWAY_CONFIG: configFile } = config;
   const setModels = toSetModels(config);
   const checksOf = (address: {
@@ -185,7 +185,7 @@ async function loadCommandsOrProblem(): Promise<{
 }
 
 function settingsCheck(
-  { problems }: ReadConfig,
+  { problems, startProblems }: ReadConfig,
   file: EnvFile | undefined,
   environment: DoctorInput["environment"],
 ): Check {
@@ -195,17 +195,20 @@ function settingsCheck(
       const used = await readGatewayConfigText(environment["GATEWAY_CONFIG"]);
       const misspelt = findMisspelt(Object.keys(file?.values ?? {}), Object.keys(environment), used);
       const findings: Finding[] = [
-        ...problems.map((problem) => toSettingFinding(problem)),
+        ...[...problems, ...startProblems].map((problem) => toSettingFinding(problem)),
         ...misspelt.map((one) =>
           wrong(one.name, "is not a setting and has no effect", `did you mean ${one.meant}?`),
         ),
       ];
-      if (file?.isOpenToOthers === true)
-        findings.push(warning(".env", "other users of this machine can read it", "chmod 600 .env"));
       const count = Object.keys(settings).filter((name) => (environment[name]?.trim() ?? "") !== "").length;
       const text =
         count === 0 ? "none is set: all have their defaults" : `${count} set, all known and well-formed`;
-      return findings.length > 0 ? findings : [right("Variables", text)];
+      return [
+        ...(findings.length > 0 ? findings : [right("Variables", text)]),
+        ...(file?.isOpenToOthers === true
+          ? [warning(".env", "other users of this machine can read it", "chmod 600 .env")]
+          : []),
+      ];
     },
   };
 }

@@ -75,7 +75,7 @@ function toValues(text: string): Record<string, string> {
   return Object.fromEntries(Object.entries(parseEnv(text)).map(([name, value]) => [name, value ?? ""]));
 }
 
-/** What a reader of the line gets must be the value, whatever characters it has. */
+/** The first form of the value that a reader of the line gets back unchanged. */
 function quote(name: string, value: string): string {
   const forms = [value, `'${value}'`, `"${value}"`, `\`${value}\``];
   const form = forms.find(

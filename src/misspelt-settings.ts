@@ -40,7 +40,7 @@ export function toMisspeltProblem({ name, meant }: MisspeltSetting): string {
 /** The text of the embedded gateway's configuration, which names variables of its own; empty where it has none. */
 export async function readGatewayConfigText(file: string | undefined): Promise<string> {
   if (file === undefined || file.trim() === "") return "";
-  // Whoever uses the configuration says when it cannot be read.
+  // The gateway reports a file that cannot be read.
   return await readFile(file.trim(), "utf8").catch(() => "");
 }
 

@@ -119,7 +119,7 @@ function ask(prompter: Prompter, old: EnvFile | undefined, io: SetupIo): Promise
   });
 }
 
-/** Whether the new settings are right, or are to be written all the same. */
+/** Whether the new settings may be written: they are right, or `--force` is given. */
 async function passes(
   changes: Variables,
   old: EnvFile | undefined,

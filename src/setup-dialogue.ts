@@ -95,7 +95,7 @@ async function askPart(part: Part, answers: Record<string, string>, dialogue: Se
     const findings = await check(part.title, answers);
     prompter.say(`${toLines(findings, isColoured)}\n`);
     if (!findings.some(({ level }) => level === "wrong")) return;
-    if (await confirm(prompter, "Keep these answers all the same? [y/N] ")) return;
+    if (await confirm(prompter, "Keep these answers anyway? [y/N] ")) return;
   }
 }
 
@@ -108,7 +108,9 @@ async function askOne(
   const setting = settings[name];
   const old = answers[name] ?? before[name]?.trim() ?? "";
   const isSecret = setting?.isSecret === true;
-  const shown = old === "" ? "" : ` [${isSecret ? "set" : withoutPassword(old)}]`;
+  const usual = setting?.schema.safeParse(undefined).data;
+  const kept = old === "" && typeof usual === "string" ? usual : old;
+  const shown = kept === "" ? "" : ` [${isSecret ? "set" : withoutPassword(kept)}]`;
   for (;;) {
     const typed = await prompter.ask(`${text}${shown}: `, { isSecret });
     const value = typed === "" ? old : typed === "-" ? "" : typed;
@@ -134,7 +136,7 @@ async function offerEncryption(
 }
 
 /** Asks a question with yes and no; Enter means no. */
-export async function confirm(prompter: Prompter, question: string): Promise<boolean> {
+async function confirm(prompter: Prompter, question: string): Promise<boolean> {
   return /^y(es)?$/i.test(await prompter.ask(question));
 }
 

@@ -58,7 +58,7 @@ export function createFigures(): { readonly note: Note; readonly all: () => read
 }
 
 /** Whether the median meets the aim. `undefined`: there is no aim, or nothing to compare with. */
-export function isMet({ parley, tutorial, aim }: Figure): boolean | undefined {
+function isMet({ parley, tutorial, aim }: Figure): boolean | undefined {
   const own = median(parley);
   const other = median(tutorial);
   if (aim === undefined || parley.length === 0) return undefined;

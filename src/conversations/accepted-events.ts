@@ -6,7 +6,7 @@ import type { Change, KeyValueStore } from "./key-value.ts";
 import { entryAt } from "./store-keys.ts";
 
 /** An accepted event that this process has not answered yet, as it is stored. */
-interface Unanswered {
+export interface Unanswered {
   readonly record: InboxRecord;
   readonly turn?: TurnProgress | undefined;
 }
@@ -47,7 +47,7 @@ export function createAcceptedEvents(store: KeyValueStore) {
     add: (record: InboxRecord, turn?: TurnProgress) =>
       void unanswered.set(record.event.key, { record, turn }),
     has: (key: string) => unanswered.has(key),
-    recordOf: (key: string) => unanswered.get(key)?.record,
+    get: (key: string) => unanswered.get(key),
     keys: () => [...unanswered.keys()],
     setTurn(key: string, turn: TurnProgress) {
       const found = unanswered.get(key);

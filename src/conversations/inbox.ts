@@ -37,6 +37,8 @@ export interface InboxOptions {
   readonly log: Log;
   /** Whether several processes may run turns on this store. */
   readonly isShared: boolean;
+  /** Whether another process may write to it at all. Without, what this one has accepted is not read again. */
+  readonly isOpenToOthers: boolean;
 }
 
 /**
@@ -44,23 +46,40 @@ export interface InboxOptions {
  * The indexes of events change in the same atomic write, so neither can be lost without the other, and a list
  * never reads entries that are not in it.
  */
-export function createInbox({ store, log, isShared }: InboxOptions): RestorableInbox {
+export function createInbox(options: InboxOptions): RestorableInbox {
+  const { store, log, isShared, isOpenToOthers } = options;
   const accepted = createAcceptedEvents(store);
+  const inMemory = (key: string) => (isOpenToOthers ? undefined : accepted.get(key));
+  /** What is in memory, and the keys of the rest. */
+  const lookInMemory = (keys: readonly string[]) => {
+    const known = new Map(keys.flatMap((key) => [[key, inMemory(key)] as const]));
+    return { known, rest: keys.filter((key) => known.get(key) === undefined) };
+  };
   const read = async (keys: readonly string[]) => {
+    const { known, rest } = lookInMemory(keys);
     const [records, turns] = await Promise.all([
-      store.getMany<InboxRecord>("inbox", keys),
-      store.getMany<TurnProgress>("turn", keys),
+      store.getMany<InboxRecord>("inbox", rest),
+      store.getMany<TurnProgress>("turn", rest),
     ]);
-    return keys.map((key, position) => ({ key, record: records[position], turn: turns[position] }));
+    for (const [position, key] of rest.entries()) {
+      const [record, turn] = [records[position], turns[position]];
+      known.set(key, record === undefined ? undefined : { record, turn });
+    }
+    return keys.map((key) => ({ key, record: known.get(key)?.record, turn: known.get(key)?.turn }));
   };
 
   /** Without damaged entries: one of them must not keep the others from being answered. */
   const readUndamaged = async (keys: readonly string[]) => {
+    const { known, rest } = lookInMemory(keys);
     const [records, turns] = await Promise.all([
-      store.inspectMany<InboxRecord>("inbox", keys),
-      store.inspectMany<TurnProgress>("turn", keys),
+      store.inspectMany<InboxRecord>("inbox", rest),
+      store.inspectMany<TurnProgress>("turn", rest),
     ]);
-    return keys.flatMap((key, position) => {
+    const positions = new Map(rest.map((key, position) => [key, position]));
+    return keys.flatMap((key) => {
+      const position = positions.get(key);
+      if (position === undefined)
+        return [{ key, record: known.get(key)?.record, turn: known.get(key)?.turn }];
       const [record, turn] = [records[position], turns[position]];
       if (!(record instanceof ParleyError || turn instanceof ParleyError)) return [{ key, record, turn }];
       log.error({ key }, "damaged inbox entry skipped");
@@ -201,7 +220,7 @@ export function createInbox({ store, log, isShared }: InboxOptions): RestorableI
       const changes: Change[] = [];
       for (const { key, record: stored, turn } of await read(keys)) {
         // Stored again if the store lost it, so that a late delivery is a duplicate.
-        const record = stored ?? accepted.recordOf(key);
+        const record = stored ?? accepted.get(key)?.record;
         if (record === undefined) {
           changes.push({ kind: "remove-member", index: indexes.openEvents, member: key });
         } else {
@@ -261,6 +280,7 @@ export function createInbox({ store, log, isShared }: InboxOptions): RestorableI
       await store.backend.scrub();
     },
     async isOpen(key) {
+      if (inMemory(key) !== undefined) return true;
       const record = await store.get<InboxRecord>("inbox", key);
       // Answered ones stay known for a day, so this one was lost.
       if (record === undefined && accepted.has(key)) {

@@ -161,7 +161,9 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
     );
   }, sweepIntervalMs);
   sweeper.unref();
-  const inbox = createInbox({ store, log, isShared: opened.leases !== undefined });
+  const isShared = opened.leases !== undefined;
+  const isOpenToOthers = isShared || options.exclusive === false;
+  const inbox = createInbox({ store, log, isShared, isOpenToOthers });
   backend.onDataLost(async () => {
     await restoreSealing(store, encryption);
     await fillIndexes(store, log);

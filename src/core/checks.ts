@@ -19,7 +19,7 @@ export interface CheckContext {
   /** Whether calls that cost money, or connections that take part in the bot's work, may be made. */
   readonly isLive: boolean;
   /** Notes the `Date` header of a service's response, for the check of this machine's clock. */
-  noteDate(service: string, header: string | null | undefined): void;
+  readonly noteDate: (service: string, header: string | null | undefined) => void;
 }
 
 /** One check of settings against the real service. It changes nothing there. */

@@ -82,7 +82,7 @@ export interface StartLineContext {
   readonly url: string;
 }
 
-/** What the problems of a platform's settings may depend on besides these. */
+/** What a platform's start may depend on besides its settings. */
 export interface DeploymentContext {
   /** The address that Parley's HTTP server is to listen on. */
   readonly host: string;
@@ -114,7 +114,9 @@ export interface PlatformModule<S extends Settings = Settings> {
   /** `alone`: on only where no other platform is. */
   isOn(values: SettingValues<S>): boolean | "alone";
   /** What is wrong between settings that are each right: one sentence each, with the remedy. */
-  problems(values: Partial<SettingValues<S>>, context: DeploymentContext): readonly string[];
+  problems(values: Partial<SettingValues<S>>): readonly string[];
+  /** Likewise, what keeps the bot from starting and other commands not. Default: nothing. */
+  startProblems?(values: Partial<SettingValues<S>>, context: DeploymentContext): readonly string[];
   /** What follows the title at the start: `on   connecting`, or `off  ` and the setting that turns it on. */
   startLine(values: SettingValues<S>, context: StartLineContext): string;
   /** By the word that is typed after `node src/main.ts`. */

@@ -21,7 +21,7 @@ export interface GatewayCheckOptions {
    * The model that Parley takes for an operation.
    * @throws ParleyError when none can do it
    */
-  choose(gateway: Gateway, operation: ModelOperation, signal: AbortSignal): Promise<string>;
+  readonly choose: (gateway: Gateway, operation: ModelOperation, signal: AbortSignal) => Promise<string>;
   readonly log: Log;
 }
 

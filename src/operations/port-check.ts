@@ -32,7 +32,7 @@ async function isParley(host: string, port: number, signal: AbortSignal): Promis
     const response = await fetch(`http://${name}:${port}/metrics`, { redirect: "error", signal });
     return (await response.text()).includes("parley_");
   } catch {
-    // Whatever it is, it is no Parley.
+    // Not an HTTP server, so not Parley.
     return false;
   }
 }

@@ -1,5 +1,3 @@
-import PQueue from "p-queue";
-
 /** Work that must not overlap, by key: in order within a key, side by side between keys. */
 export interface KeyedQueue {
   run<T>(key: string, work: () => Promise<T>): Promise<T>;
@@ -7,24 +5,27 @@ export interface KeyedQueue {
   idle(): Promise<void>;
 }
 
-/** One queue a key, dropped as soon as it is empty: idle keys cost nothing. */
+/**
+ * One chain of promises a key, dropped as soon as it is empty: idle keys cost nothing, and a turn, which runs in several
+ * queues, costs next to nothing.
+ */
 export function createKeyedQueue(): KeyedQueue {
-  const queues = new Map<string, PQueue>();
+  const ends = new Map<string, Promise<void>>();
   return {
-    async run(key, work) {
-      let queue = queues.get(key);
-      if (queue === undefined) {
-        const created = new PQueue({ concurrency: 1 });
-        created.addEventListener("idle", () => {
-          if (created.size === 0 && created.pending === 0 && queues.get(key) === created) queues.delete(key);
-        });
-        queues.set(key, created);
-        queue = created;
-      }
-      return queue.add(work);
+    run(key, work) {
+      // Always later than the call, also where nothing runs: callers rely on one order.
+      const result = (ends.get(key) ?? Promise.resolve()).then(work);
+      const end = result.then(ignore, ignore).then(() => {
+        if (ends.get(key) === end) ends.delete(key);
+      });
+      ends.set(key, end);
+      return result;
     },
     async idle() {
-      while (queues.size > 0) await Promise.all([...queues.values()].map((queue) => queue.onIdle()));
+      while (ends.size > 0) await Promise.all(ends.values());
     },
   };
 }
+
+/** Whoever waits for the work gets its error; the next work runs all the same. */
+function ignore(): void {}

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtemp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -54,10 +55,10 @@ describeStores("the doctor's look at the store", (current) => {
   });
 
   test("leaves an empty store empty", async () => {
-    const { url, bytes } = current();
-    const before = await bytes();
+    const { url } = current();
+    const before = await current().bytes();
     expect(await check(url)).not.toMatch(/[✗!] /);
-    expect((await bytes()).equals(before)).toBe(true);
+    expect((await current().bytes()).equals(before)).toBe(true);
   });
 
   test("knows keys that fit, other keys, missing keys, and keys that came later", async () => {
@@ -155,6 +156,47 @@ describe("the doctor's look at an SQLite file", () => {
   test("a folder in the place of the file", async () => {
     await mkdir(file());
     expect(await check(`sqlite:${file()}`)).toMatch(/✗ Store {7}the store \S+ cannot be opened/);
+  });
+});
+
+/** Mounts a small file system of its own, fills it and runs the doctor there. */
+const mountAndRun = `mount -t tmpfs -o size=40m tmpfs "$0" && head -c "$1" /dev/zero > "$0/filler"; shift; eval "$1"; shift; exec "$@"`;
+const canMount =
+  spawnSync("unshare", ["-rm", "sh", "-c", mountAndRun, tmpdir(), "1", "true", "true"]).status === 0;
+
+describe.skipIf(!canMount)("the doctor's look at a disk", () => {
+  test.each([
+    ["a small one", "0", "true", /! Free space {2}only 40 MiB\n +→ make room on the disk of /],
+    ["a nearly full one", "30000000", "true", /✗ Free space {2}only 1\d MiB: new messages are refused soon/],
+    [
+      "a full one",
+      "50000000",
+      "true",
+      /✗ Free space {2}only 0 MiB: new messages are refused soon\n +→ make room/,
+    ],
+    [
+      "a read-only one",
+      "0",
+      'mount -o remount,ro "$0"',
+      /✗ Store .*\(EROFS\).*\n +→ the file system is read-only/,
+    ],
+  ])("%s", async (_, bytes, then, expected) => {
+    const folder = await mkdtemp(join(tmpdir(), "parley-disk-"));
+    try {
+      const program = [process.execPath, join(import.meta.dirname, "../../src/main.ts"), "doctor"];
+      const { stdout } = spawnSync(
+        "unshare",
+        ["-rm", "sh", "-c", mountAndRun, folder, bytes, then, ...program],
+        {
+          encoding: "utf8",
+          cwd: tmpdir(),
+          env: { PATH: process.env["PATH"], PORT: "0", STORE_URL: `sqlite:${join(folder, "parley.db")}` },
+        },
+      );
+      expect(stdout).toMatch(expected);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
   });
 });
 

@@ -193,7 +193,7 @@ describe("settings that are wrong", () => {
 
   test("a .env that others can read", async () => {
     expect((await doctor({}, { isOpenToOthers: true })).text).toContain(
-      "! .env  other users of this machine can read it\n          → chmod 600 .env",
+      "! .env       other users of this machine can read it\n               → chmod 600 .env",
     );
   });
 

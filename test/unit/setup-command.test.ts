@@ -87,7 +87,7 @@ describe("setup that asks", () => {
     const { code, said } = await setUp([], {
       answers: [
         ["Bot token", "wrong.token.value"],
-        ["Keep these answers all the same?", "n"],
+        ["Keep these answers anyway?", "n"],
         ["Bot token [set]", discord.token],
         ["Bot token (xoxb-…)", "xoxp-no"],
         ["SLACK_BOT_TOKEN must be", slack.botToken],

@@ -84,7 +84,7 @@ export function createMeteredGateway(
   };
 }
 
-/** Passes events on. However it ends (finish, failure, abort, a reader that leaves), the charge is settled before. */
+/** Passes events on. However it ends (finish, failure, abort, a reader that leaves), it ends when the charge is settled. */
 async function* meteredEvents(
   events: AsyncIterable<ChatEvent>,
   charge: Charge,
@@ -92,7 +92,7 @@ async function* meteredEvents(
 ): AsyncIterable<ChatEvent> {
   let bytes = 0;
   let images = 0;
-  let isSettled = false;
+  let settling: Promise<void> | undefined;
   /** Until it fails for free, a call that breaks off may have been billed. */
   let due: BilledAmounts | undefined = partialAmounts(worst, bytes, images);
   try {
@@ -100,8 +100,7 @@ async function* meteredEvents(
       if (event.kind === "text" || event.kind === "reasoning") bytes += Buffer.byteLength(event.text);
       else if (event.kind === "image") images += 1;
       else if (event.kind === "finish") {
-        isSettled = true;
-        await charge.settle(event.usage, event.model);
+        settling = charge.settle(event.usage, event.model);
       }
       yield event;
     }
@@ -109,7 +108,7 @@ async function* meteredEvents(
     if (bytes === 0 && images === 0 && !isBilled(error)) due = undefined;
     throw error;
   } finally {
-    if (!isSettled) await charge.release(due === undefined ? due : partialAmounts(worst, bytes, images));
+    await (settling ?? charge.release(due === undefined ? due : partialAmounts(worst, bytes, images)));
   }
 }
 

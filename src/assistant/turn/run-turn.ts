@@ -39,16 +39,25 @@ export async function runTurn(dependencies: TurnDependencies, turn: Turn): Promi
     const end = await askModel(dependencies, turn, { read, lead, shown, startedAt, receipt }, answer);
     if (end.reason !== "stop") answer.notices.push(endedEarlyNotice(end.reason));
     throwIfAbandoned(turn.signal);
-    const stored = await storeAnswer(dependencies, turn, answer, { outcome: "complete", end, receipt });
+    const [stored] = await Promise.all([
+      storeAnswer(dependencies, turn, answer, { outcome: "complete", end, receipt }),
+      end.whenSettled,
+    ]);
     // A process that was paused learns at the latest here that another one has resumed the turn.
     throwIfAbandoned(turn.signal);
+    const placesStored = storePlaces(
+      dependencies,
+      turn.conversationId,
+      turn.messages[0]?.within,
+      end.settings,
+    );
     if (stored === "duplicate") await showStored(dependencies, turn, { lead, answer });
     else
       await turn.reply.finish({
         notices: answer.notices,
         actions: actionsOf(turn.conversationId, stored),
       });
-    await storePlaces(dependencies, turn.conversationId, turn.messages[0]?.within, end.settings);
+    await placesStored;
     return "complete";
   } catch (error) {
     return await concludeFailure(dependencies, turn, { error, answer, receipt, lead, shown });

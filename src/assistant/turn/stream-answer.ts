@@ -20,6 +20,8 @@ export interface AnswerEnd {
   /** As in {@link ChatEvent}. */
   readonly fallback?: string;
   readonly usage: Usage;
+  /** Resolves when the call is counted. The answer is stored meanwhile, in the same transaction. */
+  readonly whenSettled: Promise<void>;
 }
 
 export interface StreamOptions {
@@ -60,6 +62,7 @@ export async function streamAnswer(
     throw error;
   }
   const pictures = createPictureBatch(options, answer);
+  let isFinished = false;
   try {
     for (let step = await firstEvent; step.done !== true; step = await events.next()) {
       const event: ChatEvent = step.value;
@@ -79,8 +82,12 @@ export async function streamAnswer(
         case "image":
           await pictures.add(event.image);
           break;
-        case "finish":
-          return event;
+        case "finish": {
+          isFinished = true;
+          const whenSettled = Promise.resolve(events.return?.()).then(() => undefined);
+          void Promise.allSettled([whenSettled]);
+          return { ...event, whenSettled };
+        }
       }
     }
     throw new Error("the gateway port ended an answer without a finish event");
@@ -89,7 +96,7 @@ export async function streamAnswer(
     throw error;
   } finally {
     // An unfinished stream would keep its connection and timers.
-    await events.return?.();
+    if (!isFinished) await events.return?.();
   }
 }
 

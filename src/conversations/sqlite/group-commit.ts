@@ -26,6 +26,8 @@ export interface GroupCommit {
 
 /** How long a write that resolves soon waits for the disk when no other write makes it wait. */
 const soonMs = 250;
+/** How long it waits for another write to join its transaction. */
+const joinMs = 10;
 
 interface Write {
   readonly work: () => Written<unknown>;
@@ -54,6 +56,7 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
   const commit = database.prepare("COMMIT");
   let queue: Write[] = [];
   let isScheduled = false;
+  let joining: NodeJS.Timeout | undefined;
   /** Numbers of transactions that must reach the disk. */
   let committed = 0;
   let synced = 0;
@@ -66,6 +69,8 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
 
   function commitNext(): void {
     isScheduled = false;
+    clearTimeout(joining);
+    joining = undefined;
     const writes = queue;
     queue = [];
     if (writes.length > 0) commitTogether(writes);
@@ -161,6 +166,10 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
       return new Promise<T>((resolve, reject) => {
         queue.push({ work, resolves, resolve: resolve as (result: unknown) => void, reject });
         if (isScheduled) return;
+        if (resolves === "soon") {
+          joining ??= setTimeout(commitNext, joinMs);
+          return;
+        }
         isScheduled = true;
         // What else is written in answer to the same input of the event loop joins in.
         setImmediate(commitNext);

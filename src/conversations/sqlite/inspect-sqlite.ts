@@ -86,6 +86,12 @@ function nearestFolder(folder: string): string {
   return existsSync(folder) || dirname(folder) === folder ? folder : nearestFolder(dirname(folder));
 }
 
+const unwritableRemedies: Readonly<Record<string, string>> = {
+  ENOSPC: "the disk is full: make room",
+  EDQUOT: "a quota is reached: raise it, or make room",
+  EROFS: "the file system is read-only: mount it writable, or set STORE_URL to a file elsewhere",
+};
+
 /** Permissions alone do not tell: a file system may be read-only, or a quota reached. */
 async function probeFolder(folder: string, file: string): Promise<Finding | undefined> {
   try {
@@ -96,7 +102,8 @@ async function probeFolder(folder: string, file: string): Promise<Finding | unde
     return wrong(
       "Store",
       `${folder} cannot be written (${reason}), so ${file} cannot be either`,
-      "give Parley's user write permission there, or set STORE_URL to a file elsewhere",
+      unwritableRemedies[reason] ??
+        "give Parley's user write permission there, or set STORE_URL to a file elsewhere",
     );
   }
 }

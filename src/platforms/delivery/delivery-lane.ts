@@ -8,6 +8,11 @@ export interface LaneLimit {
   readonly windowMs: number;
   /** Rate limits never lower it below. */
   readonly floor: number;
+  /**
+   * The platform takes at least that, maybe more: until it has refused a call, only previews and kept room count on no
+   * more. Default false.
+   */
+  readonly isMinimum?: boolean;
 }
 
 /** What the headers of a response say of a lane. */
@@ -45,6 +50,8 @@ const shares: Readonly<Record<Urgency, number>> = { final: 1, first: 0.85, files
 /** A window without a refusal gives back this part of what refusals have taken. */
 const recoveryShare = 0.1;
 const loweredShare = 0.9;
+/** How long a refusal shows what a lane takes at most. */
+const refusalMs = 10 * 60_000;
 /** Ends of one window as different responses say it. */
 const sameWindowMs = 250;
 /** Previews that would be further apart are left out. */
@@ -57,6 +64,7 @@ export function createDeliveryLane(limit: LaneLimit | undefined, now: () => numb
   let capacity = most;
   let raisedAt = now();
   let closedUntil = Number.NEGATIVE_INFINITY;
+  let refusedAt = Number.NEGATIVE_INFINITY;
   let reserved = 0;
   let inFlight = 0;
   let said: { readonly remaining: number; readonly resetAt: number } | undefined;
@@ -81,6 +89,7 @@ export function createDeliveryLane(limit: LaneLimit | undefined, now: () => numb
   function roomOf(urgency: Urgency, hasReservation: boolean): number {
     recover();
     if (capacity === Infinity) return Infinity;
+    if (limit?.isMinimum === true && urgency !== "preview" && now() > refusedAt + refusalMs) return Infinity;
     const share = Math.ceil(capacity * shares[urgency]);
     const usable = urgency === "final" || capacity <= 1 ? share : Math.min(share, Math.floor(capacity) - 1);
     return Math.max(1, usable - (hasReservation ? 0 : reserved));
@@ -114,6 +123,7 @@ export function createDeliveryLane(limit: LaneLimit | undefined, now: () => numb
     limited(retryAfterMs) {
       const at = now();
       closedUntil = Math.max(closedUntil, at + retryAfterMs);
+      refusedAt = at;
       if (limit === undefined) return;
       // The refused call, which is still in flight, does not count.
       const taken = Math.max(0, recent().length + inFlight - 1);
@@ -130,7 +140,8 @@ export function createDeliveryLane(limit: LaneLimit | undefined, now: () => numb
       most = perWindow;
     },
     reserve() {
-      if (recent().length + inFlight + reserved + 1 > roomOf("final", true)) return false;
+      recover();
+      if (recent().length + inFlight + reserved + 1 > Math.max(1, Math.ceil(capacity))) return false;
       reserved += 1;
       return true;
     },

@@ -1,4 +1,5 @@
 import {
+  OAuth2Scopes,
   PermissionFlagsBits,
   REST,
   RESTEvents,
@@ -101,7 +102,7 @@ export function createDiscordChecks(options: DiscordCheckOptions): Check[] {
 }
 
 /** The link that invites the bot with all that it needs. */
-export function inviteUrl(applicationId: string): string {
+function inviteUrl(applicationId: string): string {
   return `https://discord.com/oauth2/authorize?client_id=${applicationId}&scope=bot+applications.commands&permissions=${allPermissions}`;
 }
 
@@ -138,7 +139,7 @@ function toIntentFinding({ id, flags }: Application): Finding {
 
 /** The portal's own install link, which people may use in the place of {@link inviteUrl}. */
 function toInstallLinkFindings({ id, install_params: link }: Application): Finding[] {
-  if (link === undefined || !link.scopes.some((scope) => String(scope) === "bot")) return [];
+  if (link === undefined || !link.scopes.includes(OAuth2Scopes.Bot)) return [];
   const missing = missingPermissions(link.permissions);
   return missing.length === 0
     ? []

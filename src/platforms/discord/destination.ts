@@ -6,6 +6,7 @@ import type { DiscordApi } from "./api.ts";
 import { lanes } from "./delivery.ts";
 import { findLostMessage } from "./lost-message.ts";
 import { fromRef, type MessageRef } from "./message-ref.ts";
+import type { OwnPosts } from "./own-posts.ts";
 import type { Threads } from "./threads.ts";
 
 /** Where ordinary messages of a reply are posted. */
@@ -43,6 +44,7 @@ export interface DestinationOptions {
   readonly scheduler: Pick<DeliveryScheduler, "reserve" | "waitMs">;
   readonly address: DiscordAddress;
   readonly threads: Threads;
+  readonly ownPosts: Pick<OwnPosts, "has">;
   /** The bot's user id. */
   readonly botId: () => string;
   readonly log: Log;
@@ -88,7 +90,9 @@ export function createDestinationFinder(options: DestinationOptions): Destinatio
       const direct = await api.openDirectChannel(interaction.userId);
       return { channelId: direct.id };
     }
-    const found = await findLostMessage(api, address, options.botId());
+    const found = await findLostMessage(api, address, {
+      isOther: ({ id, author }) => author.id !== options.botId() || options.ownPosts.has(id),
+    });
     if (found !== undefined) return { ...toPosted(found.channelId), found };
     if (thread === undefined || replyTo === undefined)
       return { channelId, ...(replyTo === undefined ? {} : { replyTo }) };

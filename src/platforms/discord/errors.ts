@@ -51,7 +51,9 @@ export function toParleyError(error: unknown, action: string): ParleyError {
   const name = error instanceof Error ? error.name : typeof error;
   const reason = error instanceof Error ? error.message : "";
   if (reason.includes("Expected token to be set")) return unauthorized();
-  return new ParleyError("platform-unreachable", `Discord could not be reached (${name}): ${action}`);
+  const { code } = Object(error) as { readonly code?: unknown };
+  const why = typeof code === "string" ? code : name;
+  return new ParleyError("platform-unreachable", `Discord could not be reached (${why}): ${action}`);
 }
 
 function toApiError(error: DiscordAPIError, action: string): ParleyError {

@@ -16,17 +16,18 @@ const unreadable: ReadonlySet<number> = new Set([
  * The first message of a reply, where an earlier run posted it and ended before it was saved. Nonces find it too, but
  * only for a few minutes. In the channel it replies to the question; in a thread or direct messages, where turns run
  * one after another, it is the bot's first message since the run began.
+ * @param isOther whether a message is not the bot's, or one of another reply
  */
 export async function findLostMessage(
   api: Pick<DiscordApi, "listMessages">,
   { channelId, replyTo, thread, postedAfter, messages = [], interaction }: DiscordAddress,
-  botId: string,
+  { isOther }: { readonly isOther: (message: APIMessage) => boolean },
 ): Promise<MessageRef | undefined> {
   if (postedAfter === undefined || messages.length > 0 || interaction !== undefined) return undefined;
 
   async function find(where: string, isOurs: (message: APIMessage) => boolean) {
     const read = await readMessages(api, where, postedAfter ?? "0");
-    const found = read.findLast((message) => message.author.id === botId && isOurs(message));
+    const found = read.findLast((message) => !isOther(message) && isOurs(message));
     return found === undefined ? undefined : { channelId: where, messageId: found.id, isOwn: true };
   }
 

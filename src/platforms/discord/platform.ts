@@ -1,5 +1,4 @@
 import { ChannelType, type APIInteraction } from "discord.js";
-import { LRUCache } from "lru-cache";
 import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
@@ -23,15 +22,13 @@ import { createChannelCache } from "./channel-cache.ts";
 import { createDeletionEvents } from "./deletion-events.ts";
 import { createDiscordScheduler, createLimitReader, withDelivery } from "./delivery.ts";
 import { toRefKey } from "./message-ref.ts";
+import { createOwnPosts } from "./own-posts.ts";
 import { createDiscordTarget } from "./reply.ts";
 import { snowflakeAt } from "./snowflake.ts";
 import { createGuildFacts, createOrigins } from "./origin.ts";
 import { createModalTargetCache } from "./modal-target-cache.ts";
 import { createReplyChains } from "./reply-chains.ts";
 import { createThreads } from "./threads.ts";
-
-/** Channels whose last message of the bot is remembered. */
-const maxLastPosts = 2000;
 
 /** Options of {@link createDiscordPlatform}. */
 export interface DiscordOptions {
@@ -58,7 +55,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   const plainApi = createDiscordApi({ token: options.token, apiUrl, agent, onResponse, onLimits });
   const acknowledgements = createAcknowledgements(plainApi, log);
   const api = withDelivery(withAcknowledgements(plainApi, acknowledgements), scheduler);
-  const lastPosts = new LRUCache<string, string>({ max: maxLastPosts });
+  const ownPosts = createOwnPosts();
   const threads = createThreads(api, log);
   const freshTokens = createFreshTokens(now);
   const modalTargets = createModalTargetCache(api);
@@ -123,7 +120,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
 
   /** An id after those of the bot's messages in a channel so far. Discord's clock is known to a second. */
   function lastIdOf(channelId: string): string {
-    const last = BigInt(lastPosts.get(channelId) ?? 0);
+    const last = BigInt(ownPosts.lastIn(channelId) ?? 0);
     const current = snowflakeAt(now());
     return (last > current ? last : current).toString();
   }
@@ -259,7 +256,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
           threads,
           scheduler,
           freshTokens,
-          lastPosts,
+          ownPosts,
           botId,
           log,
           now,

@@ -22,6 +22,7 @@ import { errorCodes, discordCode, isTokenGone } from "./errors.ts";
 import { fitFiles } from "./files.ts";
 import type { FreshTokens } from "./fresh-tokens.ts";
 import { fromRef, toRef, type MessageRef } from "./message-ref.ts";
+import type { OwnPosts } from "./own-posts.ts";
 import type { Threads } from "./threads.ts";
 import { createTypingSign } from "./typing-sign.ts";
 
@@ -55,8 +56,7 @@ export interface TargetOptions {
   readonly threads: Threads;
   readonly scheduler: DeliveryScheduler;
   readonly freshTokens: FreshTokens;
-  /** The bot's last ordinary message in each channel, by channel; written here. */
-  readonly lastPosts: { set(channelId: string, messageId: string): unknown };
+  readonly ownPosts: OwnPosts;
   /** The bot's user id. */
   readonly botId: () => string;
   readonly log: Log;
@@ -170,7 +170,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
       // Nonces count in all channels.
       if (message.channel_id !== channelId) destinations.moveTo(message.channel_id);
       const ref = { channelId: message.channel_id, messageId: message.id, isOwn: true };
-      options.lastPosts.set(ref.channelId, ref.messageId);
+      options.ownPosts.add(ref.channelId, ref.messageId);
       if (leaves.length === 0)
         leaves.push(scheduler.join(lanes.global), scheduler.join(lanes.edits(ref.channelId)));
       if (files.length > 0 || message.content === content.content.trim()) return { ref, isShown: true };

@@ -2,7 +2,7 @@
 export interface ChannelLoad {
   /** Returns what ends the reply's part in it; further calls have no effect. */
   enter(channel: string): () => void;
-  /** So many that a further answer could not be posted in time: Slack takes one post a second in a channel. */
+  /** So many that one post a second in a channel is not enough for their final texts. */
   isFull(channel: string): boolean;
 }
 

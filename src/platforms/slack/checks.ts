@@ -136,9 +136,9 @@ function toFailure(subject: string, error: unknown, remedy: string): Finding {
 function createCall({ apiUrl = "https://slack.com/api/" }: SlackCheckOptions, context: CheckContext): Call {
   const { noteDate, signal } = context;
   const request: NonNullable<WebClientOptions["fetch"]> = async (url, init) => {
-    const response = await fetch(url as string, { ...(init as RequestInit), signal });
+    const response = await fetch(url, { ...(init as RequestInit), signal });
     noteDate("Slack", response.headers.get("date"));
-    return response as unknown as Awaited<ReturnType<NonNullable<WebClientOptions["fetch"]>>>;
+    return response;
   };
   return async (token, variable, method, args = {}) => {
     const client = new WebClient(token, {

@@ -49,10 +49,10 @@ const postMethod = "chat.postMessage";
 const [minuteMs, channelMs] = [61_000, 5300];
 /** "Several hundred" a minute in a workspace, and about one a second in a channel, with short bursts. */
 const postLimits: { readonly workspace: LaneLimit; readonly channel: LaneLimit } = {
-  workspace: { perWindow: 300, windowMs: minuteMs, floor: 60 },
-  channel: { perWindow: 5, windowMs: channelMs, floor: 3 },
+  workspace: { perWindow: 300, windowMs: minuteMs, floor: 60, isMinimum: true },
+  channel: { perWindow: 5, windowMs: channelMs, floor: 3, isMinimum: true },
 };
-/** Tiers 2, 3 and 4. @see https://docs.slack.dev/apis/web-api/rate-limits */
+/** Tiers 2, 3 and 4: at least so many. @see https://docs.slack.dev/apis/web-api/rate-limits */
 const perMinute: Readonly<Record<string, number>> = {
   [lanes.startStream]: 20,
   [lanes.stopStream]: 20,
@@ -71,7 +71,9 @@ export function limitOfLane(lane: string): LaneLimit | undefined {
   if (lane === postMethod) return postLimits.workspace;
   if (lane.startsWith(`${postMethod} `)) return postLimits.channel;
   const most = perMinute[lane];
-  return most === undefined ? undefined : { perWindow: most, windowMs: minuteMs, floor: Math.ceil(most / 5) };
+  return most === undefined
+    ? undefined
+    : { perWindow: most, windowMs: minuteMs, floor: Math.ceil(most / 5), isMinimum: true };
 }
 
 /** @see {@link DeliveryCalls} */

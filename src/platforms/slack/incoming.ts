@@ -20,7 +20,6 @@ import {
   toUnixMs,
 } from "./address.ts";
 import { createArrivals } from "./arrivals.ts";
-import type { ChannelLoad } from "./channel-load.ts";
 import { reportDeletedMessage, type DeletionFields } from "./deletion-events.ts";
 import { isUnresolved, toAttachment } from "./files.ts";
 import type { Origins } from "./origin.ts";
@@ -50,7 +49,8 @@ export interface IncomingOptions {
   readonly refusals: RefusalNotices;
   readonly receiver: Receiver;
   readonly replaced: Pick<ReplacedMessages, "isOwn">;
-  readonly load: Pick<ChannelLoad, "isFull">;
+  /** Whether a channel has more answers than Slack takes posts in time. */
+  readonly isCrowded: (channel: string) => boolean;
   readonly log: Log;
 }
 
@@ -78,13 +78,15 @@ const lastRedelivery = 3;
 const lateMs = 3000;
 /** Slack does not deliver again what was acknowledged while its thread was unknown. */
 const lookUpPolicy = {
-  delayMs: (_error: unknown, attempt: number) =>
-    attempt < 6 ? backoffMs(attempt, { baseMs: 500, maxMs: 8000 }) : undefined,
+  delayMs: (error: unknown, attempt: number) => {
+    const askedMs = isParleyError(error) ? (error.retryAfterMs ?? 0) : 0;
+    return attempt < 6 ? Math.max(askedMs, backoffMs(attempt, { baseMs: 500, maxMs: 8000 })) : undefined;
+  },
 };
 
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
 export function createIncoming(options: IncomingOptions): Incoming {
-  const { api, identity, names, origins, refusals, replaced, load, receiver, log } = options;
+  const { api, identity, names, origins, refusals, replaced, isCrowded, receiver, log } = options;
   const acceptedKeys = new LRUCache<string, true>({ max: maxAcceptedKeys });
   /** Refused, told and acknowledged: the mention's second event must not be answered. */
   const refusedKeys = new LRUCache<string, true>({ max: maxAcceptedKeys });
@@ -158,7 +160,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
     };
     try {
       // Known ones are accepted already.
-      if (load.isFull(event.channel) && !acceptedKeys.has(key)) throw tooManyReplies();
+      if (isCrowded(event.channel) && !acceptedKeys.has(key)) throw tooManyReplies();
       await receiver.receive(message);
     } catch (error) {
       const isLast = isParleyError(error, "store-unavailable") && redelivery >= lastRedelivery;

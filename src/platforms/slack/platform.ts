@@ -27,6 +27,7 @@ import { createSocketConnection, type Connection } from "./connection.ts";
 import {
   createDeliveryCalls,
   createScheduledApi,
+  lanes,
   limitOfLane,
   type DeliveryCalls,
 } from "./delivery-calls.ts";
@@ -107,6 +108,11 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
     return connected;
   }
 
+  /** Whether a further answer in the channel could not be posted in time. */
+  function isCrowded(channel: string): boolean {
+    return load.isFull(channel) && scheduler.waitMs(lanes.posts(channel), "first") > 0;
+  }
+
   function targetAt(address: SlackAddress, isResumed = false): MessageTarget {
     const { api, calls, replaced, identity } = requireConnected();
     return createMessageTarget({
@@ -143,7 +149,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): Platform {
       origins,
       refusals,
       replaced,
-      load,
+      isCrowded,
       receiver,
       log,
     });

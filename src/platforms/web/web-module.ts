@@ -34,7 +34,8 @@ export const web = definePlatform({
   },
   accessTerms: {},
   isOn: ({ PAGE }) => (PAGE === "auto" ? "alone" : PAGE === "on"),
-  problems({ PAGE_PASSWORD }, { host, isOn }) {
+  problems: () => [],
+  startProblems({ PAGE_PASSWORD }, { host, isOn }) {
     const problem = isOn ? bindProblem(host, PAGE_PASSWORD) : undefined;
     return problem === undefined ? [] : [problem];
   },

@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { createDiscordSimulator } from "../../simulators/discord/simulator.ts";
@@ -76,6 +76,25 @@ describe("parley doctor", () => {
     const unreadable = await run({ args: ["doctor"], folder: unknown.folder });
     expect(await unreadable.ended).toBe(2);
     expect(unreadable.output()).toBe(".env cannot be read (EISDIR)\n");
+  });
+});
+
+describe("parley setup", () => {
+  it("writes .env from options and standard input, and asks nothing without a terminal", async () => {
+    const asked = await run({ args: ["setup"] });
+    expect(await asked.ended).toBe(2);
+    expect(asked.output()).toContain("There is no terminal to ask at");
+    const piped = await runParley({
+      args: ["setup", "--gateway-api-key", "-", "--chat-model", "acme/chat", "--no-check"],
+      folder: asked.folder,
+      input: "gateway-key-1\n",
+    });
+    started.push(piped);
+    expect(await piped.ended).toBe(0);
+    expect(piped.output()).toContain("Wrote GATEWAY_API_KEY, CHAT_MODEL to .env.");
+    const text = await readFile(join(asked.folder, ".env"), "utf8");
+    expect(text).toContain("\nGATEWAY_API_KEY=gateway-key-1\n");
+    expect(text).toContain("\nCHAT_MODEL=acme/chat\n");
   });
 });
 

@@ -30,6 +30,8 @@ export interface RunOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** Default: `src/main.ts`. */
   readonly program?: string;
+  /** Text on standard input. Default: none. */
+  readonly input?: string;
   /** Folder to run in. Default: a new one. */
   readonly folder?: string;
 }
@@ -43,9 +45,10 @@ export async function runParley(options: RunOptions = {}): Promise<RunningParley
     {
       cwd: folder,
       env: { PATH: process.env["PATH"], PORT: "0", ...options.settings },
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: ["pipe", "pipe", "pipe"],
     },
   );
+  child.stdin.end(options.input ?? "");
   let text = "";
   const waiting = new Set<() => void>();
   for (const stream of [child.stdout, child.stderr]) {

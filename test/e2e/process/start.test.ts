@@ -89,6 +89,11 @@ describe("a start that fails", () => {
     const parley = await start({ settings: { HOST: "0.0.0.0" } });
     expect(await parley.ended).toBe(1);
     expect(parley.output()).toContain("PAGE_PASSWORD");
+    const config = await start({ args: ["--check-config"], settings: { HOST: "0.0.0.0" } });
+    expect(await config.ended).toBe(1);
+    expect(config.output()).toContain("PAGE_PASSWORD");
+    const tool = await start({ args: ["slack-manifest"], settings: { HOST: "0.0.0.0" } });
+    expect(await tool.ended).toBe(0);
   });
 
   it("prints its usage for an unknown command", async () => {

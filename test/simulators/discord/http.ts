@@ -9,6 +9,8 @@ export interface RouteContext {
   readonly parameters: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly form: Form;
+  /** When it arrived, in Unix ms: what the simulator takes to check it does not count against a deadline. */
+  readonly arrivedAt: number;
 }
 
 /** A response. `body: undefined` is an empty 204. */
@@ -96,6 +98,7 @@ export function createApiServer(options: {
 
   async function answer(request: IncomingMessage, url: URL, response: ServerResponse): Promise<void> {
     const method = request.method ?? "GET";
+    const arrivedAt = options.now();
     const body = await readBody(request);
     if (invalid.isBanned()) {
       sendCloudflareLimit(response, {});
@@ -140,7 +143,7 @@ export function createApiServer(options: {
       const problem = checkShape(route.template, method, "request", form.json);
       if (problem !== undefined && hasBody(method))
         throw new ApiError(400, 50035, "Invalid Form Body", { _shape: problem });
-      const result = route.handle({ parameters, query: url.searchParams, form });
+      const result = route.handle({ parameters, query: url.searchParams, form, arrivedAt });
       if (fault !== undefined) {
         await fault.until?.();
         note(fault.status, fault.code);

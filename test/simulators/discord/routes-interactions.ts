@@ -74,13 +74,13 @@ export function interactionRoutes(world: World, gateway: () => Gateway): Route[]
       method: "POST",
       template: "/interactions/{interaction_id}/{interaction_token}/callback",
       isOpen: true,
-      handle({ parameters, form }) {
+      handle({ parameters, form, arrivedAt }) {
         const interaction = world.interactions.get(parameters["interaction_id"] ?? "");
         if (interaction === undefined || interaction.token !== parameters["interaction_token"])
           throw unknownInteraction();
         if (interaction.ackedAt !== undefined)
           throw new ApiError(400, 40060, "Interaction has already been acknowledged.");
-        if (world.now() - interaction.createdAt > acknowledgeWithinMs) throw unknownInteraction();
+        if (arrivedAt - interaction.createdAt > acknowledgeWithinMs) throw unknownInteraction();
         const type = Number(form.json["type"]);
         if (responseTypesOf[interaction.type]?.includes(type) !== true)
           throw invalidForm(

@@ -65,7 +65,7 @@ function openCountingStore() {
     read,
     store,
     blobs,
-    inbox: createInbox({ store, log: silentLog, isShared: true }),
+    inbox: createInbox({ store, log: silentLog, isShared: true, isOpenToOthers: true }),
     conversations: createConversationLog({ store, blobs, writers, log: silentLog }),
     erasure: createErasure({ store, blobs, writers, spending }),
   };

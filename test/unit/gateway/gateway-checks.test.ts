@@ -111,8 +111,8 @@ All right.
   });
 
   test("a server that is down, and a name that does not exist", async () => {
-    const { baseUrl, close } = await start();
-    await close();
+    const { baseUrl } = await start();
+    await gateway?.close();
     gateway = undefined;
     expect(await check({ baseUrl })).toContain(
       "✗ Address  gateway.example cannot be reached (ECONNREFUSED)\n             → nothing listens there: start the server, or correct GATEWAY_BASE_URL and its port",

@@ -161,14 +161,19 @@ describe("group commit", () => {
   it("resolves soon when it is committed, and has it on disk 250 ms later, or with the next sync", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const { group, endSync, syncs, notes } = createSubject();
-    expect(await group.run(insert("a"), "soon")).toBe("a");
+    const writeSoon = (word: string) => {
+      const write = group.run(insert(word), "soon");
+      vi.advanceTimersByTime(10);
+      return write;
+    };
+    expect(await writeSoon("a")).toBe("a");
     expect(syncs()).toBe(0);
     vi.advanceTimersByTime(249);
     expect(syncs()).toBe(0);
     vi.advanceTimersByTime(1);
     expect(syncs()).toBe(1);
     // Committed while the disk is busy: it is not forgotten.
-    await group.run(insert("b"), "soon");
+    await writeSoon("b");
     vi.advanceTimersByTime(250);
     endSync();
     vi.advanceTimersByTime(250);
@@ -176,13 +181,30 @@ describe("group commit", () => {
     endSync();
     expect(notes).toEqual([1, 2]);
 
-    await group.run(insert("c"), "soon");
+    await writeSoon("c");
     const durable = group.run(insert("d"), "durable");
     await nextMoment();
     endSync();
     await durable;
     vi.advanceTimersByTime(1000);
     expect(syncs()).toBe(3);
+  });
+
+  it("lets a write that resolves soon wait 10 ms for another one to share its transaction", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const { group, endSync } = createSubject();
+    const soon = group.run(insert("a"), "soon");
+    expect(await isSettled(soon)).toBe(false);
+    const durable = group.run(insert("b"), "durable");
+    expect(await soon).toBe("a");
+    endSync();
+    expect(await durable).toBe("b");
+    expect(words()).toEqual(["a", "b"]);
+    expect(group.counts.commits).toBe(1);
+
+    const alone = group.run(insert("c"), "soon");
+    vi.advanceTimersByTime(10);
+    expect(await alone).toBe("c");
   });
 
   it("never waits for the disk for counts, and does not note them", async () => {

@@ -16,14 +16,16 @@ const tooMany = (retryAfterMs: number, lane?: string) =>
   });
 
 /** A scheduler whose lane `edits` takes `perWindow` calls a minute; other lanes have no limit. */
-function setUp(perWindow = 10) {
+function setUp(perWindow = 10, isMinimum = false) {
   const sent: string[] = [];
   const waited: { urgency: string; seconds: number }[] = [];
   const limited: string[] = [];
   const scheduler = createDeliveryScheduler({
     platform: "fake",
     limitOf: (lane) =>
-      lane.startsWith("edits") ? { perWindow, windowMs: minute, floor: Math.min(2, perWindow) } : undefined,
+      lane.startsWith("edits")
+        ? { perWindow, windowMs: minute, floor: Math.min(2, perWindow), isMinimum }
+        : undefined,
     maxWaiting: 5,
     meter: {
       delivery: ({ urgency }, seconds) => void waited.push({ urgency, seconds }),
@@ -325,5 +327,28 @@ describe("createDeliveryScheduler", () => {
     await use("live");
     expect(asked.filter((lane) => lane === "quiet")).toHaveLength(2);
     expect(asked.filter((lane) => lane === "live")).toHaveLength(1);
+  });
+});
+
+describe("a lane that takes at least so many calls", () => {
+  it("lets all but previews through until the platform refuses one, and room is kept of the minimum", async () => {
+    const { send, scheduler } = setUp(10, true);
+    await fill(send, 30);
+    expect(scheduler.waitMs(["edits"], "final")).toBe(0);
+    expect(scheduler.waitMs(["edits"], "first")).toBe(0);
+    expect(scheduler.waitMs(["edits"], "preview")).toBeGreaterThan(0);
+    expect(scheduler.reserve("edits")).toBeUndefined();
+  });
+
+  it("is held to what the platform took once it has refused a call, for ten minutes", async () => {
+    const { send, scheduler, limited } = setUp(10, true);
+    await fill(send, 8);
+    await expect(send("refused", {}, () => Promise.reject(tooMany(1000)))).rejects.toThrow("rate limited");
+    expect(limited).toEqual(["edit"]);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(scheduler.waitMs(["edits"], "final")).toBeGreaterThan(50_000);
+    await vi.advanceTimersByTimeAsync(11 * minute);
+    await fill(send, 30);
+    expect(scheduler.waitMs(["edits"], "final")).toBe(0);
   });
 });

@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createDiscordApi } from "../../../../src/platforms/discord/api.ts";
 import { createDiscordChecks } from "../../../../src/platforms/discord/checks.ts";
@@ -91,6 +92,10 @@ All right.
     );
   });
 
+  test("the docs' invitation asks for the same permissions", async () => {
+    expect(await readFile("docs/discord.md", "utf8")).toContain("&permissions=309237746688");
+  });
+
   test("an administrator has every permission", async () => {
     setPermissions(1n << 3n);
     expect(await check()).toContain("✓ Servers   in 1 server, with every permission");
@@ -119,7 +124,7 @@ All right.
     const { apiUrl } = simulator;
     await simulator.close();
     expect(await check("some.bot.token", apiUrl)).toContain(
-      "→ look at the network, a proxy and DISCORD_API_URL",
+      "✗ Token  Discord could not be reached (ECONNREFUSED): read the application\n           → look at the network, a proxy and DISCORD_API_URL",
     );
     await startSimulator();
   });

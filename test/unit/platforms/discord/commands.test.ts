@@ -43,7 +43,7 @@ describe("registering commands", () => {
     });
   });
 
-  test("where the list cannot be read, the commands are registered all the same", async () => {
+  test("where the list cannot be read, the commands are registered anyway", async () => {
     simulator.fail({ method: "GET", route: "/commands", status: 404, times: 5 });
     const { lines, registered } = register(allCommands.values());
     await registered;

@@ -97,4 +97,20 @@ describe("a reply whose first message was posted and not saved, resumed ten minu
     await answer(saved!, "Here.");
     expect(direct.fromBot().map(({ text }) => text)).toEqual(["Here."]);
   });
+
+  test("is not the answer of another turn that this process has posted meanwhile", async () => {
+    ada.sends({ channel: direct, text: "one" });
+    let saved: ReplyAddress | undefined;
+    const reply = harness.platform.openReply((await event(1)).address, {
+      saveAddress: async (grown) => void (saved = structuredClone(grown)),
+    });
+    await reply.show();
+    reply.abandon();
+    await harness.restart();
+    harness.simulator.advance(laterMs);
+    ada.sends({ channel: direct, text: "two" });
+    await answer((await event(1)).address, "The second answer.");
+    await answer(saved!, "The first answer.");
+    expect(direct.fromBot().map(({ text }) => text)).toEqual(["The second answer.", "The first answer."]);
+  });
 });

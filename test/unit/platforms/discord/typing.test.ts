@@ -86,7 +86,7 @@ describe("typing", () => {
     const use = ada.usesCommand("ask", { prompt: "why?" }, { channel: general });
     const reply = await open();
     await reply.show();
-    expect(use.state()).toBe("thinking");
+    await until(() => use.state() === "thinking");
     reply.write({ text: "Because." });
     await reply.finish();
     expect(general.fromBot()).toMatchObject([{ text: "Because." }]);

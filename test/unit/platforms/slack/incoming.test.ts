@@ -132,8 +132,13 @@ describe("channels", () => {
     const { address } = await nextMessage();
     const hooks = { saveAddress: () => Promise.resolve() };
     const replies = Array.from({ length: 80 }, () => harness.platform.openReply(address, hooks));
+    harness.slack.limit("chat.postMessage", 0);
+    replies[0]?.write({ text: "too many" });
+    await harness.slack.waitFor("a 429", () => harness.slack.calls.some(({ outcome }) => outcome === "429"));
     ana.sends({ channel: channel.id, text: "two", mentionBot: true });
-    const told = await harness.slack.waitFor("words", () => channel.saidByBot()[0]);
+    const told = await harness.slack.waitFor("words", () =>
+      channel.saidByBot().find(({ onlyFor }) => onlyFor !== undefined),
+    );
     expect(told).toMatchObject({ onlyFor: "Ana", text: expect.stringContaining("busy") });
     for (const reply of replies) reply.abandon();
     ana.sends({ channel: channel.id, text: "three", mentionBot: true });
