@@ -139,17 +139,17 @@ export function createInbox(options: InboxOptions): RestorableInbox {
   const toTurnsOfOthers = async (
     keys: readonly string[],
     found: readonly { readonly key: string; readonly turn: TurnProgress | undefined }[],
-  ): Promise<ReadonlyMap<string, readonly Change[]>> => {
-    const changes = new Map<string, readonly Change[]>();
+  ): Promise<ReadonlyMap<string, readonly TurnProgress[]>> => {
+    const turns = new Map<string, readonly TurnProgress[]>();
     for (const { key, turn } of found) {
       const others = await readUndamaged(turn?.keys.filter((other) => !keys.includes(other)) ?? []);
       const open = others.filter(({ record }) => record !== undefined && record.isClosed !== true);
       const [first] = open;
       if (turn === undefined || first === undefined) continue;
       const isBehind = (first.turn?.attempts ?? 0) < turn.attempts;
-      changes.set(key, isBehind ? toTurnChanges({ ...turn, keys: open.map((other) => other.key) }) : []);
+      turns.set(key, isBehind ? [{ ...turn, keys: open.map((other) => other.key) }] : []);
     }
-    return changes;
+    return turns;
   };
 
   /**
@@ -165,7 +165,9 @@ export function createInbox(options: InboxOptions): RestorableInbox {
       const isOwned = ofOwner !== undefined && ofOwner.isClosed !== true;
       if (isOwned || (turn?.attempts ?? 0) >= attempts) continue;
       log.info({ key, attempts }, "attempt of a withdrawn event taken over");
-      await store.write(toTurnChanges({ keys: [key], address: record.event.address, attempts }));
+      const adopted: TurnProgress = { keys: [key], address: record.event.address, attempts };
+      await store.write(toTurnChanges(adopted));
+      rememberTurn(adopted);
     }
   };
 
@@ -267,6 +269,7 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     async withdraw(keys, { keepsReplies = false } = {}) {
       const found = await readUndamaged(keys);
       const ofOthers = await toTurnsOfOthers(keys, found);
+      const turns = [...ofOthers.values()].flat();
       const damaged = keys.filter((key) => !found.some((one) => one.key === key));
       await store.write([
         ...damaged.flatMap((key) => eraseEvent(key, undefined)),
@@ -276,9 +279,10 @@ export function createInbox(options: InboxOptions): RestorableInbox {
             ? eraseEvent(key, record)
             : [{ kind: "set" as const, at: entryAt.event(key), value: toWithdrawn(record) }];
         }),
-        ...[...ofOthers.values()].flat(),
+        ...turns.flatMap(toTurnChanges),
       ]);
       accepted.delete(keys);
+      for (const turn of turns) rememberTurn(turn);
       await store.backend.scrub();
     },
     async isOpen(key) {
