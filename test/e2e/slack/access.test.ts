@@ -128,6 +128,10 @@ describe("with DENY for a person", () => {
     );
 
     await ana.clicks(failed, "Retry", { channel: ideas.id });
+    // Until the retried turn begins, the failed reply is an ended one.
+    await slack.waitFor("the answer", () =>
+      ideas.saidByBot(root).find(({ body }) => body.includes("here you are")),
+    );
     const answer = await story.answerTo(ideas.id, root);
     expect(answer.body).toContain("here you are");
 
