@@ -156,20 +156,24 @@ async function concludeFailure(
   }
   const text = toNotice(error);
   const notices = [...answer.notices];
+  // It is left open and runs again. What it answers may not be stored yet, and comes first.
+  const isNothing = outcome === "failed" && isParleyError(error, "store-unavailable");
   let stored: StoredMessage | "duplicate" | undefined;
   try {
-    stored = isCancelled
-      ? await storeAnswer(
-          dependencies,
-          turn,
-          { ...answer, notices: [...notices, text] },
-          { outcome: "interrupted", receipt },
-        )
-      : await storeAnswer(dependencies, turn, answer, {
-          outcome: outcome === "failed" ? outcome : "interrupted",
-          failure: text,
-          receipt,
-        });
+    if (isNothing) log.info({ turn: turn.key }, "nothing to store of a turn that runs again");
+    else
+      stored = isCancelled
+        ? await storeAnswer(
+            dependencies,
+            turn,
+            { ...answer, notices: [...notices, text] },
+            { outcome: "interrupted", receipt },
+          )
+        : await storeAnswer(dependencies, turn, answer, {
+            outcome: outcome === "failed" ? outcome : "interrupted",
+            failure: text,
+            receipt,
+          });
   } catch (storeError) {
     log.error({ turn: turn.key, err: storeError }, "partial answer not stored");
     notices.push(toNotice(storeError));

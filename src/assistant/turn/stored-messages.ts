@@ -39,24 +39,36 @@ export const messageIds = {
 
 /**
  * Keeps only the last attempt of each turn: earlier attempts stay in the log, and a process that was paused may add its own
- * after another has resumed the turn. The last attempt takes the position of the first.
+ * after another has resumed the turn. The last attempt takes the position of the first. Where an attempt failed before its question could
+ * be stored, it comes after the question all the same.
  */
 export function withoutRetriedAttempts(messages: readonly StoredMessage[]): StoredMessage[] {
-  const kept: StoredMessage[] = [];
+  const kept: (StoredMessage | undefined)[] = [];
   const indexOfTurn = new Map<string, number>();
+  /** Turns with an attempt that was stored before its question. */
+  const early = new Set<string>();
+  const keepLast = (message: StoredMessage | undefined, turnKey: string): void => {
+    indexOfTurn.set(turnKey, kept.length);
+    kept.push(message);
+  };
   for (const message of messages) {
     const { attempt, turnKey } = message;
-    if (attempt !== undefined) {
-      const index = indexOfTurn.get(turnKey);
-      if (index !== undefined) {
-        if (attempt > (kept[index]?.attempt ?? 0)) kept[index] = message;
-        continue;
-      }
-      indexOfTurn.set(turnKey, kept.length);
+    const index = indexOfTurn.get(turnKey);
+    if (attempt === undefined) {
+      kept.push(message);
+      if (index === undefined || message.role !== "user") continue;
+      early.add(turnKey);
+      keepLast(kept[index], turnKey);
+      kept[index] = undefined;
+    } else if (index === undefined) keepLast(message, turnKey);
+    else if (attempt > (kept[index]?.attempt ?? 0)) {
+      if (early.delete(turnKey)) {
+        kept[index] = undefined;
+        keepLast(message, turnKey);
+      } else kept[index] = message;
     }
-    kept.push(message);
   }
-  return kept;
+  return kept.filter((message) => message !== undefined);
 }
 
 /** The plain text of a message, for titles and quotes. */

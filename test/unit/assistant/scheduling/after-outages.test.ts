@@ -32,6 +32,21 @@ describe("after an outage", () => {
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
 
+  it("an answer is stored after its question, which the store could not take at first", async () => {
+    vi.spyOn(world.store.conversations, "append").mockRejectedValueOnce(
+      new ParleyError("store-unavailable", "the disk is full"),
+    );
+    await world.assistant.receive(message("one"));
+    await settled();
+    await world.assistant.recover("fake");
+    await settled();
+    const log = await world.store.conversations.recent("fake:c1", { maxMessages: 9 });
+    expect(log.map(({ role, outcome }) => [role, outcome])).toEqual([
+      ["user", undefined],
+      ["assistant", "complete"],
+    ]);
+  });
+
   it("what failed too often is not sealed where its answer is stored: the answer is shown", async () => {
     const event = message("asked");
     await world.assistant.receive(event);

@@ -151,4 +151,16 @@ describe("a retried turn", () => {
     ];
     expect(withoutRetriedAttempts(log).map(({ id }) => id)).toEqual(["question", "second", "next"]);
   });
+
+  it("has the answer after its question also where an earlier attempt failed before the question was stored", () => {
+    const failed = { ...stored("first", "assistant", ""), turnKey: "k1", attempt: 1 };
+    const questions = [
+      { ...stored("question", "user", "why?"), turnKey: "k1" },
+      { ...stored("batched", "user", "and how?"), turnKey: "k2" },
+    ];
+    const answer = { ...stored("second", "assistant", "so"), turnKey: "k1", attempt: 2 };
+    const idsOf = (log: readonly StoredMessage[]) => withoutRetriedAttempts(log).map(({ id }) => id);
+    expect(idsOf([failed, ...questions])).toEqual(["question", "first", "batched"]);
+    expect(idsOf([failed, ...questions, answer])).toEqual(["question", "batched", "second"]);
+  });
 });
