@@ -26,6 +26,8 @@ import { Banner, Welcome } from "./welcome.js";
 
 const initialMessages = 100;
 const moreMessages = 200;
+/** How long after a change a conversation that is not in the list is looked for. */
+const unlistedMs = 300;
 
 /** The conversation id in the URL, or a new id. */
 function idFromUrl() {
@@ -101,6 +103,18 @@ export function App({ initial }) {
     };
   }, [refreshList]);
 
+  const isListed = useRef(false);
+  isListed.current = conversations.some(({ id }) => id === currentId);
+  const nextLook = useRef(/** @type {number | undefined} */ (undefined));
+  /** A new conversation is stored a moment after its first message is accepted. */
+  const lookIfUnlisted = useCallback(() => {
+    if (isListed.current || nextLook.current !== undefined) return;
+    nextLook.current = window.setTimeout(() => {
+      nextLook.current = undefined;
+      if (!isListed.current) refreshList();
+    }, unlistedMs);
+  }, [refreshList]);
+
   const latestThread = useRef(thread);
   useEffect(() => {
     /** @param {Thread} next */
@@ -125,6 +139,7 @@ export function App({ initial }) {
             latestStartNew.current();
             return true;
           }
+          lookIfUnlisted();
           const before = latestThread.current;
           const next = applyChange(before, change);
           if (next === undefined) return false;
@@ -149,7 +164,7 @@ export function App({ initial }) {
       maxMessages,
     );
     return () => following.close();
-  }, [currentId, maxMessages, refreshList]);
+  }, [currentId, maxMessages, refreshList, lookIfUnlisted]);
 
   /** @param {{ id: string, text: string, uploads: string[] }} message */
   const send = async (message) => {
