@@ -59,7 +59,7 @@ export interface ReplyFailure {
  * splits it, and limits the rate of its edits.
  */
 export interface Reply {
-  /** Resolves when a placeholder is visible (a resumed reply uses the one in its address) and its address is saved. */
+  /** Shows that an answer is coming: typing, a status line or a placeholder. Resolves when its address is saved. */
   show(): Promise<void>;
   /** A few words on the current step ("Transcribing note.ogg"), while there is no text. Contract: must not throw. */
   status(text: string): void;

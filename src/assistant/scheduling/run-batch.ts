@@ -132,8 +132,8 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       }
       isClaimed = true;
     };
-    // A first attempt at one event is recorded with its placeholder; batches and retries must be known before. Where
-    // another process may run it too, nothing is posted before it is claimed: nobody would end that placeholder.
+    // A first attempt at one event is recorded when its reply begins; batches and retries must be known before. Where
+    // another process may run it too, nothing is posted before it is claimed: nobody would end that reply.
     if (dependencies.queue.isShared || first.progress !== undefined || keys.length > 1)
       await saveAddress(address);
     if (attempt > 1) log.info({ key: first.event.key, platform: platform.id, attempt }, "turn resumed");

@@ -17,7 +17,7 @@ export interface Question {
   readonly read: ReadMessages;
   /** Markdown before the answer. Empty: none. */
   readonly lead: string;
-  /** Resolves when the reply's placeholder is visible. */
+  /** Resolves when the reply has begun and its address is saved. */
   readonly shown: Promise<void>;
   /** When the turn began, as `performance.now()` counts. */
   readonly startedAt: number;

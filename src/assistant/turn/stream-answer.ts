@@ -50,7 +50,7 @@ export async function streamAnswer(
 ): Promise<AnswerEnd> {
   const { reply, lead } = options;
   const events = options.gateway.chat(options.request, signal)[Symbol.asyncIterator]();
-  // The request is sent before the placeholder is visible: the two waits overlap.
+  // The request is sent before the reply has begun: the two waits overlap.
   const firstEvent = events.next();
   // Awaited below; until then a rejection must not count as unhandled.
   void Promise.allSettled([firstEvent]);
