@@ -11,7 +11,7 @@ export interface Room {
   readonly packages: readonly string[];
 }
 
-const ground = ["src/core", "src/support", "src/media"];
+const ground = ["src/core", "src/support", "src/media", "src/words"];
 
 /** What a new folder in a registry's folder may import until it has a row of its own: no SDK. */
 const registries: readonly Room[] = [
@@ -33,9 +33,24 @@ const [platform, backend] = registries as readonly [Room, Room];
  * `src/conversations` put the house together and are not listed. @see docs/architecture.md
  */
 export const rooms: readonly Room[] = [
-  { folder: "src/core", imports: [], packages: ["zod"] },
+  { folder: "src/core", imports: ["src/words"], packages: ["zod"] },
+  { folder: "src/words", imports: [], packages: ["intl-messageformat"] },
   { folder: "src/support", imports: [], packages: ["fastest-levenshtein", "lru-cache", "p-queue"] },
-  { folder: "src/media", imports: ["src/core", "src/support"], packages: ["sharp", "undici"] },
+  {
+    folder: "src/media",
+    imports: ["src/core", "src/support", "src/words"],
+    packages: [
+      "audio-decode",
+      "fflate",
+      "htmlparser2",
+      "mammoth",
+      "music-metadata",
+      "read-excel-file",
+      "sharp",
+      "undici",
+      "unpdf",
+    ],
+  },
   { folder: "src/assistant", imports: ground, packages: ["lru-cache"] },
   { folder: "src/gateway", imports: ground, packages: ["eventsource-parser", "lru-cache", "undici", "zod"] },
   {
@@ -45,16 +60,21 @@ export const rooms: readonly Room[] = [
   },
   {
     folder: "src/conversations",
-    imports: [...ground, "src/conversations/redis", "src/conversations/sqlite"],
+    imports: [...ground, "src/conversations/postgres", "src/conversations/redis", "src/conversations/sqlite"],
     packages: ["keyv", "lru-cache", "zod"],
   },
   { ...backend, folder: "src/conversations/sqlite" },
   { ...backend, folder: "src/conversations/redis", packages: [...backend.packages, "@keyv/redis"] },
+  { ...backend, folder: "src/conversations/postgres", packages: [...backend.packages, "pg"] },
   { folder: "src/platforms/delivery", imports: ground, packages: ["lru-cache"] },
-  { ...platform, folder: "src/platforms/discord", packages: [...platform.packages, "discord.js"] },
+  {
+    ...platform,
+    folder: "src/platforms/discord",
+    packages: [...platform.packages, "discord.js", "@discordjs*"],
+  },
   { ...platform, folder: "src/platforms/slack", packages: [...platform.packages, "@slack/*"] },
   { ...platform, folder: "src/platforms/web" },
-  { folder: "src/operations", imports: ground, packages: ["pino", "prom-client"] },
+  { folder: "src/operations", imports: ground, packages: ["@opentelemetry/*", "pino", "prom-client"] },
   { folder: "commands", imports: ground, packages: [] },
 ];
 

@@ -41,6 +41,8 @@ const worlds = {
         spentUsd: () => Promise.resolve(0),
         usage: () => Promise.resolve([]),
         forgetPerson: () => Promise.resolve(),
+        countedPeople: () => Promise.resolve([]),
+        forgetPeople: () => Promise.resolve(),
       },
     },
   }),

@@ -1,16 +1,18 @@
 /**
  * What storing and loading a message costs, compared with the raw store underneath in the same run:
  * `node bench/store.ts [--large]`. Medians in milliseconds; the ratios hold on other machines too. The raw store is
- * one without Parley's guarantees: a table of messages, a Redis list.
+ * one without Parley's guarantees: a table of messages in SQLite and Postgres, a Redis list.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
+import pg from "pg";
 import { createClient } from "redis";
 import type { Conversations, StoredMessage } from "../src/core/storage.ts";
 import { openStore } from "../src/conversations/open-store.ts";
+import { startPostgres } from "../test/support/postgres-server.ts";
 import { startRedis } from "../test/support/redis-server.ts";
 import { silentLog } from "../test/support/silent-log.ts";
 import { has } from "../test/support/requirements.ts";
@@ -29,6 +31,8 @@ try {
   await benchSqlite();
   if (has("redis")) await benchRedis();
   else console.log("Redis: skipped (no redis-server)");
+  if (has("postgres")) await benchPostgres();
+  else console.log("Postgres: skipped (no postgres)");
 } finally {
   await rm(folder, { recursive: true });
 }
@@ -67,6 +71,38 @@ async function benchRedis(): Promise<void> {
     await compare("Redis (appendfsync always)", raw, store.conversations);
   } finally {
     await client.close();
+    await store.close();
+    await server.remove();
+  }
+}
+
+async function benchPostgres(): Promise<void> {
+  const server = await startPostgres();
+  const client = new pg.Client({ connectionString: server.url });
+  await client.connect();
+  await client.query(
+    "CREATE TABLE messages (conversation text, number integer, value text, PRIMARY KEY (conversation, number))",
+  );
+  const insert = { name: "insert", text: "INSERT INTO messages VALUES ($1, $2, $3)" };
+  const select = {
+    name: "select",
+    text: "SELECT value FROM messages WHERE conversation = $1 ORDER BY number DESC LIMIT 50",
+  };
+  const raw = (conversation: string): Log => {
+    let number = 0;
+    return {
+      append: (message) => client.query(insert, [conversation, number++, JSON.stringify(message)]),
+      async last50() {
+        const { rows } = await client.query<{ value: string }>(select, [conversation]);
+        return rows.map(({ value }) => JSON.parse(value) as unknown);
+      },
+    };
+  };
+  const store = await openStore(server.url, { log: silentLog });
+  try {
+    await compare("Postgres (as it is installed)", raw, store.conversations);
+  } finally {
+    await client.end();
     await store.close();
     await server.remove();
   }

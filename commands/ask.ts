@@ -10,6 +10,7 @@ export default defineCommand({
       kind: "string",
       description: "Another model than the usual one",
       completes: "models",
+      operation: "chat",
       maxChars: 200,
     },
     private: { kind: "boolean", description: "Only you see the answer" },

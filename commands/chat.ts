@@ -1,4 +1,5 @@
 import { defineCommand } from "../src/core/command.ts";
+import { translate } from "../src/words/translate.ts";
 
 export default defineCommand({
   name: "chat",
@@ -9,6 +10,7 @@ export default defineCommand({
       kind: "string",
       description: "The model for this conversation",
       completes: "models",
+      operation: "chat",
       maxChars: 200,
     },
   },
@@ -17,10 +19,6 @@ export default defineCommand({
   examples: ["/chat Help me to plan a trip to Oslo"],
   run: async ({ options, services }) => {
     await services.openConversation({ message: options.message, model: options.model });
-    await services.say(
-      options.message === undefined
-        ? "The conversation is open. Write your first message in its thread."
-        : "The conversation is open. Go on in its thread.",
-    );
+    await services.say(translate(options.message === undefined ? "chat.opened" : "chat.opened.go-on"));
   },
 });

@@ -2,7 +2,7 @@ import { defineCommand } from "../src/core/command.ts";
 
 export default defineCommand({
   name: "export",
-  description: "Get this conversation as files: Markdown, JSON, pictures and voice notes",
+  description: "Get this conversation as files",
   options: {},
   visibility: "private",
   run: ({ services }) => services.exportConversation(),

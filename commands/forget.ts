@@ -1,5 +1,6 @@
 import { defineCommand } from "../src/core/command.ts";
 import type { ErasureReport } from "../src/core/storage.ts";
+import { translate } from "../src/words/translate.ts";
 
 export default defineCommand({
   name: "forget",
@@ -20,22 +21,32 @@ export default defineCommand({
   run: async ({ options, services, isConfirmed }) => {
     const where = options.where === "everywhere" ? "everywhere" : "here";
     // Who somebody is on another platform is not known.
-    const place = where === "here" ? "in this conversation" : "in all your conversations on this platform";
+    const place = translate(`forget.${where}`);
     if (options.confirm !== true && !isConfirmed) {
       const found = await services.countForgettable(where);
       if (isNothing(found)) {
-        await services.say(`There is nothing of yours ${place}.`, { isStored: false });
+        await services.say(translate("forget.nothing", { place }), { isStored: false });
         return;
       }
       await services.say(
-        `This removes for good ${sumOf(found)} ${place}. Where nobody else took part the whole conversation goes, with the answers; elsewhere only what you said. What the chat platform itself keeps stays there. \`/export\` gives you a copy first.\n\nIf there is no button: \`/forget where:${where} confirm:yes\``,
-        { confirm: found.messages === 0 ? "Remove" : `Remove ${count(found.messages, "message")}` },
+        [
+          translate("forget.ask", { what: sumOf(found), place }),
+          translate("forget.or-write", { command: `\`/forget where:${where} confirm:yes\`` }),
+        ].join("\n\n"),
+        {
+          confirm:
+            found.messages === 0
+              ? translate("forget.button")
+              : translate("forget.button.count", { count: found.messages }),
+        },
       );
       return;
     }
     const removed = await services.forget(where);
     await services.say(
-      isNothing(removed) ? `There was nothing of yours ${place}.` : `Removed ${place}: ${sumOf(removed)}.`,
+      isNothing(removed)
+        ? translate("forget.was-nothing", { place })
+        : translate("forget.removed", { place, what: sumOf(removed) }),
       { isStored: false },
     );
   },
@@ -48,13 +59,9 @@ function isNothing({ messages, conversations, settings = 0 }: ErasureReport): bo
 /** "12 messages and 3 files (1 whole conversation)" */
 function sumOf({ messages, blobs, conversations, settings = 0 }: ErasureReport): string {
   const parts = [
-    count(messages, "message"),
-    ...(blobs === 0 ? [] : [count(blobs, "file")]),
-    ...(settings === 0 ? [] : [count(settings, "setting")]),
-  ].join(" and ");
-  return conversations === 0 ? parts : `${parts} (${count(conversations, "whole conversation")})`;
-}
-
-function count(number: number, what: string): string {
-  return `${number} ${what}${number === 1 ? "" : "s"}`;
+    translate("forget.messages", { count: messages }),
+    ...(blobs === 0 ? [] : [translate("forget.files", { count: blobs })]),
+    ...(settings === 0 ? [] : [translate("forget.settings", { count: settings })]),
+  ].join(translate("forget.and"));
+  return conversations === 0 ? parts : translate("forget.conversations", { parts, count: conversations });
 }

@@ -1,10 +1,13 @@
 import { defineCommand, usageOf, type Command, type Option } from "../src/core/command.ts";
 import type { HelpFacts, SettingFacts } from "../src/core/command-services.ts";
-import { counted, toCountText, toUsdText } from "../src/core/amounts.ts";
+import { toUsdText } from "../src/core/amounts.ts";
+import { commandDescription, menuLabel, namesIn, optionDescription } from "../src/core/command-words.ts";
 import { ParleyError } from "../src/core/errors.ts";
 import { forWords, settingGroups, type SettingGroup } from "../src/core/layered-settings.ts";
+import { settingGroupTitle } from "../src/core/setting-words.ts";
 import { toInlineCode } from "../src/support/inline-code.ts";
 import { nearestName } from "../src/support/nearest-name.ts";
+import { translate } from "../src/words/translate.ts";
 
 interface Facts extends HelpFacts {
   readonly commands: readonly Command[];
@@ -34,10 +37,26 @@ export default defineCommand({
   },
 });
 
+/** A command as people see it: `/ask`. */
+function shown({ commandPrefix, namesIn: language }: Facts, name: string): string {
+  return `/${commandPrefix}${namesIn(language).command(name)}`;
+}
+
+/** A line that begins with a command, with the names that people see. */
+function toShownLine(facts: Facts, command: Command, line: string): string {
+  const names = namesIn(facts.namesIn);
+  const options = Object.keys(command.options).join("|") || "-";
+  const localised = line.replace(new RegExp(`(?<=\\s)(${options})(?=:)`, "g"), (name) => names.option(name));
+  return localised.replace(/^\/\S+/, shown(facts, command.name));
+}
+
 /** @throws ParleyError `invalid-option` with the nearest name */
-function find({ commands, commandPrefix }: Facts, typed: string): Command {
+function find(facts: Facts, typed: string): Command {
+  const { commands, commandPrefix } = facts;
   const name = typed.trim().toLowerCase().replace(/^\//, "");
-  const found = commands.find((one) => one.name === name || commandPrefix + one.name === name);
+  const found =
+    commands.find((one) => one.name === name || commandPrefix + one.name === name) ??
+    commands.find((one) => shown(facts, one.name) === `/${name}`);
   if (found !== undefined) return found;
   const nearest = nearestName(
     name,
@@ -47,31 +66,36 @@ function find({ commands, commandPrefix }: Facts, typed: string): Command {
     detail: {
       command: "help",
       option: "command",
-      problem: `there is no such command${nearest === undefined ? "" : `; did you mean ${nearest}?`}`,
+      problem:
+        nearest === undefined
+          ? translate("help.no-command")
+          : translate("help.no-command.nearest", { name: nearest }),
     },
   });
 }
 
 function toOverview(facts: Facts): string {
-  const { commands, commandPrefix, speaking } = facts;
-  const menu = commands.flatMap(({ messageCommand }) =>
-    messageCommand === undefined || !facts.hasMessageMenus ? [] : [`**${messageCommand.label}**`],
+  const { commands, speaking } = facts;
+  const menu = commands.flatMap((one) =>
+    one.messageCommand === undefined || !facts.hasMessageMenus ? [] : [`**${menuLabel(one)}**`],
   );
   return [
     toSection(
-      "How to talk to me",
+      translate("help.talk"),
       speaking.map((line) => `- ${line}`),
     ),
     toSection(
-      "Commands",
-      commands.map((one) => `- \`/${commandPrefix}${one.name}\`: ${one.description}`),
+      translate("help.commands"),
+      commands.map((one) => `- \`${shown(facts, one.name)}\`: ${commandDescription(one)}`),
     ),
-    `\`/${commandPrefix}help <command>\` shows the options of one.`,
-    menu.length === 0 ? "" : `In the menu of a message: ${menu.join(", ")}.`,
+    translate("help.options-of-one", {
+      command: `\`${shown(facts, "help")} <${namesIn(facts.namesIn).option("command")}>\``,
+    }),
+    menu.length === 0 ? "" : translate("help.menu", { labels: menu.join(", ") }),
     settingsLine(facts),
-    toSection("Your limits", limitLines(facts)),
-    toSection("Whom to ask", [adminLine(facts)]),
-    toSection("What is kept", privacyLines(facts)),
+    toSection(translate("help.limits"), limitLines(facts)),
+    toSection(translate("help.whom"), [adminLine(facts)]),
+    toSection(translate("help.kept"), privacyLines(facts)),
   ]
     .filter((part) => part !== "")
     .join("\n\n");
@@ -82,11 +106,19 @@ function toSection(title: string, lines: readonly string[]): string {
 }
 
 /** A few values, and how many settings there are: with all names, `/help` would not fit into one message. */
-function settingsLine({ settings, commandPrefix }: Facts): string {
+function settingsLine(facts: Facts): string {
+  const { settings } = facts;
+  const isDefault = translate("settings.default", { value: "" });
   const inForce = settings
     .filter(({ name }) => shownInForce.has(name))
-    .map(({ name, inForce: value = "not set" }) => `\`${name}\` ${value.replace(/ \(default\)$/, "")}`);
-  return `Settings now: ${inForce.join(", ")}. \`/${commandPrefix}help settings\` explains all ${settings.length}.`;
+    .map(({ name, inForce: value = translate("help.not-set") }) =>
+      value.endsWith(isDefault) ? `\`${name}\` ${value.slice(0, -isDefault.length)}` : `\`${name}\` ${value}`,
+    );
+  return translate("help.settings", {
+    settings: inForce.join(", "),
+    command: `\`${shown(facts, "help")} ${namesIn(facts.namesIn).command("settings")}\``,
+    count: settings.length,
+  });
 }
 
 /** Not on the page, where there is one person. */
@@ -98,19 +130,16 @@ function hasPlaces(settings: readonly SettingFacts[]): boolean {
 function toSettingsHelp({ settings }: Facts): string {
   const groups = Object.keys(settingGroups) as SettingGroup[];
   const who = hasPlaces(settings)
-    ? [
-        "- `for:me` (yourself) and `for:here` (this conversation): everyone.",
-        "- `for:channel` and `for:server` (or workspace): those who manage the server or workspace, and Parley's admins.",
-      ]
-    : ["- You: `for:here` is this conversation, `for:server` the whole page."];
+    ? [`- ${translate("help.may-change.everyone")}`, `- ${translate("help.may-change.managers")}`]
+    : [`- ${translate("help.may-change.page")}`];
   return [
     ...groups.map((group) =>
       toSection(
-        settingGroups[group],
+        settingGroupTitle(group),
         settings.filter((one) => one.group === group).map((one) => `- ${explain(one)}`),
       ),
     ),
-    toSection("Who may change them", who),
+    toSection(translate("help.may-change"), who),
   ].join("\n\n");
 }
 
@@ -119,56 +148,66 @@ function explain({ name, description, layers, inForce }: SettingFacts): string {
     .toReversed()
     .map((layer) => `\`${forWords[layer]}\``)
     .join(", ");
-  const now = inForce === undefined ? "" : ` Now ${inForce}.`;
-  return `\`${name}\`: ${description}. For ${words}.${now}`;
+  const now = inForce === undefined ? "" : ` ${translate("help.setting.now", { value: inForce })}`;
+  return `${translate("help.setting", { name: `\`${name}\``, description, layers: words })}${now}`;
 }
 
 function limitLines({ turnsPersonMinute, budgets, allowedModels }: Facts): string[] {
   const models = allowedModels.slice(0, maxNamed).map(toInlineCode);
-  const more = allowedModels.length > maxNamed ? " and more" : "";
   return [
     turnsPersonMinute === 0
-      ? "- Requests: no limit."
-      : `- Requests: ${toCountText(turnsPersonMinute)} a minute.`,
-    ...budgets.map(
-      ({ scope, budgetUsd }) =>
-        `- Budget a day, ${{ person: "for you", place: "for this place", deployment: "for everybody together" }[scope.kind]}: ${toUsdText(budgetUsd)}.`,
+      ? translate("help.requests.unlimited")
+      : translate("help.requests", { count: turnsPersonMinute }),
+    ...budgets.map(({ scope, budgetUsd }) =>
+      translate(`help.budget.${scope.kind}`, { amount: toUsdText(budgetUsd) }),
     ),
-    ...(budgets.length === 0 ? ["- Budget: none."] : []),
-    ...(allowedModels.length === 0 ? [] : [`- Models: ${models.join(", ")}${more}.`]),
-  ];
+    ...(budgets.length === 0 ? [translate("help.budget.none")] : []),
+    ...(allowedModels.length === 0
+      ? []
+      : [
+          translate(allowedModels.length > maxNamed ? "help.models.more" : "help.models", {
+            models: models.join(", "),
+          }),
+        ]),
+  ].map((line) => `- ${line}`);
 }
 
 function adminLine({ admins }: Facts): string {
-  if (admins.length === 0) return "Whoever runs Parley here: no admins are named in its settings.";
-  const named = admins.slice(0, maxNamed).join(", ");
-  return `${named}${admins.length > maxNamed ? " and others" : ""}.`;
+  if (admins.length === 0) return translate("help.no-admins");
+  const names = admins.slice(0, maxNamed).join(", ");
+  return translate(admins.length > maxNamed ? "help.admins.more" : "help.admins", { names });
 }
 
-function privacyLines({ retentionDays, commandPrefix }: Facts): string[] {
-  const long =
-    retentionDays === undefined ? "until they are deleted" : `for ${counted(retentionDays, "day")}`;
-  return [
-    `- Conversations with me, their files and how answers came about are kept ${long}. What you send goes to the model that answers.`,
-    `- \`/${commandPrefix}export\` gives you a copy, \`/${commandPrefix}forget\` removes what you said.`,
-  ];
+function privacyLines(facts: Facts): string[] {
+  const { retentionDays } = facts;
+  const kept =
+    retentionDays === undefined
+      ? translate("help.privacy")
+      : translate("help.privacy.days", { count: retentionDays });
+  const commands = translate("help.privacy.commands", {
+    export: `\`${shown(facts, "export")}\``,
+    forget: `\`${shown(facts, "forget")}\``,
+  });
+  return [`- ${kept}`, `- ${commands}`];
 }
 
 function toCommandHelp(facts: Facts, command: Command): string {
-  const { commandPrefix, hasMessageMenus } = facts;
-  const prefixed = (line: string) => `\`${line.replace(/^\//, `/${commandPrefix}`)}\``;
-  const options = Object.entries(command.options).map(([name, option]) => `- ${describe(name, option)}`);
+  const { hasMessageMenus } = facts;
+  const prefixed = (line: string) => `\`${toShownLine(facts, command, line)}\``;
+  const options = Object.entries(command.options).map(
+    ([name, option]) => `- ${describe(facts, command, name, option)}`,
+  );
   const examples = (command.examples ?? []).map((line) => `- ${prefixed(line)}`);
-  const where = command.visibility === "private" ? "Only you see the answer." : "";
+  const where = command.visibility === "private" ? translate("help.private") : "";
   const menu =
     command.messageCommand === undefined || !hasMessageMenus
       ? ""
-      : `Also in the menu of a message: **${command.messageCommand.label}**.`;
+      : translate("help.menu.also", { label: `**${menuLabel(command)}**` });
   return [
-    `**/${commandPrefix}${command.name}**: ${command.description}. ${where}`.trim(),
-    prefixed(usageOf(command)),
-    toSection("Options", options),
-    toSection("Examples", examples),
+    `**${shown(facts, command.name)}**: ${commandDescription(command)}. ${where}`.trim(),
+    prefixed(usageOf(command, namesIn(facts.namesIn))),
+    toSection(translate("help.options"), options),
+    toSection(translate("help.examples"), examples),
     menu,
     Object.values(command.options).some(changesSettings) ? toSettingsHelp(facts) : "",
   ]
@@ -180,21 +219,24 @@ function changesSettings(option: Option): boolean {
   return option.kind === "string" && option.completes === "setting-values";
 }
 
-function describe(name: string, option: Option): string {
-  const needed = option.required === true ? ", needed" : "";
-  return `\`${name}\` (${valuesOf(option)}${needed}): ${option.description}`;
+function describe(facts: Facts, command: Command, name: string, option: Option): string {
+  return translate(option.required === true ? "help.option.needed" : "help.option", {
+    name: `\`${namesIn(facts.namesIn).option(name)}\``,
+    values: valuesOf(option),
+    description: optionDescription(command, name),
+  });
 }
 
 function valuesOf(option: Option): string {
   switch (option.kind) {
     case "string":
       if (option.choices !== undefined) return option.choices.join(", ");
-      return option.completes === "models" ? "a model" : "text";
+      return option.completes === "models" ? translate("help.value.model") : translate("help.value.text");
     case "integer":
-      return `${option.min} to ${option.max}`;
+      return translate("help.value.integer", { min: option.min, max: option.max });
     case "boolean":
-      return "yes or no";
+      return translate("help.value.boolean");
     case "attachment":
-      return option.accepts === "image" ? "a picture" : "a recording";
+      return translate(`help.value.${option.accepts}`);
   }
 }

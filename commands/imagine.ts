@@ -1,5 +1,6 @@
 import { defineCommand } from "../src/core/command.ts";
 import { ParleyError } from "../src/core/errors.ts";
+import { translate } from "../src/words/translate.ts";
 
 const sizePattern = /^([1-9]\d{1,3})x([1-9]\d{1,3})$/;
 
@@ -18,6 +19,7 @@ export default defineCommand({
       kind: "string",
       description: "Another model than the usual one",
       completes: "models",
+      operation: "image",
       maxChars: 200,
     },
     size: { kind: "string", description: "Width x height in pixels, such as 1024x1024", maxChars: 9 },
@@ -32,7 +34,7 @@ export default defineCommand({
         detail: {
           command: "imagine",
           option: "size",
-          problem: "it is <width>x<height> in pixels, such as 1024x1024",
+          problem: translate("imagine.size"),
         },
       });
     }

@@ -1,5 +1,6 @@
 import { defineCommand } from "../src/core/command.ts";
 import type { Model } from "../src/core/gateway.ts";
+import { translate } from "../src/words/translate.ts";
 
 const maxShown = 40;
 
@@ -17,17 +18,22 @@ export default defineCommand({
     const found = all.filter((model) => model.id.toLowerCase().includes(wanted));
     const usual = new Map<string, string>();
     for (const [what, id] of Object.entries(defaults)) {
-      usual.set(id, [usual.get(id), what].filter((part) => part !== undefined).join(", "));
+      const operation = translate(`operation.${what as keyof typeof defaults}`);
+      usual.set(id, [usual.get(id), operation].filter((part) => part !== undefined).join(", "));
     }
     const lines = found.slice(0, maxShown).map((model) => toLine(model, usual.get(model.id)));
     const head =
       found.length === 0
-        ? `No model has \`${(options.search ?? "").replaceAll("`", "")}\` in its name; there are ${all.length} in all.`
-        : `${found.length} of ${all.length} models${wanted === "" ? "" : " match"}:`;
+        ? translate("models.none", {
+            search: `\`${(options.search ?? "").replaceAll("`", "")}\``,
+            all: all.length,
+          })
+        : translate(wanted === "" ? "models.all" : "models.match", {
+            found: found.length,
+            all: all.length,
+          });
     const rest =
-      found.length > maxShown
-        ? [`…and ${found.length - maxShown} more. Narrow it: /models <part of a name>`]
-        : [];
+      found.length > maxShown ? [translate("models.more", { count: found.length - maxShown })] : [];
     await services.say([head, ...lines, ...rest].join("\n"));
   },
 });
@@ -35,12 +41,14 @@ export default defineCommand({
 function toLine(model: Model, usual: string | undefined): string {
   const { capabilities } = model;
   const can = [
-    capabilities.chats === true ? "chats" : "",
-    capabilities.seesImages === true ? "sees pictures" : "",
-    capabilities.generatesImages === true || capabilities.drawsInChat === true ? "draws" : "",
-    capabilities.transcribes === true ? "transcribes" : "",
+    capabilities.chats === true ? translate("models.chats") : "",
+    capabilities.seesImages === true ? translate("models.sees") : "",
+    capabilities.generatesImages === true || capabilities.drawsInChat === true
+      ? translate("models.draws")
+      : "",
+    capabilities.transcribes === true ? translate("models.transcribes") : "",
     model.price ?? "",
   ].filter((part) => part !== "");
-  const marks = usual === undefined ? "" : ` **(usual for ${usual})**`;
+  const marks = usual === undefined ? "" : ` **${translate("models.usual", { operations: usual })}**`;
   return `- \`${model.id}\`${can.length === 0 ? "" : `: ${can.join(", ")}`}${marks}`;
 }

@@ -1,4 +1,5 @@
 import { defineCommand } from "../src/core/command.ts";
+import { translate } from "../src/words/translate.ts";
 
 export default defineCommand({
   name: "reset",
@@ -7,8 +8,6 @@ export default defineCommand({
   visibility: "public",
   run: async ({ services }) => {
     const isReset = await services.reset();
-    await services.say(
-      isReset ? "Started over. The model no longer sees what was said before." : "There was nothing yet.",
-    );
+    await services.say(translate(isReset ? "reset.done" : "reset.nothing"));
   },
 });

@@ -1,5 +1,6 @@
 import { defineCommand } from "../src/core/command.ts";
 import { isSettingName, settingNames, type Layer } from "../src/core/layered-settings.ts";
+import { translate } from "../src/words/translate.ts";
 
 const layerOf: Readonly<Record<string, Layer>> = {
   me: "person",
@@ -38,8 +39,8 @@ export default defineCommand({
     const { markdown, forms } = await services.describeSettings(setting);
     const hint =
       setting === undefined
-        ? "To change one, write for example `/settings name:language value:German for:me`. `for:` is `me`, `here`, `channel` or `server`; the value `default` removes it."
-        : `To change it: \`/settings name:${setting} value:… for:…\``;
+        ? translate("settings.hint")
+        : translate("settings.hint.one", { command: `\`/settings name:${setting} value:… for:…\`` });
     await services.say(`${markdown}\n\n${hint}`, { isStored: false, forms });
   },
 });

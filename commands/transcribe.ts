@@ -11,6 +11,7 @@ export default defineCommand({
       kind: "string",
       description: "Another model than the usual one",
       completes: "models",
+      operation: "transcription",
       maxChars: 200,
     },
   },

@@ -4,9 +4,9 @@ import type { CommandServices } from "../src/core/command-services.ts";
 import type { UsageRow } from "../src/core/spending.ts";
 import { toUsageCsv } from "../src/core/usage-csv.ts";
 import { groupUsage, usageDimensions, type UsageDimension } from "../src/core/usage-report.ts";
-import { counted } from "../src/core/amounts.ts";
 import { addUtcDays } from "../src/support/utc-day.ts";
 import { budgetLines, footnotes, summaryTable, usageTable } from "../src/core/usage-table.ts";
+import { translate } from "../src/words/translate.ts";
 
 /** Most rows of a table, and of a file. */
 const maxGroups = 15;
@@ -21,7 +21,7 @@ interface Period {
 
 const usage: Command = defineCommand({
   name: "usage",
-  description: "What you have used and what is left of your budget; for admins, of everybody",
+  description: "What you have used and what is left of your budget",
   options: {
     by: { kind: "string", choices: usageDimensions, description: "Break it down by this" },
     period: {
@@ -52,7 +52,8 @@ const usage: Command = defineCommand({
     const rows = await services.usage({ ...period, ofEverybody });
     const dimension = by as UsageDimension | undefined;
     const whose = ofEverybody ? "everybody" : "you";
-    const title = `**Usage of ${whose}, ${period.fromDay} to ${period.toDay} (UTC)**`;
+    const days = { from: period.fromDay, to: period.toDay };
+    const title = `**${translate(`usage.title.${whose}`, days)}**`;
     if (csv) await showCsv(services, rows, { title, name: `usage-${period.fromDay}-${period.toDay}.csv` });
     else await showTable(services, rows, { title, by: dimension ?? (ofEverybody ? "person" : "day") });
   },
@@ -69,17 +70,14 @@ async function showSummary(services: CommandServices): Promise<void> {
   const month = { fromDay: `${today.slice(0, 7)}-01`, toDay: today };
   const parts: string[] = [];
   const own = await services.usage(month);
-  parts.push("**Your usage**", summaryTable(own, today));
+  parts.push(`**${translate("usage.own")}**`, summaryTable(own, today));
   let shown = own;
   if (services.isAdmin()) {
     shown = await services.usage({ ...month, ofEverybody: true });
-    parts.push("**Everybody's usage**", summaryTable(shown, today));
+    parts.push(`**${translate("usage.everybody")}**`, summaryTable(shown, today));
   }
   parts.push([...footnotes(shown), ...budgetLines(await services.budgets())].join("\n"));
-  if (services.isAdmin())
-    parts.push(
-      "Break it down with `/usage by:person`, `by:channel`, `by:model`, `by:operation` or `by:day`.",
-    );
+  if (services.isAdmin()) parts.push(translate("usage.break-down"));
   await services.say(parts.join("\n\n"), { isStored: false });
 }
 
@@ -90,7 +88,7 @@ async function showTable(
 ): Promise<void> {
   const groups = groupUsage(rows, by);
   if (groups.length === 0) {
-    await services.say(`${title}\n\nNothing was used.`, { isStored: false });
+    await services.say(`${title}\n\n${translate("usage.nothing")}`, { isStored: false });
     return;
   }
   // The latest days, and of all else the most expensive.
@@ -118,8 +116,8 @@ async function showCsv(
   );
   const names = await services.namesOf([...ids]);
   const left = rows.length - kept.length;
-  const note = left === 0 ? "" : ` The oldest ${counted(left, "row")} did not fit: ask for fewer days.`;
-  await services.say(`${title}: ${counted(kept.length, "row")}.${note}`, {
+  const note = left === 0 ? "" : ` ${translate("usage.rows.left", { count: left })}`;
+  await services.say(`${translate("usage.rows", { title, count: kept.length })}${note}`, {
     isStored: false,
     files: [
       {
@@ -143,9 +141,9 @@ function periodOf(
 ): Period {
   const { period, from, to } = options;
   if (period !== undefined && (from !== undefined || to !== undefined))
-    throw invalidOption(usage, "period", "give it, or from and to");
+    throw invalidOption(usage, "period", translate("usage.period-or-days"));
   for (const [name, day] of Object.entries({ from, to })) {
-    if (day !== undefined && !isDay(day)) throw invalidOption(usage, name, "a day such as 2026-11-30");
+    if (day !== undefined && !isDay(day)) throw invalidOption(usage, name, translate("usage.day"));
   }
   if (period === "today") return { fromDay: today, toDay: today };
   const firstOfMonth = `${today.slice(0, 7)}-01`;
@@ -155,8 +153,9 @@ function periodOf(
   }
   const toDay = to ?? today;
   const fromDay = from ?? `${toDay.slice(0, 7)}-01`;
-  if (fromDay > toDay) throw invalidOption(usage, "from", "it is after the last day");
-  if (addUtcDays(fromDay, maxDays) < toDay) throw invalidOption(usage, "from", `at most ${maxDays} days`);
+  if (fromDay > toDay) throw invalidOption(usage, "from", translate("usage.wrong-order"));
+  if (addUtcDays(fromDay, maxDays) < toDay)
+    throw invalidOption(usage, "from", translate("usage.too-many-days", { max: maxDays }));
   return { fromDay, toDay };
 }
 

@@ -53,11 +53,20 @@ Exit code: 0 nothing is wrong (warnings may remain), 1 something is, 2 it could 
   --concurrent <number>     requests at the same time
 The key is shown once. See docs/gateway.md.`,
   },
+  account: {
+    usage: "account add <name> | list | password <name> | remove <name> | reopen <name>",
+    summary: "manages the accounts of the page",
+    details: `Also while the bot runs: it sees changes within seconds. A password is made and shown once.
+  --password-stdin  reads the password from standard input instead (add, password)
+  --keep-chats      closes the account; reopen gives everything back (remove)
+  --erase-chats     closes it and erases its chats, files, settings and counts (remove)
+See docs/access.md.`,
+  },
   backup: {
     usage: "backup <folder>",
     summary: "copies the store into a new folder, also while the bot runs",
     details:
-      "To restore: stop Parley, put the files in the store's place, start. Redis has backups of its own.",
+      "To restore: stop Parley, put the files in the store's place, start. Redis and Postgres have backups of their own.",
   },
   reencrypt: {
     usage: "reencrypt",

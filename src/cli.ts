@@ -1,7 +1,9 @@
+import { createInterface } from "node:readline";
 import { findHelp, toUsage } from "./cli-help.ts";
 import { isParleyError, ParleyError } from "./core/errors.ts";
 import type { Log } from "./core/telemetry.ts";
 import { openConfiguredStore } from "./compose-store.ts";
+import type { ComposeOptions } from "./compose.ts";
 import type { GatewayConfig } from "./embedded-gateway/settings.ts";
 import { parseConfig, readConfig, type Config } from "./config.ts";
 import { readEnvFile, type EnvFile } from "./env-file.ts";
@@ -9,6 +11,7 @@ import { loadCommands } from "./load-commands.ts";
 import { findMisspelt, readGatewayConfigText, toMisspeltProblem } from "./misspelt-settings.ts";
 import { platformModules } from "./platforms/registry.ts";
 import { installLastResort } from "./operations/last-resort.ts";
+import { createRecentProblems } from "./operations/dashboard/recent-problems.ts";
 import { createLog } from "./operations/log.ts";
 import { releaseYoungGeneration } from "./operations/young-generation.ts";
 
@@ -44,11 +47,19 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
     const misspelt = await findMisspeltSettings(file, environment);
     const gatewayConfig = await loadGatewayConfig(config, environment);
     const secrets = [...config.secrets, ...upstreamKeysOf(gatewayConfig)];
-    log = createLog({ level: config.LOG_LEVEL, secrets, write: writeError });
+    const problems = createRecentProblems();
+    log = createLog({
+      level: config.LOG_LEVEL,
+      secrets,
+      write(line) {
+        problems.take(line);
+        writeError(line);
+      },
+    });
     switch (args[0]) {
       case undefined:
         for (const problem of misspelt) log.warn({}, problem);
-        return await serveBot(config, gatewayConfig, log);
+        return await serveBot(config, { gatewayConfig, log, problems });
       case "gateway":
         return args[1] === "keys"
           ? await manageKeys(config, args.slice(2), log)
@@ -58,6 +69,8 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
         writeOut(`${toSettingsTable()}\n`);
         return 0;
       }
+      case "account":
+        return await manageAccounts(config, args.slice(1), log);
       case "backup":
         return await backUp(config, log, args[1]);
       case "reencrypt": {
@@ -82,6 +95,7 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
   } catch (error) {
     if (!isParleyError(error)) throw error;
     writeError(`${error.message}\n`);
+    exitSoon();
     return 1;
   }
 }
@@ -155,9 +169,9 @@ async function warmUp(): Promise<void> {
   ]);
 }
 
-async function serveBot(config: Config, gatewayConfig: GatewayConfig | undefined, log: Log): Promise<number> {
+async function serveBot(config: Config, options: Omit<ComposeOptions, "commands">): Promise<number> {
   const [{ startParley }, commands] = await Promise.all([import("./compose.ts"), loadCommands()]);
-  const parley = await startParley(config, { commands, log, gatewayConfig });
+  const parley = await startParley(config, { commands, ...options });
   writeOut(`Parley\n${parley.lines.map((line) => `  ${line}\n`).join("")}`);
   const signal = waitForSignal();
   try {
@@ -217,6 +231,29 @@ async function manageKeys(config: Config, words: readonly string[], log: Log): P
     await store.close();
   }
   return 0;
+}
+
+async function manageAccounts(config: Config, words: readonly string[], log: Log): Promise<number> {
+  const [{ createAccounts }, { runAccountCommand }] = await Promise.all([
+    import("./platforms/web/accounts/accounts.ts"),
+    import("./platforms/web/accounts/account-commands.ts"),
+  ]);
+  // Also beside a running bot, which sees the change within seconds.
+  const store = await openConfiguredStore(config, log, { exclusive: false });
+  try {
+    const accounts = createAccounts(store.records);
+    writeOut(`${await runAccountCommand(words, accounts, () => readLine(process.stdin))}\n`);
+  } finally {
+    await store.close();
+  }
+  return 0;
+}
+
+/** The first line of a stream, without its line break. */
+async function readLine(stream: NodeJS.ReadableStream): Promise<string> {
+  const lines = createInterface({ input: stream, crlfDelay: Infinity });
+  for await (const line of lines) return line;
+  return "";
 }
 
 async function backUp(config: Config, log: Log, folder: string | undefined): Promise<number> {

@@ -3,12 +3,15 @@ import { readFile } from "node:fs/promises";
 import { ParleyError } from "./core/errors.ts";
 import type { ModelSettings } from "./assistant/turn/model-choice.ts";
 import type { Gateway } from "./core/gateway.ts";
-import type { Log } from "./core/telemetry.ts";
+import type { Log, Tracer } from "./core/telemetry.ts";
 import type { Config } from "./config.ts";
-import type { Records } from "./conversations/open-store.ts";
+import type { Records } from "./core/storage.ts";
 import type { EmbeddedGateway } from "./embedded-gateway/embedded-gateway.ts";
 import type { GatewayConfig } from "./embedded-gateway/settings.ts";
 import { createGatewayClient } from "./gateway/client.ts";
+import { createTracedGateway } from "./gateway/traced-gateway.ts";
+import { createGatewayWatch, type GatewayWatch } from "./operations/gateway-watch.ts";
+import type { Metrics } from "./operations/metrics.ts";
 import { createDownloader } from "./media/guarded-download.ts";
 
 /** Largest image of a gateway's answer. */
@@ -18,6 +21,8 @@ const maxImageBytes = 20_000_000;
 export interface OpenedGateway {
   readonly client: Gateway;
   readonly models: ModelSettings;
+  /** Knows whether it responds. */
+  readonly watch: GatewayWatch;
   /** The gateway's address and kind, for the start message. */
   describe(): string;
   close(): Promise<void>;
@@ -27,7 +32,15 @@ export interface OpenedGateway {
 export async function openGateway(
   config: Config,
   log: Log,
-  gatewayConfig: GatewayConfig | undefined,
+  {
+    gatewayConfig,
+    tracer,
+    onRetry,
+  }: {
+    readonly gatewayConfig: GatewayConfig | undefined;
+    readonly tracer: Tracer;
+    readonly onRetry: Metrics["gatewayRetry"];
+  },
 ): Promise<OpenedGateway> {
   const embedded = config.isGatewayEmbedded ? await startEmbedded(log, gatewayConfig) : undefined;
   const baseUrl = embedded?.url ?? config.GATEWAY_BASE_URL;
@@ -64,10 +77,14 @@ export async function openGateway(
       });
       return bytes;
     },
+    onReached: (outcome) => watch.note(outcome),
+    onRetry: (operation, code, delayMs) => onRetry({ operation, code }, delayMs / 1000),
     ...(apiKey === undefined ? {} : { apiKey }),
   });
+  const watch = createGatewayWatch({ ask: (signal) => client.ping(signal) });
   return {
-    client,
+    client: createTracedGateway(client, tracer),
+    watch,
     models: { chat: config.CHAT_MODEL, image: config.IMAGE_MODEL, transcription: config.TRANSCRIPTION_MODEL },
     describe: () =>
       embedded === undefined

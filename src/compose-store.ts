@@ -1,6 +1,6 @@
 import type { Log } from "./core/telemetry.ts";
 import type { Config } from "./config.ts";
-import type { Store } from "./conversations/open-store.ts";
+import type { Store, StoreOptions } from "./conversations/open-store.ts";
 
 /** For what comes before and after a gateway call. */
 const reserveMarginMs = 5 * 60_000;
@@ -9,7 +9,7 @@ const reserveMarginMs = 5 * 60_000;
 export async function openConfiguredStore(
   config: Config,
   log: Log,
-  options: { readonly exclusive?: boolean },
+  options: Pick<StoreOptions, "exclusive" | "onOperation">,
 ): Promise<Store> {
   const { openStore } = await import("./conversations/open-store.ts");
   return await openStore(config.STORE_URL, {

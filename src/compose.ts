@@ -17,10 +17,22 @@ import { createSealer } from "./conversations/encryption.ts";
 import { openConfiguredStore } from "./compose-store.ts";
 import type { GatewayConfig } from "./embedded-gateway/settings.ts";
 import { openGateway, type OpenedGateway } from "./compose-gateway.ts";
+import {
+  createConfiguredDashboard,
+  isServing,
+  metricsSourcesOf,
+  openLoadHistory,
+  openConfiguredTracer,
+  readReadiness,
+  readVersion,
+  type RunningParts,
+} from "./compose-operations.ts";
 import { createResourceStack } from "./operations/resource-stack.ts";
 import { keepConnected } from "./operations/keep-connected.ts";
 import { startHttpServer, type HttpServer } from "./operations/http-server.ts";
-import { createMetrics, type DeliveryWaiting } from "./operations/metrics.ts";
+import { createLatencyHistogram, type LatencyHistogram } from "./operations/latency-histogram.ts";
+import { createRecentProblems, type RecentProblems } from "./operations/dashboard/recent-problems.ts";
+import { createMetrics, type Metrics } from "./operations/metrics.ts";
 import { describeLimits, spendingWarning } from "./spending-lines.ts";
 import { withPlatformFiles } from "./platform-files.ts";
 import { steadyClock } from "./support/steady-clock.ts";
@@ -54,6 +66,8 @@ export interface ComposeOptions {
   readonly log: Log;
   /** Of the embedded gateway; without it, the sandbox alone. */
   readonly gatewayConfig?: GatewayConfig | undefined;
+  /** What was logged last, for the dashboard. Default: nothing. */
+  readonly problems?: RecentProblems;
 }
 
 /**
@@ -62,26 +76,58 @@ export interface ComposeOptions {
  */
 export async function startParley(
   config: Config,
-  { commands, log, gatewayConfig, openStore = openConfiguredStore }: ComposeOptions,
+  {
+    commands,
+    log,
+    gatewayConfig,
+    openStore = openConfiguredStore,
+    problems = createRecentProblems(),
+  }: ComposeOptions,
 ): Promise<Parley> {
   const resources = createResourceStack(log);
   try {
+    const version = await readVersion();
+    // Closed last: what stops is traced too.
+    const tracer = await resources.add("tracer", openConfiguredTracer(config, version, log), (opened) =>
+      opened.close(),
+    );
+    const storeLatency = createLatencyHistogram();
+    const onOperation: LatencyHistogram["observe"] = (...observed) => storeLatency.observe(...observed);
+    const onRetry: Metrics["gatewayRetry"] = (labels, seconds) => metrics.gatewayRetry(labels, seconds);
     // Everything slow runs concurrently: the store's first fsync, the gateway's socket, the SDKs' modules.
     const [store, gateway, loaded] = await Promise.all([
-      resources.add("store", openStore(config, log, {}), (opened) => opened.close()),
-      resources.add("gateway", openGateway(config, log, gatewayConfig), (opened) => opened.close()),
+      resources.add("store", openStore(config, log, { onOperation }), (opened) => opened.close()),
+      resources.add("gateway", openGateway(config, log, { gatewayConfig, tracer, onRetry }), (opened) =>
+        opened.close(),
+      ),
       loadPlatforms(config),
     ]);
-    const metrics = createMetrics({
-      countDataLosses: () => store.notes().dataLosses,
-      countWrites: () => store.writes(),
-      deliveryWaiting: () => platforms.flatMap(waitingCalls),
-    });
+    let server: HttpServer | undefined;
+    const parts: RunningParts = {
+      version,
+      store,
+      gateway,
+      storeLatency,
+      platforms: () => platforms,
+      assistant: () => assistant,
+      server: () => server,
+    };
+    const metrics = createMetrics(metricsSourcesOf(parts));
+    const load = await resources.add("load history", openLoadHistory(parts), async (opened) =>
+      opened.close(),
+    );
+    const meter = load.countInto(metrics);
     const access = createAccess({
       rules: { allow: config.ALLOW, deny: config.DENY, admins: config.ADMINS },
       ownPlatforms: new Set(config.platforms.flatMap(({ module }) => (isOwn(module) ? [module.id] : []))),
     });
-    const platforms = createPlatforms(loaded, config, { commands, log, meter: metrics });
+    const platforms = createPlatforms(loaded, config, {
+      commands,
+      log,
+      meter,
+      claims: store.claims,
+      records: store.records,
+    });
     const assistant = createAssistant({
       gateway: gateway.client,
       conversations: store.conversations,
@@ -93,6 +139,7 @@ export async function startParley(
       settings: store.settings,
       accessProblems: (terms) => termProblems(terms, accessTerms),
       queue: store.queue,
+      claims: store.claims,
       commands,
       access,
       spending: {
@@ -114,33 +161,39 @@ export async function startParley(
         systemPrompt: config.SYSTEM_PROMPT ?? `${identity} ${defaultStyle}`,
         identity: config.SYSTEM_PROMPT ?? identity,
       },
+      room: { maxMessages: config.ROOM_MESSAGES, maxChars: config.ROOM_CHARS },
       limits: {
         calls: config.GATEWAY_CONCURRENCY,
         callsPerPerson: config.GATEWAY_CONCURRENCY_PERSON,
       },
       log,
-      meter: metrics,
+      meter,
+      tracer,
       now: () => steadyClock.now(),
     });
-    const history = createConversationHistory(store.conversations, store.restored);
+    const history = createConversationHistory(store.conversations, store, store.restored);
     for (const { platform } of platforms) assistant.addPlatform(platform);
-    const server = await resources.add(
+    const listening = await resources.add(
       "server",
       startHttpServer({
         host: config.HOST,
         port: config.PORT,
         allowedHosts: [...config.HTTP_HOSTS, ...platforms.flatMap(({ allowedHosts }) => allowedHosts ?? [])],
+        signedPaths: platforms.flatMap(({ signedPaths }) => signedPaths ?? []),
         metrics,
         log,
-        notReady: () => notReady(store, platforms),
-        warnings: () => store.notes().warnings.map((warning) => `store: ${warning}`),
-        handlers: platforms.flatMap(({ handler }) => handler ?? []),
+        readiness: () => readReadiness(parts),
+        handlers: [
+          createConfiguredDashboard(config, parts, { history: load, problems, access }),
+          ...platforms.flatMap(({ handler }) => handler ?? []),
+        ],
       }),
       (opened) => opened.close(),
     );
+    server = listening;
     const links = platforms.map(({ platform }) =>
       keepConnected(platform, {
-        assistant,
+        assistant: load.watchEvents(assistant),
         history,
         log,
         onConnected: () => recover(assistant, platform, log),
@@ -150,7 +203,7 @@ export async function startParley(
     const timer = setInterval(
       () => {
         for (const { platform } of platforms) {
-          if (platform.health().state === "ready") void recover(assistant, platform, log);
+          if (isServing(platform.health())) void recover(assistant, platform, log);
         }
       },
       recoveryIntervalOf(store, config),
@@ -163,8 +216,8 @@ export async function startParley(
       warmUp(gateway.client, log),
     );
     return {
-      url: server.url,
-      lines: toLines(config, { store, gateway, server, access }),
+      url: listening.url,
+      lines: toLines(config, { store, gateway, server: listening, access }),
       assistant,
       connected,
       async stop() {
@@ -200,14 +253,10 @@ async function loadPlatforms(config: Config): Promise<LoadedPlatform[]> {
   return Promise.all(on.map(async (platform) => ({ ...platform, ...(await platform.module.load()) })));
 }
 
-function waitingCalls({ platform }: CreatedPlatform): DeliveryWaiting[] {
-  return (platform.delivery?.waiting() ?? []).map((waiting) => ({ platform: platform.id, ...waiting }));
-}
-
 function createPlatforms(
   loaded: readonly LoadedPlatform[],
   config: Config,
-  { commands, log, meter }: Pick<PlatformDependencies, "commands" | "log" | "meter">,
+  shared: Pick<PlatformDependencies, "commands" | "log" | "meter" | "claims" | "records">,
 ): CreatedPlatform[] {
   const gateway = {
     name: config.GATEWAY_BASE_URL ?? "embedded gateway",
@@ -216,9 +265,8 @@ function createPlatforms(
   const sealer = createSealer(config.STORE_ENCRYPTION_KEYS);
   return loaded.map(({ module, values, create }) =>
     create(values, {
-      commands,
-      log: log.child({ platform: module.id }),
-      meter,
+      ...shared,
+      log: shared.log.child({ platform: module.id }),
       dataDir: config.dataDir,
       sealer,
       retentionMs: config.RETENTION_DAYS > 0 ? config.RETENTION_DAYS * dayMs : undefined,
@@ -229,19 +277,8 @@ function createPlatforms(
 }
 
 /** Nobody but the operator reaches a platform that access rules cannot list. */
-function isOwn({ accessTerms }: PlatformModule): boolean {
-  return Object.keys(accessTerms).length === 0;
-}
-
-async function notReady(store: Store, platforms: readonly CreatedPlatform[]): Promise<string[]> {
-  const problems = await store.findProblems();
-  const missing = problems.map((problem) => `store: ${problem}`);
-  for (const { platform } of platforms) {
-    const { state, detail } = platform.health();
-    if (state !== "ready")
-      missing.push(`${platform.id}: ${state}${detail === undefined ? "" : ` (${detail})`}`);
-  }
-  return missing;
+function isOwn({ accessTerms, isOperatorsOwn }: PlatformModule): boolean {
+  return isOperatorsOwn === true || Object.keys(accessTerms).length === 0;
 }
 
 async function recover(assistant: Assistant, platform: Platform, log: Log): Promise<void> {

@@ -2,7 +2,7 @@ import path from "node:path";
 import { z } from "zod";
 import { accessProblems } from "./assistant/access/access-rules.ts";
 import { createAllowedModels } from "./assistant/access/allowed-models.ts";
-import { dataFolderOf, defaultStoreUrl, storeUrlProblem } from "./conversations/backends.ts";
+import { dataFolderOf, defaultStoreUrl, isSharedStore, storeUrlProblem } from "./conversations/backends.ts";
 import { encryptionKeysProblem } from "./conversations/key-ring.ts";
 import { ParleyError } from "./core/errors.ts";
 import type { PlatformModule } from "./core/platform-module.ts";
@@ -138,6 +138,14 @@ const ownSettings = {
     description: "the system message of every conversation; stays in front of prompts of `/settings`",
     shownDefault: "built in",
   },
+  ROOM_MESSAGES: {
+    schema: z.coerce.number().int().min(0).max(1000).default(100),
+    description: "messages that are read of a thread into which Parley is called; 0: none",
+  },
+  ROOM_CHARS: {
+    schema: z.coerce.number().int().min(1000).max(1_000_000).default(24_000),
+    description: "their characters in all; the newest messages are kept",
+  },
 
   ALLOW: {
     schema: accessList,
@@ -146,6 +154,11 @@ const ownSettings = {
   },
   DENY: { schema: accessList, description: "who may not; wins over all else" },
   ADMINS: { schema: accessList, description: "who may see and change everything" },
+  ADMIN_PASSWORD: {
+    schema: text.min(12, "needs at least 12 characters").optional(),
+    description: "opens the dashboard (`/admin`) to other machines; without it this machine only",
+    isSecret: true,
+  },
   TURNS_PERSON_MINUTE: {
     schema: z.coerce.number().int().min(0).max(100_000).default(20),
     description: "requests that a person may send in a minute; 0: no limit",
@@ -207,6 +220,25 @@ const ownSettings = {
     schema: milliseconds.default(20_000),
     description: "how long stopping waits for running answers",
   },
+  OTEL_EXPORTER_OTLP_ENDPOINT: {
+    schema: httpUrl.optional(),
+    description: "an OpenTelemetry collector that gets a trace of each turn; empty: none",
+  },
+  OTEL_EXPORTER_OTLP_PROTOCOL: {
+    schema: z.enum(["http/protobuf", "http/json"]).default("http/protobuf"),
+    description: "`http/protobuf`, `http/json`",
+  },
+  OTEL_EXPORTER_OTLP_HEADERS: {
+    schema: list
+      .refine(
+        (pairs) => pairs.every((pair) => /^[\w-]+\s*=/.test(pair) && isDecodable(pair)),
+        "must be name=value pairs separated by commas, values URL-encoded",
+      )
+      .default([]),
+    description: "headers for the collector, such as a key: `name=value`, separated by commas",
+    isSecret: true,
+  },
+  OTEL_SERVICE_NAME: { schema: text.default("parley"), description: "the service's name in traces" },
 } as const satisfies Settings;
 
 /** Every setting by its variable: the platforms' first. `.env.example` and the README are compared with it by tests. */
@@ -273,13 +305,17 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   }
   const platforms = configurePlatforms(values);
   const host = typeof values["HOST"] === "string" ? values["HOST"] : "127.0.0.1";
+  const storeUrl = values["STORE_URL"];
+  const isStoreShared = typeof storeUrl === "string" && isSharedStore(storeUrl);
+  const isStoreEncrypted = ((values["STORE_ENCRYPTION_KEYS"] ?? []) as readonly string[]).length > 0;
   const problems = [
     ...wrong.values(),
     ...platformModules.flatMap((module) => module.problems(values)),
     ...ruleProblems(values),
   ];
   const startProblems = platforms.flatMap(
-    ({ module, isOn }) => module.startProblems?.(values, { host, isOn }) ?? [],
+    ({ module, isOn }) =>
+      module.startProblems?.(values, { host, isOn, isStoreShared, isStoreEncrypted }) ?? [],
   );
   for (const name of wrong.keys()) values[name] = settings[name]?.schema.safeParse(undefined).data;
   const own = values as unknown as SettingValues<typeof ownSettings>;
@@ -336,6 +372,23 @@ function configurePlatforms(values: Readonly<Record<string, unknown>>): Configur
 function secretsOf(values: Readonly<Record<string, unknown>>): string[] {
   return Object.entries(settings)
     .filter(([, { isSecret }]) => isSecret === true)
-    .flatMap(([name]) => values[name])
-    .filter((value) => typeof value === "string");
+    .flatMap(([name]) => {
+      const found = [values[name]].flat().filter((value) => typeof value === "string");
+      // The secret is the header's value, by itself and as it is written.
+      return name === "OTEL_EXPORTER_OTLP_HEADERS" ? found.flatMap(valuesOfHeader) : found;
+    });
+}
+
+function valuesOfHeader(pair: string): string[] {
+  const value = pair.slice(pair.indexOf("=") + 1).trim();
+  return [value, decodeURIComponent(value)];
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -26,7 +26,10 @@ export function findMisspelt(
   const inFile = new Set(fileNames);
   return [...new Set([...fileNames, ...environmentNames])].flatMap((name) => {
     if (known.includes(name) || used.includes(name)) return [];
-    const family = known.filter((one) => inFile.has(name) && wordsOf(one)[0] === wordsOf(name)[0]);
+    // OpenTelemetry's own library reads many more variables than Parley lists.
+    const isShared = name.startsWith("OTEL_");
+    const isOfFile = inFile.has(name) && !isShared;
+    const family = known.filter((one) => isOfFile && wordsOf(one)[0] === wordsOf(name)[0]);
     const meant = sameWords(name, family) ?? nearestName(name, family) ?? closeName(name, known);
     return meant === undefined ? [] : [{ name, meant }];
   });

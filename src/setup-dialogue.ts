@@ -20,6 +20,8 @@ interface Question {
   readonly text: string;
   /** The part is left out when this one is answered with nothing. */
   readonly isGate?: true;
+  /** Not asked where this setting has a value. */
+  readonly unless?: string;
 }
 
 interface Part {
@@ -41,7 +43,17 @@ the Message Content Intent and press Reset Token (docs/discord.md). Empty: no Di
 https://api.slack.com/apps, and install it (docs/slack.md). Empty: no Slack.`,
     questions: [
       { name: "SLACK_BOT_TOKEN", text: "Bot token (xoxb-…)", isGate: true },
-      { name: "SLACK_APP_TOKEN", text: "App-level token with connections:write (xapp-…)" },
+      { name: "SLACK_APP_TOKEN", text: "App-level token with connections:write (xapp-…; empty: HTTP mode)" },
+      {
+        name: "SLACK_SIGNING_SECRET",
+        text: "Signing secret, of Basic Information",
+        unless: "SLACK_APP_TOKEN",
+      },
+      {
+        name: "SLACK_PUBLIC_URL",
+        text: "Where Slack reaches this server (https://…)",
+        unless: "SLACK_APP_TOKEN",
+      },
     ],
   },
   {
@@ -56,7 +68,8 @@ which answers by rules (docs/gateway.md).`,
   },
   {
     title: "Store",
-    intro: "A file, or a server shared by several instances: redis://user:password@host:6379/0.",
+    intro:
+      "A file, or a server shared by several instances: redis://user:password@host:6379/0 or postgres://user:password@host:5432/database.",
     questions: [{ name: "STORE_URL", text: "Store" }],
   },
 ];
@@ -86,7 +99,8 @@ async function askPart(part: Part, answers: Record<string, string>, dialogue: Se
   for (;;) {
     let isUsed = true;
     for (const question of part.questions) {
-      if (!isUsed) continue;
+      if (!isUsed || (question.unless !== undefined && inForce(question.unless, answers, dialogue) !== ""))
+        continue;
       const value = await askOne(question, answers, dialogue);
       if (question.isGate === true && value === "") isUsed = false;
     }
@@ -99,14 +113,19 @@ async function askPart(part: Part, answers: Record<string, string>, dialogue: Se
   }
 }
 
+function inForce(name: string, answers: Record<string, string>, { before }: SetupDialogue): string {
+  return answers[name] ?? before[name]?.trim() ?? "";
+}
+
 /** Resolves to the value in force. A value that is malformed is asked for again. */
 async function askOne(
   { name, text }: Question,
   answers: Record<string, string>,
-  { prompter, before }: SetupDialogue,
+  dialogue: SetupDialogue,
 ): Promise<string> {
+  const { prompter, before } = dialogue;
   const setting = settings[name];
-  const old = answers[name] ?? before[name]?.trim() ?? "";
+  const old = inForce(name, answers, dialogue);
   const isSecret = setting?.isSecret === true;
   const usual = setting?.schema.safeParse(undefined).data;
   const kept = old === "" && typeof usual === "string" ? usual : old;

@@ -26,7 +26,7 @@ export interface FigureName {
   /** Rows of one group stand together in the table. */
   readonly group: string;
   readonly name: string;
-  readonly unit: "ms" | "s" | "MB" | "/s" | "";
+  readonly unit: "ms" | "s" | "MB" | "kB" | "/s" | "";
   /** `undefined`: there is none. */
   readonly aim?: Aim | undefined;
 }

@@ -1,5 +1,6 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { IncomingMessage } from "node:http";
+import { soonAgain } from "../../test/simulators/discord/session-starts.ts";
 import { createDiscordSimulator } from "../../test/simulators/discord/simulator.ts";
 import { createSlackSimulator } from "../../test/simulators/slack/simulator.ts";
 import { modelId, startScriptedGateway, type ScriptedGateway } from "./scripted-gateway.ts";
@@ -18,6 +19,8 @@ export interface Stage {
   readonly env: Readonly<Record<string, string>>;
   readonly gateway: ScriptedGateway;
   isConnected(platform: PlatformName): boolean;
+  /** Open connections to Slack. */
+  slackConnections(): number;
   /** Whether the bot has registered `/ask`. */
   hasCommands(): boolean;
   /** Starts a conversation of the next person in the next channel. */
@@ -44,7 +47,10 @@ const liftedOnDiscord = {
 /** Starts the simulators and the gateway. */
 export async function createStage(limits: Limits): Promise<Stage> {
   const [discord, slack, gateway] = await Promise.all([
-    createDiscordSimulator(limits === "lifted" ? { rateLimits: liftedOnDiscord } : {}),
+    createDiscordSimulator({
+      sessionStarts: soonAgain,
+      ...(limits === "lifted" ? { rateLimits: liftedOnDiscord } : {}),
+    }),
     createSlackSimulator(),
     startScriptedGateway(),
   ]);
@@ -99,6 +105,7 @@ export async function createStage(limits: Limits): Promise<Stage> {
     gateway,
     isConnected: (platform) =>
       platform === "discord" ? discord.gateway.counts.identify > 0 : slack.connections > 0,
+    slackConnections: () => slack.connections,
     hasCommands: () => discord.world.commands.some(({ name }) => name === "ask"),
     requestCount: () => discord.requests.length + slack.calls.length,
     rateLimited: () => rateLimited,
@@ -110,7 +117,8 @@ export async function createStage(limits: Limits): Promise<Stage> {
   };
 }
 
-const slackMethods = [
+/** Those whose limits are lifted. */
+export const slackMethods = [
   "agents.sessions.setStatus",
   "apps.connections.open",
   "chat.delete",

@@ -1,32 +1,49 @@
+import type { SettingsStore } from "../core/layered-settings.ts";
 import { LRUCache } from "lru-cache";
 import type { Access, Asker } from "../core/access.ts";
 import type { Command } from "../core/command.ts";
-import { ParleyError } from "../core/errors.ts";
+import { ParleyError, codeOf } from "../core/errors.ts";
 import type { IncomingEvent } from "../core/events.ts";
 import type { Gateway } from "../core/gateway.ts";
 import type { Platform, Receiver } from "../core/platform.ts";
 import type { SpendingLedger } from "../core/spending.ts";
-import type { Archive, ConversationQueue, Conversations, Inbox, SettingsStore } from "../core/storage.ts";
-import type { Log, Meter } from "../core/telemetry.ts";
+import type { Archive, Claims, ConversationQueue, Conversations, Inbox } from "../core/storage.ts";
+import { noTracer, type Log, type Meter, type Tracer } from "../core/telemetry.ts";
+import { inTurn } from "../core/turn-scope.ts";
 import { createAdmission, type AdmissionLimits } from "./access/admission.ts";
 import type { AllowedModels } from "./access/allowed-models.ts";
 import { createBudgets, type BudgetsOptions } from "./access/budgets.ts";
 import { createSpentCheck } from "./access/spent-check.ts";
+import { createBranch } from "./actions/branch.ts";
+import { createRateAnswer } from "./actions/rate-answer.ts";
+import { createPersonOverview } from "./access/person-overview.ts";
 import { createTurnRate, type CountedTurn } from "./access/turn-rate.ts";
 import { createReplyActions } from "./actions/reply-actions.ts";
 import type { HelpSettings } from "../core/command-services.ts";
+import { createLabelConversation } from "./label-conversation.ts";
 import { toCallIfWritten } from "./commands/written-command.ts";
 import { acceptDurably } from "./scheduling/accept-durably.ts";
 import { createDeletionEvents } from "./scheduling/deletion-events.ts";
+import { createEditEvents } from "./scheduling/edit-events.ts";
+import { createPrepareEdits } from "./scheduling/prepare-edits.ts";
 import { createRefusals } from "./scheduling/refusals.ts";
 import { createRecovery } from "./scheduling/recovery.ts";
 import { createRerunTurn } from "./scheduling/rerun-turn.ts";
 import { createBatchRunner } from "./scheduling/run-batch.ts";
+import { createRedoTurn } from "./scheduling/redo-turn.ts";
+import { createStopTurn } from "./scheduling/stop-turn.ts";
+import { withStopWatch } from "./scheduling/stop-watch.ts";
 import { storedIn } from "./scheduling/pending-turn.ts";
+import { withTurnScope } from "./scheduling/turn-run-scope.ts";
 import { createTurnScheduler, type TurnScheduler } from "./scheduling/turn-scheduler.ts";
+import { createTurnTraces } from "./scheduling/turn-traces.ts";
 import { createLayeredSettings } from "./settings/layered-settings.ts";
+import { createThreadRules } from "./settings/thread-rules.ts";
 import type { DeploymentChat } from "./settings/turn-settings.ts";
+import { toLanguage } from "../words/languages.ts";
+import { inLanguage } from "../words/translate.ts";
 import { createTokenFactors } from "./turn/context-window.ts";
+import type { RoomBounds } from "./turn/turn.ts";
 import { createModelChoice, suggestModels, type ModelSettings } from "./turn/model-choice.ts";
 
 export interface AssistantOptions {
@@ -35,6 +52,7 @@ export interface AssistantOptions {
   readonly archive: Archive;
   readonly inbox: Inbox;
   readonly queue: ConversationQueue;
+  readonly claims: Claims;
   readonly commands: ReadonlyMap<string, Command>;
   /** Who may use it. */
   readonly access: Access;
@@ -43,6 +61,8 @@ export interface AssistantOptions {
   /** Which models may be used. */
   readonly allowedModels: AllowedModels;
   readonly chat: DeploymentChat;
+  /** How much is read of a thread in which people talk with each other. Default: 100 messages of 24,000 characters. */
+  readonly room?: RoomBounds;
   /** What people set with `/settings`. */
   readonly settings: SettingsStore;
   /** What is wrong with access terms that people typed, one sentence each. */
@@ -53,6 +73,8 @@ export interface AssistantOptions {
   readonly limits?: Partial<AssistantLimits>;
   readonly log: Log;
   readonly meter: Meter;
+  /** Default: no traces. */
+  readonly tracer?: Tracer;
   /** Unix milliseconds. */
   readonly now: () => number;
 }
@@ -81,6 +103,14 @@ const defaultLimits: AssistantLimits = {
   fileBytesPerPerson: 75_000_000,
 };
 
+/** What runs and what waits, in this process. */
+export interface AssistantLoad {
+  readonly turns: { readonly running: number; readonly waiting: number };
+  readonly gatewayCalls: { readonly running: number; readonly waiting: number };
+}
+
+const defaultRoom: RoomBounds = { maxMessages: 100, maxChars: 24_000 };
+
 const maxSeenNames = 10_000;
 
 /** What the product does: accepts events durably and answers each once, in order. @see docs/architecture.md */
@@ -91,6 +121,8 @@ export interface Assistant extends Receiver {
   recover(platformId: string): Promise<number>;
   /** Events accepted and not yet closed. */
   pending(): number;
+  /** How much it has to do. */
+  load(): AssistantLoad;
   /**
    * Accepts nothing more, waits for active turns until the deadline, then abandons them: the next start resumes them.
    * Resolves to how many were abandoned.
@@ -101,6 +133,7 @@ export interface Assistant extends Receiver {
 /** @see {@link Assistant} */
 export function createAssistant(options: AssistantOptions): Assistant {
   const { access, gateway, conversations, archive, inbox, queue, commands, log, meter, now } = options;
+  const { tracer = noTracer } = options;
   const limits = { ...defaultLimits, ...options.limits };
   const { allowedModels, spending } = options;
   const { ledger } = spending;
@@ -132,8 +165,11 @@ export function createAssistant(options: AssistantOptions): Assistant {
     commands,
     modelsFor: async (event) => (await settings.forTurn(event)).models,
   });
+  const admission = createAdmission({ gateway, limits, budgets, allowed: allowedModels });
+  const traces = createTurnTraces(tracer);
   const runBatch = createBatchRunner({
-    admission: createAdmission({ gateway, limits, budgets, allowed: allowedModels }),
+    admission,
+    tracer,
     dependencies: {
       access,
       ledger,
@@ -147,6 +183,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
       meter,
       log,
       now,
+      room: options.room ?? defaultRoom,
     },
     settings,
     inbox,
@@ -159,7 +196,34 @@ export function createAssistant(options: AssistantOptions): Assistant {
     },
     schedule: (turn) => scheduler.schedule(turn),
   });
-  const scheduler: TurnScheduler = createTurnScheduler({ inbox, queue, log, now, runBatch });
+  const scheduler: TurnScheduler = createTurnScheduler({
+    inbox,
+    queue,
+    log,
+    now,
+    prepare: createPrepareEdits({
+      inbox,
+      conversations,
+      archive,
+      turnRate,
+      expectAllowed,
+      schedule: (turn) => scheduler.schedule(turn),
+      log,
+    }),
+    runBatch: withTurnScope(queue.isShared ? withStopWatch(runBatch, { inbox, log }) : runBatch, traces),
+  });
+  const stops = createStopTurn({ inbox, scheduler, access, now });
+
+  const deletions = createDeletionEvents({
+    inbox,
+    conversations,
+    archive,
+    queue,
+    scheduler,
+    settings,
+    spending: ledger,
+    log,
+  });
 
   const recovery = createRecovery({ inbox, now, scheduler });
 
@@ -181,7 +245,35 @@ export function createAssistant(options: AssistantOptions): Assistant {
     await settings.rules.expectMayUse(asker);
   }
 
+  /** Accepts an event as the first step of its turn. */
   async function keep(
+    incoming: IncomingEvent,
+    how: { readonly isCounted: boolean },
+  ): Promise<"accepted" | "duplicate"> {
+    const { key, platform, kind } = incoming;
+    const isKnown = scheduler.inFlight.has(key);
+    const arrival = traces.arrived(incoming);
+    const span = tracer.start("accept", { parent: arrival });
+    return await inTurn({ turn: key, span: arrival }, async () => {
+      try {
+        const result = await accept(incoming, how);
+        log.debug({ platform, kind, result, conversation: incoming.conversationId }, "event received");
+        span.set({ "parley.result": result });
+        if (result === "duplicate" && !isKnown) traces.end([key], result);
+        return result;
+      } catch (error) {
+        log.debug({ platform, kind, code: codeOf(error) }, "event not accepted");
+        meter.refused({ platform, code: codeOf(error) });
+        span.fail(error);
+        if (!isKnown) traces.end([key], codeOf(error));
+        throw error;
+      } finally {
+        span.end();
+      }
+    });
+  }
+
+  async function accept(
     incoming: IncomingEvent,
     { isCounted }: { readonly isCounted: boolean },
   ): Promise<"accepted" | "duplicate"> {
@@ -237,15 +329,31 @@ export function createAssistant(options: AssistantOptions): Assistant {
   }
 
   return {
-    ...createReplyActions({ conversations, expectAllowed }),
+    ...createReplyActions({
+      conversations,
+      inbox,
+      access,
+      expectAllowed,
+      overBudget,
+      isAvailable: (id) => allowedModels.isAllowed(id) && models.find(id) !== undefined,
+      gateway,
+      models,
+      budgets,
+      turnRate,
+      claims: options.claims,
+      areSharedOut: (platform) => platforms.get(platform)?.deliversInOrder === false,
+      stop: (key, by) => stops.stop(key, by),
+      redo: createRedoTurn({ inbox, scheduler }),
+      now,
+    }),
     ...createRerunTurn({ inbox, scheduler, expectAllowed, turnRate, log }),
-    ...createDeletionEvents({
+    ...deletions,
+    ...createEditEvents({
       inbox,
       conversations,
       archive,
-      queue,
       scheduler,
-      settings,
+      messagesDeleted: deletions.messagesDeleted,
       log,
     }),
     receive,
@@ -262,18 +370,27 @@ export function createAssistant(options: AssistantOptions): Assistant {
       platforms.set(platform.id, platform);
     },
     pending: () => scheduler.inFlight.size,
+    load: () => ({ turns: scheduler.load(), gatewayCalls: admission.load() }),
     // A conversation whose first message is accepted has no messages yet: its turn stores them.
     knows: async (conversationId) =>
       (await conversations.exists(conversationId)) || (await inbox.listOpenIn(conversationId)).length > 0,
+    answersTo: createThreadRules({ conversations, inbox, rules: settings.rules }),
+    async conversationOf(key) {
+      const [entry] = await inbox.lookUp([key]);
+      return entry?.event.conversationId;
+    },
     async cancel(conversationId, by) {
       await expectAllowed(by);
-      const active = scheduler.activeIn(conversationId);
-      active?.cancel();
-      return active !== undefined;
+      const stop = () => stops.stopIn(conversationId, by);
+      return (await inLanguage(toLanguage(by.author.locale), stop)) === "stopped";
     },
     placeSettings: (place) => settings.rules.settingsOf(place),
     forms: settings.forms,
+    branch: createBranch({ conversations, inbox, queue, expectAllowed }),
+    rate: createRateAnswer({ conversations, expectAllowed, meter }),
+    overview: createPersonOverview({ expectAllowed, settings, ledger, budgets, now }),
+    labelConversation: createLabelConversation({ conversations, expectAllowed }),
     isStopping: () => scheduler.isStopping(),
-    suggestModels: (query) => suggestModels(models.allowed(gateway.knownModels()), query),
+    suggestModels: (query, wanted) => suggestModels(models.allowed(gateway.knownModels()), query, wanted),
   };
 }

@@ -30,7 +30,7 @@ export function createAcceptedEvents(store: KeyValueStore) {
     ];
     if (turn !== undefined)
       changes.push({ kind: "set", at: entryAt.turn(key), value: turn, ttlMs: turnTtlMs });
-    return (await store.writeIfAbsent([at], changes)) === undefined;
+    return (await store.writeIf([at], changes)) === undefined;
   };
 
   const storeAll = async () => {
@@ -52,6 +52,10 @@ export function createAcceptedEvents(store: KeyValueStore) {
     setTurn(key: string, turn: TurnProgress) {
       const found = unanswered.get(key);
       if (found !== undefined) unanswered.set(key, { ...found, turn });
+    },
+    setRecord(record: InboxRecord) {
+      const found = unanswered.get(record.event.key);
+      if (found !== undefined) unanswered.set(record.event.key, { ...found, record });
     },
     delete: (keys: readonly string[]) => keys.forEach((key) => unanswered.delete(key)),
     /** Writes what the store lacks; resolves to how many events were missing. */

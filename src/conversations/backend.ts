@@ -25,6 +25,15 @@ export interface EntryAddress {
   readonly key: string;
 }
 
+/**
+ * What must hold for a write: that an entry is absent, with `mustExist` that it is there, or with `mustBe` that its stored
+ * value is this one.
+ */
+export interface WriteCondition extends EntryAddress {
+  readonly mustExist?: boolean;
+  readonly mustBe?: string;
+}
+
 /** One step of an atomic write. Values are encoded already; times are Unix ms of `steadyClock`. */
 export type BackendChange =
   | {
@@ -73,6 +82,9 @@ export type Resolves = "durable" | "soon";
 /** A part of a sorted index. */
 export interface IndexPage {
   readonly order: "highest-first" | "lowest-first";
+  /** Only members with this score or a higher one; default all. */
+  readonly minScore?: number | undefined;
+  /** Of the members that `minScore` leaves. */
   readonly offset: number;
   readonly max: number;
 }
@@ -128,12 +140,12 @@ export interface BackendNotes {
 export interface Backend {
   reader(space: Space): EntryReader;
   /**
-   * Applies all changes, or none if one of `ifAbsent` exists. Durable when it resolves (`resolves`), and one durable
-   * write however many changes there are. Resolves to the position in `ifAbsent` of the first entry that exists, or -1
-   * when everything was written.
+   * Applies all changes, or none if one of the conditions does not hold. Durable when it resolves (`resolves`), and one
+   * durable write however many changes there are. Resolves to the position of the first condition that does not hold,
+   * or -1 when everything was written.
    */
   apply(
-    ifAbsent: readonly EntryAddress[],
+    conditions: readonly WriteCondition[],
     changes: readonly BackendChange[],
     resolves?: Resolves,
   ): Promise<number>;

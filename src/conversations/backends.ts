@@ -1,4 +1,5 @@
 import { ParleyError } from "../core/errors.ts";
+import { postgresStore } from "./postgres/postgres-store.ts";
 import { redisStore } from "./redis/redis-store.ts";
 import { sqliteStore } from "./sqlite/sqlite-store.ts";
 import type { StoreBackend } from "./store-backend.ts";
@@ -7,6 +8,7 @@ import type { StoreBackend } from "./store-backend.ts";
 const backends: readonly StoreBackend[] = [
   sqliteStore, // sqlite:
   redisStore, // redis:// and rediss://
+  postgresStore, // postgres:// and postgresql://
 ];
 
 /** The store of a fresh installation. */
@@ -35,6 +37,11 @@ export function backendOf(url: string): StoreBackend {
 /** Folder for data that is kept outside the store, which the store's URL names or `data`. May be relative. */
 export function dataFolderOf(url: string): string {
   return findBackend(url)?.dataFolder(url) ?? "data";
+}
+
+/** Whether several processes may run turns on the store that a URL names. */
+export function isSharedStore(url: string): boolean {
+  return findBackend(url)?.isShared === true;
 }
 
 function findBackend(url: string): StoreBackend | undefined {

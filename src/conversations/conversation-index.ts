@@ -27,6 +27,12 @@ export function unindexAuthor(conversationId: string, authorId: string): IndexCh
   return removeFrom(indexes.conversationsOf(authorId), conversationId);
 }
 
+/** Lists a conversation among the pinned ones, or no more. */
+export function indexPin(conversationId: string, isPinned: boolean): IndexChange[] {
+  const index = indexes.pinned(platformOf(conversationId));
+  return isPinned ? addTo(index, conversationId) : removeFrom(index, conversationId);
+}
+
 /** Moves a conversation from the places that it was within to those that it is within now. */
 export function indexPlaces(
   conversationId: string,

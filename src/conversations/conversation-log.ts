@@ -1,23 +1,21 @@
 import { createHash } from "node:crypto";
-import type {
-  Conversations,
-  ConversationSettings,
-  ConversationSummary,
-  StoredMessage,
-} from "../core/storage.ts";
+import type { Conversations, ConversationSettings, StoredMessage } from "../core/storage.ts";
 import { ParleyError } from "../core/errors.ts";
+import { maxRatings, type RatingOutcome } from "../core/feedback.ts";
 import type { Log } from "../core/telemetry.ts";
 import type { KeyedQueue } from "../support/keyed-queue.ts";
 import type { BlobStore } from "./blobs.ts";
 import type { Resolves } from "./backend.ts";
-import { indexActivity, indexAuthor, indexPlaces, readPlatforms } from "./conversation-index.ts";
-import { toConversationTitle } from "./conversation-title.ts";
+import { indexActivity, indexAuthor, indexPin, indexPlaces } from "./conversation-index.ts";
+import { listConversations } from "./list-conversations.ts";
 import { readMembers } from "./index-members.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { outliving, unlistExpiredBlobs } from "./retention.ts";
-import { createSlots, type Head } from "./slots.ts";
-import { entryAt, indexes, platformOf } from "./store-keys.ts";
+import { searchConversations } from "./search-conversations.ts";
+import { confirmAfterMs, createSlots, type Head } from "./slots.ts";
+import { entryAt, indexes } from "./store-keys.ts";
 import { type Slot, toMessage } from "./stored-message.ts";
+import { sleep } from "../support/sleep.ts";
 import { steadyClock } from "../support/steady-clock.ts";
 
 /** What the log works with. */
@@ -45,12 +43,17 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
   const slots = createSlots(store);
   const append = async (conversationId: string, message: StoredMessage) => {
     const id = entryAt.messageId(conversationId, message.id);
-    const head = await slots.head(conversationId);
+    let head = await slots.head(conversationId);
     let position = head?.next ?? 0;
+    let misses = 0;
     for (let conflict = 0; conflict < maxConflicts; conflict++) {
       const slot = entryAt.slot(conversationId, position);
-      const taken = await store.writeIfAbsent(
-        [id, slot],
+      const previous = { ...entryAt.slot(conversationId, position - 1), mustExist: true };
+      const isKept = head?.keptFrom !== undefined && position > head.keptFrom;
+      const failed = await store.writeIf(
+        // While a failover goes on, the end may have been read from a server with more than this one has. A message that
+        // stays missing is damage, which must not keep people from going on.
+        isKept && misses < confirmAfterMs.length ? [id, slot, previous] : [id, slot],
         [
           { kind: "set", at: slot, value: message, ttlMs: retentionMs },
           { kind: "set", at: id, value: position, ttlMs: retentionMs },
@@ -70,8 +73,14 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
           ...(message.author === undefined ? [] : indexAuthor(conversationId, message.author.id)),
         ],
       );
-      if (taken === undefined) return "appended";
-      if (taken === id) return "duplicate";
+      if (failed === undefined) return "appended";
+      if (failed === id) return "duplicate";
+      if (failed === previous) {
+        await sleep(confirmAfterMs[misses++] ?? 0);
+        head = await slots.head(conversationId);
+        position = head?.next ?? 0;
+        continue;
+      }
       position = await slots.firstFree(conversationId, position + 1);
     }
     throw new ParleyError("store-unavailable", "other processes kept taking the end of the conversation");
@@ -99,6 +108,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
           { kind: "set", at: entryAt.settings(conversationId), value: merged, ttlMs: outlivingMs },
           ...(isNew ? indexActivity(conversationId, steadyClock.now()) : []),
           ...indexPlaces(conversationId, before?.within ?? [], merged.within ?? []),
+          ...(before?.isPinned === merged.isPinned ? [] : indexPin(conversationId, merged.isPinned === true)),
         ],
         resolves,
       );
@@ -108,6 +118,22 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     async append(conversationId, message) {
       return writers.run(conversationId, () => append(conversationId, message));
     },
+    replace: (conversationId, message) =>
+      writers.run(conversationId, async () => {
+        if ((await append(conversationId, message)) === "appended") return "appended";
+        const id = entryAt.messageId(conversationId, message.id);
+        const position = await store.get<number>(id.space, id.key);
+        if (position === undefined || position < 0) return "refused";
+        let isReplaced = false;
+        await store.update<Slot>(entryAt.slot(conversationId, position), (slot) => {
+          const before = toMessage(slot);
+          isReplaced = before?.id === message.id && (before.attempt ?? 0) <= (message.attempt ?? 0);
+          return isReplaced ? message : undefined;
+        });
+        if (!isReplaced) return "refused";
+        await store.backend.scrub();
+        return "replaced";
+      }),
     async recent(conversationId, { maxMessages }) {
       return slots.last(conversationId, maxMessages);
     },
@@ -128,18 +154,42 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
         "soon",
       );
     },
+    async rate(conversationId, messageId, { rater, rating }) {
+      const id = entryAt.messageId(conversationId, messageId);
+      const position = await store.get<number>(id.space, id.key);
+      if (position === undefined || position < 0) return "gone";
+      let outcome: RatingOutcome = "gone";
+      await store.update<Slot>(entryAt.slot(conversationId, position), (slot) => {
+        const message = toMessage(slot);
+        outcome = "gone";
+        if (message?.id !== messageId || message.role !== "assistant") return undefined;
+        const { ratings = {} } = message;
+        const isFull = ratings[rater] === undefined && Object.keys(ratings).length >= maxRatings;
+        outcome = ratings[rater] === rating || isFull ? "unchanged" : "rated";
+        return outcome === "rated" ? { ...message, ratings: { ...ratings, [rater]: rating } } : undefined;
+      });
+      return outcome;
+    },
     async exists(conversationId) {
       return !(await look(conversationId)).isNew;
+    },
+    async existing(conversationIds) {
+      const keysOf = (at: (id: string) => { readonly key: string }) =>
+        conversationIds.map((id) => at(id).key);
+      const [settings, heads] = await Promise.all([
+        store.hasMany("settings", keysOf(entryAt.settings)),
+        store.hasMany("head", keysOf(entryAt.head)),
+      ]);
+      return conversationIds.filter((_, index) => settings[index] === true || heads[index] === true);
     },
     async settings(conversationId) {
       return (await readSettings(conversationId)) ?? {};
     },
     saveSettings: (conversationId, settings) => mergeSettings(conversationId, settings),
+    noteSettings: (conversationId, settings) => mergeSettings(conversationId, settings, "soon"),
     savePlaces: (conversationId, within) => mergeSettings(conversationId, { within }, "soon"),
-    async list(prefix, { max, without }) {
-      const found = await newest(store, { prefix, without }, max);
-      return summarize(store, log, found);
-    },
+    list: (prefix, query) => listConversations({ store, slots, log }, prefix, query),
+    search: (prefix, search) => searchConversations(store, prefix, search),
     listWithin: (place) => readMembers(store, indexes.conversationsWithin(place)),
     async putBlob(conversationId, bytes, mediaType) {
       const hash = createHash("sha256").update(bytes).digest("hex");
@@ -158,68 +208,4 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
       return blobs.get(conversationId, hash);
     },
   };
-}
-
-type Found = Omit<ConversationSummary, "title" | "within">;
-
-async function newest(
-  store: KeyValueStore,
-  { prefix, without }: { readonly prefix: string; readonly without: string | undefined },
-  max: number,
-): Promise<Found[]> {
-  const searched = prefix.includes(":") ? [platformOf(prefix)] : await readPlatforms(store);
-  const found: Found[] = [];
-  for (const platform of searched) {
-    let taken = 0;
-    for (let offset = 0; taken < max; offset += 200) {
-      const index = indexes.conversations(platform);
-      const page = await store.backend.readIndex(index, { order: "highest-first", offset, max: 200 });
-      if (page.length === 0) break;
-      for (const { member, score } of page) {
-        if (taken === max || !member.startsWith(prefix)) continue;
-        if (without !== undefined && member.startsWith(without)) continue;
-        found.push({ conversationId: member, updatedAt: score });
-        taken++;
-      }
-    }
-  }
-  return found.sort((a, b) => b.updatedAt - a.updatedAt).slice(0, max);
-}
-
-/** With the title that was set, else the beginning of the first message. Three round trips in all. */
-async function summarize(
-  store: KeyValueStore,
-  log: Log,
-  found: readonly Found[],
-): Promise<ConversationSummary[]> {
-  const ids = found.map(({ conversationId }) => conversationId);
-  const [settings, heads, firsts] = await Promise.all([
-    store.inspectMany<ConversationSettings>(
-      "settings",
-      ids.map((id) => entryAt.settings(id).key),
-    ),
-    store.hasMany(
-      "head",
-      ids.map((id) => entryAt.head(id).key),
-    ),
-    store.inspectMany<Slot>(
-      "slot",
-      ids.map((id) => entryAt.slot(id, 0).key),
-    ),
-  ]);
-  const damaged = [...settings, ...firsts].filter((value) => value instanceof ParleyError).length;
-  if (damaged > 0) log.error({ entries: damaged }, "titles of conversations are damaged");
-  const readable = <T>(value: T | ParleyError) => (value instanceof ParleyError ? undefined : value);
-  return found.flatMap((summary, index) => {
-    // Expired, and not swept yet.
-    if (heads[index] !== true && settings[index] === undefined) return [];
-    const { title, within } = readable(settings[index]) ?? {};
-    return [
-      {
-        ...summary,
-        title: title ?? toConversationTitle(toMessage(readable(firsts[index]))),
-        ...(within === undefined ? {} : { within }),
-      },
-    ];
-  });
 }

@@ -66,6 +66,7 @@ export async function scanConversation(
   };
 }
 
-function hashesOf(message: StoredMessage): string[] {
-  return message.parts.flatMap((part) => ("blob" in part ? [part.blob.hash] : []));
+/** The hashes of the blobs that a message shows. */
+export function hashesOf(message: StoredMessage): string[] {
+  return message.parts.flatMap((part) => ("blob" in part && part.blob !== undefined ? [part.blob.hash] : []));
 }

@@ -10,14 +10,14 @@ import type { SpendingLedger } from "../core/spending.ts";
 import type { KeyedQueue } from "../support/keyed-queue.ts";
 import type { BlobStore } from "./blobs.ts";
 import { indexAuthor, unindexAuthor, unindexConversation } from "./conversation-index.ts";
-import { type ErasureScan, scanConversation } from "./erasure-scan.ts";
+import { type ErasureScan, hashesOf, scanConversation } from "./erasure-scan.ts";
 import { eraseAnsweredEvents } from "./inbox.ts";
 import { readMembers } from "./index-members.ts";
 import { type Change, type KeyValueStore, writeBatches } from "./key-value.ts";
 import { blobHashes, outliving } from "./retention.ts";
 import { createSlots, type Head } from "./slots.ts";
 import { entryAt, indexes } from "./store-keys.ts";
-import type { Tombstone } from "./stored-message.ts";
+import type { Slot, Tombstone } from "./stored-message.ts";
 
 /**
  * The erasing part of {@link Archive}. Erased data is removed from the service's files too. Each method can be run
@@ -158,6 +158,31 @@ export function createErasure({ store, blobs, writers, spending, retentionMs }: 
     return eraseMessages(conversationId, { ...scan, hashes });
   };
 
+  const replaceIn = async (conversationId: string, message: StoredMessage): Promise<boolean> => {
+    const id = entryAt.messageId(conversationId, message.id);
+    const position = await store.get<number>(id.space, id.key);
+    const before = position === undefined ? undefined : await slots.at(conversationId, position);
+    if (position === undefined || before?.id !== message.id || isLater(before, message)) return false;
+    const kept = new Set(hashesOf(message));
+    const settings = entryAt.settings(conversationId);
+    const { title } = (await store.get<ConversationSettings>(settings.space, settings.key)) ?? {};
+    // Only then the whole conversation has to be read.
+    if (title !== undefined || hashesOf(before).some((hash) => !kept.has(hash))) {
+      const scan = await scanConversation(slots, conversationId, ({ id: each }) => each === message.id);
+      await eraseBlobs(
+        conversationId,
+        scan.hashes.filter((hash) => !kept.has(hash)),
+      );
+      await eraseFromSettings(conversationId, [], scan.isFirstSelected);
+    }
+    let isReplaced = false;
+    await store.update<Slot>(entryAt.slot(conversationId, position), (slot) => {
+      isReplaced = !("forgotten" in slot) && slot.id === message.id && !isLater(slot, message);
+      return isReplaced ? message : undefined;
+    });
+    return isReplaced;
+  };
+
   /** A title is made of the first message; a reset that points to an erased message would reset nothing. */
   const eraseFromSettings = async (
     conversationId: string,
@@ -222,12 +247,22 @@ export function createErasure({ store, blobs, writers, spending, retentionMs }: 
       const found = await overConversations({ conversationId, authorId }, (id) => countIn(id, authorId));
       return conversationId === undefined ? add(found, await countSettings(authorId)) : found;
     },
+    async replaceMessage(conversationId, message) {
+      const isReplaced = await writers.run(conversationId, () => replaceIn(conversationId, message));
+      if (isReplaced) await store.backend.scrub();
+      return isReplaced;
+    },
     async removeMessages(conversationId, removed) {
       const report = await writers.run(conversationId, () => removeIn(conversationId, removed));
       await store.backend.scrub();
       return report;
     },
   };
+}
+
+/** Whether a stored message holds a later edit than another form of it. */
+function isLater(stored: Pick<StoredMessage, "editedAt">, other: StoredMessage): boolean {
+  return (stored.editedAt ?? -Infinity) > (other.editedAt ?? -Infinity);
 }
 
 function isBy(authorId: string): (message: StoredMessage) => boolean {

@@ -1,66 +1,108 @@
-import type { ConversationSettings, ExportedFile, MessagePart, StoredMessage } from "../core/storage.ts";
+import type { ConversationExport, ExportedFile } from "../core/exported-file.ts";
+import type { BlobRef, ConversationSettings, MessagePart, StoredMessage } from "../core/storage.ts";
 import { toCodeBlock } from "../support/markdown-fences.ts";
 import type { BlobStore } from "./blobs.ts";
+import { toConversationTitle } from "./conversation-title.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { entryAt } from "./store-keys.ts";
 import { createSlots } from "./slots.ts";
 
 /**
  * A conversation as files: `conversation.md` to read, `conversation.json` with everything that is stored, and
- * every picture and voice note, which the Markdown links to.
+ * every picture and voice note, which the Markdown links to. Each file is read as it is consumed: a long conversation
+ * is never in memory as a whole.
+ * @throws ParleyError `store-corrupt` when a message is damaged
  */
 export async function exportConversation(
   store: KeyValueStore,
   blobs: BlobStore,
   conversationId: string,
-): Promise<readonly ExportedFile[]> {
+): Promise<ConversationExport> {
   const { space, key } = entryAt.settings(conversationId);
   const settings = (await store.get<ConversationSettings>(space, key)) ?? {};
-  const messages: StoredMessage[] = [];
   const names = new Map<string, string>();
-  const files: ExportedFile[] = [];
-  for await (const { message, damage } of createSlots(store).all(conversationId)) {
-    if (damage !== undefined) throw damage;
-    if (message === undefined) continue;
-    messages.push(message);
-    for (const part of message.parts) {
-      if (!("blob" in part) || names.has(part.blob.hash)) continue;
-      const blob = await blobs.get(conversationId, part.blob.hash);
-      if (blob === undefined) continue;
-      const name = `${part.kind}-${part.blob.hash.slice(0, 12)}.${extensionOf(part.blob.mediaType)}`;
-      names.set(part.blob.hash, name);
-      files.push({ name, mediaType: blob.mediaType, bytes: blob.bytes });
+  const stored: ExportedFile[] = [];
+  let first: StoredMessage | undefined;
+
+  async function* messages(): AsyncGenerator<StoredMessage> {
+    for await (const { message, damage } of createSlots(store).all(conversationId)) {
+      if (damage !== undefined) throw damage;
+      if (message !== undefined) yield message;
     }
   }
-  const whole = { conversationId, settings, messages, files: Object.fromEntries(names) };
-  const text = (name: string, mediaType: string, content: string): ExportedFile => ({
+
+  async function* readBlob({ hash }: BlobRef): AsyncGenerator<Uint8Array> {
+    const blob = await blobs.get(conversationId, hash);
+    if (blob !== undefined) yield blob.bytes;
+  }
+
+  for await (const message of messages()) {
+    first ??= message;
+    for (const part of message.parts) {
+      if (!("blob" in part) || part.blob === undefined || names.has(part.blob.hash)) continue;
+      const { blob } = part;
+      const name = `${part.kind}-${blob.hash.slice(0, 12)}.${extensionOf(blob.mediaType)}`;
+      names.set(blob.hash, name);
+      stored.push({ name, mediaType: blob.mediaType, read: () => readBlob(blob) });
+    }
+  }
+  const title = settings.name ?? settings.title ?? toConversationTitle(first);
+  const whole = { conversationId, settings, files: Object.fromEntries(names) };
+  const text = (name: string, mediaType: string, pieces: () => AsyncIterable<string>): ExportedFile => ({
     name,
     mediaType,
-    bytes: Buffer.from(content),
+    read: () => toBytes(pieces()),
   });
-  return [
-    text("conversation.md", "text/markdown", toMarkdown(settings.title ?? "Conversation", messages, names)),
-    text("conversation.json", "application/json", `${JSON.stringify(whole, undefined, 2)}\n`),
-    ...files,
-  ];
+  return {
+    title,
+    files: [
+      text("conversation.md", "text/markdown", () => toMarkdown(title, messages(), names)),
+      text("conversation.json", "application/json", () => toJson(whole, messages())),
+      ...stored,
+    ],
+  };
 }
 
-function toMarkdown(
+async function* toBytes(pieces: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+  for await (const piece of pieces) yield Buffer.from(piece);
+}
+
+/** An object with the messages as its last field, one after the other. */
+async function* toJson(
+  whole: Readonly<Record<string, unknown>>,
+  messages: AsyncIterable<StoredMessage>,
+): AsyncGenerator<string> {
+  yield `${JSON.stringify(whole, undefined, 2).replace(/\n\}$/, "")},\n  "messages": [`;
+  let isFirst = true;
+  for await (const message of messages) {
+    yield `${isFirst ? "" : ","}\n    ${JSON.stringify(message, undefined, 2).replaceAll("\n", "\n    ")}`;
+    isFirst = false;
+  }
+  yield `${isFirst ? "" : "\n  "}]\n}\n`;
+}
+
+async function* toMarkdown(
   title: string,
-  messages: readonly StoredMessage[],
+  messages: AsyncIterable<StoredMessage>,
   names: ReadonlyMap<string, string>,
-): string {
-  const sections = messages.map((message) => {
-    const who =
-      message.role === "user" ? (message.author?.name ?? "Somebody") : (message.model ?? "Assistant");
-    const when = new Date(message.createdAt).toISOString().replace("T", " ").slice(0, 16);
-    const parts = message.parts.map((part) => toMarkdownPart(part, names));
-    const notices = [...(message.notices ?? []), message.failure ?? []].flat();
-    return [`## ${oneLine(who)}, ${when} UTC`, ...parts, ...notices.map((notice) => `> ${oneLine(notice)}`)]
-      .filter((each) => each !== "")
-      .join("\n\n");
-  });
-  return `${[`# ${oneLine(title)}`, ...sections].join("\n\n")}\n`;
+): AsyncGenerator<string> {
+  yield `# ${oneLine(title)}\n`;
+  for await (const message of messages) yield `\n${toSection(message, names)}\n`;
+}
+
+function toSection(message: StoredMessage, names: ReadonlyMap<string, string>): string {
+  const who = message.role === "user" ? (message.author?.name ?? "Somebody") : (message.model ?? "Assistant");
+  const context = message.room === undefined ? "" : " (context)";
+  const when = new Date(message.createdAt).toISOString().replace("T", " ").slice(0, 16);
+  const parts = message.parts.map((part) => toMarkdownPart(part, names));
+  const notices = [...(message.notices ?? []), message.failure ?? []].flat();
+  return [
+    `## ${oneLine(who)}${context}, ${when} UTC`,
+    ...parts,
+    ...notices.map((notice) => `> ${oneLine(notice)}`),
+  ]
+    .filter((each) => each !== "")
+    .join("\n\n");
 }
 
 function toMarkdownPart(part: MessagePart, names: ReadonlyMap<string, string>): string {
@@ -72,7 +114,9 @@ function toMarkdownPart(part: MessagePart, names: ReadonlyMap<string, string>): 
     case "image-link":
       return `![](<${part.url.replaceAll(/[<>\s]/g, encodeURIComponent)}>)`;
     case "voice":
-      return `[${label(part.name)}](${names.get(part.blob.hash) ?? ""})\n\n${part.text}`;
+      return part.blob === undefined
+        ? `${label(part.name)}\n\n${part.text}`
+        : `[${label(part.name)}](${names.get(part.blob.hash) ?? ""})\n\n${part.text}`;
     case "file":
       return `**${label(part.name)}**\n\n${toCodeBlock(part.text)}`;
     case "unread":

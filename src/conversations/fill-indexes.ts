@@ -3,7 +3,7 @@ import type { ConversationSettings } from "../core/storage.ts";
 import type { Log } from "../core/telemetry.ts";
 import { indexAuthor, indexPlaces, readPlatforms } from "./conversation-index.ts";
 import { indexAnswered, indexOpen } from "./event-index.ts";
-import { answeredTtlMs, type InboxRecord, orderOf } from "./inbox-record.ts";
+import { type InboxRecord, keptMs, orderOf } from "./inbox-record.ts";
 import { readMembers } from "./index-members.ts";
 import { type Change, type KeyValueStore, writeBatches } from "./key-value.ts";
 import { createSlots } from "./slots.ts";
@@ -47,7 +47,7 @@ async function fillEventIndexes(store: KeyValueStore, log: Log): Promise<number>
 function indexRecord(record: InboxRecord): Change[] {
   if (record.isForgotten === true && record.isClosed === true) return [];
   return record.isClosed === true
-    ? indexAnswered(record.event, answeredTtlMs)
+    ? indexAnswered(record.event, keptMs(record))
     : indexOpen(record.event, orderOf(record));
 }
 

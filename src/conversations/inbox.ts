@@ -2,26 +2,26 @@ import { ParleyError } from "../core/errors.ts";
 import type { Inbox, InboxEntry, TurnProgress } from "../core/storage.ts";
 import type { Log } from "../core/telemetry.ts";
 import { createAcceptedEvents } from "./accepted-events.ts";
-import { indexAccepted, indexAnswered, indexOpen, unindexAnswered, unindexOpen } from "./event-index.ts";
+import { createEventEditor, editGuards, maxConflicts, outdate, toConflictError } from "./edit-event.ts";
+import { indexAccepted, indexAnswered, unindexAnswered, unindexOpen } from "./event-index.ts";
 import {
   answeredTtlMs,
+  claimTtlMs,
   type InboxRecord,
+  keptMs,
   orderOf,
+  toClosed,
   toEntry,
   toErased,
   toWithdrawn,
   turnTtlMs,
 } from "./inbox-record.ts";
+import { letEarlierTurnsExpire } from "./earlier-turns.ts";
+import { createInboxRedo } from "./inbox-redo.ts";
 import { readMembers } from "./index-members.ts";
 import { type Change, type KeyValueStore, writeBatches } from "./key-value.ts";
 import { entryAt, indexes } from "./store-keys.ts";
 import { steadyClock } from "../support/steady-clock.ts";
-
-/**
- * A claim separates processes that run a turn at the same moment: one that was paused learns from it, when it wakes,
- * that the turn has moved on. Redis' longest lease is far shorter.
- */
-const claimTtlMs = 60 * 60 * 1000;
 
 const batchSize = 500;
 
@@ -39,6 +39,8 @@ export interface InboxOptions {
   readonly isShared: boolean;
   /** Whether another process may write to it at all. Without, what this one has accepted is not read again. */
   readonly isOpenToOthers: boolean;
+  /** How long messages are kept, in milliseconds. Default: for ever. */
+  readonly retentionMs?: number | undefined;
 }
 
 /**
@@ -47,7 +49,7 @@ export interface InboxOptions {
  * never reads entries that are not in it.
  */
 export function createInbox(options: InboxOptions): RestorableInbox {
-  const { store, log, isShared, isOpenToOthers } = options;
+  const { store, log, isShared, isOpenToOthers, retentionMs } = options;
   const accepted = createAcceptedEvents(store);
   const inMemory = (key: string) => (isOpenToOthers ? undefined : accepted.get(key)?.record);
   /** Records that need not be read, and the other keys. Turns always are: withdrawing one event changes others' turns. */
@@ -84,7 +86,7 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     return keys.flatMap((key, position) => {
       const [record, turn] = [known.get(key) ?? found.get(key), turns[position]];
       if (!(record instanceof ParleyError || turn instanceof ParleyError)) return [{ key, record, turn }];
-      log.error({ key }, "damaged inbox entry skipped");
+      log.error({ turn: key }, "damaged inbox entry skipped");
       return [];
     });
   };
@@ -107,10 +109,9 @@ export function createInbox(options: InboxOptions): RestorableInbox {
           "accepted events are missing from the store: was it emptied, or does it evict entries?",
         );
       }
-      await writeBatches(
-        store,
-        missing.map((member) => ({ kind: "remove-member", index, member })),
-      );
+      // During a failover index and entries may have been read from different servers: the write says what is missing.
+      for (const member of missing)
+        await store.writeIf([entryAt.event(member)], [{ kind: "remove-member", index, member }], "soon");
     }
     return open;
   };
@@ -164,10 +165,33 @@ export function createInbox(options: InboxOptions): RestorableInbox {
       const ofOwner = await store.get<InboxRecord>("inbox", owner);
       const isOwned = ofOwner !== undefined && ofOwner.isClosed !== true;
       if (isOwned || (turn?.attempts ?? 0) >= attempts) continue;
-      log.info({ key, attempts }, "attempt of a withdrawn event taken over");
+      log.info({ turn: key, attempts }, "attempt of a withdrawn event taken over");
       const adopted: TurnProgress = { keys: [key], address: record.event.address, attempts };
       await store.write(toTurnChanges(adopted));
       rememberTurn(adopted);
+    }
+  };
+
+  /**
+   * Whether another process has answered one of the turn's events since this one learnt of them. A first attempt need not
+   * look: it is claimed once.
+   */
+  const isAnsweredElsewhere = async ({ keys, attempts }: TurnProgress): Promise<boolean> => {
+    if (!isShared || attempts === 1) return false;
+    const records = await store.inspectMany<InboxRecord>("inbox", keys);
+    return records.some((record) => !(record instanceof ParleyError) && record?.isClosed === true);
+  };
+
+  /** What was said before a message cannot be answered anew once that is answered. Commands leave it as it is. */
+  const letEarlierGo = async (answered: readonly InboxRecord[], keys: readonly string[]) => {
+    const first = answered.find(({ event }) => event.kind === "message");
+    if (first === undefined) return;
+    const { event, acceptedAt } = first;
+    try {
+      await letEarlierTurnsExpire(store, { conversationId: event.conversationId, keys, acceptedAt });
+    } catch (error) {
+      // The next message does it.
+      log.warn({ err: error }, "earlier turns of a conversation are kept longer");
     }
   };
 
@@ -176,12 +200,40 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     if (key !== undefined) accepted.setTurn(key, turn);
   };
 
+  /** What closes events. Those that the store lost are stored again, so that a late delivery is a duplicate. */
+  const toClosing = (found: Awaited<ReturnType<typeof read>>) => {
+    const changes: Change[] = [];
+    const answered: InboxRecord[] = [];
+    let isErased = false;
+    for (const { key, record, turn } of found) {
+      if (record === undefined) {
+        changes.push({ kind: "remove-member", index: indexes.openEvents, member: key });
+      } else {
+        const closed = toClosed(record);
+        isErased ||= closed.isForgotten === true && record.isForgotten !== true;
+        const ttlMs = closed.isForgotten === true ? answeredTtlMs : keptMs(record, retentionMs);
+        changes.push({ kind: "set", at: entryAt.event(key), value: closed, ttlMs });
+        changes.push(...unindexOpen(record.event));
+        if (closed.isForgotten !== true) {
+          changes.push(...indexAnswered(record.event, ttlMs));
+          answered.push(record);
+        }
+      }
+      if (record?.isForgotten === true) changes.push({ kind: "delete", at: entryAt.turn(key) });
+      else if (turn !== undefined) {
+        const ttlMs = record === undefined ? answeredTtlMs : keptMs(record, retentionMs);
+        changes.push({ kind: "set", at: entryAt.turn(key), value: turn, ttlMs });
+      }
+    }
+    return { changes, answered, isErased };
+  };
+
   return {
     async accept(event) {
       const acceptedAt = steadyClock.latest();
       const at = entryAt.event(event.key);
       const value: InboxRecord = { event, acceptedAt };
-      const taken = await store.writeIfAbsent(
+      const taken = await store.writeIf(
         [at],
         [{ kind: "set", at, value }, ...indexAccepted(event, orderOf(value))],
       );
@@ -190,10 +242,11 @@ export function createInbox(options: InboxOptions): RestorableInbox {
       return "accepted";
     },
     async claimTurn(turn) {
+      if (await isAnsweredElsewhere(turn)) return false;
       const resumed = await readAcceptedElsewhere(turn.keys);
       const claims = isShared ? turn.keys.map((key) => entryAt.claim(key, turn.attempts)) : [];
       const claim = { keys: turn.keys, address: {}, attempts: turn.attempts } satisfies TurnProgress;
-      const taken = await store.writeIfAbsent(claims, [
+      const taken = await store.writeIf(claims, [
         ...toTurnChanges(turn),
         ...claims.map((at): Change => ({ kind: "set", at, value: claim, ttlMs: claimTtlMs })),
       ]);
@@ -201,6 +254,8 @@ export function createInbox(options: InboxOptions): RestorableInbox {
         await adoptOrphans(turn);
         return false;
       }
+      // Between the look before and the claim. From the claim on no earlier attempt can be closed.
+      if (await isAnsweredElsewhere(turn)) return false;
       for (const record of resumed) accepted.add(record);
       rememberTurn(turn);
       return true;
@@ -209,57 +264,40 @@ export function createInbox(options: InboxOptions): RestorableInbox {
       const at = entryAt.event(key);
       const change: Change = { kind: "set", at, value: toErased(key, undefined), ttlMs: answeredTtlMs };
       accepted.delete([key]);
-      if ((await store.writeIfAbsent([at], [change])) === undefined) return "refused";
+      if ((await store.writeIf([at], [change])) === undefined) return "refused";
       const record = await store.get<InboxRecord>("inbox", key);
       return record === undefined || record.isForgotten === true ? "refused" : "accepted";
     },
     async saveTurn(turn, { isDurable = false } = {}) {
       const later = isShared ? turn.keys.map((key) => entryAt.claim(key, turn.attempts + 1)) : [];
       const resolves = isDurable ? "durable" : "soon";
-      const isSaved = (await store.writeIfAbsent(later, toTurnChanges(turn), resolves)) === undefined;
+      const isSaved = (await store.writeIf(later, toTurnChanges(turn), resolves)) === undefined;
       if (isSaved) rememberTurn(turn);
       return isSaved;
     },
-    async close(keys, { attempts } = {}) {
-      const changes: Change[] = [];
-      for (const { key, record: stored, turn } of await read(keys)) {
-        // Stored again if the store lost it, so that a late delivery is a duplicate.
-        const record = stored ?? accepted.get(key)?.record;
-        if (record === undefined) {
-          changes.push({ kind: "remove-member", index: indexes.openEvents, member: key });
-        } else {
-          const value: InboxRecord = { ...record, isClosed: true };
-          changes.push({ kind: "set", at: entryAt.event(key), value, ttlMs: answeredTtlMs });
-          changes.push(...unindexOpen(record.event));
-          if (record.isForgotten !== true) changes.push(...indexAnswered(record.event, answeredTtlMs));
+    async close(keys, { attempts, edits } = {}) {
+      for (let conflict = 0; conflict < maxConflicts; conflict++) {
+        const found = (await read(keys)).map(({ key, record, turn }) => ({
+          key,
+          record: record ?? accepted.get(key)?.record,
+          turn,
+        }));
+        const { changes, answered, isErased } = toClosing(found);
+        const isClaimable = isShared && attempts !== undefined;
+        const later = isClaimable ? keys.map((key) => entryAt.claim(key, attempts + 1)) : [];
+        if ((await store.writeIf([...later, ...editGuards(found, edits)], changes, "soon")) === undefined) {
+          accepted.delete(keys);
+          await letEarlierGo(answered, keys);
+          if (isErased) await store.backend.scrub();
+          return true;
         }
-        if (record?.isForgotten === true) changes.push({ kind: "delete", at: entryAt.turn(key) });
-        else if (turn !== undefined)
-          changes.push({ kind: "set", at: entryAt.turn(key), value: turn, ttlMs: answeredTtlMs });
+        // Otherwise what was read has changed meanwhile.
+        if (isClaimable || edits !== undefined) return false;
       }
-      const isClaimable = isShared && attempts !== undefined;
-      const later = isClaimable ? keys.map((key) => entryAt.claim(key, attempts + 1)) : [];
-      if ((await store.writeIfAbsent(later, changes, "soon")) !== undefined) return false;
-      accepted.delete(keys);
-      return true;
+      throw toConflictError();
     },
-    async reopen(key) {
-      const [found] = await read([key]);
-      if (found?.record === undefined || found.record.isForgotten === true) return undefined;
-      const { event, acceptedAt } = found.record;
-      const { turn } = found;
-      const value: InboxRecord = { event, acceptedAt };
-      const changes: Change[] = [
-        { kind: "set", at: entryAt.event(key), value },
-        ...indexOpen(event, orderOf(value)),
-        ...unindexAnswered(event),
-      ];
-      if (turn !== undefined)
-        changes.push({ kind: "set", at: entryAt.turn(key), value: turn, ttlMs: turnTtlMs });
-      await store.write(changes);
-      accepted.add(value, turn);
-      return toEntry(value, turn);
-    },
+    ...createInboxRedo({ store, accepted }),
+    edit: createEventEditor({ store, accepted }),
     async lookUp(keys) {
       const found = await read(keys);
       return found.flatMap(({ record, turn }) =>
@@ -277,7 +315,10 @@ export function createInbox(options: InboxOptions): RestorableInbox {
           const isEnded = record === undefined || record.isClosed === true || turn === undefined;
           return isEnded || !keepsReplies || ofOthers.has(key)
             ? eraseEvent(key, record)
-            : [{ kind: "set" as const, at: entryAt.event(key), value: toWithdrawn(record) }];
+            : [
+                { kind: "set" as const, at: entryAt.event(key), value: toWithdrawn(record) },
+                ...outdate(record),
+              ];
         }),
         ...turns.flatMap(toTurnChanges),
       ]);
@@ -288,7 +329,7 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     async isOpen(key) {
       if (inMemory(key) !== undefined) return true;
       const record = await store.get<InboxRecord>("inbox", key);
-      // Answered ones stay known for a day, so this one was lost.
+      // Answered ones stay known for a day at least, so this one was lost.
       if (record === undefined && accepted.has(key)) {
         await accepted.storeAnew();
         return accepted.has(key);
@@ -321,6 +362,8 @@ export async function eraseAnsweredEvents(store: KeyValueStore, which: AnsweredE
   const index =
     authorId === undefined ? indexes.answeredEventsIn(conversationId) : indexes.answeredEventsBy(authorId);
   const keys = await readMembers(store, index);
+  // What is left in it expires by itself, or is listed anew with the next answered event.
+  await store.write([{ kind: "remove-member", index: indexes.expiringIndexes, member: index }], "soon");
   for (let from = 0; from < keys.length; from += batchSize) {
     const batch = keys.slice(from, from + batchSize);
     const records = await store.inspectMany<InboxRecord>("inbox", batch);
@@ -347,6 +390,8 @@ function eraseEvent(key: string, record: InboxRecord | undefined): Change[] {
     { kind: "set", at: entryAt.event(key), value: toErased(key, record), ttlMs: answeredTtlMs },
     { kind: "delete", at: entryAt.turn(key) },
     { kind: "remove-member", index: indexes.openEvents, member: key },
-    ...(record === undefined ? [] : [...unindexOpen(record.event), ...unindexAnswered(record.event)]),
+    ...(record === undefined
+      ? []
+      : [...unindexOpen(record.event), ...unindexAnswered(record.event), ...outdate(record)]),
   ];
 }

@@ -10,6 +10,7 @@ import {
   type Resolves,
   spaces,
   type Space,
+  type WriteCondition,
 } from "./backend.ts";
 import { createEncryption, type Encryption } from "./encryption.ts";
 import { isStored } from "./stored-shapes.ts";
@@ -27,6 +28,12 @@ export type Change =
   | { readonly kind: "delete"; readonly at: EntryAddress }
   | IndexChange;
 
+/** @see {@link KeyValueStore.observe} */
+export interface Observed<T> {
+  readonly value: T | undefined;
+  readonly unchanged: WriteCondition;
+}
+
 /**
  * Keyv over a {@link Backend}. Values are JSON, encrypted and bound to their address. A failure never looks like an
  * absent value: each is a ParleyError `store-unavailable`, or `store-corrupt` for a value that is damaged or not of
@@ -40,14 +47,16 @@ export interface KeyValueStore {
   /** Like `getMany`, with the error `store-corrupt` in the place of each damaged value. */
   inspectMany<T>(space: Space, keys: readonly string[]): Promise<readonly (T | ParleyError | undefined)[]>;
   hasMany(space: Space, keys: readonly string[]): Promise<readonly boolean[]>;
+  /** A value, and the condition of a write that nobody has changed it since. */
+  observe<T>(at: EntryAddress): Promise<Observed<T>>;
   /** All or nothing, durable when it resolves; `resolves` says otherwise. */
   write(changes: readonly Change[], resolves?: Resolves): Promise<void>;
-  /** Like `write`, but changes nothing if one of `ifAbsent` exists; resolves to the first of those. */
-  writeIfAbsent(
-    ifAbsent: readonly EntryAddress[],
+  /** Like `write`, but changes nothing if one of the conditions does not hold; resolves to the first of those. */
+  writeIf(
+    conditions: readonly WriteCondition[],
     changes: readonly Change[],
     resolves?: Resolves,
-  ): Promise<EntryAddress | undefined>;
+  ): Promise<WriteCondition | undefined>;
   /**
    * Changes a value that exists and keeps its expiry, whatever else changes it meanwhile: `change` gets the latest value
    * and may run again. It returns `undefined` where nothing is to change.
@@ -89,13 +98,13 @@ export function createKeyValueStore(
     }
   };
   const apply = async (
-    ifAbsent: readonly EntryAddress[],
+    conditions: readonly WriteCondition[],
     changes: readonly Change[],
     resolves: Resolves | undefined,
   ) =>
     backend.attempt(async () => {
-      for (const { key } of ifAbsent) checkName(key);
-      return backend.apply(ifAbsent, await Promise.all(changes.map(encode)), resolves);
+      for (const { key } of conditions) checkName(key);
+      return backend.apply(conditions, await Promise.all(changes.map(encode)), resolves);
     });
   const get = async <T>(space: Space, key: string) => {
     checkName(key);
@@ -106,6 +115,11 @@ export function createKeyValueStore(
     keys.forEach(checkName);
     const values = await backend.attempt(async () => keyv(space).getMany<T>([...keys]));
     return values.map((value) => checkShape(space, value));
+  };
+
+  const open = (at: EntryAddress, stored: string): unknown => {
+    const decoded: { value?: unknown } = plainJson.parse(entries.open(at, stored)) as never;
+    return checkShape(at.space, decoded.value);
   };
 
   return {
@@ -128,6 +142,12 @@ export function createKeyValueStore(
       keys.forEach(checkName);
       return backend.attempt(async () => keyv(space).hasMany([...keys]));
     },
+    async observe<T>(at: EntryAddress): Promise<Observed<T>> {
+      checkName(at.key);
+      const stored = await backend.attempt(async () => backend.reader(at.space).get(at.key));
+      if (stored === undefined) return { value: undefined, unchanged: at };
+      return { value: open(at, stored) as T | undefined, unchanged: { ...at, mustBe: stored } };
+    },
     async write(changes, resolves) {
       await apply([], changes, resolves);
     },
@@ -137,8 +157,7 @@ export function createKeyValueStore(
         for (;;) {
           const stored = await backend.reader(space).get(key);
           if (stored === undefined) return;
-          const decoded: { value?: T } = plainJson.parse(entries.open({ space, key }, stored)) as never;
-          const value = checkShape(space, decoded.value);
+          const value = open({ space, key }, stored) as T | undefined;
           const changed = value === undefined ? undefined : change(value);
           if (changed === undefined) return;
           const text = String(await keyv(space).encode({ value: changed as Json }));
@@ -147,14 +166,15 @@ export function createKeyValueStore(
         }
       });
     },
-    async writeIfAbsent(ifAbsent, changes, resolves) {
-      const taken = await apply(ifAbsent, changes, resolves);
-      return taken === -1 ? undefined : ifAbsent[taken];
+    async writeIf(conditions, changes, resolves) {
+      const failed = await apply(conditions, changes, resolves);
+      return failed === -1 ? undefined : conditions[failed];
     },
   };
 }
 
-const batchSize = 200;
+/** Changes of one write at most, where there may be any number. */
+export const batchSize = 200;
 
 /** Many changes in several atomic writes, in order: for changes that need not happen together. */
 export async function writeBatches(store: KeyValueStore, changes: readonly Change[]): Promise<void> {

@@ -85,6 +85,18 @@ export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueu
   };
 }
 
+/** A lease that is gone may have gone with everything else: what is lost is restored before the turn is given up. */
+export function withCheck(leases: Leases, check: () => Promise<void>): Leases {
+  return {
+    ...leases,
+    async renew(name, holder, ttlMs) {
+      const isRenewed = await leases.renew(name, holder, ttlMs);
+      if (!isRenewed) await check();
+      return isRenewed;
+    },
+  };
+}
+
 interface HeldLease {
   /** Aborts when the lease is lost. */
   readonly signal: AbortSignal;

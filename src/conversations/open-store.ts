@@ -1,13 +1,9 @@
+import type { SettingsStore } from "../core/layered-settings.ts";
+import { randomUUID } from "node:crypto";
 import { ParleyError } from "../core/errors.ts";
 import type { Json } from "../core/events.ts";
 import type { SpendingLedger } from "../core/spending.ts";
-import type {
-  ConversationQueue,
-  Conversations,
-  ExportedFile,
-  Inbox,
-  SettingsStore,
-} from "../core/storage.ts";
+import type { Claims, ConversationQueue, Conversations, Inbox, Records } from "../core/storage.ts";
 import { createKeyedQueue } from "../support/keyed-queue.ts";
 import { backendOf } from "./backends.ts";
 import type { Backend, BackendNotes, WriteCounts } from "./backend.ts";
@@ -15,12 +11,15 @@ import type { BlobStore } from "./blobs.ts";
 import { createConversationLog } from "./conversation-log.ts";
 import { createEncryption, type Encryption } from "./encryption.ts";
 import { createErasure, type Erasure } from "./erasure.ts";
+import type { ConversationExport } from "../core/exported-file.ts";
 import { exportConversation } from "./export.ts";
 import { fillIndexes } from "./fill-indexes.ts";
 import { createInbox } from "./inbox.ts";
 import { reencrypt } from "./key-change.ts";
+import type { Leases } from "./leased-queue.ts";
 import { createKeyValueStore, type KeyValueStore } from "./key-value.ts";
 import { createLocalQueue } from "./local-queue.ts";
+import { createMeasuredBackend, type OnStoreOperation } from "./measured-backend.ts";
 import { sweep } from "./retention.ts";
 import { prepareSealing, restoreSealing } from "./sealing-mark.ts";
 import { createSettingsStore } from "./settings-store.ts";
@@ -38,14 +37,8 @@ export interface StoreOptions extends BackendOptions {
   readonly leaseMs?: number | undefined;
   /** The reserve of a gateway call that nobody settles is released after this. Milliseconds, default 15 minutes. */
   readonly reserveTtlMs?: number | undefined;
-}
-
-/** Small values of another room, by keys of its own. */
-export interface Records {
-  get(key: string): Promise<Json | undefined>;
-  /** `ttlMs`: how long it is kept; without it, for ever. Durable when it resolves. */
-  set(key: string, value: Json, ttlMs?: number): Promise<void>;
-  delete(key: string): Promise<void>;
+  /** Called after each read and write. */
+  readonly onOperation?: OnStoreOperation | undefined;
 }
 
 /** Everything that survives a crash. Every failure is a ParleyError `store-unavailable` or `store-corrupt`. */
@@ -56,9 +49,10 @@ export interface Store {
   readonly erasure: Erasure;
   readonly spending: SpendingLedger;
   readonly records: Records;
+  readonly claims: Claims;
   readonly settings: SettingsStore;
   /** A conversation as files: Markdown, JSON, pictures and voice notes. */
-  exportConversation(conversationId: string): Promise<readonly ExportedFile[]>;
+  exportConversation(conversationId: string): Promise<ConversationExport>;
   /**
    * Copies everything into a new folder while the store is in use. The copy is a store: put it in place to restore.
    * @throws ParleyError `config` when the store is a server's, which has backups of its own
@@ -77,6 +71,8 @@ export interface Store {
   /** What operators should know besides, as known without asking the service. */
   notes(): Pick<BackendNotes, "warnings" | "dataLosses">;
   writes(): WriteCounts;
+  /** Bytes that the store takes; of a server, all of it. `undefined`: not known. Never rejects. */
+  sizeBytes(): Promise<number | undefined>;
   /** For the start lines; without credentials. */
   describe(): string;
   /** Removes expired data from the disk; also runs by itself every ten minutes. `now` in Unix ms. */
@@ -101,7 +97,10 @@ const sweepIntervalMs = 10 * 60 * 1000;
 export async function openStore(url: string, options: StoreOptions): Promise<Store> {
   const encryption = createEncryption(options.encryptionKeys);
   const opened = await backendOf(url).open(url, options);
-  const store = createKeyValueStore(opened.backend, encryption);
+  const { onOperation } = options;
+  const backend =
+    onOperation === undefined ? opened.backend : createMeasuredBackend(opened.backend, onOperation);
+  const store = createKeyValueStore(backend, encryption);
   try {
     await prepareSealing(store, encryption, options.log);
     await fillIndexes(store, options.log);
@@ -163,7 +162,7 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
   sweeper.unref();
   const isShared = opened.leases !== undefined;
   const isOpenToOthers = isShared || options.exclusive === false;
-  const inbox = createInbox({ store, log, isShared, isOpenToOthers });
+  const inbox = createInbox({ store, log, isShared, isOpenToOthers, retentionMs });
   backend.onDataLost(async () => {
     await restoreSealing(store, encryption);
     await fillIndexes(store, log);
@@ -179,6 +178,7 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
       set: (key, value, ttlMs) => store.write([{ kind: "set", at: { space: "record", key }, value, ttlMs }]),
       delete: (key) => store.write([{ kind: "delete", at: { space: "record", key } }]),
     },
+    claims: toClaims(opened.leases),
     settings: createSettingsStore(store, createKeyedQueue()),
     spending,
     erasure: createErasure({ store, blobs, writers, spending, retentionMs }),
@@ -192,6 +192,7 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
     findProblems: () => findProblems(backend),
     notes: () => backend.notes(),
     writes: () => backend.writes(),
+    sizeBytes: () => sizeOf(opened),
     describe: () => (encryption.isOn ? `${name}, encrypted` : name),
     sweep: (now) => sweep(store, blobs, now),
     reencrypt: () => reencrypt({ store, blobs, encryption, log }),
@@ -199,6 +200,24 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
       clearInterval(sweeper);
       await backend.close();
     },
+  };
+}
+
+async function sizeOf({ sizeBytes }: OpenedBackend): Promise<number | undefined> {
+  try {
+    return await sizeBytes();
+  } catch (error) {
+    // An outage shows in other figures.
+    if (error instanceof Error) return undefined;
+    throw error;
+  }
+}
+
+/** Leases that nobody renews. */
+function toClaims(leases: Leases | undefined): Claims {
+  return {
+    isShared: leases !== undefined,
+    claim: async (name, ttlMs) => leases === undefined || leases.take(`claim ${name}`, randomUUID(), ttlMs),
   };
 }
 

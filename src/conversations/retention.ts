@@ -3,7 +3,7 @@ import type { BlobStore } from "./blobs.ts";
 import { readPlatforms, unindexConversation } from "./conversation-index.ts";
 import { sweepEventIndexes } from "./event-index.ts";
 import { readMembers } from "./index-members.ts";
-import { type KeyValueStore, writeBatches } from "./key-value.ts";
+import { batchSize, type Change, type KeyValueStore } from "./key-value.ts";
 import { sweepCounts } from "./spending-ledger.ts";
 import { entryAt, indexes } from "./store-keys.ts";
 
@@ -48,8 +48,10 @@ async function unlistExpired(store: KeyValueStore): Promise<void> {
       ]);
       const firstLeft = ids.findIndex((_, index) => heads[index] === true || settings[index] === true);
       const expired = firstLeft === -1 ? ids : ids.slice(0, firstLeft);
-      for (const id of expired) await unlist(store, id);
-      if (firstLeft !== -1 || ids.length === 0) break;
+      let isDone = firstLeft !== -1 || ids.length === 0;
+      // What is there after all is looked at in the next sweep.
+      for (const id of expired) if (!(await unlist(store, id))) isDone = true;
+      if (isDone) break;
     }
   }
 }
@@ -88,11 +90,21 @@ export async function unlistExpiredBlobs(
   ];
 }
 
-async function unlist(store: KeyValueStore, conversationId: string): Promise<void> {
+/**
+ * Resolves to whether the conversation is gone. It may have been read from a server that was replaced, or exist again: then
+ * nothing changes.
+ */
+async function unlist(store: KeyValueStore, conversationId: string): Promise<boolean> {
   const index = indexes.blobs(conversationId);
   const hashes = await blobHashes(store, conversationId);
-  await writeBatches(store, [
+  const changes: Change[] = [
     ...hashes.map((member) => ({ kind: "remove-member", index, member }) as const),
     ...(await unindexConversation(store, conversationId)),
-  ]);
+  ];
+  const entries = [entryAt.head(conversationId), entryAt.settings(conversationId)];
+  for (let from = 0; from < changes.length; from += batchSize) {
+    const batch = changes.slice(from, from + batchSize);
+    if ((await store.writeIf(entries, batch, "soon")) !== undefined) return false;
+  }
+  return true;
 }

@@ -48,7 +48,7 @@ export async function completeSealing(store: KeyValueStore, encryption: Encrypti
 export async function restoreSealing(store: KeyValueStore, encryption: Encryption): Promise<void> {
   if (!encryption.isOn) return;
   const value: SealingState = encryption.acceptsOldForms ? "migrating" : "complete";
-  await store.writeIfAbsent([mark], [{ kind: "set", at: mark, value }]);
+  await store.writeIf([mark], [{ kind: "set", at: mark, value }]);
 }
 
 async function readState(store: KeyValueStore): Promise<SealingState | undefined> {
@@ -67,7 +67,7 @@ async function createState(store: KeyValueStore, encryption: Encryption): Promis
     );
   }
   const value: SealingState = found === "empty" ? "complete" : "migrating";
-  await store.writeIfAbsent([mark], [{ kind: "set", at: mark, value }]);
+  await store.writeIf([mark], [{ kind: "set", at: mark, value }]);
   return (await readState(store)) ?? value;
 }
 

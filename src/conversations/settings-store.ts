@@ -1,5 +1,4 @@
-import type { LayerValues } from "../core/layered-settings.ts";
-import type { SettingsStore } from "../core/storage.ts";
+import type { LayerValues, SettingsStore } from "../core/layered-settings.ts";
 import type { KeyedQueue } from "../support/keyed-queue.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { entryAt } from "./store-keys.ts";

@@ -1,5 +1,6 @@
 import { ParleyError } from "../core/errors.ts";
 import type { StoredMessage } from "../core/storage.ts";
+import { sleep } from "../support/sleep.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { entryAt } from "./store-keys.ts";
 import { type Slot, toMessage } from "./stored-message.ts";
@@ -42,6 +43,8 @@ export interface Slots {
 }
 
 const batchSize = 200;
+/** When a missing entry is looked for again before it counts as lost, in milliseconds. */
+export const confirmAfterMs = [0, 100, 1000];
 
 /** @see {@link Slots} */
 export function createSlots(store: KeyValueStore): Slots {
@@ -55,7 +58,8 @@ export function createSlots(store: KeyValueStore): Slots {
 
   /**
    * The position of a slot that must exist by the head that was read before it. Both are read anew if one is missing:
-   * it may have been written, or the conversation erased, meanwhile.
+   * it may have been written, or the conversation erased, meanwhile. And once more after a moment: while a failover of
+   * Redis goes on, the two may come from different servers.
    */
   const findLost = async (
     conversationId: string,
@@ -64,8 +68,12 @@ export function createSlots(store: KeyValueStore): Slots {
     const offset = page.findIndex((slot, index) => slot === undefined && mustExist(head, from + index));
     if (offset === -1) return undefined;
     const position = from + offset;
-    const [slot] = await read(conversationId, position, position + 1);
-    return slot === undefined && mustExist(await readHead(conversationId), position) ? position : undefined;
+    for (const waitMs of confirmAfterMs) {
+      await sleep(waitMs);
+      const [slot] = await read(conversationId, position, position + 1);
+      if (slot !== undefined || !mustExist(await readHead(conversationId), position)) return undefined;
+    }
+    return position;
   };
 
   const checkComplete = async (...[conversationId, found]: Parameters<typeof findLost>) => {

@@ -13,6 +13,7 @@ const dayMs = 24 * 60 * minuteMs;
 const maxUsageDays = 400;
 /** Most listings that are remembered. */
 const maxListed = 10_000;
+const pageSize = 5000;
 /** Money is counted in billionths of a USD: whole numbers have no rounding errors. */
 const nanoPerUsd = 1e9;
 /** The highest cost of one call that is believed, in USD. Above it sums could leave the safe integers. */
@@ -58,6 +59,28 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
       ...[period, period + 1, period + 2].map((each) => ({ index: indexes.reserved(each), member })),
     ];
   };
+
+  async function countedPeople(idPrefix: string): Promise<readonly string[]> {
+    const prefix = indexes.usageDaysOf(idPrefix);
+    const names = await readAllMembers(store, indexes.countedIndexes);
+    return names
+      .filter((name) => name.startsWith(prefix))
+      .map((name) => name.slice(indexes.usageDaysOf("").length));
+  }
+
+  async function forgetPerson(personId: string): Promise<void> {
+    const daysIndex = indexes.usageDaysOf(personId);
+    const page = { order: "lowest-first", offset: 0, max: maxUsageDays * 2 } as const;
+    for (const { member: day } of await backend.readIndex(daysIndex, page)) {
+      const index = indexes.usage(day);
+      await writeBatches(store, [
+        ...(await usageMembersOf(store, day, personId)).map(
+          (member) => ({ kind: "remove-member", index, member }) as const,
+        ),
+        { kind: "remove-member", index: daysIndex, member: day },
+      ]);
+    }
+  }
 
   return {
     async countTurn(personId, { max, now }) {
@@ -158,17 +181,28 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
 
     usage: (query) => readUsage(store, query),
 
-    async forgetPerson(personId) {
-      const daysIndex = indexes.usageDaysOf(personId);
-      const page = { order: "lowest-first", offset: 0, max: maxUsageDays * 2 } as const;
-      for (const { member: day } of await backend.readIndex(daysIndex, page)) {
-        const index = indexes.usage(day);
-        await writeBatches(store, [
-          ...(await usageMembersOf(store, day, personId)).map(
-            (member) => ({ kind: "remove-member", index, member }) as const,
-          ),
-          { kind: "remove-member", index: daysIndex, member: day },
-        ]);
+    forgetPerson,
+
+    countedPeople,
+
+    async forgetPeople(idPrefix) {
+      for (const personId of await countedPeople(idPrefix)) {
+        await forgetPerson(personId);
+        const index = indexes.usageDaysOf(personId);
+        await store.write([{ kind: "remove-member", index: indexes.countedIndexes, member: index }]);
+        listed.delete(index);
+      }
+      const names = await readAllMembers(store, indexes.countedIndexes);
+      const [spent, reserved, turns] = [indexes.spent(""), indexes.reservedPrefix, indexes.turnsPrefix];
+      for (const index of names) {
+        const isOfScopes = index.startsWith(spent) || index.startsWith(reserved);
+        if (!isOfScopes && !index.startsWith(turns)) continue;
+        const prefix = isOfScopes ? toMember({ kind: "person", id: idPrefix }) : idPrefix;
+        const members = (await readAllMembers(store, index)).filter((member) => member.startsWith(prefix));
+        await writeBatches(
+          store,
+          members.map((member) => ({ kind: "remove-member", index, member }) as const),
+        );
       }
     },
   };
@@ -189,6 +223,17 @@ export async function sweepCounts(store: KeyValueStore, now: number): Promise<nu
         { kind: "remove-member", index: indexes.countedIndexes, member },
       ]),
     );
+  }
+}
+
+/** All members of an index that nobody changes for long, page by page. */
+async function readAllMembers({ backend }: KeyValueStore, index: string): Promise<string[]> {
+  const members: string[] = [];
+  for (;;) {
+    const page = { order: "lowest-first", offset: members.length, max: pageSize } as const;
+    const found = await backend.readIndex(index, page);
+    members.push(...found.map(({ member }) => member));
+    if (found.length < pageSize) return members;
   }
 }
 

@@ -12,6 +12,8 @@ export interface StoreBackend {
   readonly schemes: readonly string[];
   /** The forms of its URLs, for error messages. */
   readonly urlForms: readonly string[];
+  /** Whether several processes may run turns on one store. */
+  readonly isShared: boolean;
   /** What is wrong with a URL of these schemes, as the end of "STORE_URL …"; `undefined`: nothing. Never quotes it. */
   checkUrl(url: string): string | undefined;
   /** Folder for data that is kept outside the store (page uploads), if the URL names one. May be relative. */
@@ -73,6 +75,8 @@ export interface OpenedBackend {
   readonly leases: Leases | undefined;
   /** Present for a week after a backup was put in place; a server's are not noticed. */
   readonly restored: RestoredStore | undefined;
+  /** Bytes that its files or tables take; of Redis: the memory of the whole server. */
+  readonly sizeBytes: () => Promise<number>;
   /** Copies everything into a new folder while the store is in use; or the words why it cannot. */
   readonly backup: ((folder: string) => Promise<void>) | { readonly unsupported: string };
 }

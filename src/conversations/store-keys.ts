@@ -22,6 +22,10 @@ export const entryAt = {
   turn: (key: string): EntryAddress => ({ space: "turn", key }),
   /** Exists once a process runs that attempt at an event. */
   claim: (key: string, attempt: number): EntryAddress => ({ space: "turn", key: `${key}/claim/${attempt}` }),
+  /** Exists once a process has reopened the turn of an event that was started so often. */
+  redo: (key: string, attempts: number): EntryAddress => ({ space: "turn", key: `${key}/redo/${attempts}` }),
+  /** Exists once that edit of an event was taken in. */
+  edit: (key: string, count: number): EntryAddress => ({ space: "turn", key: `${key}/edit/${count}` }),
   layer: (holder: string): EntryAddress => ({ space: "layer", key: holder }),
 } as const;
 
@@ -35,7 +39,9 @@ export const indexes = {
   conversationsOf: (authorId: string) => `conversations-of:${authorId}`,
   /** Conversations within a place: a server, workspace or channel. */
   conversationsWithin: (place: string) => `conversations-within:${place}`,
-  /** Names of the two kinds of indexes above that list a conversation, so that it can be removed from them. */
+  /** A platform's pinned conversations. */
+  pinned: (platform: string) => `pinned:${platform}`,
+  /** Names of the three kinds of indexes above that list a conversation, so that it can be removed from them. */
   listings: (conversationId: string) => `listings:${conversationId}`,
   /** Hashes of a conversation's blobs. */
   blobs: (conversationId: string) => `blobs:${folderOf(conversationId)}`,
@@ -47,12 +53,14 @@ export const indexes = {
   answeredEventsIn: (conversationId: string) => `answered-events-in:${conversationId}`,
   /** Keys of an author's answered events by the time at which they expire. */
   answeredEventsBy: (authorId: string) => `answered-events-by:${authorId}`,
-  /** Names of the two kinds of indexes above by the time at which their last member expires. */
+  /** Names of the two kinds of indexes above by the time at which a member of them may expire. */
   expiringIndexes: "expiring-indexes",
   /** Turns of each person that began in a minute (Unix minutes). */
   turns: (minute: number) => `${countedPrefix}turns:${minute}`,
+  turnsPrefix: `${countedPrefix}turns:`,
   /** What is reserved for calls that run, by what is charged, in billionths of a USD; until a period ends. */
   reserved: (period: number) => `${countedPrefix}reserved:${period}`,
+  reservedPrefix: `${countedPrefix}reserved:`,
   /** Reserves of a period that are settled. */
   settled: (period: number) => `${countedPrefix}settled:${period}`,
   /** What was spent on a day, by what is charged, in billionths of a USD. */

@@ -43,7 +43,7 @@ const parts: Readonly<Record<MessagePart["kind"], Check>> = {
   text: fields({ text: isText }),
   image: fields({ blob: isBlobRef, name: isText, altText: optional(isText) }),
   "image-link": fields({ url: isText }),
-  voice: fields({ blob: isBlobRef, name: isText, text: isText }),
+  voice: fields({ blob: optional(isBlobRef), name: isText, text: isText }),
   file: fields({ name: isText, text: isText }),
   unread: fields({ name: isText, reason: isText }),
 };
@@ -73,13 +73,16 @@ const isReceipt = fields({
       leftOutImages: optional(isNumber),
     }),
   ),
-  files: optional(fields({ read: isNumber, unread: isNumber, of: listOf(isText) })),
+  files: optional(
+    fields({ read: isNumber, unread: isNumber, voices: optional(isNumber), of: listOf(isText) }),
+  ),
   temperature: optional(isNumber),
   maxTokens: optional(isNumber),
   firstTextMs: optional(isNumber),
   totalMs: isNumber,
 });
 
+const isPictures = listOf(fields({ conversationId: isText, messageId: isText, number: isNumber }));
 const isTombstone = fields({ forgotten: (value) => value === true, id: isText });
 const isMessage = fields({
   id: isText,
@@ -89,16 +92,21 @@ const isMessage = fields({
   attempt: optional(isNumber),
   author: optional(isAuthor),
   parts: listOf(isPart),
+  call: optional(fields({ name: isText, options: isObject, pictures: optional(isPictures) })),
   createdAt: isTime,
+  editedAt: optional(isTime),
   estimatedTokens: isNumber,
   outcome: optional(oneOf("complete", "interrupted", "failed")),
   failure: optional(isText),
   notices: optional(listOf(isText)),
   model: optional(isText),
   usage: optional(isObject),
+  isCut: optional(isFlag),
   receipt: optional(isReceipt),
+  ratings: optional(isObject),
   shownAs: optional(listOf(isText)),
   inContext: optional(isFlag),
+  room: optional(fields({ isApp: isFlag })),
 });
 
 const isAttachments = listOf(fields({ id: isText, name: isText }));
@@ -117,12 +125,17 @@ const isIncomingMessage = fields({
   text: isText,
   attachments: isAttachments,
   model: optional(isText),
+  edit: optional(fields({ at: isTime, takenAt: isTime, count: isNumber, attemptsBefore: isNumber })),
+  fixedWords: optional(listOf(fields({ name: isText, position: isNumber, text: isText }))),
+  pictures: optional(isPictures),
+  repliesTo: optional(fields({ key: isText, attachments: isAttachments })),
 });
 const isCommandCall = fields({
   ...incoming,
   kind: oneOf("call"),
   name: isText,
   options: isObject,
+  pictures: optional(isPictures),
   problem: optional(fields({ written: isText, detail: isObject })),
   subject: optional(fields({ author: isAuthor, text: isText, attachments: isAttachments })),
 });
@@ -142,10 +155,20 @@ export const isStored: Readonly<Record<Space, Check>> = {
   id: isWhole(-1, maxPosition),
   settings: fields({
     title: optional(isText),
+    name: optional(isText),
+    isPinned: optional(isFlag),
     model: optional(isText),
     chosen: optional(isLayerValues),
     resetAfter: optional(isText),
+    lastPicture: optional(isText),
     within: optional(listOf(isText)),
+    answerTo: optional(oneOf("mentions", "every-message")),
+    room: optional(
+      fields({
+        readUpTo: optional(isText),
+        told: optional(fields({ permission: isText, turnKey: isText })),
+      }),
+    ),
   }),
   blob: fields({ mediaType: isText, base64: optional(isText), sizeBytes: optional(isNumber) }),
   inbox: fields({
@@ -153,6 +176,9 @@ export const isStored: Readonly<Record<Space, Check>> = {
     acceptedAt: isTime,
     isClosed: optional(isFlag),
     isForgotten: optional(isFlag),
+    redo: optional(fields({ kind: isText, since: isNumber, requestedAt: isTime, model: optional(isText) })),
+    stoppedBy: optional(isText),
+    wasAnswered: optional(isFlag),
   }),
   turn: fields({ keys: listOf(isText), address: isObject, attempts: isNumber }),
   layer: isLayerValues,

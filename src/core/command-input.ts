@@ -1,6 +1,7 @@
 import { invalidOption, parseCommandText, parseOptions } from "./command-options.ts";
 import type { Command, Option } from "./command.ts";
 import type { Attachment, CommandCall, RawOption } from "./events.ts";
+import { translate } from "../words/translate.ts";
 
 /** What a person gave with a command, in whatever form the platform delivers it. */
 export interface CommandInput {
@@ -76,11 +77,7 @@ function optionForFile(
     ([name, option]) => options[name] === undefined && accepts(option, file),
   );
   if (found !== undefined) return found[0];
-  throw invalidOption(
-    command,
-    file.name,
-    "this command has no place for this file; remove it or send it without the command",
-  );
+  throw invalidOption(command, file.name, translate("option.file-unfit"));
 }
 
 function fillFromMessage(
@@ -94,7 +91,7 @@ function fillFromMessage(
     const value = from === "text" ? subject.text : firstFile(option, subject.attachments);
     if (value !== undefined && value !== "") options[name] = value;
     else if (option.required === true)
-      throw invalidOption(command, name, `the message has no ${noun(option)}`);
+      throw invalidOption(command, name, translate(`option.message-without.${noun(option)}`));
   }
 }
 
@@ -118,7 +115,6 @@ function claimedKind({ mediaType }: Attachment): string {
   return mediaType?.split("/")[0] ?? "";
 }
 
-function noun(option: Option): string {
-  if (option.kind !== "attachment") return "text";
-  return option.accepts === "audio" ? "voice note or recording" : "picture";
+function noun(option: Option): "text" | "audio" | "image" {
+  return option.kind === "attachment" ? option.accepts : "text";
 }

@@ -2,6 +2,7 @@ import { freeTextOption, usageOf, type Command, type Option, type OptionValues }
 import { ParleyError } from "./errors.ts";
 import type { Attachment, RawOption } from "./events.ts";
 import { isPublicHost } from "./public-address.ts";
+import { translate } from "../words/translate.ts";
 
 const assignment = /(?:^|\s)([a-z0-9_-]{1,32}):("[^"]*"|\S+)/gi;
 
@@ -25,7 +26,7 @@ export function parseCommandText(command: Command, text: string): Record<string,
   if (freeText === "") return options;
   if (free === undefined) {
     throw new ParleyError("invalid-option", `command ${command.name} takes no free text`, {
-      detail: { command: command.name, problem: "it takes no text of its own", usage: usageOf(command) },
+      detail: { command: command.name, problem: translate("option.no-free-text"), usage: usageOf(command) },
     });
   }
   const named = options[free];
@@ -47,12 +48,12 @@ export function parseOptions(
 ): OptionValues<Readonly<Record<string, Option>>> {
   const values: Record<string, string | number | boolean | Attachment> = {};
   for (const name of Object.keys(raw)) {
-    if (command.options[name] === undefined) throw invalidOption(command, name, "there is no such option");
+    if (command.options[name] === undefined) throw invalidOption(command, name, translate("option.unknown"));
   }
   for (const [name, option] of Object.entries(command.options)) {
     const given = raw[name];
     if (given === undefined || given === "") {
-      if (option.required === true) throw invalidOption(command, name, "it is needed");
+      if (option.required === true) throw invalidOption(command, name, translate("option.needed"));
       continue;
     }
     values[name] = parseOption(command, name, option, given);
@@ -63,11 +64,16 @@ export function parseOptions(
 function parseOption(command: Command, name: string, option: Option, given: RawOption) {
   switch (option.kind) {
     case "string": {
-      if (typeof given !== "string") throw invalidOption(command, name, "it must be text");
+      if (typeof given !== "string") throw invalidOption(command, name, translate("option.text"));
       const maxChars = option.maxChars ?? 6000;
-      if (given.length > maxChars) throw invalidOption(command, name, `at most ${maxChars} characters`);
+      if (given.length > maxChars)
+        throw invalidOption(command, name, translate("option.too-long", { max: maxChars }));
       if (option.choices !== undefined && !option.choices.includes(given))
-        throw invalidOption(command, name, `one of ${option.choices.join(", ")}`);
+        throw invalidOption(
+          command,
+          name,
+          translate("option.choice", { choices: option.choices.join(", ") }),
+        );
       return given;
     }
     case "integer": {
@@ -78,19 +84,19 @@ function parseOption(command: Command, name: string, option: Option, given: RawO
         number < option.min ||
         number > option.max
       )
-        throw invalidOption(command, name, `a whole number from ${option.min} to ${option.max}`);
+        throw invalidOption(command, name, translate("option.integer", { min: option.min, max: option.max }));
       return number;
     }
     case "boolean": {
       if (typeof given === "boolean") return given;
       if (given === "true" || given === "yes" || given === "on") return true;
       if (given === "false" || given === "no" || given === "off") return false;
-      throw invalidOption(command, name, "yes or no");
+      throw invalidOption(command, name, translate("option.boolean"));
     }
     case "attachment": {
-      if (typeof given !== "object") throw invalidOption(command, name, "it must be a file");
+      if (typeof given !== "object") throw invalidOption(command, name, translate("option.file"));
       if (given.linkUrl !== undefined && !isPublicHttps(given.linkUrl))
-        throw invalidOption(command, name, "an address must start with https:// and be public");
+        throw invalidOption(command, name, translate("option.address"));
       return given;
     }
   }

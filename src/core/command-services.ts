@@ -1,3 +1,4 @@
+import type { Language } from "../words/languages.ts";
 import type { Attachment } from "./events.ts";
 import type { Model } from "./gateway.ts";
 import type { FormOffer } from "./forms.ts";
@@ -34,6 +35,8 @@ export interface HelpFacts extends HelpSettings {
   readonly commandPrefix: string;
   /** How people talk to the bot on this platform: one Markdown sentence or two each. */
   readonly speaking: readonly string[];
+  /** The language in which this platform shows the caller the names of commands and options. */
+  readonly namesIn: Language;
   /** Whether this platform offers message commands. */
   readonly hasMessageMenus: boolean;
   readonly budgets: readonly BudgetState[];
@@ -52,6 +55,15 @@ export interface CommandServices {
     readonly text: string;
     readonly image?: Attachment | undefined;
     readonly model?: string | undefined;
+  }): Promise<void>;
+  /**
+   * Sums up what was said in the thread or channel of the call, or the conversation where only the bot and its person
+   * speak, and ends the reply. `since`: Unix ms; default the last 200 messages. Long histories are cut, and the answer
+   * says so. @throws ParleyError `platform-forbidden` where the bot may not read here
+   */
+  summarize(request: {
+    readonly what?: string | undefined;
+    readonly since?: number | undefined;
   }): Promise<void>;
   /**
    * Asks the chat model once, without the conversation. Resolves to its text; nothing is shown or stored.
@@ -77,11 +89,19 @@ export interface CommandServices {
     readonly hint?: string | undefined;
     readonly model?: string | undefined;
   }): Promise<void>;
-  /** Opens a thread for a new conversation and, with a message, starts it in the caller's name. */
+  /**
+   * Opens a thread for a new conversation and, with a message, starts it in the caller's name. In a thread: that thread,
+   * in which every message is answered from now on.
+   */
   openConversation(request: {
     readonly message?: string | undefined;
     readonly model?: string | undefined;
   }): Promise<OpenedThread>;
+  /**
+   * From now on the bot answers in this thread only when it is mentioned, also in a thread that it opened.
+   * @throws ParleyError `invalid-option` outside of threads
+   */
+  leaveThread(): Promise<void>;
   /** Models are no longer sent what was said before; people still see it. False: nothing was said. */
   reset(): Promise<boolean>;
   /**
@@ -109,6 +129,8 @@ export interface CommandServices {
   ): Promise<void>;
   /** Whether `ADMINS` lists the caller; on the page, everybody. */
   isAdmin(): boolean;
+  /** Unix milliseconds. */
+  now(): number;
   /** The day, UTC, as `YYYY-MM-DD`. */
   today(): string;
   /**

@@ -20,6 +20,8 @@ export type Option =
        * the setting that the option `name` names.
        */
       readonly completes?: "models" | "setting-values";
+      /** With `models`: what they can do. Default: anything. */
+      readonly operation?: ModelOperation;
     })
   | (OptionBase & { readonly kind: "integer"; readonly min: number; readonly max: number })
   | (OptionBase & { readonly kind: "boolean" })
@@ -157,17 +159,26 @@ export function freeTextOption(command: Command): string | undefined {
   return options[0]?.[1].kind === "string" ? options[0][0] : undefined;
 }
 
+/** What people see a command and its options called. */
+export interface ShownNames {
+  readonly command: (name: string) => string;
+  readonly option: (name: string) => string;
+}
+
+const declaredNames: ShownNames = { command: (name) => name, option: (name) => name };
+
 /** One line that shows how a command is written: `/imagine <prompt> [size:…] [count:1-4]`. */
-export function usageOf(command: Command): string {
+export function usageOf(command: Command, names = declaredNames): string {
   const free = freeTextOption(command);
-  const words = Object.entries(command.options).map(([name, option]) => {
-    if (name === free) return option.required === true ? `<${name}>` : `[${name}]`;
+  const words = Object.entries(command.options).map(([declared, option]) => {
+    const name = names.option(declared);
+    if (declared === free) return option.required === true ? `<${name}>` : `[${name}]`;
     const value =
       option.kind === "integer" ? `${option.min}-${option.max}` : option.kind === "boolean" ? "yes" : "…";
     const word = `${name}:${value}`;
     return option.required === true ? word : `[${word}]`;
   });
-  return [`/${command.name}`, ...words].join(" ");
+  return [`/${names.command(command.name)}`, ...words].join(" ");
 }
 
 /**

@@ -1,3 +1,4 @@
+import { translate } from "../words/translate.ts";
 import { isParleyError, type ErrorCode, type ParleyError } from "./errors.ts";
 
 /** An error in words for the person who asked: what went wrong and what to do. One or two plain sentences. */
@@ -55,125 +56,143 @@ export function isWorthRetrying(error: unknown): boolean {
 }
 
 function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: number | undefined): string {
-  const model = detail["model"] === undefined ? "The model" : `The model ${detail["model"]}`;
-  const file = detail["name"] === undefined ? "The file" : `${detail["name"]}`;
-  const said = detail["gatewayMessage"] === undefined ? "" : ` It says: ${detail["gatewayMessage"]}`;
-  const later = retryAfterMs === undefined ? "in a moment" : `in ${toDuration(retryAfterMs)}`;
+  const model =
+    detail["model"] === undefined
+      ? translate("error.model")
+      : translate("error.model-named", { model: detail["model"] });
+  const file = detail["name"] === undefined ? translate("error.file") : `${detail["name"]}`;
+  const said = (sentence: string): string =>
+    detail["gatewayMessage"] === undefined
+      ? sentence
+      : `${sentence} ${translate("error.gateway-says", { message: detail["gatewayMessage"] })}`;
+  const later = toLater(retryAfterMs);
   switch (code) {
     case "config":
-      return "Parley is misconfigured. Ask your admin to look at its log.";
     case "stopping":
-      return "Parley is restarting and could not take this. Try again in a minute.";
+    case "internal":
+    case "store-unavailable":
+    case "store-corrupt":
+    case "store-newer":
+    case "gateway-unauthorized":
+    case "gateway-interrupted":
+    case "platform-unauthorized":
+    case "platform-rejected":
+    case "too-old":
+      return translate(`error.${code}`);
+    case "gateway-unreachable":
+    case "gateway-rate-limited":
+    case "gateway-bad-answer":
+    case "platform-unreachable":
+      return translate(`error.${code}`, { later });
+    case "gateway-payment":
+    case "gateway-bad-request":
+      return said(translate(`error.${code}`));
+    case "attachment-empty":
+    case "attachment-blocked":
+    case "attachment-gone":
+      return translate(`error.${code}`, { file });
     case "busy":
       return detail["waiting"] === undefined
-        ? "Parley is busy. Try again in a minute."
-        : `You have ${detail["waiting"]} requests that are not answered yet. Wait for some of them first.`;
+        ? translate("error.busy")
+        : translate("error.busy.person", { waiting: detail["waiting"] });
     case "access-denied":
       return refusalWords(detail);
-    case "rate-limited": {
-      const max = Number(detail["max"] ?? 0);
-      const most = max === 1 ? "1 request" : `${max} requests`;
-      return `You can send ${most} in a minute, and have. Try again ${later}.`;
-    }
+    case "rate-limited":
+      return translate("error.rate-limited", { max: Number(detail["max"] ?? 0), later });
     case "over-budget":
       return budgetWords(detail, later);
-    case "model-not-allowed": {
-      const allowed = detail["allowed"] === undefined ? "" : ` Allowed: ${detail["allowed"]}.`;
-      return `${model} is not allowed here.${allowed} /models lists what is.`;
-    }
+    case "model-not-allowed":
+      return detail["allowed"] === undefined
+        ? translate("error.model-not-allowed", { model })
+        : translate("error.model-not-allowed.others", { model, allowed: detail["allowed"] });
     case "not-permitted":
-      return `${detail["problem"] ?? "You may not change this."}`;
-    case "internal":
-      return "Something went wrong inside Parley. Try again; if it happens again, ask your admin to look at the log.";
-    case "store-unavailable":
-      return "Parley cannot reach its store right now, so nothing would be kept. Try again in a moment.";
-    case "store-corrupt":
-      return "Parley's store is damaged. Ask your admin to restore a backup.";
-    case "store-newer":
-      return "Parley's store was written by a newer version. Ask your admin to update Parley.";
-    case "gateway-unreachable":
-      return `The model gateway cannot be reached. Try again ${later}.`;
-    case "gateway-unauthorized":
-      return "The model gateway does not accept Parley's key. Ask your admin to check GATEWAY_API_KEY.";
-    case "gateway-payment":
-      return `The model gateway's account has run out of credit or budget. Ask your admin.${said}`;
-    case "gateway-rate-limited":
-      return `The model gateway is rate limiting requests. Try again ${later}.`;
-    case "gateway-bad-request":
-      return `The model gateway did not accept the request.${said}`;
-    case "gateway-unknown-model": {
-      const suggestion = detail["suggestion"] === undefined ? "" : ` Did you mean ${detail["suggestion"]}?`;
-      return `There is no model ${detail["model"] ?? "of that name"}.${suggestion} /models lists what there is.`;
-    }
+      return detail["problem"] === undefined ? translate("error.not-permitted") : `${detail["problem"]}`;
+    case "gateway-unknown-model":
+      return unknownModelWords(detail);
     case "gateway-context-length":
-      return `This is more than ${detail["model"] ?? "the model"} can read at once. Shorten it, or start a new conversation.`;
+      return detail["model"] === undefined
+        ? translate("error.gateway-context-length")
+        : translate("error.gateway-context-length.named", { model: detail["model"] });
     case "gateway-refused":
-      return `${model} declined to answer this.${said}`;
+      return said(translate("error.gateway-refused", { model }));
     case "gateway-timeout":
-      return `${model} took too long and was stopped. Try again ${later}.`;
+      return translate("error.gateway-timeout", { model, later });
     case "gateway-error":
-      return `The model gateway failed. Try again ${later}.${said}`;
-    case "gateway-bad-answer":
-      return `The model gateway sent an invalid response. Try again ${later}.`;
+      return said(translate("error.gateway-error", { later }));
     case "gateway-empty-answer":
-      return `${model} returned an empty answer. Try again, or rephrase it.`;
-    case "gateway-interrupted":
-      return "The answer was interrupted. What had arrived is kept above.";
+      return translate("error.gateway-empty-answer", { model });
     case "gateway-unsupported":
-      return `${detail["problem"] ?? "No model of the gateway can do this"}. /models lists what there is.`;
+      return translate("error.gateway-unsupported", {
+        problem: detail["problem"] ?? translate("error.no-model"),
+      });
     case "attachment-too-large":
-      return `${file} is too large${detail["maxBytes"] === undefined ? "" : `: at most ${toSize(Number(detail["maxBytes"]))}`}.`;
-    case "attachment-empty":
-      return `${file} is empty.`;
+      return detail["maxBytes"] === undefined
+        ? translate("error.attachment-too-large", { file })
+        : translate("error.attachment-too-large.limit", { file, size: toSize(Number(detail["maxBytes"])) });
     case "attachment-unreadable":
-      return `${file} could not be read${detail["problem"] === undefined ? "" : `: ${detail["problem"]}`}.`;
-    case "attachment-blocked":
-      return `${file} is at an address that Parley does not open. Upload the file itself.`;
-    case "attachment-gone":
-      return `${file} no longer exists. Upload it again.`;
+      return detail["problem"] === undefined
+        ? translate("error.attachment-unreadable", { file })
+        : translate("error.attachment-unreadable.problem", { file, problem: detail["problem"] });
     case "unknown-command":
-      return `There is no command /${detail["command"] ?? ""}. There are: ${detail["commands"] ?? "none"}.`;
-    case "invalid-option": {
-      const option = detail["option"] === undefined ? "" : ` ${detail["option"]}:`;
-      const usage = detail["usage"] === undefined ? "" : ` Write it like this: ${detail["usage"]}`;
-      return `/${detail["command"] ?? "command"}${option} ${detail["problem"] ?? "is invalid"}.${usage}`;
-    }
-    case "platform-unauthorized":
-      return "The platform does not accept Parley's token. Ask your admin to check it.";
+      return translate("error.unknown-command", {
+        command: detail["command"] ?? "",
+        commands: detail["commands"] ?? translate("error.unknown-command.none"),
+      });
+    case "invalid-option":
+      return invalidOptionWords(detail);
     case "platform-forbidden":
-      return `Parley may not do this here${detail["permission"] === undefined ? "" : `: it lacks ${detail["permission"]}`}. Ask your admin.`;
-    case "platform-unreachable":
-      return `The chat platform could not be reached. Try again ${later}.`;
-    case "platform-rejected":
-      return "The chat platform refused the answer. Ask your admin to look at the log.";
+      return detail["permission"] === undefined
+        ? translate("error.platform-forbidden")
+        : translate("error.platform-forbidden.permission", { permission: detail["permission"] });
     case "cancelled":
-      return detail["because"] === "deleted" ? "Stopped: the message was deleted." : "Stopped.";
-    case "too-old":
-      return "Parley was offline when this arrived, so it was not answered automatically.";
+      if (detail["because"] === "deleted") return translate("error.cancelled.deleted");
+      return detail["by"] === undefined
+        ? translate("error.cancelled")
+        : translate("error.cancelled.by", { name: detail["by"] });
   }
 }
 
 /** Only the person who is refused reads them. */
 function refusalWords(detail: ParleyError["detail"]): string {
-  const user = detail["user"] === undefined ? "you" : `${detail["user"]}`;
+  const user = detail["user"] ?? translate("error.access.you");
   switch (detail["because"]) {
     case "denied":
-      return "You cannot use Parley here: its access rules exclude you or this place. Ask your Parley admin.";
+      return translate("error.access.denied");
     case "stranger":
-      return `You can use Parley in servers and workspaces that it is a member of. To use it here, ask your Parley admin to add ${user} to ALLOW.`;
+      return translate("error.access.stranger", { user });
     case "place":
-      return "Here only some people may use Parley. Ask those who manage this server or workspace.";
+      return translate("error.access.place");
     default:
-      return `You are not on the list of people and places that Parley answers. Ask your Parley admin to add ${user} to ALLOW.`;
+      return translate("error.access.unlisted", { user });
   }
 }
 
 function budgetWords(detail: ParleyError["detail"], later: string): string {
-  const whose = { person: "your budget", place: "the budget of this place" }[`${detail["scope"]}`];
-  const budget = `${whose ?? "the budget of all of Parley"} for a day (${toUsd(Number(detail["budgetUsd"] ?? 0))})`;
-  return detail["isReserved"] === 1
-    ? `What is left of ${budget} is reserved for answers in progress. Try again ${later}.`
-    : `Nothing is left of ${budget}. It is free again at midnight UTC, ${later}.`;
+  const amount = toUsd(Number(detail["budgetUsd"] ?? 0));
+  const scope = detail["scope"];
+  const whose = scope === "person" || scope === "place" ? scope : "deployment";
+  const budget = translate(`error.budget.${whose}`, { amount });
+  return translate(detail["isReserved"] === 1 ? "error.budget.reserved" : "error.budget.spent", {
+    budget,
+    later,
+  });
+}
+
+function unknownModelWords({ model, suggestion }: ParleyError["detail"]): string {
+  if (model === undefined) return translate("error.gateway-unknown-model.unnamed");
+  return suggestion === undefined
+    ? translate("error.gateway-unknown-model", { model })
+    : translate("error.gateway-unknown-model.nearest", { model, suggestion });
+}
+
+function invalidOptionWords(detail: ParleyError["detail"]): string {
+  const { command = "command", option, usage } = detail;
+  const problem = detail["problem"] ?? translate("error.invalid-option.unnamed");
+  const sentence =
+    option === undefined
+      ? translate("error.invalid-option", { command, problem })
+      : translate("error.invalid-option.named", { command, option, problem });
+  return usage === undefined ? sentence : `${sentence} ${translate("error.usage", { usage })}`;
 }
 
 /** With two decimals, or as many as the amount needs. */
@@ -188,59 +207,72 @@ function toSize(bytes: number): string {
   return `${Math.max(1, Math.round(bytes / 1000))} KB`;
 }
 
-function toDuration(ms: number): string {
+/** When to try again: `in a moment`, `in 5 minutes`. */
+function toLater(ms: number | undefined): string {
+  if (ms === undefined) return translate("error.later.moment");
   const seconds = Math.max(1, Math.ceil(ms / 1000));
-  if (seconds < 90) return seconds === 1 ? "a second" : `${seconds} seconds`;
+  if (seconds < 90) return translate("error.later.seconds", { count: seconds });
   const minutes = Math.ceil(seconds / 60);
-  if (minutes < 90) return `${minutes} minutes`;
-  return `${Math.ceil(minutes / 60)} hours`;
+  if (minutes < 90) return translate("error.later.minutes", { count: minutes });
+  return translate("error.later.hours", { count: Math.ceil(minutes / 60) });
 }
 
 /**
  * Notice: a command is not accepted yet. True whether or not it is later, and if the process is killed now: it is the
  * message that the answer replaces or follows.
  */
-export const acceptingNotice =
-  "Parley's store does not respond right now. The answer appears here if your command could be kept. If there is none in two minutes, use the command again.";
+export function acceptingNotice(): string {
+  return translate("notice.accepting");
+}
 
 /** Notice: the same command was not accepted, which is certain by now. */
-export const notAcceptedNotice =
-  "Parley's store did not respond, so your command was not kept. Use it again, please.";
+export function notAcceptedNotice(): string {
+  return translate("notice.not-accepted");
+}
+
+/** Notice: the platform gives the bot no message without a mention. */
+export function hiddenContentNotice(): string {
+  return translate("notice.hidden-content");
+}
 
 /** Notice: a submitted form is not accepted yet. Sent again, it is answered once. */
-export const formNotAcceptedNotice =
-  "Parley's store does not respond right now. Send this once more in a moment.";
+export function formNotAcceptedNotice(): string {
+  return translate("notice.form-not-accepted");
+}
 
 /** Notice: earlier messages did not fit the model. */
 export function contextCutNotice(sent: number, cut: number | "more"): string {
-  const left =
-    cut === "more" ? "earlier ones were" : cut === 1 ? "1 earlier one was" : `${cut} earlier ones were`;
-  return `Only the last ${sent === 1 ? "message was" : `${sent} messages were`} sent to the model; ${left} left out.`;
+  return cut === "more"
+    ? translate("notice.context-cut.more", { sent })
+    : translate("notice.context-cut", { sent, cut });
 }
 
 /** Notice: a file was not read. */
 export function unreadNotice(name: string, reason: string): string {
-  return `Not read: ${name} (${reason}).`;
+  return translate("notice.unread", { name, reason });
 }
 
 /** Notice: pictures of the conversation were not sent. */
 export function imagesLeftOutNotice(count: number, reason: string): string {
-  return `${count === 1 ? "1 picture was" : `${count} pictures were`} not sent to the model: ${reason}.`;
+  return translate("notice.images-left-out", { count, reason });
 }
 
 /** Notice: a model that takes pictures answered in the place of one that does not. */
 export function otherModelNotice(model: string, instead: string): string {
-  return `The model ${model} reads only text, so ${instead} answered: there are pictures in this conversation.`;
+  return translate("notice.other-model", { model, instead });
 }
 
 /** Notice: an answer ended for another reason than being complete. */
 export function endedEarlyNotice(reason: "length" | "filtered" | "other"): string {
-  switch (reason) {
-    case "length":
-      return "The answer reached its length limit and may be unfinished.";
-    case "filtered":
-      return "The provider's content filter cut this answer off.";
-    case "other":
-      return "The model ended this answer for an unknown reason; it may be unfinished.";
-  }
+  return translate(`notice.ended.${reason}`);
+}
+
+/** Notice: an answer whose button is used is no longer stored. */
+export function goneNotice(): string {
+  return translate("details.gone");
+}
+
+/** Notice: what is shown is the earlier answer, because a new attempt brought none. `why`: a sentence. */
+export function earlierAnswerNotice(why: string): string {
+  return translate("notice.earlier-answer", { why });
 }

@@ -92,3 +92,8 @@ const refusals: ReadonlySet<ErrorCode> = new Set(["access-denied", "rate-limited
 export function isRefusal(error: unknown): error is ParleyError {
   return isParleyError(error) && refusals.has(error.code);
 }
+
+/** The code of an error, for logs and figures; `internal` for one that is no {@link ParleyError}. */
+export function codeOf(error: unknown): ErrorCode {
+  return isParleyError(error) ? error.code : "internal";
+}

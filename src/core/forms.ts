@@ -1,4 +1,6 @@
 import type { Actor } from "./access.ts";
+import type { ModelOperation } from "./gateway.ts";
+import type { Layer, SettingGroup } from "./layered-settings.ts";
 
 /** A form that may be opened. */
 export interface FormOffer {
@@ -8,6 +10,9 @@ export interface FormOffer {
   readonly label: string;
   /** What it is for: "This channel". */
   readonly scope: string;
+  /** Which settings it changes. */
+  readonly layer: Layer;
+  readonly group: SettingGroup;
 }
 
 /** A value that a field offers; `value` and `label` as long as the platform shows them, 75 characters at least. */
@@ -33,12 +38,19 @@ export interface FormField {
    * what is submitted is checked in any case.
    */
   readonly options?: readonly FormOption[];
+  /**
+   * The options are the models that can do this: a platform that searches as people type asks
+   * {@link Receiver.suggestModels}.
+   */
+  readonly models?: ModelOperation;
   /** Of a text: at most 3,000 characters. */
   readonly maxChars: number;
   /** Whether a text has several lines. */
   readonly isLong: boolean;
   /** What applies while nothing is set, at most 100 characters. */
   readonly placeholder: string;
+  /** It cannot be left empty. Default false. */
+  readonly isRequired?: boolean;
 }
 
 /** A form of one to five fields. */
@@ -49,6 +61,8 @@ export interface Form {
   /** Whom the changes concern, in a sentence. */
   readonly introduction: string;
   readonly fields: readonly FormField[];
+  /** What submitting it does, at most 24 characters. Default "Save". */
+  readonly submitLabel?: string;
 }
 
 /** What became of a submitted form: a text for the person, or one sentence for each field that is wrong. */

@@ -96,9 +96,17 @@ export interface TranscriptionRequest {
   readonly durationMs?: number;
 }
 
+/** Words of a recording with the time at which they begin. */
+export interface TimedWords {
+  readonly fromSeconds: number;
+  readonly text: string;
+}
+
 /** Result of {@link Gateway.transcribe}. `notices` are sentences for people. */
 export interface TranscriptionAnswer {
   readonly text: string;
+  /** The same words with times, in order, where the gateway gives them. */
+  readonly timed?: readonly TimedWords[];
   readonly model: string;
   /** As in {@link ChatEvent}. */
   readonly fallback?: string;

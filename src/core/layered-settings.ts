@@ -254,3 +254,13 @@ export function resolveLayers(all: LayeredValues): EffectiveValues {
   }
   return effective as EffectiveValues;
 }
+
+/** What people set for servers, channels and persons; the holder's id is opaque. Failures throw `store-unavailable`. */
+export interface SettingsStore {
+  /** The values of each holder, in their order; `{}` where nothing is set. One round trip. */
+  read(holders: readonly string[]): Promise<readonly LayerValues[]>;
+  /** Changes some values of a holder and keeps the others. Durable when it resolves. */
+  change(holder: string, change: LayerChange): Promise<void>;
+  /** Removes everything that is set for a holder. */
+  erase(holder: string): Promise<void>;
+}

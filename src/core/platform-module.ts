@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Asker } from "./access.ts";
 import type { Check } from "./checks.ts";
 import type { Command } from "./command.ts";
 import type { Platform } from "./platform.ts";
 import type { Settings, SettingValues } from "./settings.ts";
+import type { Claims, Records } from "./storage.ts";
 import type { Log, Meter } from "./telemetry.ts";
 
 /** The target of a request, parsed once by the HTTP server. Handlers read nothing else of the request's URL. */
@@ -54,6 +56,10 @@ export interface PlatformDependencies {
   readonly retentionMs: number | undefined;
   /** The address that Parley's HTTP server listens on. */
   readonly host: string;
+  /** Of the store. */
+  readonly claims: Claims;
+  /** Of the store; keys of a platform begin with its id. */
+  readonly records: Records;
   /** The model gateway, in words for people. */
   readonly gateway: { readonly name: string; readonly isSandbox: boolean };
 }
@@ -64,7 +70,14 @@ export interface CreatedPlatform {
   readonly handler?: HttpHandler;
   /** Further Host values that the HTTP server is to serve. */
   readonly allowedHosts?: readonly string[];
+  /** Paths that are served under every Host: the handler checks the signature of their requests. */
+  readonly signedPaths?: readonly string[];
   readonly erasure?: FileErasure;
+  /**
+   * Who is logged in to an account of the platform in the browser that sends this request. `undefined`: nobody.
+   * @throws ParleyError `store-unavailable`
+   */
+  readonly accountOf?: (request: IncomingMessage) => Promise<Asker | undefined>;
 }
 
 /** A command of the command line that belongs to a platform, such as one that prints its manifest. */
@@ -88,6 +101,10 @@ export interface DeploymentContext {
   readonly host: string;
   /** Whether the platform is on. */
   readonly isOn: boolean;
+  /** Whether other processes may run on the same store. */
+  readonly isStoreShared: boolean;
+  /** Whether the store encrypts what it keeps. */
+  readonly isStoreEncrypted: boolean;
 }
 
 /** What a platform's checks may depend on besides its settings. */
@@ -111,6 +128,8 @@ export interface PlatformModule<S extends Settings = Settings> {
    * `<platform>:<kind>:<id>` is a term. Empty: the platform is the operator's own, and everybody there is an admin.
    */
   readonly accessTerms: Readonly<Record<string, RegExp>>;
+  /** The operator's own although rules can list people: events and clicks without an origin are the operator's. */
+  readonly isOperatorsOwn?: true;
   /** `alone`: on only where no other platform is. */
   isOn(values: SettingValues<S>): boolean | "alone";
   /** What is wrong between settings that are each right: one sentence each, with the remedy. */

@@ -1,8 +1,16 @@
 import type { Actor } from "./access.ts";
-import type { Attachment, IncomingEvent, Origin, ReplyAddress } from "./events.ts";
+import type { ConversationLabels, ConversationsQuery } from "./conversation-lists.ts";
+import type { Attachment, EditedContent, IncomingEvent, Origin, ReplyAddress } from "./events.ts";
+import type { Rating, RatingOutcome } from "./feedback.ts";
+import type { BranchOutcome, BranchRequest } from "./branch.ts";
+import type { ConversationExport } from "./exported-file.ts";
 import type { FormDesk, FormOffer } from "./forms.ts";
-import type { ActionResult, ReplyAction } from "./reply-actions.ts";
-import type { StoredBlob, StoredMessage, ConversationSummary } from "./storage.ts";
+import type { PlatformGuide } from "./platform-guide.ts";
+import type { ActionResult, ActionUse, ReplyAction } from "./reply-actions.ts";
+import type { ModelOperation } from "./gateway.ts";
+import type { PersonOverview } from "./person-overview.ts";
+import type { RoomQuery, RoomReading } from "./room.ts";
+import type { Conversations, ConversationSummary, StoredBlob, StoredMessage } from "./storage.ts";
 
 /** A file shown in a reply: a generated picture, or an answer too long for messages. */
 export interface ReplyFile {
@@ -40,6 +48,8 @@ export interface ReplyContent {
   readonly lead?: string;
   /** The answer itself. */
   readonly text: string;
+  /** Nothing follows, so that there is nothing to stop. Default false. */
+  readonly isWhole?: boolean;
 }
 
 /** What is shown at the end of a failed reply. */
@@ -61,8 +71,11 @@ export interface ReplyFailure {
 export interface Reply {
   /** Shows that an answer is coming: typing, a status line or a placeholder. Resolves when its address is saved. */
   show(): Promise<void>;
-  /** A few words on the current step ("Transcribing note.ogg"), while there is no text. Contract: must not throw. */
-  status(text: string): void;
+  /**
+   * A few words on the current step ("Transcribing note.ogg"), while there is no text. `isLong`: it takes minutes, so that
+   * people must see the words, not only a sign of work. Contract: must not throw.
+   */
+  status(text: string, options?: { readonly isLong?: boolean }): void;
   /** Sets the whole content so far, not a delta. The first call is shown at once. Contract: must not throw. */
   write(content: ReplyContent): void;
   /** Shows a file. Resolves when the platform has it. */
@@ -84,6 +97,8 @@ export interface ReplyHooks {
   readonly isResumed?: boolean;
   /** Nothing is shown before the reply ends: no placeholder, no text that grows. Default false. */
   readonly isCalm?: boolean;
+  /** A button that ends the reply early: shown with text that grows, and gone when the reply has ended. Default: none. */
+  readonly stop?: ReplyAction;
   /**
    * Called with the extended address after each message the reply posts, so that a restart can resume it. Survives the
    * end of the process when it resolves, a power failure 250 ms later. `isDurable`: at once; what is saved before a
@@ -91,8 +106,8 @@ export interface ReplyHooks {
    */
   saveAddress(address: ReplyAddress, options?: { readonly isDurable?: boolean }): Promise<void>;
   /**
-   * Which of these messages (keys of {@link Platform.shownMessageKeys}) show other open turns of the conversation, and are
-   * not to be taken for a message that was posted without saving its address. Default: none.
+   * Which of these messages (keys of {@link Platform.shownMessageKeys}) show other turns of the conversation, open or answered,
+   * and are not to be taken for a message that was posted without saving its address. Default: none.
    */
   otherTurnsShow?(keys: readonly string[]): Promise<readonly string[]>;
 }
@@ -102,6 +117,8 @@ export interface OpenedThread {
   readonly conversationId: string;
   /** Where replies in the thread go. */
   readonly address: ReplyAddress;
+  /** People had the thread before: it was not opened now. */
+  readonly isPeoples?: true;
 }
 
 /** Limits of a download. */
@@ -112,16 +129,11 @@ export interface DownloadOptions {
 }
 
 /** The state of a platform's connection, for `/readyz`. */
-export type PlatformHealth = { readonly state: "ready" | "connecting" | "failed"; readonly detail?: string };
-
-/** What `/help` says of a platform. */
-export interface PlatformGuide {
-  /** Put before each command's name. Usually empty. */
-  readonly commandPrefix: string;
-  /** How people talk to the bot: one Markdown sentence or two each. */
-  readonly speaking: readonly string[];
-  /** Whether a message has a menu with the message commands. */
-  readonly hasMessageMenus: boolean;
+export interface PlatformHealth {
+  readonly state: "ready" | "connecting" | "failed";
+  readonly detail?: string;
+  /** Where it has several connections: each of them, for metrics. */
+  readonly connections?: readonly { readonly name: string; readonly state: PlatformHealth["state"] }[];
 }
 
 /** Calls of the platform's API that wait for room under its limits. */
@@ -146,6 +158,11 @@ export interface Platform {
    * @throws ParleyError `platform-unauthorized` (bad token), `platform-unreachable`
    */
   start(receiver: Receiver, history: ConversationHistory): Promise<void>;
+  /**
+   * A conversation has a title now, which a model made of its first exchange. Conversations of platforms without this are
+   * given none. Contract: must not throw.
+   */
+  readonly titled?: (conversationId: string) => void;
   /** Opens a reply at an address that this platform made, for a new event or after a restart. */
   openReply(address: ReplyAddress, hooks: ReplyHooks): Reply;
   /**
@@ -166,9 +183,15 @@ export interface Platform {
   openThread(address: ReplyAddress, options: { readonly title: string }): Promise<OpenedThread>;
   /**
    * The bytes of a file, from the platform's own hosts only.
-   * @throws ParleyError `attachment-too-large`, `attachment-gone`, `attachment-blocked`, `attachment-unreadable`
+   * @throws ParleyError `attachment-too-large`, `attachment-gone`, `attachment-blocked`, `attachment-unreadable`, `platform-unreachable`
    */
   download(attachment: Attachment, options: DownloadOptions): Promise<Uint8Array>;
+  /**
+   * Reads what people and apps said in the thread or channel of an address. `undefined`: nobody but the bot and the person
+   * who talks with it writes there, so that the stored conversation is all there is.
+   * Contract: must not throw.
+   */
+  readRoom(address: ReplyAddress, query: RoomQuery): Promise<RoomReading | undefined>;
   /**
    * The name of a person (`Author.id`) or channel (`Origin.channel`) of this platform. `undefined`: not known.
    * Contract: must not throw, and takes at most a few seconds.
@@ -196,6 +219,29 @@ export interface PlaceSettings {
   readonly answerIn: "thread" | "channel";
 }
 
+/** The content of a message. */
+export interface MessageContent {
+  readonly text: string;
+  readonly attachments: readonly Attachment[];
+}
+
+/** A message that its author has edited. */
+export interface EditedMessage {
+  /** `IncomingEvent.key` */
+  readonly key: string;
+  /** Unix milliseconds by the platform's clock: of two edits the later one counts. */
+  readonly editedAt: number;
+  /** Conversations that it may be in. */
+  readonly conversationIds: readonly string[];
+  /**
+   * What it says now. Called where something is stored of the message; `before`: what is known of it, without attachments
+   * where it was answered more than a day ago, and later ones too. `undefined`: that cannot be known.
+   */
+  read(before: MessageContent): Promise<EditedContent | undefined>;
+  /** An address of the message's event, or of its reply, without words of the earlier form. Default: it has none. */
+  toAddress?(address: ReplyAddress, content: EditedContent): ReplyAddress;
+}
+
 /** What every platform may ask of the assistant. */
 export interface Receiver {
   /**
@@ -219,6 +265,18 @@ export interface Receiver {
   /** Whether the conversation exists: it was opened, or a message of it was accepted. */
   knows(conversationId: string): Promise<boolean>;
   /**
+   * Which messages of a thread the bot answers, as far as anybody has said: `/chat` and `/dismiss` in the thread, then the
+   * setting of the channel that contains it. A stored conversation that does not belong to people is answered whole.
+   * `undefined`: nothing says so.
+   * @throws ParleyError `store-unavailable`
+   */
+  answersTo(
+    conversationId: string,
+    place: Pick<Origin, "server" | "channel" | "channelPlace">,
+  ): Promise<PlaceSettings["answerTo"] | undefined>;
+  /** The conversation of an event by its key. `undefined`: not accepted, or answered long ago. */
+  conversationOf(key: string): Promise<string | undefined>;
+  /**
    * Runs a failed or sealed turn again into the same reply, also for another person than its author. `gone`: the turn is
    * no longer known.
    * @throws ParleyError `access-denied`: the rules do not allow `by`; show the words to this person alone
@@ -231,37 +289,80 @@ export interface Receiver {
    */
   confirm(key: string, by: Actor): Promise<"accepted" | "refused" | "gone">;
   /**
-   * Runs a button below an answer for the person who used it, whoever asked the question. Show a result in words to this
-   * person alone.
-   * @throws ParleyError `store-unavailable`, `access-denied` (the rules do not allow `by`)
+   * Runs a button of a reply for the person who used it, whoever asked the question. Show a result in words to this
+   * person alone. Where {@link changesReply}, one process alone may call it for a click.
+   * @throws ParleyError `store-unavailable`, `access-denied` (the rules do not allow `by`), `rate-limited`, `over-budget`
    */
-  act(action: ReplyAction, by: Actor): Promise<ActionResult>;
+  act(action: ReplyAction, by: Actor, use?: ActionUse): Promise<ActionResult>;
+  /**
+   * A person rates an answer, whoever asked the question; `key`: that of its `details` action. One rating for each
+   * person and answer counts, the last one.
+   * @throws ParleyError `store-unavailable`, `access-denied`, as {@link retry}
+   */
+  rate(key: string, rating: Rating, by: Actor): Promise<RatingOutcome>;
   /**
    * People deleted these messages on the platform (event keys; answers by {@link Platform.shownMessageKeys}). Erases
-   * what is stored of them, drops pending turns and cancels active ones. Unknown keys are ignored. Idempotent.
+   * what is stored of them, drops pending turns and cancels active ones. Unknown keys are ignored. Idempotent. `others`:
+   * further conversations that may contain some of them, with their keys.
    * @throws ParleyError `store-unavailable`
    */
-  messagesDeleted(conversationId: string, keys: readonly string[]): Promise<void>;
+  messagesDeleted(
+    conversationId: string,
+    keys: readonly string[],
+    others?: ReadonlyMap<string, readonly string[]>,
+  ): Promise<void>;
+  /**
+   * People edited a message. A question that waits is replaced; the last one of its conversation is answered anew in the
+   * same reply, also while it is being answered; of an older one only the stored text changes. What was there before is
+   * erased. Durable when it resolves. `unchanged`: it says the same, or a later edit is known. `unknown`: nothing is
+   * stored of the message. Idempotent.
+   * @throws ParleyError `store-unavailable`
+   */
+  messageEdited(edited: EditedMessage): Promise<"edited" | "unchanged" | "unknown">;
   /** The conversation was deleted on the platform: erases all of it. @throws ParleyError `store-unavailable` */
   conversationDeleted(conversationId: string): Promise<void>;
   /** A place was deleted: erases every conversation `within` it. @throws ParleyError `store-unavailable` */
   placeDeleted(place: string): Promise<void>;
   /**
-   * Cancels the active turn of a conversation; partial text is kept. Resolves to whether there was one.
-   * @throws ParleyError `access-denied`, as {@link retry}
+   * People whose ids begin so are gone with their workspace: erases what is set and counted for them. Idempotent.
+   * @throws ParleyError `store-unavailable`
+   */
+  peopleDeleted(idPrefix: string): Promise<void>;
+  /**
+   * Stops the turn that runs in a conversation, in whichever process; partial text is its answer. Resolves to whether
+   * there was one.
+   * @throws ParleyError `access-denied`, as {@link retry}; `not-permitted`: `by` neither asked nor is a moderator
    */
   cancel(conversationId: string, by: Actor): Promise<boolean>;
+  /** Copies a part of a conversation into a new one. @throws ParleyError `access-denied`, `store-unavailable` */
+  branch(request: BranchRequest, by: Actor): Promise<BranchOutcome>;
+  /**
+   * Names or pins a conversation for lists. False: there is no such conversation.
+   * @throws ParleyError `access-denied`, as {@link retry}; `store-unavailable`
+   */
+  labelConversation(conversationId: string, labels: ConversationLabels, by: Actor): Promise<boolean>;
   /** Whether this process accepts nothing more: another instance or the next start answers what arrives now. */
   isStopping(): boolean;
   /**
    * How the bot answers messages in a channel. Mostly from memory.
    * @throws ParleyError `store-unavailable`, where it was not read before
    */
-  placeSettings(place: Pick<Origin, "server" | "channel">): Promise<PlaceSettings>;
+  placeSettings(place: Pick<Origin, "server" | "channel" | "channelPlace">): Promise<PlaceSettings>;
   /** Forms that people open and submit. */
   readonly forms: FormDesk;
-  /** Up to 25 model ids for an option's autocomplete, best match first, from memory. */
-  suggestModels(query: string): readonly string[];
+  /**
+   * What concerns one person, for a page of their own.
+   * @throws ParleyError `access-denied`, as {@link retry}; `store-unavailable`
+   */
+  overview(by: Actor): Promise<PersonOverview>;
+  /**
+   * Model ids for an option's autocomplete, best match first, from memory: those that people may use. `max`: how many at
+   * most, default 25. `operation`: only models that can do that. Default: all.
+   */
+  suggestModels(
+    query: string,
+    options?: { readonly max?: number | undefined; readonly operation?: ModelOperation | undefined },
+  ): readonly string[];
 }
 
 /** Stored conversations, for platforms that show or search them. Failures throw `store-unavailable`. */
@@ -277,13 +378,14 @@ export interface ConversationHistory {
     options: { readonly maxMessages: number },
   ): Promise<readonly StoredMessage[]>;
   /**
-   * Conversations whose id starts with `prefix`, most recently used first, at most 200. `without`: none whose id starts
-   * with that.
+   * Conversations whose id starts with `prefix`, most recently used first, by default at most 200; pinned ones come
+   * besides.
    */
-  conversations(
-    prefix: string,
-    options?: { readonly without?: string },
-  ): Promise<readonly ConversationSummary[]>;
+  conversations(prefix: string, query?: Partial<ConversationsQuery>): Promise<readonly ConversationSummary[]>;
+  /** A conversation as files. */
+  export(conversationId: string): Promise<ConversationExport>;
+  /** Searches all that was said in conversations whose id starts with `prefix`. */
+  readonly search: Conversations["search"];
   /** The bytes of a picture or voice note. `undefined`: no such blob. */
   readBlob(conversationId: string, hash: string): Promise<StoredBlob | undefined>;
 }

@@ -31,6 +31,8 @@ export interface ReceiptContext {
 export interface ReceiptFiles {
   readonly read: number;
   readonly unread: number;
+  /** Recordings whose words a person can correct. Default 0. */
+  readonly voices?: number;
   /** Ids of the messages that have them. */
   readonly of: readonly string[];
 }

@@ -1,4 +1,5 @@
 import { declarationOf, type SettingName, type SettingValue } from "./layered-settings.ts";
+import { translate } from "../words/translate.ts";
 
 /** A value read from what a person typed, or what is wrong with it, as the end of a sentence. */
 export type ParsedSetting =
@@ -22,18 +23,20 @@ export function parseSetting(name: SettingName, typed: string): ParsedSetting {
   const setting = declarationOf(name);
   switch (setting.kind) {
     case "model":
-      return /^\S{1,200}$/.test(text)
-        ? value(text)
-        : problem("is a model's id, without spaces; /models lists them");
+      return /^\S{1,200}$/.test(text) ? value(text) : problem(translate("setting.problem.model"));
     case "text":
       return text.length <= setting.maxChars
         ? value(text)
-        : problem(`has ${text.length} characters; at most ${setting.maxChars}`);
+        : problem(translate("setting.problem.too-long", { count: text.length, max: setting.maxChars }));
     case "choice": {
       const wanted = text.toLowerCase();
       const found = setting.choices.find((choice) => choice.value === wanted);
       return found === undefined
-        ? problem(`is one of ${setting.choices.map((choice) => choice.value).join(", ")}`)
+        ? problem(
+            translate("setting.problem.choice", {
+              choices: setting.choices.map((choice) => choice.value).join(", "),
+            }),
+          )
         : value(found.value);
     }
     case "number":
@@ -50,14 +53,14 @@ export function parseSetting(name: SettingName, typed: string): ParsedSetting {
 function parseNumber(text: string, min: number, max: number): ParsedSetting {
   const number = toNumber(text);
   return number === undefined || number < min || number > max
-    ? problem(`is a number from ${min} to ${max}`)
+    ? problem(translate("setting.problem.number", { min, max }))
     : value(number);
 }
 
 function parseUsd(text: string, max: number): ParsedSetting {
   const number = toNumber(text.replace(/^\$\s*/, "").replace(/\s*(?:usd|\$)$/i, ""));
   return number === undefined || number > max
-    ? problem(`is an amount in US dollars from 0 to ${max}, such as 2.50`)
+    ? problem(translate("setting.problem.usd", { max }))
     : value(number);
 }
 
@@ -68,11 +71,12 @@ function toNumber(text: string): number | undefined {
 
 function parseTerms(text: string, maxTerms: number): ParsedSetting {
   const terms = [...new Set(text.split(/[\s,]+/).filter((term) => term !== ""))];
-  if (terms.length > maxTerms) return problem(`has ${terms.length} entries; at most ${maxTerms}`);
+  if (terms.length > maxTerms)
+    return problem(translate("setting.problem.too-many", { count: terms.length, max: maxTerms }));
   const wrong = terms.find((term) => !/^[a-z]{1,20}:[a-z]{1,20}:[\w.-]{1,64}$/i.test(term));
   return wrong === undefined
     ? value(terms)
-    : problem(`has the entry ${JSON.stringify(wrong.slice(0, 100))}; entries are such as discord:role:<id>`);
+    : problem(translate("setting.problem.term", { entry: JSON.stringify(wrong.slice(0, 100)) }));
 }
 
 /** The value for an answer in the question's own language. */
@@ -82,9 +86,7 @@ function parseLanguage(text: string): ParsedSetting {
   const wanted = text.toLowerCase();
   if (wanted === automaticLanguage) return value(automaticLanguage);
   const name = languageNames().get(wanted);
-  return name === undefined
-    ? problem("is automatic or a language, such as German, Deutsch or de")
-    : value(name);
+  return name === undefined ? problem(translate("setting.problem.language")) : value(name);
 }
 
 /** The languages of ISO 639-1. */

@@ -128,4 +128,8 @@ export interface SpendingLedger {
   usage(query: UsageQuery): Promise<readonly UsageRow[]>;
   /** Erases a person's rows. What the person has spent today still counts against today's budgets. */
   forgetPerson(personId: string): Promise<void>;
+  /** Ids of people that begin so, and for whom usage is kept. */
+  countedPeople(idPrefix: string): Promise<readonly string[]>;
+  /** Erases everything that is counted for them, today's spending included: their server or workspace is gone. */
+  forgetPeople(idPrefix: string): Promise<void>;
 }

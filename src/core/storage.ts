@@ -1,7 +1,11 @@
-import type { Author, ReplyAddress, IncomingEvent } from "./events.ts";
+import type { ConversationSearch, ConversationsQuery, SearchPage } from "./conversation-lists.ts";
+import type { Author, IncomingEvent, IncomingMessage, Json, PictureRef, ReplyAddress } from "./events.ts";
+import type { ConversationExport } from "./exported-file.ts";
+import type { PersonRating, RatingOutcome, Ratings } from "./feedback.ts";
 import type { Usage } from "./gateway.ts";
 import type { Receipt } from "./receipt.ts";
-import type { LayerChange, LayerValues } from "./layered-settings.ts";
+import type { LayerValues } from "./layered-settings.ts";
+import type { RoomState } from "./room.ts";
 
 /** Stored data, and the ports of the store. Every failed operation throws `store-unavailable`. */
 
@@ -23,9 +27,18 @@ export type MessagePart =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "image"; readonly blob: BlobRef; readonly name: string; readonly altText?: string }
   | { readonly kind: "image-link"; readonly url: string }
-  | { readonly kind: "voice"; readonly blob: BlobRef; readonly name: string; readonly text: string }
+  /** Without `blob` the recording was too large to be kept. */
+  | { readonly kind: "voice"; readonly blob?: BlobRef; readonly name: string; readonly text: string }
   | { readonly kind: "file"; readonly name: string; readonly text: string }
   | { readonly kind: "unread"; readonly name: string; readonly reason: string };
+
+/** A command call as it is stored, to be made once more. */
+export interface StoredCall {
+  readonly name: string;
+  readonly options: Readonly<Record<string, string | number | boolean>>;
+  /** The picture that it changes. Default: those of the message itself. */
+  readonly pictures?: readonly PictureRef[];
+}
 
 /** One message of a conversation. */
 export interface StoredMessage {
@@ -38,7 +51,11 @@ export interface StoredMessage {
   readonly attempt?: number;
   readonly author?: Author;
   readonly parts: readonly MessagePart[];
+  /** The command call that it is or, of an answer, that a model has asked for; without files. */
+  readonly call?: StoredCall;
   readonly createdAt: number;
+  /** User only: when its author made the edit that is stored. Unix milliseconds. */
+  readonly editedAt?: number;
   /** `ceil(utf8 bytes / 4)` of its text, plus a constant per image; what the context window is measured in. */
   readonly estimatedTokens: number;
   /** Assistant only: how it ended. `failed` messages are shown to people and not sent to the model. */
@@ -49,12 +66,18 @@ export interface StoredMessage {
   readonly notices?: readonly string[];
   readonly model?: string;
   readonly usage?: Usage;
+  /** Assistant only: the model ended it at its length limit; it can be continued. */
+  readonly isCut?: boolean;
   /** Assistant only: how the answer came about. */
   readonly receipt?: Receipt;
+  /** Assistant only: what people think of it. */
+  readonly ratings?: Ratings;
   /** Assistant only: keys of the platform's messages that show it. Until its reply has ended: as far as known. */
   readonly shownAs?: readonly string[];
   /** False when it is shown to people only (a list of models), never sent to the model. Default true. */
   readonly inContext?: boolean;
+  /** User only: said in the thread to others, by a person or an app. Context for the model, never a question. */
+  readonly room?: { readonly isApp: boolean };
 }
 
 /** One line of a list of conversations. */
@@ -64,19 +87,31 @@ export interface ConversationSummary {
   readonly updatedAt: number;
   /** {@link ConversationSettings.within} */
   readonly within?: readonly string[];
+  readonly isPinned?: true;
 }
 
 /** Settings of one conversation. */
 export interface ConversationSettings {
-  readonly title?: string;
+  /** Made from its messages: erased with them. */
+  readonly title?: string | undefined;
+  /** Given by people: shown in the place of the title. */
+  readonly name?: string | undefined;
+  /** It stands above all others in lists. */
+  readonly isPinned?: true | undefined;
   /** Its `chat-model`; the other settings that people made for it are in `chosen`. */
   readonly model?: string | undefined;
   /** What people set for this conversation with `/settings`. */
   readonly chosen?: LayerValues;
   /** Id of the last message before `/reset`: models are sent only later messages. */
   readonly resetAfter?: string;
+  /** Id of the last message with a picture since `/reset`: it can be meant long after it has left the context. */
+  readonly lastPicture?: string | undefined;
   /** {@link IncomingEvent.within} */
   readonly within?: readonly string[];
+  /** Which messages of the thread are answered, as `/chat` and `/dismiss` have set it. */
+  readonly answerTo?: "mentions" | "every-message";
+  /** Of a thread in which people talk with each other. */
+  readonly room?: RoomState;
 }
 
 /**
@@ -86,6 +121,11 @@ export interface ConversationSettings {
 export interface Conversations {
   /** Adds a message at the end. A known id changes nothing and returns `duplicate`. */
   append(conversationId: string, message: StoredMessage): Promise<"appended" | "duplicate">;
+  /**
+   * Stores a message in the place of an earlier one of the same id, which is gone from the service's files too; at the
+   * end where there is none. `refused`: a later attempt has stored its own, or the message was erased.
+   */
+  replace(conversationId: string, message: StoredMessage): Promise<"replaced" | "appended" | "refused">;
   /** The newest messages, oldest first. */
   recent(
     conversationId: string,
@@ -95,35 +135,33 @@ export interface Conversations {
   find(conversationId: string, messageId: string): Promise<StoredMessage | undefined>;
   /** Changes {@link StoredMessage.shownAs} of a message that is still stored. */
   setShownAs(conversationId: string, messageId: string, keys: readonly string[]): Promise<void>;
+  /** Changes one person's rating of an answer that is still stored; durable when it resolves. */
+  rate(conversationId: string, messageId: string, rated: PersonRating): Promise<RatingOutcome>;
   /** Whether it has messages or settings. */
   exists(conversationId: string): Promise<boolean>;
+  /** Those of the conversations that exist. Two reads, however many they are. */
+  existing(conversationIds: readonly string[]): Promise<readonly string[]>;
   settings(conversationId: string): Promise<ConversationSettings>;
   /** Merges into the saved settings; creates the conversation if it is new, so that `exists` is true from then on. */
   saveSettings(conversationId: string, settings: ConversationSettings): Promise<void>;
+  /** The same for what can be found out anew: survives the end of the process, a power failure 250 ms later. */
+  noteSettings(conversationId: string, settings: ConversationSettings): Promise<void>;
   /**
    * Saves in which places a conversation lies where none are saved. Survives the end of the process when it resolves,
    * a power failure 250 ms later: each turn does it anew.
    */
   savePlaces(conversationId: string, within: readonly string[]): Promise<void>;
-  /** Conversations whose id starts with `prefix` and not with `without`, the most recently active first. */
-  list(
-    prefix: string,
-    options: { readonly max: number; readonly without?: string | undefined },
-  ): Promise<readonly ConversationSummary[]>;
+  /**
+   * Conversations whose id starts with `prefix`, the most recently active first. Pinned ones are among them even where
+   * `max` others are more recent.
+   */
+  list(prefix: string, query: ConversationsQuery): Promise<readonly ConversationSummary[]>;
+  /** Searches the messages and titles of a platform's conversations; `prefix` begins with the platform. */
+  search(prefix: string, search: ConversationSearch): Promise<SearchPage>;
   /** Ids of the conversations within a place, as `settings.within` says; at a cost that depends on those alone. */
   listWithin(place: string): Promise<readonly string[]>;
   putBlob(conversationId: string, bytes: Uint8Array, mediaType: string): Promise<BlobRef>;
   getBlob(conversationId: string, hash: string): Promise<StoredBlob | undefined>;
-}
-
-/** What people set for servers, channels and persons; the holder's id is opaque. Failures throw `store-unavailable`. */
-export interface SettingsStore {
-  /** The values of each holder, in their order; `{}` where nothing is set. One round trip. */
-  read(holders: readonly string[]): Promise<readonly LayerValues[]>;
-  /** Changes some values of a holder and keeps the others. Durable when it resolves. */
-  change(holder: string, change: LayerChange): Promise<void>;
-  /** Removes everything that is set for a holder. */
-  erase(holder: string): Promise<void>;
 }
 
 /** What was erased, for the person who asked. */
@@ -145,18 +183,10 @@ export interface RemovedMessages {
   readonly withLooseFiles?: boolean;
 }
 
-/** A file of an export. */
-export interface ExportedFile {
-  /** A plain file name, safe on every system. */
-  readonly name: string;
-  readonly mediaType: string;
-  readonly bytes: Uint8Array;
-}
-
 /** Export and erasure of what is stored about people. Failures throw `store-unavailable`; each can be run again. */
 export interface Archive {
   /** A conversation as files: `conversation.md`, `conversation.json`, pictures and voice notes. */
-  exportConversation(conversationId: string): Promise<readonly ExportedFile[]>;
+  exportConversation(conversationId: string): Promise<ConversationExport>;
   /**
    * Erases what one author wrote, in one conversation or (`undefined`) in all, with the files that no other message
    * shows. Answers to others stay; a conversation in which nobody else wrote is erased as a whole. From all: also
@@ -170,6 +200,12 @@ export interface Archive {
    * ids as `duplicate` from then on, also those that were not stored yet.
    */
   removeMessages(conversationId: string, removed: RemovedMessages): Promise<ErasureReport>;
+  /**
+   * Replaces a stored message by one with the same id, at its position. What only the earlier one held is erased: its
+   * words, its files, and the title made of it. False, and nothing is replaced: it is not stored, or its `editedAt` is
+   * later than that of `message`.
+   */
+  replaceMessage(conversationId: string, message: StoredMessage): Promise<boolean>;
   /** Erases a conversation: messages, settings, files, answered events. */
   deleteConversation(conversationId: string): Promise<ErasureReport>;
 }
@@ -183,6 +219,50 @@ export interface TurnProgress {
   readonly attempts: number;
 }
 
+/** Why an answered turn runs again into the same reply. */
+export interface Redo {
+  /**
+   * `regenerate`: another answer. `continue`: the rest of an answer that reached its length limit. `edit`: the answer to
+   * a question that was changed.
+   */
+  readonly kind: "regenerate" | "continue" | "edit";
+  /** The model to ask. Default: as for any answer. */
+  readonly model?: string;
+}
+
+/** A {@link Redo} of an open turn. */
+export interface OpenRedo extends Redo {
+  /** How often the turn was started before: answers of these attempts are the ones to be replaced. */
+  readonly since: number;
+  /** Unix milliseconds. */
+  readonly requestedAt: number;
+}
+
+/** What is to be reopened. */
+export interface RedoOptions {
+  /** They take the places of the turn's events of the same keys. */
+  readonly edited?: readonly IncomingEvent[];
+  /** How often the turn was started when a person asked for this: `open` where it was started again since. */
+  readonly attempts?: number;
+}
+
+/** An answered turn that is open again. */
+export interface ReopenedTurn {
+  readonly event: IncomingEvent;
+  /** The other events that its reply answers. */
+  readonly others: readonly IncomingMessage[];
+  readonly turn: TurnProgress;
+  readonly redo: OpenRedo;
+}
+
+/** What people saw of an answer when it was stopped. */
+export interface StoppedAnswer {
+  /** As the turn stores it when it ends. */
+  readonly message: StoredMessage;
+  /** {@link ReplyContent.lead} of the reply. */
+  readonly lead: string;
+}
+
 /** An accepted event. */
 export interface InboxEntry {
   readonly event: IncomingEvent;
@@ -191,6 +271,26 @@ export interface InboxEntry {
   readonly turn?: TurnProgress;
   /** Its content is erased: only the reply of its turn is still to be ended. */
   readonly isWithdrawn?: true;
+  /** Set on the first event of a turn that runs again; until it is closed. */
+  readonly redo?: OpenRedo;
+  /** Who stopped its turn, by name: it is not run, only its reply is still to be ended. */
+  readonly stoppedBy?: string;
+  /** The words of its answer when it was stopped, on the first event of its turn. Absent: none were known. */
+  readonly stoppedAnswer?: StoppedAnswer;
+  /** It is answered. */
+  readonly isClosed?: true;
+  /** It had been answered when its author edited it, and is open again: the edit is still to be applied. */
+  readonly wasAnswered?: true;
+}
+
+/** An edit that is to be taken in. */
+export interface NewEdit {
+  /** Unix milliseconds by the platform's clock. */
+  readonly at: number;
+  /** How often the turn that answers the message was started, as far as is known. */
+  readonly attemptsBefore: number;
+  /** Removes words of the earlier form from the address of the reply. Default: it has none. */
+  readonly toAddress?: (address: ReplyAddress) => ReplyAddress;
 }
 
 /** Durable record of accepted events. Failures throw `store-unavailable`. */
@@ -210,13 +310,35 @@ export interface Inbox {
   /** Set-if-absent, like `accept`: from then on the key is a `duplicate` that nobody answers. `accepted`: it was known. */
   refuse(key: string): Promise<"refused" | "accepted">;
   /**
-   * Marks events as answered; `accept` returns `duplicate` for their keys for a day. Survives the end of the process
+   * Marks events as answered; `accept` returns `duplicate` for their keys for a day at least. They stay known as long as
+   * their messages are kept, or for a day once a later message of the conversation is answered. Survives the end of the process
    * when it resolves, a power failure 250 ms later: by then the answer is stored, and would only be shown again.
-   * False, and nothing is closed: another process has claimed an attempt after `attempts`.
+   * False, and nothing is closed: another process has claimed an attempt after `attempts`, or an event has been edited
+   * more often than `edits` says (by key; a key that is not in it was not edited).
    */
-  close(keys: readonly string[], options?: { readonly attempts?: number }): Promise<boolean>;
+  close(
+    keys: readonly string[],
+    options?: { readonly attempts?: number; readonly edits?: ReadonlyMap<string, number> },
+  ): Promise<boolean>;
+  /**
+   * Replaces an accepted event by its edited form, durably, and erases the earlier form. An answered one is open again,
+   * with `wasAnswered`. `unchanged`: this edit or a later one is known. `unknown`: the event is not known, or erased.
+   * An edited call is erased when it is closed.
+   */
+  edit(event: IncomingEvent, edit: NewEdit): Promise<"edited" | "unchanged" | "unknown">;
   /** Reopens a closed entry (Retry). `undefined`: it has expired. */
   reopen(key: string): Promise<InboxEntry | undefined>;
+  /**
+   * Reopens an answered turn with all events that it answers, so that it runs again as `redo` says, here or after a
+   * restart. Of several processes that ask for it at once one gets it. `open`: it is not closed, one of its events is being
+   * edited, or another process has just changed it. `gone`: it has expired or was erased.
+   */
+  redo(key: string, redo: Redo, options?: RedoOptions): Promise<ReopenedTurn | "open" | "gone">;
+  /**
+   * Marks open events as stopped by that person: from now on their turn is not run again. Resolves to the keys that
+   * were open. `answer`: stored with the mark of the first one. Durable when it resolves.
+   */
+  stop(keys: readonly string[], by: string, answer?: StoppedAnswer): Promise<readonly string[]>;
   /** The known entries of these keys, answered or not. */
   lookUp(keys: readonly string[]): Promise<readonly InboxEntry[]>;
   /**
@@ -251,4 +373,20 @@ export interface ConversationQueue {
   close(): void;
   /** Resolves when nothing runs or waits. */
   idle(): Promise<void>;
+}
+
+/** Names that one process of all holds for some time. */
+export interface Claims {
+  /** Whether other processes share them. Otherwise every claim succeeds. */
+  readonly isShared: boolean;
+  /** False: another process holds it, or this one since an earlier claim. @throws ParleyError `store-unavailable` */
+  claim(name: string, ttlMs: number): Promise<boolean>;
+}
+
+/** Small values by keys that their owner chooses, encrypted where the store is. Failures throw `store-unavailable`. */
+export interface Records {
+  get(key: string): Promise<Json | undefined>;
+  /** `ttlMs`: how long it is kept; without it, for ever. Durable when it resolves. */
+  set(key: string, value: Json, ttlMs?: number): Promise<void>;
+  delete(key: string): Promise<void>;
 }

@@ -28,4 +28,53 @@ export interface Meter {
     labels: { readonly operation: string; readonly outcome: string; readonly model: string },
     usage: Usage,
   ): void;
+  /** A person has rated an answer, or changed their rating. */
+  rated(labels: { readonly platform: string; readonly rating: string; readonly model: string }): void;
+  /** A request was not taken, or was given up, and the person was told why: `rate-limited`, `busy`, `too-old`, … */
+  refused(labels: { readonly platform: string; readonly code: string }): void;
 }
+
+/** Ids, codes, counts and durations; never secrets or what people wrote. */
+export type SpanFields = Readonly<Record<string, string | number | boolean>>;
+
+/** A step of a turn, as a trace shows it. Contract: no method throws; after `end` none has an effect. */
+export interface Span {
+  /** The step's context as a W3C `traceparent` header. `undefined`: tracing is off. */
+  readonly traceparent: string | undefined;
+  set(fields: SpanFields): void;
+  /** Something that happened at this time. */
+  note(name: string, fields?: SpanFields): void;
+  /** The step failed, with the code of a ParleyError. */
+  fail(error: unknown): void;
+  end(): void;
+}
+
+/** How a step begins. */
+export interface SpanStart {
+  /** `undefined`: it begins a trace. */
+  readonly parent: Span | undefined;
+  /** Who asks whom: `consumer` takes an event, `client` waits for another service. Default: neither. */
+  readonly kind?: "consumer" | "client";
+  /** Steps of other traces that led to this one. */
+  readonly links?: readonly Span[];
+  readonly fields?: SpanFields;
+}
+
+/** Makes traces of turns. */
+export interface Tracer {
+  /** False: every step is {@link noSpan}. */
+  readonly isOn: boolean;
+  start(name: string, start: SpanStart): Span;
+}
+
+/** A step that nobody records. */
+export const noSpan: Span = {
+  traceparent: undefined,
+  set() {},
+  note() {},
+  fail() {},
+  end() {},
+};
+
+/** Tracing is off. */
+export const noTracer: Tracer = { isOn: false, start: () => noSpan };

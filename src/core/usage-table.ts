@@ -1,6 +1,7 @@
-import { counted, toCountText, toMinutesText, toUsdText } from "./amounts.ts";
+import { toCountText, toMinutesText, toUsdText } from "./amounts.ts";
 import type { BudgetState, UsageRow } from "./spending.ts";
 import { sumUsage, type UsageDimension, type UsageGroup, type UsageSum } from "./usage-report.ts";
+import { translate } from "../words/translate.ts";
 
 /** Longest first cell of a table: wider tables are not aligned on Discord. */
 const maxNameChars = 26;
@@ -10,26 +11,26 @@ export function summaryTable(rows: readonly UsageRow[], today: string): string {
   const month = sumUsage(rows);
   const day = sumUsage(rows.filter((row) => row.day === today));
   const lines = (Object.keys(summaryLines) as (keyof typeof summaryLines)[]).map(
-    (label) => [label, summaryLines[label](day), summaryLines[label](month)] as const,
+    (name) => [translate(`usage.${name}`), summaryLines[name](day), summaryLines[name](month)] as const,
   );
-  return toTable(["", "Today", "This month"], lines);
+  return toTable(["", translate("usage.today"), translate("usage.month")], lines);
+}
+
+/** What was used, a line each: "Calls: 12". */
+export function usageLines(rows: readonly UsageRow[]): string[] {
+  const sum = sumUsage(rows);
+  return (Object.keys(summaryLines) as (keyof typeof summaryLines)[]).map(
+    (name) => `${translate(`usage.${name}`)}: ${summaryLines[name](sum)}`,
+  );
 }
 
 const summaryLines = {
-  Calls: (sum: UsageSum) => toCountText(sum.calls),
-  Tokens: tokensOf,
-  Pictures: (sum: UsageSum) => toCountText(sum.images),
-  "Audio minutes": (sum: UsageSum) => toMinutesText(sum.audioSeconds),
-  Cost: costOf,
+  calls: (sum: UsageSum) => toCountText(sum.calls),
+  tokens: tokensOf,
+  pictures: (sum: UsageSum) => toCountText(sum.images),
+  "audio-minutes": (sum: UsageSum) => toMinutesText(sum.audioSeconds),
+  cost: costOf,
 } as const;
-
-const dimensionTitles: Readonly<Record<UsageDimension, string>> = {
-  person: "Person",
-  channel: "Channel",
-  model: "Model",
-  operation: "Operation",
-  day: "Day",
-};
 
 /** Groups as a Markdown table; a line for all others, and the sum. */
 export function usageTable(usage: {
@@ -48,37 +49,38 @@ export function usageTable(usage: {
     costOf(sum),
   ];
   const lines = top.map((group) => toLine(labelOf(group.key, by, names), group));
-  if (others.length > 0) lines.push(toLine(`${toCountText(others.length)} others`, sumUsage(others)));
-  if (lines.length > 1) lines.push(toLine("All", sumUsage([...top, ...others])));
-  return toTable([dimensionTitles[by], "Calls", "Tokens", "Pictures", "Audio min", "Cost"], lines);
+  if (others.length > 0)
+    lines.push(toLine(translate("usage.others", { count: others.length }), sumUsage(others)));
+  if (lines.length > 1) lines.push(toLine(translate("usage.all"), sumUsage([...top, ...others])));
+  return toTable(
+    [
+      translate(`usage.by.${by}`),
+      translate("usage.calls"),
+      translate("usage.tokens"),
+      translate("usage.pictures"),
+      translate("usage.audio-min"),
+      translate("usage.cost"),
+    ],
+    lines,
+  );
 }
 
 /** What the marks in a table mean; empty where it has none. */
 export function footnotes(rows: readonly UsageSum[]): string[] {
   const { estimatedCalls, unpricedCalls } = sumUsage(rows);
   return [
-    ...(estimatedCalls === 0 ? [] : [`~ In part estimated: ${counted(estimatedCalls, "call")}.`]),
-    ...(unpricedCalls === 0
-      ? []
-      : [
-          `\\+ Without ${counted(unpricedCalls, "call")} of models whose price is not known (MODEL_PRICES sets it).`,
-        ]),
+    ...(estimatedCalls === 0 ? [] : [`~ ${translate("usage.estimated", { count: estimatedCalls })}`]),
+    ...(unpricedCalls === 0 ? [] : [`\\+ ${translate("usage.unpriced", { count: unpricedCalls })}`]),
   ];
 }
 
-const budgetNames: Readonly<Record<BudgetState["scope"]["kind"], string>> = {
-  person: "Your budget",
-  place: "The budget of this place",
-  deployment: "The budget of everybody together",
-};
-
 /** What is left of budgets, a list item each. */
 export function budgetLines(budgets: readonly BudgetState[]): string[] {
-  if (budgets.length === 0) return ["No budget limits you."];
+  if (budgets.length === 0) return [translate("budget.none")];
   return budgets.map(({ scope, budgetUsd, spentUsd, renewsAt }) => {
     const left = toUsdText(Math.max(0, budgetUsd - spentUsd));
     const time = new Date(renewsAt).toISOString().slice(11, 16);
-    return `- ${budgetNames[scope.kind]} today: **${left}** left of ${toUsdText(budgetUsd)}; it renews at ${time} UTC.`;
+    return `- ${translate(`budget.${scope.kind}`, { left, budget: toUsdText(budgetUsd), time })}`;
   });
 }
 
@@ -87,13 +89,13 @@ function tokensOf({ promptTokens, completionTokens }: UsageSum): string {
 }
 
 function costOf({ calls, costUsd, estimatedCalls, unpricedCalls }: UsageSum): string {
-  if (calls > 0 && unpricedCalls === calls) return "unknown";
+  if (calls > 0 && unpricedCalls === calls) return translate("usage.cost.unknown");
   return `${estimatedCalls > 0 ? "~" : ""}${toUsdText(costUsd)}${unpricedCalls > 0 ? "+" : ""}`;
 }
 
 /** A name that is known; an id is shown where none is. */
 function labelOf(key: string, by: UsageDimension, names: ReadonlyMap<string, string>): string {
-  if (key === "" && by === "channel") return "Direct messages, page";
+  if (key === "" && by === "channel") return translate("usage.no-channel");
   const label = (names.get(key) ?? key).replaceAll(/[|`*\s\\]+/g, " ").trim();
   return label.length <= maxNameChars ? label : `…${label.slice(1 - maxNameChars)}`;
 }

@@ -3,6 +3,7 @@ import type { AttemptTimeouts } from "./attempt-timeouts.ts";
 import type { CompletionChunk } from "./completion-chunk.ts";
 import { type ImageLoader, imageNotice } from "./images.ts";
 import { createInlineImages, type InlinePiece } from "./inline-images.ts";
+import { translate } from "../words/translate.ts";
 
 /** Turns the content of chunks into events. Text may hold images as Markdown or data URIs, which become events too. */
 export interface AnswerOutput {
@@ -130,7 +131,5 @@ function pushJoined(events: ChatEvent[], kind: "text" | "reasoning", text: strin
 }
 
 function lostImageNotice(why: "too-large" | "unfinished"): string {
-  return why === "too-large"
-    ? "A picture in the answer was too large and is left out."
-    : "A picture in the answer arrived incomplete and is left out.";
+  return why === "too-large" ? translate("lost-picture.too-large") : translate("lost-picture.incomplete");
 }

@@ -1,4 +1,4 @@
-import { ParleyError } from "../core/errors.ts";
+import { type ErrorCode, ParleyError } from "../core/errors.ts";
 import type { Operation } from "../core/gateway.ts";
 import type { Log } from "../core/telemetry.ts";
 import { AttemptError } from "./attempt-error.ts";
@@ -7,6 +7,7 @@ import { isWorthFallback, type RetryRules, withRetries } from "./retry.ts";
 import type { Scrub } from "./scrub.ts";
 import type { Transport } from "./transport.ts";
 import { createAttemptTimeouts, type AttemptTimeouts } from "./attempt-timeouts.ts";
+import { translate } from "../words/translate.ts";
 
 /** Time limits of a call, in milliseconds. */
 export interface GatewayTimeouts {
@@ -27,6 +28,7 @@ export interface GatewayContext {
   readonly timeouts: GatewayTimeouts;
   readonly retryRules: RetryRules;
   readonly catalogue: ModelCatalogue;
+  readonly onRetry: (operation: Operation, code: ErrorCode, delayMs: number) => void;
 }
 
 /** One call of an operation. */
@@ -93,11 +95,13 @@ export async function runCall<T>(
           deadlineAt: retryDeadlineAt,
           maxWaitMs: hasNext ? maxWaitBeforeFallbackMs : Number.POSITIVE_INFINITY,
           signal,
-          onRetry: (failure, delayMs) =>
-            log.debug({ operation, model, code: failure.code, delayMs }, "retrying gateway call"),
+          onRetry(failure, delayMs) {
+            log.debug({ operation, model, code: failure.code, delayMs }, "retrying gateway call");
+            context.onRetry(operation, failure.code, delayMs);
+          },
         },
       );
-      const notices = index === 0 ? [] : [`Model ${plan.model} did not answer; ${model} did.`];
+      const notices = index === 0 ? [] : [translate("model.fallback", { model: plan.model, instead: model })];
       return { value, model, notices };
     } catch (error) {
       if (signal.aborted) throw signal.reason;

@@ -12,6 +12,7 @@ import { answerLimitsOf, createAnswerMeter } from "../support/answer-limits.ts";
 import type { Scrub } from "./scrub.ts";
 import { createFrameReader, type Frame } from "./stream-frames.ts";
 import { type GatewayResponse, translateFailure } from "./transport.ts";
+import { translate } from "../words/translate.ts";
 
 /** Totals of a complete answer, for the `finish` event. */
 interface AnswerTotals {
@@ -147,7 +148,7 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
     chunks.cancel();
     if (output.isEmpty()) throw failures.ofFrame({ kind: "too-large" });
     await output.end("interrupted");
-    output.addNotice(`The answer went far beyond the ${options.maxTokens} tokens asked for, and is cut.`);
+    output.addNotice(translate("answer.far-too-long", { max: options.maxTokens }));
     progress = { ...progress, phase: "finished", ending: { reason: "length", word: "length" } };
     state = { kind: "ended" };
   };

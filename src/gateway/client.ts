@@ -1,5 +1,5 @@
-import { ParleyError } from "../core/errors.ts";
-import type { Gateway, TranscriptionAnswer, TranscriptionRequest } from "../core/gateway.ts";
+import { type ErrorCode, ParleyError } from "../core/errors.ts";
+import type { Gateway, Operation, TranscriptionAnswer, TranscriptionRequest } from "../core/gateway.ts";
 import { higherPrice } from "../core/model-price.ts";
 import type { Log } from "../core/telemetry.ts";
 import { AttemptError } from "./attempt-error.ts";
@@ -15,7 +15,7 @@ import type { PriceTable } from "./prices.ts";
 import { type RetryRules, defaultRetryRules, withRetries } from "./retry.ts";
 import { createScrub, type Scrub } from "./scrub.ts";
 import { createTranscription, type StreamedTranscriptionRequest } from "./transcription.ts";
-import { createTransport, type Transport } from "./transport.ts";
+import { createTransport, type ReachedGateway, type Transport } from "./transport.ts";
 import { createAttemptTimeouts } from "./attempt-timeouts.ts";
 
 /** Settings of {@link createGatewayClient}. */
@@ -46,6 +46,10 @@ export interface GatewayClientOptions {
   readonly retryRules?: RetryRules;
   /** Called with the headers of every response, names in lower case. */
   onHeaders?(headers: Headers): void;
+  /** Called with what each request showed of the gateway. */
+  onReached?(outcome: ReachedGateway): void;
+  /** Called before a failed attempt is repeated, with the time until then. */
+  onRetry?(operation: Operation, code: ErrorCode, delayMs: number): void;
 }
 
 /** The four operations of one gateway. */
@@ -55,6 +59,11 @@ export interface GatewayClient extends Gateway {
     request: TranscriptionRequest | StreamedTranscriptionRequest,
     signal: AbortSignal,
   ): Promise<TranscriptionAnswer>;
+  /**
+   * Asks for the list of models once, past the cache, to see whether the gateway responds.
+   * @throws ParleyError `gateway-…` where it does not, or responds with an error
+   */
+  ping(signal: AbortSignal): Promise<void>;
   /** Aborts running calls and closes all connections. */
   close(): Promise<void>;
 }
@@ -83,14 +92,25 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
     apiKey,
     connectMs: timeouts.connectMs,
     scrub,
+    log,
     onHeaders: (headers) => options.onHeaders?.(headers),
+    onReached: (outcome) => options.onReached?.(outcome),
   });
+  const listing = createListing(transport, scrub, timeouts, retryRules);
   const catalogue = createModelCatalogue({
-    fetchRecords: createListing(transport, scrub, timeouts, retryRules),
+    fetchRecords: (signal) => listing.fetch(signal),
     prices: options.prices,
     log,
   });
-  const context: GatewayContext = { transport, scrub, log, timeouts, retryRules, catalogue };
+  const context: GatewayContext = {
+    transport,
+    scrub,
+    log,
+    timeouts,
+    retryRules,
+    catalogue,
+    onRetry: (operation, code, delayMs) => options.onRetry?.(operation, code, delayMs),
+  };
   const images = {
     downloadImage: (url: string, signal: AbortSignal, link: LinkKind) =>
       options.downloadImage(url, signal, link),
@@ -110,6 +130,7 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
       const prices = found.filter((price) => price !== undefined);
       return prices.length < found.length ? undefined : prices.reduce(higherPrice);
     },
+    ping: (signal) => listing.ping(signal),
     async close() {
       catalogue.close();
       await transport.close();
@@ -118,12 +139,7 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
 }
 
 /** `GET /v1/models`, with retries. Every first use waits for the list, so its total limit is the first-event limit. */
-function createListing(
-  transport: Transport,
-  scrub: Scrub,
-  limits: GatewayTimeouts,
-  rules: RetryRules,
-): (signal: AbortSignal) => Promise<readonly unknown[]> {
+function createListing(transport: Transport, scrub: Scrub, limits: GatewayTimeouts, rules: RetryRules) {
   const operation = "models";
   const totalMs = limits.firstEventMs;
   const attempt = async (signal: AbortSignal, deadlineAt: number) => {
@@ -155,7 +171,15 @@ function createListing(
       timeouts.dispose();
     }
   };
-  return async (signal) => {
+  const toFailure = (error: unknown): unknown => (error instanceof AttemptError ? error.failure : error);
+  const ping = async (signal: AbortSignal): Promise<void> => {
+    try {
+      await attempt(signal, performance.now() + totalMs);
+    } catch (error) {
+      throw toFailure(error);
+    }
+  };
+  const fetch = async (signal: AbortSignal): Promise<readonly unknown[]> => {
     const deadlineAt = performance.now() + totalMs;
     try {
       return await withRetries(() => attempt(signal, deadlineAt), {
@@ -168,9 +192,10 @@ function createListing(
       });
     } catch (error) {
       if (signal.aborted) throw new ParleyError("stopping", "the gateway client is closed");
-      throw error instanceof AttemptError ? error.failure : error;
+      throw toFailure(error);
     }
   };
+  return { fetch, ping };
 }
 
 /** The records of `{data: […]}`, of `{models: […]}` or of a bare list. */

@@ -78,6 +78,12 @@ function first(value: string | readonly string[] | undefined): string | undefine
   return typeof value === "string" ? value : value?.[0];
 }
 
+/** The gateway's own id of a request, for its operators; at most 80 characters. */
+export function requestIdOf(headers: Headers, scrub: Scrub): string | undefined {
+  const id = first(headers["x-request-id"]);
+  return id === undefined ? undefined : scrub(id, 80);
+}
+
 /**
  * The typed error of a failed answer. `detail` has `model`, `status`, `gatewayMessage` (scrubbed, at most 300
  * characters), `parameter` and `requestId` where known.
@@ -86,7 +92,7 @@ export function toAttemptError(answer: FailedAnswer, scrub: Scrub): AttemptError
   const { operation, model, info, headers } = answer;
   const status = effectiveStatus(answer.status, info);
   const code = codeOf(status, info, operation);
-  const requestId = first(headers["x-request-id"]);
+  const requestId = requestIdOf(headers, scrub);
   const retryAfterMs = readRetryAfter(headers);
   const reason = info?.code ?? info?.type;
   const failure = new ParleyError(
@@ -99,7 +105,7 @@ export function toAttemptError(answer: FailedAnswer, scrub: Scrub): AttemptError
         ...(status >= 400 && { status }),
         ...(info !== undefined && { gatewayMessage: scrub(info.message) }),
         ...(info?.param !== undefined && { parameter: scrub(info.param, 60) }),
-        ...(requestId !== undefined && { requestId: scrub(requestId, 80) }),
+        ...(requestId !== undefined && { requestId }),
       },
     },
   );

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { ParleyError } from "../core/errors.ts";
 import type { GeneratedImage } from "../core/gateway.ts";
 import { sniff } from "../media/sniff.ts";
+import { translate } from "../words/translate.ts";
 
 /** Loads the images of an answer. */
 export interface ImageLoader {
@@ -86,12 +87,12 @@ export function imageNotice(error: unknown): string {
   const code = error instanceof ParleyError ? error.code : undefined;
   switch (code) {
     case "attachment-too-large":
-      return "A picture in the answer was too large and is left out.";
+      return translate("lost-picture.too-large");
     case "attachment-blocked":
-      return "A picture in the answer is linked from an address that must not be opened, and is left out.";
+      return translate("lost-picture.blocked");
     case "attachment-unreadable":
-      return "A picture in the answer was in no format that can be shown, and is left out.";
+      return translate("lost-picture.unreadable");
     default:
-      return "A picture in the answer could not be loaded and is left out.";
+      return translate("lost-picture.unloaded");
   }
 }

@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { isParleyError } from "../core/errors.ts";
+import { codeOf, isParleyError } from "../core/errors.ts";
 import type { Model, ModelCapabilities } from "../core/gateway.ts";
 import type { ModelPrice } from "../core/model-price.ts";
 import type { Log } from "../core/telemetry.ts";
@@ -93,8 +93,7 @@ export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatal
     const isFresh = fetchedAt !== undefined && now - fetchedAt < freshMs;
     if (isFresh || closing.signal.aborted || (running === undefined && now - triedAt < coolDownMs)) return;
     refresh().catch((error: unknown) => {
-      if (!closing.signal.aborted)
-        log.warn({ code: isParleyError(error) ? error.code : "internal" }, "model list refresh failed");
+      if (!closing.signal.aborted) log.warn({ code: codeOf(error) }, "model list refresh failed");
     });
   };
 

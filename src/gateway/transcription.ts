@@ -1,5 +1,5 @@
 import { ParleyError } from "../core/errors.ts";
-import type { TranscriptionAnswer, TranscriptionRequest } from "../core/gateway.ts";
+import type { TimedWords, TranscriptionAnswer, TranscriptionRequest } from "../core/gateway.ts";
 import { type ByteSource, bytesSource } from "../support/byte-source.ts";
 import { createMultipartBody } from "../support/multipart-body.ts";
 import { AttemptError } from "./attempt-error.ts";
@@ -25,6 +25,8 @@ export interface TranscriptionContext extends GatewayContext {
 /** Nothing is sent back before a long recording is uploaded and recognised. */
 const firstEventFactor = 4;
 const maxAnswerBytes = 16 * 1024 * 1024;
+/** Four hours of segments of a second and a half. */
+const maxSegments = 10_000;
 
 /** The transcription operation of a client. The audio is read again for each attempt. */
 export function createTranscription(
@@ -105,8 +107,10 @@ export function createTranscription(
       price: context.catalogue.priceOf(model),
     });
     const { text, language } = value;
+    const timed = timedWordsOf(value["segments"]);
     return {
       text: text.trim(),
+      ...(timed.length > 0 && { timed }),
       model,
       ...(model !== request.model && { fallback: model }),
       ...(language !== undefined && { language }),
@@ -114,6 +118,18 @@ export function createTranscription(
       notices,
     };
   };
+}
+
+/** Segments that have a time and words; the others are left out. */
+function timedWordsOf(segments: unknown): TimedWords[] {
+  if (!Array.isArray(segments)) return [];
+  return (segments as unknown[]).slice(0, maxSegments).flatMap((segment) => {
+    if (!isFields(segment)) return [];
+    const { start, text } = segment;
+    if (typeof start !== "number" || !(start >= 0) || typeof text !== "string" || text.trim() === "")
+      return [];
+    return [{ fromSeconds: start, text: text.trim() }];
+  });
 }
 
 /** Some services send only segments. */

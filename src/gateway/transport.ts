@@ -1,10 +1,12 @@
 import { Agent, type Dispatcher } from "undici";
 import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { Operation } from "../core/gateway.ts";
+import type { Log } from "../core/telemetry.ts";
+import { currentTurn } from "../core/turn-scope.ts";
 import { isExcessiveJson } from "../support/json-limits.ts";
 import { AttemptError } from "./attempt-error.ts";
 import { type ErrorInfo, readError } from "./error-body.ts";
-import { type Headers, toAttemptError, toConnectionError } from "./failures.ts";
+import { type Headers, requestIdOf, toAttemptError, toConnectionError } from "./failures.ts";
 import type { Scrub } from "./scrub.ts";
 import type { AttemptTimeouts } from "./attempt-timeouts.ts";
 
@@ -49,9 +51,15 @@ export interface TransportOptions {
   readonly apiKey: string | undefined;
   readonly connectMs: number;
   readonly scrub: Scrub;
+  readonly log: Log;
   /** Called with the headers of every response. */
   readonly onHeaders?: ((headers: Headers) => void) | undefined;
+  /** Called with what each request showed of the gateway. */
+  readonly onReached?: ((outcome: ReachedGateway) => void) | undefined;
 }
+
+/** Whether the gateway responded, with whatever status, and accepted the key. */
+export type ReachedGateway = "responded" | "refused-key" | "no-connection";
 
 /**
  * A transport that sends the key to the base URL's origin only; redirects are not followed.
@@ -59,6 +67,7 @@ export interface TransportOptions {
  */
 export function createTransport(options: TransportOptions): Transport {
   const { origin, basePath, search } = parseBaseUrl(options.baseUrl);
+  const { log, scrub } = options;
   const agent = new Agent({
     connect: { timeout: options.connectMs },
     // With HTTP/2 one lost connection would interrupt every running answer.
@@ -77,22 +86,41 @@ export function createTransport(options: TransportOptions): Transport {
   return {
     async send(request, timeouts, callerSignal) {
       const { operation, model } = request;
+      const span = currentTurn()?.span;
+      const startedAt = performance.now();
+      const logRequest = (fields: Readonly<Record<string, unknown>>): void => {
+        const durationMs = Math.round(performance.now() - startedAt);
+        log.debug({ operation, model, durationMs, ...fields }, "gateway request");
+      };
       let answer: Dispatcher.ResponseData;
       try {
         answer = await agent.request({
           origin,
           path: `${basePath}${request.path}${search}`,
           method: request.method,
-          headers: { ...common, ...request.headers },
+          headers: {
+            ...common,
+            ...request.headers,
+            ...(span?.traceparent !== undefined && { traceparent: span.traceparent }),
+          },
           // undici accepts any iterable and applies backpressure; its types do not say so.
           body: (request.body ?? null) as string | null,
           signal: timeouts.signal,
         });
       } catch (error) {
-        throw translateFailure(error, { operation, model, timeouts, callerSignal });
+        const failure = translateFailure(error, { operation, model, timeouts, callerSignal });
+        const code = failure instanceof AttemptError ? failure.failure.code : undefined;
+        if (code === "gateway-unreachable") options.onReached?.("no-connection");
+        logRequest({ code: code ?? "aborted" });
+        throw failure;
       }
       const { statusCode: status, headers, body } = answer;
       options.onHeaders?.(headers);
+      options.onReached?.(status === 401 ? "refused-key" : "responded");
+      const requestId = requestIdOf(headers, scrub);
+      logRequest({ status, requestId });
+      span?.set({ "http.response.status_code": status });
+      if (requestId !== undefined) span?.set({ "parley.gateway.request_id": requestId });
       // Readers see errors themselves; one after they have stopped reading must not end the process.
       body.on("error", () => {});
       if (status >= 200 && status < 300) return { status, headers, body };
@@ -106,7 +134,7 @@ export function createTransport(options: TransportOptions): Transport {
           message: `status ${status}, the body could not be read (${error instanceof Error ? error.name : "?"})`,
         };
       }
-      throw toAttemptError({ operation, model, status, headers, info }, options.scrub);
+      throw toAttemptError({ operation, model, status, headers, info }, scrub);
     },
     async close() {
       await agent.destroy();

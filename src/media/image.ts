@@ -4,6 +4,7 @@ import { decodeInTurn, maxInputPixels, openPicture } from "./load-sharp.ts";
 import { sniff } from "./sniff.ts";
 import type { SniffedFile } from "./sniffed-file.ts";
 import type { Metadata, Sharp } from "sharp";
+import { translate } from "../words/translate.ts";
 
 /** A picture in a format and size that models accept. */
 export interface ModelImage {
@@ -64,7 +65,7 @@ async function convert(bytes: Uint8Array, file: SniffedFile, limits: ImageLimits
     const image = await encode(open, metadata, file, limits);
     if (frames === 1) return image;
     const what = file.mediaType === "image/tiff" ? "page" : "frame";
-    return { ...image, notice: `Only the first ${what} of the picture is read (it has ${frames}).` };
+    return { ...image, notice: translate(`picture.first-${what}`, { count: frames }) };
   } catch (error) {
     if (error instanceof ParleyError) throw error;
     if (error instanceof Error && error.message.includes("exceeds pixel limit")) {

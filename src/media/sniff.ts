@@ -1,6 +1,7 @@
 import { hasAdtsFrames, hasMpegFrames, skipId3 } from "./audio-frames.ts";
 import { bigEndian, hasBytes, latin1, littleEndian } from "./bytes.ts";
 import { matroskaTracks, mp4Brands, mp4Tracks, oggTracks } from "./containers.ts";
+import { sniffDocument } from "./sniff-document.ts";
 import { sniffText } from "./sniff-text.ts";
 import type { SniffedFile } from "./sniffed-file.ts";
 
@@ -112,15 +113,6 @@ function sniffSound(bytes: Uint8Array): SniffedFile | undefined {
   if (latin1(bytes, 0, 6) === "#!AMR\n") return audio("audio/amr", "amr", "amr");
   if (latin1(bytes, 0, 9) === "#!AMR-WB\n") return audio("audio/amr-wb", "awb", "amr");
   if (latin1(bytes, 0, 6) === "caff\0\x01") return audio("audio/x-caf", "caf", "caf");
-  return undefined;
-}
-
-function sniffDocument(bytes: Uint8Array): SniffedFile | undefined {
-  if (latin1(bytes, 0, 5) === "%PDF-") return other("application/pdf", "pdf");
-  if (hasBytes(bytes, 0, [0x50, 0x4b, 3, 4]) || hasBytes(bytes, 0, [0x50, 0x4b, 5, 6])) {
-    return other("application/zip", "zip");
-  }
-  if (hasBytes(bytes, 0, [0x1f, 0x8b, 8])) return other("application/gzip", "gz");
   return undefined;
 }
 

@@ -1,6 +1,9 @@
-/** A file type detected from bytes. Animated pictures are `image`; video, archives, SVG and HTML are `other`. */
+/**
+ * A file type detected from bytes. Animated pictures are `image`; `document`: a PDF or office document that can be read
+ * as text; video, archives, older and encrypted office documents, SVG and HTML are `other`.
+ */
 export interface SniffedFile {
-  readonly kind: "image" | "audio" | "text" | "other";
+  readonly kind: "image" | "audio" | "text" | "document" | "other";
   readonly mediaType: string;
   /** Without dot: the extension that services expect for these bytes. */
   readonly extension: string;

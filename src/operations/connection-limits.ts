@@ -21,8 +21,11 @@ const refusal = [
   body,
 ].join("\r\n");
 
-/** Closes connections past the limits with a 503. Past twice the total they are dropped without one. */
-export function limitConnections(server: Server, limits: ConnectionLimits): void {
+/**
+ * Closes connections past the limits with a 503. Past twice the total they are dropped without one.
+ * @returns how many are open
+ */
+export function limitConnections(server: Server, limits: ConnectionLimits): { readonly count: () => number } {
   const byAddress = new Map<string, number>();
   let total = 0;
   server.maxConnections = limits.total * 2;
@@ -43,4 +46,5 @@ export function limitConnections(server: Server, limits: ConnectionLimits): void
       else byAddress.set(address, left);
     });
   });
+  return { count: () => total };
 }

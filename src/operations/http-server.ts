@@ -2,11 +2,13 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { ParleyError } from "../core/errors.ts";
 import { listenFailure } from "../support/listen-failure.ts";
+import { createSharedRun } from "../support/shared-run.ts";
 import type { HttpHandler } from "../core/platform-module.ts";
 import type { Log } from "../core/telemetry.ts";
 import { limitConnections, type ConnectionLimits } from "./connection-limits.ts";
 import { createHostGuard, type HostGuard } from "./host-guard.ts";
 import type { Metrics } from "./metrics.ts";
+import type { Readiness } from "./readiness.ts";
 import { parseRequestTarget } from "./request-target.ts";
 
 /** Milliseconds, and bytes of a request's header section. Bounds what a client that is slow on purpose can hold. */
@@ -37,16 +39,16 @@ export interface HttpServerOptions {
   readonly port: number;
   /** Further Host values that are served, beside loopback, the bind and, on a public bind, IP addresses. */
   readonly allowedHosts: readonly string[];
+  /** Paths that are served under every Host: their handlers check a signature. Default: none. */
+  readonly signedPaths?: readonly string[];
   /** Default: 512 in all, 256 of one address. */
   readonly connections?: ConnectionLimits;
   /** Time for the header section of a request, in milliseconds. Default 10 s. */
   readonly headersTimeoutMs?: number;
   readonly metrics: Metrics;
   readonly log: Log;
-  /** One line for each part that is not ready; empty when all are. */
-  notReady(): Promise<readonly string[]>;
-  /** One line for each thing that operators should know although all parts are ready. Called after `notReady`. */
-  warnings?(): readonly string[];
+  /** What `/readyz` says. */
+  readonly readiness: () => Promise<Readiness>;
   /** Called in order for every path except the three operations endpoints. */
   readonly handlers: readonly HttpHandler[];
 }
@@ -55,19 +57,22 @@ export interface HttpServerOptions {
 export interface HttpServer {
   /** `http://127.0.0.1:3000`, with the port that was bound. */
   readonly url: string;
+  /** Open connections. */
+  connections(): number;
   /** Stops listening and closes every connection. */
   close(): Promise<void>;
 }
 
 /**
- * The HTTP server of the process: `/healthz` (liveness), `/readyz` (readiness: 200, or 503 with a line for each part
- * that is not ready; then a line for each warning), `/metrics` (Prometheus text format), then the handlers, then 404. Host and request target are
- * checked once, before all of them: 421 for another server's name, 400 for a target that is not a plain path.
+ * The HTTP server of the process: `/healthz` (liveness), `/readyz` (readiness as JSON: 200, or 503 when a part that
+ * Parley cannot do without is not ready), `/metrics` (Prometheus text format), then the handlers, then 404. Host and
+ * request target are checked once, before all of them: 421 for another server's name, 400 for a target that is not a
+ * plain path.
  * @throws ParleyError `config` when the address cannot be bound, naming HOST and PORT
  */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const guard = createHostGuard(options.host, options.allowedHosts);
-  const readiness = shareRunning(() => options.notReady());
+  const readiness = createSharedRun(() => options.readiness());
   const { headersTimeoutMs = clientLimits.headersTimeout } = options;
   const server = createServer({ ...clientLimits, headersTimeout: headersTimeoutMs }, (request, response) => {
     void respond(request, response, { ...options, guard, readiness }).catch((error: unknown) => {
@@ -80,7 +85,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   server.maxRequestsPerSocket = maxRequestsPerSocket;
   // No bound on their number besides their size: surplus headers would be left out, and checks would not see them.
   server.maxHeadersCount = 0;
-  limitConnections(server, options.connections ?? defaultConnectionLimits);
+  const open = limitConnections(server, options.connections ?? defaultConnectionLimits);
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
       reject(
@@ -98,6 +103,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://${options.host.includes(":") ? `[${options.host}]` : options.host}:${port}`,
+    connections: () => open.count(),
     close: () =>
       new Promise((resolve) => {
         server.close(() => {
@@ -110,12 +116,13 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
 
 interface Serving extends HttpServerOptions {
   readonly guard: HostGuard;
-  readonly readiness: () => Promise<readonly string[]>;
 }
 
 async function respond(request: IncomingMessage, response: ServerResponse, serving: Serving): Promise<void> {
-  const { guard, log, readiness, metrics, handlers } = serving;
-  if (!guard.isAllowed(request)) {
+  const { guard, log, readiness, metrics, handlers, signedPaths = [] } = serving;
+  const target = parseRequestTarget(request.url ?? "");
+  const isSigned = target !== undefined && signedPaths.includes(target.path);
+  if (!isSigned && !guard.isAllowed(request)) {
     log.warn({}, "request refused: wrong host");
     sendText(
       response,
@@ -125,7 +132,6 @@ async function respond(request: IncomingMessage, response: ServerResponse, servi
     );
     return;
   }
-  const target = parseRequestTarget(request.url ?? "");
   const encoding = request.headers["transfer-encoding"];
   // Node serves bodies with an unknown encoding; a proxy may see another end of them.
   if (target === undefined || (encoding !== undefined && encoding.toLowerCase() !== "chunked")) {
@@ -144,11 +150,11 @@ async function respond(request: IncomingMessage, response: ServerResponse, servi
       sendText(response, 200, "ok\n");
       return;
     case "/readyz": {
-      const missing = await readiness();
-      const warnings = (serving.warnings?.() ?? []).map((line) => `warning: ${line}`);
-      const isReady = missing.length === 0;
-      const lines = [...(isReady ? ["ready"] : missing), ...warnings];
-      sendText(response, isReady ? 200 : 503, `${lines.join("\n")}\n`);
+      const found = await readiness();
+      const body = `${JSON.stringify(found, null, 2)}\n`;
+      sendText(response, found.status === "not-ready" ? 503 : 200, body, {
+        "Content-Type": "application/json; charset=utf-8",
+      });
       return;
     }
     case "/metrics": {
@@ -173,13 +179,4 @@ function sendText(
 ): void {
   response.writeHead(status, { "Content-Type": "text/plain; charset=utf-8", ...plainHeaders, ...headers });
   response.end(body);
-}
-
-/** Callers during a run share its result: many probes cost the store one. */
-function shareRunning<T>(run: () => Promise<T>): () => Promise<T> {
-  let running: Promise<T> | undefined;
-  return () =>
-    (running ??= run().finally(() => {
-      running = undefined;
-    }));
 }

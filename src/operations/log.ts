@@ -1,6 +1,7 @@
 import { pino, stdSerializers, type Level } from "pino";
 import { ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
+import { currentTurn } from "../core/turn-scope.ts";
 
 /** @see {@link createLog} */
 export interface LogOptions {
@@ -12,7 +13,7 @@ export interface LogOptions {
 }
 
 /**
- * Structured log: one JSON object a line. Secrets, authorization headers, credentials in URLs and URL queries (signed
+ * Structured log: one JSON object a line, with the key of the turn that it was written for as `turn`. Secrets, authorization headers, credentials in URLs and URL queries (signed
  * URLs are credentials) are redacted.
  */
 export function createLog(options: LogOptions): Log {
@@ -24,6 +25,11 @@ export function createLog(options: LogOptions): Log {
       timestamp: () => `,"time":"${new Date().toISOString()}"`,
       formatters: { level: (label) => ({ level: label }) },
       serializers: { err: toLoggable },
+      // A line's own fields win.
+      mixin() {
+        const scope = currentTurn();
+        return scope === undefined ? {} : { turn: scope.turn };
+      },
     },
     {
       write: (line: string) => {

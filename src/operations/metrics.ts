@@ -1,28 +1,13 @@
 import type { Counter, Histogram, Registry } from "prom-client";
 import type { Meter } from "../core/telemetry.ts";
+import { addSources, type MetricsSources } from "./metric-sources.ts";
 
 /** A {@link Meter} whose values can be exported. */
 export interface Metrics extends Meter {
+  /** A failed gateway call is repeated after so many seconds. */
+  gatewayRetry(labels: { readonly operation: string; readonly code: string }, seconds: number): void;
   /** All metrics in the Prometheus text format. */
   text(): Promise<{ readonly body: string; readonly contentType: string }>;
-}
-
-/** Values that are read when metrics are exported. */
-export interface MetricsSources {
-  /** How often the store lost written data since the start. */
-  readonly countDataLosses?: () => number;
-  /** Writes of the store since the start. */
-  readonly countWrites?: () => { readonly commits: number; readonly syncs: number };
-  /** Calls that wait for room under a platform's limits. */
-  readonly deliveryWaiting?: () => readonly DeliveryWaiting[];
-}
-
-/** Calls of one method that wait. */
-export interface DeliveryWaiting {
-  readonly platform: string;
-  readonly method: string;
-  readonly urgency: string;
-  readonly count: number;
 }
 
 interface Instruments {
@@ -32,6 +17,9 @@ interface Instruments {
   readonly delivery: Histogram;
   readonly limited: Counter;
   readonly calls: Counter;
+  readonly retries: Histogram;
+  readonly rated: Counter;
+  readonly refused: Counter;
   readonly tokens: Counter;
   readonly cost: Counter;
 }
@@ -64,6 +52,21 @@ export function createMetrics(sources: MetricsSources = {}): Metrics {
         limited.inc(labels);
       });
     },
+    rated(labels) {
+      record(({ rated }) => {
+        rated.inc(labels);
+      });
+    },
+    refused(labels) {
+      record(({ refused }) => {
+        refused.inc(labels);
+      });
+    },
+    gatewayRetry(labels, seconds) {
+      record(({ retries }) => {
+        retries.observe(labels, seconds);
+      });
+    },
     call({ operation, outcome, model }, usage) {
       record(({ calls, tokens, cost }) => {
         calls.inc({ operation, outcome });
@@ -81,51 +84,13 @@ export function createMetrics(sources: MetricsSources = {}): Metrics {
   };
 }
 
-async function load({ countDataLosses, countWrites, deliveryWaiting }: MetricsSources): Promise<Instruments> {
-  const { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } = await import("prom-client");
-  const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
+async function load(sources: MetricsSources): Promise<Instruments> {
+  const prom = await import("prom-client");
+  const { Counter, Histogram } = prom;
+  const registry = new prom.Registry();
+  prom.collectDefaultMetrics({ register: registry });
+  addSources(prom, registry, sources);
   const registers = [registry];
-  const addCounter = (name: string, help: string, count: () => number): void => {
-    registry.registerMetric(
-      new Counter({
-        name,
-        help,
-        registers: [],
-        collect() {
-          this.reset();
-          this.inc(count());
-        },
-      }),
-    );
-  };
-  if (countDataLosses !== undefined) {
-    const help = "How often the loss of stored data was noticed since the start";
-    addCounter("parley_store_data_losses_total", help, countDataLosses);
-  }
-  if (countWrites !== undefined) {
-    addCounter(
-      "parley_store_commits_total",
-      "Transactions that wrote to the store",
-      () => countWrites().commits,
-    );
-    const help = "How often the disk was waited for; 0 where the store is a server's";
-    addCounter("parley_store_syncs_total", help, () => countWrites().syncs);
-  }
-  if (deliveryWaiting !== undefined) {
-    registry.registerMetric(
-      new Gauge({
-        name: "parley_delivery_waiting",
-        help: "Calls that wait for room under a platform's limits, by what they are for",
-        labelNames: ["platform", "method", "urgency"],
-        registers: [],
-        collect() {
-          this.reset();
-          for (const { count, ...labels } of deliveryWaiting()) this.set(labels, count);
-        },
-      }),
-    );
-  }
   return {
     registry,
     turns: new Histogram({
@@ -159,6 +124,25 @@ async function load({ countDataLosses, countWrites, deliveryWaiting }: MetricsSo
       name: "parley_gateway_calls_total",
       help: "Gateway calls by operation and outcome",
       labelNames: ["operation", "outcome"],
+      registers,
+    }),
+    retries: new Histogram({
+      name: "parley_gateway_retry_wait_seconds",
+      help: "Time until a failed gateway call was repeated, by why it had failed (gateway-rate-limited, …)",
+      labelNames: ["operation", "code"],
+      buckets: [0.1, 0.3, 1, 3, 10, 30, 100],
+      registers,
+    }),
+    rated: new Counter({
+      name: "parley_ratings_total",
+      help: "Ratings of answers by people, changed ones included",
+      labelNames: ["platform", "rating", "model"],
+      registers,
+    }),
+    refused: new Counter({
+      name: "parley_refusals_total",
+      help: "Requests that were not taken, or were given up (too-old; busy, rate-limited, over-budget, access-denied, store-unavailable, …)",
+      labelNames: ["platform", "code"],
       registers,
     }),
     tokens: new Counter({

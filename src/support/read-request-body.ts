@@ -46,7 +46,10 @@ export function announcesMoreThan(request: IncomingMessage, maxBytes: number): b
 }
 
 /** The body as bytes, or `undefined` when it has more than `maxBytes`. */
-async function readRequestBody(request: IncomingMessage, maxBytes: number): Promise<Buffer | undefined> {
+export async function readRequestBody(
+  request: IncomingMessage,
+  maxBytes: number,
+): Promise<Buffer | undefined> {
   if (announcesMoreThan(request, maxBytes)) return undefined;
   const chunks: Buffer[] = [];
   let size = 0;

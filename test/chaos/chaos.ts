@@ -1,9 +1,10 @@
-/** `npm run chaos -- --store redis|sqlite|both --instances 3 --seed 7 --faults 200 --only killed,rolled` */
+/** `npm run chaos -- --store redis|sentinel|cluster|postgres|sqlite|all --instances 3 --seed 7 --faults 200 --only killed,rolled` */
 import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { faultCounts } from "./account/account.ts";
+import { chaosStoreNames, type ChaosStoreName } from "./faults/chaos-stores.ts";
 import { faultNames, type FaultName } from "./faults/faults.ts";
 import { runChaos } from "./run-chaos.ts";
 
@@ -12,13 +13,13 @@ const { values } = parseArgs({
     seed: { type: "string", default: `${Date.now() % 100_000}` },
     faults: { type: "string", default: "60" },
     instances: { type: "string", default: "3" },
-    store: { type: "string", default: "both" },
+    store: { type: "string", default: "all" },
     only: { type: "string" },
     root: { type: "string" },
     json: { type: "boolean", default: false },
   },
 });
-const stores = values.store === "both" ? (["redis", "sqlite"] as const) : [toStore(values.store)];
+const stores = values.store === "all" ? chaosStoreNames : [toStore(values.store)];
 for (const store of stores) {
   const options = {
     store,
@@ -61,9 +62,10 @@ function print(title: string, row: Readonly<Record<string, unknown>>): void {
   process.stdout.write(`${title.padEnd(9)} ${cells.join(" · ")}\n`);
 }
 
-function toStore(name: string): "redis" | "sqlite" {
-  if (name === "redis" || name === "sqlite") return name;
-  throw new Error("--store is redis, sqlite or both");
+function toStore(name: string): ChaosStoreName {
+  const found = chaosStoreNames.find((one) => one === name);
+  if (found !== undefined) return found;
+  throw new Error(`--store is ${chaosStoreNames.join(", ")} or all`);
 }
 
 function toFaultName(name: string): FaultName {

@@ -2,25 +2,24 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
+import { isParleyError } from "../../src/core/errors.ts";
+import { sleep } from "../../src/support/sleep.ts";
 import { startSlowGateway } from "../simulators/gateway/slow-gateway.ts";
 import { silentLog } from "../support/silent-log.ts";
-import { bytesOfFolder } from "../support/store-bytes.ts";
 import { checkAccount, type Account } from "./account/account.ts";
 import { createBot } from "./bots.ts";
 import { createFaultWindows } from "./fault-windows.ts";
+import { startChaosStore, type ChaosStore, type ChaosStoreName } from "./faults/chaos-stores.ts";
 import { createFaults, makeFaults, type FaultName, type Faults, type FaultTools } from "./faults/faults.ts";
 import { platformFaults } from "./faults/platform-faults.ts";
 import { processFaults } from "./faults/process-faults.ts";
-import { startRedisPair, type RedisPair } from "./faults/redis-pair.ts";
-import { mountSmallDisk, type SmallDisk } from "./faults/small-disk.ts";
-import { diskFaults, redisFaults } from "./faults/store-faults.ts";
 import { createPeople, startTalking, type People } from "./people/people.ts";
 import { createRandom } from "./random.ts";
 import { answeredWithoutFaults, settle } from "./settle.ts";
 
 /** One run of {@link runChaos}. */
 export interface ChaosOptions {
-  readonly store: "redis" | "sqlite";
+  readonly store: ChaosStoreName;
   readonly seed: number;
   /** Faults that are made; open turns are waited for afterwards. */
   readonly faults: number;
@@ -37,6 +36,8 @@ export interface ChaosResult extends Account {
   readonly made: Faults["counts"];
   /** Kinds of faults that cannot be made here, and why. */
   readonly notMade: readonly string[];
+  /** How often people have pressed Regenerate. */
+  readonly regenerations: number;
   /** Number of process starts. */
   readonly starts: number;
   /** Output of the bots, to explain faults. */
@@ -45,6 +46,7 @@ export interface ChaosResult extends Account {
 
 const leaseMs = 1000;
 const answerMs = 400;
+const maxLooks = 30;
 
 /**
  * People write on both platforms while processes, the store, the platforms, the gateway and the clock fail. When the
@@ -54,17 +56,14 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const random = createRandom(options.seed);
   const folder = await mkdtemp(join(tmpdir(), "parley-chaos-"));
   const windows = createFaultWindows();
-  const [people, gateway, redis, disk] = await Promise.all([
+  const [people, gateway, chaosStore] = await Promise.all([
     createPeople(createRandom(options.seed + 1)),
     startSlowGateway(answerMs),
-    options.store === "redis" ? startRedisPair() : undefined,
-    options.store === "sqlite" ? mountSmallDisk() : undefined,
+    startChaosStore(options.store, folder),
   ]);
-  const storeFolder = disk?.folder ?? folder;
-  const storeUrl = redis?.url ?? `sqlite:${join(storeFolder, "parley.db")}`;
   const settings = {
     ...people.settings,
-    STORE_URL: storeUrl,
+    STORE_URL: chaosStore.url,
     STORE_LEASE_MS: `${leaseMs}`,
     GATEWAY_BASE_URL: gateway.baseUrl,
     CHAT_MODEL: "m",
@@ -73,7 +72,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   };
   const root = options.root ?? join(import.meta.dirname, "..", "..");
   const bots = await Promise.all(
-    Array.from({ length: redis === undefined ? 1 : options.instances }, (_, n) =>
+    Array.from({ length: options.store === "sqlite" ? 1 : options.instances }, (_, n) =>
       // Some drain, others leave their turns to the next process.
       createBot({
         root,
@@ -86,39 +85,43 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     await Promise.all(bots.map((bot) => bot.ready()));
     people.begin();
     await answeredWithoutFaults(people);
-    const tools = { bots, people, random, windows, leaseMs, hasRoom: redis !== undefined && bots.length > 1 };
-    const lanes = toLanes(options, tools, { people, gateway, redis, disk });
+    const tools = { bots, people, random, windows, leaseMs, hasRoom: bots.length > 1 };
+    const lanes = toLanes(options, tools, { people, gateway, chaosStore });
     const talking = startTalking(people, random);
     await makeFaults(lanes, { total: options.faults, random });
     await talking.stop();
     for (const bot of bots) bot.resume();
     await Promise.all(bots.map((bot) => bot.ready()));
-    await withStore(storeUrl, (store) => settle(people, store.inbox));
+    await withStore(chaosStore.url, (store) => settle(people, store.inbox));
     const starts = bots.reduce((sum, bot) => sum + bot.starts, 0);
     await Promise.all(bots.map((bot) => bot.stop()));
-    const account = await withStore(storeUrl, async (store) =>
+    const account = await withStore(chaosStore.url, async (store) =>
       checkAccount({
         sent: people.sent,
         shown: people.shown(),
         store,
         windows,
-        bytes: await bytesOfFolder(redis?.primary().folder ?? storeFolder),
+        bytes: await chaosStore.bytes(),
         wasListening: (from, to) => !windows.had(["process", "stopping", "store", "platform"], from, to),
+        wereThreadsLimited: (from, to) =>
+          people.discord.requests.some(
+            ({ status, template, at }) =>
+              status === 429 && template.endsWith("/threads") && at >= from && at <= to,
+          ),
       }),
     );
     return {
       ...account,
+      regenerations: people.regenerations(),
       made: Object.assign({}, ...lanes.map(({ counts }) => counts)) as Faults["counts"],
-      notMade:
-        options.store === "sqlite" && disk === undefined ? ["diskFull: needs a user who may mount"] : [],
+      notMade: chaosStore.notMade,
       starts,
       output: [...account.evidence, ...bots.map((bot) => bot.output())].join("\n"),
     };
   } finally {
     await Promise.all(bots.map((bot) => bot.stop()));
     await Promise.all([people.close(), gateway.close()]);
-    await redis?.remove();
-    await disk?.remove();
+    await chaosStore.remove();
     await rm(folder, { recursive: true, force: true });
   }
 }
@@ -130,20 +133,17 @@ function toLanes(
   {
     people,
     gateway,
-    redis,
-    disk,
+    chaosStore,
   }: {
     readonly people: People;
     readonly gateway: Awaited<ReturnType<typeof startSlowGateway>>;
-    readonly redis: RedisPair | undefined;
-    readonly disk: SmallDisk | undefined;
+    readonly chaosStore: ChaosStore;
   },
 ): Faults[] {
   const lanes = [
     processFaults(tools),
     [
-      ...(redis === undefined ? [] : redisFaults(redis, tools)),
-      ...(disk === undefined ? [] : diskFaults(disk, tools)),
+      ...chaosStore.faults(tools),
       ...platformFaults({ discord: people.discord, slack: people.slack, gateway }, tools),
     ],
   ];
@@ -153,11 +153,17 @@ function toLanes(
   return wanted.filter((makers) => makers.length > 0).map((makers) => createFaults(makers, tools.random));
 }
 
+/** A group of servers may still choose another primary: then the work begins again. */
 async function withStore<T>(url: string, work: (store: Store) => Promise<T>): Promise<T> {
-  const store = await openStore(url, { log: silentLog, exclusive: false });
-  try {
-    return await work(store);
-  } finally {
-    await store.close();
+  for (let attempt = 1; ; attempt++) {
+    const store = await openStore(url, { log: silentLog, exclusive: false });
+    try {
+      return await work(store);
+    } catch (error) {
+      if (attempt === maxLooks || !isParleyError(error, "store-unavailable")) throw error;
+      await sleep(1000);
+    } finally {
+      await store.close();
+    }
   }
 }

@@ -5,6 +5,8 @@ import type { People } from "./people/people.ts";
 
 /** Waiting ends after this time without change: longer than the minute after which turns are resumed. */
 const maxIdleMs = 90_000;
+/** Everything has its outcome for so many looks in a row: what people did last may still be on its way. */
+const quietLooks = 4;
 
 /** Waits for the first answers, so that the bot knows the lasting conversations before the faults. */
 export async function answeredWithoutFaults(people: People): Promise<void> {
@@ -31,6 +33,7 @@ function isAnswered(people: People, label: string): boolean {
 export async function settle(people: People, inbox: Pick<Inbox, "listOpen" | "lookUp">): Promise<void> {
   let last = "";
   let changedAt = Date.now();
+  let looks = 0;
   while (Date.now() - changedAt < maxIdleMs) {
     // Slack redelivers after one minute and after five.
     people.passTime();
@@ -45,7 +48,8 @@ export async function settle(people: People, inbox: Pick<Inbox, "listOpen" | "lo
     const accepted = await Promise.all(missing.map(({ keys }) => inbox.lookUp(keys)));
     const open = (await inbox.listOpen()).length;
     const isQuiet = open === 0 && !shown.some(({ isUnfinished }) => isUnfinished);
-    if (isQuiet && accepted.every((entries) => entries.length > 0)) return;
+    looks = isQuiet && accepted.every((entries) => entries.length > 0) ? looks + 1 : 0;
+    if (looks === quietLooks) return;
     const now = JSON.stringify([open, missing.length, shown]);
     if (now !== last) changedAt = Date.now();
     last = now;

@@ -3,6 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startHttpServer } from "../../src/operations/http-server.ts";
 import { createMetrics } from "../../src/operations/metrics.ts";
+import { toReadiness } from "../../src/operations/readiness.ts";
+import { createSharedMemory } from "../support/memory-records.ts";
 import { createWebPlatform, type WebPlatform } from "../../src/platforms/web/platform.ts";
 import { allCommands } from "../support/commands.ts";
 import { silentLog } from "../support/silent-log.ts";
@@ -24,7 +26,7 @@ async function open(): Promise<PlatformSubject> {
     allowedHosts: [],
     metrics: createMetrics(),
     log: silentLog,
-    notReady: () => Promise.resolve([]),
+    readiness: () => Promise.resolve(toReadiness("0.0.0", {})),
     handlers: [async (...request) => (await current?.handle(...request)) ?? false],
   });
   const { host } = new URL(server.url);
@@ -83,6 +85,7 @@ async function open(): Promise<PlatformSubject> {
         log: silentLog,
         dataDir,
         sealer: plainSealer,
+        records: createSharedMemory().records,
         banner: () => ({ gateway: "test", isSandbox: true }),
       });
       return current;

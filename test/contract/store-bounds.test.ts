@@ -99,7 +99,7 @@ describeStores("ids that a stranger chooses", (current) => {
       ...messageOf("m"),
       parts: [{ kind: "image", blob, name: "constructor" }],
     });
-    const names = (await store.exportConversation("web:1")).map(({ name }) => name);
+    const names = (await store.exportConversation("web:1")).files.map(({ name }) => name);
     expect(names).toEqual([
       "conversation.md",
       "conversation.json",

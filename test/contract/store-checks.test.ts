@@ -5,9 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { createClient } from "redis";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { openStore } from "../../src/conversations/open-store.ts";
 import { createStoreChecks } from "../../src/conversations/store-checks.ts";
+import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
 import { has } from "../support/requirements.ts";
 import { runDoctorChecks } from "../support/run-checks.ts";
@@ -34,7 +35,9 @@ describeStores("the doctor's look at the store", (current) => {
     const { url } = current();
     await fill(url);
     const text = await check(url);
-    expect(text).toMatch(/✓ Store {7}(SQLite file \S+|Redis at \S+), version 3/);
+    expect(text).toMatch(
+      /✓ Store {7}((SQLite file|Redis at) \S+, version 3|Postgres at \S+, schema \w+, version 3)\n/,
+    );
     expect(text).toMatch(/✓ Free space {2}/);
     expect(text).toContain("✓ Durability  every message is on disk before it is acknowledged");
     expect(text).toContain("✓ Encryption  off");
@@ -279,5 +282,78 @@ describe.skipIf(!has("redis"))("the doctor's look at a Redis server", () => {
     expect(hanging).toMatch(/✗ Store {2}The Redis store at 127\.0\.0\.1:\d+ does not respond/);
     await redis.kill();
     expect(remedyOf(await check(redis.url), "Store")).toContain("nothing listens there: start Redis");
+  });
+});
+
+describe.skipIf(!has("postgres"))("the doctor's look at a Postgres server", () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await startPostgres(["max_connections = 12", "fsync = on"]);
+  });
+  afterAll(() => server.remove());
+
+  test.each(["fsync", "full_page_writes"])(
+    "says plainly that %s off may lose what was acknowledged",
+    async (name) => {
+      await server.query(`ALTER SYSTEM SET ${name} = off`);
+      await server.query("SELECT pg_reload_conf()");
+      try {
+        await expect
+          .poll(() => check(server.url))
+          .toContain(
+            `✗ Durability  Postgres may lose what was acknowledged: a crash of its machine can lose everything (${name} off)`,
+          );
+        expect(remedyOf(await check(server.url), "Durability")).toContain("postgresql.conf");
+      } finally {
+        await server.query(`ALTER SYSTEM RESET ${name}`);
+        await server.query("SELECT pg_reload_conf()");
+      }
+    },
+  );
+
+  test("a wrong password, which is not shown, a missing database and a schema that may not be created", async () => {
+    await server.query("CREATE ROLE guest LOGIN PASSWORD 'the-right-one'");
+    expect(remedyOf(await check(server.url.replace("parley@", "guest@")), "Store")).toBe(
+      "run CREATE SCHEMA parley AUTHORIZATION <user> as the owner of the database",
+    );
+    expect(remedyOf(await check(`${server.url}_none`), "Store")).toContain("create the database (createdb)");
+    const text = await check(server.url.replace("parley@", "nobody:the-wrong-one@"));
+    expect(text).toMatch(/✗ Store .*\(28000\)/);
+    expect(text).not.toContain("the-wrong-one");
+  });
+
+  test("a store of a newer version is named and left as it is, and another program's tables too", async () => {
+    const url = `${server.url}?schema=newer`;
+    await fill(url);
+    await server.query("UPDATE newer.marks SET value = '99'");
+    expect(await check(url)).toContain("was written by a newer Parley: its version is 99, this one knows 3");
+    await server.query("CREATE SCHEMA foreign_one; CREATE TABLE foreign_one.notes (text text)");
+    expect(await check(`${server.url}?schema=foreign_one`)).toMatch(/✗ Store .*tables of another program/);
+    expect(await server.query("SELECT FROM pg_tables WHERE schemaname = 'foreign_one'")).toHaveLength(1);
+  });
+
+  test("a server that refuses writes, and one with few connections left", async () => {
+    const url = `${server.url}?schema=busy`;
+    await fill(url);
+    const readOnly = `${url}&options=-c%20default_transaction_read_only%3Don`;
+    expect(remedyOf(await check(readOnly), "Store")).toContain("replica");
+    const stores = await Promise.all(
+      Array.from({ length: 3 }, () => openStore(`${url}&pool_max=3`, { log: silentLog })),
+    );
+    await Promise.all(
+      stores.map((store) => Promise.all(Array.from({ length: 3 }, () => store.records.get("a")))),
+    );
+    expect(await check(url)).toMatch(/! Connections +\d+ of the server's 12 connections are in use/);
+    for (const store of stores) await store.close();
+  });
+
+  test("a server that is down, and one that hangs", async () => {
+    await server.pause();
+    const hanging = await check(server.url);
+    await server.resume();
+    expect(hanging).toMatch(/✗ Store {2}The Postgres store at 127\.0\.0\.1:\d+\/postgres does not respond/);
+    await server.kill();
+    expect(remedyOf(await check(server.url), "Store")).toContain("nothing listens there: start Postgres");
+    await server.start();
   });
 });

@@ -1,3 +1,4 @@
+import { buffer } from "node:stream/consumers";
 import { randomUUID } from "node:crypto";
 import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -249,12 +250,10 @@ describeStores("erasure", (current) => {
         { kind: "unread", name: "x.zip", reason: "it is an archive" },
       ],
     });
-    const files = new Map(
-      (await store.exportConversation("test:4")).map(({ name, bytes }) => [
-        name,
-        Buffer.from(bytes).toString(),
-      ]),
-    );
+    const exported = await store.exportConversation("test:4");
+    expect(exported.title).toBe("Ships\nand more");
+    const files = new Map<string, string>();
+    for (const file of exported.files) files.set(file.name, (await buffer(file.read())).toString());
     const picture = `image-${blob.hash.slice(0, 12)}.png`;
     expect([...files.keys()]).toEqual(["conversation.md", "conversation.json", picture]);
     const markdown = files.get("conversation.md") ?? "";

@@ -1,3 +1,4 @@
+import { buffer } from "node:stream/consumers";
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { afterEach, expect, it } from "vitest";
@@ -42,7 +43,10 @@ describeStores("fuzz of stored entries", (current, kind) => {
       lookUp: () => inbox.lookUp(["k1", "k2"]),
       isOpen: () => inbox.isOpen("k1"),
       record: () => store.records.get("r"),
-      export: () => store.exportConversation(id),
+      export: async () => {
+        const { files } = await store.exportConversation(id);
+        return await Promise.all(files.map((file) => buffer(file.read())));
+      },
       count: () => store.erasure.countAuthor(undefined, "test:ann"),
     };
     return { store, raw, reads };

@@ -197,6 +197,31 @@ describeStores("spending", (current) => {
     expect(await spending.spentUsd(person("discord:1"), noon)).toBe(0.5);
   });
 
+  it("forgets all that is counted of people whose ids have a common beginning, also what was spent", async () => {
+    const store = await open();
+    const { spending } = store;
+    const people = ["slack:T1:U1", "slack:T1:U2", "slack:T10:U3"];
+    for (const personId of people) {
+      await spending.countTurn(personId, { max: 1, now: noon });
+      const reservation = (await spending.reserve(0, { budgets: [], now: noon })) as Reservation;
+      await spending.settle(
+        reservation,
+        used(0.5, { labels: { personId, model: "m", operation: "image" }, scopes: [person(personId)] }),
+        noon,
+      );
+    }
+    const counted = async () => (await spending.countedPeople("slack:T1:")).toSorted();
+    expect(await counted()).toEqual(["slack:T1:U1", "slack:T1:U2"]);
+    await spending.forgetPeople("slack:T1:");
+    expect(await counted()).toEqual([]);
+    const rows = await spending.usage({ fromDay: today, toDay: today });
+    expect(rows.map(({ personId }) => personId)).toEqual(["slack:T10:U3"]);
+    const spent = await Promise.all(people.map((id) => spending.spentUsd(person(id), noon)));
+    expect(spent).toEqual([0, 0, 0.5]);
+    expect(await spending.countTurn("slack:T1:U1", { max: 1, now: noon })).toBeUndefined();
+    expect(await spending.countTurn("slack:T10:U3", { max: 1, now: noon })).toBeGreaterThan(0);
+  });
+
   it.each([
     [0, 400],
     [30, 30],

@@ -11,7 +11,7 @@ import { createAssistant, type Assistant, type SpendingOptions } from "../../src
 import { ParleyError } from "../../src/core/errors.ts";
 import type { Attachment, CommandCall, IncomingMessage, ReplyAddress } from "../../src/core/events.ts";
 import type { FormOffer } from "../../src/core/forms.ts";
-import type { ChatEvent, ChatRequest, Gateway, Model } from "../../src/core/gateway.ts";
+import type { ChatEvent, ChatRequest, Gateway, Model, TranscriptionRequest } from "../../src/core/gateway.ts";
 import type { ModelPrice } from "../../src/core/model-price.ts";
 import type {
   ConversationHistory,
@@ -39,6 +39,8 @@ const silentMeter: Meter = {
   delivery: () => undefined,
   platformLimited: () => undefined,
   call: () => undefined,
+  rated: () => undefined,
+  refused: () => undefined,
 };
 
 /** What a person saw of one reply. */
@@ -61,6 +63,7 @@ export interface SeenReply {
 /** A platform that only remembers what it was asked to show. */
 export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> = {}) {
   const replies: SeenReply[] = [];
+  const room: { read: Platform["readRoom"] } = { read: () => Promise.resolve(undefined) };
   let posted = 0;
   let showError: unknown;
   const platform: Platform = {
@@ -71,8 +74,15 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
     stop: () => Promise.resolve(),
     health: () => ({ state: "ready" }),
     toPrivateAddress: (address) => address,
+    readRoom: (...query) => room.read(...query),
     nameOf: (id) => Promise.resolve(id === "fake:channel:1" ? "#general" : undefined),
-    guide: { commandPrefix: "", hasMessageMenus: true, speaking: ["Every message is answered."] },
+    guide: {
+      commandPrefix: "",
+      hasMessageMenus: true,
+      exportsAs: "files",
+      hasLocalNames: false,
+      speaking: ["Every message is answered."],
+    },
     shownMessageKeys: ({ message }) => (typeof message === "number" ? [`fake:reply:${message}`] : []),
     openThread: (address, { title }) =>
       Promise.resolve({
@@ -153,6 +163,8 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
   return {
     platform,
     replies,
+    /** What `readRoom` does. Default: there is nothing but the conversation. */
+    room,
     failToShow: (error: unknown) => {
       showError = error;
     },
@@ -169,6 +181,7 @@ export function createFakeGateway(
   } = {},
 ) {
   const requests: ChatRequest[] = [];
+  const transcriptions: TranscriptionRequest[] = [];
   const listed = options.models ?? [
     {
       id: "chatty",
@@ -205,13 +218,15 @@ export function createFakeGateway(
         usage: { images: request.count ?? 1, isEstimated: true },
         notices: [],
       }),
-    transcribe: (request) =>
-      Promise.resolve({
+    transcribe: (request) => {
+      transcriptions.push(request);
+      return Promise.resolve({
         text: `heard ${request.fileName}`,
         model: request.model,
         usage: { isEstimated: true },
         notices: [],
-      }),
+      });
+    },
     listModels: () => Promise.resolve(listed),
     knownModels: () => listed,
     highestPrice: (_, model) => options.prices?.[model],
@@ -219,6 +234,7 @@ export function createFakeGateway(
   return {
     gateway,
     requests,
+    transcriptions,
     answerWith: (next: Script) => {
       script = next;
     },
@@ -248,6 +264,8 @@ export async function createWorld(
     readonly prices?: Readonly<Record<string, ModelPrice>>;
     readonly rules?: Partial<AccessRules>;
     readonly spending?: Partial<SpendingOptions>;
+    /** Default: the assistant's own. */
+    readonly room?: { readonly maxMessages: number; readonly maxChars: number };
     /** Patterns. Default: all. */
     readonly allowedModels?: readonly string[];
     /** Beside those of `commands/`. */
@@ -273,6 +291,7 @@ export async function createWorld(
       settings: store.settings,
       accessProblems: () => [],
       queue: store.queue,
+      claims: store.claims,
       help: { allowedModels: [], admins: rules?.admins ?? [], retentionDays: undefined },
       access: createAccess({ rules: { ...noRules, ...rules }, ownPlatforms: new Set(["page"]) }),
       spending: {
@@ -291,6 +310,7 @@ export async function createWorld(
       chat: { maxTokens: 1024, temperature: 1, systemPrompt: "Be brief." },
       log: silentLog,
       meter: silentMeter,
+      ...(options.room === undefined ? {} : { room: options.room }),
       now: () => clock.now,
     });
     assistant.addPlatform(platform.platform);
@@ -299,7 +319,7 @@ export async function createWorld(
   return {
     assistant: create(),
     store,
-    history: createConversationHistory(store.conversations, undefined),
+    history: createConversationHistory(store.conversations, store, undefined),
     gateway,
     platform,
     clock,

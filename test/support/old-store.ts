@@ -1,7 +1,9 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import pg from "pg";
 import { createClient } from "redis";
+import { migrate as migratePostgres } from "../../src/conversations/postgres/postgres-schema.ts";
 import { migrate, migrations } from "../../src/conversations/sqlite/sqlite-schema.ts";
 
 interface OldStore {
@@ -25,7 +27,8 @@ export async function writeOldStore(url: string): Promise<void> {
   const file = new URL("../fixtures/store-v1.json", import.meta.url);
   const old = JSON.parse(await readFile(file, "utf8")) as OldStore;
   if (url.startsWith("sqlite:")) await writeSqlite(url.slice("sqlite:".length), old);
-  else await writeRedis(url, old);
+  else if (url.startsWith("redis:")) await writeRedis(url, old);
+  else await writePostgres(url, old);
 }
 
 async function writeSqlite(file: string, { entries, indexes }: OldStore): Promise<void> {
@@ -52,4 +55,26 @@ async function writeRedis(url: string, { entries, indexes }: OldStore): Promise<
   for (const { index, member, score } of indexes)
     await client.zAdd(`parley:ranking::${index}`, { value: member, score });
   await client.close();
+}
+
+/** There was no Postgres in version 1: the same entries without the indexes that later versions have. */
+async function writePostgres(url: string, { entries, indexes }: OldStore): Promise<void> {
+  const schema = new URL(url).searchParams.get("schema") ?? "parley";
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await migratePostgres(client, schema);
+  for (const { space, key, value, expires } of entries)
+    await client.query(`INSERT INTO ${schema}.entries (space, key, value, expires) VALUES ($1, $2, $3, $4)`, [
+      space,
+      key,
+      value,
+      expires === true ? Date.now() + hourMs : null,
+    ]);
+  for (const { index, member, score } of indexes)
+    await client.query(`INSERT INTO ${schema}.rankings (ranking, member, score) VALUES ($1, $2, $3)`, [
+      index,
+      member,
+      score,
+    ]);
+  await client.end();
 }

@@ -1,4 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
+import pg from "pg";
 import { createClient } from "redis";
 
 /** The entries of a store as somebody sees and changes them who can write to it but has no key. */
@@ -15,6 +16,7 @@ export interface RawStore {
 
 /** Opens a store beside Parley. */
 export async function openRawStore(url: string): Promise<RawStore> {
+  if (url.startsWith("postgres:")) return openPostgres(url);
   return url.startsWith("sqlite:") ? openSqlite(url.slice("sqlite:".length)) : openRedis(url);
 }
 
@@ -72,6 +74,44 @@ async function openRedis(url: string): Promise<RawStore> {
     },
     async close() {
       await client.close();
+    },
+  };
+}
+
+async function openPostgres(url: string): Promise<RawStore> {
+  const schema = new URL(url).searchParams.get("schema") ?? "parley";
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const query = async (text: string, values: readonly string[] = []) =>
+    (await client.query<Record<string, string>>(text, [...values])).rows;
+  return {
+    async get(space, key) {
+      const [row] = await query(`SELECT value FROM ${schema}.entries WHERE space = $1 AND key = $2`, [
+        space,
+        key,
+      ]);
+      return row?.["value"] as string;
+    },
+    async set(space, key, value) {
+      await query(
+        `INSERT INTO ${schema}.entries (space, key, value) VALUES ($1, $2, $3)
+         ON CONFLICT (space, key) DO UPDATE SET value = excluded.value, expires = NULL`,
+        [space, key, value],
+      );
+    },
+    async delete(space, key) {
+      await query(`DELETE FROM ${schema}.entries WHERE space = $1 AND key = $2`, [space, key]);
+    },
+    async countMembers(index) {
+      const [row] = await query(`SELECT count(*) AS n FROM ${schema}.rankings WHERE ranking = $1`, [index]);
+      return Number(row?.["n"]);
+    },
+    async all() {
+      const rows = await query(`SELECT space, key, value FROM ${schema}.entries WHERE space <> 'mark'`);
+      return rows.map((row) => [String(row["space"]), String(row["key"]), String(row["value"])] as const);
+    },
+    async close() {
+      await client.end();
     },
   };
 }

@@ -2,7 +2,8 @@ import type { Actor } from "../../src/core/access.ts";
 import type { IncomingEvent } from "../../src/core/events.ts";
 import type { ActionResult } from "../../src/core/reply-actions.ts";
 import type { FormDesk } from "../../src/core/forms.ts";
-import type { ConversationHistory, PlaceSettings, Receiver } from "../../src/core/platform.ts";
+import type { ConversationHistory, EditedMessage, PlaceSettings, Receiver } from "../../src/core/platform.ts";
+import { emptyOverview } from "./empty-overview.ts";
 import { noForms } from "./no-forms.ts";
 
 /** A receiver in place of the assistant: it records every call and answers as a test sets it. */
@@ -38,6 +39,13 @@ export interface RecordingReceiver extends Receiver, ConversationHistory {
   /** What `act` returns, or throws. */
   actResult: ActionResult | Error;
   suggestions: readonly string[];
+  /** What `messageEdited` was called with. */
+  readonly edits: EditedMessage[];
+  /** How often it was called, also while it rejects. */
+  editCalls: number;
+  editResult: Awaited<ReturnType<Receiver["messageEdited"]>>;
+  /** How often `messagesDeleted` was called. */
+  deletionCalls: number;
   readonly deletedMessages: { readonly conversationId: string; readonly key: string }[];
   readonly deletedConversations: string[];
   readonly deletedPlaces: string[];
@@ -65,6 +73,10 @@ export function createRecordingReceiver(): RecordingReceiver {
     acted: [],
     actResult: { kind: "told", markdown: "- Model: `story/chat`" },
     suggestions: [],
+    edits: [],
+    editCalls: 0,
+    editResult: "edited",
+    deletionCalls: 0,
     deletedMessages: [],
     deletedConversations: [],
     deletedPlaces: [],
@@ -85,6 +97,16 @@ export function createRecordingReceiver(): RecordingReceiver {
       if (receiver.outage !== undefined) throw receiver.outage;
       return receiver.known.has(conversationId);
     },
+    async answersTo(conversationId) {
+      if (receiver.outage !== undefined) throw receiver.outage;
+      if (receiver.place.answerTo === "every-message") return "every-message";
+      const isOpen = receiver.events.some((one) => one.conversationId === conversationId && !one.inRoom);
+      return isOpen || receiver.known.has(conversationId) ? "every-message" : undefined;
+    },
+    async conversationOf(key) {
+      if (receiver.outage !== undefined) throw receiver.outage;
+      return receiver.events.find((event) => event.key === key)?.conversationId;
+    },
     async retry(key, by) {
       receiver.actors.push(by);
       receiver.retried.push(key);
@@ -100,19 +122,33 @@ export function createRecordingReceiver(): RecordingReceiver {
       if (receiver.actResult instanceof Error) throw receiver.actResult;
       return receiver.actResult;
     },
-    async messagesDeleted(conversationId, keys) {
-      receiver.deletedMessages.push(...keys.map((key) => ({ conversationId, key })));
+    async messagesDeleted(conversationId, keys, others = new Map()) {
+      receiver.deletionCalls += 1;
+      for (const [id, theirs] of [[conversationId, keys] as const, ...others])
+        receiver.deletedMessages.push(...theirs.map((key) => ({ conversationId: id, key })));
+    },
+    async messageEdited(edited) {
+      receiver.editCalls += 1;
+      if (receiver.outage !== undefined) throw receiver.outage;
+      receiver.edits.push(edited);
+      return receiver.events.some(({ key }) => key === edited.key) ? receiver.editResult : "unknown";
     },
     async conversationDeleted(conversationId) {
       receiver.deletedConversations.push(conversationId);
+    },
+    async peopleDeleted(idPrefix) {
+      receiver.deletedPlaces.push(idPrefix);
     },
     async placeDeleted(place) {
       receiver.deletedPlaces.push(place);
     },
     cancel: () => Promise.resolve(false),
     placeSettings: async () => receiver.place,
+    labelConversation: () => Promise.resolve(true),
     isStopping: () => receiver.isStopped,
     restored: undefined,
+    rate: () => Promise.resolve("rated"),
+    overview: () => Promise.resolve(emptyOverview),
     suggestModels: (query) => receiver.suggestions.filter((id) => id.includes(query)),
     history: async () => [],
     async conversations(prefix, { without } = {}) {
@@ -128,6 +164,9 @@ export function createRecordingReceiver(): RecordingReceiver {
           within,
         }));
     },
+    branch: () => Promise.resolve("gone"),
+    export: async () => ({ title: "", files: [] }),
+    search: () => Promise.resolve({ found: [] }),
     readBlob: async () => undefined,
   };
   return receiver;

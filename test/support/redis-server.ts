@@ -1,9 +1,10 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "./free-port.ts";
+import { redisPrograms } from "./redis-programs.ts";
 
 /** A redis-server on a free port with a folder of its own; every write is on disk when it is acknowledged. */
 export interface RedisServer {
@@ -28,17 +29,17 @@ export async function startRedis(options: readonly string[] = []): Promise<Redis
 
   const start = async () => {
     const started = spawn(
-      "redis-server",
+      redisPrograms.server,
       // prettier-ignore
       ["--port", String(port), "--bind", "127.0.0.1", "--dir", folder, "--save", "", "--appendonly", "yes",
-        "--appendfsync", "always", "--daemonize", "no", ...options],
+        "--appendfsync", "always", "--daemonize", "no", "--repl-diskless-sync-delay", "0", ...options],
       { stdio: ["ignore", "pipe", "inherit"] },
     );
     child = started;
     let output = "";
     await new Promise<void>((resolve, reject) => {
       started.once("error", reject);
-      started.once("exit", () => reject(new Error(`redis-server ended: ${output}`)));
+      started.once("exit", () => reject(new Error(`${redisPrograms.server} ended: ${output}`)));
       started.stdout?.on("data", (chunk: Buffer) => {
         output += chunk.toString();
         if (output.includes("Ready to accept connections")) resolve();
@@ -69,14 +70,4 @@ export async function startRedis(options: readonly string[] = []): Promise<Redis
       await rm(folder, { recursive: true, force: true, maxRetries: 50, retryDelay: 50 });
     },
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
 }

@@ -1,16 +1,51 @@
 import { spawnSync } from "node:child_process";
+import { findPostgresProgram } from "./postgres-programs.ts";
+import { redisPrograms } from "./redis-programs.ts";
+
+interface Requirement {
+  readonly program: string;
+  readonly arguments: readonly string[];
+  /** What is left out without it. */
+  readonly stories: string;
+  /** Debian's package, where it is not called like the program. */
+  readonly package?: string;
+}
 
 /** Programs that some stories need for real; every one is a Debian package that `.ci/run` installs. */
 export const requirements = {
-  redis: { program: "redis-server", arguments: ["--version"], stories: "Redis store, several instances" },
+  redis: {
+    program: redisPrograms.server,
+    arguments: ["--version"],
+    stories: "Redis store, several instances",
+  },
+  postgres: {
+    program: findPostgresProgram("postgres"),
+    arguments: ["--version"],
+    stories: "Postgres store",
+    package: "postgresql",
+  },
   chromium: { program: "chromium", arguments: ["--version"], stories: "local page in a real browser" },
   ffmpeg: { program: "ffmpeg", arguments: ["-version"], stories: "audio and video made on the spot" },
+  nginx: {
+    program: "nginx",
+    arguments: ["-v"],
+    stories: "the page behind nginx",
+    package: "nginx-light",
+  },
+  caddy: { program: "caddy", arguments: ["version"], stories: "the page behind Caddy" },
+  openssl: { program: "openssl", arguments: ["version"], stories: "the page behind nginx" },
+  systemd: {
+    program: "systemd-analyze",
+    arguments: ["--version"],
+    stories: "checks of the systemd unit",
+    package: "systemd",
+  },
   espeak: { program: "espeak-ng", arguments: ["--version"], stories: "speech made on the spot" },
-} as const;
+} satisfies Readonly<Record<string, Requirement>>;
 
 /** Whether this machine has the program. On CI (`CI=true`) the answer is always yes, so that nothing is left out there. */
 export function has(name: keyof typeof requirements): boolean {
   if (process.env["CI"] === "true") return true;
   const { program, arguments: args } = requirements[name];
-  return spawnSync(program, [...args], { stdio: "ignore" }).status === 0;
+  return spawnSync(program, args, { stdio: "ignore" }).status === 0;
 }

@@ -3,7 +3,8 @@ import type { Actor } from "../../src/core/access.ts";
 import type { IncomingEvent } from "../../src/core/events.ts";
 import type { ActionResult } from "../../src/core/reply-actions.ts";
 import type { FormDesk } from "../../src/core/forms.ts";
-import type { ConversationHistory, PlaceSettings, Receiver } from "../../src/core/platform.ts";
+import type { ConversationHistory, EditedMessage, PlaceSettings, Receiver } from "../../src/core/platform.ts";
+import { emptyOverview } from "./empty-overview.ts";
 import { noForms } from "./no-forms.ts";
 
 /** A receiver for tests of one platform: it records what it is called with and runs nothing. */
@@ -27,6 +28,9 @@ export interface SlackReceiver extends Receiver, ConversationHistory {
   actResult: ActionResult | Error;
   /** Deleted places, conversations, and messages as `<conversation>: <keys>`. */
   readonly deletions: string[];
+  /** What `messageEdited` was called with. */
+  readonly edits: EditedMessage[];
+  editOutcome: Awaited<ReturnType<Receiver["messageEdited"]>>;
   /** Keys that `refuse` was called with. */
   readonly refused: string[];
   refuseOutcome: "refused" | "accepted";
@@ -58,6 +62,8 @@ export function createSlackReceiver(): SlackReceiver {
     acted: [],
     actResult: { kind: "told", markdown: "- Model: `test/chat-model`" },
     deletions: [],
+    edits: [],
+    editOutcome: "edited",
     refused: [],
     refuseOutcome: "refused",
     failures: 0,
@@ -83,6 +89,11 @@ export function createSlackReceiver(): SlackReceiver {
       return Promise.resolve(receiver.refuseOutcome);
     },
     knows: (conversationId) => Promise.resolve(receiver.known.has(conversationId)),
+    async answersTo(conversationId) {
+      if (receiver.place.answerTo === "every-message") return "every-message";
+      const isOpen = receiver.events.some((one) => one.conversationId === conversationId && !one.inRoom);
+      return isOpen || receiver.known.has(conversationId) ? "every-message" : undefined;
+    },
     retry(key, by) {
       receiver.actors.push(by);
       receiver.retried.push(key);
@@ -98,13 +109,29 @@ export function createSlackReceiver(): SlackReceiver {
       const result = receiver.actResult;
       return result instanceof Error ? Promise.reject(result) : Promise.resolve(result);
     },
+    async conversationOf(key) {
+      return receiver.events.find((event) => event.key === key)?.conversationId;
+    },
     messagesDeleted(conversationId, messageKeys) {
       receiver.deletions.push(`${conversationId}: ${messageKeys.join(" ")}`);
       return Promise.resolve();
     },
+    async messageEdited(edited) {
+      if (receiver.failures > 0) {
+        receiver.failures -= 1;
+        throw new ParleyError("store-unavailable", "the test made the store unavailable");
+      }
+      receiver.edits.push(edited);
+      if (receiver.editOutcome === "edited") await edited.read({ text: "", attachments: [] });
+      return receiver.editOutcome;
+    },
     conversationDeleted(conversationId) {
       receiver.deletions.push(conversationId);
       receiver.stored.delete(conversationId);
+      return Promise.resolve();
+    },
+    peopleDeleted(idPrefix) {
+      receiver.deletions.push(`people ${idPrefix}`);
       return Promise.resolve();
     },
     placeDeleted(place) {
@@ -117,14 +144,20 @@ export function createSlackReceiver(): SlackReceiver {
       return Promise.resolve(true);
     },
     placeSettings: async () => receiver.place,
+    labelConversation: () => Promise.resolve(true),
     isStopping: () => false,
     restored: undefined,
+    rate: () => Promise.resolve("rated"),
+    overview: () => Promise.resolve(emptyOverview),
     suggestModels: () => [],
     history: () => Promise.resolve([]),
     conversations(prefix) {
       const ids = [...receiver.stored].filter((id) => id.startsWith(prefix)).slice(0, maxListed);
       return Promise.resolve(ids.map((conversationId) => ({ conversationId, title: "", updatedAt: 0 })));
     },
+    branch: () => Promise.resolve("gone"),
+    export: () => Promise.resolve({ title: "", files: [] }),
+    search: () => Promise.resolve({ found: [] }),
     readBlob: () => Promise.resolve(undefined),
   };
   return receiver;

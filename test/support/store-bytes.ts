@@ -1,19 +1,23 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
+import pg from "pg";
 import { createClient } from "redis";
+import { unlessMissing } from "../../src/support/unless-missing.ts";
 
 /** Whether the bytes contain a text, plain or at the beginning of base64. */
 export function holds(bytes: Buffer, text: string): boolean {
   return bytes.includes(text) || bytes.includes(Buffer.from(text).toString("base64").slice(0, -4));
 }
 
-/** Every byte below a folder, file names included. */
+/** Every byte below a folder, file names included. What a running server removes meanwhile is not below it any more. */
 export async function bytesOfFolder(under: string): Promise<Buffer> {
   const names = await readdir(under, { recursive: true });
   const parts = await Promise.all(
-    names.map(async (name) =>
-      (await stat(join(under, name))).isFile() ? readFile(join(under, name)) : Buffer.from(name),
-    ),
+    names.map(async (name) => {
+      const found = await unlessMissing(stat(join(under, name)));
+      const bytes = found?.isFile() === true ? await unlessMissing(readFile(join(under, name))) : undefined;
+      return bytes ?? Buffer.from(name);
+    }),
   );
   return Buffer.concat(parts);
 }
@@ -29,4 +33,22 @@ export async function bytesOfRedis(url: string): Promise<Buffer> {
   }
   await client.close();
   return Buffer.concat(parts);
+}
+
+/** Every row of the schema that the URL names; not the files of the server. */
+export async function bytesOfPostgres(url: string): Promise<Buffer> {
+  const schema = new URL(url).searchParams.get("schema") ?? "parley";
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const tables = await client.query<{ tablename: string }>(
+    "SELECT tablename FROM pg_tables WHERE schemaname = $1 ORDER BY 1",
+    [schema],
+  );
+  const parts: string[] = [];
+  for (const { tablename } of tables.rows) {
+    const { rows } = await client.query(`SELECT * FROM ${schema}.${tablename}`);
+    parts.push(tablename, ...rows.map((row) => Object.values(row as Record<string, unknown>).join("\n")));
+  }
+  await client.end();
+  return Buffer.from(parts.join("\n"));
 }

@@ -2,13 +2,14 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe } from "vitest";
+import { type PostgresServer, startPostgres } from "./postgres-server.ts";
 import { type RedisServer, startRedis } from "./redis-server.ts";
 import { has } from "./requirements.ts";
-import { bytesOfFolder, bytesOfRedis } from "./store-bytes.ts";
+import { bytesOfFolder, bytesOfPostgres, bytesOfRedis } from "./store-bytes.ts";
 
 /** An empty store of one test, not opened yet. */
 export interface TestStore {
-  readonly kind: "sqlite" | "redis";
+  readonly kind: "sqlite" | "redis" | "postgres";
   readonly url: string;
   /** For files of the test; a SQLite store is in it. */
   readonly folder: string;
@@ -16,7 +17,7 @@ export interface TestStore {
   bytes(): Promise<Buffer>;
 }
 
-/** Declares tests once for each backend; `current` returns the test's own store. Redis is skipped if not installed. */
+/** Declares tests once for each backend; `current` returns the test's own store. Servers not installed are skipped. */
 export function describeStores(
   title: string,
   declare: (current: () => TestStore, kind: TestStore["kind"]) => void,
@@ -48,6 +49,24 @@ export function describeStores(
         return { kind: "redis", url, folder, bytes: () => bytesOfRedis(url) };
       }),
       "redis",
+    );
+  });
+  describe.skipIf(!has("postgres"))(`postgres: ${title}`, () => {
+    let server: PostgresServer;
+    beforeAll(async () => {
+      server = await startPostgres();
+    });
+    afterAll(async () => {
+      await server.remove();
+    });
+    let schemas = 0;
+    declare(
+      useFolder((folder) => {
+        schemas++;
+        const url = `${server.url}?schema=store_${schemas}`;
+        return { kind: "postgres", url, folder, bytes: () => bytesOfPostgres(url) };
+      }),
+      "postgres",
     );
   });
 }

@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { isParleyError } from "../../src/core/errors.ts";
-import { parseConfig, settings, type Config } from "../../src/config.ts";
+import { parseConfig, readConfig, settings, type Config } from "../../src/config.ts";
+import { findMisspelt } from "../../src/misspelt-settings.ts";
 
 function problemsOf(environment: Record<string, string>): string {
   try {
@@ -56,7 +57,9 @@ describe("parseConfig", () => {
     expect(message).toContain("CHAT_TEMPERATURE must be at most 2");
     expect(message).toContain("GATEWAY_BASE_URL must be an http:// or https:// address");
     expect(message).toContain("SLACK_BOT_TOKEN must be the bot token, which starts with xoxb-");
-    expect(message).toContain("STORE_URL must be sqlite:<file>, redis://… or rediss://…");
+    expect(message).toContain(
+      "STORE_URL must be sqlite:<file>, redis://…, rediss://…, redis+sentinel://…, redis+cluster://… or postgres://…",
+    );
     expect(message).toContain("PAGE must be one of auto, on, off");
     expect(message).not.toContain("secret-value");
   });
@@ -72,6 +75,69 @@ describe("parseConfig", () => {
   it("asks for the second Slack token when one is given", () => {
     expect(problemsOf({ SLACK_BOT_TOKEN: "xoxb-1" })).toContain("SLACK_APP_TOKEN is needed");
     expect(problemsOf({ SLACK_APP_TOKEN: "xapp-1" })).toContain("SLACK_BOT_TOKEN is needed");
+  });
+});
+
+describe("the settings of traces", () => {
+  it("take what OpenTelemetry's libraries take, and say what Parley does not send", () => {
+    expect(problemsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: "localhost:4318" })).toContain(
+      "OTEL_EXPORTER_OTLP_ENDPOINT must be an http:// or https:// address",
+    );
+    expect(problemsOf({ OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" })).toContain(
+      "OTEL_EXPORTER_OTLP_PROTOCOL must be one of http/protobuf, http/json",
+    );
+    expect(problemsOf({ OTEL_EXPORTER_OTLP_HEADERS: "just-a-key" })).toContain("must be name=value pairs");
+    expect(problemsOf({ OTEL_EXPORTER_OTLP_HEADERS: "just-a-key" })).not.toContain("just-a-key");
+  });
+
+  it("keep the values of headers secret, as they are written and as they are sent", () => {
+    const config = parseConfig({ OTEL_EXPORTER_OTLP_HEADERS: "authorization=Basic%20c2VjcmV0, x-team=bots" });
+    expect(config.secrets).toEqual(expect.arrayContaining(["Basic%20c2VjcmV0", "Basic c2VjcmV0"]));
+  });
+
+  it("leave OpenTelemetry's further variables alone", () => {
+    const names = ["OTEL_TRACES_SAMPLER", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_RESOURCE_ATTRIBUTES"];
+    expect(findMisspelt(names, names)).toEqual([]);
+    expect(findMisspelt(["OTEL_EXPORTER_OTLP_ENDPONT"], [])).toEqual([
+      { name: "OTEL_EXPORTER_OTLP_ENDPONT", meant: "OTEL_EXPORTER_OTLP_ENDPOINT" },
+    ]);
+  });
+});
+
+describe("shards of Discord", () => {
+  const discord = (environment: Record<string, string>) => ({ DISCORD_TOKEN: "t", ...environment });
+  const valuesOf = (environment: Record<string, string>) =>
+    parseConfig(discord(environment)).platforms.find(({ module }) => module.id === "discord")?.values;
+
+  it("are as many as Discord recommends, or a count, or some of it", () => {
+    expect(valuesOf({})).toMatchObject({ DISCORD_SHARDS: "auto", DISCORD_SHARD_IDS: [] });
+    expect(valuesOf({ DISCORD_SHARDS: "16" })).toMatchObject({ DISCORD_SHARDS: 16 });
+    expect(valuesOf({ DISCORD_SHARDS: "16", DISCORD_SHARD_IDS: "0, 5,0" })).toMatchObject({
+      DISCORD_SHARD_IDS: [0, 5],
+    });
+  });
+
+  it.each(["0", "-1", "two", "1.5"])("%s is no count", (count) => {
+    expect(problemsOf({ DISCORD_SHARDS: count })).toContain("DISCORD_SHARDS must be auto or a number from 1");
+  });
+
+  it("cannot be beyond the count, or of a count that may change", () => {
+    expect(problemsOf({ DISCORD_SHARDS: "2", DISCORD_SHARD_IDS: "1,2" })).toContain(
+      "DISCORD_SHARD_IDS names shard 2, but DISCORD_SHARDS is 2: shards are numbered 0 to 1",
+    );
+    expect(problemsOf({ DISCORD_SHARD_IDS: "0" })).toContain("needs DISCORD_SHARDS as a number");
+    expect(problemsOf({ DISCORD_SHARDS: "2", DISCORD_SHARD_IDS: "a" })).toContain("must be numbers from 0");
+  });
+
+  it("in several processes need a store that they share", () => {
+    const problemsWith = (environment: Record<string, string>) =>
+      readConfig(discord({ DISCORD_SHARDS: "2", ...environment })).startProblems;
+    expect(problemsWith({ DISCORD_SHARD_IDS: "1" })).toEqual([
+      expect.stringContaining("needs a store that they share: set STORE_URL"),
+    ]);
+    expect(problemsWith({ DISCORD_SHARD_IDS: "1", STORE_URL: "redis://localhost" })).toEqual([]);
+    expect(problemsWith({ DISCORD_SHARD_IDS: "0,1" })).toEqual([]);
+    expect(problemsWith({})).toEqual([]);
   });
 });
 

@@ -178,6 +178,10 @@ describe("settings that are wrong", () => {
       { HOST: "0.0.0.0" },
       "✗ HOST  lets other machines reach the page, which has no password\n *→ set PAGE_PASSWORD",
     ],
+    [
+      { OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" },
+      "✗ OTEL_EXPORTER_OTLP_PROTOCOL  has a wrong value\n *→ it must be one of http/protobuf, http/json",
+    ],
     [{ CHAT_MODEL: "a", MODELS_ALLOWED: "b" }, '✗ CHAT_MODEL  names "a", which MODELS_ALLOWED does not list'],
   ] as [Record<string, string>, string][])("%j", async (environment, expected) => {
     const { text, code } = await doctor(environment);

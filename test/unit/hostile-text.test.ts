@@ -1,6 +1,9 @@
 import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { parseCommandLine, type Command } from "../../src/core/command.ts";
+import { toRoomText } from "../../src/assistant/turn/room-prompt.ts";
+import { parseSince } from "../../src/core/since.ts";
+import { readRichContent } from "../../src/platforms/slack/rich-content.ts";
 import { parseCommandText } from "../../src/core/command-options.ts";
 import { checkImageUrl, parseDataUri } from "../../src/embedded-gateway/image-url.ts";
 import { boundaryOf, readMultipart } from "../../src/embedded-gateway/read-multipart.ts";
@@ -25,6 +28,7 @@ import { planEnding, planStreaming } from "../../src/platforms/delivery/message-
 import { splitMarkdown } from "../../src/platforms/delivery/split-markdown.ts";
 import { lengthOf, maxPieceChars, toDiscordContent } from "../../src/platforms/discord/content.ts";
 import { readMessage } from "../../src/platforms/discord/incoming.ts";
+import { readRichParts } from "../../src/platforms/discord/rich-content.ts";
 import { toDiscordMarkdown } from "../../src/platforms/discord/markdown.ts";
 import { escapeMarkdown } from "../../src/platforms/slack/escape-markdown.ts";
 import { escapedBytes } from "../../src/platforms/slack/markdown.ts";
@@ -102,7 +106,20 @@ const parsers: readonly Parser[] = [
   { name: "toTitle", parse: toTitle, maxChars: messageChars },
   {
     name: "readMessage (Discord)",
-    parse: (content) => readMessage({ content } as never, names as never),
+    parse: (content) => readMessage({ content, author: { id: "3" } } as never, names as never),
+    maxChars: 4000,
+  },
+  {
+    name: "readRichParts (Discord)",
+    parse: (text) =>
+      readRichParts(
+        {
+          content: text,
+          embeds: [{ title: text, description: text, url: text, footer: { text } }],
+          components: [{ type: 10, content: text }],
+        },
+        { hasButtons: true },
+      ),
     maxChars: 4000,
   },
   {
@@ -111,6 +128,25 @@ const parsers: readonly Parser[] = [
     maxChars: 40_000,
     parts: ["<@U1", "<@U1|", "<@U1> ", "<mailto:", "<!date^"],
   },
+  {
+    name: "readRichContent (Slack)",
+    parse: (text) =>
+      readRichContent({
+        ts: "1.1",
+        bot_id: "B1",
+        text,
+        blocks: [{ type: "section", text }],
+        attachments: [{ author_name: text, from_url: text, text }],
+      }),
+    maxChars: 40_000,
+  },
+  {
+    name: "toRoomText",
+    parse: (text) =>
+      toRoomText({ author: { id: "1", name: text }, createdAt: 0, room: { isApp: false } }, text, true),
+    maxChars: 40_000,
+  },
+  { name: "parseSince", parse: (text) => parseSince(text, 0), maxChars: 40_000 },
   { name: "mentions (Slack)", parse: (text) => mentions(text, "U1"), maxChars: 40_000 },
   { name: "escapeMarkdown (Slack)", parse: escapeMarkdown, maxChars: answerChars },
   {
@@ -149,7 +185,7 @@ const parsers: readonly Parser[] = [
   },
   {
     name: "planStreaming",
-    parse: (text) => planStreaming(text, undefined, { ...plain, maxMessages: 5 }),
+    parse: (text) => planStreaming(text, { status: undefined }, { ...plain, maxMessages: 5 }),
     maxChars: answerChars,
   },
   {

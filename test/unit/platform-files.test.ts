@@ -7,9 +7,10 @@ it("an archive erases the files of every platform before what the store has", as
   const calls: string[] = [];
   const report: ErasureReport = { messages: 1, blobs: 0, conversations: 0 };
   const archive: Archive = {
-    exportConversation: () => Promise.resolve([]),
+    exportConversation: () => Promise.resolve({ title: "", files: [] }),
     countAuthor: () => Promise.resolve(report),
     removeMessages: () => Promise.resolve(report),
+    replaceMessage: () => Promise.resolve(false),
     async forgetAuthor(conversationId, authorId) {
       calls.push(`store forgets ${conversationId} ${authorId}`);
       return report;

@@ -1,5 +1,6 @@
 import type { AccessRules } from "../../core/access.ts";
 import { nearestName } from "../../support/nearest-name.ts";
+import { translate } from "../../words/translate.ts";
 
 /** The forms of ids by platform and kind, such as `discord` → `guild` → a pattern of ids. */
 export type AccessTerms = Readonly<Record<string, Readonly<Record<string, RegExp>>>>;
@@ -42,9 +43,11 @@ function termProblem(term: string, terms: AccessTerms): string | undefined {
   const form = pattern !== undefined && Object.hasOwn(pattern, kind) ? pattern[kind] : undefined;
   if (form === undefined) {
     const meant = nearestName(`${platform}:${kind}`, known);
-    const hint = meant === undefined ? "" : `; did you mean ${meant}:<id>?`;
-    return `lists ${shown}, which is none of ${known.map((one) => `${one}:<id>`).join(", ")}${hint}`;
+    const values = { term: shown, known: known.map((one) => `${one}:<id>`).join(", ") };
+    return meant === undefined
+      ? translate("setting.problem.term-kind", values)
+      : translate("setting.problem.term-kind.nearest", { ...values, nearest: `${meant}:<id>` });
   }
   if (form.test(rest.join(":"))) return undefined;
-  return `lists ${shown}, whose id does not have the form of a ${platform} ${kind} id`;
+  return translate("setting.problem.term-id", { term: shown, platform, kind });
 }

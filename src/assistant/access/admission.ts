@@ -25,6 +25,8 @@ export interface Admission {
   gatewayFor(caller: Caller): Gateway;
   /** Resolves when `bytes` may be loaded. @throws the reason of `signal` when it aborts first */
   admitBytes(personId: string, bytes: number, signal: AbortSignal): Promise<Release>;
+  /** Gateway calls of this process. */
+  load(): { readonly running: number; readonly waiting: number };
 }
 
 export interface AdmissionOptions {
@@ -54,6 +56,7 @@ export function createAdmission({ gateway, limits, allowed, budgets }: Admission
   }
 
   return {
+    load: () => ({ running: calls.used(), waiting: calls.waiting() }),
     async admitBytes(personId, count, signal) {
       // Nothing to load does not queue behind what is large.
       return count === 0 ? () => {} : await bytes.acquire(personId, count, signal);

@@ -204,7 +204,7 @@ export function createBudgets(options: BudgetsOptions): Budgets {
 
 /** Charged whether or not there is a budget, so that one that is set during the day counts all of it. */
 function scopesOf({ personId, origin }: Caller): BudgetScope[] {
-  const places = [origin?.server, origin?.channel].filter((id) => id !== undefined);
+  const places = [origin?.server, origin?.channelPlace ?? origin?.channel].filter((id) => id !== undefined);
   return [
     { kind: "person", id: personId },
     ...places.map((id) => ({ kind: "place", id }) as const),

@@ -27,18 +27,20 @@ export function createSpentCheck({ budgets, commands, modelsFor }: SpentCheckOpt
     return operation === undefined ? undefined : { operation, model: event.options["model"] };
   }
 
-  return async function overBudget(event: IncomingEvent): Promise<ParleyError | undefined> {
-    const asked = askedOf(event);
-    if (asked === undefined) return undefined;
+  /** @param model asked instead of the one that the event asks for */
+  return async function overBudget(event: IncomingEvent, model?: string): Promise<ParleyError | undefined> {
+    const own = askedOf(event);
+    if (own === undefined) return undefined;
+    const asked = model === undefined ? own : { ...own, model };
     try {
       const { author, platform, origin } = event;
       const error = await budgets.spentError({ personId: author.id, platform, origin });
       if (error === undefined) return undefined;
-      const model =
+      const chosen =
         typeof asked.model === "string"
           ? asked.model
           : await (await modelsFor(event)).choose(asked.operation, undefined, AbortSignal.timeout(choiceMs));
-      return budgets.isFree(asked.operation, model) ? undefined : error;
+      return budgets.isFree(asked.operation, chosen) ? undefined : error;
     } catch (error) {
       if (!isParleyError(error)) throw error;
       // Without the store, or without a model, the turn says what is wrong.

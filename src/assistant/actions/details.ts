@@ -1,7 +1,8 @@
 import type { Usage } from "../../core/gateway.ts";
 import type { Receipt, ReceiptCall, ReceiptContext, ReceiptFiles } from "../../core/receipt.ts";
-import { counted, toCountText, toMinutesText, toSecondsText, toUsdText } from "../../core/amounts.ts";
+import { toMinutesText, toSecondsText, toUsdText } from "../../core/amounts.ts";
 import { toInlineCode } from "../../support/inline-code.ts";
+import { translate } from "../../words/translate.ts";
 
 /** Most files that are named, and most characters of a name: the text fits into one message of every platform. */
 const maxNamedFiles = 6;
@@ -25,57 +26,81 @@ export function toDetails(receipt: Receipt, named: readonly NamedFile[] = []): s
     ...(own === undefined ? [] : callLines(own)),
     ...otherCallsLine(others),
     ...totalLine(calls),
-    `Time: ${timeOf(receipt)}`,
+    translate("details.time", { time: timeOf(receipt) }),
     ...(context === undefined ? [] : contextLines(context)),
     ...(files === undefined ? [] : [filesLine(files, named)]),
     ...settingsLine(receipt),
   ];
-  return ["**How this answer came about**", ...lines.map((line) => `- ${line}`)].join("\n");
+  return [`**${translate("details.title")}**`, ...lines.map((line) => `- ${line}`)].join("\n");
 }
 
 function callLines({ operation, asked, fallback, model, usage }: ReceiptCall): string[] {
-  const did = { chat: "Model", image: "Drawn by", transcription: "Transcribed by" }[operation];
   const used = model ?? fallback ?? asked;
   const notes = [
-    ...(used === asked ? [] : [`asked for ${toName(asked)}`]),
-    ...(fallback === undefined ? [] : ["it did not answer, so this is the fallback"]),
-    ...(model === undefined ? ["its answer did not arrive completely"] : []),
+    ...(used === asked ? [] : [translate("details.asked", { model: toName(asked) })]),
+    ...(fallback === undefined ? [] : [translate("details.fallback")]),
+    ...(model === undefined ? [translate("details.incomplete")] : []),
   ];
+  const did = translate(`details.model.${operation}`, { model: toName(used) });
   return [
-    `${did}: ${toName(used)}${notes.length === 0 ? "" : ` (${notes.join("; ")})`}`,
-    ...(usage === undefined ? [] : [`Usage: ${amountsOf(usage)}`, `Cost: ${costOf(usage)}`]),
+    `${did}${notes.length === 0 ? "" : ` (${notes.join("; ")})`}`,
+    ...(usage === undefined
+      ? []
+      : [
+          translate("details.usage", { amounts: amountsOf(usage) }),
+          translate("details.cost", { cost: costOf(usage) }),
+        ]),
   ];
 }
 
 function amountsOf(usage: Usage): string {
+  const { promptTokens, completionTokens, images, audioSeconds } = usage;
   const amounts = [
-    ...(usage.promptTokens === undefined ? [] : [`${counted(usage.promptTokens, "token")} in the prompt`]),
-    ...(usage.completionTokens === undefined ? [] : [`${toCountText(usage.completionTokens)} in the answer`]),
-    ...(usage.images === undefined ? [] : [counted(usage.images, "picture")]),
-    ...(usage.audioSeconds === undefined ? [] : [`${toMinutesText(usage.audioSeconds)} min of audio`]),
+    ...(promptTokens === undefined ? [] : [translate("details.usage.prompt", { count: promptTokens })]),
+    ...(completionTokens === undefined
+      ? []
+      : [translate("details.usage.answer", { count: completionTokens })]),
+    ...(images === undefined ? [] : [translate("details.usage.pictures", { count: images })]),
+    ...(audioSeconds === undefined
+      ? []
+      : [translate("details.usage.audio", { minutes: toMinutesText(audioSeconds) })]),
   ];
-  return amounts.length === 0 ? "not reported" : `${amounts.join(", ")}${estimateMark(usage)}`;
+  return amounts.length === 0
+    ? translate("details.usage.none")
+    : `${amounts.join(", ")}${estimateMark(usage)}`;
 }
 
 function costOf(usage: Usage): string {
   return usage.costUsd === undefined
-    ? "unknown: the model has no price"
+    ? translate("details.cost.unknown")
     : `${toUsdText(usage.costUsd)}${estimateMark(usage)}`;
 }
 
-function estimateMark({ isEstimated }: Usage): string {
-  return isEstimated ? " (estimated)" : "";
+function estimateMark({ isEstimated }: Pick<Usage, "isEstimated">): string {
+  return isEstimated ? ` ${translate("details.estimated")}` : "";
 }
 
-/** Calls before the answer's own: transcriptions of voice notes. */
-function otherCallsLine(calls: readonly ReceiptCall[]): string[] {
-  if (calls.length === 0) return [];
-  const models = [...new Set(calls.map(({ asked, model }) => model ?? asked))].slice(0, 3);
+/** Calls before the answer's own: transcriptions of voice notes, and earlier parts of an answer that was continued. */
+function otherCallsLine(all: readonly ReceiptCall[]): string[] {
+  const parts = all.filter(({ operation }) => operation !== "transcription");
+  const calls = all.filter(({ operation }) => operation === "transcription");
+  const continued =
+    parts.length === 0
+      ? []
+      : [translate("details.continued", { count: parts.length, models: modelsOf(parts) })];
+  if (calls.length === 0) return continued;
   const seconds = calls.reduce((sum, { usage }) => sum + (usage?.audioSeconds ?? 0), 0);
-  const length = seconds === 0 ? "" : `, ${toMinutesText(seconds)} min`;
-  return [
-    `Before it: ${counted(calls.length, "recording")} transcribed by ${models.map(toName).join(", ")}${length}`,
-  ];
+  const before = { count: calls.length, models: modelsOf(calls) };
+  const transcribed =
+    seconds === 0
+      ? translate("details.before", before)
+      : translate("details.before.length", { ...before, minutes: toMinutesText(seconds) });
+  return [transcribed, ...continued];
+}
+
+function modelsOf(calls: readonly ReceiptCall[]): string {
+  const models = [...new Set(calls.map(({ asked, model }) => model ?? asked))].slice(0, 3);
+  return models.map(toName).join(", ");
 }
 
 function totalLine(calls: readonly ReceiptCall[]): string[] {
@@ -86,38 +111,50 @@ function totalLine(calls: readonly ReceiptCall[]): string[] {
   const isEstimated = usages.some((usage) => usage.isEstimated);
   const unpriced = calls.length - priced.length;
   const sum = priced.reduce((total, cost) => total + cost, 0);
+  const cost = `${toUsdText(sum)}${estimateMark({ isEstimated })}`;
   return [
-    `Cost in all: ${toUsdText(sum)}${isEstimated ? " (estimated)" : ""}${unpriced === 0 ? "" : `, without ${counted(unpriced, "call")} of unknown price`}`,
+    unpriced === 0
+      ? translate("details.total", { cost })
+      : translate("details.total.unpriced", { cost, count: unpriced }),
   ];
 }
 
 function timeOf({ firstTextMs, totalMs }: Receipt): string {
   const all = toSecondsText(totalMs);
-  return firstTextMs === undefined ? all : `first words after ${toSecondsText(firstTextMs)}, ${all} in all`;
+  return firstTextMs === undefined
+    ? all
+    : translate("details.time.first", { first: toSecondsText(firstTextMs), all });
 }
 
 function contextLines(context: ReceiptContext): string[] {
   const { messages, leftOut, hasOlder, estimatedTokens, images = 0, leftOutImages = 0 } = context;
-  const left =
-    hasOlder === true
-      ? "older ones left out"
-      : leftOut === 0
-        ? "nothing left out"
-        : `${toCountText(leftOut)} earlier left out`;
-  const pictures =
-    images + leftOutImages === 0
+  const pictures = { sent: images, left: leftOutImages };
+  return [
+    translate("details.context", {
+      messages,
+      tokens: estimatedTokens,
+      left: leftOutWords(leftOut, hasOlder === true),
+    }),
+    ...(images + leftOutImages === 0
       ? []
       : [
-          `Pictures: ${toCountText(images)} sent${leftOutImages === 0 ? "" : `, ${toCountText(leftOutImages)} left out`}`,
-        ];
-  return [
-    `Context: ${counted(messages, "message")}, about ${counted(estimatedTokens, "token")}; ${left}`,
-    ...pictures,
+          leftOutImages === 0
+            ? translate("details.pictures", pictures)
+            : translate("details.pictures.left", pictures),
+        ]),
   ];
 }
 
+function leftOutWords(count: number, hasOlder: boolean): string {
+  if (hasOlder) return translate("details.context.older");
+  return count === 0 ? translate("details.context.all") : translate("details.context.left", { count });
+}
+
 function filesLine({ read, unread }: ReceiptFiles, named: readonly NamedFile[]): string {
-  const counts = `${toCountText(read)} read${unread === 0 ? "" : `, ${toCountText(unread)} not read`}`;
+  const counts =
+    unread === 0
+      ? translate("details.files.read", { read })
+      : translate("details.files.unread", { read, unread });
   // What was not read comes first: it is what people look for.
   const ordered = [...named.filter(isUnread), ...named.filter((file) => !isUnread(file))];
   const names = ordered
@@ -125,11 +162,13 @@ function filesLine({ read, unread }: ReceiptFiles, named: readonly NamedFile[]):
     .map((file) =>
       file.unread === undefined
         ? toName(file.name)
-        : `${toName(file.name)} **not read** (${toName(file.unread)})`,
+        : translate("details.file.unread", { name: toName(file.name), reason: toName(file.unread) }),
     );
   const more = ordered.length - names.length;
-  const list = [...names, ...(more === 0 ? [] : [`${toCountText(more)} more`])].join(", ");
-  return `Files: ${counts}${list === "" ? "" : `: ${list}`}`;
+  const list = [...names, ...(more === 0 ? [] : [translate("details.more", { count: more })])].join(", ");
+  return list === ""
+    ? translate("details.files", { counts })
+    : translate("details.files.named", { counts, names: list });
 }
 
 function isUnread({ unread }: NamedFile): boolean {
@@ -138,10 +177,10 @@ function isUnread({ unread }: NamedFile): boolean {
 
 function settingsLine({ temperature, maxTokens }: Receipt): string[] {
   const set = [
-    ...(temperature === undefined ? [] : [`temperature ${temperature}`]),
-    ...(maxTokens === undefined ? [] : [`at most ${counted(maxTokens, "token")} an answer`]),
+    ...(temperature === undefined ? [] : [translate("details.temperature", { temperature })]),
+    ...(maxTokens === undefined ? [] : [translate("details.max-tokens", { count: maxTokens })]),
   ];
-  return set.length === 0 ? [] : [`Settings: ${set.join(", ")}`];
+  return set.length === 0 ? [] : [translate("details.settings", { settings: set.join(", ") })];
 }
 
 function toName(name: string): string {

@@ -1,8 +1,10 @@
 import type { CommandServices } from "../../core/command-services.ts";
 import type { CommandCall } from "../../core/events.ts";
 import type { Platform, Receiver, Reply } from "../../core/platform.ts";
-import type { Inbox, MessagePart, StoredMessage } from "../../core/storage.ts";
+import type { Inbox, MessagePart, StoredCall, StoredMessage } from "../../core/storage.ts";
 import type { ReceiptDraft } from "../turn/receipt-draft.ts";
+import { keepAnswer } from "../turn/keep-answer.ts";
+import { noteLastPicture } from "../turn/stored-pictures.ts";
 import { storePlaces } from "../turn/store-places.ts";
 import { estimatePartsTokens, messageIds } from "../turn/stored-messages.ts";
 import type { Turn, TurnDependencies, TurnOutcome } from "../turn/turn.ts";
@@ -17,7 +19,9 @@ export interface CommandRun {
   readonly conversationId: string;
   readonly reply: Reply;
   readonly signal: AbortSignal;
+  readonly redo: Turn["redo"];
   readonly shownMessageKeys: Turn["shownMessageKeys"];
+  readonly offerSoFar: Turn["offerSoFar"];
   readonly receive: Receiver["receive"];
   readonly inbox: Pick<Inbox, "lookUp">;
   readonly settings: Pick<CommandServices, "describeSettings" | "changeSetting" | "explainSettings">;
@@ -25,12 +29,12 @@ export interface CommandRun {
   ended(outcome: TurnOutcome): void;
 }
 
-/** Stores what was asked, as the caller's message. `inContext` false: models are never sent it. */
+/** Stores what was asked, as the caller's message. `inContext` false: models are never sent it. `call`: to be made again. */
 export async function storeQuestion(
   dependencies: TurnDependencies,
   run: CommandRun,
   parts: readonly MessagePart[],
-  inContext = true,
+  { inContext = true, call }: { readonly inContext?: boolean; readonly call?: StoredCall } = {},
 ): Promise<void> {
   await dependencies.conversations.append(run.conversationId, {
     id: messageIds.user(run.call.key),
@@ -38,6 +42,7 @@ export async function storeQuestion(
     turnKey: run.call.key,
     author: run.call.author,
     parts,
+    ...(call === undefined ? {} : { call }),
     createdAt: run.call.sentAt,
     estimatedTokens: estimatePartsTokens(parts),
     ...(inContext ? {} : { inContext }),
@@ -46,18 +51,21 @@ export async function storeQuestion(
     await storePlaces(dependencies, run.conversationId, run.call.within);
 }
 
-/** Stores the command's result, as the assistant's message. Resolves to it. */
-export async function storeResult(
-  dependencies: TurnDependencies,
+/** What a command stores of its result. */
+type Result = Pick<StoredMessage, "parts"> & Partial<StoredMessage>;
+
+/** A command's result as the assistant's message, as it is stored. */
+export function toResult(
+  dependencies: Pick<TurnDependencies, "now">,
   run: CommandRun,
-  result: Pick<StoredMessage, "parts"> & Partial<StoredMessage>,
+  result: Result,
   draft?: ReceiptDraft,
-): Promise<StoredMessage> {
+): StoredMessage {
   const shownAs = run.shownMessageKeys();
   const { outcome = "complete" } = result;
   const { complete, assistant } = messageIds;
   const receipt = draft?.toReceipt();
-  const message: StoredMessage = {
+  return {
     id: outcome === "complete" ? complete(run.call.key) : assistant(run.call.key, run.attempt),
     role: "assistant",
     turnKey: run.call.key,
@@ -69,6 +77,17 @@ export async function storeResult(
     ...(receipt === undefined ? {} : { receipt }),
     ...result,
   };
-  await dependencies.conversations.append(run.conversationId, message);
+}
+
+/** Stores the command's result, as the assistant's message. Resolves to it. */
+export async function storeResult(
+  dependencies: TurnDependencies,
+  run: CommandRun,
+  result: Result,
+  draft?: ReceiptDraft,
+): Promise<StoredMessage> {
+  const message = toResult(dependencies, run, result, draft);
+  await keepAnswer(dependencies, run, message);
+  await noteLastPicture(dependencies.conversations, run.conversationId, message);
   return message;
 }

@@ -8,8 +8,10 @@ import { storeQuestion, storeResult, type CommandRun } from "./command-run.ts";
 import { createConversationServices } from "./conversation-services.ts";
 import { createHelpServices } from "./help-services.ts";
 import { drawImages } from "./image-command.ts";
+import { summarize } from "./summarize-command.ts";
 import { createUsageServices } from "./usage-services.ts";
 import { transcribeFile } from "./transcribe-command.ts";
+import { translate } from "../../words/translate.ts";
 
 /** The services of one call. @see {@link CommandServices} */
 export function createCommandServices(dependencies: TurnDependencies, run: CommandRun): CommandServices {
@@ -29,7 +31,7 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
 
     async answer({ text, image, model }) {
       const message = toMessage(run, text, image === undefined ? [] : [image]);
-      const { attempt, platform, conversationId, shownMessageKeys } = run;
+      const { attempt, platform, conversationId, shownMessageKeys, offerSoFar, redo } = run;
       const outcome = await runTurn(dependencies, {
         key: call.key,
         attempt,
@@ -38,9 +40,11 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
         messages: [message],
         reply,
         lead: toLead(call, message.text),
-        model,
+        model: redo?.model ?? model,
         signal,
+        redo,
         shownMessageKeys,
+        offerSoFar,
       });
       run.ended(outcome);
     },
@@ -63,6 +67,10 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
 
     draw: (request) => drawImages(dependencies, run, request, toLead(call, request.prompt)),
 
+    summarize: (request) => summarize(dependencies, run, request),
+
+    now: () => dependencies.now(),
+
     transcribe: (request) => transcribeFile(dependencies, run, request),
 
     async say(markdown, { isStored = true, confirm, files = [], forms } = {}) {
@@ -70,11 +78,13 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
       // Outside a conversation it is kept apart, so that a run that was interrupted shows it and does nothing twice.
       if (isStored && confirm === undefined && !call.isPrivate) {
         const parts = [{ kind: "text", text: markdown }] as const;
-        await storeQuestion(dependencies, run, [{ kind: "text", text: `/${call.name}` }], false);
+        await storeQuestion(dependencies, run, [{ kind: "text", text: `/${call.name}` }], {
+          inContext: false,
+        });
         await storeResult(dependencies, run, { parts, notices: [], inContext: false });
       }
       await Promise.all(files.map((file) => reply.attach(file)));
-      reply.write({ text: markdown });
+      reply.write({ text: markdown, isWhole: true });
       await reply.finish({
         ...(confirm === undefined ? {} : { confirm: { label: confirm, key: call.key } }),
         ...(forms === undefined ? {} : { forms }),
@@ -107,7 +117,7 @@ function toMessage(run: CommandRun, text: string, files: IncomingMessage["attach
   const quoted =
     subject === undefined || subject.text === ""
       ? ""
-      : `${subject.author.name} wrote:\n${quote(subject.text)}\n\n`;
+      : `${translate("ask.wrote", { name: subject.author.name })}\n${quote(subject.text)}\n\n`;
   return {
     kind: "message",
     key: call.key,
@@ -118,11 +128,17 @@ function toMessage(run: CommandRun, text: string, files: IncomingMessage["attach
     address: call.address,
     text: quoted + text,
     attachments: [...files, ...(subject?.attachments ?? [])],
+    ...(call.pictures === undefined ? {} : { pictures: call.pictures }),
+    ...(call.fixedWords === undefined ? {} : { fixedWords: call.fixedWords }),
     ...(call.within === undefined ? {} : { within: call.within }),
+    ...(call.inRoom === true && run.conversationId === call.conversationId ? { inRoom: true } : {}),
   };
 }
 
-/** Platforms show who used a command but not what was asked: the reply quotes it, unless it is visible anyway. */
+/** What was asked, which platforms do not show, and who asked, where they do not show that either. */
 function toLead(call: CommandCall, text: string): string {
-  return call.isInputVisible === true || text === "" ? "" : quote(text);
+  if (call.isInputVisible === true || text === "") return "";
+  return call.isCallerHidden === true
+    ? `${translate("ask.wrote", { name: call.author.name })}\n${quote(text)}`
+    : quote(text);
 }

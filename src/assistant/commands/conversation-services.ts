@@ -2,16 +2,16 @@ import type { CommandServices } from "../../core/command-services.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { CommandCall } from "../../core/events.ts";
 import { toTitle } from "../../support/title.ts";
+import type { OpenedThread } from "../../core/platform.ts";
+import { readRoom } from "../turn/read-room.ts";
 import type { TurnDependencies } from "../turn/turn.ts";
 import type { CommandRun } from "./command-run.ts";
-
-/** Most files that `/export` shows: platforms limit the files of a message. */
-const maxExportedFiles = 20;
-const untitled = "New conversation";
+import { showExport } from "./show-export.ts";
+import { translate } from "../../words/translate.ts";
 
 type ConversationServices = Pick<
   CommandServices,
-  "openConversation" | "reset" | "forget" | "countForgettable" | "exportConversation"
+  "openConversation" | "leaveThread" | "reset" | "forget" | "countForgettable" | "exportConversation"
 >;
 
 /** The services of one call that open, reset, erase and export conversations. */
@@ -22,6 +22,15 @@ export function createConversationServices(
   const { archive, conversations, models, queue } = dependencies;
   const { call, reply } = run;
 
+  /** Stores what was said in people's thread before it was given to the bot. */
+  async function keepRoom({ conversationId, address }: OpenedThread): Promise<void> {
+    const { platform, signal } = run;
+    const { key } = call;
+    const room = await readRoom(dependencies, { key, platform, conversationId, address, reply, signal });
+    for (const one of room.messages) await conversations.append(conversationId, one);
+    await room.save();
+  }
+
   return {
     async openConversation({ message, model }) {
       await reply.show();
@@ -31,12 +40,14 @@ export function createConversationServices(
       const [first] = message === undefined ? [] : await run.inbox.lookUp([firstKey]);
       if (first !== undefined)
         return { conversationId: first.event.conversationId, address: first.event.address };
-      const title = toTitle(message ?? "") || untitled;
+      const title = toTitle(message ?? "") || translate("chat.untitled");
       const thread = await run.platform.openThread(call.address, { title });
       await conversations.saveSettings(thread.conversationId, {
         ...(message === undefined ? {} : { title }),
         ...(model === undefined ? {} : { model }),
+        ...(isThread(call) && thread.isPeoples === true ? { answerTo: "every-message" } : {}),
       });
+      if (isThread(call) && thread.isPeoples === true) await keepRoom(thread);
       if (message !== undefined) {
         await run.receive({
           kind: "message",
@@ -55,12 +66,23 @@ export function createConversationServices(
       return thread;
     },
 
+    async leaveThread() {
+      await reply.show();
+      assertInConversation(call);
+      if (!isThread(call)) {
+        throw new ParleyError("invalid-option", "used outside a thread", {
+          detail: { command: call.name, problem: translate("dismiss.not-here") },
+        });
+      }
+      await conversations.saveSettings(call.conversationId, { answerTo: "mentions" });
+    },
+
     async reset() {
       await reply.show();
       assertInConversation(call);
       const [last] = await conversations.recent(call.conversationId, { maxMessages: 1 });
       if (last === undefined) return false;
-      await conversations.saveSettings(call.conversationId, { resetAfter: last.id });
+      await conversations.saveSettings(call.conversationId, { resetAfter: last.id, lastPicture: undefined });
       return true;
     },
 
@@ -84,18 +106,18 @@ export function createConversationServices(
     async exportConversation() {
       await reply.show();
       assertInConversation(call);
-      reply.status("Collecting the conversation");
-      const files = await archive.exportConversation(call.conversationId);
-      const shown = files.slice(0, maxExportedFiles);
-      await Promise.all(
-        shown.map(({ name, bytes, mediaType }) => reply.attach({ name, bytes, mediaType, altText: name })),
-      );
-      reply.write({ text: "Everything that is kept of this conversation:" });
-      const left = files.length - shown.length;
-      const notices = [`${left} more files are kept; ask your admin for a backup to have them all.`];
-      await reply.finish(left === 0 ? {} : { notices });
+      reply.status(translate("status.collecting"));
+      const { files } = await archive.exportConversation(call.conversationId);
+      const notice = await showExport(files, run);
+      reply.write({ text: translate("export.title"), isWhole: true });
+      await reply.finish(notice === undefined ? {} : { notices: [notice] });
     },
   };
+}
+
+/** Whether a call in a conversation is in a thread of a channel: not in direct messages or on the page. */
+function isThread({ origin }: CommandCall): boolean {
+  return origin?.channel !== undefined;
 }
 
 function assertInConversation(call: CommandCall): void {
@@ -103,7 +125,7 @@ function assertInConversation(call: CommandCall): void {
   throw new ParleyError("invalid-option", "used outside a conversation", {
     detail: {
       command: call.name,
-      problem: `it works inside a thread or direct message. Where threads have no slash commands, mention me there and write /${call.name} after it`,
+      problem: translate("command.only-in-conversation", { command: call.name }),
     },
   });
 }

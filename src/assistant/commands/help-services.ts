@@ -1,6 +1,8 @@
 import type { CommandServices } from "../../core/command-services.ts";
 import type { TurnDependencies } from "../turn/turn.ts";
 import type { CommandRun } from "./command-run.ts";
+import { defaultLanguage, toLanguage } from "../../words/languages.ts";
+import { translate } from "../../words/translate.ts";
 
 /** Most admins whose names are looked up. */
 const maxAdmins = 20;
@@ -13,11 +15,12 @@ export function createHelpServices(
   return {
     async help() {
       const terms = help.admins.filter((term) => term.startsWith(`${platform.id}:`)).slice(0, maxAdmins);
-      const { commandPrefix, speaking, hasMessageMenus } = platform.guide;
+      const { commandPrefix, speaking, hasMessageMenus, hasLocalNames } = platform.guide;
       return {
         commandPrefix,
         speaking,
         hasMessageMenus,
+        namesIn: hasLocalNames ? toLanguage(call.author.locale) : defaultLanguage,
         turnsPersonMinute: help.turnsPersonMinute,
         allowedModels: help.allowedModels,
         retentionDays: help.retentionDays,
@@ -32,5 +35,5 @@ export function createHelpServices(
 function toAdmin(term: string, name: string | undefined): string {
   const [, kind = "", id = ""] = term.split(":");
   const shown = name ?? `${kind} ${id}`;
-  return kind === "user" ? shown : `everybody of ${shown}`;
+  return kind === "user" ? shown : translate("help.everybody-of", { name: shown });
 }

@@ -1,24 +1,33 @@
 import type { CommandServices } from "../../core/command-services.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Attachment } from "../../core/events.ts";
-import type { ChatMessage, GeneratedImage, Usage } from "../../core/gateway.ts";
-import type { ReplyFile } from "../../core/platform.ts";
+import type { GeneratedImage, Usage } from "../../core/gateway.ts";
+import { changedFromNotice, type NamedPicture } from "../../core/picture-words.ts";
 import { actionsOf } from "../../core/reply-actions.ts";
 import type { MessagePart } from "../../core/storage.ts";
 import { readFiles } from "../turn/attachment-reader.ts";
-import { collectAnswer } from "../turn/collect-answer.ts";
 import { imageFileName } from "../turn/image-file-name.ts";
 import type { LayeredModelChoice } from "../turn/model-choice.ts";
 import { createReceiptDraft, type ReceiptDraft } from "../turn/receipt-draft.ts";
+import { requestChange } from "../turn/request-change.ts";
+import { takePicture, type PicturePart } from "../turn/stored-pictures.ts";
+import { showPictures } from "../turn/show-pictures.ts";
 import { messageIds } from "../turn/stored-messages.ts";
 import type { TurnDependencies } from "../turn/turn.ts";
 import { storeQuestion, storeResult, type CommandRun } from "./command-run.ts";
+import { toWrittenCall } from "./written-call.ts";
+import { translate } from "../../words/translate.ts";
 
 /** Longest alternative text of a picture, in characters. */
 const maxAltTextChars = 1000;
 
 type DrawRequest = Parameters<CommandServices["draw"]>[0];
-type SourceImage = Extract<MessagePart, { kind: "image" | "image-link" }>;
+
+/** The picture to change. `named`: it is one of the conversation; otherwise it was given with the command. */
+interface SourceImage {
+  readonly part: PicturePart;
+  readonly named?: NamedPicture;
+}
 
 interface DrawnImages {
   readonly text: string;
@@ -39,33 +48,42 @@ export async function drawImages(
   const { reply } = run;
   const receipt = createReceiptDraft();
   await reply.show();
-  reply.status(request.image === undefined ? "Drawing" : "Changing the picture");
-  const source = request.image === undefined ? undefined : await readSource(dependencies, run, request.image);
-  await storeQuestion(dependencies, run, [
-    { kind: "text", text: `/${run.call.name} ${request.prompt}` },
-    ...(source === undefined ? [] : [source]),
-  ]);
+  const isChange = request.image !== undefined || run.call.pictures !== undefined;
+  reply.status(translate(isChange ? "status.changing-picture" : "status.drawing"));
+  const source = isChange ? await readSource(dependencies, run, request.image) : undefined;
+  const { prompt, model: wanted, size, count } = request;
+  const { name } = run.call;
+  const question: readonly MessagePart[] = [
+    { kind: "text", text: toWrittenCall(name, prompt, { model: wanted, size, count }) },
+    ...(source === undefined ? [] : [source.part]),
+  ];
+  const options = {
+    prompt,
+    ...(size === undefined ? {} : { size }),
+    ...(count === undefined ? {} : { count }),
+  };
+  await storeQuestion(dependencies, run, question, { call: { name, options } });
   const drawn =
     source === undefined
       ? await generateImages(dependencies, run, request, receipt)
       : await editImage(dependencies, run, { ...request, source }, receipt);
   receipt.answered(drawn);
   const parts: MessagePart[] = drawn.text === "" ? [] : [{ kind: "text", text: drawn.text }];
-  reply.write({ lead, text: drawn.text });
-  const files: ReplyFile[] = [];
-  for (const [index, { bytes, mediaType, revisedPrompt }] of drawn.images.entries()) {
+  reply.write({ lead, text: drawn.text, isWhole: true });
+  for (const [index, { bytes, mediaType }] of drawn.images.entries()) {
     const name = imageFileName(index + 1, mediaType);
-    const altText = (revisedPrompt ?? request.prompt).slice(0, maxAltTextChars);
+    const altText = request.prompt.slice(0, maxAltTextChars);
     const blob = await dependencies.conversations.putBlob(run.conversationId, bytes, mediaType);
-    files.push({ name, mediaType, bytes, altText });
     parts.push({ kind: "image", blob, name, altText });
   }
-  // Attached together, they are one message.
-  await Promise.all(files.map((file) => reply.attach(file)));
   const { model, usage } = drawn;
   const notices = [...drawn.notices, ...dependencies.models.takeNotices()];
   const stored = await storeResult(dependencies, run, { parts, notices, model, usage }, receipt);
-  await reply.finish({ notices, actions: actionsOf(run.conversationId, stored) });
+  const unshown = await showPictures(dependencies, run.conversationId, parts, reply);
+  await reply.finish({
+    notices: [...notices, ...unshown],
+    actions: actionsOf(run.conversationId, stored),
+  });
 }
 
 async function generateImages(
@@ -81,20 +99,29 @@ async function generateImages(
   const answer = await gateway.generateImages({ model, prompt: request.prompt, count, ...size }, signal);
   meter.call({ operation: "image", outcome: "complete", model: answer.model }, answer.usage);
   const [revised] = answer.images.flatMap((image) => image.revisedPrompt ?? []);
-  const notices = [...answer.notices, ...(revised === undefined ? [] : [`Drawn as: ${revised}`])];
-  if (answer.images.length < count) notices.push(`${answer.images.length} of ${count} pictures came.`);
+  const notices = [
+    ...answer.notices,
+    ...(revised === undefined ? [] : [translate("drawn.as", { prompt: revised })]),
+  ];
+  if (answer.images.length < count)
+    notices.push(translate("drawn.fewer", { count: answer.images.length, wanted: count }));
   return { ...answer, text: "", notices };
 }
 
 async function readSource(
   dependencies: TurnDependencies,
   run: CommandRun,
-  image: Attachment,
+  image: Attachment | undefined,
 ): Promise<SourceImage> {
-  const [part] = (await readFiles(dependencies, run, [image])).parts;
-  if (part?.kind === "image" || part?.kind === "image-link") return part;
+  const [ref] = run.call.pictures ?? [];
+  if (ref !== undefined) return await takePicture(dependencies.conversations, ref, run.conversationId);
+  const [part] = image === undefined ? [] : (await readFiles(dependencies, run, [image])).parts;
+  if (part?.kind === "image" || part?.kind === "image-link") return { part };
   throw new ParleyError("attachment-unreadable", "the image option is not a picture", {
-    detail: { name: image.name, problem: part?.kind === "unread" ? part.reason : "it is not a picture" },
+    detail: {
+      name: image?.name ?? translate("picture.any"),
+      problem: part?.kind === "unread" ? part.reason : translate("file.not-picture"),
+    },
   });
 }
 
@@ -105,27 +132,25 @@ async function editImage(
   request: DrawRequest & { readonly source: SourceImage },
   receipt: ReceiptDraft,
 ): Promise<DrawnImages> {
-  const { gateway, models, meter, chat } = dependencies;
+  const { models } = dependencies;
   const model = await models.choose("image-edit", request.model, run.signal);
   const switched = request.model === undefined ? await switchNotice(models, model, run.signal) : [];
-  receipt.asks("image", model);
-  receipt.reads([{ id: messageIds.user(run.call.key), parts: [request.source] }]);
-  const url = await urlOf(dependencies, run, request.source);
-  const messages: ChatMessage[] = [
-    {
-      role: "user",
-      content: [
-        { kind: "text", text: request.prompt },
-        { kind: "image", url },
-      ],
-    },
+  receipt.reads([{ id: messageIds.user(run.call.key), parts: [request.source.part] }]);
+  const change = {
+    model,
+    prompt: request.prompt,
+    part: request.source.part,
+    conversationId: run.conversationId,
+  };
+  const answer = await requestChange(dependencies, change, receipt, run.signal);
+  const { named } = request.source;
+  const notices = [
+    ...(named === undefined || answer.images.length === 0 ? [] : [changedFromNotice(named)]),
+    ...switched,
+    ...noticesOf(request),
+    ...answer.notices,
+    ...pictureNotice(answer.images),
   ];
-  const { maxTokens, temperature } = chat;
-  // Not streamed: nothing can be shown before the picture is complete.
-  const events = gateway.chat({ model, messages, maxTokens, temperature, stream: false }, run.signal);
-  const answer = await collectAnswer(events);
-  meter.call({ operation: "image", outcome: answer.reason, model: answer.model }, answer.usage);
-  const notices = [...switched, ...noticesOf(request), ...answer.notices, ...pictureNotice(answer.images)];
   return { ...answer, notices };
 }
 
@@ -140,7 +165,7 @@ async function switchNotice(
   if (explained.length > 0) return explained;
   try {
     const usual = await models.choose("image", undefined, signal);
-    return usual === taken ? [] : [`The model ${usual} cannot change pictures, so ${taken} did.`];
+    return usual === taken ? [] : [translate("drawn.other-model", { usual, taken })];
   } catch (error) {
     // None draws.
     if (!isParleyError(error, "gateway-unsupported")) throw error;
@@ -148,21 +173,13 @@ async function switchNotice(
   }
 }
 
-async function urlOf(dependencies: TurnDependencies, run: CommandRun, source: SourceImage): Promise<string> {
-  if (source.kind === "image-link") return source.url;
-  const blob = await dependencies.conversations.getBlob(run.conversationId, source.blob.hash);
-  if (blob === undefined)
-    throw new ParleyError("attachment-gone", "blob missing", { detail: { name: source.name } });
-  return `data:${blob.mediaType};base64,${Buffer.from(blob.bytes).toString("base64")}`;
-}
-
 function noticesOf({ count = 1, size }: DrawRequest): string[] {
   return [
-    ...(count > 1 ? ["One picture at a time is changed."] : []),
-    ...(size === undefined ? [] : ["A changed picture keeps the size that the model gives it."]),
+    ...(count > 1 ? [translate("drawn.one-at-a-time")] : []),
+    ...(size === undefined ? [] : [translate("drawn.size-kept")]),
   ];
 }
 
 function pictureNotice(images: readonly GeneratedImage[]): string[] {
-  return images.length === 0 ? ["The model answered in words, without a picture."] : [];
+  return images.length === 0 ? [translate("drawn.only-words")] : [];
 }

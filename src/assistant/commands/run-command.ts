@@ -1,13 +1,18 @@
 import { parseOptions } from "../../core/command-options.ts";
-import type { Command } from "../../core/command.ts";
+import { usageOf, type Command } from "../../core/command.ts";
+import { namesIn } from "../../core/command-words.ts";
 import { isWorthRetrying, toNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { CommandCall } from "../../core/events.ts";
+import { toLanguage } from "../../words/languages.ts";
 import { throwIfAbandoned } from "../turn/abandoned.ts";
+import { keepsEarlier, showEarlier } from "../turn/earlier-answer.ts";
 import type { TurnDependencies, TurnOutcome } from "../turn/turn.ts";
 import { createCommandServices } from "./command-services.ts";
 import { storeQuestion, storeResult, type CommandRun } from "./command-run.ts";
+import { toCommandLine } from "./written-call.ts";
 
+type Failed = CommandRun & { readonly commands: ReadonlyMap<string, Command> };
 type NewRun = Omit<CommandRun, "ended"> & { readonly isConfirmed: boolean };
 
 /**
@@ -31,7 +36,7 @@ export async function runCommand(
     await command.run({ call, options, services, commands, isConfirmed: run.isConfirmed });
     return outcome;
   } catch (error) {
-    return await concludeFailure(dependencies, { ...run, ended: () => {} }, error);
+    return await concludeFailure(dependencies, { ...run, ended: () => {}, commands }, error);
   }
 }
 
@@ -49,20 +54,46 @@ function findCommand(commands: ReadonlyMap<string, Command>, call: CommandCall):
   return command;
 }
 
+/** What is wrong with an option, by the names that the caller sees. What is written is written in English. */
+function withShownNames(error: unknown, { call, platform, commands }: Failed): unknown {
+  const command = commands.get(call.name);
+  if (!isParleyError(error, "invalid-option") || command === undefined) return error;
+  if (!platform.guide.hasLocalNames || call.isInputVisible === true) return error;
+  const names = namesIn(toLanguage(call.author.locale));
+  const { option, usage } = error.detail;
+  return new ParleyError("invalid-option", error.message, {
+    cause: error,
+    detail: {
+      ...error.detail,
+      command: names.command(command.name),
+      ...(typeof option === "string" ? { option: names.option(option) } : {}),
+      ...(usage === undefined ? {} : { usage: usageOf(command, names) }),
+    },
+  });
+}
+
 async function concludeFailure(
   dependencies: TurnDependencies,
-  run: CommandRun,
+  run: Failed,
   error: unknown,
 ): Promise<TurnOutcome> {
   const { call, reply } = run;
   if (isParleyError(error, "stopping")) throw error;
   throwIfAbandoned(run.signal);
-  dependencies.log.warn({ key: call.key, command: call.name, err: error }, "command failed");
-  const text = toNotice(error);
+  dependencies.log.warn({ command: call.name, err: error }, "command failed");
+  const text = toNotice(withShownNames(error, run));
+  if (keepsEarlier(run.redo) && !isParleyError(error, "store-unavailable")) {
+    await reply.show();
+    const earlier = { ...run, key: call.key, lead: "" };
+    if (await showEarlier(dependencies, earlier, text))
+      return isParleyError(error, "cancelled") ? "cancelled" : "failed";
+  }
   if (call.inConversation && !call.isPrivate && !isParleyError(error, "store-unavailable")) {
     // Changes nothing where the command has stored its question already. A Retry stores it in its better form.
     if (!isWorthRetrying(error))
-      await storeQuestion(dependencies, run, [{ kind: "text", text: toCommandLine(call) }], false);
+      await storeQuestion(dependencies, run, [{ kind: "text", text: toCommandLine(call) }], {
+        inContext: false,
+      });
     await storeResult(dependencies, run, { parts: [], outcome: "failed", failure: text });
   }
   await reply.show();
@@ -75,13 +106,4 @@ async function concludeFailure(
   await reply.fail({ text, ...(isWorthRetrying(error) ? { retryKey: call.key } : {}), isTemporary });
   if (isTemporary) throw error;
   return "failed";
-}
-
-/** The call as a person would type it; files by their names. */
-function toCommandLine(call: CommandCall): string {
-  if (call.problem !== undefined) return call.problem.written;
-  const options = Object.entries(call.options).map(
-    ([name, value]) => `${name}:${typeof value === "object" ? value.name : value}`,
-  );
-  return [`/${call.name}`, ...options].join(" ");
 }

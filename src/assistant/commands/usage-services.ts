@@ -3,6 +3,7 @@ import { ParleyError } from "../../core/errors.ts";
 import { toUtcDay } from "../../support/utc-day.ts";
 import type { TurnDependencies } from "../turn/turn.ts";
 import type { CommandRun } from "./command-run.ts";
+import { translate } from "../../words/translate.ts";
 
 /** Most names that are looked up for one report: some platforms limit such requests. */
 const maxNames = 100;
@@ -20,7 +21,7 @@ export function createUsageServices(dependencies: TurnDependencies, { call }: Co
     async usage({ fromDay, toDay, ofEverybody = false }) {
       if (ofEverybody && !isAdmin()) {
         throw new ParleyError("invalid-option", "the usage of others is for admins", {
-          detail: { command: call.name, problem: "only admins see what others have used" },
+          detail: { command: call.name, problem: translate("usage.admins-only") },
         });
       }
       return await ledger.usage({ fromDay, toDay, ...(ofEverybody ? {} : { personId: call.author.id }) });

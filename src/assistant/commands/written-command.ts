@@ -3,6 +3,7 @@ import { parseCommandLine, usageOf, type Command } from "../../core/command.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { CommandCall, IncomingEvent, IncomingMessage } from "../../core/events.ts";
 import type { Platform } from "../../core/platform.ts";
+import { translate } from "../../words/translate.ts";
 
 /**
  * A message that is written as a command (`/imagine a red fox`) becomes that command's call in its conversation:
@@ -55,7 +56,7 @@ function toPrivateCall(
       written: event.text,
       detail: {
         command: command.name,
-        problem: "only you may see its answer: use it as a slash command",
+        problem: translate("command.only-slash"),
         usage: usageOf(command),
       },
     },

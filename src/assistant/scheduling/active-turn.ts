@@ -1,13 +1,18 @@
 import { ParleyError } from "../../core/errors.ts";
 import type { Reply } from "../../core/platform.ts";
+import type { StoppedAnswer } from "../../core/storage.ts";
 
 /** A turn that is running. */
 export interface ActiveTurn {
   readonly signal: AbortSignal;
   /** Set once the reply is open. */
   reply: Reply | undefined;
-  /** A person stopped it: partial text is shown as final. */
-  cancel(): void;
+  /** Set while an answer grows. Returns it as it is stored if a person stops it now. */
+  soFar: ((by: string) => StoppedAnswer | undefined) | undefined;
+  /** Keys of the events that it answers. */
+  readonly keys: readonly string[];
+  /** A person stopped it: partial text is the answer. `by`: the name that is shown; empty: none. */
+  stop(by: string): void;
   /** These messages were deleted: the turn is cancelled where it answers one of them. Returns whether it does. */
   deleteMessages(keys: readonly string[]): boolean;
   /** Whether a message that the turn answers was deleted while it ran. */
@@ -18,6 +23,13 @@ export interface ActiveTurn {
   abandon(reason: ParleyError): void;
 }
 
+/** The error `cancelled` of a turn that a person has stopped. */
+export function toStopped(by: string): ParleyError {
+  return new ParleyError("cancelled", "stopped by a person", {
+    detail: { because: "stopped", ...(by === "" ? {} : { by }) },
+  });
+}
+
 /** @param keys of the events that the turn answers */
 export function createActiveTurn(keys: readonly string[]): ActiveTurn {
   const controller = new AbortController();
@@ -26,8 +38,10 @@ export function createActiveTurn(keys: readonly string[]): ActiveTurn {
   return {
     signal: controller.signal,
     reply: undefined,
-    cancel() {
-      controller.abort(new ParleyError("cancelled", "cancelled by a person"));
+    soFar: undefined,
+    keys,
+    stop(by) {
+      controller.abort(toStopped(by));
     },
     deleteMessages(given) {
       const own = given.filter((key) => keys.includes(key));

@@ -1,4 +1,5 @@
 import type { Receiver } from "../../core/platform.ts";
+import type { SpendingLedger } from "../../core/spending.ts";
 import type { Archive, ConversationQueue, Conversations, Inbox } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { messageIds } from "../turn/stored-messages.ts";
@@ -13,6 +14,7 @@ export interface DeletionOptions {
   readonly scheduler: Pick<TurnScheduler, "activeIn" | "schedule">;
   /** What people set for places. */
   readonly settings: { erase(place: string): Promise<void> };
+  readonly spending: Pick<SpendingLedger, "countedPeople" | "forgetPeople">;
   readonly log: Log;
 }
 
@@ -22,16 +24,19 @@ export interface DeletionOptions {
  */
 export function createDeletionEvents(
   options: DeletionOptions,
-): Pick<Receiver, "messagesDeleted" | "conversationDeleted" | "placeDeleted"> {
-  const { inbox, conversations, archive, queue, scheduler, settings, log } = options;
+): Pick<Receiver, "messagesDeleted" | "conversationDeleted" | "placeDeleted" | "peopleDeleted"> {
+  const { inbox, conversations, archive, queue, scheduler, settings, spending, log } = options;
 
-  /** Keys by conversation: the one the platform names, where it exists, and those the inbox knows. */
+  /** Keys by conversation: those the platform names, where they exist, and those the inbox knows. */
   async function findConversations(
-    named: string,
+    named: ReadonlyMap<string, readonly string[]>,
     keys: readonly string[],
   ): Promise<Map<string, readonly string[]>> {
-    const [entries, exists] = await Promise.all([inbox.lookUp(keys), conversations.exists(named)]);
-    const found = new Map<string, readonly string[]>(exists ? [[named, keys]] : []);
+    const [entries, existing] = await Promise.all([
+      inbox.lookUp(keys),
+      conversations.existing([...named.keys()]),
+    ]);
+    const found = new Map<string, readonly string[]>(existing.map((id) => [id, named.get(id) ?? []]));
     for (const { event } of entries) {
       const others = found.get(event.conversationId) ?? [];
       if (!others.includes(event.key)) found.set(event.conversationId, [...others, event.key]);
@@ -87,8 +92,8 @@ export function createDeletionEvents(
   }
 
   return {
-    async messagesDeleted(conversationId, keys) {
-      const found = await findConversations(conversationId, keys);
+    async messagesDeleted(conversationId, keys, others = new Map()) {
+      const found = await findConversations(new Map([...others, [conversationId, keys]]), keys);
       if (found.size === 0) return;
       const withdrawn = [...new Set([...found.values()].flat())];
       const begun = await findBegun(withdrawn);
@@ -100,8 +105,19 @@ export function createDeletionEvents(
     conversationDeleted,
     async placeDeleted(place) {
       await settings.erase(place);
-      for (const conversationId of await conversations.listWithin(place))
-        await conversationDeleted(conversationId);
+      // The places of a conversation are stored when its first turn has ended.
+      const [stored, open] = await Promise.all([conversations.listWithin(place), inbox.listOpen()]);
+      const begun = open.flatMap(({ event }) =>
+        event.within?.includes(place) === true ? [event.conversationId] : [],
+      );
+      for (const conversationId of new Set([...stored, ...begun])) await conversationDeleted(conversationId);
+    },
+    async peopleDeleted(idPrefix) {
+      // Settings first: a repetition finds nobody who is counted any more.
+      const people = await spending.countedPeople(idPrefix);
+      for (const person of people) await settings.erase(person);
+      await spending.forgetPeople(idPrefix);
+      log.info({ people: people.length }, "people deleted");
     },
   };
 }

@@ -21,7 +21,6 @@ export async function endWithdrawn(
   },
 ): Promise<"ended" | "left-open"> {
   const { active, inbox, platform, log } = dependencies;
-  const { key } = turn.event;
   const because = new ParleyError("cancelled", "its message was deleted", {
     detail: { because: "deleted" },
   });
@@ -35,13 +34,13 @@ export async function endWithdrawn(
     await reply.finish({ notices: [toNotice(because)] });
   } catch (error) {
     active.reply?.abandon();
-    log.warn({ key, err: error }, "reply to a deleted message not ended");
+    log.warn({ err: error }, "reply to a deleted message not ended");
     if (isOutage(error)) return "left-open";
   }
   try {
     await inbox.withdraw(keysOf(turn));
   } catch (error) {
-    log.warn({ key, err: error }, "deleted message not erased yet");
+    log.warn({ err: error }, "deleted message not erased yet");
     return "left-open";
   }
   return "ended";

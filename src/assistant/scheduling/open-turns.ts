@@ -1,5 +1,5 @@
 import type { IncomingEvent } from "../../core/events.ts";
-import type { InboxEntry, TurnProgress } from "../../core/storage.ts";
+import type { InboxEntry, OpenRedo, TurnProgress } from "../../core/storage.ts";
 import type { PendingTurn } from "./pending-turn.ts";
 
 /** Older events are not answered unasked after a restart, in milliseconds. */
@@ -17,14 +17,18 @@ export function toOpenTurns(accepted: readonly InboxEntry[], now: number): Pendi
   // Two processes may each have started with both of two messages: they belong to the first turn.
   for (const { event, turn } of open)
     if (!joined.has(event.key)) for (const key of turn?.keys.slice(1) ?? []) joined.add(key);
-  return open.flatMap(({ event, turn, acceptedAt, isWithdrawn }): PendingTurn[] => {
+  return open.flatMap((entry): PendingTurn[] => {
+    const { event, turn, isWithdrawn, wasAnswered, stoppedBy, stoppedAnswer } = entry;
     if (joined.has(event.key)) return [];
     const others = (turn?.keys.slice(1) ?? []).flatMap((key) => {
       const other = byKey.get(key)?.event;
       return other?.kind === "message" ? [other] : [];
     });
     const progress: TurnProgress = turn ?? { keys: [event.key], address: event.address, attempts: 0 };
-    const isSealed = now - acceptedAt > maxAgeMs || progress.attempts >= maxAttempts;
+    // A turn that people asked for again, or whose messages they edited, begins anew.
+    const redo = latestRedo([event, ...others], entry.redo);
+    const { requestedAt, since } = redo ?? { requestedAt: entry.acceptedAt, since: 0 };
+    const isSealed = now - requestedAt > maxAgeMs || progress.attempts - since >= maxAttempts;
     return [
       {
         event,
@@ -32,9 +36,21 @@ export function toOpenTurns(accepted: readonly InboxEntry[], now: number): Pendi
         others,
         ...(isSealed ? { isSealed } : {}),
         ...(isWithdrawn === true ? { isWithdrawn } : {}),
+        ...(redo === undefined ? {} : { redo }),
+        ...(wasAnswered === true ? { wasAnswered } : {}),
+        ...(stoppedBy === undefined ? {} : { stoppedBy }),
+        ...(stoppedAnswer === undefined ? {} : { stoppedAnswer }),
       },
     ];
   });
+}
+
+/** What a turn runs again for: what people asked for, or an edit of its messages after it had begun. */
+function latestRedo(events: readonly IncomingEvent[], asked: OpenRedo | undefined): OpenRedo | undefined {
+  const edits = events.flatMap((event) => (event.kind === "message" ? (event.edit ?? []) : []));
+  const since = Math.max(0, ...edits.map(({ attemptsBefore }) => attemptsBefore));
+  if (since === 0 || since < (asked?.since ?? 0)) return asked;
+  return { kind: "edit", since, requestedAt: Math.max(...edits.map(({ takenAt }) => takenAt)) };
 }
 
 /**

@@ -1,5 +1,6 @@
+import type { ParleyError } from "../../core/errors.ts";
 import type { IncomingEvent, IncomingMessage } from "../../core/events.ts";
-import type { TurnProgress } from "../../core/storage.ts";
+import type { OpenRedo, StoppedAnswer, TurnProgress } from "../../core/storage.ts";
 
 /** A turn that is waiting to run: its event, and how far an earlier run came. */
 export interface PendingTurn {
@@ -11,6 +12,18 @@ export interface PendingTurn {
   readonly isSealed?: true;
   /** Its messages were deleted: its reply only ends. */
   readonly isWithdrawn?: true;
+  /** It was answered before, and runs again into the same reply. */
+  readonly redo?: OpenRedo;
+  /** Its one message was edited after it had been answered: the edit is still to be applied. */
+  readonly wasAnswered?: true;
+  /** It runs again because a message of it was edited: that counts for its author. Not stored. */
+  readonly isEdited?: true;
+  /** Why it must not be answered again: its reply ends with these words. Not stored. */
+  readonly refusal?: ParleyError;
+  /** Who stopped it, by name: its reply only ends. */
+  readonly stoppedBy?: string;
+  /** What people saw of its answer then: it is shown and kept. */
+  readonly stoppedAnswer?: StoppedAnswer;
   /** The caller has confirmed the command. Not stored: after a crash the command asks again. */
   readonly isConfirmed?: true;
 }
@@ -50,12 +63,40 @@ export function reconcile(pending: readonly PendingTurn[], open: readonly Pendin
   const last = open.findLastIndex((turn) => keysOf(turn).some((key) => ours.has(key)));
   return open.slice(0, last + 1).map((turn) => {
     const own = pending.find(({ event }) => event.key === turn.event.key);
-    if (own === undefined || turn.isWithdrawn === true) return turn;
-    const attempts = turn.progress?.attempts ?? 0;
-    if (own.progress === undefined) return attempts === 0 ? own : turn;
-    // A Retry that a person asked for is not sealed for its age.
-    return attempts > own.progress.attempts ? { ...own, progress: turn.progress } : own;
+    const merged = own === undefined ? turn : toMerged(own, turn);
+    const isEdited = pending.some((one) => one.isEdited === true && keysOf(turn).includes(one.event.key));
+    return isEdited ? { ...merged, isEdited } : merged;
   });
+}
+
+/** A pending turn with what is stored of it: its messages may have been edited. */
+function toMerged(own: PendingTurn, stored: PendingTurn): PendingTurn {
+  if (stored.isWithdrawn === true || stored.wasAnswered === true || stored.stoppedBy !== undefined)
+    return stored;
+  const attempts = stored.progress?.attempts ?? 0;
+  const { event, redo } = stored;
+  // Another process has begun it, perhaps with messages that this one did not know then.
+  const isBehind = attempts > (own.progress?.attempts ?? 0);
+  if (own.progress === undefined) return attempts === 0 ? { ...own, event } : stored;
+  // A Retry that a person asked for is not sealed for its age.
+  return {
+    ...own,
+    event,
+    others: isBehind
+      ? stored.others
+      : own.others.map((other) => stored.others.find(({ key }) => key === other.key) ?? other),
+    ...(redo !== undefined && redo.since >= (own.redo?.since ?? 0) ? { redo } : {}),
+    ...(isBehind ? { progress: stored.progress } : {}),
+  };
+}
+
+/** How often each edited event of a turn was edited, by key. */
+export function editsOf(turn: PendingTurn): ReadonlyMap<string, number> {
+  return new Map(
+    eventsOf(turn).flatMap((event) =>
+      event.edit === undefined ? [] : [[event.key, event.edit.count] as const],
+    ),
+  );
 }
 
 /** What is left to answer of a cancelled batch after some of its messages were deleted; `undefined`: nothing. */

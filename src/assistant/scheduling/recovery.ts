@@ -1,8 +1,8 @@
 import { toNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Platform } from "../../core/platform.ts";
-import type { Inbox } from "../../core/storage.ts";
-import type { Log } from "../../core/telemetry.ts";
+import type { Conversations, Inbox } from "../../core/storage.ts";
+import type { Log, Meter } from "../../core/telemetry.ts";
 import { createConcurrencyLimit } from "../../support/concurrency-limit.ts";
 import { toOpenTurns } from "./open-turns.ts";
 import { storedIn, type PendingTurn } from "./pending-turn.ts";
@@ -69,12 +69,14 @@ export async function sealReply(
   { event, progress }: PendingTurn,
   dependencies: {
     readonly inbox: Inbox;
+    readonly conversations: Pick<Conversations, "savePlaces">;
     readonly platform: Platform;
     readonly isAnswered: () => Promise<boolean>;
     readonly log: Log;
+    readonly meter: Pick<Meter, "refused">;
   },
 ): Promise<void> {
-  const { inbox, platform, isAnswered, log } = dependencies;
+  const { inbox, conversations, platform, isAnswered, log, meter } = dependencies;
   if (progress === undefined) return;
   try {
     const reply = platform.openReply(progress.address, {
@@ -84,9 +86,17 @@ export async function sealReply(
     });
     await reply.show();
     await reply.fail({ text: toNotice(new ParleyError("too-old", "sealed")), retryKey: event.key });
+    log.info(
+      { platform: platform.id, attempts: progress.attempts },
+      "turn sealed: too old, or failed too often",
+    );
+    meter.refused({ platform: platform.id, code: "too-old" });
+    // What people say in its thread is for the bot, although nothing of the turn is stored.
+    if (event.kind === "message" && event.inRoom !== true && event.within !== undefined)
+      await conversations.savePlaces(event.conversationId, event.within);
     if (await isAnswered()) return;
   } catch (error) {
-    log.warn({ key: event.key, err: error }, "reply not sealed");
+    log.warn({ err: error }, "reply not sealed");
     if (isOutage(error)) return;
   }
   await inbox.close(progress.keys);

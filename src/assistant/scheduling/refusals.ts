@@ -57,7 +57,7 @@ export function createRefusals({ inbox, scheduler, now, log }: RefusalOptions): 
       if (turn !== undefined && !scheduler.inFlight.has(key))
         scheduler.schedule(turn, { unlessLeased: true });
     } catch (error) {
-      log.warn({ key, err: error }, "accepted event not started; recovery starts it");
+      log.warn({ turn: key, err: error }, "accepted event not started; recovery starts it");
     }
   }
 

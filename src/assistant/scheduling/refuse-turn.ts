@@ -18,7 +18,7 @@ export async function refuseTurn(
   const { inbox, platform, log } = dependencies;
   const isVisible = progress !== undefined && platform.shownMessageKeys(progress.address).length > 0;
   const address = isVisible ? progress.address : platform.toPrivateAddress(event.address);
-  log.info({ key: event.key, isVisible }, "turn refused by the access rules");
+  log.info({ isVisible }, "turn refused by the access rules");
   try {
     if (address !== undefined) {
       const saveAddress = (): Promise<void> => Promise.resolve();
@@ -27,7 +27,7 @@ export async function refuseTurn(
       await reply.fail({ text: toNotice(new ParleyError("access-denied", "refused by the access rules")) });
     }
   } catch (error) {
-    log.warn({ key: event.key, err: error }, "refusal not shown");
+    log.warn({ err: error }, "refusal not shown");
     if (isOutage(error)) return;
   }
   await inbox.close(keysOf(turn));

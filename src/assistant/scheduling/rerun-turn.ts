@@ -26,7 +26,7 @@ export function createRerunTurn(options: RerunOptions): Pick<Receiver, "retry" |
       // The button is visible before the turn is closed. The click is acknowledged now and runs then.
       const later = scheduler.inFlight.whenDone(key).then(() => rerun(key, how));
       later.catch((error: unknown) => {
-        log.warn({ key, err: error }, "turn not run again");
+        log.warn({ turn: key, err: error }, "turn not run again");
       });
       return "accepted";
     }

@@ -1,20 +1,34 @@
 import type { Admission } from "../access/admission.ts";
 import type { Command } from "../../core/command.ts";
+import { toNotice } from "../../core/error-messages.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { IncomingEvent } from "../../core/events.ts";
+import type { CommandCall, IncomingEvent } from "../../core/events.ts";
 import type { Platform, Receiver, Reply, ReplyHooks } from "../../core/platform.ts";
-import { actionsOf } from "../../core/reply-actions.ts";
+import { toStopAction } from "../../core/reply-actions.ts";
 import type { Inbox, StoredMessage } from "../../core/storage.ts";
+import { noSpan, type Tracer } from "../../core/telemetry.ts";
+import { currentTurn } from "../../core/turn-scope.ts";
 import { runCommand } from "../commands/run-command.ts";
+import type { Language } from "../../words/languages.ts";
+import { currentLanguage, inLanguage } from "../../words/translate.ts";
+import { showStored } from "../turn/earlier-answer.ts";
+import { applyCallEdit } from "../turn/edited-question.ts";
 import { throwIfAbandoned } from "../turn/abandoned.ts";
+import { giveTitle } from "../turn/make-title.ts";
+import { markPeoplesThread } from "../turn/room-state.ts";
 import { runTurn } from "../turn/run-turn.ts";
+import { findShownLead } from "../turn/shown-lead.ts";
 import { storePlaces } from "../turn/store-places.ts";
-import { messageIds, textOf } from "../turn/stored-messages.ts";
+import { messageIds } from "../turn/stored-messages.ts";
+import { createTracedReply } from "../turn/traced-reply.ts";
 import type { LayeredSettings, TurnSettings } from "../settings/layered-settings.ts";
-import type { TurnDependencies, TurnOutcome } from "../turn/turn.ts";
-import type { ActiveTurn } from "./active-turn.ts";
+import type { AnswerSoFar, TurnDependencies, TurnOutcome } from "../turn/turn.ts";
+import { toStopped, type ActiveTurn } from "./active-turn.ts";
+import { endUnanswered } from "./end-unanswered.ts";
+import { isEditedError, toEditedError } from "./edited-error.ts";
 import { endWithdrawn } from "./end-withdrawn.ts";
 import {
+  editsOf,
   eventsOf,
   keysOf,
   storedIn,
@@ -28,11 +42,15 @@ import { refuseTurn } from "./refuse-turn.ts";
 /** Runs of a turn whose answer is stored, until it is sealed all the same. */
 const maxShownAttempts = 20;
 
+/** Stored messages that are looked at for those of other turns. */
+const maxRecentAnswers = 50;
+
 export interface BatchRunnerOptions {
   readonly dependencies: Omit<TurnDependencies, "gateway" | "admitBytes" | "chat" | "models">;
   readonly settings: LayeredSettings;
   readonly admission: Admission;
   readonly inbox: Inbox;
+  readonly tracer: Tracer;
   readonly platforms: ReadonlyMap<string, Platform>;
   readonly commands: ReadonlyMap<string, Command>;
   readonly receive: Receiver["receive"];
@@ -50,6 +68,8 @@ interface BatchRun {
   readonly reply: Reply;
   /** In force for its first event. */
   readonly settings: TurnSettings;
+  /** What Parley itself says in it. */
+  readonly language: Language;
   readonly shownMessageKeys: () => readonly string[];
   /** What {@link shownMessageKeys} returned last: what is stored of them. */
   readonly storedMessageKeys: () => readonly string[];
@@ -72,12 +92,18 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     const { event } = first;
     const platform = platforms.get(event.platform);
     if (platform === undefined) {
-      log.warn({ key: event.key, platform: event.platform }, "platform of an open turn is off");
+      log.warn({ platform: event.platform }, "platform of an open turn is off");
       return "left-open";
     }
     if (first.isWithdrawn === true) return await endWithdrawn(first, { active, inbox, platform, log });
-    if (first.isSealed === true && !(await canShowAnswer(first))) {
-      await sealReply(first, { inbox, platform, isAnswered: () => canShowAnswer(first), log });
+    if (first.stoppedBy !== undefined && !hasReply(first)) {
+      await inbox.close(keysOf(first));
+      return "ended";
+    }
+    if (first.stoppedBy === undefined && first.isSealed === true && !(await canShowAnswer(first))) {
+      const { conversations } = dependencies;
+      const isAnswered = () => canShowAnswer(first);
+      await sealReply(first, { inbox, conversations, platform, isAnswered, log, meter });
       return "ended";
     }
     const allowed = batch.filter((turn) => eventsOf(turn).some(isAllowed));
@@ -88,19 +114,28 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     const startedAt = performance.now();
     let outcome: TurnOutcome | "shown" | "left-open";
     try {
-      outcome = await answer(run);
+      outcome = await inLanguage(run.language, () => answer(run));
+      log.debug({ outcome }, "reply ended");
       throwIfAbandoned(active.signal);
       await storeShownMessages(run);
       await closeEvents(run, outcome);
+      if (outcome === "complete" && run.conversationId === event.conversationId)
+        giveTitle(dependenciesFor(run), platform, run.conversationId);
     } catch (error) {
       outcome = "left-open";
       active.abandon(new ParleyError("stopping", "the turn is left open", { cause: error }));
-      log.error({ key: event.key, platform: event.platform, err: error }, "turn left open");
+      if (isEditedError(error))
+        log.info({ platform: event.platform }, "turn runs again: its question was edited");
+      else log.error({ platform: event.platform, err: error }, "turn left open");
       // A permanent failure (missing permission, deleted channel) would fail again on every recovery.
       if (!isOutage(error)) await inbox.close(allowed.flatMap(keysOf));
     }
     const seconds = (performance.now() - startedAt) / 1000;
     meter.turn({ platform: event.platform, kind: event.kind, outcome }, seconds);
+    currentTurn()?.span.set({ "parley.outcome": outcome });
+    const { attempt } = run;
+    const durationMs = Math.round(seconds * 1000);
+    log.info({ platform: event.platform, kind: event.kind, outcome, attempt, durationMs }, "turn ended");
     return outcome === "left-open" ? "left-open" : "ended";
   };
 
@@ -131,13 +166,22 @@ export function createBatchRunner(options: BatchRunnerOptions) {
         throwIfAbandoned(active.signal);
       }
       isClaimed = true;
+      // Before a message of an earlier attempt is removed: its deletion must not look like that of the answer.
+      const now = platform.shownMessageKeys(grown);
+      if (storedKeys.some((known) => !now.includes(known)))
+        await storeShown(storedIn(first.event), first.event.key, attempt, (storedKeys = now));
     };
     // A first attempt at one event is recorded when its reply begins; batches and retries must be known before. Where
     // another process may run it too, nothing is posted before it is claimed: nobody would end that reply.
     if (dependencies.queue.isShared || first.progress !== undefined || keys.length > 1)
       await saveAddress(address);
-    if (attempt > 1) log.info({ key: first.event.key, platform: platform.id, attempt }, "turn resumed");
+    if (attempt > 1) log.info({ platform: platform.id, attempt }, "turn resumed");
+    log.debug(
+      { platform: platform.id, conversation: first.event.conversationId, attempt, keys },
+      "turn started",
+    );
     const { isCalm } = settings;
+    const language = settings.language ?? currentLanguage();
     const isResumed = first.progress !== undefined;
     const otherTurnsShow = async (wanted: readonly string[]): Promise<readonly string[]> => {
       const open = await inbox.listOpenIn(first.event.conversationId);
@@ -145,9 +189,20 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       const shown = others.flatMap(({ turn }) =>
         turn === undefined ? [] : platform.shownMessageKeys(turn.address),
       );
+      // Another process may have begun and ended one meanwhile.
+      const { conversations } = dependencies;
+      const stored = await conversations.recent(storedIn(first.event), { maxMessages: maxRecentAnswers });
+      for (const { turnKey, shownAs = [] } of stored) if (!keys.includes(turnKey)) shown.push(...shownAs);
       return wanted.filter((key) => shown.includes(key));
     };
-    const reply = platform.openReply(address, { saveAddress, isResumed, isCalm, otherTurnsShow });
+    const stop = toStopAction(first.event.key);
+    const reply = createTracedReply(
+      inLanguage(language, () =>
+        platform.openReply(address, { saveAddress, isResumed, isCalm, otherTurnsShow, stop }),
+      ),
+      options.tracer,
+      currentTurn()?.span ?? noSpan,
+    );
     active.reply = reply;
     return {
       conversationId: storedIn(first.event),
@@ -157,6 +212,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       attempt,
       reply,
       settings,
+      language,
       shownMessageKeys: () => (storedKeys = platform.shownMessageKeys(shownAt)),
       storedMessageKeys: () => storedKeys,
     };
@@ -167,21 +223,45 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     const before = run.storedMessageKeys();
     const now = run.shownMessageKeys();
     if (now.length === before.length && now.every((key, index) => key === before[index])) return;
-    const { key } = run.batch[0]!.event;
-    for (const id of [messageIds.complete(key), messageIds.assistant(key, run.attempt)])
-      await dependencies.conversations.setShownAs(run.conversationId, id, now);
+    await storeShown(run.conversationId, run.batch[0]!.event.key, run.attempt, now);
+  }
+
+  async function storeShown(
+    conversationId: string,
+    key: string,
+    attempt: number,
+    keys: readonly string[],
+  ): Promise<void> {
+    for (const id of [messageIds.complete(key), messageIds.assistant(key, attempt)])
+      await dependencies.conversations.setShownAs(conversationId, id, keys);
   }
 
   async function answer(run: BatchRun): Promise<TurnOutcome | "shown"> {
-    const { event, isConfirmed = false } = run.batch[0]!;
+    const { event, isConfirmed = false, redo, stoppedBy, stoppedAnswer, isSealed } = run.batch[0]!;
     if (!isConfirmed && (await showStoredAnswer(run, event))) return "shown";
+    if (stoppedBy !== undefined || (isSealed === true && redo !== undefined))
+      return await endUnanswered(dependencies, {
+        ...run,
+        key: event.key,
+        redo,
+        lead: "",
+        stoppedBy,
+        stoppedAnswer,
+      });
+    // Before anything else is stored of it: a stored conversation without the mark is answered whole.
+    if (event.inRoom === true && run.conversationId === event.conversationId)
+      await markPeoplesThread(dependencies.conversations, run.conversationId);
     const common = {
       attempt: run.attempt,
       platform: run.platform,
       conversationId: run.conversationId,
       reply: run.reply,
       signal: run.active.signal,
+      redo,
       shownMessageKeys: run.shownMessageKeys,
+      offerSoFar: (soFar: AnswerSoFar) => {
+        run.active.soFar = (by) => inLanguage(run.language, () => soFar(toNotice(toStopped(by))));
+      },
     };
     if (event.kind === "call") {
       const { commands, receive } = options;
@@ -198,10 +278,11 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     const messages = events.filter((one) => one.kind === "message");
     return await runTurn(dependenciesFor(run), {
       ...common,
+      refusal: run.batch[0]!.refusal,
       key: event.key,
       messages,
       lead: "",
-      model: messages.findLast(({ model }) => model !== undefined)?.model,
+      model: redo?.model ?? messages.findLast(({ model }) => model !== undefined)?.model,
     });
   }
 
@@ -225,13 +306,11 @@ export function createBatchRunner(options: BatchRunnerOptions) {
   async function showStoredAnswer(run: BatchRun, event: IncomingEvent): Promise<boolean> {
     if (run.attempt === 1) return false;
     const stored = await findCompleteAnswer(event, run.attempt - 1);
-    if (stored === undefined) return false;
+    if (stored === undefined || (stored.attempt ?? 0) <= (run.batch[0]?.redo?.since ?? 0)) return false;
+    const { conversations } = dependencies;
+    const lead = await findShownLead(conversations, run.conversationId, run.batch.flatMap(eventsOf));
     await run.reply.show();
-    run.reply.write({ text: textOf(stored.parts) });
-    await run.reply.finish({
-      notices: stored.notices ?? [],
-      actions: actionsOf(run.conversationId, stored),
-    });
+    await showStored(dependencies, { ...run, lead }, stored);
     // The earlier run may have ended before it had stored them.
     if (run.conversationId === event.conversationId)
       await storePlaces(dependencies, run.conversationId, event.within);
@@ -239,9 +318,10 @@ export function createBatchRunner(options: BatchRunnerOptions) {
   }
 
   /** Whether a turn that failed too often only has to show its answer. Not for ever: showing it may be what fails. */
-  async function canShowAnswer({ event, progress }: PendingTurn): Promise<boolean> {
+  async function canShowAnswer({ event, progress, redo }: PendingTurn): Promise<boolean> {
     const attempts = progress?.attempts ?? 0;
-    return attempts < maxShownAttempts && (await findCompleteAnswer(event, attempts)) !== undefined;
+    const isFew = attempts - (redo?.since ?? 0) < maxShownAttempts;
+    return isFew && (await findCompleteAnswer(event, attempts)) !== undefined;
   }
 
   async function findCompleteAnswer(
@@ -250,7 +330,8 @@ export function createBatchRunner(options: BatchRunnerOptions) {
   ): Promise<StoredMessage | undefined> {
     const { conversations } = dependencies;
     const stored = await conversations.find(storedIn(event), messageIds.complete(event.key));
-    if (stored !== undefined) return stored;
+    // A run in the place of an earlier answer leaves its failure there.
+    if (stored !== undefined) return stored.failure === undefined ? stored : undefined;
     // Earlier versions of Parley stored each attempt's answer under an id of its own.
     for (let earlier = attempts; earlier > 0; earlier--) {
       const old = await conversations.find(storedIn(event), messageIds.assistant(event.key, earlier));
@@ -265,8 +346,46 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       outcome === "cancelled" ? withoutDeleted(run.batch, (key) => run.active.isDeleted(key)) : undefined;
     const left = rest === undefined ? [] : keysOf(rest);
     const answered = run.batch.flatMap(keysOf).filter((key) => !left.includes(key));
-    if (!(await inbox.close(answered, { attempts: run.attempt })))
-      throw new ParleyError("stopping", "another process runs this turn");
+    const edits = new Map(run.batch.flatMap((turn) => [...editsOf(turn)]));
+    const [{ event }] = run.batch as readonly [PendingTurn];
+    if (event.kind === "call") return await closeCall(run, event);
+    const how = { attempts: run.attempt, edits };
+    if (!(await inbox.close(answered, how))) await closeChanged(answered, how);
     if (rest !== undefined) options.schedule(withNewReply(rest, run.attempt));
   }
+
+  /** A call runs as it was written; then an edit of its message takes the place of what is stored. */
+  async function closeCall(run: BatchRun, call: CommandCall): Promise<void> {
+    const { key } = call;
+    for (let latest = call; ;) {
+      const count = latest.edit?.count ?? 0;
+      if (count > 0) await applyCallEdit(dependencies, run.conversationId, latest);
+      if (await inbox.close([key], { attempts: run.attempt, edits: new Map([[key, count]]) })) return;
+      const [entry] = await inbox.lookUp([key]);
+      if (entry?.event.kind !== "call" || (entry.event.edit?.count ?? 0) <= count)
+        throw new ParleyError("stopping", "another process runs this turn");
+      latest = entry.event;
+    }
+  }
+
+  /** A run that cannot close its events has lost them to another process, or to an edit: then it runs again. */
+  async function closeChanged(
+    keys: readonly string[],
+    how: { readonly attempts: number; readonly edits: ReadonlyMap<string, number> },
+  ): Promise<void> {
+    const known = await inbox.lookUp(keys);
+    for (const { event } of known) {
+      if (event.kind !== "message" || (event.edit?.count ?? 0) <= (how.edits.get(event.key) ?? 0)) continue;
+      options.schedule({ event, progress: undefined, others: [], isEdited: true });
+      throw toEditedError();
+    }
+    // Some were erased while they were being closed.
+    if (known.length < keys.length && (await inbox.close(keys, how))) return;
+    throw new ParleyError("stopping", "another process runs this turn");
+  }
+}
+
+/** Whether people see that something is under way: a message that waits shows nothing. */
+function hasReply({ event, progress }: PendingTurn): boolean {
+  return event.kind === "call" || (progress?.attempts ?? 0) > 0;
 }

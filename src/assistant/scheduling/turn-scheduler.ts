@@ -6,13 +6,23 @@ import { backoffMs } from "../../support/retry.ts";
 import { sleepUnlessAborted } from "../../support/sleep.ts";
 import { createActiveTurn, type ActiveTurn } from "./active-turn.ts";
 import { createInFlightEvents, type InFlightEvents } from "./in-flight-events.ts";
-import { eventsOf, keysOf, reconcile, storedIn, takeBatch, type PendingTurn } from "./pending-turn.ts";
+import {
+  editsOf,
+  eventsOf,
+  keysOf,
+  reconcile,
+  storedIn,
+  takeBatch,
+  type PendingTurn,
+} from "./pending-turn.ts";
 import { toOpenTurns } from "./open-turns.ts";
 
 /** How long abandoned turns may take to end, in milliseconds. */
 const abortGraceMs = 2000;
 /** How long a message waits for earlier ones that other processes are accepting, in milliseconds. */
 const settleMs = 150;
+/** How long a turn waits at most for people who go on changing its question, in milliseconds. */
+const maxQuietMs = 10_000;
 /** Time before a conversation whose turn was left open runs it again. */
 const failureBackoff = { baseMs: 50, maxMs: 1000 };
 
@@ -20,6 +30,7 @@ const failureBackoff = { baseMs: 50, maxMs: 1000 };
 export interface ScheduleOptions {
   readonly unlessLeased?: boolean;
   readonly mayBeLater?: boolean;
+  readonly quietMs?: number;
 }
 
 /** Runs turns: one at a time in a conversation, in the order of acceptance, many conversations side by side. */
@@ -27,12 +38,20 @@ export interface TurnScheduler {
   /**
    * Queues a turn. `unlessLeased`: skipped where another process holds the conversation, which may be running this
    * very turn; the next recovery looks again. `mayBeLater`: other processes may be about to accept messages that were
-   * sent before; it waits for them for a moment.
+   * sent before; it waits for them for a moment. `quietMs`: it waits until people have changed nothing for so long; a
+   * turn that waits already waits on.
    */
   schedule(turn: PendingTurn, options?: ScheduleOptions): void;
+  /**
+   * Stops the turn that answers one of these events here, now or where it is just about to begin. `by`: the name that is
+   * shown. Returns whether it was running.
+   */
+  stopTurn(keys: readonly string[], by: string): boolean;
   /** The turn that runs in a conversation. */
   activeIn(conversationId: string): ActiveTurn | undefined;
   readonly inFlight: InFlightEvents;
+  /** Turns that run and turns that wait for their conversation. */
+  load(): { readonly running: number; readonly waiting: number };
   isStopping(): boolean;
   /** Starts no more turns, waits for active ones until the deadline, then abandons them. Resolves to how many it abandoned. */
   stop(options: { readonly deadlineMs: number }): Promise<number>;
@@ -44,6 +63,11 @@ export interface TurnSchedulerOptions {
   readonly log: Log;
   /** Unix milliseconds. */
   readonly now: () => number;
+  /**
+   * Called before a batch with edited messages runs: applies the edits to what is stored. Resolves to what is to be run
+   * then. Contract: rejects only when the batch stays open.
+   */
+  prepare(batch: readonly PendingTurn[]): Promise<readonly PendingTurn[]>;
   /** Runs one batch. `left-open`: it is to run again. Contract: rejects only when the batch stays open. */
   runBatch(batch: readonly PendingTurn[], active: ActiveTurn): Promise<"ended" | "left-open">;
 }
@@ -58,19 +82,37 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
   const failures = new LRUCache<string, number>({ max: 1000 });
   /** When what other processes accept at the moment is known, by conversation, on the clock of `performance.now`. */
   const settled = new LRUCache<string, number>({ max: 1000 });
+  /** Since when turns wait for people to have changed everything, by conversation. The same clock. */
+  const quietSince = new LRUCache<string, number>({ max: 1000 });
   const stopping = new AbortController();
+  /** Names of people who stopped turns that were not running, by the keys of their events. */
+  const stopped = new LRUCache<string, string>({ max: 1000 });
 
   function schedule(
     turn: PendingTurn,
-    { unlessLeased = false, mayBeLater = false }: ScheduleOptions = {},
+    { unlessLeased = false, mayBeLater = false, quietMs }: ScheduleOptions = {},
   ): void {
     const conversationId = storedIn(turn.event);
     if (mayBeLater) settled.set(conversationId, performance.now() + settleMs);
+    // It may have been stopped in an earlier run.
+    if (turn.stoppedBy === undefined) for (const key of keysOf(turn)) stopped.delete(key);
+    if (quietMs !== undefined) {
+      keepQuiet(conversationId, quietMs);
+      const { key } = turn.event;
+      if (pending.get(conversationId)?.some((other) => keysOf(other).includes(key)) === true) return;
+    }
     for (const event of eventsOf(turn)) inFlight.add(event);
     const turns = pending.get(conversationId);
     if (turns === undefined) pending.set(conversationId, [turn]);
     else turns.push(turn);
     enqueue(turn, unlessLeased);
+  }
+
+  function keepQuiet(conversationId: string, quietMs: number): void {
+    const now = performance.now();
+    const since = quietSince.get(conversationId) ?? now;
+    quietSince.set(conversationId, since);
+    settled.set(conversationId, Math.min(now + quietMs, since + maxQuietMs));
   }
 
   /** Queues one run of the conversation; it takes whichever turn is first by then. */
@@ -84,8 +126,12 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
       },
       (error: unknown) => {
         if (isParleyError(error, "stopping"))
-          log.info({ key: turn.event.key }, "turn left for the next start");
-        else log.error({ conversation: conversationId, err: error }, "turn not started; it stays open");
+          log.info({ turn: turn.event.key }, "turn left for the next start");
+        else
+          log.error(
+            { turn: turn.event.key, conversation: conversationId, err: error },
+            "turn not started; it stays open",
+          );
         drop(conversationId, turn);
       },
     );
@@ -124,20 +170,30 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
   async function waitBefore(conversationId: string, lease: AbortSignal): Promise<void> {
     // What was left open runs again before all else: not in a busy loop.
     const failed = failures.get(conversationId) ?? 0;
-    const waitMs = Math.max(
-      failed === 0 ? 0 : backoffMs(failed, failureBackoff),
-      (settled.get(conversationId) ?? 0) - performance.now(),
-    );
+    const startedAt = performance.now();
+    const failedMs = failed === 0 ? 0 : backoffMs(failed, failureBackoff);
+    const aborted = AbortSignal.any([lease, stopping.signal]);
+    // What it waits for may go on meanwhile.
+    for (;;) {
+      const until = Math.max(startedAt + failedMs, settled.get(conversationId) ?? 0);
+      const waitMs = until - performance.now();
+      if (waitMs <= 0 || aborted.aborted) break;
+      await sleepUnlessAborted(waitMs, aborted);
+    }
     settled.delete(conversationId);
-    if (waitMs > 0) await sleepUnlessAborted(waitMs, AbortSignal.any([lease, stopping.signal]));
+    quietSince.delete(conversationId);
   }
 
   async function runNext(conversationId: string, lease: AbortSignal): Promise<void> {
     await waitBefore(conversationId, lease);
     await reconcileWithInbox(conversationId);
+    // Meanwhile another process may have the conversation.
+    lease.throwIfAborted();
     const turns = pending.get(conversationId) ?? [];
-    const batch = takeBatch(turns);
+    const taken = takeBatch(turns);
     if (turns.length === 0) pending.delete(conversationId);
+    if (taken.length === 0) return;
+    const batch = taken.some(needsPreparing) ? await prepare(taken) : taken;
     if (batch.length === 0) return;
     const keys = batch.flatMap(keysOf);
     const current = createActiveTurn(keys);
@@ -146,6 +202,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     };
     lease.addEventListener("abort", onLeaseLost);
     active.set(conversationId, current);
+    for (const key of keys) if (stopped.has(key)) current.stop(stopped.get(key) ?? "");
     let outcome: "ended" | "left-open" = "left-open";
     try {
       const open = await withoutClosed(batch);
@@ -157,7 +214,20 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
       lease.removeEventListener("abort", onLeaseLost);
       if (active.get(conversationId) === current) active.delete(conversationId);
       for (const key of keys) inFlight.delete(key);
+      if (outcome === "ended") for (const key of keys) stopped.delete(key);
     }
+  }
+
+  /** Applies edits. What is left to answer then may have other events. */
+  async function prepare(taken: readonly PendingTurn[]): Promise<readonly PendingTurn[]> {
+    let batch: readonly PendingTurn[] = [];
+    try {
+      batch = await options.prepare(taken);
+    } finally {
+      for (const key of taken.flatMap(keysOf)) inFlight.delete(key);
+    }
+    for (const event of batch.flatMap(eventsOf)) inFlight.add(event);
+    return batch;
   }
 
   /** Drops what another process has answered, and what was deleted, since it was scheduled. */
@@ -186,8 +256,19 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
 
   return {
     schedule,
+    stopTurn(keys, by) {
+      const running = [...active.values()].filter((turn) => turn.keys.some((key) => keys.includes(key)));
+      for (const turn of running) turn.stop(by);
+      const isPending = [...pending.values()].flat().some((turn) => keys.includes(turn.event.key));
+      if (running.length === 0 && isPending) for (const key of keys) stopped.set(key, by);
+      return running.length > 0;
+    },
     activeIn: (conversationId) => active.get(conversationId),
     inFlight,
+    load: () => ({
+      running: active.size,
+      waiting: [...pending.values()].reduce((sum, turns) => sum + turns.length, 0),
+    }),
     isStopping: () => stopping.signal.aborted,
     async stop({ deadlineMs }) {
       stopping.abort();
@@ -201,4 +282,8 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
       return abandoned;
     },
   };
+}
+
+function needsPreparing(turn: PendingTurn): boolean {
+  return turn.isEdited === true || editsOf(turn).size > 0;
 }

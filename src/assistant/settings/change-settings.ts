@@ -16,6 +16,7 @@ import type { ModelChoice } from "../turn/model-choice.ts";
 import { isApplicable, type Scene } from "./layer-holders.ts";
 import { expectMayChange } from "./permissions.ts";
 import type { SettingsReader } from "./settings-reader.ts";
+import { translate } from "../../words/translate.ts";
 
 export interface SettingsChangerOptions {
   readonly reader: SettingsReader;
@@ -51,7 +52,7 @@ export function createSettingsChanger(options: SettingsChangerOptions): Settings
     text: string,
   ): Promise<string | SettingValue[]> {
     if (!mayHold(layer, name)) return notHeld(name);
-    if (!isApplicable(name, scene)) return "has no meaning on the page";
+    if (!isApplicable(name, scene)) return translate("setting.problem.page");
     const parsed = parseSetting(name, text);
     if (parsed.kind === "problem") return parsed.problem;
     if (parsed.kind === "default") return [];
@@ -67,7 +68,7 @@ export function createSettingsChanger(options: SettingsChangerOptions): Settings
       } catch (error) {
         // A gateway that is down must not keep people from their settings; the model is checked when it is used.
         if (isParleyError(error, "gateway-unknown-model") || isParleyError(error, "model-not-allowed"))
-          return `cannot be this: ${toNotice(error)}`;
+          return translate("setting.problem.model-refused", { why: toNotice(error) });
       }
     }
     return [value];
@@ -100,11 +101,11 @@ function contradictionIn(
 ): SettingProblems | undefined {
   if (person === undefined || place === undefined || person <= place) return undefined;
   return change["person-budget"] === undefined
-    ? { "place-budget": `is less than person-budget (${person}), which one person alone could spend` }
-    : { "person-budget": `is more than place-budget (${place}), which all people share` };
+    ? { "place-budget": translate("setting.problem.below-person", { amount: String(person) }) }
+    : { "person-budget": translate("setting.problem.above-place", { amount: String(place) }) };
 }
 
 function notHeld(name: SettingName): string {
   const where = declarationOf(name).layers.map((layer) => forWords[layer]);
-  return `can only be set for ${where.join(" or ")}`;
+  return translate("setting.problem.layer", { layers: where.join(translate("settings.or")) });
 }

@@ -14,7 +14,9 @@ import {
   type SettingValue,
 } from "../../core/layered-settings.ts";
 import { formatSetting } from "../../core/setting-values.ts";
-import { isApplicable, wordsOf } from "./layer-holders.ts";
+import { settingDescription, settingGroupTitle } from "../../core/setting-words.ts";
+import { isApplicable, isOnePlace, wordsOf } from "./layer-holders.ts";
+import { translate } from "../../words/translate.ts";
 
 /** What applies where no layer has a value, in words. */
 export type Defaults = Readonly<Partial<Record<SettingName, string>>>;
@@ -30,7 +32,7 @@ export function describeSettings(all: LayeredValues, defaults: Defaults, asker: 
       const lines = settingNames
         .filter((name) => declarationOf(name).group === group && hasLayer(name, all, asker))
         .map((name) => `- \`${name}\`: ${inForce(name, all, defaults, asker)}`);
-      return lines.length === 0 ? "" : [`**${settingGroups[group]}**`, ...lines].join("\n");
+      return lines.length === 0 ? "" : [`**${settingGroupTitle(group)}**`, ...lines].join("\n");
     })
     .filter((part) => part !== "")
     .join("\n\n");
@@ -51,10 +53,10 @@ export function describeSetting(
       : [`- ${wordsOf(layer, asker)}: ${inline(formatSetting(name, value), Number.POSITIVE_INFINITY)}`];
   });
   return [
-    `**${name}**: ${setting.description}.`,
-    `In force here: ${inForce(name, all, defaults, asker)}`,
-    held.length === 0 ? "Nobody has set it here." : `It is set for\n${held.join("\n")}`,
-    `It can be set for ${setting.layers.map((layer) => `\`${forWords[layer]}\``).join(", ")}${choicesOf(name)}. \`default\` removes it.`,
+    translate("settings.one", { name, description: settingDescription(name) }),
+    translate("settings.in-force", { value: inForce(name, all, defaults, asker) }),
+    held.length === 0 ? translate("settings.nobody") : [translate("settings.set-for"), ...held].join("\n"),
+    whereAndWhat(name),
   ].join("\n\n");
 }
 
@@ -63,16 +65,17 @@ const longKinds: ReadonlySet<string> = new Set(["text", "access"]);
 
 /** What `/help` explains of the settings. On the page, whose one person is the operator, nobody else has any. */
 export function explainSettings(all: LayeredValues, defaults: Defaults, asker: Asker): SettingFacts[] {
-  const existing: readonly Layer[] = asker.origin === undefined ? ["server", "conversation"] : layers;
+  const existing = layers.filter((layer) => !isOnePlace(asker) || layer !== "channel");
+  const meant = existing.filter((layer) => asker.origin !== undefined || layer !== "person");
   return settingNames
     .filter((name) => isApplicable(name, asker))
     .map((name) => {
-      const { description, group, kind, layers: holding } = declarationOf(name);
+      const { group, kind, layers: holding } = declarationOf(name);
       return {
         name,
-        description,
+        description: settingDescription(name),
         group,
-        layers: existing.filter((layer) => holding.includes(layer)),
+        layers: meant.filter((layer) => holding.includes(layer)),
         ...(longKinds.has(kind) ? {} : { inForce: inForce(name, all, defaults, asker) }),
       };
     });
@@ -80,7 +83,7 @@ export function explainSettings(all: LayeredValues, defaults: Defaults, asker: A
 
 /** A setting in force and from where: "`gpt-4o` (from this channel)". */
 function inForce(name: SettingName, all: LayeredValues, defaults: Defaults, asker: Asker): string {
-  const from = (layer: Layer) => (layer === "person" ? "your own" : `from ${wordsOf(layer, asker)}`);
+  const from = (layer: Layer) => wordsOf(layer, asker, "from");
   if (declarationOf(name).combines === "limit") {
     const limits = layers.flatMap((layer) => {
       const value = all[layer]?.[name];
@@ -88,11 +91,13 @@ function inForce(name: SettingName, all: LayeredValues, defaults: Defaults, aske
         ? []
         : [`${shown(name, value)} (${from(layer)})`];
     });
-    return limits.length === 0 ? (defaults[name] ?? "no limit") : limits.join(", and ");
+    return limits.length === 0
+      ? (defaults[name] ?? translate("settings.no-limit"))
+      : limits.join(translate("settings.and"));
   }
   const effective = resolveLayers(all)[name];
   return effective === undefined
-    ? `${defaults[name] ?? "not set"} (default)`
+    ? translate("settings.default", { value: defaults[name] ?? translate("settings.not-set") })
     : `${shown(name, effective.value)} (${from(effective.from)})`;
 }
 
@@ -116,11 +121,12 @@ function inline(text: string, maxChars: number): string {
   return `\`${line.length <= maxChars ? line : `${line.slice(0, maxChars - 1).trimEnd()}…`}\``;
 }
 
-function choicesOf(name: SettingName): string {
+function whereAndWhat(name: SettingName): string {
   const setting = declarationOf(name);
-  return setting.kind === "choice"
-    ? `, to ${setting.choices.map(({ value }) => `\`${value}\``).join(", ")}`
-    : "";
+  const where = setting.layers.map((layer) => `\`${forWords[layer]}\``).join(", ");
+  if (setting.kind !== "choice") return translate("settings.can-be-set", { layers: where });
+  const choices = setting.choices.map(({ value }) => `\`${value}\``).join(", ");
+  return translate("settings.can-be-set.choices", { layers: where, choices });
 }
 
 /** Whether a layer that may hold it exists here. */

@@ -1,4 +1,4 @@
-import type { Access } from "../../core/access.ts";
+import type { Access, Actor } from "../../core/access.ts";
 import type { CommandServices } from "../../core/command-services.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { CommandCall, IncomingEvent } from "../../core/events.ts";
@@ -11,6 +11,7 @@ import {
   type EffectiveValues,
   type Layer,
 } from "../../core/layered-settings.ts";
+import type { PersonOverview } from "../../core/person-overview.ts";
 import type { LayeredModelChoice, ModelChoice } from "../turn/model-choice.ts";
 import type { ChatSettings } from "../turn/turn.ts";
 import { createSettingsChanger, type SettingsChangerOptions } from "./change-settings.ts";
@@ -25,7 +26,15 @@ import { holdersOf, wordsOf, type Scene } from "./layer-holders.ts";
 import { createPlaceRules, type PlaceRules } from "./place-rules.ts";
 import { createSettingsDesk } from "./settings-desk.ts";
 import { createSettingsReader, type SettingsReaderOptions } from "./settings-reader.ts";
-import { layerModels, toChatSettings, unreadableModels, type DeploymentChat } from "./turn-settings.ts";
+import {
+  layerModels,
+  toChatSettings,
+  toSpokenLanguage,
+  unreadableModels,
+  type DeploymentChat,
+} from "./turn-settings.ts";
+import { toLanguage, type Language } from "../../words/languages.ts";
+import { inLanguage, translate } from "../../words/translate.ts";
 
 export interface LayeredSettingsOptions extends SettingsReaderOptions {
   readonly access: Access;
@@ -42,6 +51,8 @@ export interface TurnSettings {
   readonly models: LayeredModelChoice;
   /** Nothing is shown before the answer is complete. */
   readonly isCalm: boolean;
+  /** The language that Parley itself speaks, where a setting names one of its languages. */
+  readonly language: Language | undefined;
 }
 
 type SettingServices = Pick<CommandServices, "describeSettings" | "changeSetting" | "explainSettings">;
@@ -54,6 +65,8 @@ export interface LayeredSettings {
   forTurn(event: IncomingEvent): Promise<TurnSettings>;
   /** The services of a command call. */
   servicesFor(call: CommandCall): SettingServices;
+  /** The settings in force for a person outside of conversations, in the language that Parley speaks with them. */
+  explainTo(by: Actor): Promise<Pick<PersonOverview, "language" | "settings">>;
   /** Removes what is set for a place or person. */
   erase(holder: string): Promise<void>;
 }
@@ -76,20 +89,20 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
       ),
     );
     const [chatModel, image, transcription] = found.map((one) =>
-      one.status === "fulfilled" ? `\`${one.value}\`` : "no model",
+      one.status === "fulfilled" ? `\`${one.value}\`` : translate("settings.no-model"),
     );
     return {
       ...(chatModel === undefined ? {} : { "chat-model": chatModel }),
       ...(image === undefined ? {} : { "image-model": image }),
       ...(transcription === undefined ? {} : { "transcription-model": transcription }),
-      "system-prompt": "the operator's",
+      "system-prompt": translate("settings.operators-prompt"),
       language: "`automatic`",
       "answer-length": "`normal`",
       temperature: `\`${chat.temperature}\``,
       calm: "`off`",
       "answer-to": "`mentions`",
       "answer-in": "`thread`",
-      "who-may-use": "everybody whom Parley answers",
+      "who-may-use": translate("settings.everybody"),
     };
   }
 
@@ -115,12 +128,16 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
         const problem = problems?.[name];
         if (problem !== undefined) {
           throw new ParleyError("invalid-option", `setting ${name} not changed`, {
-            detail: { command: call.name, option: name, problem: `it ${problem.replace(/\.$/, "")}` },
+            detail: {
+              command: call.name,
+              option: name,
+              problem: translate("setting.problem.it", { problem: problem.replace(/[.。]$/, "") }),
+            },
           });
         }
         const [all, known] = await Promise.all([reader.read(scene), defaults()]);
         const inForce = describeInForce(name, all, known, scene);
-        return `Saved for ${wordsOf(layer, scene)}. In force here now: **${name}** is ${inForce}.`;
+        return translate("settings.saved", { place: wordsOf(layer, scene), name, value: inForce });
       },
     };
   }
@@ -143,13 +160,21 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
       try {
         effective = resolveLayers(await reader.read(scene));
       } catch (error) {
-        return { chat, models: unreadableModels(models, error), isCalm: false };
+        return { chat, models: unreadableModels(models, error), isCalm: false, language: undefined };
       }
       return {
         chat: toChatSettings(chat, effective),
         models: layerModels(models, effective, scene),
         isCalm: effective.calm?.value === "on",
+        language: toSpokenLanguage(effective),
       };
+    },
+    async explainTo({ platform, author, origin }) {
+      const scene: Scene = { platform, author, origin };
+      const all = await reader.read(scene);
+      const language = toSpokenLanguage(resolveLayers(all)) ?? toLanguage(author.locale);
+      const explain = async () => explainSettings(all, await defaults(), scene);
+      return { language, settings: await inLanguage(language, explain) };
     },
     erase: (holder) => reader.erase(holder),
   };

@@ -2,13 +2,7 @@ import type { Access } from "../../core/access.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Layer } from "../../core/layered-settings.ts";
 import { holdersOf, wordsOf, type Scene } from "./layer-holders.ts";
-
-const absent: Readonly<Record<Layer, string>> = {
-  server: "There is no server or workspace here.",
-  channel: "There is no channel here.",
-  person: "It is not known who you are.",
-  conversation: "This is no conversation: use it in a thread or in direct messages.",
-};
+import { translate } from "../../words/translate.ts";
 
 /** Whether somebody may change the settings of a layer that exists in the scene. */
 export function mayChange(layer: Layer, scene: Scene, access: Pick<Access, "isAdmin">): boolean {
@@ -22,8 +16,11 @@ export function expectMayChange(layer: Layer, scene: Scene, access: Pick<Access,
   if (mayChange(layer, scene, access)) return;
   const problem =
     holdersOf(scene, access)[layer] === undefined
-      ? absent[layer]
-      : `Only those who manage ${wordsOf("server", scene)}, and Parley's admins, can change the settings of ${wordsOf(layer, scene)}.`;
+      ? translate(`settings.absent.${layer}`)
+      : translate("settings.not-manager", {
+          server: wordsOf("server", scene),
+          place: wordsOf(layer, scene),
+        });
   throw new ParleyError("not-permitted", `settings of the layer ${layer} are not open to this person`, {
     detail: { problem },
   });

@@ -4,13 +4,13 @@ import type { Origin } from "../../core/events.ts";
 import { resolveLayers } from "../../core/layered-settings.ts";
 import type { PlaceSettings } from "../../core/platform.ts";
 import type { Budget, PlaceBudgets } from "../../core/spending.ts";
-import type { LayerHolders } from "./layer-holders.ts";
+import { channelHolderOf, type Place } from "./layer-holders.ts";
 import type { SettingsReader } from "./settings-reader.ts";
 
 /** The rules that the managers of a server, workspace or channel made with `/settings`. */
 export interface PlaceRules extends PlaceBudgets {
   /** Which messages are for the bot, and where it answers. @throws ParleyError `store-unavailable` */
-  settingsOf(place: Pick<Origin, "server" | "channel">): Promise<PlaceSettings>;
+  settingsOf(place: Place): Promise<PlaceSettings>;
   /** @throws ParleyError `access-denied`: a list of `who-may-use` leaves them out; `store-unavailable` */
   expectMayUse(asker: Asker): Promise<void>;
 }
@@ -43,9 +43,9 @@ export function createPlaceRules(
     },
     async budgetsFor({ platform, origin, personId }) {
       // On the page, the operator's own platform, the place is the page.
-      const ids: Pick<LayerHolders, "server" | "channel"> =
-        origin === undefined ? { server: platform } : origin;
-      const places = await reader.readPlaces(ids);
+      const place: Place = origin ?? { server: platform };
+      const places = await reader.readPlaces(place);
+      const ids = { server: place.server, channel: channelHolderOf(place) };
       return (["server", "channel"] as const).flatMap((layer): Budget[] => {
         const { "person-budget": person, "place-budget": place } = places[layer] ?? {};
         const id = ids[layer];

@@ -1,7 +1,7 @@
 import type { Access, Actor } from "../../core/access.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Form, FormDesk, FormField, FormOption } from "../../core/forms.ts";
-import type { Gateway, Model, ModelCapabilities, ModelOperation } from "../../core/gateway.ts";
+import type { Gateway } from "../../core/gateway.ts";
 import {
   declarationOf,
   mayHold,
@@ -12,12 +12,20 @@ import {
   type SettingGroup,
   type SettingName,
 } from "../../core/layered-settings.ts";
+import { canDo } from "../turn/model-choice.ts";
 import { formatSetting } from "../../core/setting-values.ts";
+import {
+  settingChoices,
+  settingDescription,
+  settingGroupTitle,
+  settingLabel,
+} from "../../core/setting-words.ts";
 import type { SettingProblems, SettingsChanger } from "./change-settings.ts";
 import { describeInForce, type Defaults } from "./describe-settings.ts";
 import { isApplicable, wordsOf, type Scene } from "./layer-holders.ts";
 import { expectMayChange, mayChange } from "./permissions.ts";
 import type { SettingsReader } from "./settings-reader.ts";
+import { translate } from "../../words/translate.ts";
 
 export interface SettingsDeskOptions {
   readonly reader: SettingsReader;
@@ -55,10 +63,11 @@ export function createSettingsDesk(options: SettingsDeskOptions): FormDesk {
       const choices = optionsOf(name, value);
       return {
         name,
-        label: labelOf(name),
-        description: setting.description,
+        label: settingLabel(name),
+        description: settingDescription(name),
         value,
         ...(choices === undefined ? {} : { options: choices }),
+        ...(setting.kind === "model" ? { models: setting.operation } : {}),
         maxChars: setting.kind === "text" ? setting.maxChars : 2000,
         isLong: setting.kind === "text",
         placeholder: otherwise.slice(0, maxPlaceholderChars),
@@ -68,11 +77,11 @@ export function createSettingsDesk(options: SettingsDeskOptions): FormDesk {
 
   function optionsOf(name: SettingName, current: string): readonly FormOption[] | undefined {
     const setting = declarationOf(name);
-    if (setting.kind === "choice") return setting.choices;
+    if (setting.kind === "choice") return settingChoices(name);
     if (setting.kind !== "model") return undefined;
     const ids = options.gateway
       .knownModels()
-      .filter((model) => options.isModelAllowed(model.id) && mayDo(model, setting.operation))
+      .filter((model) => options.isModelAllowed(model.id) && canDo(model, setting.operation))
       .map(({ id }) => id);
     const all = current === "" || ids.includes(current) ? ids : [current, ...ids];
     return all.length === 0 ? undefined : all.map((id) => ({ value: id, label: id }));
@@ -92,8 +101,13 @@ export function createSettingsDesk(options: SettingsDeskOptions): FormDesk {
               .filter((group) => namesIn(layer, group, scene).length > 0)
               .map((group) => ({
                 key: [keyPrefix, layer, group, conversationId ?? ""].join("/"),
-                label: `${titleOf(layer, scene)}: ${settingGroups[group].toLowerCase()}`,
+                label: translate("settings.form.label", {
+                  place: titleOf(layer, scene),
+                  group: settingGroupTitle(group, "in-label"),
+                }),
                 scope: titleOf(layer, scene),
+                layer,
+                group,
               })),
           )
           .filter(({ key }) => key.length <= maxKeyChars)
@@ -107,8 +121,8 @@ export function createSettingsDesk(options: SettingsDeskOptions): FormDesk {
       const [all, defaults] = await Promise.all([reader.read(scene), options.defaults()]);
       return {
         key,
-        title: settingGroups[target.group],
-        introduction: `Settings of ${wordsOf(target.layer, scene)}. What is left empty is not set here.`,
+        title: settingGroupTitle(target.group),
+        introduction: translate("settings.form.introduction", { place: wordsOf(target.layer, scene) }),
         fields: fieldsOf(target, all, defaults, scene),
       };
     },
@@ -129,18 +143,21 @@ export function createSettingsDesk(options: SettingsDeskOptions): FormDesk {
       if (problems !== undefined) return { kind: "problems", problems: toSentences(problems) };
       const [all, defaults] = await Promise.all([reader.read(scene), options.defaults()]);
       const lines = namesIn(layer, group, scene).map(
-        (name) => `- ${labelOf(name)}: ${describeInForce(name, all, defaults, scene)}`,
+        (name) =>
+          `- ${translate("settings.form.line", {
+            label: settingLabel(name),
+            value: describeInForce(name, all, defaults, scene),
+          })}`,
       );
       return {
         kind: "saved",
-        text: [`Saved for ${wordsOf(layer, scene)}. In force here now:`, ...lines].join("\n"),
+        text: [translate("settings.form.saved", { place: wordsOf(layer, scene) }), ...lines].join("\n"),
       };
     },
   };
 
   function titleOf(layer: Layer, scene: Scene): string {
-    const words = layer === "person" ? "for me" : wordsOf(layer, scene);
-    return words.charAt(0).toUpperCase() + words.slice(1);
+    return wordsOf(layer, scene, "title");
   }
 }
 
@@ -157,7 +174,7 @@ function parseKey(key: string): Target {
   const found = { layer: offered.find((one) => one === layer), group: groups.find((one) => one === group) };
   if (prefix !== keyPrefix || found.layer === undefined || found.group === undefined) {
     throw new ParleyError("not-permitted", "unknown form", {
-      detail: { problem: "This form is no longer known. Use /settings again." },
+      detail: { problem: translate("settings.form.unknown") },
     });
   }
   const conversationId = rest.join("/");
@@ -174,27 +191,14 @@ function namesIn(layer: Layer, group: SettingGroup, scene: Scene): SettingName[]
   );
 }
 
-const capabilityOf: Readonly<Record<ModelOperation, (can: ModelCapabilities) => boolean>> = {
-  chat: (can) => can.chats !== false,
-  image: (can) => can.generatesImages === true || can.drawsInChat === true,
-  transcription: (can) => can.transcribes === true,
-};
-
-function mayDo({ capabilities }: Model, operation: ModelOperation): boolean {
-  return capabilityOf[operation](capabilities);
-}
-
-/** A setting's name as a label: "Chat model". */
-function labelOf(name: SettingName): string {
-  const words = name.replaceAll("-", " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
-
 function toSentences(problems: SettingProblems): Record<string, string> {
   return Object.fromEntries(
     Object.entries(problems).map(([name, problem]) => [
       name,
-      `${labelOf(name as SettingName)} ${problem}${problem.endsWith(".") ? "" : "."}`,
+      translate("setting.problem", {
+        label: settingLabel(name as SettingName),
+        problem: problem.replace(/[.。]$/, ""),
+      }),
     ]),
   );
 }

@@ -1,9 +1,22 @@
 import { LRUCache } from "lru-cache";
 import type { Access } from "../../core/access.ts";
-import type { Layer, LayeredValues, LayerChange, LayerValues } from "../../core/layered-settings.ts";
-import type { Conversations, ConversationSettings, SettingsStore } from "../../core/storage.ts";
+import type {
+  Layer,
+  LayeredValues,
+  LayerChange,
+  LayerValues,
+  SettingsStore,
+} from "../../core/layered-settings.ts";
+import type { Conversations, ConversationSettings } from "../../core/storage.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
-import { holdersOf, type LayerHolders, type Scene } from "./layer-holders.ts";
+import {
+  channelHolderOf,
+  earlierHolderOf,
+  holdersOf,
+  type LayerHolders,
+  type Place,
+  type Scene,
+} from "./layer-holders.ts";
 
 /** How long a value that was read counts as current: a change in another process shows after that, in milliseconds. */
 const freshMs = 2000;
@@ -26,7 +39,7 @@ export interface SettingsReader {
    * The values of places. While the store is unavailable, the last known ones: whether a message is for
    * the bot at all must not depend on it.
    */
-  readPlaces(places: Pick<LayerHolders, "server" | "channel">): Promise<LayeredValues>;
+  readPlaces(place: Place): Promise<LayeredValues>;
   /** Changes a layer; the scene has it. */
   change(layer: Layer, scene: Scene, change: LayerChange): Promise<void>;
   /** Removes the settings of a place that was deleted, or of a person. */
@@ -66,10 +79,26 @@ export function createSettingsReader(options: SettingsReaderOptions): SettingsRe
     return found;
   }
 
-  async function readLayers(holders: LayerHolders): Promise<LayeredValues> {
+  /** @param earlier where the channel's values are, if the channel itself has none */
+  async function readLayers(holders: LayerHolders, earlier: string | undefined): Promise<LayeredValues> {
     const entries = Object.entries(holders).filter(([layer]) => layer !== "conversation");
-    const found = await readHolders(entries.map(([, holder]) => holder));
-    return Object.fromEntries(entries.map(([layer, holder]) => [layer, found.get(holder) ?? {}]));
+    const ids = entries.map(([, holder]) => holder);
+    const found = await readHolders(earlier === undefined ? ids : [...ids, earlier]);
+    const valuesOf = (layer: string, holder: string): LayerValues => {
+      const values = found.get(holder) ?? {};
+      const isMoved = layer !== "channel" || earlier === undefined || !isEmpty(values);
+      return isMoved ? values : (found.get(earlier) ?? {});
+    };
+    return Object.fromEntries(entries.map(([layer, holder]) => [layer, valuesOf(layer, holder)]));
+  }
+
+  /** Changes a channel that several servers share. What an earlier version held for all of them moves to the first. */
+  async function changeShared(holder: string, earlier: string, change: LayerChange): Promise<void> {
+    const [own = {}, before = {}] = await store.read([holder, earlier]);
+    const isMoving = isEmpty(own) && !isEmpty(before);
+    await store.change(holder, isMoving ? { ...before, ...change } : change);
+    if (isMoving) await store.erase(earlier);
+    forget(earlier);
   }
 
   async function changeConversation(conversationId: string, change: LayerChange): Promise<void> {
@@ -93,18 +122,20 @@ export function createSettingsReader(options: SettingsReaderOptions): SettingsRe
     async read(scene) {
       const holders = holdersOf(scene, access);
       const [layers, conversation] = await Promise.all([
-        readLayers(holders),
+        readLayers(holders, scene.origin === undefined ? undefined : earlierHolderOf(scene.origin)),
         holders.conversation === undefined ? undefined : conversations.settings(holders.conversation),
       ]);
       return conversation === undefined ? layers : { ...layers, conversation: toLayerValues(conversation) };
     },
-    async readPlaces({ server, channel }) {
+    async readPlaces(place) {
+      const { server } = place;
+      const channel = channelHolderOf(place);
       const places = {
         ...(server === undefined ? {} : { server }),
         ...(channel === undefined ? {} : { channel }),
       };
       try {
-        return await readLayers(places);
+        return await readLayers(places, earlierHolderOf(place));
       } catch (error) {
         const known = Object.entries(places).map(
           ([layer, id]) => [layer, remembered.get(id)?.values] as const,
@@ -117,7 +148,10 @@ export function createSettingsReader(options: SettingsReaderOptions): SettingsRe
       const holder = holdersOf(scene, access)[layer];
       if (holder === undefined) throw new Error(`a scene without the layer ${layer}`);
       if (layer === "conversation") return changeConversation(holder, change);
-      await store.change(holder, change);
+      const earlier =
+        layer === "channel" && scene.origin !== undefined ? earlierHolderOf(scene.origin) : undefined;
+      if (earlier === undefined) await store.change(holder, change);
+      else await changeShared(holder, earlier, change);
       forget(holder);
     },
     async erase(holder) {
@@ -126,6 +160,8 @@ export function createSettingsReader(options: SettingsReaderOptions): SettingsRe
     },
   };
 }
+
+const isEmpty = (values: LayerValues): boolean => Object.keys(values).length === 0;
 
 /** The settings of a conversation as a layer. */
 function toLayerValues({ model, chosen = {} }: ConversationSettings): LayerValues {

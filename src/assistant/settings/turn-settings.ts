@@ -6,6 +6,8 @@ import { automaticLanguage } from "../../core/setting-values.ts";
 import type { LayeredModelChoice, ModelChoice } from "../turn/model-choice.ts";
 import type { ChatSettings } from "../turn/turn.ts";
 import { wordsOf } from "./layer-holders.ts";
+import type { Language } from "../../words/languages.ts";
+import { translate } from "../../words/translate.ts";
 
 /** How the chat model is asked where `/settings` says nothing. */
 export interface DeploymentChat extends ChatSettings {
@@ -21,6 +23,24 @@ const lengthInstructions = {
   normal: "",
   long: "Answer in detail: explain, and give examples where they help.",
 } as const;
+
+/** The languages of the catalogue by the names that the setting `language` has. */
+const spoken: Readonly<Record<string, Language>> = {
+  English: "en",
+  German: "de",
+  French: "fr",
+  Spanish: "es",
+  Japanese: "ja",
+};
+
+/**
+ * The language that Parley itself speaks where a person has set that of answers, for themselves or for the conversation.
+ * What a place sets is about answers alone. `undefined`: the person's locale decides.
+ */
+export function toSpokenLanguage({ language }: EffectiveValues): Language | undefined {
+  const isOwn = language?.from === "person" || language?.from === "conversation";
+  return isOwn ? spoken[language.value] : undefined;
+}
 
 /** How the chat model is asked, with the settings in force. */
 export function toChatSettings(chat: DeploymentChat, effective: EffectiveValues): ChatSettings {
@@ -69,9 +89,12 @@ export function layerModels(
       if (!isParleyError(error, "gateway-unknown-model") && !isParleyError(error, "model-not-allowed"))
         throw error;
       const taken = await models.choose(operation, undefined, signal);
-      const whose = set.from === "person" ? "your settings" : `the settings of ${wordsOf(set.from, asker)}`;
-      const why = toNotice(error).split(/(?<=\.)\s/)[0] ?? "";
-      notices.push(`${why} It is in ${whose}, so ${taken} was used.`);
+      const whose =
+        set.from === "person"
+          ? translate("model.set-not-taken.own")
+          : translate("model.set-not-taken.place", { place: wordsOf(set.from, asker) });
+      const why = toNotice(error).split(/(?<=\.)\s|(?<=。)/)[0] ?? "";
+      notices.push(translate("model.set-not-taken", { why, whose, taken }));
       return taken;
     }
   }

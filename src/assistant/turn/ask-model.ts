@@ -1,15 +1,26 @@
 import { otherModelNotice } from "../../core/error-messages.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { ConversationSettings, StoredMessage } from "../../core/storage.ts";
+import { textOfAnswer, toContinuationRequest } from "./continued-answer.ts";
+import { createJoiner } from "./join-continuation.ts";
+import { lastShownNotice } from "../../core/picture-words.ts";
+import type { ReceiptContext } from "../../core/receipt.ts";
+import { canChangePictures, changeMeantPicture } from "./change-meant-picture.ts";
+import {
+  findMeantPictures,
+  mayAskForChange,
+  parseAskedChange,
+  type MeantPictures,
+} from "./meant-pictures.ts";
 import { budgetFor, buildContext, maxImages } from "./context-window.ts";
 import type { ReadMessages } from "./read-messages.ts";
 import type { ReceiptDraft } from "./receipt-draft.ts";
-import { textOf, withoutRetriedAttempts } from "./stored-messages.ts";
+import { afterReset, hasPictures, textOf, withoutRetriedAttempts } from "./stored-messages.ts";
 import { streamAnswer, type AnswerEnd, type PartialAnswer } from "./stream-answer.ts";
 import type { Turn, TurnDependencies } from "./turn.ts";
 
 /** Most messages of a conversation that are considered for one answer. */
-const maxHistory = 200;
+export const maxHistory = 200;
 /** Share of the context window that is used after the gateway has refused a prompt as too long. */
 const shrunkShare = 0.4;
 
@@ -22,6 +33,8 @@ export interface Question {
   /** When the turn began, as `performance.now()` counts. */
   readonly startedAt: number;
   readonly receipt: ReceiptDraft;
+  /** The answer whose rest is asked for. */
+  readonly continued: StoredMessage | undefined;
 }
 
 export interface ModelAnswer extends AnswerEnd {
@@ -48,16 +61,21 @@ export async function askModel(
   const chosen = await dependencies.models.choose("chat", turn.model, turn.signal);
   answer.notices.push(...dependencies.models.takeNotices());
   const sinceReset = withoutRetriedAttempts(afterReset(log, settings.resetAfter));
-  const history = upToTurn(sinceReset, question.read.stored);
+  const { continued } = question;
+  const history = [
+    ...upToTurn(sinceReset, question.read.stored),
+    ...(continued === undefined ? [] : toContinuationRequest(continued)),
+  ];
   const instead = hasPictures(history)
     ? await dependencies.models.insteadForPictures(chosen, turn.signal)
     : undefined;
   const model = instead ?? chosen;
   if (instead !== undefined) answer.notices.push(otherModelNotice(chosen, instead));
+  const meant = await findMeant(dependencies, turn, history, settings);
   const attempt = async (share: number): Promise<AnswerEnd> => {
     const release = await dependencies.admitBytes(imageBytesOf(history), turn.signal);
     try {
-      return await askOnce(dependencies, turn, { ...question, answer, model, history, share });
+      return await askOnce(dependencies, turn, { ...question, answer, model, history, meant, share });
     } finally {
       release();
     }
@@ -74,18 +92,19 @@ interface Attempt extends Question {
   readonly answer: PartialAnswer;
   readonly model: string;
   readonly history: readonly StoredMessage[];
+  readonly meant: MeantPictures | undefined;
   /** Of the context window, 0 to 1. */
   readonly share: number;
 }
 
 async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Attempt): Promise<AnswerEnd> {
   const { conversations, chat, factors, meter, models } = dependencies;
-  const { model, history, answer, receipt } = attempt;
+  const { model, history, meant, answer, receipt } = attempt;
   const known = models.find(model);
   const context = await buildContext({
     history: history.slice(-maxHistory),
     hasOlder: history.length > maxHistory,
-    systemPrompt: chat.systemPrompt,
+    systemPrompt: [chat.systemPrompt, meant?.note ?? ""].filter((text) => text !== "").join("\n\n"),
     budgetTokens: budgetFor(known?.contextLength, chat.maxTokens, factors.of(model)) * attempt.share,
     seesImages: known?.capabilities.seesImages,
     getBlob: (hash) => conversations.getBlob(turn.conversationId, hash),
@@ -108,6 +127,8 @@ async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Atte
       conversations,
       conversationId: turn.conversationId,
       altText: textOf(attempt.read.parts),
+      joiner: attempt.continued === undefined ? undefined : createJoiner(textOfAnswer(attempt.continued)),
+      isHeldBack: (text) => meant !== undefined && mayAskForChange(text),
       onFirstText() {
         receipt.firstText();
         meter.firstText({ platform: turn.platform.id }, (performance.now() - attempt.startedAt) / 1000);
@@ -120,7 +141,36 @@ async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Atte
   answer.notices.push(...context.notices);
   factors.learn(model, context.estimatedTokens, end.usage.promptTokens);
   meter.call({ operation: "chat", outcome: end.reason, model: end.model }, end.usage);
+  if (meant !== undefined) await endWithPictures(dependencies, turn, { ...attempt, meant }, context.receipt);
   return end;
+}
+
+/** Makes the change that the answer asks for, or says what a model that drew by itself had before it. */
+async function endWithPictures(
+  dependencies: TurnDependencies,
+  turn: Turn,
+  { answer, meant, lead, receipt }: Attempt & { readonly meant: MeantPictures },
+  { images = 0 }: ReceiptContext,
+): Promise<void> {
+  const asked = parseAskedChange(answer.text, meant);
+  if (asked !== undefined) return changeMeantPicture(dependencies, turn, { asked, lead, receipt }, answer);
+  if (mayAskForChange(answer.text) && answer.text !== "") turn.reply.write({ lead, text: answer.text });
+  const last = meant.pictures.at(-1);
+  if (images > 0 && answer.images.length > 0 && last !== undefined)
+    answer.notices.push(lastShownNotice(last.named));
+}
+
+/** The pictures that may be meant, where one of them could be changed. */
+async function findMeant(
+  dependencies: TurnDependencies,
+  { conversationId, messages, signal }: Turn,
+  history: readonly StoredMessage[],
+  { lastPicture }: ConversationSettings,
+): Promise<MeantPictures | undefined> {
+  const repliesTo = messages.findLast((message) => message.repliesTo !== undefined)?.repliesTo?.key;
+  const known = { history, lastPicture, repliesTo };
+  const meant = await findMeantPictures(dependencies.conversations, conversationId, known);
+  return meant !== undefined && (await canChangePictures(dependencies, signal)) ? meant : undefined;
 }
 
 /** Memory that the pictures of a prompt take, in bytes: as base64, in the request's JSON, and in its encoded body. */
@@ -129,19 +179,6 @@ function imageBytesOf(history: readonly StoredMessage[]): number {
     .flatMap((message) => message.parts)
     .flatMap((part) => (part.kind === "image" ? [part.blob.sizeBytes] : []));
   return Math.ceil(sizes.slice(-maxImages).reduce((sum, size) => sum + size, 0) * (4 / 3) * 3);
-}
-
-/** Whether people have shown pictures. Those that models drew are described in words as well. */
-function hasPictures(history: readonly StoredMessage[]): boolean {
-  return history.some(
-    ({ role, parts }) =>
-      role === "user" && parts.some(({ kind }) => kind === "image" || kind === "image-link"),
-  );
-}
-
-/** What was said since `/reset`; all of it where the reset lies before the messages at hand. */
-function afterReset(log: readonly StoredMessage[], resetAfter: string | undefined): readonly StoredMessage[] {
-  return log.slice(log.findIndex((message) => message.id === resetAfter) + 1);
 }
 
 /** The log up to the turn's own messages: later ones belong to the next turn. */

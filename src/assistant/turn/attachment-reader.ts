@@ -24,18 +24,19 @@ export function readFiles(
   dependencies: TurnDependencies,
   target: AttachmentTarget,
   files: readonly Attachment[],
-  { model, ...choice }: TranscriptionChoice = {},
+  { model, hint, ...choice }: TranscriptionChoice = {},
 ): Promise<ReadAttachments> {
   return readAttachments(
     files,
     {
       download: (attachment, options) => target.platform.download(attachment, options),
       transcribe: (request, signal) => transcribe(dependencies, { ...request, ...choice }, model, signal),
+      hint,
       admitBytes: (bytes, signal) => dependencies.admitBytes(bytes, signal),
       conversations: dependencies.conversations,
       conversationId: target.conversationId,
-      status: (text) => {
-        target.reply.status(text);
+      status: (text, options) => {
+        target.reply.status(text, options);
       },
     },
     target.signal,

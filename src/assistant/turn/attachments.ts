@@ -1,4 +1,8 @@
+import { decodeText } from "../../media/decode-text.ts";
 import { toModelImage } from "../../media/image.ts";
+import { readDocument } from "../../media/documents/read-document.ts";
+import type { DocumentFormat } from "../../media/documents/document.ts";
+import { isSource } from "../../media/readable.ts";
 import { sniff, type Sniffed } from "../../media/sniff.ts";
 import type { Release } from "../../support/fair-semaphore.ts";
 import { isParleyError } from "../../core/errors.ts";
@@ -6,27 +10,36 @@ import { toNotice } from "../../core/error-messages.ts";
 import type { Attachment } from "../../core/events.ts";
 import type { Conversations, MessagePart } from "../../core/storage.ts";
 import type { DownloadOptions } from "../../core/platform.ts";
-import type { TranscriptionRequest } from "../../core/gateway.ts";
+import type { TimedWords, TranscriptionRequest } from "../../core/gateway.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
+import { documentProblem, omissionNotices, unreadKind } from "./document-words.ts";
+import { transcribeRecording } from "./transcribe-recording.ts";
 import type { Transcription } from "./transcribe.ts";
+import { translate } from "../../words/translate.ts";
 
-/** Largest upload that is read, in bytes: what transcription services commonly take. */
+/** Largest upload that is read, in bytes. */
 const maxAttachmentBytes = 25_000_000;
+/** Largest recording, in bytes: it is transcribed in parts. An hour of MP3 at 128 kbit/s is 58 MB. */
+const maxRecordingBytes = 75_000_000;
 /** Longest text file that is quoted to the model, in characters. */
 const maxQuotedChars = 100_000;
 /** Most attachments of one message that are read, three at a time. */
 const maxAttachments = 10;
+/** Longest alt text that is kept, in characters: platforms take about as much. */
+const maxAltTextChars = 2000;
 const imageLimits = { maxEdgePx: 2048, maxBytes: 5_000_000 };
 
 export interface AttachmentReader {
   download(attachment: Attachment, options: DownloadOptions): Promise<Uint8Array>;
   transcribe(request: Omit<TranscriptionRequest, "model">, signal: AbortSignal): Promise<Transcription>;
+  /** Names and terms that guide the recognition, as the person gave them. */
+  readonly hint?: string | undefined;
   readonly conversations: Pick<Conversations, "putBlob">;
   readonly conversationId: string;
   /** Resolves when so many bytes may be loaded. */
   admitBytes(bytes: number, signal: AbortSignal): Promise<Release>;
   /** Called with a few words before a slow step. */
-  status(text: string): void;
+  status(text: string, options?: { readonly isLong?: boolean }): void;
 }
 
 /** A message's files as parts. */
@@ -35,11 +48,13 @@ export interface ReadAttachments {
   readonly notices: readonly string[];
   /** The transcriptions made. */
   readonly calls: readonly ReceiptCall[];
+  /** The words of voice notes with their times, by voice part; where they are known. */
+  readonly timed?: ReadonlyMap<MessagePart, readonly TimedWords[]>;
 }
 
 /**
- * Reads a message's files: images are scaled to what models take, voice is transcribed, text is quoted, anything else
- * becomes an `unread` part with its reason. The order is kept.
+ * Reads a message's files: images are scaled to what models take, voice is transcribed, text and the text of documents
+ * are quoted, anything else becomes an `unread` part with its reason. The order is kept.
  * @throws ParleyError `store-unavailable`, `gateway-…` (a voice note that could not be transcribed)
  */
 export async function readAttachments(
@@ -56,12 +71,13 @@ export async function readAttachments(
   const tooMany = attachments.slice(maxAttachments).map(({ name }): MessagePart => ({
     kind: "unread",
     name,
-    reason: `only ${maxAttachments} files are read at once`,
+    reason: translate("file.too-many", { max: maxAttachments }),
   }));
   return {
     parts: [...results.flatMap((result) => result.parts), ...tooMany],
     notices: results.flatMap((result) => result.notices),
     calls: results.flatMap((result) => result.calls),
+    timed: new Map(results.flatMap((result) => [...(result.timed ?? [])])),
   };
 }
 
@@ -73,40 +89,50 @@ async function readOne(
   if (attachment.linkUrl !== undefined) {
     return { parts: [{ kind: "image-link", url: attachment.linkUrl }], notices: [], calls: [] };
   }
-  const { name, sizeBytes = maxAttachmentBytes } = attachment;
-  const release = await reader.admitBytes(Math.min(sizeBytes, maxAttachmentBytes), signal);
+  const { name } = attachment;
+  const maxBytes = isClaimedSound(attachment) ? maxRecordingBytes : maxAttachmentBytes;
+  const { sizeBytes = maxBytes } = attachment;
+  const release = await reader.admitBytes(Math.min(sizeBytes, maxBytes), signal);
   try {
-    const bytes = await reader.download(attachment, { maxBytes: maxAttachmentBytes, signal });
+    const bytes = await reader.download(attachment, { maxBytes, signal });
     const sniffed = sniff(bytes);
     switch (sniffed.kind) {
       case "image":
-        return await readImage(name, bytes, reader);
+        return await readImage(attachment, bytes, reader);
       case "audio":
         return await readVoice(attachment, bytes, sniffed, reader, signal);
       case "text":
         return readText(name, bytes);
       case "empty":
-        return unread(name, "the file is empty");
+        return unread(name, translate("file.empty"));
+      case "document":
+        return await readDocumentText(name, bytes, sniffed.extension as DocumentFormat, reader, signal);
       case "other":
-        return unread(
-          name,
-          `${sniffed.mediaType} is not something Parley reads; send pictures, audio or text`,
-        );
+        if (isSource(sniffed)) return readText(name, bytes);
+        return unread(name, unreadKind(sniffed.mediaType));
     }
   } catch (error) {
     signal.throwIfAborted();
     if (isParleyError(error) && error.code.startsWith("attachment-")) return unread(name, toReason(error));
     if (isParleyError(error, "platform-forbidden")) return unread(name, toReason(error));
-    if (isParleyError(error, "gateway-unsupported"))
-      return unread(name, "no model of the gateway can transcribe");
+    if (isParleyError(error, "gateway-unsupported")) return unread(name, translate("file.no-transcription"));
     throw error;
   } finally {
     release();
   }
 }
 
+/** By what platform and sender claim: it only decides how much is downloaded. */
+function isClaimedSound({ name, mediaType = "", durationMs }: Attachment): boolean {
+  return (
+    durationMs !== undefined ||
+    /^(?:audio|video)\//.test(mediaType) ||
+    /\.(?:mp3|m4a|mp4|ogg|oga|opus|wav|flac|aac|webm|aiff?|caf|amr)$/i.test(name)
+  );
+}
+
 function toReason(error: unknown): string {
-  return toNotice(error).replace(/\.$/, "");
+  return toNotice(error).replace(/[.。]$/, "");
 }
 
 function unread(name: string, reason: string): ReadAttachments {
@@ -114,15 +140,22 @@ function unread(name: string, reason: string): ReadAttachments {
 }
 
 async function readImage(
-  name: string,
+  { name, altText = "" }: Attachment,
   bytes: Uint8Array,
   reader: AttachmentReader,
 ): Promise<ReadAttachments> {
   const image = await toModelImage(bytes, imageLimits);
   const blob = await reader.conversations.putBlob(reader.conversationId, image.bytes, image.mediaType);
   return {
-    parts: [{ kind: "image", blob, name }],
-    notices: image.notice === undefined ? [] : [`${name}: ${image.notice}.`],
+    parts: [
+      {
+        kind: "image",
+        blob,
+        name,
+        ...(altText === "" ? {} : { altText: altText.slice(0, maxAltTextChars) }),
+      },
+    ],
+    notices: image.notice === undefined ? [] : [`${name}: ${image.notice}`],
     calls: [],
   };
 }
@@ -135,21 +168,39 @@ async function readVoice(
   signal: AbortSignal,
 ): Promise<ReadAttachments> {
   const { name } = attachment;
-  const blob = await reader.conversations.putBlob(reader.conversationId, bytes, sniffed.mediaType);
-  reader.status(`Listening to ${name}`);
-  const answer = await reader.transcribe(
+  // A store keeps a file as one value.
+  const isKept = bytes.length <= maxAttachmentBytes;
+  const blob = isKept
+    ? await reader.conversations.putBlob(reader.conversationId, bytes, sniffed.mediaType)
+    : undefined;
+  const { text, timed, notices, answers } = await transcribeRecording(
     {
       bytes,
+      name,
       fileName: withExtension(name, sniffed.extension),
       mediaType: sniffed.mediaType,
-      ...(attachment.durationMs === undefined ? {} : { durationMs: attachment.durationMs }),
+      container: sniffed.container ?? "",
+      durationMs: attachment.durationMs,
+    },
+    {
+      transcribe: (request, ended) => reader.transcribe(request, ended),
+      status: (words, options) => {
+        reader.status(words, options);
+      },
+      hint: reader.hint,
+      key: reader.conversationId,
     },
     signal,
   );
+  const part = { kind: "voice", ...(blob === undefined ? {} : { blob }), name, text } as const;
+  const unkept = isKept
+    ? []
+    : [translate("recording.not-kept", { name, max: maxAttachmentBytes / 1_000_000 })];
   return {
-    parts: [{ kind: "voice", blob, name, text: answer.text }],
-    notices: answer.notices,
-    calls: [toCall(answer)],
+    parts: [part],
+    notices: [...notices, ...unkept],
+    calls: answers.map(toCall),
+    timed: new Map([[part, timed]]),
   };
 }
 
@@ -169,17 +220,28 @@ function withExtension(name: string, extension: string): string {
   return `${stem.slice(0, 60)}.${extension}`;
 }
 
+async function readDocumentText(
+  name: string,
+  bytes: Uint8Array,
+  format: DocumentFormat,
+  reader: AttachmentReader,
+  signal: AbortSignal,
+): Promise<ReadAttachments> {
+  reader.status(translate("status.reading", { name }));
+  const read = await readDocument(bytes, format, reader.conversationId, signal);
+  if ("problem" in read) return unread(name, documentProblem(read.problem));
+  return {
+    parts: [{ kind: "file", name, text: read.text }],
+    notices: omissionNotices(name, read.omissions),
+    calls: [],
+  };
+}
+
 function readText(name: string, bytes: Uint8Array): ReadAttachments {
-  const encoding =
-    bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : bytes[0] === 0xfe ? "utf-16be" : "utf-8";
-  // A character takes at most four bytes: longer files are not decoded to their end.
-  const isLong = bytes.length > maxQuotedChars * 4;
-  const whole = new TextDecoder(encoding).decode(isLong ? bytes.subarray(0, maxQuotedChars * 4) : bytes);
-  const isCut = isLong || whole.length > maxQuotedChars;
-  const text = isCut ? whole.slice(0, maxQuotedChars) : whole;
+  const { text, isCut } = decodeText(bytes, maxQuotedChars);
   return {
     parts: [{ kind: "file", name, text }],
-    notices: isCut ? [`Only the first ${maxQuotedChars} characters of ${name} were read.`] : [],
+    notices: isCut ? [translate("file.text-cut", { max: maxQuotedChars, name })] : [],
     calls: [],
   };
 }

@@ -1,9 +1,13 @@
+import { languageOf } from "./file-language.ts";
+import { toFenced } from "../../support/fenced.ts";
 import { LRUCache } from "lru-cache";
 import { contextCutNotice, imagesLeftOutNotice } from "../../core/error-messages.ts";
+import { roomInstructions, toRoomText } from "./room-prompt.ts";
 import { estimateTokens, tokensPerImage } from "./stored-messages.ts";
 import type { ChatMessage, ContentPart } from "../../core/gateway.ts";
 import type { ReceiptContext } from "../../core/receipt.ts";
 import type { MessagePart, StoredBlob, StoredMessage } from "../../core/storage.ts";
+import { translate } from "../../words/translate.ts";
 
 /** Most pictures sent with one request, newest first: more are refused by common services. */
 export const maxImages = 8;
@@ -58,11 +62,11 @@ export async function buildContext(options: ContextOptions): Promise<BuiltContex
   const images = await loadImages(chosen, options, notices);
   const isShared = new Set(usable.flatMap((message) => message.author?.id ?? [])).size > 1;
   const messages = toChatMessages(chosen, images, isShared);
+  const hasRoom = chosen.some(({ room }) => room !== undefined);
+  const system = [options.systemPrompt, hasRoom ? roomInstructions : ""].filter((text) => text !== "");
   return {
     messages:
-      options.systemPrompt === ""
-        ? messages
-        : [{ role: "system", content: options.systemPrompt }, ...messages],
+      system.length === 0 ? messages : [{ role: "system", content: system.join("\n\n") }, ...messages],
     notices,
     estimatedTokens,
     receipt: {
@@ -102,12 +106,17 @@ async function loadImages(
   const urls = new Map<MessagePart, string>();
   if (all.length === 0) return urls;
   if (options.seesImages === false) {
-    notices.push(imagesLeftOutNotice(all.length, "this model reads only text"));
+    notices.push(imagesLeftOutNotice(all.length, translate("notice.images-left-out.text-model")));
     return urls;
   }
   const newest = all.slice(-maxImages);
   if (newest.length < all.length) {
-    notices.push(imagesLeftOutNotice(all.length - newest.length, `only the newest ${maxImages} are`));
+    notices.push(
+      imagesLeftOutNotice(
+        all.length - newest.length,
+        translate("notice.images-left-out.newest", { max: maxImages }),
+      ),
+    );
   }
   let missing = 0;
   for (const part of newest) {
@@ -119,7 +128,7 @@ async function loadImages(
     if (blob === undefined) missing++;
     else urls.set(part, `data:${blob.mediaType};base64,${Buffer.from(blob.bytes).toString("base64")}`);
   }
-  if (missing > 0) notices.push(imagesLeftOutNotice(missing, "it is no longer kept"));
+  if (missing > 0) notices.push(imagesLeftOutNotice(missing, translate("notice.images-left-out.gone")));
   return urls;
 }
 
@@ -131,9 +140,13 @@ function toChatMessages(
   const result: ChatMessage[] = [];
   // Services refuse pictures in assistant messages, so generated pictures go into the next user message.
   let generated: ContentPart[] = [];
-  for (const message of messages) {
+  for (const [index, message] of messages.entries()) {
     const name = isShared && message.role === "user" ? message.author?.name : undefined;
-    const text = toText(message, name);
+    const isFirstOfRoom = message.room !== undefined && messages[index - 1]?.room === undefined;
+    const text =
+      message.room === undefined
+        ? toText(message, name)
+        : toRoomText(message, toText(message, undefined), isFirstOfRoom);
     const pictures = message.parts.flatMap((part): ContentPart[] => {
       const url = images.get(part);
       return url === undefined ? [] : [{ kind: "image", url }];
@@ -145,9 +158,26 @@ function toChatMessages(
     }
     const parts = [...generated, ...pictures];
     generated = [];
+    const before = result.at(-1);
+    // What was said in a row is one message.
+    if (message.room !== undefined && !isFirstOfRoom && before !== undefined) {
+      result[result.length - 1] = { role: "user", content: joinContents(before.content, text, parts) };
+      continue;
+    }
     result.push({ role: "user", content: parts.length === 0 ? text : [{ kind: "text", text }, ...parts] });
   }
   return result;
+}
+
+function joinContents(
+  before: ChatMessage["content"],
+  text: string,
+  pictures: readonly ContentPart[],
+): ChatMessage["content"] {
+  if (typeof before === "string" && pictures.length === 0) return `${before}\n\n${text}`;
+  const parts: readonly ContentPart[] =
+    typeof before === "string" ? [{ kind: "text", text: before }] : before;
+  return [...parts, { kind: "text", text }, ...pictures];
 }
 
 function toText(message: StoredMessage, name: string | undefined): string {
@@ -163,14 +193,23 @@ function toPiece(part: MessagePart, role: StoredMessage["role"]): string {
     case "voice":
       return `[voice note ${part.name}, transcribed] ${part.text}`;
     case "file":
-      return `[file ${part.name}]\n${part.text}\n[end of ${part.name}]`;
+      return `[file ${part.name}]\n${toQuoted(part)}\n[end of ${part.name}]`;
     case "image":
-      return role === "assistant" ? `[picture: ${part.altText ?? part.name}]` : `[picture ${part.name}]`;
+      if (role === "assistant") return `[picture: ${part.altText ?? part.name}]`;
+      return part.altText === undefined
+        ? `[picture ${part.name}]`
+        : `[picture ${part.name}: ${part.altText}]`;
     case "image-link":
       return "[picture at an address]";
     case "unread":
       return `[file ${part.name}, not read: ${part.reason}]`;
   }
+}
+
+/** Code and tables go into a code block of their language. */
+function toQuoted({ name, text }: Extract<MessagePart, { kind: "file" }>): string {
+  const language = languageOf(name);
+  return language === undefined ? text : toFenced(text, language);
 }
 
 /** The tokens left for messages beside the answer; never less than 1,000. */

@@ -2,6 +2,7 @@ import { ParleyError } from "../../core/errors.ts";
 import type { AllowedModels } from "../access/allowed-models.ts";
 import { nearestName } from "../../support/nearest-name.ts";
 import type { Gateway, Model, ModelCapabilities, ModelOperation } from "../../core/gateway.ts";
+import { translate } from "../../words/translate.ts";
 
 type Operation = ModelOperation | "image-edit";
 
@@ -43,13 +44,6 @@ const capabilityOf: Record<Operation, keyof ModelCapabilities> = {
   transcription: "transcribes",
 };
 
-const problemOf: Record<Operation, string> = {
-  chat: "No model of the gateway can chat",
-  image: "No model of the gateway can draw",
-  "image-edit": "No model of the gateway can change pictures",
-  transcription: "No model of the gateway can transcribe",
-};
-
 /** @see {@link ModelChoice} */
 export function createModelChoice(
   gateway: Pick<Gateway, "listModels" | "knownModels">,
@@ -83,7 +77,7 @@ export function createModelChoice(
       models.find((model) => model.capabilities[capability] === true) ?? fallback(operation, models);
     if (able === undefined) {
       throw new ParleyError("gateway-unsupported", `no listed model for ${operation}`, {
-        detail: { problem: problemOf[operation] },
+        detail: { problem: translate(`error.no-model.${operation}`) },
       });
     }
     return able.id;
@@ -127,13 +121,44 @@ function checkListed(id: string, models: readonly Model[]): void {
   });
 }
 
-/** Ids for an autocomplete: those that start with the query, then those that contain it; at most 25. */
-export function suggestModels(models: readonly Model[], query: string): string[] {
+/** Which models an autocomplete offers. */
+export interface ModelSuggestions {
+  /** Default 25. */
+  readonly max?: number | undefined;
+  /** Those that can do it come first, then those of which nothing is known. Default: all. */
+  readonly operation?: ModelOperation | undefined;
+}
+
+/** Ids for an autocomplete: those that start with the query, then those that contain it. */
+export function suggestModels(
+  models: readonly Model[],
+  query: string,
+  { max = 25, operation }: ModelSuggestions = {},
+): string[] {
   const wanted = query.trim().toLowerCase();
-  const ids = models.map((model) => model.id);
+  const ids = (operation === undefined ? models : ableFirst(models, operation)).map(({ id }) => id);
   const starting = ids.filter((id) => id.toLowerCase().startsWith(wanted));
   const containing = ids.filter(
     (id) => !id.toLowerCase().startsWith(wanted) && id.toLowerCase().includes(wanted),
   );
-  return [...starting, ...containing].slice(0, 25);
+  return [...starting, ...containing].slice(0, max);
+}
+
+/** Many gateways say of no model what it can do. */
+function ableFirst(models: readonly Model[], operation: ModelOperation): readonly Model[] {
+  const isUnknown = ({ capabilities }: Model): boolean =>
+    Object.values(capabilities).every((value) => value === undefined);
+  const unknown = models.filter((model) => isUnknown(model) && !canDo(model, operation));
+  return [...models.filter((model) => canDo(model, operation)), ...unknown];
+}
+
+const abilities: Readonly<Record<ModelOperation, (can: ModelCapabilities) => boolean>> = {
+  chat: (can) => can.chats !== false,
+  image: (can) => can.generatesImages ?? can.drawsInChat === true,
+  transcription: (can) => can.transcribes === true,
+};
+
+/** Whether a model can do something, as far as its gateway says. */
+export function canDo({ capabilities }: Model, operation: ModelOperation): boolean {
+  return abilities[operation](capabilities);
 }

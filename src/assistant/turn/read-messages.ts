@@ -1,23 +1,37 @@
 import { unreadNotice } from "../../core/error-messages.ts";
-import type { IncomingMessage } from "../../core/events.ts";
+import type { Attachment, IncomingMessage } from "../../core/events.ts";
+import type { TimedWords } from "../../core/gateway.ts";
+import type { ReplyFile } from "../../core/platform.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
 import { readFiles } from "./attachment-reader.ts";
-import { quote } from "./quote.ts";
+import type { ReadAttachments } from "./attachments.ts";
+import { applyEdit } from "./edited-question.ts";
+import { withFixedWords } from "./fixed-words.ts";
+import { readRoom, type ReadRoom } from "./read-room.ts";
+import { noteLastPicture, picturePartsOf, takePicture } from "./stored-pictures.ts";
 import { estimatePartsTokens, messageIds } from "./stored-messages.ts";
+import { toQuotedTranscript, toShownTranscript } from "./transcript-file.ts";
 import type { Turn, TurnDependencies } from "./turn.ts";
+
+/** Stored messages among which the one that a person replies to is looked for. */
+const maxRepliedTo = 200;
 
 /** The messages of a turn, with their files read. */
 export interface ReadMessages {
-  /** As they are stored once `whenStored` resolves. */
+  /** As they are stored once `whenStored` resolves; in between, what was said in the room before each. */
   readonly stored: readonly StoredMessage[];
   /** The model may be asked before; nothing of its answer may be shown. Rejects with `store-unavailable`. */
   readonly whenStored: Promise<void>;
-  /** The parts of all of them, in order. */
+  /** The parts of the turn's own messages, in order. */
   readonly parts: readonly MessagePart[];
   readonly notices: readonly string[];
   /** The transcriptions made now. */
   readonly calls: readonly ReceiptCall[];
+  /** Transcripts that are too long for a message. */
+  readonly files: readonly ReplyFile[];
+  /** The words of voice notes as a Markdown quote, shown before the answer so that people see what was misheard. */
+  readonly quoted: string;
 }
 
 /**
@@ -30,37 +44,80 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
   const writes: Promise<unknown>[] = [];
   const notices: string[] = [];
   const calls: ReceiptCall[] = [];
+  const timed = new Map<MessagePart, readonly TimedWords[]>();
+  const store = (message: StoredMessage): void => {
+    // Not waited for: the log keeps the order of the calls.
+    writes.push(conversations.append(turn.conversationId, message));
+    // A later message may fail to be read first; then nobody waits.
+    void Promise.allSettled(writes);
+    stored.push(message);
+  };
+  const room = await readRoomBefore(dependencies, turn);
+  const said = [...(room?.messages ?? [])];
+  notices.push(...(room?.notices ?? []));
+  calls.push(...(room?.calls ?? []));
+  const questions: StoredMessage[] = [];
   for (const message of turn.messages) {
-    const id = messageIds.user(message.key);
-    const known = turn.attempt > 1 ? await conversations.find(turn.conversationId, id) : undefined;
+    // A process that was paused may have stored it as it was before an edit.
+    const known = turn.attempt > 1 ? await applyEdit(dependencies, turn.conversationId, message) : undefined;
     if (known !== undefined) {
-      stored.push(known);
+      const fixed = withFixedWords(known, message.fixedWords);
+      // Waited for: the history that the model is sent is read from the store.
+      if (fixed !== known) await conversations.replace(turn.conversationId, fixed);
+      stored.push(fixed);
+      questions.push(fixed);
       continue;
     }
     const read = await readMessage(dependencies, turn, message);
-    // Not waited for: the log keeps the order of the calls.
-    writes.push(conversations.append(turn.conversationId, read.message));
-    // A later message may fail to be read first; then nobody waits.
+    while (said[0] !== undefined && said[0].createdAt <= message.sentAt) store(said.shift()!);
+    store(read.message);
+    writes.push(noteLastPicture(conversations, turn.conversationId, read.message));
     void Promise.allSettled(writes);
-    stored.push(read.message);
+    questions.push(read.message);
     notices.push(...read.notices);
     calls.push(...read.calls);
+    for (const [part, words] of read.timed) timed.set(part, words);
   }
-  const parts = stored.flatMap((message) => message.parts);
+  const parts = questions.flatMap((message) => message.parts);
   for (const part of parts) if (part.kind === "unread") notices.push(unreadNotice(part.name, part.reason));
-  const whenStored = Promise.all(writes).then(() => undefined);
+  const whenStored = Promise.all(writes).then(() => room?.save());
   void Promise.allSettled([whenStored]);
-  return { stored, whenStored, parts, notices, calls };
+  const transcripts = parts.flatMap((part) =>
+    part.kind === "voice" ? [toShownTranscript(part.name, part.text, timed.get(part))] : [],
+  );
+  const files = transcripts.flatMap(({ file }) => file ?? []);
+  const quoted = transcripts.map(({ text }) => toQuotedTranscript(text)).join("\n\n");
+  return { stored, whenStored, parts, notices, calls, files, quoted };
+}
+
+/**
+ * What was said in people's thread before the turn's messages. Nothing where all of them are stored: it was read before
+ * the last one was.
+ */
+async function readRoomBefore(dependencies: TurnDependencies, turn: Turn): Promise<ReadRoom | undefined> {
+  const last = turn.messages.findLast(({ inRoom }) => inRoom === true);
+  if (last === undefined) return undefined;
+  const { conversations } = dependencies;
+  const id = messageIds.user(turn.messages.at(-1)?.key ?? last.key);
+  if (turn.attempt > 1 && (await conversations.find(turn.conversationId, id)) !== undefined) return undefined;
+  return await readRoom(dependencies, { ...turn, address: last.address, before: last.key });
 }
 
 async function readMessage(
   dependencies: TurnDependencies,
   turn: Turn,
   message: IncomingMessage,
-): Promise<Pick<ReadMessages, "notices" | "calls"> & { readonly message: StoredMessage }> {
-  const read = await readFiles(dependencies, turn, message.attachments);
+): Promise<
+  Pick<ReadMessages, "notices" | "calls"> &
+    Required<Pick<ReadAttachments, "timed">> & { readonly message: StoredMessage }
+> {
+  const files = [...message.attachments, ...(await picturesRepliedTo(dependencies, turn, message))];
+  const read = await readFiles(dependencies, turn, files);
   const text: MessagePart[] = message.text === "" ? [] : [{ kind: "text", text: message.text }];
-  const parts = [...text, ...read.parts];
+  const pictures: MessagePart[] = [];
+  for (const ref of message.pictures ?? [])
+    pictures.push((await takePicture(dependencies.conversations, ref, turn.conversationId)).part);
+  const parts = [...text, ...pictures, ...read.parts];
   return {
     message: {
       id: messageIds.user(message.key),
@@ -69,19 +126,28 @@ async function readMessage(
       author: message.author,
       parts,
       createdAt: message.sentAt,
+      ...(message.edit === undefined ? {} : { editedAt: message.edit.at }),
       estimatedTokens: estimatePartsTokens(parts),
     },
     notices: read.notices,
     calls: read.calls,
+    timed: read.timed ?? new Map(),
   };
+}
+
+/** The files of the bot's message that a person replies to, where the conversation does not have them. */
+async function picturesRepliedTo(
+  { conversations }: TurnDependencies,
+  { conversationId }: Turn,
+  { repliesTo }: IncomingMessage,
+): Promise<readonly Attachment[]> {
+  if (repliesTo === undefined || repliesTo.attachments.length === 0) return [];
+  const recent = await conversations.recent(conversationId, { maxMessages: maxRepliedTo });
+  const shown = recent.find(({ shownAs }) => shownAs?.includes(repliesTo.key));
+  return shown !== undefined && picturePartsOf(shown).length > 0 ? [] : repliesTo.attachments;
 }
 
 /** Whether there is anything to answer: not only files that could not be read. */
 export function isAnswerable(parts: readonly MessagePart[]): boolean {
   return parts.some((part) => part.kind !== "unread");
-}
-
-/** Transcripts as block quotes, shown before the answer so that people see what was misheard. */
-export function quoteTranscripts(parts: readonly MessagePart[]): string {
-  return parts.flatMap((part) => (part.kind === "voice" ? [quote(`🎙️ ${part.text}`)] : [])).join("\n\n");
 }

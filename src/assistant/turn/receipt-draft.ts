@@ -1,6 +1,7 @@
 import type { ModelOperation, Usage } from "../../core/gateway.ts";
 import { boundedReceipt, type Receipt, type ReceiptCall, type ReceiptContext } from "../../core/receipt.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
+import { isFixable } from "./fixed-words.ts";
 
 /** The gateway's defaults, which a receipt does not repeat. */
 const defaults = { temperature: 1, maxTokens: 1024 } as const;
@@ -26,7 +27,7 @@ export interface ReceiptDraft {
     settings: { readonly temperature: number; readonly maxTokens: number },
   ): void;
   /** The messages of the question: the files among their parts are counted. */
-  reads(messages: readonly Pick<StoredMessage, "id" | "parts">[]): void;
+  reads(messages: readonly Pick<StoredMessage, "id" | "parts" | "room">[]): void;
   firstText(): void;
   /** The receipt so far. `undefined`: no model was asked. */
   toReceipt(): Receipt | undefined;
@@ -71,7 +72,10 @@ export function createReceiptDraft(startedAt = performance.now()): ReceiptDraft 
       const files = having.flatMap(({ parts }) => parts.filter(isFile));
       const unread = files.filter(({ kind }) => kind === "unread").length;
       const of = having.map(({ id }) => id);
-      details = { ...details, files: { read: files.length - unread, unread, of } };
+      const own = having.filter(({ room }) => room === undefined);
+      const voices = own.flatMap(({ parts }) => parts.filter(isFixable)).length;
+      const spoken = voices === 0 ? {} : { voices };
+      details = { ...details, files: { read: files.length - unread, unread, ...spoken, of } };
     },
     firstText() {
       details = { ...details, firstTextMs: details.firstTextMs ?? elapsedMs() };

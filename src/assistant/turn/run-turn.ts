@@ -1,18 +1,22 @@
 import { endedEarlyNotice, isWorthRetrying, toNotice } from "../../core/error-messages.ts";
-import { isParleyError } from "../../core/errors.ts";
+import { codeOf, isParleyError } from "../../core/errors.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
 import { throwIfAbandoned } from "./abandoned.ts";
 import { askModel } from "./ask-model.ts";
 import { actionsOf } from "../../core/reply-actions.ts";
+import { addReceipt, addUsage, findContinued, textOfAnswer } from "./continued-answer.ts";
+import { keepsEarlier, showEarlier, showEnd, showStored } from "./earlier-answer.ts";
+import { keepAnswer } from "./keep-answer.ts";
 import { createReceiptDraft, type ReceiptDraft } from "./receipt-draft.ts";
-import { isAnswerable, quoteTranscripts, readMessages } from "./read-messages.ts";
+import { attachTranscripts } from "./transcript-file.ts";
+import { isAnswerable, readMessages } from "./read-messages.ts";
+import { showPictures } from "./show-pictures.ts";
+import { noteLastPicture } from "./stored-pictures.ts";
 import { storePlaces } from "./store-places.ts";
-import { estimatePartsTokens, messageIds, textOf } from "./stored-messages.ts";
+import { estimatePartsTokens, messageIds } from "./stored-messages.ts";
 import type { AnswerEnd, PartialAnswer } from "./stream-answer.ts";
 import type { Turn, TurnDependencies, TurnOutcome } from "./turn.ts";
-
-/** What is said of a message that holds nothing readable. */
-const nothingReadable = "There was nothing in it that Parley can read.";
+import { translate } from "../../words/translate.ts";
 
 /**
  * Runs a turn from its messages to the shown answer. Failures are shown in the reply, with Retry where it makes sense.
@@ -22,25 +26,50 @@ export async function runTurn(dependencies: TurnDependencies, turn: Turn): Promi
   const startedAt = performance.now();
   const answer: PartialAnswer = { text: "", images: [], notices: [] };
   const receipt = createReceiptDraft(startedAt);
+  const continued = await findContinued(dependencies, turn);
+  const showBefore = (before: string): void => {
+    if (continued !== undefined) turn.reply.write({ lead: before, text: textOfAnswer(continued) });
+  };
+  let { lead } = turn;
+  // Its words stay where they are; a reply without any shows that there will be another answer.
+  showBefore(lead);
   const shown = turn.reply.show();
   // Awaited below and in `streamAnswer`; until then a rejection must not count as unhandled.
   void Promise.allSettled([shown]);
-  let { lead } = turn;
+  let isStored = false;
+  turn.offerSoFar((why) => {
+    const isShown = answer.isHeldBack !== true && (answer.text !== "" || answer.images.length > 0);
+    if (!isShown || isStored) return undefined;
+    const notices = [...answer.notices, why];
+    const result = { outcome: "interrupted", receipt, isStopped: true, continued } as const;
+    return { message: toAnswer(dependencies, turn, { ...answer, notices }, result), lead };
+  });
   try {
     const read = await readMessages(dependencies, turn);
-    lead = [turn.lead, quoteTranscripts(read.parts)].filter((part) => part !== "").join("\n\n");
+    lead = [turn.lead, read.quoted].filter((part) => part !== "").join("\n\n");
+    showBefore(lead);
     answer.notices.push(...read.notices);
+    // What an earlier attempt attached is still there.
+    if (read.files.length > 0 && (turn.redo === undefined || turn.redo.kind === "edit")) {
+      await Promise.all([shown, read.whenStored]);
+      answer.notices.push(...(await attachTranscripts(turn.reply, read.files, turn.signal)));
+    }
     receipt.add(read.calls);
     receipt.reads(read.stored);
+    if (turn.refusal !== undefined) {
+      await read.whenStored;
+      throw turn.refusal;
+    }
     if (!isAnswerable(read.parts)) {
       await Promise.all([shown, read.whenStored]);
       return await refuse(dependencies, turn, answer);
     }
-    const end = await askModel(dependencies, turn, { read, lead, shown, startedAt, receipt }, answer);
+    const question = { read, lead, shown, startedAt, receipt, continued };
+    const end = await askModel(dependencies, turn, question, answer);
     if (end.reason !== "stop") answer.notices.push(endedEarlyNotice(end.reason));
     throwIfAbandoned(turn.signal);
     const [stored] = await Promise.all([
-      storeAnswer(dependencies, turn, answer, { outcome: "complete", end, receipt }),
+      storeAnswer(dependencies, turn, answer, { outcome: "complete", end, receipt, continued }),
       end.whenSettled,
     ]);
     // A process that was paused learns at the latest here that another one has resumed the turn.
@@ -51,16 +80,14 @@ export async function runTurn(dependencies: TurnDependencies, turn: Turn): Promi
       turn.messages[0]?.within,
       end.settings,
     );
-    if (stored === "duplicate") await showStored(dependencies, turn, { lead, answer });
-    else
-      await turn.reply.finish({
-        notices: answer.notices,
-        actions: actionsOf(turn.conversationId, stored),
-      });
+    isStored = true;
+    if (stored === "duplicate") await showOthers(dependencies, turn, { lead, answer });
+    else await showEnd(dependencies, turn, stored, answer.notices);
     await placesStored;
     return "complete";
   } catch (error) {
-    return await concludeFailure(dependencies, turn, { error, answer, receipt, lead, shown });
+    const failure = { error, answer, receipt, lead, shown, continued, isStored };
+    return await concludeFailure(dependencies, turn, failure);
   }
 }
 
@@ -68,20 +95,17 @@ export async function runTurn(dependencies: TurnDependencies, turn: Turn): Promi
  * An earlier attempt, of a process that had lost the conversation, has stored its answer while this one asked: people
  * see the one that is stored.
  */
-async function showStored(
+async function showOthers(
   dependencies: TurnDependencies,
   turn: Turn,
   { lead, answer }: { readonly lead: string; readonly answer: PartialAnswer },
 ): Promise<void> {
   const { conversations, log } = dependencies;
   const stored = await conversations.find(turn.conversationId, messageIds.complete(turn.key));
-  log.info({ turn: turn.key, attempt: turn.attempt }, "another attempt has stored its answer");
-  // Without one its author has removed it meanwhile.
-  if (stored !== undefined) turn.reply.write({ lead, text: textOf(stored.parts) });
-  await turn.reply.finish({
-    notices: stored?.notices ?? answer.notices,
-    actions: stored === undefined ? [] : actionsOf(turn.conversationId, stored),
-  });
+  log.info({ attempt: turn.attempt }, "another attempt has stored its answer");
+  if (stored !== undefined) await showStored(dependencies, { ...turn, lead }, stored);
+  // Its author has removed it meanwhile.
+  else await turn.reply.finish({ notices: answer.notices });
 }
 
 async function refuse(
@@ -89,44 +113,66 @@ async function refuse(
   turn: Turn,
   answer: PartialAnswer,
 ): Promise<TurnOutcome> {
-  await storeAnswer(dependencies, turn, answer, { outcome: "failed", failure: nothingReadable });
-  await turn.reply.fail({ text: nothingReadable, notices: answer.notices });
+  const failure = translate("turn.nothing-readable");
+  await storeAnswer(dependencies, turn, answer, { outcome: "failed", failure });
+  await turn.reply.fail({ text: failure, notices: answer.notices });
   return "failed";
 }
 
 interface AnswerResult {
+  /** A person has stopped it: this is the answer of the turn. */
+  readonly isStopped?: boolean;
   readonly outcome: NonNullable<StoredMessage["outcome"]>;
   readonly failure?: string;
   readonly end?: AnswerEnd;
   readonly receipt?: ReceiptDraft;
+  /** The answer whose continuation this is: the two are one from now on. */
+  readonly continued?: StoredMessage | undefined;
 }
 
-async function storeAnswer(
+/** The answer as it is stored. */
+function toAnswer(
   dependencies: TurnDependencies,
   turn: Turn,
   answer: PartialAnswer,
-  { outcome, failure, end, receipt: draft }: AnswerResult,
-): Promise<StoredMessage | "duplicate"> {
+  { outcome, failure, end, receipt: draft, isStopped = false, continued }: AnswerResult,
+): StoredMessage {
+  const isFinal = outcome === "complete" || isStopped || turn.redo !== undefined;
   const text: MessagePart[] = answer.text === "" ? [] : [{ kind: "text", text: answer.text }];
-  const parts = [...text, ...answer.images];
+  const images = continued?.parts.filter(({ kind }) => kind === "image") ?? [];
+  const parts = [...text, ...images, ...answer.images];
   const shownAs = turn.shownMessageKeys();
-  const receipt = draft?.toReceipt();
-  const message: StoredMessage = {
-    id: outcome === "complete" ? messageIds.complete(turn.key) : messageIds.assistant(turn.key, turn.attempt),
+  const receipt = addReceipt(continued?.receipt, draft?.toReceipt());
+  const usage = addUsage(continued?.usage, end?.usage);
+  return {
+    id: isFinal ? messageIds.complete(turn.key) : messageIds.assistant(turn.key, turn.attempt),
     role: "assistant",
     turnKey: turn.key,
     attempt: turn.attempt,
     parts,
+    ...(answer.call === undefined ? {} : { call: answer.call }),
     createdAt: dependencies.now(),
     estimatedTokens: estimatePartsTokens(parts),
     outcome,
     ...(failure === undefined ? {} : { failure }),
     notices: answer.notices,
     ...(shownAs.length === 0 ? {} : { shownAs }),
-    ...(end === undefined ? {} : { model: end.model, usage: end.usage }),
+    ...(end === undefined ? {} : { model: end.model }),
+    ...(usage === undefined ? {} : { usage }),
+    ...(end?.reason === "length" && answer.text !== "" ? { isCut: true } : {}),
     ...(receipt === undefined ? {} : { receipt }),
   };
-  const result = await dependencies.conversations.append(turn.conversationId, message);
+}
+
+async function storeAnswer(
+  dependencies: TurnDependencies,
+  turn: Turn,
+  answer: PartialAnswer,
+  how: AnswerResult,
+): Promise<StoredMessage | "duplicate"> {
+  const message = toAnswer(dependencies, turn, answer, how);
+  const result = await keepAnswer(dependencies, turn, message);
+  await noteLastPicture(dependencies.conversations, turn.conversationId, message);
   return result === "duplicate" ? result : message;
 }
 
@@ -136,6 +182,9 @@ interface Failure {
   readonly receipt: ReceiptDraft;
   readonly lead: string;
   readonly shown: Promise<void>;
+  readonly continued: StoredMessage | undefined;
+  /** The whole answer is stored; what failed is showing it. */
+  readonly isStored: boolean;
 }
 
 async function concludeFailure(
@@ -143,31 +192,38 @@ async function concludeFailure(
   turn: Turn,
   failure: Failure,
 ): Promise<TurnOutcome> {
-  const { error, answer, receipt, lead } = failure;
+  const { error, answer, receipt, lead, continued } = failure;
   const { log } = dependencies;
   if (isParleyError(error, "stopping")) throw error;
   throwIfAbandoned(turn.signal);
   const isCancelled = isParleyError(error, "cancelled");
   const outcome = outcomeOf(isCancelled, answer);
   if (!isCancelled) {
-    log.warn({ turn: turn.key, err: error, outcome }, "turn failed");
-    const code = isParleyError(error) ? error.code : "internal";
+    log.warn({ err: error, outcome }, "turn failed");
+    const code = codeOf(error);
     dependencies.meter.call({ operation: "chat", outcome: code, model: "" }, { isEstimated: true });
   }
   const text = toNotice(error);
   const notices = [...answer.notices];
   // It is left open and runs again. What it answers may not be stored yet, and comes first.
-  const isNothing = outcome === "failed" && isParleyError(error, "store-unavailable");
+  const isOutage = isParleyError(error, "store-unavailable");
+  const isNothing = isOutage && (outcome === "failed" || keepsEarlier(turn.redo));
+  const isStopped = isCancelled && error.detail["because"] === "stopped";
+  const hasAnswer = isStopped && (answer.text !== "" || answer.images.length > 0);
+  if (keepsEarlier(turn.redo) && !hasAnswer && !isOutage) {
+    await failure.shown;
+    if (await showEarlier(dependencies, { ...turn, lead }, text)) return isCancelled ? "cancelled" : "failed";
+  }
   let stored: StoredMessage | "duplicate" | undefined;
   try {
-    if (isNothing) log.info({ turn: turn.key }, "nothing to store of a turn that runs again");
-    else
+    if (isNothing) log.info({}, "nothing to store of a turn that runs again");
+    else if (!failure.isStored)
       stored = isCancelled
         ? await storeAnswer(
             dependencies,
             turn,
             { ...answer, notices: [...notices, text] },
-            { outcome: "interrupted", receipt },
+            { outcome: "interrupted", receipt, isStopped, continued },
           )
         : await storeAnswer(dependencies, turn, answer, {
             outcome: outcome === "failed" ? outcome : "interrupted",
@@ -175,18 +231,20 @@ async function concludeFailure(
             receipt,
           });
   } catch (storeError) {
-    log.error({ turn: turn.key, err: storeError }, "partial answer not stored");
+    log.error({ err: storeError }, "partial answer not stored");
     notices.push(toNotice(storeError));
   }
   await failure.shown;
-  if (answer.text !== "") turn.reply.write({ lead, text: answer.text });
+  if (answer.text !== "") turn.reply.write({ lead, text: answer.text, isWhole: true });
+  if (typeof stored === "object")
+    notices.push(...(await showPictures(dependencies, turn.conversationId, stored.parts, turn.reply)));
   if (isCancelled) {
     const actions = typeof stored === "object" ? actionsOf(turn.conversationId, stored) : [];
     await turn.reply.finish({ notices: [...notices, text], actions });
     return outcome;
   }
   // Shown as failed, and left open: recovery runs it again once there is a store.
-  const isTemporary = isParleyError(error, "store-unavailable");
+  const isTemporary = isOutage;
   const retry = isWorthRetrying(error) ? { retryKey: turn.key } : {};
   await turn.reply.fail({ text, notices, ...retry, isTemporary });
   if (isTemporary) throw error;

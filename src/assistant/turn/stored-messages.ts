@@ -22,6 +22,7 @@ function estimatePartTokens(part: MessagePart): number {
     case "file":
       return estimateTokens(part.text) + 4;
     case "image":
+      return tokensPerImage + estimateTokens(part.altText ?? "");
     case "image-link":
       return tokensPerImage;
     case "unread":
@@ -77,4 +78,20 @@ export function textOf(parts: readonly MessagePart[]): string {
     .flatMap((part) => (part.kind === "text" || part.kind === "voice" ? [part.text] : []))
     .join("\n")
     .trim();
+}
+
+/** Whether people have shown pictures. Those that models drew are described in words as well. */
+export function hasPictures(history: readonly StoredMessage[]): boolean {
+  return history.some(
+    ({ role, parts }) =>
+      role === "user" && parts.some(({ kind }) => kind === "image" || kind === "image-link"),
+  );
+}
+
+/** What was said since `/reset`; all of it where the reset lies before the messages at hand. */
+export function afterReset(
+  log: readonly StoredMessage[],
+  resetAfter: string | undefined,
+): readonly StoredMessage[] {
+  return log.slice(log.findIndex((message) => message.id === resetAfter) + 1);
 }

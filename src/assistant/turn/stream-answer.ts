@@ -1,7 +1,16 @@
-import type { ChatEvent, ChatRequest, FinishReason, Gateway, Usage } from "../../core/gateway.ts";
-import type { Reply, ReplyFile } from "../../core/platform.ts";
-import type { Conversations, MessagePart } from "../../core/storage.ts";
+import type {
+  ChatEvent,
+  ChatRequest,
+  FinishReason,
+  Gateway,
+  GeneratedImage,
+  Usage,
+} from "../../core/gateway.ts";
+import type { Reply } from "../../core/platform.ts";
+import type { Conversations, MessagePart, StoredCall } from "../../core/storage.ts";
+import type { Joiner } from "./join-continuation.ts";
 import { imageFileName } from "./image-file-name.ts";
+import { translate } from "../../words/translate.ts";
 
 /** Longest alternative text of a picture, in characters. */
 const maxAltTextChars = 1000;
@@ -9,8 +18,12 @@ const maxAltTextChars = 1000;
 /** An answer as far as it has arrived. The caller stores it also when the stream breaks off. */
 export interface PartialAnswer {
   text: string;
+  /** The text is not shown: it may be no words for people. */
+  isHeldBack?: boolean;
   readonly images: Extract<MessagePart, { kind: "image" }>[];
   readonly notices: string[];
+  /** The change of a picture that the model has asked for. */
+  call?: StoredCall;
 }
 
 /** How the model ended its answer. */
@@ -36,6 +49,10 @@ export interface StreamOptions {
   readonly conversationId: string;
   /** Alternative text for pictures of this answer. */
   readonly altText: string;
+  /** Joins the text to that of an earlier answer. Default: it begins a new one. */
+  readonly joiner?: Joiner | undefined;
+  /** Whether a text so far is not shown yet: it may be no words for people. Default: all is shown. */
+  isHeldBack?(text: string): boolean;
   onFirstText(): void;
 }
 
@@ -48,7 +65,14 @@ export async function streamAnswer(
   answer: PartialAnswer,
   signal: AbortSignal,
 ): Promise<AnswerEnd> {
-  const { reply, lead } = options;
+  const { reply, lead, joiner } = options;
+  /** Shows what was held back until it was known how it is joined. */
+  const endText = (): void => {
+    const text = joiner?.end();
+    if (text === undefined || text === answer.text) return;
+    answer.text = text;
+    reply.write({ lead, text });
+  };
   const events = options.gateway.chat(options.request, signal)[Symbol.asyncIterator]();
   // The request is sent before the reply has begun: the two waits overlap.
   const firstEvent = events.next();
@@ -61,29 +85,34 @@ export async function streamAnswer(
     void Promise.allSettled([events.return?.()]);
     throw error;
   }
-  const pictures = createPictureBatch(options, answer);
   let isFinished = false;
+  let hasText = false;
   try {
     for (let step = await firstEvent; step.done !== true; step = await events.next()) {
       const event: ChatEvent = step.value;
-      if (event.kind !== "image" && pictures.areWaiting()) await pictures.show();
       switch (event.kind) {
-        case "text":
-          if (answer.text === "") options.onFirstText();
-          answer.text += event.text;
-          reply.write({ lead, text: answer.text });
+        case "text": {
+          if (!hasText) options.onFirstText();
+          hasText = true;
+          const text = joiner === undefined ? answer.text + event.text : joiner.add(event.text);
+          if (text === undefined) break;
+          answer.text = text;
+          answer.isHeldBack = options.isHeldBack?.(text) === true;
+          if (!answer.isHeldBack) reply.write({ lead, text });
           break;
+        }
         case "reasoning":
-          if (answer.text === "") reply.status("Thinking it through");
+          if (answer.text === "") reply.status(translate("status.thinking"));
           break;
         case "notice":
           answer.notices.push(event.text);
           break;
         case "image":
-          await pictures.add(event.image);
+          await keepPicture(options, answer, event.image);
           break;
         case "finish": {
           isFinished = true;
+          endText();
           const whenSettled = Promise.resolve(events.return?.()).then(() => undefined);
           void Promise.allSettled([whenSettled]);
           return { ...event, whenSettled };
@@ -92,7 +121,9 @@ export async function streamAnswer(
     }
     throw new Error("the gateway port ended an answer without a finish event");
   } catch (error) {
-    await Promise.allSettled([pictures.show()]);
+    endText();
+    // Half of what is no words for people is not shown as the answer.
+    if (options.isHeldBack?.(answer.text) === true) answer.text = "";
     throw error;
   } finally {
     // An unfinished stream would keep its connection and timers.
@@ -100,26 +131,17 @@ export async function streamAnswer(
   }
 }
 
-/** Pictures that arrive in a row are attached together: the platform shows them in one message. */
-function createPictureBatch(options: StreamOptions, answer: PartialAnswer) {
-  const { conversations, conversationId, reply } = options;
-  const altText = options.altText.slice(0, maxAltTextChars);
-  let waiting: { readonly file: ReplyFile; readonly part: PartialAnswer["images"][number] }[] = [];
-  return {
-    async add({ bytes, mediaType }: Extract<ChatEvent, { kind: "image" }>["image"]): Promise<void> {
-      const name = imageFileName(answer.images.length + waiting.length + 1, mediaType);
-      const blob = await conversations.putBlob(conversationId, bytes, mediaType);
-      waiting.push({
-        file: { name, mediaType, bytes, altText },
-        part: { kind: "image", blob, name, altText },
-      });
-    },
-    areWaiting: () => waiting.length > 0,
-    async show(): Promise<void> {
-      const batch = waiting;
-      waiting = [];
-      await Promise.all(batch.map(({ file }) => reply.attach(file)));
-      answer.images.push(...batch.map(({ part }) => part));
-    },
-  };
+/** Keeps a picture: it is shown once the whole answer is stored, with the others in one message. */
+export async function keepPicture(
+  {
+    conversations,
+    conversationId,
+    altText,
+  }: Pick<StreamOptions, "conversations" | "conversationId" | "altText">,
+  answer: PartialAnswer,
+  { bytes, mediaType }: GeneratedImage,
+): Promise<void> {
+  const name = imageFileName(answer.images.length + 1, mediaType);
+  const blob = await conversations.putBlob(conversationId, bytes, mediaType);
+  answer.images.push({ kind: "image", blob, name, altText: altText.slice(0, maxAltTextChars) });
 }

@@ -1,9 +1,16 @@
 import type { Access } from "../../core/access.ts";
+import type { ParleyError } from "../../core/errors.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { Gateway } from "../../core/gateway.ts";
 import type { Platform, Reply } from "../../core/platform.ts";
 import type { SpendingLedger } from "../../core/spending.ts";
-import type { Archive, ConversationQueue, Conversations } from "../../core/storage.ts";
+import type {
+  Archive,
+  ConversationQueue,
+  Conversations,
+  OpenRedo,
+  StoppedAnswer,
+} from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
 import type { Release } from "../../support/fair-semaphore.ts";
 import type { Budgets } from "../access/budgets.ts";
@@ -31,8 +38,18 @@ export interface TurnDependencies {
   readonly meter: Meter;
   readonly log: Log;
   readonly chat: ChatSettings;
+  /** How much is read of a thread in which people talk with each other. */
+  readonly room: RoomBounds;
   /** Unix milliseconds. */
   readonly now: () => number;
+}
+
+/** How much of a room is read for one turn. */
+export interface RoomBounds {
+  /** Newest messages. 0: rooms are not read. */
+  readonly maxMessages: number;
+  /** Of their texts together, and of the text files in them together. */
+  readonly maxChars: number;
 }
 
 /** How the chat model is asked. */
@@ -59,9 +76,21 @@ export interface Turn {
   /** The model asked for in these messages. */
   readonly model: string | undefined;
   readonly signal: AbortSignal;
+  /** Why it must not be answered: the reply ends with these words. */
+  readonly refusal?: ParleyError | undefined;
+  /** It was answered before: its answer is replaced. */
+  readonly redo: OpenRedo | undefined;
   /** Keys of the platform's messages that show the reply so far. */
   readonly shownMessageKeys: () => readonly string[];
+  /** Called once, before the answer grows. */
+  readonly offerSoFar: (soFar: AnswerSoFar) => void;
 }
+
+/**
+ * Returns the answer so far as the turn stores it when a person stops it now; `why`: the notice that says so.
+ * `undefined`: people see no words of it yet, or the whole is stored.
+ */
+export type AnswerSoFar = (why: string) => StoppedAnswer | undefined;
 
 /** How a turn ended. `failed` and `interrupted` have been shown to the person. */
 export type TurnOutcome = "complete" | "interrupted" | "failed" | "cancelled";

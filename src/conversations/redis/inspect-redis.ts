@@ -3,8 +3,11 @@ import { right, warning, wrong, type Finding } from "../../core/checks.ts";
 import { isParleyError } from "../../core/errors.ts";
 import { inspectedEntries, type StoreInspection } from "../store-backend.ts";
 import { toVersionFinding } from "../store-version.ts";
-import { names, schemaKey, schemaVersion } from "./redis-backend.ts";
-import { connectRedis, type RedisClient, type RedisConnectionOptions } from "./redis-client.ts";
+import { schemaKey, schemaVersion } from "./redis-backend.ts";
+import { clusterNames, serverNames } from "./redis-layout.ts";
+import { connectRedis } from "./connect-redis.ts";
+import type { RedisClient, RedisConnectionOptions } from "./redis-connection.ts";
+import { productOf } from "./redis-product.ts";
 
 const probeKey = "parley:doctor-probe";
 const probeTtlMs = 10_000;
@@ -20,25 +23,26 @@ export async function inspectRedis(url: string, options: RedisConnectionOptions)
   } catch (error) {
     return { findings: [toFailure(error)], hasEntries: false, entries: [] };
   }
-  const { client, address, attempt, close } = connection;
+  const { client, address, attempt, close, isCluster } = connection;
+  const names = isCluster ? clusterNames : serverNames;
   try {
     return await attempt(async () => {
-      const [stored, info, config, entries, page] = await Promise.all([
+      const nodes = await connection.nodes();
+      const [stored, servers, entries] = await Promise.all([
         client.get(schemaKey),
-        client.info(),
-        client.configGet(["appendonly", "appendfsync", "save", "maxmemory-policy"]).catch(() => undefined),
+        Promise.all(nodes.map(readServer)),
         Promise.all(inspectedEntries.map((at) => client.get(names.entry(at)))),
-        client.scan("0", { MATCH: "parley:*::*", COUNT: 1000 }),
         probe(client),
       ]);
       const version = stored === null ? undefined : Number(stored);
+      const [first] = servers;
       return {
         findings: [
-          toVersionFinding(`Redis at ${address}`, version, schemaVersion),
-          ...toServerFindings(info),
-          ...toDurabilityFindings(config),
+          toVersionFinding(`${productOf(first?.info ?? "")} at ${address}`, version, schemaVersion),
+          ...worstOf(servers.map(({ info }) => toServerFindings(info))),
+          ...worstOf(servers.map(({ config }) => toDurabilityFindings(config))),
         ],
-        hasEntries: page.keys.length > 0,
+        hasEntries: servers.some(({ page }) => page.keys.length > 0),
         entries: entries.map((entry) => entry ?? undefined),
       };
     });
@@ -47,6 +51,23 @@ export async function inspectRedis(url: string, options: RedisConnectionOptions)
   } finally {
     await close();
   }
+}
+
+/** One server of several. */
+async function readServer(node: RedisClient) {
+  const [info, config, page] = await Promise.all([
+    node.info(),
+    node.configGet(["appendonly", "appendfsync", "save", "maxmemory-policy"]).catch(() => undefined),
+    node.scan("0", { MATCH: "parley:*::*", COUNT: 1000 }),
+  ]);
+  return { info, config, page };
+}
+
+/** Of the findings about each server, those about the worst one. */
+function worstOf(servers: readonly (readonly Finding[])[]): readonly Finding[] {
+  const badness = (findings: readonly Finding[]) =>
+    findings.reduce((sum, { level }) => sum + (level === "wrong" ? 100 : level === "warning" ? 1 : 0), 0);
+  return servers.toSorted((a, b) => badness(b) - badness(a))[0] ?? [];
 }
 
 /** A replica or a full server refuses it. */

@@ -1,15 +1,20 @@
 import { ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { type Backend, type EntryReader, spaces, type Space } from "../backend.ts";
-import type { Leases } from "../leased-queue.ts";
-import { connectRedis, type RedisClient, type RedisConnectionOptions } from "./redis-client.ts";
+import { type Backend, type EntryReader, type Resolves, spaces, type Space } from "../backend.ts";
+import { describeLosses } from "../data-loss-watch.ts";
+import { type Leases, withCheck } from "../leased-queue.ts";
+import { connectRedis } from "./connect-redis.ts";
+import type { RedisClient, RedisConnection, RedisConnectionOptions } from "./redis-connection.ts";
+import { type GroupWrite, splitByGroup } from "./redis-groups.ts";
+import { clusterNames, keyOf, namespaceOf, serverNames } from "./redis-layout.ts";
 import { watchGeneration } from "./redis-generation.ts";
 import { createRedisLeases } from "./redis-leases.ts";
+import { type ConfirmedWrite, createConfirmedWrite } from "./redis-replication.ts";
+import { productOf } from "./redis-product.ts";
 import { createRedisScrubber } from "./redis-scrubber.ts";
 import {
   applyScript,
   countScript,
-  type KeyNames,
   type RedisScript,
   type ScriptInput,
   toApplyInput,
@@ -30,15 +35,6 @@ export const schemaKey = "parley:schema";
 /** How often an idle process looks whether the server still has its data. */
 const checkIntervalMs = 15_000;
 
-const namespaceOf = (space: Space) => `parley:${space}`;
-
-/** @keyv/redis joins namespace and key with `::`. */
-export const names: KeyNames = {
-  entry: ({ space, key }) => `${namespaceOf(space)}::${key}`,
-  // Indexes were called rankings in the first version; stores in use have the keys.
-  index: (name) => `parley:ranking::${name}`,
-};
-
 const replaceSource = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
@@ -47,17 +43,23 @@ return 1`;
 /** {@link Backend} with leases. */
 export interface RedisBackend extends Backend {
   readonly leases: Leases;
-  /** `host:port`, without credentials. */
+  /** Without credentials. */
   readonly address: string;
+  /** `Redis` or `Valkey`. */
+  readonly product: string;
+  /** Memory of the whole server, or of all primaries. */
+  usedMemoryBytes(): Promise<number>;
 }
 
 /**
- * The backend for several instances: Redis from 6, or Valkey, one server (a cluster would spread the keys of one
- * atomic write over several).
+ * The backend for several instances: Redis from 6, or Valkey; one server, a primary that sentinels watch, or a
+ * cluster.
  * @throws ParleyError `config`, `store-unavailable`, `store-newer`
  */
 export async function openRedisBackend(url: string, options: RedisConnectionOptions): Promise<RedisBackend> {
-  const { client, attempt, address, close } = await connectRedis(url, options);
+  const connection = await connectRedis(url, options);
+  const { attempt, address, close, isCluster } = connection;
+  const names = isCluster ? clusterNames : serverNames;
   const openOrClose = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
       return await work();
@@ -67,20 +69,19 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
     }
   };
   await openOrClose(async () => {
-    await attempt(() => claimSchema(client));
-    await attempt(() => warnOfUnsafeSettings(client, options.log));
+    await attempt(() => claimSchema(connection.client));
+    await attempt(async () => warnOfUnsafeSettings(await connection.nodes(), options.log));
   });
-  const readers = await createReaders(client);
-  const scrubber = createRedisScrubber({ client, attempt, log: options.log });
+  const product = await openOrClose(() => attempt(() => readProduct(connection)));
+  const readersOf = await createReaders();
+  const scrubber = createRedisScrubber({ connection, log: options.log });
   let onDataLost = async () => {};
   const generation = await openOrClose(() =>
     watchGeneration({
-      client,
-      attempt,
-      address,
+      connection,
       log: options.log,
       restore: async () => {
-        await attempt(() => claimSchema(client));
+        await attempt(() => claimSchema(connection.client));
         await onDataLost();
       },
     }),
@@ -92,67 +93,96 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
   };
   // Neither is waited for: a start must not depend on what an earlier process left undone.
   void scrubber.resume();
-  client.on("ready", () => void checkGeneration().then(() => scrubber.resume()));
+  connection.onReady(() => void checkGeneration().then(() => scrubber.resume()));
   const timer = setInterval(() => void checkGeneration(), checkIntervalMs);
   timer.unref();
   let commits = 0;
   let durableCommits = 0;
   const run = ({ source, sha1 }: RedisScript, input: ScriptInput) =>
-    client.evalSha(sha1, input).catch((error: unknown) => {
-      if (error instanceof Error && error.message.startsWith("NOSCRIPT")) return client.eval(source, input);
+    connection.client.evalSha(sha1, input).catch((error: unknown) => {
+      if (error instanceof Error && error.message.startsWith("NOSCRIPT"))
+        return connection.client.eval(source, input);
       throw error;
     });
+  const confirmed = createConfirmedWrite(connection);
+  const asAsked = (resolves: Resolves | undefined): ConfirmedWrite =>
+    resolves === "soon" ? (_, write) => write() : confirmed;
+  const applyOne = async ({ conditions, changes }: GroupWrite, resolves: Resolves | undefined) => {
+    const input = toApplyInput(names, conditions, changes, steadyClock.latest());
+    const [key] = input.keys;
+    // A check that is no write of anything.
+    if (key === undefined) return -1;
+    return Number(await attempt(() => asAsked(resolves)(key, () => run(applyScript, input))));
+  };
 
   return {
     address,
+    product,
     attempt,
     async close() {
       clearInterval(timer);
       scrubber.close();
       await close();
     },
-    leases: withCheck(createRedisLeases({ client, attempt }), checkGeneration),
+    leases: withCheck(createRedisLeases(connection), checkGeneration),
     reader(space) {
-      return readers.get(space) as EntryReader;
+      const reader = () => readersOf(connection.client).get(space) as EntryReader;
+      const nameIn = (key: string) => names.nameIn({ space, key });
+      return {
+        get: (key) => reader().get(nameIn(key)),
+        getMany: (keys) => reader().getMany(keys.map(nameIn)),
+        hasMany: (keys) => reader().hasMany(keys.map(nameIn)),
+      };
     },
-    async apply(ifAbsent, changes, resolves) {
+    async apply(conditions, changes, resolves) {
       commits++;
       if (resolves !== "soon") durableCommits++;
-      const input = toApplyInput(names, ifAbsent, changes, steadyClock.latest());
-      return Number(await attempt(() => run(applyScript, input)));
+      if (!isCluster) return applyOne({ conditions, changes }, resolves);
+      const { before, main, after } = splitByGroup(conditions, changes);
+      for (const write of before) await applyOne(write, resolves);
+      const found = await applyOne(main, resolves);
+      if (found === -1) for (const write of after) await applyOne(write, resolves);
+      return found;
     },
     async count(limits, changes) {
       commits++;
       const input = toCountInput(names, limits, changes);
       return toPassedLimit(await attempt(() => run(countScript, input)));
     },
-    async replace(at, old, value) {
-      const input = { keys: [names.entry(at)], arguments: [old, value] };
-      return Number(await attempt(() => client.eval(replaceSource, input))) === 1;
+    async replace(at, old, value, resolves) {
+      const key = names.entry(at);
+      const input = { keys: [key], arguments: [old, value] };
+      const replaced = await attempt(() =>
+        asAsked(resolves)(key, () => connection.client.eval(replaceSource, input)),
+      );
+      return Number(replaced) === 1;
     },
-    async readIndex(name, { order, offset, max }) {
-      const last = offset + max - 1;
+    async readIndex(name, { order, minScore = "-inf", offset, max }) {
+      const page = { BY: "SCORE", LIMIT: { offset, count: max } } as const;
       const rows = await attempt(() =>
         order === "highest-first"
-          ? client.zRangeWithScores(names.index(name), offset, last, { REV: true })
-          : client.zRangeWithScores(names.index(name), offset, last),
+          ? connection.client.zRangeWithScores(names.index(name), "+inf", minScore, { ...page, REV: true })
+          : connection.client.zRangeWithScores(names.index(name), minScore, "+inf", page),
       );
       return rows.map(({ value, score }) => ({ member: value, score }));
     },
     async *keys(space) {
-      const start = names.entry({ space, key: "" });
+      const start = `${namespaceOf(space)}::`;
       // A scan may return a key twice while the server resizes its table.
       const seen = new Set<string>();
-      let cursor = "0";
-      do {
-        const from = cursor;
-        const page = await attempt(() => client.scan(from, { MATCH: `${start}*`, COUNT: 1000 }));
-        for (const key of page.keys.map((each) => each.slice(start.length))) {
-          if (!seen.has(key)) yield key;
-          seen.add(key);
-        }
-        cursor = page.cursor;
-      } while (cursor !== "0");
+      for (const node of await attempt(connection.nodes)) {
+        let cursor = "0";
+        do {
+          const from = cursor;
+          const page = await attempt(() => node.scan(from, { MATCH: `${start}*`, COUNT: 1000 }));
+          for (const name of page.keys.map((each) => each.slice(start.length))) {
+            const key = isCluster ? keyOf(name) : name;
+            if (!seen.has(key)) yield key;
+            seen.add(key);
+          }
+          cursor = page.cursor;
+        } while (cursor !== "0");
+      }
     },
     async sweep() {
       // Redis removes expired keys by itself.
@@ -163,48 +193,50 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
       // The append-only file holds deleted values until it is rewritten.
       await scrubber.request();
     },
+    async usedMemoryBytes() {
+      const infos = await attempt(async () =>
+        Promise.all((await connection.nodes()).map((node) => node.info("memory"))),
+      );
+      return infos.reduce((sum, info) => sum + Number(/^used_memory:(\d+)/m.exec(info)?.[1]), 0);
+    },
     writes: () => ({ commits, durableCommits, syncs: 0 }),
     ping: () => generation.check(),
-    notes() {
-      const { count, lastAt } = generation.losses;
-      return {
-        problems: [],
-        warnings:
-          lastAt === undefined
-            ? []
-            : [`Redis lost its data, noticed at ${new Date(lastAt).toISOString()}: see the log`],
-        dataLosses: count,
-      };
-    },
+    notes: () => ({
+      problems: [],
+      warnings: describeLosses(generation.losses, "Redis"),
+      dataLosses: generation.losses.count,
+    }),
     onDataLost(listener) {
       onDataLost = listener;
     },
   };
 }
 
-/** A lease that is gone may have gone with everything else: what is lost is restored before the turn is given up. */
-function withCheck(leases: Leases, check: () => Promise<void>): Leases {
-  return {
-    ...leases,
-    async renew(name, holder, ttlMs) {
-      const isRenewed = await leases.renew(name, holder, ttlMs);
-      if (!isRenewed) await check();
-      return isRenewed;
-    },
+/** The readers of a client, which another one replaces after a failover. */
+async function createReaders(): Promise<(client: RedisClient) => ReadonlyMap<Space, EntryReader>> {
+  const { default: KeyvRedis } = await import("@keyv/redis");
+  const known = new WeakMap<RedisClient, ReadonlyMap<Space, EntryReader>>();
+  const create = (client: RedisClient) =>
+    new Map(
+      spaces.map((space): [Space, EntryReader] => {
+        const adapter = new KeyvRedis<string>(client, { namespace: namespaceOf(space), throwOnErrors: true });
+        // Connection errors are logged by the client; without a listener they would be thrown.
+        adapter.removeAllListeners("error");
+        adapter.on("error", () => {});
+        return [space, adapter];
+      }),
+    );
+  return (client) => {
+    const found = known.get(client) ?? create(client);
+    known.set(client, found);
+    return found;
   };
 }
 
-async function createReaders(client: RedisClient): Promise<ReadonlyMap<Space, EntryReader>> {
-  const { default: KeyvRedis } = await import("@keyv/redis");
-  return new Map(
-    spaces.map((space) => {
-      const adapter = new KeyvRedis<string>(client, { namespace: namespaceOf(space), throwOnErrors: true });
-      // Connection errors are logged by the client; without a listener they would be thrown.
-      adapter.removeAllListeners("error");
-      adapter.on("error", () => {});
-      return [space, adapter];
-    }),
-  );
+async function readProduct({ nodes }: RedisConnection): Promise<string> {
+  const [node] = await nodes();
+  const info = await node?.info("server").catch(() => "");
+  return productOf(info ?? "");
 }
 
 async function claimSchema(client: RedisClient): Promise<void> {
@@ -221,10 +253,13 @@ async function claimSchema(client: RedisClient): Promise<void> {
 }
 
 /** The settings of a cache lose acknowledged messages. */
-async function warnOfUnsafeSettings(client: RedisClient, log: Log): Promise<void> {
+async function warnOfUnsafeSettings(nodes: readonly RedisClient[], log: Log): Promise<void> {
+  // The same settings are expected on all servers of a cluster; the doctor looks at each.
+  const [node] = nodes;
+  if (node === undefined) return;
   let config: Record<string, string>;
   try {
-    config = await client.configGet(["appendonly", "appendfsync", "save", "maxmemory-policy"]);
+    config = await node.configGet(["appendonly", "appendfsync", "save", "maxmemory-policy"]);
   } catch (error) {
     log.debug({ error }, "Redis settings are not readable");
     return;

@@ -1,43 +1,20 @@
-import type { createClient } from "@keyv/redis";
-import { ParleyError } from "../../core/errors.ts";
-import type { Log } from "../../core/telemetry.ts";
 import { backoffMs } from "../../support/retry.ts";
+import { withinDeadline } from "../response-deadline.ts";
+import type { RedisClient, RedisConnection, RedisConnectionOptions } from "./redis-connection.ts";
+import { reasonOf, toRedisStoreError } from "./redis-errors.ts";
+import type { RedisUrl } from "./redis-url.ts";
 
-/** A client of node-redis. */
-export type RedisClient = ReturnType<typeof createClient>;
-
-/** A connection that reconnects by itself. */
-export interface RedisConnection {
-  readonly client: RedisClient;
-  /** `host:port`, without credentials. */
-  readonly address: string;
-  /**
-   * Runs commands within the deadline: a server that hangs is an outage like one that is down.
-   * @throws ParleyError `store-unavailable`; the outcome of what was sent is then unknown
-   */
-  readonly attempt: <T>(work: () => Promise<T>) => Promise<T>;
-  readonly close: () => Promise<void>;
-}
-
-/** How the connection is made. */
-export interface RedisConnectionOptions {
-  readonly log: Log;
-  /** Longest wait for a response, in milliseconds. Default 5 s. */
-  readonly deadlineMs?: number | undefined;
-}
-
-/** A timer that runs later than this means that the process was suspended, or busy all the time. */
-const maxLateMs = 250;
-/** How long a response is waited for after that. */
-const afterSuspensionMs = 1000;
 const reconnectBackoff = { baseMs: 50, maxMs: 2000 };
 
 /**
- * Connects to `redis://` or `rediss://`. While disconnected every command fails at once instead of waiting in a
+ * Connects to one server. While disconnected every command fails at once instead of waiting in a
  * queue; the client reconnects by itself, trying at least every 2.5 seconds.
  * @throws ParleyError `store-unavailable`
  */
-export async function connectRedis(url: string, options: RedisConnectionOptions): Promise<RedisConnection> {
+export async function connectServer(
+  { url, replicas }: RedisUrl,
+  options: RedisConnectionOptions,
+): Promise<RedisConnection> {
   const { log, deadlineMs = 5000 } = options;
   const { hostname, port, protocol } = new URL(url);
   const address = `${hostname}:${port === "" ? "6379" : port}${protocol === "rediss:" ? " (TLS)" : ""}`;
@@ -58,12 +35,20 @@ export async function connectRedis(url: string, options: RedisConnectionOptions)
   });
 
   let isDown = false;
+  let isClosed = false;
+  let epoch = 0;
   client.on("error", (error: unknown) => {
     if (!isDown && wasConnected)
       log.warn({ store: address, reason: reasonOf(error) }, "Redis connection lost");
     isDown = true;
+    epoch++;
   });
   client.on("ready", () => {
+    // It was closed while it reconnected: the client itself would stay connected, and keep the process running.
+    if (isClosed) {
+      client.destroy();
+      return;
+    }
     if (isDown && wasConnected) log.info({ store: address }, "Redis connection restored");
     isDown = false;
     wasConnected = true;
@@ -73,7 +58,6 @@ export async function connectRedis(url: string, options: RedisConnectionOptions)
 
   // The system would wait for many minutes on a connection that no longer responds: replace it, and replace the
   // new one too if that does not respond either.
-  let isClosed = false;
   let watchdog: NodeJS.Timeout | undefined;
   const reconnect = () => {
     if (isClosed || watchdog !== undefined) return;
@@ -88,26 +72,15 @@ export async function connectRedis(url: string, options: RedisConnectionOptions)
   };
 
   const attempt = async <T>(work: () => Promise<T>): Promise<T> => {
-    let timer: NodeJS.Timeout | undefined;
-    const deadline = new Promise<never>((_, reject) => {
-      const dueAt = performance.now() + deadlineMs;
-      const timeOut = (): void => {
-        reject(new Error(`no response within ${deadlineMs} ms`));
-        if (wasConnected) reconnect();
-      };
-      timer = setTimeout(() => {
-        // A process that was suspended: its timers run before it reads the response that waits in its socket.
-        const wasSuspended = performance.now() - dueAt > maxLateMs;
-        if (wasSuspended) timer = setTimeout(timeOut, Math.min(deadlineMs, afterSuspensionMs));
-        else timeOut();
-      }, deadlineMs);
-    });
     try {
-      return await Promise.race([work(), deadline]);
+      return await withinDeadline(work, {
+        deadlineMs,
+        onTimeout: () => {
+          if (wasConnected) reconnect();
+        },
+      });
     } catch (error) {
       throw toRedisStoreError(error, address);
-    } finally {
-      clearTimeout(timer);
     }
   };
 
@@ -120,8 +93,16 @@ export async function connectRedis(url: string, options: RedisConnectionOptions)
   }
   return {
     client,
+    nodes: async () => [client],
+    isCluster: false,
+    get epoch() {
+      return epoch;
+    },
     address,
+    replicas: replicas ?? 0,
+    wait: (_, count, timeoutMs) => client.wait(count, timeoutMs),
     attempt,
+    onReady: (listener) => void client.on("ready", listener),
     async close() {
       isClosed = true;
       clearTimeout(watchdog);
@@ -130,31 +111,12 @@ export async function connectRedis(url: string, options: RedisConnectionOptions)
         client.destroy();
         return;
       }
-      await attempt(async () => client.close());
+      try {
+        await attempt(async () => client.close());
+      } finally {
+        // A server that does not respond, or is gone meanwhile: the client would wait for it, and ping it, for ever.
+        client.destroy();
+      }
     },
   };
-}
-
-/** An error of Redis or its client as a ParleyError without credentials. ParleyErrors pass through. */
-function toRedisStoreError(error: unknown, address: string): ParleyError {
-  if (error instanceof ParleyError) return error;
-  const reason = reasonOf(error);
-  const problem = /^(WRONGPASS|NOAUTH|NOPERM)/.test(reason)
-    ? "refuses this user or password: check STORE_URL"
-    : /^(OOM|MISCONF|READONLY)/.test(reason)
-      ? "refuses writes"
-      : "does not respond";
-  return new ParleyError("store-unavailable", `the Redis store at ${address} ${problem} (${reason})`, {
-    detail: { address, problem, reason },
-    cause: error,
-  });
-}
-
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return "unknown";
-  const { code } = error as NodeJS.ErrnoException;
-  if (typeof code === "string" && code !== "") return code;
-  // Error replies of Redis begin with a word in capitals; the rest may quote a command.
-  const [word = ""] = error.message.split(" ", 1);
-  return /^[A-Z]{3,}$/.test(word) ? word : error.name === "Error" ? error.message.slice(0, 80) : error.name;
 }

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import type { BackendChange, EntryAddress, IndexChange, PassedLimit, ScoreLimit } from "../backend.ts";
+import type { KeyNames } from "./redis-layout.ts";
+import type { BackendChange, IndexChange, PassedLimit, ScoreLimit, WriteCondition } from "../backend.ts";
 
 /** Applies the changes whose keys come after KEYS[keyAt] and whose arguments begin at ARGV[arg]. */
 const applyChanges = `
@@ -32,16 +33,21 @@ end
 `;
 
 /**
- * Writes everything or, if one of the first ARGV[1] keys exists, nothing; returns that key's position or -1.
+ * ARGV[1] has a letter for each of the first keys: "a" if it must be absent, "p" if present, "s" if its value must be the
+ * next argument. Writes everything or, if one is not so, nothing; returns that key's position or -1.
  * Redis runs a script alone and persists it as one transaction. Times to live are relative, because SET takes no
  * absolute ones before Redis 6.2.
  */
 const applySource = `
-local keyAt = tonumber(ARGV[1])
-for i = 1, keyAt do
-  if redis.call('EXISTS', KEYS[i]) == 1 then return i - 1 end
-end
+local keyAt = string.len(ARGV[1])
 local arg = 2
+for i = 1, keyAt do
+  local expected = string.sub(ARGV[1], i, i)
+  if expected == 's' then
+    if redis.call('GET', KEYS[i]) ~= ARGV[arg] then return i - 1 end
+    arg = arg + 1
+  elseif redis.call('EXISTS', KEYS[i]) ~= (expected == 'p' and 1 or 0) then return i - 1 end
+end
 ${applyChanges}
 return -1
 `;
@@ -86,12 +92,6 @@ export const applyScript = toScript(applySource);
 /** `Backend.count` as a Lua script. */
 export const countScript = toScript(countSource);
 
-/** Names of the keys that Redis sees. */
-export interface KeyNames {
-  entry(at: EntryAddress): string;
-  index(name: string): string;
-}
-
 /** The keys and arguments of a script. */
 export interface ScriptInput {
   readonly keys: string[];
@@ -100,19 +100,26 @@ export interface ScriptInput {
 
 /** The input of `applyScript`: every change is one key and three arguments. */
 export function toApplyInput(
-  names: KeyNames,
-  ifAbsent: readonly EntryAddress[],
+  names: Pick<KeyNames, "entry" | "index">,
+  conditions: readonly WriteCondition[],
   changes: readonly BackendChange[],
   now: number,
 ): ScriptInput {
-  const input = { keys: ifAbsent.map((at) => names.entry(at)), arguments: [String(ifAbsent.length)] };
+  const expected = conditions.map(toLetter).join("");
+  const values = conditions.flatMap(({ mustBe }) => mustBe ?? []);
+  const input = { keys: conditions.map((at) => names.entry(at)), arguments: [expected, ...values] };
   addChanges(input, names, changes, now);
   return input;
 }
 
+function toLetter({ mustExist, mustBe }: WriteCondition): "a" | "p" | "s" {
+  if (mustBe !== undefined) return "s";
+  return mustExist === true ? "p" : "a";
+}
+
 /** The input of `countScript`. */
 export function toCountInput(
-  names: KeyNames,
+  names: Pick<KeyNames, "entry" | "index">,
   limits: readonly ScoreLimit[],
   changes: readonly IndexChange[],
 ): ScriptInput {
@@ -138,7 +145,7 @@ export function toPassedLimit(result: unknown): PassedLimit | undefined {
 
 function addChanges(
   { keys, arguments: args }: ScriptInput,
-  names: KeyNames,
+  names: Pick<KeyNames, "entry" | "index">,
   changes: readonly BackendChange[],
   now: number,
 ): void {

@@ -1,20 +1,12 @@
 import type { StoreBackend } from "../store-backend.ts";
+import { findRedisUrlProblem } from "./redis-url.ts";
 
-/** A Redis or Valkey server, for several processes. */
+/** A Redis or Valkey server, several that sentinels watch, or a cluster, for several processes. */
 export const redisStore: StoreBackend = {
-  schemes: ["redis", "rediss"],
-  urlForms: ["redis://…", "rediss://…"],
-  checkUrl(url) {
-    if (!/^rediss?:\/\/./.test(url) || !URL.canParse(url))
-      return "is not a URL: write redis://host:6379 or rediss://host:6380";
-    const { username, password, pathname } = new URL(url);
-    // The client would throw an error that quotes them.
-    if (!isDecodable(username) || !isDecodable(password))
-      return "has a user or password with a % that begins no escape: write %25 for %";
-    return /^\/?\d{0,9}$/.test(pathname)
-      ? undefined
-      : "names a database that is not a number: write redis://host:6379/0";
-  },
+  schemes: ["redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"],
+  urlForms: ["redis://…", "rediss://…", "redis+sentinel://…", "redis+cluster://…"],
+  isShared: true,
+  checkUrl: findRedisUrlProblem,
   dataFolder() {
     return undefined;
   },
@@ -27,20 +19,12 @@ export const redisStore: StoreBackend = {
     const backend = await openRedisBackend(url, { log, deadlineMs });
     return {
       backend,
-      name: `Redis at ${backend.address}`,
+      name: `${backend.product} at ${backend.address}`,
       blobs: "entries",
       leases: backend.leases,
       restored: undefined,
+      sizeBytes: () => backend.usedMemoryBytes(),
       backup: { unsupported: "Redis has backups of its own: use BGSAVE, or copy its files" },
     };
   },
 };
-
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text);
-    return true;
-  } catch {
-    return false;
-  }
-}

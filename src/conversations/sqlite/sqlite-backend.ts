@@ -106,7 +106,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     reader(space) {
       return readers.get(space) as EntryReader;
     },
-    apply: (ifAbsent, changes, resolves) => write(() => writer.apply(ifAbsent, changes), resolves),
+    apply: (conditions, changes, resolves) => write(() => writer.apply(conditions, changes), resolves),
     count: (limits, changes) => write(() => writer.count(limits, changes), "counted"),
     replace: (at, old, value, resolves) => write(() => writer.replace(at, old, value), resolves),
     async readIndex(name, page) {

@@ -26,8 +26,8 @@ export function createSqliteIndexes(database: DatabaseSync): SqliteIndexes {
       else table[change.kind].run(index, change.member, change.score);
     },
     readScore: (index, member) => Number(tableOf(index).readScore.get(index, member)?.["score"] ?? 0),
-    readPage(index, { order, offset, max }) {
-      const rows = tableOf(index)[order].all(index, max, offset);
+    readPage(index, { order, minScore = Number.MIN_SAFE_INTEGER, offset, max }) {
+      const rows = tableOf(index)[order].all(index, minScore, max, offset);
       return rows.map((row) => ({ member: String(row["member"]), score: Number(row["score"]) }));
     },
   };
@@ -67,10 +67,10 @@ function prepare(database: DatabaseSync, table: "rankings" | "counts") {
     "trim-index": database.prepare(`DELETE FROM ${table} WHERE ranking = ? AND score <= ?`),
     readScore: database.prepare(`SELECT score FROM ${table} WHERE ranking = ? AND member = ?`),
     "highest-first": database.prepare(
-      `SELECT member, score FROM ${table} WHERE ranking = ? ORDER BY score DESC, member DESC LIMIT ? OFFSET ?`,
+      `SELECT member, score FROM ${table} WHERE ranking = ? AND score >= ? ORDER BY score DESC, member DESC LIMIT ? OFFSET ?`,
     ),
     "lowest-first": database.prepare(
-      `SELECT member, score FROM ${table} WHERE ranking = ? ORDER BY score, member LIMIT ? OFFSET ?`,
+      `SELECT member, score FROM ${table} WHERE ranking = ? AND score >= ? ORDER BY score, member LIMIT ? OFFSET ?`,
     ),
   };
 }

@@ -1,6 +1,8 @@
+import { stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Log } from "../../core/telemetry.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
+import { unlessMissing } from "../../support/unless-missing.ts";
 import type { Backend } from "../backend.ts";
 import type { StoreBackend } from "../store-backend.ts";
 import type { SqliteBackend } from "./sqlite-backend.ts";
@@ -9,6 +11,7 @@ import type { SqliteBackend } from "./sqlite-backend.ts";
 export const sqliteStore: StoreBackend = {
   schemes: ["sqlite"],
   urlForms: ["sqlite:<file>"],
+  isShared: false,
   checkUrl(url) {
     return pathOf(url) === "" ? "names no file: write sqlite:<file>" : undefined;
   },
@@ -46,6 +49,7 @@ export const sqliteStore: StoreBackend = {
       blobs: { folder },
       leases: undefined,
       restored: backend.restored,
+      sizeBytes: () => sizeOfFiles([file, `${file}-wal`]),
       backup: (target) =>
         backUpFiles({
           copyDatabase: () => backend.copyTo(join(target, basename(file))),
@@ -55,6 +59,11 @@ export const sqliteStore: StoreBackend = {
     };
   },
 };
+
+async function sizeOfFiles(files: readonly string[]): Promise<number> {
+  const sizes = await Promise.all(files.map((file) => unlessMissing(stat(file).then(({ size }) => size))));
+  return sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0);
+}
 
 /** A small file is checked at once, a large one in the background: damage must not look like missing messages. */
 async function withIntegrityCheck(

@@ -1,13 +1,20 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { BackendChange, EntryAddress, IndexChange, PassedLimit, ScoreLimit } from "../backend.ts";
+import type {
+  BackendChange,
+  EntryAddress,
+  IndexChange,
+  PassedLimit,
+  ScoreLimit,
+  WriteCondition,
+} from "../backend.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
 import type { Written } from "./group-commit.ts";
 import type { SqliteIndexes } from "./sqlite-indexes.ts";
 
 /** The writes of a {@link Backend}, synchronous and within a transaction. Each says whether it has written. */
 export interface SqliteWriter {
-  /** Applies changes; the position in `ifAbsent` of the first entry that exists, or -1 after writing. */
-  apply(ifAbsent: readonly EntryAddress[], changes: readonly BackendChange[]): Written<number>;
+  /** Applies changes; the position of the first condition that does not hold, or -1 after writing. */
+  apply(conditions: readonly WriteCondition[], changes: readonly BackendChange[]): Written<number>;
   /** As `Backend.count`. */
   count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): Written<PassedLimit | undefined>;
   /** As `Backend.replace`. */
@@ -20,6 +27,9 @@ export interface SqliteWriter {
 export function createSqliteWriter(database: DatabaseSync, indexes: SqliteIndexes): SqliteWriter {
   const probe = database.prepare(
     "SELECT 1 FROM entries WHERE namespace = ? AND key = ? AND (expires IS NULL OR expires > ?)",
+  );
+  const readValue = database.prepare(
+    "SELECT value FROM entries WHERE namespace = ? AND key = ? AND (expires IS NULL OR expires > ?)",
   );
   const upsert = database.prepare(
     `INSERT INTO entries (namespace, key, value, expires) VALUES (?, ?, ?, ?)
@@ -52,6 +62,10 @@ export function createSqliteWriter(database: DatabaseSync, indexes: SqliteIndexe
         indexes.apply(change);
     }
   };
+  const holds = ({ space, key, mustExist = false, mustBe }: WriteCondition, now: number): boolean => {
+    if (mustBe !== undefined) return readValue.get(space, key, now)?.["value"] === mustBe;
+    return (probe.get(space, key, now) !== undefined) === mustExist;
+  };
   const findPassed = (limits: readonly ScoreLimit[]): PassedLimit | undefined => {
     for (const [position, { terms, max }] of limits.entries()) {
       const scores = terms.map(({ index, member }) => indexes.readScore(index, member));
@@ -62,9 +76,9 @@ export function createSqliteWriter(database: DatabaseSync, indexes: SqliteIndexe
   };
 
   return {
-    apply(ifAbsent, changes) {
-      const now = ifAbsent.length === 0 ? 0 : steadyClock.earliest();
-      const found = ifAbsent.findIndex(({ space, key }) => probe.get(space, key, now) !== undefined);
+    apply(conditions, changes) {
+      const now = conditions.length === 0 ? 0 : steadyClock.earliest();
+      const found = conditions.findIndex((condition) => !holds(condition, now));
       if (found === -1) changes.forEach(applyChange);
       return { result: found, isWritten: found === -1 };
     },

@@ -1,4 +1,5 @@
 import type { ImageRef } from "../load-image.ts";
+import { askForChange } from "./change-request.ts";
 import { imagesOf, textOf, type ChatBody } from "../requests.ts";
 import { markdownTour, parseLength, writeCode, writeLong, writeTable } from "./long-text.ts";
 import { findRelated, parseRecall, withoutAuthor, type Said } from "./recall.ts";
@@ -30,6 +31,8 @@ const maxSearchedChars = 4000;
  * same request gives the same answer.
  */
 export async function answerChat(body: ChatBody, describeImage: DescribeImage): Promise<SandboxAnswer> {
+  const change = askForChange(body);
+  if (change !== undefined) return { text: change };
   const text = (await describeImages(body, describeImage)) ?? answerText(body);
   return { text: `${label}\n\n${text}` };
 }

@@ -2,10 +2,11 @@ import { sniff } from "../../media/sniff.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
 import { invalidRequest, type ApiError } from "../api-error.ts";
 import type { TranscriptionFields } from "../requests.ts";
-import { runBoundedWorker } from "./bounded-worker.ts";
+import { runBoundedWorker } from "../../support/bounded-worker.ts";
 import { toSize } from "./describe-picture.ts";
 import type { Loudness } from "./loudness.ts";
-import { maxMeasuredSeconds, type Measurement, type RecordingFormat } from "./measure-recording.ts";
+import type { RecordingFormat } from "../../media/recordings/recording-format.ts";
+import { maxMeasuredSeconds, type Measurement } from "./measure-recording.ts";
 
 /** A recording is decoded in a thread of its own; past these limits the thread is ended. */
 const limits = { timeoutMs: 30_000, maxHeapMb: 256, maxGrowthBytes: 500_000_000 };

@@ -1,4 +1,10 @@
-import type { IFormat } from "music-metadata";
+import {
+  decoderOf,
+  readFormat,
+  type Decoder,
+  type Recording,
+  type RecordingFormat,
+} from "../../media/recordings/recording-format.ts";
 import { createLoudnessMeter, type Loudness } from "./loudness.ts";
 import { countMp4Samples } from "./mp4-samples.ts";
 
@@ -10,33 +16,6 @@ const maxMp4Seconds = 300;
 const maxMp4Samples = 20_000;
 /** Some formats decode to 100,000 times their size; the decoder returns all samples of a chunk at once. */
 const chunkBytes = 4096;
-
-type Decoder = "opus" | "oga" | "m4a" | "webm" | "mp3" | "wav" | "flac" | "aac" | "aiff" | "caf" | "amr";
-
-/** Decoder of each container that `sniff` knows. */
-const decoders: Readonly<Record<string, Decoder>> = {
-  ogg: "oga",
-  mp4: "m4a",
-  webm: "webm",
-  matroska: "webm",
-  mp3: "mp3",
-  wav: "wav",
-  flac: "flac",
-  adts: "aac",
-  aiff: "aiff",
-  amr: "amr",
-  caf: "caf",
-};
-
-/** A recording as `sniff` detected it. */
-export interface Recording {
-  readonly bytes: Uint8Array<ArrayBuffer>;
-  readonly mediaType: string;
-  readonly container: string;
-}
-
-/** What its headers say about a recording. */
-export type RecordingFormat = Pick<IFormat, "codec" | "sampleRate" | "numberOfChannels" | "duration">;
 
 /** What {@link measureRecording} reports, in this order. `too-long` comes instead of a loudness. */
 export type Measurement =
@@ -54,36 +33,15 @@ export async function measureRecording(
   report: (measurement: Measurement) => void,
 ): Promise<void> {
   const { bytes, mediaType, container } = recording;
-  const usual = decoders[container];
-  if (usual === undefined) throw new Error("no decoder");
-  const { codec, sampleRate, numberOfChannels, duration } = await readFormat(bytes, mediaType);
-  const format: RecordingFormat = {
-    ...(codec === undefined ? {} : { codec }),
-    ...(sampleRate === undefined ? {} : { sampleRate }),
-    ...(numberOfChannels === undefined ? {} : { numberOfChannels }),
-    ...(duration === undefined ? {} : { duration }),
-  };
+  const format = await readFormat(bytes, mediaType);
   report({ kind: "format", format });
-  const words = codec ?? "";
-  const decoder =
-    usual !== "oga" ? usual : /opus/i.test(words) ? "opus" : /flac/i.test(words) ? "flac" : usual;
-  const isLongMp4 = (duration ?? 0) > maxMp4Seconds || countMp4Samples(bytes) > maxMp4Samples;
+  const decoder = decoderOf(container, format);
+  const isLongMp4 = (format.duration ?? 0) > maxMp4Seconds || countMp4Samples(bytes) > maxMp4Samples;
   if (decoder === "m4a" && isLongMp4) {
     report({ kind: "too-long" });
     return;
   }
   report({ kind: "loudness", loudness: await measure(bytes, decoder) });
-}
-
-async function readFormat(bytes: Uint8Array, mimeType: string): Promise<Partial<IFormat>> {
-  const { parseBuffer } = await import("music-metadata");
-  try {
-    return (await parseBuffer(bytes, { mimeType }, { duration: true, skipCovers: true })).format;
-  } catch (error) {
-    // Browsers record WebM clusters of unknown length, which this reader rejects and the decoder accepts.
-    if (mimeType !== "audio/webm") throw error;
-    return Buffer.from(bytes.buffer).includes("A_OPUS") ? { codec: "Opus", sampleRate: 48_000 } : {};
-  }
 }
 
 async function measure(bytes: Uint8Array, decoder: Decoder): Promise<Loudness> {

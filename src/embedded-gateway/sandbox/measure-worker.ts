@@ -1,5 +1,6 @@
 import { parentPort, workerData } from "node:worker_threads";
-import { measureRecording, type Recording } from "./measure-recording.ts";
+import type { Recording } from "../../media/recordings/recording-format.ts";
+import { measureRecording } from "./measure-recording.ts";
 
 // The entry of the worker thread that `listen.ts` starts.
 await measureRecording(workerData as Recording, (measurement) => {

@@ -8,6 +8,7 @@ import {
   type LaneState,
   type Urgency,
 } from "./delivery-lane.ts";
+import { createSuspensionWatch, type SuspensionWatch } from "./suspension-watch.ts";
 
 /** A call of the platform's API that shows something to people. */
 export interface DeliveryCall {
@@ -62,6 +63,8 @@ export interface DeliverySchedulerOptions {
   readonly meter?: Pick<Meter, "delivery" | "platformLimited">;
   /** Milliseconds on a steady clock. Default `performance.now`. */
   readonly now?: () => number;
+  /** Default: of this process. */
+  readonly suspensions?: Pick<SuspensionWatch, "wasSuspended">;
 }
 
 interface Waiting {
@@ -75,6 +78,11 @@ interface Waiting {
 const order: Readonly<Record<Urgency, number>> = { final: 0, first: 1, files: 2, preview: 3 };
 /** Lanes of channels that are quiet are forgotten past this number. */
 const maxLanes = 2000;
+/**
+ * After a suspension nothing that waited is sent for so long: a process that lost a conversation meanwhile learns that, and
+ * abandons the reply, which takes its calls out of the queue.
+ */
+const afterSuspensionMs = 1000;
 
 /** @see {@link DeliveryScheduler} */
 export function createDeliveryScheduler(options: DeliverySchedulerOptions): DeliveryScheduler {
@@ -82,8 +90,10 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
   const lanes = new Map<string, DeliveryLane>();
   /** By urgency, then age. */
   const queue: Waiting[] = [];
+  const { suspensions = createSuspensionWatch() } = options;
   let timer: NodeJS.Timeout | undefined;
   let isPumping = false;
+  let resumesAt = Number.NEGATIVE_INFINITY;
 
   function laneOf(name: string): DeliveryLane {
     const known = lanes.get(name);
@@ -122,6 +132,12 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
     isPumping = true;
     clearTimeout(timer);
     const time = now();
+    if (suspensions.wasSuspended()) resumesAt = time + afterSuspensionMs;
+    if (resumesAt > time) {
+      isPumping = false;
+      timer = setTimeout(pump, resumesAt - time);
+      return;
+    }
     let wakeAt = Infinity;
     for (const waiting of queue.slice()) {
       const free = freeAt(waiting);

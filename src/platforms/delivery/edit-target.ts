@@ -19,7 +19,7 @@ export interface MessageContent {
   readonly retryKey?: string;
   /** Shows a button in warning colours; on the last message of a `finished` reply only. */
   readonly confirm?: ConfirmButton;
-  /** Buttons below the answer; on the last message of a `finished` reply only. */
+  /** Buttons; on the last message only, of a `finished` reply or of one that grows. */
   readonly actions?: readonly ReplyAction[];
   /** Forms that can be opened; on the last message of a `finished` reply only. */
   readonly forms?: readonly FormOffer[];
@@ -33,6 +33,8 @@ export interface MessageContent {
 export interface EditTarget {
   /** Maximum length of a message's text, in the unit of `lengthOf`. */
   readonly maxLength: number;
+  /** The same of the one message of a reply that has nothing below its text. Default `maxLength`. */
+  readonly maxBareLength?: number;
   /** Length of Markdown as the platform counts it (after escaping; characters or bytes). */
   lengthOf(markdown: string): number;
   /** A longer text is uploaded whole as `answer.md`. */
@@ -44,10 +46,24 @@ export interface EditTarget {
    * `content` is a placeholder. Resolves to the reference that `edit` takes, as JSON.
    */
   post(content: MessageContent, signal: AbortSignal, urgency: Urgency): Promise<Json>;
-  /** Resolves to the reference of the message that shows the content: another one where it had to be posted anew. */
-  edit(ref: Json, content: MessageContent, signal: AbortSignal, urgency: Urgency): Promise<Json>;
-  /** Posts files below the reply's messages. */
-  upload(files: readonly ReplyFile[], signal: AbortSignal): Promise<void>;
+  /**
+   * Resolves to the reference of the message that shows the content: another one where it had to be posted anew.
+   * @param confirm called before that; rejects with `stopping` where another process has the reply by now
+   */
+  edit(
+    ref: Json,
+    content: MessageContent,
+    signal: AbortSignal,
+    urgency: Urgency,
+    confirm: () => Promise<void>,
+  ): Promise<Json>;
+  /** Deletes a message that shows nothing of the reply any more. Rejects where it cannot. */
+  remove(ref: Json, signal: AbortSignal): Promise<void>;
+  /**
+   * Posts files below the reply's messages, in as few messages as possible. Repeated for the same array, it posts only
+   * what is not shown yet. Resolves to the references of the messages, where they are known.
+   */
+  upload(files: readonly ReplyFile[], signal: AbortSignal): Promise<readonly Json[]>;
   /** Shows that a reply is coming, in place of a placeholder. */
   readonly sign?: WorkSign;
   /**
@@ -55,12 +71,17 @@ export interface EditTarget {
    * reply ends. `first`: nothing of the text is shown yet. Default: now.
    */
   roomInMs?(kind: "first" | "preview"): number;
-  /** Called once, when the reply has ended or is abandoned: gives back what it holds. */
-  close?(): void;
+  /**
+   * Called once, when the reply has ended: gives back what it holds. `isAbandoned`: it has not, and another process
+   * resumes it.
+   */
+  close?(isAbandoned: boolean): void;
 }
 
 /** A sign of work that is no message: typing, or a status line. Contract: never throws; failures are only logged. */
 export interface WorkSign {
+  /** False: it is the same whatever the status is. */
+  readonly showsWords: boolean;
   /** Shows it, or changes its words; keeps it until it is cleared. */
   show(status: string | undefined): void;
   clear(): void;

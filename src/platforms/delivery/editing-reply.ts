@@ -2,11 +2,14 @@ import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Json } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { toMarkdown } from "./reply-markdown.ts";
+import type { ReplyAction } from "../../core/reply-actions.ts";
 import type { Reply, ReplyFile } from "../../core/platform.ts";
 import type { EditTarget, MessageContent } from "./edit-target.ts";
 import { createFileQueue } from "./file-queue.ts";
 import type { Urgency } from "./delivery-lane.ts";
-import { planEnding, planEndingWithoutFile, planStreaming, type Ending } from "./message-plan.ts";
+import { isBare, planEnding, planEndingWithoutFile, planStreaming, type Ending } from "./message-plan.ts";
+import { fileHash, type ShownFiles } from "./shown-files.ts";
+import { translate } from "../../words/translate.ts";
 import { sleep, sleepUnlessAborted } from "../../support/sleep.ts";
 import { isTransient, retryPlatformCall } from "./platform-retry.ts";
 import { createSuspensionWatch } from "./suspension-watch.ts";
@@ -16,13 +19,17 @@ export interface EditingReplyOptions {
   readonly target: EditTarget;
   /** References of messages that an earlier process posted for this reply, in order: they are edited. */
   readonly savedRefs?: readonly Json[];
-  /** Called and awaited after each post, with all references in order. */
-  saveRefs(refs: readonly Json[]): Promise<void>;
+  /** Files that an earlier process posted for this reply: they are not posted again. */
+  readonly savedFiles?: ShownFiles | undefined;
+  /** Called and awaited after each post, with all references in order, and the files shown. */
+  saveRefs(refs: readonly Json[], files: ShownFiles | undefined): Promise<void>;
   readonly log: Log;
   /** The platform shows its own placeholder until the first post: `show` posts nothing. Default false. */
   readonly firstMessageIsShown?: boolean;
   /** Nothing is shown before the reply ends, except files. Default false. */
   readonly isCalm?: boolean;
+  /** A button that is there while the reply grows. */
+  readonly stop?: ReplyAction | undefined;
   /** Status until the first `status` or `write`. */
   readonly placeholder?: string;
 }
@@ -52,9 +59,14 @@ interface PostedMessage {
  */
 export function createEditingReply(options: EditingReplyOptions): Reply {
   const { target, log } = options;
+  const { stop } = options;
+  /** Nothing follows the text. */
+  let isWhole = false;
   const messages: PostedMessage[] = (options.savedRefs ?? []).map((ref) => ({ ref, content: undefined }));
+  let shownFiles = options.savedFiles;
   let text = "";
   let status = options.placeholder;
+  let isLongStep = false;
   let state: "open" | "ending" | "ended" | "abandoned" = "open";
   let isChanged = false;
   let hasTriedText = false;
@@ -77,7 +89,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   const files = createFileQueue(async (batch) => {
     // Files are posted below the text.
     await idle();
-    await retryPlatformCall(() => upload(batch), performance.now() + endingMs, abandoned.signal);
+    await uploadWithRetry(batch, performance.now() + endingMs);
   });
   const { sign } = target;
 
@@ -116,10 +128,21 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     return waitMs > 0 ? sleep(waitMs, abandoned.signal) : undefined;
   }
 
-  async function upload(batch: readonly ReplyFile[]): Promise<void> {
+  async function uploadWithRetry(all: readonly ReplyFile[], deadline: number): Promise<void> {
+    const batch = all.filter((file) => options.savedFiles?.hashes.includes(fileHash(file)) !== true);
+    if (batch.length === 0) return;
+    const refs = await retryPlatformCall(() => upload(batch), deadline, abandoned.signal);
+    shownFiles = {
+      hashes: [...(shownFiles?.hashes ?? []), ...batch.map(fileHash)],
+      refs: [...(shownFiles?.refs ?? []), ...refs],
+    };
+    await savePosted();
+  }
+
+  async function upload(batch: readonly ReplyFile[]): Promise<readonly Json[]> {
     const owned = whenOwned();
     if (owned !== undefined) await owned;
-    await target.upload(batch, abandoned.signal);
+    return await target.upload(batch, abandoned.signal);
   }
 
   /** Shows the latest changes, now or when the interval has passed. */
@@ -133,8 +156,8 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     )
       return;
     clearTimeout(timer);
-    // A status is shown without a message, and stands in those of an earlier run only with new text.
-    if (sign !== undefined && text === "") return;
+    // A status is shown without a message, unless it must be read; and stands in those of an earlier run only with new text.
+    if (sign !== undefined && text === "" && !(isLongStep && !sign.showsWords)) return;
     // The first text does not wait for the interval after a status.
     const isFirstText = text !== "" && !hasTriedText;
     const intervalEndsAt = isFirstText ? Number.NEGATIVE_INFINITY : lastCallAt + intervalMs;
@@ -154,7 +177,11 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     hasTriedText ||= text !== "";
     try {
       if (!areRefsSaved) await saveRefs();
-      for (const [index, content] of planStreaming(text, status, target).entries()) {
+      for (const [index, content] of planStreaming(
+        text,
+        { status, actions: stop === undefined || isWhole ? [] : [stop] },
+        target,
+      ).entries()) {
         if (state !== "open") return;
         await put(index, content, urgency);
       }
@@ -186,7 +213,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     }
     // While the edit is in flight the shown content is unknown.
     message.content = undefined;
-    const ref = await target.edit(message.ref, content, abandoned.signal, urgency);
+    const ref = await target.edit(message.ref, content, abandoned.signal, urgency, saveRefs);
     message.content = wanted;
     if (content.text !== "") sign?.clear();
     if (JSON.stringify(ref) === JSON.stringify(message.ref)) return;
@@ -217,7 +244,10 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     areRefsSaved = false;
     const owned = whenOwned();
     if (owned !== undefined) await owned;
-    await options.saveRefs(messages.map(({ ref }) => ref));
+    await options.saveRefs(
+      messages.map(({ ref }) => ref),
+      shownFiles,
+    );
     areRefsSaved = true;
   }
 
@@ -262,7 +292,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   function close(): void {
     suspensions.stop();
     sign?.clear();
-    target.close?.();
+    target.close?.(state === "abandoned");
   }
 
   async function showEnding(ending: Ending): Promise<void> {
@@ -274,9 +304,9 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     if (text === "" && isBare(ending) && messages.length === 0 && files.count() > 0) return;
     await putAll(plan.contents, deadline);
     if (plan.file !== undefined) {
-      const { file } = plan;
+      const answer = [plan.file];
       try {
-        await retryPlatformCall(() => upload([file]), deadline, abandoned.signal);
+        await uploadWithRetry(answer, deadline);
       } catch (error) {
         log.warn({ err: error }, "answer.md not uploaded: showing the answer in messages");
         await putAll(planEndingWithoutFile(text, ending, target).contents, performance.now() + endingMs);
@@ -288,21 +318,44 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     abandoned.signal.throwIfAborted();
     for (const [index, content] of contents.entries())
       await putWithRetry(index, content, { deadline, urgency: "final" });
-    // Empties surplus messages of an earlier process, or of an earlier split of the text.
-    for (let index = contents.length; index < messages.length; index += 1) {
+    await removeSurplus(contents.length);
+  }
+
+  /** Removes the messages of an earlier, longer answer, or of an earlier split of the text. */
+  async function removeSurplus(from: number): Promise<void> {
+    const surplus = messages.splice(from);
+    if (surplus.length === 0) return;
+    // They are not part of the reply any more: to delete one is not to delete the answer.
+    await savePosted();
+    for (const { ref } of surplus) {
       abandoned.signal.throwIfAborted();
       try {
-        await put(index, { text: "…", state: "finished" }, "final");
+        await target.remove(ref, abandoned.signal);
       } catch (error) {
-        log.warn({ err: error }, "surplus message not emptied");
+        log.info({ err: error }, "surplus message not deleted");
+        await emptyMessage(ref);
       }
+    }
+  }
+
+  async function emptyMessage(ref: Json): Promise<void> {
+    try {
+      const emptied = { text: translate("delivery.emptied"), state: "finished" } as const;
+      await target.edit(ref, emptied, abandoned.signal, "final", saveRefs);
+    } catch (error) {
+      abandoned.signal.throwIfAborted();
+      log.warn({ err: error }, "surplus message not emptied");
     }
   }
 
   return {
     async show() {
       await runAlone(async () => {
-        const [first] = planStreaming(text, status, target);
+        const [first] = planStreaming(
+          text,
+          { status, actions: stop === undefined || isWhole ? [] : [stop] },
+          target,
+        );
         if (first === undefined) throw new ParleyError("internal", "no message planned for a reply");
         areRefsSaved &&= messages.length > 0;
         const isShown = options.firstMessageIsShown === true || options.isCalm === true;
@@ -315,9 +368,10 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
         if (!areRefsSaved) await saveRefs();
       });
     },
-    status(next) {
+    status(next, { isLong = false } = {}) {
       if (state !== "open") return;
       status = next;
+      isLongStep = isLong;
       isChanged = true;
       if (text === "" && options.isCalm !== true) sign?.show(next);
       stream();
@@ -325,6 +379,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     write(content) {
       if (state !== "open") return;
       text = toMarkdown(content);
+      isWhole = content.isWhole === true;
       status = undefined;
       isChanged = true;
       stream();
@@ -340,9 +395,4 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       abandoned.abort(new ParleyError("stopping", "the reply was abandoned"));
     },
   };
-}
-
-/** Whether files alone make the reply complete. */
-function isBare(ending: Ending): boolean {
-  return ending.state === "finished" && (ending.notices ?? []).length === 0;
 }

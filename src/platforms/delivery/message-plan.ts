@@ -1,8 +1,10 @@
 import type { ReplyFile } from "../../core/platform.ts";
+import type { ReplyAction } from "../../core/reply-actions.ts";
 import type { EditTarget, MessageContent } from "./edit-target.ts";
 import { splitMarkdown } from "./split-markdown.ts";
+import { translate } from "../../words/translate.ts";
 
-type Measures = Pick<EditTarget, "maxLength" | "lengthOf" | "maxMessages">;
+type Measures = Pick<EditTarget, "maxLength" | "maxBareLength" | "lengthOf" | "maxMessages">;
 
 /** How a reply ends: what its last message shows besides the text. */
 export type Ending = Pick<
@@ -19,28 +21,44 @@ export interface EndingPlan {
   readonly file?: ReplyFile;
 }
 
+/** What a reply that grows shows besides its text. */
+export interface GrowingExtras {
+  readonly status: string | undefined;
+  /** Buttons below the last message. */
+  readonly actions?: readonly ReplyAction[];
+}
+
 /**
  * The messages of a reply whose text is still streaming: all but the last are final. Text past `maxMessages` is not
  * shown yet. Always at least one message.
  */
-export function planStreaming(text: string, status: string | undefined, target: Measures): MessageContent[] {
+export function planStreaming(
+  text: string,
+  { status, actions = [] }: GrowingExtras,
+  target: Measures,
+): MessageContent[] {
   const all = splitUpTo(withoutHalfRow(text), target);
   const pieces = all.slice(0, target.maxMessages);
-  const shownStatus = all.length > pieces.length ? "The answer goes on; all of it will be in a file" : status;
-  const withStatus = shownStatus === undefined ? {} : { status: shownStatus };
-  if (pieces.length === 0) return [{ text: "", state: "waiting", ...withStatus }];
+  const shownStatus = all.length > pieces.length ? translate("delivery.continues-in-file") : status;
+  const extras = {
+    ...(shownStatus === undefined ? {} : { status: shownStatus }),
+    ...(actions.length === 0 ? {} : { actions }),
+  };
+  if (pieces.length === 0) return [{ text: "", state: "waiting", ...extras }];
   return pieces.map((piece, index) =>
     index < pieces.length - 1
       ? { text: piece, state: "finished" }
-      : { text: piece, state: "streaming", ...withStatus },
+      : { text: piece, state: "streaming", ...extras },
   );
 }
 
 /** The messages of an ended reply; the last one shows notices, failure and Retry. Always at least one. */
 export function planEnding(text: string, ending: Ending, target: Measures): EndingPlan {
-  const pieces = splitUpTo(text, target);
+  const { maxBareLength = 0 } = target;
+  const isOne = isBare(ending) && target.lengthOf(text) <= maxBareLength;
+  const pieces = isOne ? [text] : splitUpTo(text, target);
   if (pieces.length <= target.maxMessages) return { contents: withEnding(pieces, ending) };
-  const notice = "The answer is longer than its messages; all of it is in the file answer.md.";
+  const notice = translate("delivery.in-file");
   return {
     contents: withEnding(pieces.slice(0, target.maxMessages), {
       ...ending,
@@ -50,7 +68,7 @@ export function planEnding(text: string, ending: Ending, target: Measures): Endi
       name: "answer.md",
       mediaType: "text/markdown",
       bytes: new TextEncoder().encode(text),
-      altText: "The whole answer as a Markdown file",
+      altText: translate("delivery.file"),
     },
   };
 }
@@ -80,4 +98,9 @@ function withoutHalfRow(text: string): string {
   return lineStart > 0 && line.startsWith("|") && !(line.length > 1 && line.endsWith("|"))
     ? text.slice(0, lineStart)
     : text;
+}
+
+/** Whether files alone make the reply complete. */
+export function isBare({ state, notices = [], actions = [] }: Ending): boolean {
+  return state === "finished" && notices.length === 0 && actions.length === 0;
 }

@@ -3,21 +3,40 @@ import { backoffMs, retry } from "../../support/retry.ts";
 
 const backoff = { baseMs: 250, maxMs: 1000 };
 
+/** How long {@link receivePatiently} tries. */
+export interface PatienceOptions {
+  readonly forMs: number;
+  readonly whileUnreachableForMs?: number;
+  readonly signal?: AbortSignal;
+}
+
 /**
  * Passes an event to the receiver, and again while the store is unavailable: attempts start within `forMs`
  * milliseconds. There are at least two: the deadline of the first may have ended while the process was suspended.
- * @throws the error of the last attempt
+ * `whileUnreachableForMs`: the same while the platform, which is asked about the event first, is unreachable or limits
+ * the bot; default 0.
+ * @throws the error of the last attempt, or the reason of the signal
  */
 export function receivePatiently(
   receive: () => Promise<"accepted" | "duplicate">,
-  { forMs }: { readonly forMs: number },
+  { forMs, whileUnreachableForMs = 0, signal }: PatienceOptions,
 ): Promise<"accepted" | "duplicate"> {
-  const deadline = performance.now() + forMs;
+  const startedAt = performance.now();
   return retry(receive, {
+    signal,
     delayMs(error, attempt) {
-      if (!isParleyError(error, "store-unavailable")) return undefined;
       const waitMs = backoffMs(attempt, backoff);
-      return attempt === 1 || performance.now() + waitMs <= deadline ? waitMs : undefined;
+      const passedMs = performance.now() - startedAt;
+      if (isParleyError(error, "store-unavailable"))
+        return attempt === 1 || passedMs + waitMs <= forMs ? waitMs : undefined;
+      if (!isParleyError(error, "platform-unreachable")) return undefined;
+      const longerMs = Math.max(waitMs, error.retryAfterMs ?? 0);
+      return passedMs + longerMs <= whileUnreachableForMs ? longerMs : undefined;
     },
   });
+}
+
+/** Of the store or of the platform: what failed may succeed later. */
+export function isOutage(error: unknown): boolean {
+  return isParleyError(error, "store-unavailable") || isParleyError(error, "platform-unreachable");
 }

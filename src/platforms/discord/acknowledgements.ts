@@ -81,7 +81,7 @@ export function createAcknowledgements(api: Pick<DiscordApi, "respond">, log: Lo
         const outcome = await Promise.race([refuseKey().catch(() => undefined), sleep(maxAskMs)]);
         // The instance that accepted it acknowledges it.
         if (outcome === "accepted") return false;
-        if (outcome === undefined) return await tell(interaction, acceptingNotice);
+        if (outcome === undefined) return await tell(interaction, acceptingNotice());
       }
       await tell(interaction, toNotice(error));
       return false;

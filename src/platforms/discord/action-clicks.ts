@@ -1,64 +1,113 @@
-import { InteractionResponseType, type APIMessageComponentInteraction } from "discord.js";
+import {
+  InteractionResponseType,
+  InteractionType,
+  MessageFlags,
+  type APIMessageComponentInteraction,
+  type APIModalSubmitInteraction,
+} from "discord.js";
 import type { Actor } from "../../core/access.ts";
 import { ParleyError } from "../../core/errors.ts";
-import { toNotice } from "../../core/error-messages.ts";
+import { goneNotice, toNotice } from "../../core/error-messages.ts";
 import type { Receiver } from "../../core/platform.ts";
-import { goneWords, type ReplyAction } from "../../core/reply-actions.ts";
+import type { ActionCall, ActionResult, ReplyAction } from "../../core/reply-actions.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { sleepUnlessAborted } from "../../support/sleep.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
-import { toPrivateSentence } from "./content.ts";
+import { toActionId, toPrivateSentence } from "./content.ts";
+import { readFormModal, toFormModal } from "./form-modal.ts";
 
 /** How long a result is waited for. Discord's deadline is three seconds. */
 const answerWithinMs = 2000;
 
-/**
- * Handles clicks on the buttons below answers: the result is the response to the click, for the person alone. All
- * instances handle each click, and Discord takes one response.
- */
-export function createActionHandler(options: {
+type Interaction = APIMessageComponentInteraction | APIModalSubmitInteraction;
+
+/** What {@link createActionHandler} works with. */
+export interface ActionHandlerOptions {
   readonly acknowledgements: Acknowledgements;
   readonly receiver: Pick<Receiver, "act" | "isStopping">;
-  readonly toActor: (interaction: APIMessageComponentInteraction) => Promise<Actor | undefined>;
+  readonly toActor: (interaction: Interaction) => Promise<Actor | undefined>;
+  /** Makes what an action asks for a call of its own and answers it, within what is left of the deadline. */
+  readonly takeCall: (interaction: Interaction, call: ActionCall, spentMs: number) => Promise<void>;
   readonly log: Log;
-}): (interaction: APIMessageComponentInteraction, action: ReplyAction) => Promise<void> {
+}
+
+/**
+ * Handles clicks on the buttons below answers, and what is submitted with their forms: the result is the response, for
+ * the person alone, or a call. All instances handle each click, and Discord takes one response.
+ */
+export function createActionHandler(
+  options: ActionHandlerOptions,
+): (interaction: Interaction, action: ReplyAction) => Promise<void> {
   const { acknowledgements, receiver, log } = options;
 
-  async function run(
-    interaction: APIMessageComponentInteraction,
-    action: ReplyAction,
-  ): Promise<string | undefined> {
+  async function run(interaction: Interaction, action: ReplyAction): Promise<ActionResult | undefined> {
     const by = await options.toActor(interaction);
     if (by === undefined) return undefined;
-    const result = await receiver.act(action, by);
-    return result.kind === "told" ? result.markdown : goneWords;
+    const isPrivate = ((interaction.message?.flags ?? 0) & MessageFlags.Ephemeral) !== 0;
+    const isForm = interaction.type === InteractionType.ModalSubmit;
+    const values = isForm ? { values: readFormModal(interaction) } : {};
+    return await receiver.act(action, by, { ...values, isPrivate });
   }
 
-  /** The result in words, or why there is none. `undefined`: nobody is there to be told. */
-  async function wordsOf(
-    interaction: APIMessageComponentInteraction,
-    action: ReplyAction,
-  ): Promise<string | undefined> {
+  /** @throws ParleyError why there is no result within Discord's deadline */
+  async function inTime(running: Promise<ActionResult | undefined>): Promise<ActionResult | undefined> {
     const ended = new AbortController();
     const [result] = await Promise.race([
-      Promise.allSettled([run(interaction, action)]).finally(() => ended.abort()),
+      Promise.allSettled([running]).finally(() => ended.abort()),
       sleepUnlessAborted(answerWithinMs, ended.signal).then(() => [undefined]),
     ]);
     if (result?.status === "fulfilled") return result.value;
-    const error: unknown =
-      result?.reason ?? new ParleyError("store-unavailable", "no result within Discord's deadline");
-    log.info({ interaction: interaction.id, err: error }, "button below an answer not handled");
-    return toNotice(error);
+    throw result?.reason ?? new ParleyError("store-unavailable", "no result within Discord's deadline");
+  }
+
+  const tell = (interaction: Interaction, text: string): Promise<boolean> =>
+    acknowledgements.send(interaction, {
+      type: InteractionResponseType.ChannelMessageWithSource,
+      data: toPrivateSentence(text),
+    });
+
+  async function respond(
+    interaction: Interaction,
+    { kind, key }: ReplyAction,
+    result: ActionResult,
+    spentMs: number,
+  ): Promise<void> {
+    switch (result.kind) {
+      case "told":
+        await tell(interaction, result.markdown);
+        return;
+      case "gone":
+        await tell(interaction, goneNotice());
+        return;
+      case "problems":
+        await tell(interaction, Object.values(result.problems).join("\n"));
+        return;
+      case "form":
+        await acknowledgements.send(interaction, {
+          type: InteractionResponseType.Modal,
+          data: { ...toFormModal(result.form, {}), custom_id: toActionId(kind, key) },
+        });
+        return;
+      case "call":
+        await options.takeCall(interaction, result.call, spentMs);
+        return;
+      case "done":
+        await acknowledgements.send(interaction, { type: InteractionResponseType.DeferredMessageUpdate });
+    }
   }
 
   return async (interaction, action) => {
     if (receiver.isStopping())
       return acknowledgements.refuse(interaction, new ParleyError("stopping", "the process is stopping"));
-    const text = await wordsOf(interaction, action);
-    if (text === undefined) return;
-    await acknowledgements.send(interaction, {
-      type: InteractionResponseType.ChannelMessageWithSource,
-      data: toPrivateSentence(text),
-    });
+    const startedAt = performance.now();
+    let result: ActionResult | undefined;
+    try {
+      result = await inTime(run(interaction, action));
+    } catch (error) {
+      log.info({ interaction: interaction.id, err: error }, "button below an answer not handled");
+      await tell(interaction, toNotice(error));
+      return;
+    }
+    if (result !== undefined) await respond(interaction, action, result, performance.now() - startedAt);
   };
 }

@@ -32,8 +32,12 @@ export interface DiscordAddress {
   readonly interaction?: InteractionAddress;
   /** The reply's own messages have later ids; set when it is first worked on. */
   readonly postedAfter?: string;
-  /** References of the messages posted so far. */
+  /** References of the messages that show it. */
   readonly messages?: readonly Json[];
+  /** How many messages were posted for it, those that were removed included. Default: those that show it. */
+  readonly posts?: number;
+  /** Files posted so far, in messages of their own: as `ShownFiles`. */
+  readonly files?: Json;
 }
 
 /** The address as the core stores it. */
@@ -48,9 +52,16 @@ export function fromReplyAddress(address: ReplyAddress): DiscordAddress {
 
 const directMessage = 1;
 const groupMessage = 3;
-const threadTypes: ReadonlySet<number> = new Set([10, 11, 12]);
+const announcement = 5;
+const announcementThread = 10;
+const publicThread = 11;
+/** Members of a private thread alone see what is in it. */
+export const privateThread = 12;
+const threadTypes: ReadonlySet<number> = new Set([announcementThread, publicThread, privateThread]);
 /** Text and announcement channels. */
-const threadableTypes: ReadonlySet<number> = new Set([0, 5]);
+const threadableTypes: ReadonlySet<number> = new Set([0, announcement]);
+/** Forums and media channels. */
+const postTypes: ReadonlySet<number> = new Set([15, 16]);
 
 /** Whether a channel type is a thread. */
 export function isThreadType(type: number): boolean {
@@ -65,6 +76,16 @@ export function isDirectType(type: number): boolean {
 /** Whether threads can be opened in a channel type. */
 export function isThreadable(type: number): boolean {
   return threadableTypes.has(type);
+}
+
+/** Whether a channel type holds posts, which are threads, and no messages: forums and media channels. */
+export function holdsPosts(type: number): boolean {
+  return postTypes.has(type);
+}
+
+/** The type of the public threads of a channel type. */
+export function threadTypeIn(type: number): number {
+  return type === announcement ? announcementThread : publicThread;
 }
 
 /** The place of a server. */
@@ -138,4 +159,11 @@ export function parseConversationId(conversationId: string): string | undefined 
 /** The author id of a Discord user. */
 export function toAuthorId(userId: string): string {
   return `${idPrefix}${userId}`;
+}
+
+const defaultFileBytes = 10 * 1024 * 1024;
+
+/** Size of the largest file that Discord takes here, in bytes. */
+export function maxFileBytesAt({ interaction }: DiscordAddress): number {
+  return interaction?.maxFileBytes ?? defaultFileBytes;
 }

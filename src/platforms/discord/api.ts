@@ -21,10 +21,13 @@ import { isParleyError, ParleyError } from "../../core/errors.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
 import type { Urgency } from "../delivery/delivery-lane.ts";
 import type { Reservation } from "../delivery/delivery-scheduler.ts";
+import { createDirectChannels } from "./direct-channels.ts";
 import type { DiscordClock } from "./discord-clock.ts";
 import { errorCodes, discordCode, toParleyError } from "./errors.ts";
+import type { RequestGuard } from "./invalid-requests.ts";
 import { createRateLimitReset } from "./rate-limit-reset.ts";
 import { createRequestWithRetryAfter } from "./retry-after.ts";
+import { withLocalizations } from "./localizations.ts";
 
 /** Default of `DISCORD_API_URL`. */
 export const publicApiUrl = "https://discord.com/api";
@@ -44,6 +47,9 @@ const notAMember: ReadonlySet<number> = new Set([
   errorCodes.unknownUser,
   errorCodes.missingAccess,
 ]);
+
+/** In minutes, where a channel has no default for its threads. */
+const usualArchiveMinutes = 1440;
 
 const maxRetries = 3;
 /** A process that was paused learns of a lost lease in between. */
@@ -71,6 +77,15 @@ export interface PostOptions extends SendOptions {
   readonly files?: readonly RawFile[];
 }
 
+/** A thread that is opened. */
+export interface NewThread {
+  readonly name: string;
+  /** After how many idle minutes it is hidden: 60, 1440, 4320 or 10080. Default 1440. */
+  readonly archiveMinutes?: number | undefined;
+  /** Of one without a message: Discord's channel type. */
+  readonly type?: number;
+}
+
 /** The requests that Parley makes. All reject with ParleyErrors that contain neither tokens nor user text. */
 export interface DiscordApi {
   createMessage(
@@ -89,20 +104,30 @@ export interface DiscordApi {
   startTyping(channelId: string, options?: SendOptions): Promise<void>;
   deleteMessage(channelId: string, messageId: string): Promise<void>;
   getMessage(channelId: string, messageId: string): Promise<APIMessage>;
-  /** The first `limit` messages (1 to 100) after an id, or else the last ones; newest first. */
+  /** The first `limit` messages (1 to 100) after an id, or else the last ones, before an id or of all; newest first. */
   listMessages(
     channelId: string,
-    options: { readonly after?: string; readonly limit: number },
+    options: { readonly after?: string; readonly before?: string | undefined; readonly limit: number },
   ): Promise<APIMessage[]>;
   getChannel(channelId: string): Promise<APIChannel>;
+  /** The first `limit` servers of the bot (1 to 200) after an id, by id. */
+  listGuilds(options: {
+    readonly after?: string | undefined;
+    readonly limit: number;
+  }): Promise<readonly { readonly id: string }[]>;
   /** `undefined`: not a member, or the bot is not. */
   getMember(guildId: string, userId: string): Promise<APIGuildMember | undefined>;
   startThread(
     channelId: string,
     messageId: string | undefined,
-    name: string,
+    thread: NewThread,
     options?: SendOptions,
   ): Promise<APIThreadChannel>;
+  /** Makes an archived thread active. Not possible where a moderator has locked it. */
+  unarchiveThread(threadId: string): Promise<void>;
+  /** Puts a thread into somebody's list of channels. */
+  addToThread(threadId: string, userId: string): Promise<void>;
+  /** From memory, else from Discord. @throws ParleyError `platform-unreachable` with `retryAfterMs`: not now */
   openDirectChannel(userId: string): Promise<APIChannel>;
   listCommands(applicationId: string): Promise<APIApplicationCommand[]>;
   putCommands(applicationId: string, commands: RESTPutAPIApplicationCommandsJSONBody): Promise<void>;
@@ -134,6 +159,8 @@ export function createDiscordApi(options: {
   readonly apiUrl: string;
   readonly agent: NonNullable<RESTOptions["agent"]>;
   readonly onResponse?: DiscordClock["observe"];
+  /** Wraps all requests. */
+  readonly guard?: RequestGuard;
   /** The limits that responses to requests with urgency name. */
   readonly onLimits?: (request: APIRequest, response: ResponseLike) => void;
 }): DiscordApi {
@@ -144,7 +171,7 @@ export function createDiscordApi(options: {
     offset: options.apiUrl === publicApiUrl ? 50 : 0,
     // The library would also retry what a process that was paused must not send any more: see `retrying`.
     retries: 0,
-    makeRequest: createRequestWithRetryAfter(),
+    makeRequest: createRequestWithRetryAfter(options.guard),
   };
   const rest = new REST({
     ...common,
@@ -215,13 +242,23 @@ export function createDiscordApi(options: {
     },
     getMessage: (channelId, messageId) =>
       retrying("read a message", () => rest.get(Routes.channelMessage(channelId, messageId))),
-    listMessages: (channelId, { after, limit }) =>
+    listMessages: (channelId, { after, before, limit }) =>
       retrying("read messages", () =>
         rest.get(Routes.channelMessages(channelId), {
-          query: new URLSearchParams({ ...(after === undefined ? {} : { after }), limit: `${limit}` }),
+          query: new URLSearchParams({
+            ...(after === undefined ? {} : { after }),
+            ...(before === undefined ? {} : { before }),
+            limit: `${limit}`,
+          }),
         }),
       ),
     getChannel: (channelId) => retrying("read a channel", () => rest.get(Routes.channel(channelId))),
+    listGuilds: ({ after, limit }) =>
+      retrying("list the servers", () =>
+        rest.get(Routes.userGuilds(), {
+          query: new URLSearchParams({ ...(after === undefined ? {} : { after }), limit: `${limit}` }),
+        }),
+      ),
     async getMember(guildId, userId) {
       try {
         return await retrying("read a member", () => rest.get(Routes.guildMember(guildId, userId)));
@@ -230,23 +267,38 @@ export function createDiscordApi(options: {
         throw error;
       }
     },
-    startThread: (channelId, messageId, name, given) =>
+    startThread: (channelId, messageId, { name, archiveMinutes = usualArchiveMinutes, type }, given) =>
       retrying(
         "open a thread",
         () =>
           shown.post(Routes.threads(channelId, messageId), {
-            // 11: a public thread; from a message it is public anyway and the field does not exist.
-            body: { name, auto_archive_duration: 1440, ...(messageId === undefined ? { type: 11 } : {}) },
+            // From a message it is public anyway, and the field does not exist.
+            body: {
+              name,
+              auto_archive_duration: archiveMinutes,
+              ...(messageId === undefined ? { type } : {}),
+            },
             ...toRequest(given),
           }),
         given?.signal,
       ),
-    openDirectChannel: (userId) =>
+    async unarchiveThread(threadId) {
+      await retrying("unarchive a thread", () =>
+        rest.patch(Routes.channel(threadId), { body: { archived: false } }),
+      );
+    },
+    async addToThread(threadId, userId) {
+      await retrying("add to a thread", () => rest.put(Routes.threadMembers(threadId, userId)));
+    },
+    openDirectChannel: createDirectChannels((userId) =>
       retrying("open a direct message", () =>
         rest.post(Routes.userChannels(), { body: { recipient_id: userId } }),
       ),
+    ),
     listCommands: (applicationId) =>
-      retrying("read the commands", () => rest.get(Routes.applicationCommands(applicationId))),
+      retrying("read the commands", () =>
+        rest.get(Routes.applicationCommands(applicationId), { query: withLocalizations }),
+      ),
     putCommands: (applicationId, commands) =>
       retrying("register the commands", () =>
         rest.put(Routes.applicationCommands(applicationId), { body: commands }),

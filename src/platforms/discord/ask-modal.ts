@@ -8,7 +8,9 @@ import {
   type APITextInputComponent,
 } from "discord.js";
 import { freeTextOption, type Command, type Option } from "../../core/command.ts";
+import { choiceLabel, menuLabel, optionDescription, optionTitle } from "../../core/command-words.ts";
 import type { RawOption } from "../../core/events.ts";
+import { translate } from "../../words/translate.ts";
 
 const prefix = "ask:";
 /** Discord's limit of the text in one input. */
@@ -35,10 +37,10 @@ export function toAskModal(
   command: Command,
   { channelId, messageId }: ModalTarget,
 ): APIModalInteractionResponseCallbackData {
-  const { label = command.name, asks = [] } = command.messageCommand ?? {};
+  const { asks = [] } = command.messageCommand ?? {};
   return {
     custom_id: `${prefix}${command.name}:${channelId}:${messageId}`,
-    title: label,
+    title: menuLabel(command) || command.name,
     components: asks.flatMap((name) => {
       const option = command.options[name];
       return option === undefined ? [] : [toLabel(command, name, option)];
@@ -72,8 +74,8 @@ export function parseAskModal({ data }: APIModalSubmitInteraction): ModalAnswer 
 function toLabel(command: Command, name: string, option: Option): APILabelComponent {
   return {
     type: ComponentType.Label,
-    label: titleOf(name),
-    description: option.description,
+    label: optionTitle(name),
+    description: optionDescription(command, name),
     component: toInput(command, name, option),
   };
 }
@@ -84,29 +86,31 @@ function toInput(
   option: Option,
 ): APITextInputComponent | APIStringSelectComponent {
   const base = { custom_id: name, required: option.required === true };
-  if (option.kind === "boolean") return { ...base, ...toSelect(["yes", "no"]) };
+  if (option.kind === "boolean")
+    return { ...base, ...toSelect(["yes", "no"], (value) => translate(`form.${value}`)) };
   if (option.kind === "string" && option.choices !== undefined && option.choices.length > 0)
-    return { ...base, ...toSelect(option.choices) };
+    return { ...base, ...toSelect(option.choices, choiceLabel) };
   const text = {
     ...base,
     type: ComponentType.TextInput as const,
     style: name === freeTextOption(command) ? TextInputStyle.Paragraph : TextInputStyle.Short,
   };
   if (option.kind === "integer")
-    return { ...text, max_length: 20, placeholder: `${option.min} to ${option.max}` };
+    return {
+      ...text,
+      max_length: 20,
+      placeholder: translate("help.value.integer", { min: option.min, max: option.max }),
+    };
   const maxChars = option.kind === "string" ? option.maxChars : undefined;
   return { ...text, max_length: Math.min(maxChars ?? maxInputChars, maxInputChars) };
 }
 
-function toSelect(values: readonly string[]): Pick<APIStringSelectComponent, "type" | "options"> {
+function toSelect<V extends string>(
+  values: readonly V[],
+  labelOf: (value: V) => string,
+): Pick<APIStringSelectComponent, "type" | "options"> {
   return {
     type: ComponentType.StringSelect,
-    options: values.map((value) => ({ label: value, value })),
+    options: values.map((value) => ({ label: labelOf(value), value })),
   };
-}
-
-/** An option's name as words. Names have at most 32 characters, labels 45. */
-function titleOf(name: string): string {
-  const words = name.replaceAll(/[-_]/g, " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }

@@ -1,19 +1,30 @@
-import { InteractionResponseType, type APIMessageComponentInteraction } from "discord.js";
+import {
+  InteractionResponseType,
+  InteractionType,
+  MessageFlags,
+  type APIMessageComponentInteraction,
+  type APIModalSubmitInteraction,
+} from "discord.js";
 import { isRefusal, ParleyError } from "../../core/errors.ts";
-import { toNotice } from "../../core/error-messages.ts";
+import { goneNotice, toNotice } from "../../core/error-messages.ts";
 import type { Actor } from "../../core/access.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
 import type { DiscordApi, InteractionToken } from "./api.ts";
-import { confirmPrefix, retryPrefix, toPrivateSentence } from "./content.ts";
+import { confirmPrefix, parseAction, retryPrefix, toPrivateSentence } from "./content.ts";
+import { readFormModal } from "./form-modal.ts";
 import type { FreshTokens } from "./fresh-tokens.ts";
 import { toAuthor } from "./incoming.ts";
 import type { Origins } from "./origin.ts";
+import { translate } from "../../words/translate.ts";
+
+type Interaction = APIMessageComponentInteraction | APIModalSubmitInteraction;
 
 /**
- * Handles clicks on the Retry and confirm buttons of replies: acknowledges the click, keeps its token for edits of
- * the message, and calls the receiver. Problems are told to the person alone.
+ * Handles clicks on the buttons that change a reply (Retry, confirm, Stop, Regenerate, Continue), and forms that do:
+ * acknowledges the click, keeps its token for edits of the message, and calls the receiver. Problems are told to the
+ * person alone.
  */
 export function createButtonHandler(options: {
   readonly api: Pick<DiscordApi, "followUp">;
@@ -22,37 +33,51 @@ export function createButtonHandler(options: {
   readonly freshTokens: FreshTokens;
   readonly origins: Pick<Origins, "ofInteraction">;
   readonly log: Log;
-}): (interaction: APIMessageComponentInteraction) => Promise<void> {
+}): (interaction: Interaction) => Promise<void> {
   const { api, acknowledgements, receiver, freshTokens, origins, log } = options;
 
-  async function press(customId: string, by: Actor): Promise<string | undefined> {
+  /** Resolves to what the person is told; `undefined`: they see it. */
+  async function press(interaction: Interaction, by: Actor): Promise<string | undefined> {
+    const { custom_id: customId } = interaction.data;
+    const action = parseAction(customId);
+    if (action !== undefined) {
+      const isForm = interaction.type === InteractionType.ModalSubmit;
+      const isPrivate = ((interaction.message?.flags ?? 0) & MessageFlags.Ephemeral) !== 0;
+      const use = isForm ? { values: readFormModal(interaction), isPrivate } : {};
+      const result = await receiver.act(action, by, use);
+      if (result.kind === "done") return undefined;
+      if (result.kind === "problems") return Object.values(result.problems).join("\n");
+      return result.kind === "told" ? result.markdown : goneNotice();
+    }
     const isRetry = customId.startsWith(retryPrefix);
     const key = customId.slice((isRetry ? retryPrefix : confirmPrefix).length);
     const result = await (isRetry ? receiver.retry(key, by) : receiver.confirm(key, by));
-    if (result === "refused") return "Only the person who asked can confirm this.";
+    if (result === "refused") return translate("platform.only-asker");
     if (result === "accepted") return undefined;
-    return `This cannot be ${isRetry ? "tried again" : "confirmed"} any more. Ask once more, please.`;
+    return translate(isRetry ? "discord.retry-gone" : "discord.confirm-gone");
   }
 
   return async (interaction) => {
     const { custom_id: customId } = interaction.data;
     const user = interaction.member?.user ?? interaction.user;
-    if (user === undefined || ![retryPrefix, confirmPrefix].some((one) => customId.startsWith(one))) return;
+    const isKnown = [retryPrefix, confirmPrefix].some((one) => customId.startsWith(one));
+    if (user === undefined || !(isKnown || parseAction(customId) !== undefined)) return;
     const token: InteractionToken = { applicationId: interaction.application_id, token: interaction.token };
-    if (receiver.isStopping())
+    // A process that stops can still stop an answer: that only leaves a mark.
+    if (receiver.isStopping() && parseAction(customId)?.kind !== "stop")
       return acknowledgements.refuse(interaction, new ParleyError("stopping", "the process is stopping"));
     // One of several instances handles a click: the one whose response Discord takes.
     const isOurs = await acknowledgements.send(interaction, {
       type: InteractionResponseType.DeferredMessageUpdate,
     });
     if (!isOurs) return;
-    freshTokens.add(interaction.message.id, token);
+    if (interaction.message !== undefined) freshTokens.add(interaction.message.id, token);
     let problem: string | undefined;
     try {
       const origin = await origins.ofInteraction(interaction);
-      problem = await press(customId, {
+      problem = await press(interaction, {
         platform: "discord",
-        author: toAuthor(user, interaction.member),
+        author: toAuthor(user, interaction.member, interaction.locale),
         origin,
       });
     } catch (error) {

@@ -20,14 +20,15 @@ type Interaction = Pick<APIInteraction, "id" | "token" | "application_id">;
 /**
  * Returns a function that passes a call to the receiver and acknowledges it, within Discord's deadline: deferred once
  * it is durable, so that a crash in between leaves no placeholder. Requests of its reply wait for that. A response,
- * which may be another instance's, is edited only when it is certain that nobody answers the call.
+ * which may be another instance's, is edited only when it is certain that nobody answers the call. `spentMs`: of the
+ * deadline, before.
  */
 export function createCallIntake(options: {
   readonly api: Pick<DiscordApi, "editFollowUp">;
   readonly receiver: Pick<Receiver, "receive" | "refuse">;
   readonly acknowledgements: Acknowledgements;
   readonly log: Log;
-}): (interaction: Interaction, call: CommandCall) => Promise<void> {
+}): (interaction: Interaction, call: CommandCall, spentMs?: number) => Promise<void> {
   const { api, receiver, acknowledgements, log } = options;
 
   /** Resolves to whether Discord took this instance's notice that the call is not accepted yet. */
@@ -35,16 +36,17 @@ export function createCallIntake(options: {
     interaction: Pick<APIInteraction, "id" | "token">,
     { key, isPrivate }: CommandCall,
     acceptance: Promise<unknown>,
+    spentMs: number,
   ): Promise<boolean> {
     const settled = new AbortController();
     const [result] = await Promise.race([
-      Promise.allSettled([acceptance]).finally(() => settled.abort()),
-      sleepUnlessAborted(slowAfterMs, settled.signal).then(() => [undefined]),
+      Promise.allSettled([acceptance]).finally(() => settled.abort("settled")),
+      sleepUnlessAborted(Math.max(0, slowAfterMs - spentMs), settled.signal).then(() => [undefined]),
     ]);
     if (result === undefined) {
       return await acknowledgements.send(interaction, {
         type: ResponseType.ChannelMessageWithSource,
-        data: { ...toSentence(acceptingNotice), ...(isPrivate ? { flags: privateFlags } : {}) },
+        data: { ...toSentence(acceptingNotice()), ...(isPrivate ? { flags: privateFlags } : {}) },
       });
     }
     if (result.status === "rejected")
@@ -66,12 +68,12 @@ export function createCallIntake(options: {
     const isNoticeOurs = await hasNotice;
     if ((await receiver.refuse(key)) === "accepted" || !isNoticeOurs) return;
     const token = { applicationId: interaction.application_id, token: interaction.token };
-    await api.editFollowUp(token, "@original", toSentence(notAcceptedNotice));
+    await api.editFollowUp(token, "@original", toSentence(notAcceptedNotice()));
   }
 
-  return async (interaction, call) => {
+  return async (interaction, call, spentMs = 0) => {
     const acceptance = receivePatiently(() => receiver.receive(call), { forMs: acceptForMs });
-    const acknowledgement = acknowledge(interaction, call, acceptance);
+    const acknowledgement = acknowledge(interaction, call, acceptance, spentMs);
     acknowledgements.expect(interaction.token, acknowledgement);
     await acknowledgement;
     // Not waited for: the platform stops when the acknowledgements are sent.

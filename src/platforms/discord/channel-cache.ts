@@ -1,11 +1,14 @@
 import type { APIChannel } from "discord.js";
 import { LRUCache } from "lru-cache";
+import { sleep } from "../../support/sleep.ts";
 import { toConversationId } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 
 const maxEntries = 1000;
+/** How long a thread waits for a setting of its channel. */
+const maxLookupMs = 1000;
 
-/** Facts about channels that the client does not cache. */
+/** Facts about channels, threads included. */
 export interface ChannelCache {
   /** Discord's type of the channel that a message was sent in. */
   typeOf(message: { readonly channel_id: string; readonly channel_type?: number }): Promise<number>;
@@ -13,11 +16,16 @@ export interface ChannelCache {
   ownerOf(channelId: string): Promise<string | undefined>;
   /** The channel that contains a thread. `undefined`: it cannot be read. */
   parentOf(channelId: string): Promise<string | undefined>;
+  /**
+   * After how many minutes new threads of a channel are hidden, as people have set it. `undefined`: not set, or it
+   * cannot be read within a second.
+   */
+  archiveMinutesOf(channelId: string): Promise<number | undefined>;
   /** `undefined`: it has none, or cannot be read. */
   nameOf(channelId: string): Promise<string | undefined>;
   /** What contains a channel. @throws ParleyError where it cannot be read */
   placeOf(channelId: string): Promise<{ readonly guildId?: string; readonly parentId?: string }>;
-  /** Notes that a conversation was accepted, before the store knows it. */
+  /** Notes that a conversation that is answered whole was accepted, before the store knows it. */
   open(conversationId: string): void;
   isOpen(conversationId: string): boolean;
   /** Drops a channel that was changed or deleted. */
@@ -25,12 +33,12 @@ export interface ChannelCache {
 }
 
 /**
- * @param typeInClient the type of a channel that the client caches
+ * @param knownType the type of a channel that the gateway has named
  * @see {@link ChannelCache}
  */
 export function createChannelCache(
   api: Pick<DiscordApi, "getChannel">,
-  typeInClient: (channelId: string) => number | undefined,
+  knownType: (channelId: string) => number | undefined,
 ): ChannelCache {
   const channels = new LRUCache<string, Promise<APIChannel>>({ max: maxEntries });
   const conversations = new LRUCache<string, true>({ max: maxEntries });
@@ -57,11 +65,19 @@ export function createChannelCache(
 
   return {
     async typeOf({ channel_id: id, channel_type: type }) {
-      return type ?? typeInClient(id) ?? (await read(id)).type;
+      return type ?? knownType(id) ?? (await read(id)).type;
     },
     async nameOf(channelId) {
       const [channel] = await Promise.allSettled([read(channelId)]);
       return channel.status === "fulfilled" ? (channel.value.name ?? undefined) : undefined;
+    },
+    async archiveMinutesOf(channelId) {
+      const reading = read(channelId).then(
+        (channel) =>
+          "default_auto_archive_duration" in channel ? channel.default_auto_archive_duration : undefined,
+        () => undefined,
+      );
+      return Promise.race([reading, sleep(maxLookupMs).then(() => undefined)]);
     },
     async ownerOf(channelId) {
       const channel = await read(channelId);

@@ -4,6 +4,7 @@ import {
   REST,
   RESTEvents,
   Routes,
+  type RESTGetAPIGatewayBotResult,
   type RESTGetCurrentApplicationResult,
   type RESTGetAPICurrentUserGuildsResult,
 } from "discord.js";
@@ -14,7 +15,9 @@ import { publicApiUrl } from "./api.ts";
 import { findCommandChanges } from "./commands.ts";
 import { toParleyError } from "./errors.ts";
 import { createHttpAgent } from "./http-agent.ts";
+import { automaticShards, toShardPlan, type ShardSettings } from "./shard-plan.ts";
 import { tokenShapeProblem } from "./token-shape.ts";
+import { withLocalizations } from "./localizations.ts";
 
 /** @see {@link createDiscordChecks} */
 export interface DiscordCheckOptions {
@@ -22,11 +25,13 @@ export interface DiscordCheckOptions {
   /** Default: the public API. */
   readonly apiUrl?: string;
   readonly commands: ReadonlyMap<string, Command>;
+  /** Default: as many as Discord recommends, all in one process. */
+  readonly shards?: ShardSettings;
 }
 
 type Application = RESTGetCurrentApplicationResult;
 
-/** GATEWAY_MESSAGE_CONTENT and, for bots in few servers, GATEWAY_MESSAGE_CONTENT_LIMITED. */
+/** GATEWAY_MESSAGE_CONTENT and, for bots that need no approval, GATEWAY_MESSAGE_CONTENT_LIMITED. */
 const messageContentFlags = (1 << 18) | (1 << 19);
 
 /** What Parley needs in a server, by the names of Discord's English client. */
@@ -55,9 +60,9 @@ export function createDiscordChecks(options: DiscordCheckOptions): Check[] {
       rejectOnRateLimit: () => true,
     }).setToken(token);
     rest.on(RESTEvents.Response, (_, response) => noteDate("Discord", response.headers.get("date")));
-    return async <T>(action: string, route: `/${string}`): Promise<T> => {
+    return async <T>(action: string, route: `/${string}`, query?: URLSearchParams): Promise<T> => {
       try {
-        return (await rest.get(route, { signal })) as T;
+        return (await rest.get(route, { signal, ...(query === undefined ? {} : { query }) })) as T;
       } catch (error) {
         throw toParleyError(error, action);
       }
@@ -79,6 +84,7 @@ export function createDiscordChecks(options: DiscordCheckOptions): Check[] {
       get<Awaited<ReturnType<Parameters<typeof findCommandChanges>[0]["listCommands"]>>>(
         "read the commands",
         Routes.applicationCommands(id),
+        withLocalizations,
       );
     const rest = await Promise.all([
       get<RESTGetAPICurrentUserGuildsResult>("list the servers", Routes.userGuilds()).then(
@@ -89,16 +95,54 @@ export function createDiscordChecks(options: DiscordCheckOptions): Check[] {
         toCommandFinding,
         (error: unknown) => toFailure("Commands", error),
       ),
+      get<RESTGetAPIGatewayBotResult>("read the gateway's limits", Routes.gatewayBot()).then(
+        (gateway) => toShardFindings(gateway, options.shards ?? automaticShards),
+        (error: unknown) => [toFailure("Shards", error)],
+      ),
     ]);
     return [
       right("Token", `accepted: the bot is ${name}`),
       toIntentFinding(application),
       ...toInstallLinkFindings(application),
-      ...rest,
+      ...rest.flat(),
     ];
   }
 
   return [{ subject: "Token", run: checkApplication }];
+}
+
+/** A budget below this is named: each process start and each lost session uses one. */
+const lowBudget = 50;
+
+/** Nothing, where one shard is all that is needed. */
+function toShardFindings(
+  { shards: recommended, session_start_limit: limit }: RESTGetAPIGatewayBotResult,
+  settings: ShardSettings,
+): Finding[] {
+  const { count, ids } = toShardPlan(settings, recommended);
+  const own = ids.length === count ? "all in this process" : `this process runs ${ids.join(", ")}`;
+  const findings =
+    count < recommended
+      ? [
+          warning(
+            "Shards",
+            `${count}, but Discord recommends ${recommended}: with too few it refuses the connection`,
+            "set DISCORD_SHARDS=auto, or a higher count in every process",
+          ),
+        ]
+      : count === 1
+        ? []
+        : [right("Shards", `${count} (Discord recommends ${recommended}), ${own}`)];
+  if (limit.remaining >= lowBudget) return findings;
+  const minutes = Math.ceil(limit.reset_after / 60_000);
+  return [
+    ...findings,
+    warning(
+      "Session starts",
+      `${limit.remaining} of ${limit.total} are left; Parley waits before they are used up`,
+      `do not restart it needlessly; the budget is renewed in ${minutes} min`,
+    ),
+  ];
 }
 
 /** The link that invites the bot with all that it needs. */

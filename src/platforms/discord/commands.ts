@@ -3,12 +3,23 @@ import {
   ApplicationCommandType,
   type APIApplicationCommand,
   type APIApplicationCommandBasicOption,
+  type APIApplicationCommandOptionChoice,
+  type FileUploadType,
   type RESTPostAPIApplicationCommandsJSONBody,
 } from "discord.js";
 import type { Command, Option } from "../../core/command.ts";
+import {
+  choiceLabel,
+  commandDescription,
+  commandName,
+  menuLabel,
+  optionDescription,
+  optionName,
+} from "../../core/command-words.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { DiscordApi } from "./api.ts";
+import { toLocalizations } from "./localizations.ts";
 
 /** Servers, direct messages with the bot, and other private channels. */
 const contexts = [0, 1, 2];
@@ -21,8 +32,12 @@ function toRegistration(commands: Iterable<Command>): RESTPostAPIApplicationComm
     const slash: RESTPostAPIApplicationCommandsJSONBody = {
       type: ApplicationCommandType.ChatInput,
       name: command.name,
+      name_localizations: toLocalizations(command.name, (language) => commandName(command, language)),
       description: command.description,
-      options: Object.entries(command.options).map(([name, option]) => toOption(name, option)),
+      description_localizations: toLocalizations(command.description, (language) =>
+        commandDescription(command, language),
+      ),
+      options: Object.entries(command.options).map(([name, option]) => toOption(command, name, option)),
       contexts,
       integration_types: integrationTypes,
     };
@@ -32,6 +47,9 @@ function toRegistration(commands: Iterable<Command>): RESTPostAPIApplicationComm
       {
         type: ApplicationCommandType.Message,
         name: command.messageCommand.label,
+        name_localizations: toLocalizations(command.messageCommand.label, (language) =>
+          menuLabel(command, language),
+        ),
         contexts,
         integration_types: integrationTypes,
       },
@@ -39,11 +57,28 @@ function toRegistration(commands: Iterable<Command>): RESTPostAPIApplicationComm
   });
 }
 
+/**
+ * What an attachment option takes: Discord's own sets, which it does not list, and the other extensions that Parley
+ * reads. Discord looks at the name alone; the bytes are examined when the file is read.
+ */
+const fileTypes: Readonly<Record<"image" | "audio", FileUploadType[]>> = {
+  image: ["image", ".heic", ".heif", ".avif", ".bmp", ".tif", ".tiff"],
+  audio: ["audio", ".oga", ".opus", ".m4a", ".mp4", ".webm"],
+};
+
 /** Discord's limit of a text option. */
 const maxTextChars = 6000;
 
-function toOption(name: string, option: Option): APIApplicationCommandBasicOption {
-  const base = { name, description: option.description, required: option.required === true };
+function toOption(command: Command, name: string, option: Option): APIApplicationCommandBasicOption {
+  const base = {
+    name,
+    name_localizations: toLocalizations(name, (language) => optionName(name, language)),
+    description: option.description,
+    description_localizations: toLocalizations(option.description, (language) =>
+      optionDescription(command, name, language),
+    ),
+    required: option.required === true,
+  };
   switch (option.kind) {
     case "string": {
       const text = {
@@ -51,8 +86,7 @@ function toOption(name: string, option: Option): APIApplicationCommandBasicOptio
         type: OptionType.String as const,
         ...(option.maxChars === undefined ? {} : { max_length: Math.min(option.maxChars, maxTextChars) }),
       };
-      if (option.choices !== undefined)
-        return { ...text, choices: option.choices.map((choice) => ({ name: choice, value: choice })) };
+      if (option.choices !== undefined) return { ...text, choices: option.choices.map(toChoice) };
       return option.completes !== undefined ? { ...text, autocomplete: true } : text;
     }
     case "integer":
@@ -60,8 +94,13 @@ function toOption(name: string, option: Option): APIApplicationCommandBasicOptio
     case "boolean":
       return { ...base, type: OptionType.Boolean };
     case "attachment":
-      return { ...base, type: OptionType.Attachment };
+      return { ...base, type: OptionType.Attachment, file_types: fileTypes[option.accepts] };
   }
+}
+
+function toChoice(value: string): APIApplicationCommandOptionChoice<string> {
+  const name_localizations = toLocalizations(value, (language) => choiceLabel(value, language));
+  return { name: value, name_localizations, value };
 }
 
 /**
@@ -136,7 +175,9 @@ function fingerprint(
   const plain = commands.map((command) => ({
     type: command.type ?? ApplicationCommandType.ChatInput,
     name: command.name,
+    names: inOrder(command.name_localizations),
     description: "description" in command ? command.description : "",
+    descriptions: "description_localizations" in command ? inOrder(command.description_localizations) : [],
     contexts: [...(command.contexts ?? [])].sort((a, b) => a - b),
     integrationTypes: [...(command.integration_types ?? [])].sort((a, b) => a - b),
     options: (("options" in command ? command.options : undefined) ?? []).map((option) => {
@@ -144,16 +185,18 @@ function fingerprint(
       return [
         known["type"],
         known["name"],
+        inOrder(known["name_localizations"]),
         known["description"],
+        inOrder(known["description_localizations"]),
         known["required"] === true,
         known["autocomplete"] === true,
         known["min_value"] ?? null,
         known["max_value"] ?? null,
         known["max_length"] ?? null,
-        ((known["choices"] ?? []) as { name: string; value: unknown }[]).map(({ name, value }) => [
-          name,
-          value,
-        ]),
+        known["file_types"] ?? null,
+        ((known["choices"] ?? []) as { name: string; name_localizations?: unknown; value: unknown }[]).map(
+          ({ name, name_localizations: names, value }) => [name, inOrder(names), value],
+        ),
       ];
     }),
   }));
@@ -162,4 +205,9 @@ function fingerprint(
     .map((command) => JSON.stringify(command))
     .sort()
     .join("\n");
+}
+
+/** Localizations in a fixed order. Discord says `null` where there are none. */
+function inOrder(localizations: unknown): readonly (readonly [string, unknown])[] {
+  return Object.entries(localizations ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
 }

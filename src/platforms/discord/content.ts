@@ -6,14 +6,16 @@ import {
   type APIButtonComponentWithCustomId,
   type APIComponentInMessageActionRow,
 } from "discord.js";
-import { actionLabels, isReplyActionKind, type ReplyAction } from "../../core/reply-actions.ts";
+import { actionLabel } from "../../core/action-words.ts";
+import { isReplyActionKind, type ReplyAction, type ReplyActionKind } from "../../core/reply-actions.ts";
 import type { MessageContent } from "../delivery/edit-target.ts";
 import { closeFence } from "../../support/markdown-fences.ts";
 import { toFormSelect } from "./form-modal.ts";
 import { toDiscordMarkdown } from "./markdown.ts";
+import { translate } from "../../words/translate.ts";
 
 /** Discord's limit of a message's text, in characters. */
-const maxContentChars = 2000;
+export const maxContentChars = 2000;
 /** Reserved below a piece of an answer for status, notices and failure. */
 const smallPrintChars = 300;
 /** Longest piece of an answer in one message. */
@@ -59,18 +61,26 @@ export function toDiscordContent(
     flags: MessageFlags.SuppressEmbeds,
     components: [
       ...toRow([
-        ...toButton(ButtonStyle.Secondary, "Retry", retryPrefix, content.retryKey),
+        ...toButton(ButtonStyle.Secondary, translate("button.retry"), retryPrefix, content.retryKey),
         ...toButton(ButtonStyle.Danger, content.confirm?.label ?? "", confirmPrefix, content.confirm?.key),
         ...(content.actions ?? []).flatMap(({ kind, key }) =>
-          toButton(ButtonStyle.Secondary, actionLabels[kind], `${actionPrefix}${kind}:`, key),
+          toButton(ButtonStyle.Secondary, actionLabel(kind), toActionId(kind, ""), key),
         ),
       ]),
       ...toFormSelect(content.forms ?? []),
     ],
   };
   const whole = [text, small].filter((part) => part !== "").join("\n");
-  if (whole.length <= maxContentChars) return { ...base, content: whole === "" ? "-# …" : whole };
+  // Buttons below pictures need no words.
+  const isAlone = content.state === "finished" && base.components.length > 0;
+  if (whole === "" && !isAlone)
+    return { ...base, content: `-# ${isOpen ? workingWords() : translate("delivery.done")}` };
+  if (whole.length <= maxContentChars) return { ...base, content: whole };
   return { ...base, content: text, overflow: small };
+}
+
+function workingWords(): string {
+  return translate("delivery.status", { status: translate("delivery.working") });
 }
 
 /** A plain sentence as a message. */
@@ -116,6 +126,11 @@ function toButton(
 function toRow(buttons: readonly APIButtonComponentWithCustomId[]): DiscordContent["components"] {
   if (buttons.length === 0) return [];
   return [{ type: ComponentType.ActionRow, components: buttons.slice(0, maxButtonsInRow) }];
+}
+
+/** The custom id of an action's button, and of the form that it opens. */
+export function toActionId(kind: ReplyActionKind, key: string): string {
+  return `${actionPrefix}${kind}:${key}`;
 }
 
 /** The action of a custom id of {@link toDiscordContent}. `undefined`: it is none, or one of another version. */

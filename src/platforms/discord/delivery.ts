@@ -5,6 +5,7 @@ import type { LaneLimit, Urgency } from "../delivery/delivery-lane.ts";
 import { createDeliveryScheduler, type DeliveryScheduler } from "../delivery/delivery-scheduler.ts";
 import type { DiscordApi, SendOptions } from "./api.ts";
 import { globalLane } from "./errors.ts";
+import { snowflakeTime } from "./snowflake.ts";
 
 /** Names of the limits that requests count against. */
 export const lanes = {
@@ -14,6 +15,8 @@ export const lanes = {
   allTyping: "typing",
   posts: (channelId: string) => `posts ${channelId}`,
   edits: (channelId: string) => `edits ${channelId}`,
+  /** Edits of messages older than an hour, by channel or, where that is not known, by message. */
+  oldEdits: (id: string) => `old-edits ${id}`,
   threads: (channelId: string) => `threads ${channelId}`,
   typing: (channelId: string) => `typing ${channelId}`,
 } as const;
@@ -25,9 +28,18 @@ const typingLimit: LaneLimit = { perWindow: 8, windowMs: 1000, floor: 1 };
 const channelLimits: Readonly<Record<string, LaneLimit>> = {
   posts: { perWindow: 5, windowMs: 5000, floor: 1 },
   edits: { perWindow: 5, windowMs: 5000, floor: 1 },
+  // Not published, and in no header: what other bots have met.
+  "old-edits": { perWindow: 3, windowMs: 20_000, floor: 1 },
   threads: { perWindow: 10, windowMs: 5000, floor: 1 },
   typing: { perWindow: 5, windowMs: 5000, floor: 1 },
 };
+
+const oldMs = 3_600_000;
+
+/** Whether few edits of a message are taken any more. @param now Discord's time, in Unix ms */
+export function isOldMessage(messageId: string, now: number): boolean {
+  return /^\d+$/.test(messageId) && now - snowflakeTime(messageId) > oldMs;
+}
 
 /** How long a request may wait where its caller names no deadline. A reply shows newer text instead of a late preview. */
 const maxWaitMs: Readonly<Record<Urgency, number>> = {
@@ -84,10 +96,15 @@ export function createLimitReader(
 /**
  * The API, whose requests are sent by the scheduler, reads too: they count against the limit over all routes. One that Discord refuses as too many is sent
  * again when there is room, until its deadline; a preview is not. Messages of interactions have a limit for each token
- * and count against no other: they are not delayed.
+ * and count against no other: they are not delayed, except edits of messages older than an hour.
+ * @param now Discord's time, in Unix ms
  * @throws ParleyError `platform-unreachable` with `retryAfterMs`: there is no room before the deadline
  */
-export function withDelivery(api: DiscordApi, scheduler: DeliveryScheduler): DiscordApi {
+export function withDelivery(api: DiscordApi, scheduler: DeliveryScheduler, now: () => number): DiscordApi {
+  /** The limit of a message's edits that comes before all others. */
+  const oldLane = (messageId: string, id: string): string[] =>
+    isOldMessage(messageId, now()) ? [lanes.oldEdits(id)] : [];
+
   async function deliver<T>(
     method: string,
     names: readonly string[],
@@ -138,12 +155,14 @@ export function withDelivery(api: DiscordApi, scheduler: DeliveryScheduler): Dis
         api.createMessage(channelId, body, options),
       ),
     editMessage: (channelId, messageId, body, options = {}) =>
-      deliver("edit", [lanes.edits(channelId), lanes.global], options, () =>
+      deliver("edit", [...oldLane(messageId, channelId), lanes.edits(channelId), lanes.global], options, () =>
         api.editMessage(channelId, messageId, body, options),
       ),
-    startThread: (channelId, messageId, name, options = {}) =>
+    unarchiveThread: (threadId) => read("thread", () => api.unarchiveThread(threadId)),
+    addToThread: (threadId, userId) => read("thread", () => api.addToThread(threadId, userId)),
+    startThread: (channelId, messageId, thread, options = {}) =>
       deliver("thread", [lanes.threads(channelId), lanes.global], { urgency: "files", ...options }, () =>
-        api.startThread(channelId, messageId, name, options),
+        api.startThread(channelId, messageId, thread, options),
       ),
     startTyping: (channelId, options = {}) =>
       deliver(
@@ -155,7 +174,9 @@ export function withDelivery(api: DiscordApi, scheduler: DeliveryScheduler): Dis
     followUp: (interaction, body, options = {}) =>
       deliver("follow-up", [], options, () => api.followUp(interaction, body, options)),
     editFollowUp: (interaction, messageId, body, options = {}) =>
-      deliver("follow-up edit", [], options, () => api.editFollowUp(interaction, messageId, body, options)),
+      deliver("follow-up edit", oldLane(messageId, messageId), options, () =>
+        api.editFollowUp(interaction, messageId, body, options),
+      ),
   };
 }
 

@@ -1,21 +1,23 @@
 import { isParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { DeliveryScheduler, Reservation } from "../delivery/delivery-scheduler.ts";
-import type { DiscordAddress } from "./address.ts";
+import { isThreadType, privateThread, type DiscordAddress } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 import { lanes } from "./delivery.ts";
+import { discordCode, errorCodes } from "./errors.ts";
 import { findLostMessage } from "./lost-message.ts";
 import { fromRef, type MessageRef } from "./message-ref.ts";
 import type { OwnPosts } from "./own-posts.ts";
 import type { Threads } from "./threads.ts";
+import { translate } from "../../words/translate.ts";
 
 /** Where ordinary messages of a reply are posted. */
 export interface Destination {
   readonly channelId: string;
   /** What they reply to. */
   readonly replyTo?: string;
-  /** A thread that the bot opened: without permission to post in it, the channel is used. */
-  readonly isOptional?: boolean;
+  /** Each of them replies to it, so that people can go on from any. Default: as the address says. */
+  readonly isChain?: boolean;
   /** Shown to people: why it is not posted elsewhere. */
   readonly notices?: readonly string[];
   /** Room for its first message there. */
@@ -30,8 +32,12 @@ export interface DestinationFinder {
   known(): Destination | undefined;
   /** Opens the thread on the first call. @throws ParleyError: the next call tries again */
   find(): Promise<Destination>;
-  /** From now on the channel: nothing can be posted in the thread. */
-  useChannel(permission: string): void;
+  /**
+   * From now on the channel that contains a thread, where nothing can be shown in the thread. Resolves to whether it is
+   * used now: not where only some people see the thread, or where posts have no channel. Contract: must not throw.
+   * @param error why the thread is not used
+   */
+  leaveThread(threadId: string, error: unknown): Promise<boolean>;
   /** From now on where a message of the reply was posted before. */
   moveTo(channelId: string): void;
   /** Gives back what it keeps. */
@@ -44,7 +50,11 @@ export interface DestinationOptions {
   readonly scheduler: Pick<DeliveryScheduler, "reserve" | "waitMs">;
   readonly address: DiscordAddress;
   readonly threads: Threads;
+  /** The channel that contains a thread. */
+  readonly parentOf: (threadId: string) => Promise<string | undefined>;
   readonly ownPosts: Pick<OwnPosts, "has">;
+  /** Which of these messages show other turns of the conversation. @throws ParleyError `store-unavailable` */
+  readonly shownByOthers: (messageIds: readonly string[]) => Promise<readonly string[]>;
   /** The bot's user id. */
   readonly botId: () => string;
   readonly log: Log;
@@ -60,7 +70,7 @@ const maxGlobalWaitMs = 250;
 /** @see {@link DestinationFinder} */
 export function createDestinationFinder(options: DestinationOptions): DestinationFinder {
   const { api, scheduler, address, threads, log } = options;
-  const { channelId, replyTo, thread, interaction } = address;
+  const { channelId, channelType, replyTo, thread, interaction } = address;
   let destination = savedDestination();
   let finding: Promise<Destination> | undefined;
 
@@ -80,7 +90,8 @@ export function createDestinationFinder(options: DestinationOptions): Destinatio
     return {
       channelId,
       ...(replyTo === undefined ? {} : { replyTo }),
-      notices: [`${why} Reply to this message to go on.`],
+      isChain: true,
+      notices: [translate("discord.reply-to-go-on", { why })],
     };
   }
 
@@ -92,6 +103,7 @@ export function createDestinationFinder(options: DestinationOptions): Destinatio
     }
     const found = await findLostMessage(api, address, {
       isOther: ({ id, author }) => author.id !== options.botId() || options.ownPosts.has(id),
+      shownByOthers: options.shownByOthers,
     });
     if (found !== undefined) return { ...toPosted(found.channelId), found };
     if (thread === undefined || replyTo === undefined)
@@ -100,9 +112,9 @@ export function createDestinationFinder(options: DestinationOptions): Destinatio
     if (waitMs <= maxThreadWaitMs && scheduler.waitMs([lanes.global], "files") <= maxGlobalWaitMs)
       return openThread(replyTo, thread.title, maxThreadWaitMs);
     const reservation = scheduler.reserve(lanes.posts(channelId));
-    if (reservation !== undefined) return { ...toChannel(crowded), reservation };
+    if (reservation !== undefined) return { ...toChannel(translate("discord.threads-limited")), reservation };
     return waitMs > channelWaitMs
-      ? toChannel(crowded)
+      ? toChannel(translate("discord.threads-limited"))
       : openThread(replyTo, thread.title, channelWaitMs + maxThreadWaitMs);
   }
 
@@ -110,16 +122,20 @@ export function createDestinationFinder(options: DestinationOptions): Destinatio
     const deadline = performance.now() + maxWaitMs;
     try {
       const id = await threads.fromMessage(channelId, questionId, title, { deadline });
-      return { channelId: id, isOptional: true };
+      return { channelId: id };
     } catch (error) {
       if (isParleyError(error, "platform-unreachable") && error.retryAfterMs !== undefined) {
         log.info({ channel: channelId, err: error }, "no room for a thread: posting in the channel");
-        return toChannel(crowded);
+        return toChannel(translate("discord.threads-limited"));
       }
       if (!isParleyError(error, "platform-forbidden") && !isParleyError(error, "platform-rejected"))
         throw error;
       log.warn({ channel: channelId, err: error }, "thread not opened: posting in the channel");
-      return toChannel(unusable(error.detail["permission"]));
+      return toChannel(
+        discordCode(error) === errorCodes.tooManyThreads
+          ? translate("discord.threads-full")
+          : unusable(error.detail["permission"]),
+      );
     }
   }
 
@@ -136,8 +152,27 @@ export function createDestinationFinder(options: DestinationOptions): Destinatio
       );
       return finding;
     },
-    useChannel(permission) {
-      destination = toChannel(unusable(permission));
+    async leaveThread(threadId, error) {
+      if (destination !== undefined && destination.channelId !== threadId) return true;
+      const why =
+        discordCode(error) === errorCodes.threadLocked
+          ? translate("discord.thread-locked")
+          : unusable(isParleyError(error) ? error.detail["permission"] : undefined);
+      if (threadId !== channelId) {
+        if (thread === undefined) return false;
+        destination = toChannel(why);
+      } else {
+        if (!isThreadType(channelType) || channelType === privateThread) return false;
+        const parentId = await options.parentOf(threadId);
+        if (parentId === undefined) return false;
+        // The message that a thread was opened from has its id.
+        destination = { ...toChannel(why), channelId: parentId, replyTo: threadId };
+      }
+      log.warn(
+        { channel: threadId, to: destination.channelId, err: error },
+        "thread not usable: the answer goes to the channel",
+      );
+      return true;
     },
     moveTo(where) {
       destination = toPosted(where);
@@ -146,8 +181,8 @@ export function createDestinationFinder(options: DestinationOptions): Destinatio
   };
 }
 
-const crowded = "Discord limits new threads at the moment, so this answer is here.";
-
 function unusable(permission: string | number | undefined): string {
-  return `No thread could be used here${permission === undefined ? "" : ` (missing: ${permission})`}.`;
+  return permission === undefined
+    ? translate("discord.no-thread")
+    : translate("discord.no-thread.permission", { permission });
 }

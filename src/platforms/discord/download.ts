@@ -2,6 +2,7 @@ import { isParleyError } from "../../core/errors.ts";
 import type { Attachment } from "../../core/events.ts";
 import type { DownloadOptions } from "../../core/platform.ts";
 import { createDownloader, type Downloader } from "../../media/guarded-download.ts";
+import { isOutage } from "../delivery/receive-patiently.ts";
 import type { DiscordApi } from "./api.ts";
 import type { AttachmentSource } from "./incoming.ts";
 
@@ -42,7 +43,11 @@ export function createAttachmentDownload(api: DiscordApi, apiUrl: string): Attac
         return (await downloader.download(source.url, limits)).bytes;
       } catch (error) {
         if (!isParleyError(error, "attachment-gone")) throw error;
-        const url = await freshUrl(source, attachment.id).catch(() => undefined);
+        const url = await freshUrl(source, attachment.id).catch((failure: unknown) => {
+          // Not gone for good: the turn may be run again.
+          if (isOutage(failure)) throw failure;
+          return undefined;
+        });
         if (url === undefined) throw error;
         return (await downloader.download(url, limits)).bytes;
       }

@@ -10,13 +10,17 @@ export const errorCodes = {
   unknownUser: 10013,
   unknownWebhook: 10015,
   unknownInteraction: 10062,
+  openingTooFast: 40003,
   alreadyAcknowledged: 40060,
   tooManyFollowUps: 40094,
   missingAccess: 50001,
+  notTheAuthor: 50005,
   cannotMessageUser: 50007,
   missingPermissions: 50013,
   wrongChannelType: 50024,
   invalidWebhookToken: 50027,
+  threadArchived: 50083,
+  noHistoryToReply: 160002,
   threadExists: 160004,
   threadLocked: 160005,
   tooManyThreads: 160006,
@@ -59,7 +63,9 @@ export function toParleyError(error: unknown, action: string): ParleyError {
 function toApiError(error: DiscordAPIError, action: string): ParleyError {
   const message = `Discord returned ${error.status}, code ${error.code}: ${action}`;
   if (error.status === 401 && error.code !== errorCodes.invalidWebhookToken) return unauthorized();
-  if (forbidden.has(error.code) || error.status === 403) {
+  // Of a message of another bot, before the token was changed: a new message can take its place.
+  const isReplaceable = error.code === errorCodes.notTheAuthor;
+  if (!isReplaceable && (forbidden.has(error.code) || error.status === 403)) {
     return new ParleyError("platform-forbidden", message, { detail: { discordCode: error.code } });
   }
   if (error.status >= 500) return new ParleyError("platform-unreachable", message);
@@ -88,6 +94,19 @@ function invalidFields(body: unknown): string {
   visit((body as { readonly errors?: unknown }).errors, []);
   const more = found.length > maxFields ? [`and ${found.length - maxFields} more`] : [];
   return [...found.slice(0, maxFields), ...more].join("; ");
+}
+
+/**
+ * Names what is missing in the error of a request that needs a permission: Discord returns the same code for all but
+ * View Channel. Other errors are returned as they are.
+ */
+export function withPermission(error: unknown, permission: string): unknown {
+  const code = discordCode(error);
+  if (code !== errorCodes.missingPermissions && code !== errorCodes.missingAccess) return error;
+  const missing = code === errorCodes.missingAccess ? "View Channel" : permission;
+  return new ParleyError("platform-forbidden", `Discord returned code ${code}: ${missing} is missing`, {
+    detail: { permission: missing, discordCode: code },
+  });
 }
 
 /** The error of a token that is wrong or was reset. */

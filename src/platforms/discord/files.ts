@@ -1,7 +1,7 @@
 import type { RawFile } from "discord.js";
 import { ParleyError } from "../../core/errors.ts";
 import type { ReplyFile } from "../../core/platform.ts";
-import { cut } from "./content.ts";
+import { cut, type DiscordContent } from "./content.ts";
 
 const maxFiles = 10;
 /** Discord's limit of a request is 25 MiB, multipart overhead included. */
@@ -47,4 +47,15 @@ async function fitFile(file: ReplyFile, maxBytes: number): Promise<UploadedFile>
   const extension = smaller.mediaType.slice("image/".length).replace("jpeg", "jpg");
   const name = `${file.name.replace(/\.[^.]*$/, "")}.${extension}`;
   return { name, data: smaller.bytes, contentType: smaller.mediaType, altText };
+}
+
+/** A message's content with the alternative texts of the files that it brings, which Discord takes beside them. */
+export function withAltTexts<T extends DiscordContent>(content: T, files: readonly RawFile[]): T {
+  if (files.length === 0) return content;
+  const attachments = files.map((file, index) => ({
+    id: String(index),
+    filename: file.name,
+    description: (file as { altText?: string }).altText ?? "",
+  }));
+  return { ...content, attachments };
 }

@@ -20,6 +20,7 @@ import {
 } from "./form-modal.ts";
 import { toAuthor } from "./incoming.ts";
 import type { Origins } from "./origin.ts";
+import { translate } from "../../words/translate.ts";
 
 /** What people typed into forms that were not right, kept until they correct it. */
 const maxDrafts = 500;
@@ -49,7 +50,8 @@ export function createFormClicks(options: {
 
   async function actorOf(interaction: Interaction): Promise<Actor> {
     const user = interaction.member?.user ?? interaction.user;
-    const author = user === undefined ? { id: "", name: "" } : toAuthor(user, interaction.member);
+    const author =
+      user === undefined ? { id: "", name: "" } : toAuthor(user, interaction.member, interaction.locale);
     return { platform: "discord", author, origin: await origins.ofInteraction(interaction) };
   }
 
@@ -92,7 +94,7 @@ export function createFormClicks(options: {
     await acknowledgements.send(interaction, {
       type: ResponseType.ChannelMessageWithSource,
       data: {
-        ...toPrivateSentence(["Nothing was saved.", ...lines].join("\n")),
+        ...toPrivateSentence([translate("form.nothing-saved"), ...lines].join("\n")),
         components: [toFixButton(key)],
       },
     });

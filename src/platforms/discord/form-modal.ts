@@ -11,6 +11,7 @@ import {
   type APITextInputComponent,
 } from "discord.js";
 import type { Form, FormField, FormOffer } from "../../core/forms.ts";
+import { translate } from "../../words/translate.ts";
 
 /** Custom id of the select of forms below a reply. */
 export const formSelectId = "forms";
@@ -34,7 +35,11 @@ export function toFormSelect(offers: readonly FormOffer[]): Row[] {
     .slice(0, maxSelectOptions)
     .map(({ key, label }) => ({ label, value: key }));
   if (options.length === 0) return [];
-  const select = { custom_id: formSelectId, placeholder: "Change settings…", options } as const;
+  const select = {
+    custom_id: formSelectId,
+    placeholder: translate("form.change-settings"),
+    options,
+  } as const;
   return [{ type: ComponentType.ActionRow, components: [{ type: ComponentType.StringSelect, ...select }] }];
 }
 
@@ -46,7 +51,7 @@ export function toFixButton(key: string): Row {
       {
         type: ComponentType.Button,
         style: ButtonStyle.Primary,
-        label: "Correct it",
+        label: translate("button.correct"),
         custom_id: `${fixPrefix}${key}`,
       },
     ],
@@ -104,18 +109,19 @@ function toSelect({
   options = [],
   value,
   placeholder,
+  isRequired = false,
 }: FormField): APIStringSelectComponent | undefined {
   const isFit = options.every(
     (option) => Math.max(option.value.length, option.label.length) <= maxOptionChars,
   );
   const isKnown = value === "" || options.some((option) => option.value === value);
   if (options.length === 0 || options.length >= maxSelectOptions || !isFit || !isKnown) return undefined;
-  const none = { value: unset, label: `Not set: ${placeholder}`.slice(0, maxOptionChars) };
+  const none = { value: unset, label: translate("form.not-set", { placeholder }).slice(0, maxOptionChars) };
   return {
     type: ComponentType.StringSelect,
     custom_id: name,
-    required: false,
-    options: [none, ...options].map((option) => ({
+    required: isRequired,
+    options: (isRequired ? options : [none, ...options]).map((option) => ({
       label: option.label,
       value: option.value,
       ...(option.value === (value === "" ? unset : value) ? { default: true } : {}),
@@ -123,13 +129,20 @@ function toSelect({
   };
 }
 
-function toTextInput({ name, value, maxChars, isLong, placeholder }: FormField): APITextInputComponent {
+function toTextInput({
+  name,
+  value,
+  maxChars,
+  isLong,
+  placeholder,
+  isRequired = false,
+}: FormField): APITextInputComponent {
   const max = Math.min(maxChars, maxInputChars);
   return {
     type: ComponentType.TextInput,
     custom_id: name,
     style: isLong ? TextInputStyle.Paragraph : TextInputStyle.Short,
-    required: false,
+    required: isRequired,
     max_length: max,
     placeholder,
     ...(value === "" ? {} : { value: value.slice(0, max) }),

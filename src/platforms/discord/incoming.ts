@@ -1,6 +1,7 @@
 import type { APIAttachment, APIMessage, APIUser } from "discord.js";
 import type { Attachment, Author, Json } from "../../core/events.ts";
 import { toAuthorId } from "./address.ts";
+import { readRichParts, type RichMessage } from "./rich-content.ts";
 
 /** Names for the mentions in a message. */
 export interface Names {
@@ -17,16 +18,21 @@ interface MemberName {
 }
 
 /** The author of a message; the name is the nickname in the server where there is one. */
-export function toAuthor(user: APIUser, member?: MemberName | null): Author {
-  return { id: toAuthorId(user.id), name: member?.nick ?? user.global_name ?? user.username };
+export function toAuthor(user: APIUser, member?: MemberName | null, locale?: string): Author {
+  return {
+    id: toAuthorId(user.id),
+    name: member?.nick ?? user.global_name ?? user.username,
+    ...(locale === undefined ? {} : { locale }),
+  };
 }
 
-/** The fields of a message that hold text. Gateway messages have `member` in each mention. */
+/** The fields of a message that hold content. Gateway messages have `member` in each mention. */
 type ReadableMessage = Pick<APIMessage, "content"> &
-  Partial<Pick<APIMessage, "mentions" | "mention_channels" | "sticker_items">>;
+  Partial<Pick<APIMessage, "mentions" | "mention_channels">> &
+  RichMessage;
 
-/** A message as plain text: mentions of the bot removed, other mentions and emoji as names. */
-function toPlainText(message: ReadableMessage, names: Names): string {
+/** The words of a message as plain text: mentions of the bot removed, other mentions and emoji as names. */
+export function toPlainText(message: ReadableMessage, names: Names): string {
   const userNames = new Map(
     (message.mentions ?? []).map((user) => [
       user.id,
@@ -34,7 +40,7 @@ function toPlainText(message: ReadableMessage, names: Names): string {
     ]),
   );
   const channelNames = new Map((message.mention_channels ?? []).map((channel) => [channel.id, channel.name]));
-  const text = message.content
+  return message.content
     .replaceAll(/<@!?(\d+)>/g, (_whole, id: string) =>
       id === names.botId ? "" : `@${userNames.get(id) ?? "someone"}`,
     )
@@ -47,9 +53,16 @@ function toPlainText(message: ReadableMessage, names: Names): string {
     )
     .replaceAll(/<a?(:\w+:)\d+>/g, "$1")
     .replaceAll(/<(\/[^:>]+):\d+>/g, "$1")
-    .replaceAll(/<t:(-?\d{1,12})(?::[a-zA-Z])?>/g, (_whole, seconds: string) => toDate(Number(seconds)));
-  const stickers = (message.sticker_items ?? []).map((sticker) => `:${sticker.name}:`);
-  return [text.trim(), ...stickers].filter((part) => part !== "").join("\n");
+    .replaceAll(/<t:(-?\d{1,12})(?::[a-zA-Z])?>/g, (_whole, seconds: string) => toDate(Number(seconds)))
+    .trim();
+}
+
+/** The text of a message, with its embeds, stickers, poll and components as quotes. */
+function toWholeText(message: ReadableMessage, names: Names, isOwn: boolean): string {
+  const rich = readRichParts(message, { hasButtons: !isOwn });
+  return [toPlainText(message, names), ...rich.map(({ label, text }) => quote(label, text))]
+    .filter((part) => part !== "")
+    .join("\n\n");
 }
 
 function toDate(seconds: number): string {
@@ -79,18 +92,19 @@ export function toAttachment(
   message?: { readonly channelId: string; readonly messageId: string },
 ): Attachment {
   const source: AttachmentSource = { url: attachment.url, ...message };
-  const { content_type: mediaType, duration_secs: seconds } = attachment;
+  const { content_type: mediaType, duration_secs: seconds, description: altText } = attachment;
   return {
     id: attachment.id,
     name: attachment.filename,
     sizeBytes: attachment.size,
     ...(mediaType === undefined ? {} : { mediaType: mediaType.split(";")[0] ?? mediaType }),
+    ...(altText === undefined || altText === "" ? {} : { altText }),
     ...(seconds === undefined ? {} : { durationMs: Math.round(seconds * 1000) }),
     source: source as unknown as Json,
   };
 }
 
-/** The text and attachments of a message, forwarded messages included. */
+/** The content and attachments of a message, forwarded messages included. */
 export function readMessage(
   message: APIMessage,
   names: Names,
@@ -98,8 +112,8 @@ export function readMessage(
   const source = { channelId: message.channel_id, messageId: message.id };
   const forwarded = (message.message_snapshots ?? []).map((snapshot) => snapshot.message);
   const texts = [
-    toPlainText(message, names),
-    ...forwarded.map((one) => quote("Forwarded message", toPlainText(one, names))),
+    toWholeText(message, names, message.author.id === names.botId),
+    ...forwarded.map((one) => quote("Forwarded message", toWholeText(one, names, false))),
   ];
   return {
     text: texts.filter((text) => text !== "").join("\n\n"),

@@ -2,8 +2,10 @@ import {
   ApplicationCommandOptionType as OptionType,
   ApplicationCommandType,
   ApplicationIntegrationType,
+  InteractionContextType,
   InteractionResponseType as ResponseType,
   InteractionType,
+  MessageFlags,
   type APIApplicationCommandAutocompleteInteraction,
   type APIApplicationCommandInteraction,
   type APIChatInputApplicationCommandInteraction,
@@ -19,8 +21,12 @@ import { ParleyError } from "../../core/errors.ts";
 import type { CommandCall, RawOption } from "../../core/events.ts";
 import { isSettingName } from "../../core/layered-settings.ts";
 import { suggestSettingValues } from "../../core/setting-values.ts";
+import { changesReply, formChangesReply } from "../../core/reply-actions.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { sleepUnlessAborted } from "../../support/sleep.ts";
+import { toLanguage } from "../../words/languages.ts";
 import type { Receiver } from "../../core/platform.ts";
+import type { ActionCall } from "../../core/reply-actions.ts";
 import {
   toConversationId,
   isDirectType,
@@ -40,12 +46,15 @@ import { parseAction } from "./content.ts";
 import { createFormClicks } from "./form-clicks.ts";
 import type { FreshTokens } from "./fresh-tokens.ts";
 import { readMessage, toAttachment, toAuthor, type Names } from "./incoming.ts";
+import type { Locales } from "./locales.ts";
 import type { Origins } from "./origin.ts";
 import type { ModalTargetCache } from "./modal-target-cache.ts";
+import { inLanguage, translate } from "../../words/translate.ts";
 
 /** An interaction's token is valid for 15 minutes. It is not used in the last half minute. */
 const tokenUsableMs = 14.5 * 60 * 1000;
 const maxChoices = 25;
+const lookupMs = 1500;
 const maxChoiceChars = 100;
 
 /** What {@link createInteractionHandler} works with. */
@@ -58,6 +67,7 @@ export interface InteractionOptions {
   readonly origins: Pick<Origins, "ofInteraction">;
   readonly modalTargets: ModalTargetCache;
   readonly freshTokens: FreshTokens;
+  readonly locales: Pick<Locales, "note">;
   /** On fields of forms that do not work with this connection. */
   readonly notes: () => Readonly<Record<string, string>>;
   readonly now: () => number;
@@ -66,15 +76,36 @@ export interface InteractionOptions {
 
 type Call = APIApplicationCommandInteraction | APIModalSubmitInteraction;
 
-/** Handles INTERACTION_CREATE: calls the receiver and acknowledges, within Discord's three seconds. */
+/**
+ * Handles INTERACTION_CREATE: calls the receiver and acknowledges, within Discord's three seconds. Who used something
+ * that cannot be handled is told so.
+ */
 export function createInteractionHandler(options: InteractionOptions) {
   const { acknowledgements, receiver, commands, log, modalTargets } = options;
   const click = createButtonHandler(options);
-  const act = createActionHandler({ ...options, toActor });
   const takeCall = createCallIntake(options);
+  const act = createActionHandler({ ...options, toActor, takeCall: takeActionCall });
   const forms = createFormClicks(options);
 
-  return async function handle(interaction: APIInteraction): Promise<void> {
+  return function handle(interaction: APIInteraction): Promise<void> {
+    if (!("locale" in interaction)) return handleInLanguage(interaction);
+    const user = interaction.member?.user ?? interaction.user;
+    if (user !== undefined) options.locales.note(user.id, interaction.locale, interaction.guild_locale);
+    return inLanguage(toLanguage(interaction.locale), () => handleInLanguage(interaction));
+  };
+
+  async function handleInLanguage(interaction: APIInteraction): Promise<void> {
+    try {
+      await route(interaction);
+    } catch (error) {
+      log.error({ interaction: interaction.id, err: error }, "interaction handling failed");
+      // Only choices can be answered to what somebody types.
+      if (interaction.type !== InteractionType.ApplicationCommandAutocomplete)
+        await acknowledgements.refuse(interaction, error, { isAtOnce: true });
+    }
+  }
+
+  async function route(interaction: APIInteraction): Promise<void> {
     switch (interaction.type) {
       case InteractionType.ApplicationCommandAutocomplete:
         return complete(interaction);
@@ -87,20 +118,29 @@ export function createInteractionHandler(options: InteractionOptions) {
       case InteractionType.MessageComponent: {
         if (forms.isForm(interaction)) return forms.open(interaction);
         const action = parseAction(interaction.data.custom_id);
-        return action === undefined ? click(interaction) : act(interaction, action);
+        // What changes nothing may be done by every instance, and is answered by the fastest.
+        return action === undefined || changesReply(action.kind)
+          ? click(interaction)
+          : act(interaction, action);
       }
-      case InteractionType.ModalSubmit:
+      case InteractionType.ModalSubmit: {
+        const action = parseAction(interaction.data.custom_id);
+        if (action !== undefined)
+          return formChangesReply(action.kind) ? click(interaction) : act(interaction, action);
         return forms.isSubmission(interaction) ? forms.submit(interaction) : submit(interaction);
+      }
       default:
         log.debug({ type: interaction.type }, "unknown interaction type");
     }
-  };
+  }
 
-  async function toActor(interaction: APIMessageComponentInteraction): Promise<Actor | undefined> {
+  async function toActor(
+    interaction: APIMessageComponentInteraction | APIModalSubmitInteraction,
+  ): Promise<Actor | undefined> {
     const { member, user = member?.user } = interaction;
     if (user === undefined) return undefined;
     const origin = await options.origins.ofInteraction(interaction);
-    return { platform: "discord", author: toAuthor(user, member), origin };
+    return { platform: "discord", author: toAuthor(user, member, interaction.locale), origin };
   }
 
   async function complete(interaction: APIApplicationCommandAutocompleteInteraction): Promise<void> {
@@ -159,11 +199,19 @@ export function createInteractionHandler(options: InteractionOptions) {
     const command = commands.get(commandName);
     // The modal was opened by an earlier version of the bot.
     if (command === undefined) return acknowledgements.refuse(interaction, unknownCommand(commandName));
-    const subject = await modalTargets.find(target, options.names(interaction.guild_id));
+    let subject: CommandCall["subject"];
+    try {
+      subject = await inTime(modalTargets.find(target, options.names(interaction.guild_id)));
+    } catch (error) {
+      // The time for another instance's answer has passed.
+      return acknowledgements.refuse(interaction, error, { isAtOnce: true });
+    }
     if (subject === undefined)
       return acknowledgements.refuse(
         interaction,
-        new ParleyError("attachment-gone", "the message was deleted", { detail: { name: "The message" } }),
+        new ParleyError("attachment-gone", "the message was deleted", {
+          detail: { name: translate("platform.the-message") },
+        }),
       );
     await run(interaction, command, { options: given, subject });
   }
@@ -183,10 +231,33 @@ export function createInteractionHandler(options: InteractionOptions) {
       return acknowledgements.refuse(interaction, error);
     }
     const call = toCall(interaction, command, resolved, input.subject);
-    if (call === undefined) return;
     const [origin] = await Promise.allSettled([options.origins.ofInteraction(interaction)]);
     if (origin.status === "fulfilled") await takeCall(interaction, { ...call, origin: origin.value });
     else await acknowledgements.refuse(interaction, origin.reason, { isAtOnce: true });
+  }
+
+  /** What a button below an answer asks for: its answer is the response to the click. */
+  async function takeActionCall(
+    interaction: APIMessageComponentInteraction | APIModalSubmitInteraction,
+    { conversationId, name, options: given, pictures }: ActionCall,
+    spentMs: number,
+  ): Promise<void> {
+    const isPrivate = ((interaction.message?.flags ?? 0) & MessageFlags.Ephemeral) !== 0;
+    const call = {
+      ...toBaseCall(interaction, isPrivate),
+      ...(conversationId === undefined ? {} : { conversationId }),
+      inConversation: conversationId !== undefined,
+      name,
+      options: given,
+      ...(pictures === undefined ? {} : { pictures }),
+      origin: await options.origins.ofInteraction(interaction),
+    };
+    await takeCall(interaction, call, spentMs);
+  }
+
+  function isOwnThread({ channel, guild_id: guildId }: Call): boolean {
+    if (channel === undefined || !("owner_id" in channel)) return false;
+    return channel.owner_id === options.names(guildId).botId;
   }
 
   function toCall(
@@ -194,14 +265,31 @@ export function createInteractionHandler(options: InteractionOptions) {
     command: Command,
     { options: given, isPrivate }: ResolvedInput,
     subject: CommandCall["subject"],
-  ): CommandCall | undefined {
+  ): CommandCall {
+    const base = toBaseCall(interaction, isPrivate);
+    const { type, id } = interaction.channel!;
+    const inConversation = !isGuestIn(interaction) && (isDirectType(type) || isThreadType(type));
+    return {
+      ...base,
+      ...(inConversation ? { conversationId: toConversationId(id) } : {}),
+      name: command.name,
+      options: given,
+      inConversation,
+      ...(inConversation && isThreadType(type) && !isOwnThread(interaction) ? { inRoom: true } : {}),
+      ...(subject === undefined ? {} : { subject }),
+    };
+  }
+
+  /** A call that stands alone. */
+  function toBaseCall(
+    interaction: Call | APIMessageComponentInteraction,
+    isPrivate: boolean,
+  ): Omit<CommandCall, "name" | "options" | "inConversation"> {
     const user = interaction.member?.user ?? interaction.user;
     const { channel } = interaction;
-    if (user === undefined || channel === undefined) return undefined;
-    // Installed for the user only: the bot can answer the interaction and nothing else.
-    const isGuest =
-      interaction.authorizing_integration_owners[ApplicationIntegrationType.GuildInstall] === undefined;
-    const inConversation = !isGuest && (isDirectType(channel.type) || isThreadType(channel.type));
+    if (user === undefined || channel === undefined)
+      throw new ParleyError("internal", "an interaction without user or channel");
+    const isGuest = isGuestIn(interaction);
     const key = toCommandKey(interaction.id);
     const address: InteractionAddress = {
       id: interaction.id,
@@ -217,8 +305,8 @@ export function createInteractionHandler(options: InteractionOptions) {
       kind: "call",
       key,
       platform: "discord",
-      conversationId: inConversation ? toConversationId(channel.id) : key,
-      author: toAuthor(user, interaction.member),
+      conversationId: key,
+      author: toAuthor(user, interaction.member, interaction.locale),
       sentAt: options.now(),
       address: toReplyAddress({
         channelId: channel.id,
@@ -230,13 +318,33 @@ export function createInteractionHandler(options: InteractionOptions) {
         channel.id,
         "parent_id" in channel ? channel.parent_id : null,
       ]),
-      name: command.name,
-      options: given,
-      inConversation,
       isPrivate,
-      ...(subject === undefined ? {} : { subject }),
     };
   }
+}
+
+/** What must be known before the response, whose deadline is three seconds. @throws ParleyError `platform-unreachable` */
+async function inTime<T>(looking: Promise<T>): Promise<T> {
+  const waiting = new AbortController();
+  const tooLate = sleepUnlessAborted(lookupMs, waiting.signal).then(() => {
+    throw new ParleyError("platform-unreachable", "looking up the message took too long");
+  });
+  // Each may settle after the other.
+  void Promise.allSettled([looking, tooLate]);
+  try {
+    return await Promise.race([looking, tooLate]);
+  } finally {
+    waiting.abort();
+  }
+}
+
+/** Installed for the user only, the bot can answer the interaction and nothing else; but in its own direct messages all. */
+function isGuestIn({
+  authorizing_integration_owners: owners,
+  context,
+}: Pick<APIInteraction, "authorizing_integration_owners" | "context">): boolean {
+  if (context === InteractionContextType.BotDM) return false;
+  return owners[ApplicationIntegrationType.GuildInstall] === undefined;
 }
 
 function readOptions(interaction: APIChatInputApplicationCommandInteraction): Record<string, RawOption> {

@@ -16,19 +16,28 @@ const unreadable: ReadonlySet<number> = new Set([
  * The first message of a reply, where an earlier run posted it and ended before it was saved. Nonces find it too, but
  * only for a few minutes. In the channel it replies to the question; in a thread or direct messages, where turns run
  * one after another, it is the bot's first message since the run began.
- * @param isOther whether a message is not the bot's, or one of another reply
+ * @param isOther whether a message is not the bot's, or one of another reply of this process
+ * @param shownByOthers which of these messages show other turns, of whichever process
  */
 export async function findLostMessage(
   api: Pick<DiscordApi, "listMessages">,
   { channelId, replyTo, thread, postedAfter, messages = [], interaction }: DiscordAddress,
-  { isOther }: { readonly isOther: (message: APIMessage) => boolean },
+  {
+    isOther,
+    shownByOthers,
+  }: {
+    readonly isOther: (message: APIMessage) => boolean;
+    readonly shownByOthers: (messageIds: readonly string[]) => Promise<readonly string[]>;
+  },
 ): Promise<MessageRef | undefined> {
   if (postedAfter === undefined || messages.length > 0 || interaction !== undefined) return undefined;
 
   async function find(where: string, isOurs: (message: APIMessage) => boolean) {
     const read = await readMessages(api, where, postedAfter ?? "0");
-    const found = read.findLast((message) => !isOther(message) && isOurs(message));
-    return found === undefined ? undefined : { channelId: where, messageId: found.id, isOwn: true };
+    const candidates = read.filter((message) => !isOther(message) && isOurs(message)).map(({ id }) => id);
+    const others = candidates.length === 0 ? [] : await shownByOthers(candidates);
+    const found = candidates.findLast((id) => !others.includes(id));
+    return found === undefined ? undefined : { channelId: where, messageId: found, isOwn: true };
   }
 
   if (replyTo === undefined) return find(channelId, isPlain);

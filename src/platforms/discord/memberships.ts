@@ -28,12 +28,12 @@ export interface Memberships {
 }
 
 /**
- * @param guildIds the servers of the bot
+ * @param guildIds the servers of the bot, of all its shards; more than 200 need not be complete
  * @see {@link Memberships}
  */
 export function createMemberships(
   api: Pick<DiscordApi, "getMember">,
-  guildIds: () => readonly string[],
+  guildIds: () => readonly string[] | Promise<readonly string[]>,
 ): Memberships {
   const limit = createConcurrencyLimit(maxConcurrent);
   const known = new LRUCache<string, boolean>({ max: maxPeople, ttl: strangerTtlMs });
@@ -46,7 +46,7 @@ export function createMemberships(
   }
 
   async function lookUp(userId: string): Promise<boolean | undefined> {
-    const all = guildIds();
+    const all = await guildIds();
     const last = all.find((id) => id === lastGuilds.get(userId));
     const others = all.filter((id) => id !== last).slice(0, last === undefined ? maxGuilds : maxGuilds - 1);
     const groups = last === undefined ? [] : [[last]];

@@ -6,6 +6,8 @@ export interface MessageRef {
   readonly channelId: string;
   readonly messageId: string;
   readonly isOwn: boolean;
+  /** The first response of its interaction: its token edits that one by `@original` alone. */
+  readonly isOriginal?: boolean;
 }
 
 /** A saved reference. */

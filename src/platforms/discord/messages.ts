@@ -1,35 +1,21 @@
 import { LRUCache } from "lru-cache";
 import type { APIMessage, GatewayMessageCreateDispatchData } from "discord.js";
 import { isParleyError, isRefusal, ParleyError } from "../../core/errors.ts";
-import type { IncomingMessage } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
-import type { PlaceSettings, Receiver } from "../../core/platform.ts";
+import type { Receiver } from "../../core/platform.ts";
+import type { Language } from "../../words/languages.ts";
+import { inLanguage } from "../../words/translate.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
 import { sleep } from "../../support/sleep.ts";
 import { refuseInTime } from "../delivery/refuse-in-time.ts";
-import { receivePatiently } from "../delivery/receive-patiently.ts";
-import {
-  toConversationId,
-  isDirectType,
-  isThreadable,
-  isThreadType,
-  toChannelPlace,
-  toEventKey,
-  toEnclosingPlaces,
-  toGuildPlace,
-  toReplyAddress,
-  type DiscordAddress,
-} from "./address.ts";
+import { isOutage, receivePatiently } from "../delivery/receive-patiently.ts";
+import { isDirectType, isThreadType, toConversationId, toEventKey } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 import type { ChannelCache } from "./channel-cache.ts";
-import type { Origins } from "./origin.ts";
 import { createOutageNotices } from "./outage-notices.ts";
 import { createRefusalNotices } from "./refusal-notices.ts";
-import type { ReplyChains } from "./reply-chains.ts";
-import { mentionsBot, quote, readMessage, toAuthor, type Names } from "./incoming.ts";
-
-/** Ordinary messages and replies; all other types are system messages. */
-const personalTypes: ReadonlySet<number> = new Set([0, 19]);
+import { mentionsBot, type Names } from "./incoming.ts";
+import { isFromPerson, type MessageEvents } from "./message-events.ts";
 
 /** What {@link createMessageIntake} works with. */
 export interface MessageOptions {
@@ -37,8 +23,9 @@ export interface MessageOptions {
   readonly receiver: Receiver;
   readonly channels: ChannelCache;
   readonly names: (guildId: string | undefined) => Names;
-  readonly origins: Pick<Origins, "ofMessage">;
-  readonly chains: ReplyChains;
+  readonly events: MessageEvents;
+  /** What the author of a message is told something in. */
+  readonly languageOf: (message: GatewayMessageCreateDispatchData) => Language;
   /** Looks for missed messages once the store is available. */
   readonly lookUpLater: () => void;
   /** Whether a look-up that waited for the store was made now: it has taken earlier messages of the channel. */
@@ -65,6 +52,8 @@ export interface MessageIntake {
 
 /** How long accepting a message is tried before its author is told: Discord has no deadline for it. */
 const acceptForMs = 5000;
+/** How long Discord is asked who wrote a message and where. Later messages of the channel wait. */
+const askDiscordForMs = 60_000;
 /** While this process stops: time for another instance to take a message, which answers it sooner. */
 const keepAfterMs = 2000;
 /** How often one person is told in one channel that the bot is busy. */
@@ -72,7 +61,7 @@ const busyNoticeIntervalMs = 30_000;
 
 /** @see {@link MessageIntake} */
 export function createMessageIntake(options: MessageOptions): MessageIntake {
-  const { api, receiver, channels, origins, chains, log } = options;
+  const { api, receiver, channels, events, log } = options;
   const refusals = createRefusalNotices(api, log);
   const notices = createOutageNotices({ api, receiver, signal: options.signal, log });
   const queue = createKeyedQueue();
@@ -85,14 +74,17 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   let enqueued = 0;
   /** How many were enqueued when missed messages of a channel were. */
   const lookedUpAt = new LRUCache<string, number>({ max: 1000 });
+  /** How many were enqueued when a missed message of a channel was left to another look-up, which takes those after it too. */
+  const leftAt = new LRUCache<string, number>({ max: 1000 });
   /** Channels with messages that this process, which stops, has left to the next look-up. */
   const left = new Set<string>();
 
   async function handle(
-    message: GatewayMessageCreateDispatchData,
+    given: GatewayMessageCreateDispatchData,
     takenAt: number,
     isMissed: boolean,
   ): Promise<void> {
+    const message = isMissed ? await withServer(given) : given;
     const before = refused.get(message.id);
     if (before !== undefined) {
       // It may have been read as a missed one first.
@@ -110,27 +102,47 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
           enqueue(message, takenAt, isMissed);
           return "duplicate";
         },
-        { forMs: acceptForMs },
+        // A process that stops leaves it to the next look-up.
+        {
+          forMs: acceptForMs,
+          whileUnreachableForMs: receiver.isStopping() ? 0 : askDiscordForMs,
+          signal: options.signal,
+        },
       );
     } catch (error) {
       if (isRefusal(error)) return await refusePrivately(message, error, isMissed);
       log.error({ message: message.id, err: error }, "message not accepted");
-      if (isParleyError(error, "store-unavailable") && receiver.isStopping()) {
+      const isTransient = isOutage(error);
+      if ((isTransient || options.signal.aborted) && receiver.isStopping()) {
         left.add(message.channel_id);
         // This process cannot learn any more whether it was accepted. Its next start, or another instance, looks it up.
         return log.info({ message: message.id }, "message left for the next look-up");
       }
       // Its author may have been told or answered long ago.
-      if (isParleyError(error, "store-unavailable") && isMissed) return options.lookUpLater();
-      const isForBot = known.isEvent ? true : await isCertainlyForBot(message, names);
+      if (isTransient && isMissed) {
+        // Once a later one is stored, a look-up does not go back to this one.
+        leftAt.set(message.channel_id, enqueued);
+        return options.lookUpLater();
+      }
+      const isForBot = known.isEvent ? true : await isForBotIfKnown(message, names);
       // Perhaps of a conversation that only the store knows.
-      if (isForBot === undefined && isParleyError(error, "store-unavailable")) options.lookUpLater();
+      if (isForBot === undefined && isTransient) options.lookUpLater();
       if (isForBot !== true) return;
       // Only this instance's store is unavailable. If it is not an answer to this message, the look-up finds it.
       if (isParleyError(error, "store-unavailable") && isBeingAnswered(message)) options.lookUpLater();
       // Discord does not deliver it again, so that the person must be told.
       else await refuse(message, error);
     }
+  }
+
+  /** Messages that are read later do not name their server. It is known of channels whose conversations are stored with it. */
+  async function withServer(
+    message: GatewayMessageCreateDispatchData,
+  ): Promise<GatewayMessageCreateDispatchData> {
+    if (message.guild_id !== undefined) return message;
+    const [place] = await Promise.allSettled([channels.placeOf(message.channel_id)]);
+    const guildId = place.status === "fulfilled" ? place.value.guildId : undefined;
+    return guildId === undefined ? message : { ...message, guild_id: guildId };
   }
 
   /** Missed messages may be in the queue by now: live ones that are before them have to go behind. */
@@ -142,8 +154,13 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     const position = (enqueued += 1);
     const handleInOrder = async (): Promise<void> => {
       const isBefore = position < (lookedUpAt.get(message.channel_id) ?? 0);
+      const isLeft = isMissed && position <= (leftAt.get(message.channel_id) ?? 0);
+      if (isLeft) return;
       if (isBefore && !isMissed) enqueue(message, takenAt, isMissed);
-      else await handle(message, takenAt, isMissed);
+      else {
+        const language = options.languageOf(message);
+        await inLanguage(language, () => handle(message, takenAt, isMissed));
+      }
     };
     void queue
       .run(message.channel_id, handleInOrder)
@@ -157,14 +174,14 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     takenAt: number,
     known: { isEvent: boolean },
   ): Promise<"accepted" | "duplicate"> {
-    const event = await toEvent(message, names);
+    const event = await events.toEvent(message, names);
     if (event === undefined) return "duplicate";
     known.isEvent = true;
     // The next look-up must find it after those.
     if (left.has(message.channel_id)) throw new ParleyError("store-unavailable", "an earlier one was left");
     if (receiver.isStopping()) await sleep(Math.max(0, takenAt + keepAfterMs - performance.now()));
     const result = await (receiver.isStopping() ? receiver.keep(event) : receiver.receive(event));
-    channels.open(event.conversationId);
+    if (event.inRoom !== true) channels.open(event.conversationId);
     return result;
   }
 
@@ -179,7 +196,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       await notices.tell(message, error);
     } catch (untold) {
       // Nothing was said, so that the message may still be answered.
-      if (isParleyError(error, "store-unavailable")) options.lookUpLater();
+      if (isOutage(error)) options.lookUpLater();
       throw untold;
     }
   }
@@ -232,134 +249,16 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     if (mentionsBot(message, names) || channels.isOpen(toConversationId(channelId))) return true;
     const type = await channels.typeOf(message);
     if (!isThreadType(type)) return isDirectType(type);
-    return (await isOwnThread(channelId)) ? true : undefined;
+    return (await events.isOwnThread(channelId)) ? true : undefined;
   }
 
-  async function isOwnThread(channelId: string): Promise<boolean> {
-    return (await channels.ownerOf(channelId)) === options.names(undefined).botId;
-  }
-
-  /** The event of a message. `undefined`: it is not for the bot. */
-  async function toEvent(
+  /** The same while Discord may be unreachable too. */
+  async function isForBotIfKnown(
     message: GatewayMessageCreateDispatchData,
     names: Names,
-  ): Promise<IncomingMessage | undefined> {
-    if (!isFromPerson(message)) return undefined;
-    const channelType = await channels.typeOf(message);
-    const isAddressed = isDirectType(channelType) || mentionsBot(message, names);
-    const address = { channelId: message.channel_id, channelType, eventId: message.id };
-    const withOrigin = async (event: IncomingMessage): Promise<IncomingMessage> => ({
-      ...event,
-      origin: await origins.ofMessage(message, channelType),
-    });
-    if (isDirectType(channelType) || isThreadType(channelType)) {
-      const conversationId = toConversationId(message.channel_id);
-      if (!isAddressed && !(await isOurs(message.channel_id, conversationId))) return undefined;
-      const isKnown = await receiver.knows(conversationId);
-      // Also of a known conversation: the run that was to store its places may have been killed.
-      const parent = isThreadType(channelType) ? await channels.parentOf(message.channel_id) : undefined;
-      return withOrigin({
-        ...toMessage(message, names, conversationId, address, isKnown),
-        ...toEnclosingPlaces(message.guild_id, [message.channel_id, parent]),
-      });
-    }
-    const place = await settingsOf(message);
-    if (!isAddressed && (place.answerTo === "mentions" || isEmpty(message, names))) return undefined;
-    const isInChannel = place.answerIn === "channel";
-    return withOrigin(
-      isInChannel
-        ? toMessageInChannel(message, names, address)
-        : await toChannelEvent(message, names, address),
-    );
-  }
-
-  /** How the channel of a message is answered. Most messages of a server are for nobody: it is mostly in memory. */
-  async function settingsOf(message: GatewayMessageCreateDispatchData): Promise<PlaceSettings> {
-    const { guild_id: guildId, channel_id: channelId } = message;
-    return receiver.placeSettings({
-      ...(guildId === undefined ? {} : { server: toGuildPlace(guildId) }),
-      channel: toChannelPlace(channelId),
-    });
-  }
-
-  /** Without the Message Content Intent, messages that do not mention the bot arrive empty. */
-  function isEmpty(message: GatewayMessageCreateDispatchData, names: Names): boolean {
-    const { text, attachments } = readMessage(message, names);
-    return text === "" && attachments.length === 0;
-  }
-
-  /** Answered in the channel, which is one conversation. */
-  function toMessageInChannel(
-    message: GatewayMessageCreateDispatchData,
-    names: Names,
-    address: DiscordAddress,
-  ): IncomingMessage {
-    const conversationId = toConversationId(message.channel_id);
-    const isOwnAnswer = message.referenced_message?.author.id === names.botId;
-    return toMessage(message, names, conversationId, { ...address, replyTo: message.id }, isOwnAnswer);
-  }
-
-  /** Whether every message in a thread is for the bot: a known conversation, or a thread that the bot opened. */
-  async function isOurs(channelId: string, conversationId: string): Promise<boolean> {
-    if (channels.isOpen(conversationId) || (await receiver.knows(conversationId))) return true;
-    return isOwnThread(channelId);
-  }
-
-  /**
-   * A mention in a channel opens a thread. A reply to an answer that was not posted in a thread continues its
-   * conversation.
-   */
-  async function toChannelEvent(
-    message: GatewayMessageCreateDispatchData,
-    names: Names,
-    address: DiscordAddress,
-  ): Promise<IncomingMessage> {
-    const inChain = { ...address, isChain: true };
-    const replied = message.referenced_message ?? undefined;
-    const conversationId = replied === undefined ? undefined : await chains.find(replied);
-    if (conversationId !== undefined) {
-      chains.note(message.id, conversationId);
-      return toMessage(message, names, conversationId, { ...inChain, replyTo: message.id }, true);
-    }
-    const { text } = readMessage(message, names);
-    return toMessage(
-      message,
-      names,
-      toConversationId(message.id),
-      {
-        ...inChain,
-        replyTo: message.id,
-        ...(isThreadable(address.channelType) ? { thread: { title: text } } : {}),
-      },
-      false,
-    );
-  }
-
-  function toMessage(
-    message: GatewayMessageCreateDispatchData,
-    names: Names,
-    conversationId: string,
-    address: DiscordAddress,
-    isKnown: boolean,
-  ): IncomingMessage {
-    const { text, attachments } = readMessage(message, names);
-    // The replied-to message is part of the question, unless the conversation contains it already.
-    const replied = isKnown ? undefined : (message.referenced_message ?? undefined);
-    const quoted = replied === undefined ? undefined : readReplied(replied, names);
-    const whole = [quoted?.text ?? "", text].filter((part) => part !== "").join("\n\n");
-    const files = [...attachments, ...(quoted?.attachments ?? [])];
-    return {
-      kind: "message",
-      key: toEventKey(message.id),
-      platform: "discord",
-      conversationId,
-      author: toAuthor(message.author, message.member),
-      sentAt: Date.parse(message.timestamp),
-      address: toReplyAddress(address),
-      ...toEnclosingPlaces(message.guild_id, [message.channel_id]),
-      text: whole === "" && files.length === 0 ? `@${names.botName}` : whole,
-      attachments: files,
-    };
+  ): Promise<boolean | undefined> {
+    const [known] = await Promise.allSettled([isCertainlyForBot(message, names)]);
+    return known.status === "fulfilled" ? known.value : undefined;
   }
 
   return {
@@ -373,13 +272,4 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     caughtUp: (channelId) => queue.run(channelId, () => Promise.resolve()),
     idle: () => queue.idle(),
   };
-}
-
-function isFromPerson({ author, type, webhook_id: webhookId }: APIMessage): boolean {
-  return author.bot !== true && author.system !== true && webhookId === undefined && personalTypes.has(type);
-}
-
-function readReplied(replied: APIMessage, names: Names) {
-  const { text, attachments } = readMessage(replied, names);
-  return { text: quote(`${toAuthor(replied.author).name} wrote`, text), attachments };
 }

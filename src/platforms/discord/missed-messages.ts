@@ -15,7 +15,10 @@ import {
   parseGuildPlace,
 } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
-import type { ChannelActivity } from "./connection.ts";
+import { isEdited } from "./edit-events.ts";
+import type { ChannelActivity } from "./gateway-events.ts";
+import { createPacedSearch } from "./paced-search.ts";
+import type { Shard } from "./shard-plan.ts";
 import { snowflakeAt } from "./snowflake.ts";
 
 /** Older messages are not answered. */
@@ -26,10 +29,12 @@ const pageSize = 100;
 /** Conversations that are read, the most recent first. */
 const maxConversations = 100;
 /**
- * Channels that are searched for mentions, a page of each: first those that contain conversations, the most recent
- * first, and as many of the others in which somebody wrote.
+ * Channels that contain conversations and are searched for mentions, a page of each, the most recent first. Live messages
+ * wait for them.
  */
 const maxChannels = 50;
+/** Other channels and threads in which somebody wrote, for each session: they are read slowly. */
+const maxOthers = 1000;
 /** Concurrent requests: live messages come first. */
 const maxConcurrent = 3;
 /** How long the store or Discord is asked again. */
@@ -40,30 +45,48 @@ const maxHoldMs = 30_000;
 /** Messages that arrived so shortly before the session count as live: the clocks differ. */
 const clockMarginMs = 60_000;
 
+const onlyShard: Shard = { id: 0, has: () => true };
+
 /** A missed message, with the server it is in. */
 export type MissedMessage = APIMessage & { readonly guild_id?: string };
 
 /** Catches up on what people wrote while the bot was offline: in known conversations, and in mentions elsewhere. */
 export interface MissedMessages {
-  /** Starts to catch up; at every new session, since Discord redelivers nothing. Contract: must not throw. */
-  start(): void;
-  /** A server of the session: its channels with recent messages are searched for mentions. Contract: must not throw. */
+  /**
+   * Starts to catch up; at every new session of a shard, since Discord redelivers nothing. Conversations in other
+   * shards' servers are left to those. Contract: must not throw.
+   */
+  start(shard?: Shard): void;
+  /**
+   * A server of the session: channels with recent messages are searched for mentions, the bot's own threads for
+   * messages. Contract: must not throw.
+   */
   guildAvailable(guildId: string, channels: readonly ChannelActivity[]): void;
   /** Like {@link start}, unless a search waits for the store already. Contract: must not throw. */
   startUnlessSearching(): void;
   /** Resolves when a channel is caught up; live messages of it wait for that, 30 s at most. `undefined`: it is. */
   pending(channelId: string): Promise<void> | undefined;
   /**
-   * Makes a search that waits for the store now, for a live message that is about to be accepted. Resolves to whether
-   * there was one: by then the earlier messages of the channel have been taken.
+   * Makes a search that waits for the store now, for a live message that is about to be accepted, and waits for the
+   * channel to be read. Resolves to whether there was something to wait for: by then its earlier messages have been taken.
    * @throws ParleyError `store-unavailable`
    */
   searchFirst(channelId: string): Promise<boolean>;
 }
 
+/** A session of a shard, with the channels that are searched at its start. */
+interface Session {
+  readonly shard: Shard;
+  readonly startedAt: number;
+  /** Resolves when it is known what its conversations may have missed. */
+  done: Promise<void>;
+  readonly channels: Set<string>;
+  others: number;
+}
+
 /** A search for gaps that is not done. */
 interface Search {
-  readonly startedAt: number;
+  readonly session: Session;
   readonly done: Promise<void>;
   /** An attempt that live messages wait for. */
   attempt: Promise<void> | undefined;
@@ -73,8 +96,9 @@ interface Search {
 interface Gap {
   readonly channelId: string;
   readonly guildId: string | undefined;
-  /** Messages after this id are read. */
+  /** Messages after this id are read; `lastSeen`: the last one that the store has, which may have been edited. */
   readonly after: bigint;
+  readonly lastSeen?: bigint;
   /** A channel that contains conversations: only its newest page is read, and only mentions are for the bot. */
   readonly isChannel: boolean;
 }
@@ -90,8 +114,9 @@ export function createMissedMessages(options: {
   /** The bot's user id; called once it is connected. */
   readonly botId: () => string;
   readonly take: (message: MissedMessage) => void;
-  /** Called with each message of the bot that is read. */
+  /** Called with each message of the bot that is read, and with each edited one of a person. */
   readonly onOwnMessage: (message: APIMessage) => void;
+  readonly onEdited: (message: MissedMessage) => void;
   /** Whether every message of a channel is for the bot. */
   readonly isAnsweredWhole: (channelId: string, guildId: string | undefined) => Promise<boolean>;
   readonly now: () => number;
@@ -100,14 +125,15 @@ export function createMissedMessages(options: {
 }): MissedMessages {
   const { api, history, take, now, signal, log } = options;
   const limit = createConcurrencyLimit(maxConcurrent);
+  const others = createPacedSearch(signal);
   /** Reads in progress, by channel. */
   const reading = new Map<string, Promise<void>>();
   /** In progress, those that wait for the store included. */
   const searches = new Set<Search>();
-  /** The search that live messages wait for. */
-  let searching: Promise<void> | undefined;
-  /** The latest search. */
-  let session = { startedAt: 0, done: Promise.resolve(), channels: new Set<string>(), others: 0 };
+  /** The searches that live messages wait for. */
+  const searching = new Set<Promise<void>>();
+  /** The latest ones, of several shards. */
+  let sessions: readonly Session[] = [];
 
   /** Repeats `work` while the store or Discord is unavailable. Resolves to `undefined` when it gives up. */
   async function untilDone<T>(
@@ -134,14 +160,19 @@ export function createMissedMessages(options: {
     }
   }
 
-  /** @param startedAt of the session: what is known since then was delivered live, perhaps before the gap is read */
-  async function findGaps(startedAt: number): Promise<Gap[]> {
+  /** What is known since the start of the session was delivered live, perhaps before the gap is read. */
+  async function findGaps({ startedAt, shard }: Session): Promise<Gap[]> {
     const earliest = snowflakeAt(startedAt - windowMs);
     const sessionStart = snowflakeAt(startedAt - clockMarginMs);
-    const [all, threads] = await Promise.all([
-      history.conversations(idPrefix),
-      history.conversations(idPrefix, { without: commandPrefix }),
-    ]);
+    const [all, threads] = (
+      await Promise.all([
+        history.conversations(idPrefix),
+        history.conversations(idPrefix, { without: commandPrefix }),
+      ])
+    ).map((found) => found.filter((summary) => mayBeOf(summary, shard))) as [
+      ConversationSummary[],
+      ConversationSummary[],
+    ];
     const gaps = new Map<string, Gap>();
     for (const summary of threads.slice(0, maxConversations)) {
       const channelId = parseConversationId(summary.conversationId);
@@ -152,8 +183,8 @@ export function createMissedMessages(options: {
         .map(({ turnKey }) => BigInt(parseEventKey(turnKey) ?? 0))
         .filter((id) => id < sessionStart)
         .reduce((last, id) => (id > last ? id : last), BigInt(channelId));
-      const after = lastSeen > earliest ? lastSeen : earliest;
-      gaps.set(channelId, { channelId, guildId: guildOf(summary), after, isChannel: false });
+      const after = lastSeen > earliest ? lastSeen - 1n : earliest;
+      gaps.set(channelId, { channelId, guildId: guildOf(summary), after, lastSeen, isChannel: false });
     }
     const recent = [...all, ...threads].sort((a, b) => b.updatedAt - a.updatedAt);
     let channels = 0;
@@ -196,6 +227,8 @@ export function createMissedMessages(options: {
     const messages = await untilDone(`channel ${gap.channelId}`, () => readGap(gap));
     if (messages === undefined || signal.aborted) return;
     for (const message of messages) if (message.author.id === options.botId()) options.onOwnMessage(message);
+    const withServer = (message: APIMessage): MissedMessage =>
+      gap.guildId === undefined ? message : { ...message, guild_id: gap.guildId };
     // The bot replies to what it has answered there or has refused in words.
     const replied = new Set(
       messages.flatMap(({ author, message_reference: to }) =>
@@ -209,14 +242,15 @@ export function createMissedMessages(options: {
     const missed = messages.filter(
       (message) =>
         message.author.bot !== true &&
+        BigInt(message.id) > (gap.lastSeen ?? 0n) &&
         !replied.has(message.id) &&
         !wasAnsweredBefore(message, lastAnswer) &&
         (isWhole || mentionsAnyone(message)),
     );
-    if (missed.length > 0)
-      log.info({ channel: gap.channelId, messages: missed.length }, "read missed messages");
-    for (const message of missed)
-      take(gap.guildId === undefined ? message : { ...message, guild_id: gap.guildId });
+    const found = { channel: gap.channelId, messages: missed.length };
+    if (missed.length > 0) log.info(found, "read missed messages");
+    missed.map(withServer).forEach(take);
+    for (const one of messages) if (isEdited(one, options.botId())) options.onEdited(withServer(one));
   }
 
   /**
@@ -244,15 +278,21 @@ export function createMissedMessages(options: {
     }
   }
 
-  function start(): void {
-    const startedAt = now();
-    const first = findGaps(startedAt);
+  function start(shard: Shard = onlyShard): void {
+    const current: Session = {
+      shard,
+      startedAt: now(),
+      done: Promise.resolve(),
+      channels: new Set(),
+      others: 0,
+    };
+    const first = findGaps(current);
     let attempts = 0;
     const early = new AbortController();
     let gapsFoundEarly: readonly Gap[] | undefined;
     const search = untilDone(
       "conversations",
-      () => (attempts++ === 0 ? first : findGaps(startedAt)),
+      () => (attempts++ === 0 ? first : findGaps(current)),
       AbortSignal.any([signal, early.signal]),
     );
     const found = search.then((gaps = []) => {
@@ -262,7 +302,7 @@ export function createMissedMessages(options: {
       readGaps(all);
     });
     const open: Search = {
-      startedAt,
+      session: current,
       done: found,
       attempt: undefined,
       finish(gaps) {
@@ -271,22 +311,20 @@ export function createMissedMessages(options: {
       },
     };
     searches.add(open);
-    const current = { startedAt, done: found, channels: new Set<string>(), others: 0 };
-    session = current;
+    current.done = found;
+    sessions = [...sessions.filter((one) => one.shard.id !== shard.id), current];
     // Live messages do not wait for a store that is unavailable: their authors are told.
     const mine = first.then(
       () => found,
       () => undefined,
     );
-    searching = mine;
-    void mine.then(() => {
-      if (searching === mine) searching = undefined;
-    });
+    searching.add(mine);
+    void mine.then(() => searching.delete(mine));
   }
 
   /** One attempt at a search, which ends it. */
   function searchNow(search: Search): Promise<void> {
-    search.attempt ??= findGaps(search.startedAt)
+    search.attempt ??= findGaps(search.session)
       .then((gaps) => {
         search.finish(gaps);
         return search.done;
@@ -301,7 +339,7 @@ export function createMissedMessages(options: {
     const caughtUp = new AbortController();
     await Promise.race([
       (async () => {
-        await searching;
+        await Promise.all(searching);
         await reading.get(channelId);
         caughtUp.abort();
       })(),
@@ -311,16 +349,23 @@ export function createMissedMessages(options: {
 
   /** Live messages do not wait for these channels: each mention there begins a conversation of its own. */
   async function searchOthers(guildId: string, channels: readonly ChannelActivity[]): Promise<void> {
-    const current = session;
-    await current.done;
+    const current = sessions.findLast(({ shard }) => shard.has(guildId));
+    if (current === undefined) return;
     const after = snowflakeAt(current.startedAt - windowMs);
-    const recent = channels
-      .filter(({ id, lastMessageId }) => BigInt(lastMessageId) > after && !current.channels.has(id))
+    // Before it waits: a large server's channels are not kept.
+    const active = channels.filter(({ lastMessageId }) => BigInt(lastMessageId) > after);
+    if (active.length === 0) return;
+    await current.done;
+    const recent = active
+      .filter(({ id }) => !current.channels.has(id))
       .sort((a, b) => Number(BigInt(b.lastMessageId) - BigInt(a.lastMessageId)));
-    for (const { id } of recent.slice(0, maxChannels - current.others)) {
+    for (const { id, isOwnThread = false } of recent.slice(0, maxOthers - current.others)) {
       current.channels.add(id);
       current.others += 1;
-      void catchUp({ channelId: id, guildId, after, isChannel: true });
+      others.add(
+        () => catchUp({ channelId: id, guildId, after, isChannel: !isOwnThread }),
+        () => sessions.includes(current),
+      );
     }
   }
 
@@ -328,17 +373,22 @@ export function createMissedMessages(options: {
     start,
     guildAvailable: (guildId, channels) => void searchOthers(guildId, channels),
     startUnlessSearching() {
-      if (searches.size === 0) start();
+      if (searches.size === 0) for (const { shard } of sessions) start(shard);
     },
     async searchFirst(channelId) {
-      if (searches.size === 0) return false;
+      if (searches.size === 0 && !reading.has(channelId)) return false;
       await Promise.all([...searches].map(searchNow));
       await hold(channelId);
       return true;
     },
-    pending: (channelId) =>
-      searching === undefined && !reading.has(channelId) ? undefined : hold(channelId),
+    pending: (channelId) => (searching.size === 0 && !reading.has(channelId) ? undefined : hold(channelId)),
   };
+}
+
+/** The server of a conversation is stored with its first answer: until then it may be of any shard. */
+function mayBeOf(summary: ConversationSummary, shard: Shard): boolean {
+  const guildId = guildOf(summary);
+  return guildId === undefined || shard.has(guildId);
 }
 
 function guildOf({ within = [] }: ConversationSummary): string | undefined {

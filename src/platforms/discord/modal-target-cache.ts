@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { CommandCall } from "../../core/events.ts";
+import { isOutage } from "../delivery/receive-patiently.ts";
 import type { DiscordApi } from "./api.ts";
 import type { ModalTarget } from "./ask-modal.ts";
 import { readMessage, toAuthor, type Names } from "./incoming.ts";
@@ -14,7 +15,10 @@ const maxEntries = 500;
  */
 export interface ModalTargetCache {
   set(messageId: string, subject: Subject): void;
-  /** From memory, else from Discord. `undefined`: it was deleted, or the bot may not read it. */
+  /**
+   * From memory, else from Discord. `undefined`: it was deleted, or the bot may not read it.
+   * @throws ParleyError `platform-unreachable`
+   */
   find(target: ModalTarget, names: Names): Promise<Subject | undefined>;
 }
 
@@ -28,7 +32,10 @@ export function createModalTargetCache(api: Pick<DiscordApi, "getMessage">): Mod
     async find({ channelId, messageId }, names) {
       const known = subjects.get(messageId);
       if (known !== undefined) return known;
-      const message = await api.getMessage(channelId, messageId).catch(() => undefined);
+      const message = await api.getMessage(channelId, messageId).catch((error: unknown) => {
+        if (isOutage(error)) throw error;
+        return undefined;
+      });
       return message === undefined
         ? undefined
         : { author: toAuthor(message.author), ...readMessage(message, names) };

@@ -1,10 +1,8 @@
 import {
   ApplicationIntegrationType,
   InteractionContextType,
-  PermissionFlagsBits,
   type APIInteraction,
   type APIMessage,
-  type Client,
 } from "discord.js";
 import { LRUCache } from "lru-cache";
 import { ParleyError } from "../../core/errors.ts";
@@ -20,6 +18,7 @@ import {
 } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 import type { ChannelCache } from "./channel-cache.ts";
+import { isManaging, type GuildDirectory } from "./guild-directory.ts";
 import type { Memberships } from "./memberships.ts";
 
 /** How long an interaction waits for Discord: its own deadline is three seconds. */
@@ -27,28 +26,6 @@ const interactionLookupMs = 1500;
 /** The roles of people whose messages came without them. */
 const rolesTtlMs = 60_000;
 const maxMembers = 1000;
-
-/** What the client knows of the bot's servers. */
-export interface GuildFacts {
-  has(guildId: string): boolean;
-  /** Whether these roles, or the ownership, let a member manage the server. */
-  isManager(guildId: string, userId: string, roleIds: readonly string[]): boolean;
-}
-
-/** @param client `undefined` before it is connected */
-export function createGuildFacts(client: () => Client | undefined): GuildFacts {
-  const guildOf = (id: string) => client()?.guilds.cache.get(id);
-  return {
-    has: (guildId) => guildOf(guildId) !== undefined,
-    isManager(guildId, userId, roleIds) {
-      const guild = guildOf(guildId);
-      if (guild?.ownerId === userId) return true;
-      // The role of everybody has the id of the server.
-      const roles = [guildId, ...roleIds].map((id) => guild?.roles.cache.get(id));
-      return roles.some((role) => isManaging(role?.permissions.bitfield ?? 0n));
-    },
-  };
-}
 
 /** A message of the gateway, or one that was read later: that has neither server nor member. */
 export type MessageWithMember = APIMessage & {
@@ -69,7 +46,7 @@ export function createOrigins(options: {
   readonly api: Pick<DiscordApi, "getMember">;
   readonly channels: Pick<ChannelCache, "placeOf">;
   readonly memberships: Memberships;
-  readonly guilds: GuildFacts;
+  readonly guilds: Pick<GuildDirectory, "has" | "isManager">;
 }): Origins {
   const { api, channels, memberships, guilds } = options;
   const fetched = new LRUCache<string, { readonly roles: readonly string[] | undefined }>({
@@ -124,7 +101,7 @@ export function createOrigins(options: {
         roles: member.roles.map(toRoleTerm),
         isMember,
         // Those in the channel; the owner has all.
-        isManager: isMember && isManaging(BigInt(member.permissions)),
+        isManager: isMember && isManaging(member.permissions),
       };
     },
     async ofMessage(message, channelType) {
@@ -161,10 +138,4 @@ function toPlace(
   if (!isThreadType(channelType) || typeof parentId !== "string")
     return { channel: toChannelPlace(channelId) };
   return { channel: toChannelPlace(parentId), thread: toChannelPlace(channelId) };
-}
-
-const managing = PermissionFlagsBits.ManageGuild | PermissionFlagsBits.Administrator;
-
-function isManaging(permissions: bigint): boolean {
-  return (permissions & managing) !== 0n;
 }

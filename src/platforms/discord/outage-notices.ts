@@ -3,6 +3,8 @@ import type { APIMessage } from "discord.js";
 import { toNotice } from "../../core/error-messages.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Receiver } from "../../core/platform.ts";
+import { languages } from "../../words/languages.ts";
+import { inLanguage } from "../../words/translate.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { retryPlatformCall } from "../delivery/platform-retry.ts";
 import { toEventKey } from "./address.ts";
@@ -81,14 +83,21 @@ export function createOutageNotices(options: {
     },
     settle(message) {
       const messageId = message.message_reference?.message_id;
-      if (messageId !== undefined && outageTexts.has(message.content)) settleOnce(message, messageId);
+      if (messageId !== undefined && isOutageText(message.content)) settleOnce(message, messageId);
     },
   };
 }
 
-/** As Discord shows them. */
-const outageTexts: ReadonlySet<string> = new Set(
-  [new ParleyError("store-unavailable", "notice"), new Error("notice")].map(
-    (error) => toSentence(toNotice(error)).content,
-  ),
-);
+/** As Discord shows them, in every language; written when the first message of the bot is looked at. */
+let outageTexts: ReadonlySet<string> | undefined;
+
+function isOutageText(content: string): boolean {
+  outageTexts ??= new Set(
+    languages.flatMap((language) =>
+      [new ParleyError("store-unavailable", "notice"), new Error("notice")].map((error) =>
+        inLanguage(language, () => toSentence(toNotice(error)).content),
+      ),
+    ),
+  );
+  return outageTexts.has(content);
+}

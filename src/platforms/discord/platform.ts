@@ -1,34 +1,48 @@
 import { ChannelType, type APIInteraction } from "discord.js";
 import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
+import type { Claims, Records } from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
-import type { ConversationHistory, Platform, PlatformHealth, Receiver } from "../../core/platform.ts";
+import type { ConversationHistory, Platform, Receiver } from "../../core/platform.ts";
+import { parseShownFiles } from "../delivery/shown-files.ts";
 import { createEditingReply } from "../delivery/editing-reply.ts";
 import { createAcknowledgements, withAcknowledgements } from "./acknowledgements.ts";
-import { fromReplyAddress, toChannelPlace, toGuildPlace, toReplyAddress } from "./address.ts";
+import { fromReplyAddress, toChannelPlace, toEventKey, toGuildPlace, toReplyAddress } from "./address.ts";
 import { createDiscordApi, publicApiUrl } from "./api.ts";
 import { registerCommands } from "./commands.ts";
-import { connect, type Connection } from "./connection.ts";
+import { createConnection, type Connection } from "./connection.ts";
 import { createAttachmentDownload } from "./download.ts";
 import { createDiscordClock } from "./discord-clock.ts";
 import { createFreshTokens } from "./fresh-tokens.ts";
+import type { ConnectionEvents } from "./gateway-events.ts";
 import { createHttpAgent } from "./http-agent.ts";
+import { createHiddenContentNotices } from "./hidden-content-notices.ts";
 import type { Names } from "./incoming.ts";
 import { createInteractionHandler } from "./interactions.ts";
+import { createInvalidRequestGuard } from "./invalid-requests.ts";
 import { createMessageIntake, type MessageIntake } from "./messages.ts";
+import { createMessageEvents } from "./message-events.ts";
 import { createMemberships } from "./memberships.ts";
 import { createMissedMessages } from "./missed-messages.ts";
 import { createChannelCache } from "./channel-cache.ts";
 import { createDeletionEvents } from "./deletion-events.ts";
+import { createEditEvents } from "./edit-events.ts";
 import { createDiscordScheduler, createLimitReader, withDelivery } from "./delivery.ts";
 import { toRefKey } from "./message-ref.ts";
+import { createOrderedChanges } from "./ordered-changes.ts";
+import { createOwnGuilds } from "./own-guilds.ts";
 import { createOwnPosts } from "./own-posts.ts";
 import { createDiscordTarget } from "./reply.ts";
 import { snowflakeAt } from "./snowflake.ts";
-import { createGuildFacts, createOrigins } from "./origin.ts";
+import { createOrigins } from "./origin.ts";
+import { createLocales } from "./locales.ts";
+import { createRoomReader } from "./read-room.ts";
 import { createModalTargetCache } from "./modal-target-cache.ts";
+import { withPlainReplies } from "./plain-replies.ts";
 import { createReplyChains } from "./reply-chains.ts";
+import { automaticShards, isOwnGuild, type ShardSettings } from "./shard-plan.ts";
 import { createThreads } from "./threads.ts";
+import { translate } from "../../words/translate.ts";
 
 /** Options of {@link createDiscordPlatform}. */
 export interface DiscordOptions {
@@ -38,9 +52,19 @@ export interface DiscordOptions {
   readonly commands: ReadonlyMap<string, Command>;
   readonly log: Log;
   readonly meter?: Pick<Meter, "delivery" | "platformLimited">;
+  /** Default: as many as Discord recommends, all in this process. */
+  readonly shards?: ShardSettings;
+  /** Default: this process has no others beside it. */
+  readonly claims?: Claims;
+  /** What outlives the process. Default: nothing does. */
+  readonly records?: Pick<Records, "get" | "set">;
   /** Unix milliseconds. Default: Discord's time. */
   readonly now?: () => number;
 }
+
+const ownClaims: Claims = { isShared: false, claim: () => Promise.resolve(true) };
+
+const noRecords = { get: () => Promise.resolve(undefined), set: () => Promise.resolve() };
 
 /** Discord as a {@link Platform}. @see docs/discord.md */
 export function createDiscordPlatform(options: DiscordOptions): Platform {
@@ -52,70 +76,84 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   const agent = createHttpAgent();
   const scheduler = createDiscordScheduler(options.meter);
   const onLimits = createLimitReader(scheduler, apiUrl === publicApiUrl ? 50 : 0);
-  const plainApi = createDiscordApi({ token: options.token, apiUrl, agent, onResponse, onLimits });
+  const guard = createInvalidRequestGuard({ log });
+  const plainApi = createDiscordApi({ token: options.token, apiUrl, agent, onResponse, onLimits, guard });
   const acknowledgements = createAcknowledgements(plainApi, log);
-  const api = withDelivery(withAcknowledgements(plainApi, acknowledgements), scheduler);
+  const api = withPlainReplies(
+    withDelivery(withAcknowledgements(plainApi, acknowledgements), scheduler, now),
+    log,
+  );
   const ownPosts = createOwnPosts();
-  const threads = createThreads(api, log);
   const freshTokens = createFreshTokens(now);
+  const locales = createLocales({
+    guildLocale: (guildId) => connection?.guilds.localeOf(guildId),
+    records: options.records ?? noRecords,
+    log,
+    now,
+  });
   const modalTargets = createModalTargetCache(api);
   const downloads = createAttachmentDownload(api, apiUrl);
   let connection: Connection | undefined;
   let messages: MessageIntake | undefined;
-  let state: PlatformHealth = { state: "connecting" };
   const stopping = new AbortController();
   let registration: Promise<void> = Promise.resolve();
   const handling = new Set<Promise<void>>();
 
-  const channels = createChannelCache(api, (id) => connection?.client.channels.cache.get(id)?.type);
+  const channels = createChannelCache(api, (id) => connection?.guilds.channel(id)?.type);
+  const threads = createThreads(api, channels, log);
 
-  const memberships = createMemberships(api, () => [...(connection?.client.guilds.cache.keys() ?? [])]);
+  const ownGuilds = createOwnGuilds(api, () => {
+    const plan = connection?.plan();
+    return plan === undefined || connection === undefined ? undefined : { plan, guilds: connection.guilds };
+  });
+  const memberships = createMemberships(api, ownGuilds);
   const origins = createOrigins({
     api,
     channels,
     memberships,
-    guilds: createGuildFacts(() => connection?.client),
+    guilds: {
+      has: (guildId) => connection?.guilds.has(guildId) === true,
+      isManager: (...member) => connection?.guilds.isManager(...member) === true,
+    },
   });
 
+  const botId = (): string => connection?.identity()?.botId ?? "";
+
   function names(guildId: string | undefined): Names {
-    const client = connection?.client;
-    const guild = guildId === undefined ? undefined : client?.guilds.cache.get(guildId);
-    const botId = connection?.identity.botId ?? "";
+    const guilds = connection?.guilds;
     return {
-      botId,
-      botName: connection?.identity.botName ?? "bot",
-      botRoleId: guild?.roles.cache.find((role) => role.tags?.botId === botId)?.id,
-      roleName: (id) => guild?.roles.cache.get(id)?.name,
-      channelName(id) {
-        const channel = client?.channels.cache.get(id);
-        return channel !== undefined && "name" in channel ? (channel.name ?? undefined) : undefined;
-      },
+      botId: botId(),
+      botName: connection?.identity()?.botName ?? "bot",
+      botRoleId: guildId === undefined ? undefined : guilds?.botRoleId(guildId),
+      roleName: (id) => guilds?.roleName(id),
+      channelName: (id) => guilds?.channel(id)?.name,
     };
   }
 
-  /** Of people, roles and servers the names that the client knows without a request. */
+  /** Of people, roles and servers the names that the gateway has said. */
   async function nameOf(id: string): Promise<string | undefined> {
-    const client = connection?.client;
+    const guilds = connection?.guilds;
     const channelId = /^discord:channel:(\d+)$/.exec(id)?.[1];
     if (channelId !== undefined) {
       const name = names(undefined).channelName(channelId) ?? (await channels.nameOf(channelId));
       return name === undefined ? undefined : `#${name}`;
     }
     const roleId = /^discord:role:(\d+)$/.exec(id)?.[1];
-    if (roleId !== undefined)
-      return client?.guilds.cache.map((guild) => guild.roles.cache.get(roleId)?.name).find(Boolean);
+    if (roleId !== undefined) return guilds?.roleName(roleId);
     const guildId = /^discord:guild:(\d+)$/.exec(id)?.[1];
-    if (guildId !== undefined) return client?.guilds.cache.get(guildId)?.name;
-    const user = client?.users.cache.get(/^discord:(?:user:)?(\d+)$/.exec(id)?.[1] ?? "");
-    return user?.globalName ?? user?.username;
+    if (guildId !== undefined) return guilds?.nameOf(guildId);
+    const userId = /^discord:(?:user:)?(\d+)$/.exec(id)?.[1];
+    return userId === botId() ? connection?.identity()?.botName : undefined;
   }
 
   /** Without the Message Content Intent, messages that do not mention the bot arrive empty. */
-  function notes(): Readonly<Record<string, string>> {
+  function readsContents(): boolean {
     const { state: current, detail } = connection?.health() ?? { state: "connecting" };
-    return current === "ready" && detail !== undefined
-      ? { "answer-to": "Without the Message Content Intent only messages that mention it can be read" }
-      : {};
+    return current !== "ready" || detail === undefined;
+  }
+
+  function notes(): Readonly<Record<string, string>> {
+    return !readsContents() ? { "answer-to": translate("discord.mentions-only") } : {};
   }
 
   /** An id after those of the bot's messages in a channel so far. Discord's clock is known to a second. */
@@ -134,20 +172,32 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     handling.add(tracked);
   }
 
-  async function start(receiver: Receiver, history: ConversationHistory): Promise<void> {
+  /** What the platform works with from its start on. */
+  function prepare(receiver: Receiver, history: ConversationHistory): Connection {
     const chains = createReplyChains({
       api,
       isKnown: async (id) => channels.isOpen(id) || (await receiver.knows(id)),
-      botId: () => connection?.identity.botId ?? "",
+      acceptedIn: (questionId) => receiver.conversationOf(toEventKey(questionId)),
+      botId,
       log,
+    });
+    const hiddenContent = createHiddenContentNotices({ api, readsContents, botId, log });
+    const messageEvents = createMessageEvents({
+      receiver,
+      channels,
+      origins,
+      chains,
+      hiddenContent,
+      locales,
+      botId,
     });
     messages = createMessageIntake({
       api,
       receiver,
       channels,
       names,
-      origins,
-      chains,
+      events: messageEvents,
+      languageOf: ({ author, guild_id: guildId }) => locales.languageOf(author.id, guildId),
       lookUpLater: () => missed.startUnlessSearching(),
       lookUpFirst: (channelId) => missed.searchFirst(channelId),
       signal: stopping.signal,
@@ -165,22 +215,30 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       },
       take: (message) => messages?.take(message, { isMissed: true }),
       onOwnMessage: (message) => messages?.settleNotice(message),
-      botId: () => connection?.identity.botId ?? "",
+      onEdited: (message) => edits.message(message),
+      botId,
       now,
       signal: stopping.signal,
       log,
     });
     const intake = messages;
-    const deletions = createDeletionEvents({
-      receiver,
-      channels,
-      chains,
+    const changes = createOrderedChanges({
       caughtUp: async (channelId) => {
         await missed.pending(channelId);
         await intake.caughtUp(channelId);
       },
       signal: stopping.signal,
       log,
+    });
+    const deletions = createDeletionEvents({ receiver, channels, chains, changes });
+    const edits = createEditEvents({
+      api,
+      receiver,
+      chains,
+      events: messageEvents,
+      names,
+      changes,
+      takeNew: (message) => intake.take(message),
     });
     const handle = createInteractionHandler({
       api,
@@ -190,105 +248,136 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       names,
       origins,
       modalTargets,
+      locales,
       notes,
       freshTokens,
       now,
       log,
     });
-    // Events that arrive before `connect` has resolved wait for the identity of the bot.
-    const early: (() => void)[] = [];
-    const whenConnected = (handleEvent: () => void): void => {
-      if (stopping.signal.aborted) return;
-      if (connection === undefined) early.push(handleEvent);
-      else handleEvent();
+    const events: ConnectionEvents = {
+      sessionStarted: (shard) => missed.start(shard),
+      guildAvailable: (guildId, channelsOf) => missed.guildAvailable(guildId, channelsOf),
+      message(message) {
+        const pending = missed.pending(message.channel_id);
+        if (pending === undefined) messages?.take(message);
+        else void pending.then(() => messages?.take(message));
+      },
+      messageChanged: (message) => edits.message(message),
+      interaction: (interaction) => track(handle(interaction), interaction),
+      channelChanged: (channelId) => channels.forget(channelId),
+      messagesDeleted: (channelId, ids) => deletions.messages(channelId, ids),
+      channelDeleted: (channelId) => deletions.channel(channelId),
+      guildDeleted(guildId) {
+        memberships.clear();
+        deletions.guild(guildId);
+      },
     };
-    try {
-      connection = await connect({
-        token: options.token,
-        apiUrl,
-        agent,
-        onResponse,
-        log,
-        signal: stopping.signal,
-        events: {
-          sessionStarted: () => whenConnected(() => missed.start()),
-          guildAvailable: (guildId, channelsOf) =>
-            whenConnected(() => missed.guildAvailable(guildId, channelsOf)),
-          message: (message) =>
-            whenConnected(() => {
-              const pending = missed.pending(message.channel_id);
-              if (pending === undefined) messages?.take(message);
-              else void pending.then(() => messages?.take(message));
-            }),
-          interaction: (interaction) => whenConnected(() => track(handle(interaction), interaction)),
-          channelChanged: (channelId) => channels.forget(channelId),
-          messagesDeleted: (channelId, ids) => whenConnected(() => deletions.messages(channelId, ids)),
-          channelDeleted: (channelId) => whenConnected(() => deletions.channel(channelId)),
-          guildDeleted: (guildId) =>
-            whenConnected(() => {
-              memberships.clear();
-              deletions.guild(guildId);
-            }),
-        },
-      });
-    } catch (error) {
-      state = { state: "failed", detail: error instanceof Error ? error.message : "could not connect" };
-      throw error;
-    }
-    for (const handleEvent of early) handleEvent();
-    registration = registerCommands(api, connection.identity.applicationId, commands.values(), log).catch(
-      (error: unknown) => log.error({ err: error }, "command registration failed"),
+    return createConnection({
+      token: options.token,
+      apiUrl,
+      agent,
+      shards: options.shards ?? automaticShards,
+      claims: options.claims ?? ownClaims,
+      onResponse,
+      guard,
+      onIdentified({ applicationId }, plan) {
+        // Once for all processes: the commands are the application's.
+        if (isOwnGuild(undefined, plan)) register(applicationId);
+      },
+      events,
+      log,
+      signal: stopping.signal,
+    });
+  }
+
+  function register(applicationId: string): void {
+    registration = registerCommands(api, applicationId, commands.values(), log).catch((error: unknown) =>
+      log.error({ err: error }, "command registration failed"),
     );
   }
+
+  const readRoom = createRoomReader({
+    api,
+    async names(channelId) {
+      const [place] = await Promise.allSettled([channels.placeOf(channelId)]);
+      return names(place.status === "fulfilled" ? place.value.guildId : undefined);
+    },
+    readsContents,
+  });
 
   return {
     id: "discord",
     deliversInOrder: true,
-    start,
+    async start(receiver, history) {
+      connection ??= prepare(receiver, history);
+      await connection.open();
+    },
     openReply(given, hooks) {
       const address = fromReplyAddress(given);
-      const botId = (): string => connection?.identity.botId ?? "";
       const postedAfter = address.postedAfter ?? lastIdOf(address.channelId);
+      let shown = address.messages?.length ?? 0;
+      let posts = address.posts ?? shown;
       return createEditingReply({
         target: createDiscordTarget({
           api,
           address,
+          isResumed: hooks.isResumed === true,
           threads,
+          parentOf: (threadId) => channels.parentOf(threadId),
           scheduler,
           freshTokens,
           ownPosts,
+          async shownByOthers(ids) {
+            const taken = (await hooks.otherTurnsShow?.(ids.map((id) => toEventKey(id)))) ?? [];
+            return ids.filter((id) => taken.includes(toEventKey(id)));
+          },
           botId,
           log,
           now,
         }),
         savedRefs: address.messages ?? [],
-        saveRefs: (refs) => hooks.saveAddress(toReplyAddress({ ...address, postedAfter, messages: refs })),
+        savedFiles: parseShownFiles(address.files),
+        saveRefs(refs, files) {
+          posts += Math.max(0, refs.length - shown);
+          shown = refs.length;
+          const counted = posts === shown ? {} : { posts };
+          const shownFiles = files === undefined ? {} : { files: { ...files } };
+          return hooks.saveAddress(
+            toReplyAddress({ ...address, postedAfter, messages: refs, ...counted, ...shownFiles }),
+          );
+        },
         log,
         isCalm: hooks.isCalm === true,
-        placeholder: "Thinking…",
+        stop: hooks.stop,
+        placeholder: translate("delivery.status", { status: translate("delivery.thinking") }),
         // Discord shows "thinking…" for a deferred command until the first edit.
         firstMessageIsShown: address.interaction !== undefined && (address.messages ?? []).length === 0,
       });
     },
-    shownMessageKeys: (address) => fromReplyAddress(address).messages?.map((ref) => toRefKey(ref)) ?? [],
+    shownMessageKeys(given) {
+      const { messages = [], files } = fromReplyAddress(given);
+      return [...messages, ...(parseShownFiles(files)?.refs ?? [])].map((ref) => toRefKey(ref));
+    },
     // A direct message is private already; elsewhere only interactions have private answers.
     toPrivateAddress: (address) =>
       (fromReplyAddress(address).channelType as ChannelType) === ChannelType.DM ? address : undefined,
     openThread: (address, { title }) => threads.open(fromReplyAddress(address), title),
     download: (attachment, limits) => downloads.download(attachment, limits),
+    readRoom,
     nameOf,
     guide: {
       commandPrefix: "",
       hasMessageMenus: true,
-      speaking: [
-        "In a direct message, every message is answered.",
-        "In a channel, mention me: the answer opens a thread.",
-        "In a thread that I opened, every message is answered. In other threads, mention me or reply to me.",
-        "Pictures, voice notes and text files can be attached to any message.",
-      ],
+      exportsAs: "files",
+      hasLocalNames: true,
+      get speaking() {
+        return (["direct", "channel", "thread", "files"] as const).map((part) =>
+          translate(`discord.guide.${part}`),
+        );
+      },
     },
     delivery: scheduler,
-    health: () => connection?.health() ?? state,
+    health: () => connection?.health() ?? { state: "connecting" },
     // Discord delivers to every instance, and nothing twice: messages are kept from now on, commands refused.
     pause: () => Promise.resolve(),
     async stop() {

@@ -1,10 +1,11 @@
 import { toNotice } from "../../core/error-messages.ts";
-import type { ParleyError } from "../../core/errors.ts";
+import { isParleyError, type ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { createSlidingWindowLimiter } from "../../support/sliding-window-limiter.ts";
 import { createRefusalSchedule } from "../delivery/refusal-schedule.ts";
 import type { DiscordApi } from "./api.ts";
 import { toSentence } from "./content.ts";
+import { translate } from "../../words/translate.ts";
 
 /** How often a person is told in direct messages that the rules refuse what they wrote in one server. */
 const accessInServerMs = 24 * 60 * 60_000;
@@ -64,11 +65,13 @@ export function createRefusalNotices(
         // Every instance that has the message tells it, and Discord takes one message with this nonce.
         const where = `https://discord.com/channels/${guildId}/${channelId}/${id}`;
         await api.createMessage(direct.id, {
-          ...toSentence(`${notice}\nThis is about ${where}`),
+          ...toSentence(`${notice}\n${translate("discord.about", { address: where })}`),
           nonce: id,
           enforce_nonce: true,
         });
       } catch (tellError) {
+        // Somebody who takes no direct messages is not asked again.
+        if (isParleyError(tellError, "platform-unreachable")) schedule.untold(error, who);
         log.debug({ message: id, err: tellError }, "refusal notice not delivered");
       }
     },

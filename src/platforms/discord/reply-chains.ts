@@ -30,10 +30,12 @@ export interface ReplyChains {
 export function createReplyChains(options: {
   readonly api: Pick<DiscordApi, "getMessage">;
   readonly isKnown: (conversationId: string) => Promise<boolean>;
+  /** The conversation of a question that was accepted in the last day: a chain of any length needs one look-up. */
+  readonly acceptedIn: (questionId: string) => Promise<string | undefined>;
   readonly botId: () => string;
   readonly log: Log;
 }): ReplyChains {
-  const { api, isKnown, botId, log } = options;
+  const { api, isKnown, acceptedIn, botId, log } = options;
   const conversations = new LRUCache<string, string>({ max: maxEntries });
 
   /** The question that the bot's answer before this question replies to. `undefined`: this is the first question. */
@@ -58,6 +60,8 @@ export function createReplyChains(options: {
       while (questionId !== undefined && conversationId === undefined && questions.length < maxReads) {
         questions.push(questionId);
         conversationId = conversations.get(questionId);
+        if (conversationId !== undefined) break;
+        conversationId = await acceptedIn(questionId);
         if (conversationId !== undefined) break;
         if (await isKnown(toConversationId(questionId))) conversationId = toConversationId(questionId);
         else questionId = await questionBefore(answer.channel_id, questionId);

@@ -5,26 +5,30 @@ import type { ReplyFile } from "../../core/platform.ts";
 import { sleep } from "../../support/sleep.ts";
 import type { Urgency } from "../delivery/delivery-lane.ts";
 import type { DeliveryScheduler } from "../delivery/delivery-scheduler.ts";
+import { parseShownFiles } from "../delivery/shown-files.ts";
 import type { EditTarget, MessageContent, WorkSign } from "../delivery/edit-target.ts";
-import type { DiscordAddress, InteractionAddress } from "./address.ts";
+import { isThreadType, maxFileBytesAt, type DiscordAddress, type InteractionAddress } from "./address.ts";
 import type { DiscordApi, SendOptions } from "./api.ts";
 import {
   lengthOf,
+  maxContentChars,
   maxPieceChars,
   privateFlags,
   toDiscordContent,
   toSentence,
   type DiscordContent,
 } from "./content.ts";
-import { lanes } from "./delivery.ts";
+import { isOldMessage, lanes } from "./delivery.ts";
 import { createDestinationFinder } from "./destination.ts";
-import { errorCodes, discordCode, isTokenGone } from "./errors.ts";
-import { fitFiles } from "./files.ts";
+import { errorCodes, discordCode, isTokenGone, withPermission } from "./errors.ts";
+import { createFollowUps, type FollowUps } from "./follow-ups.ts";
+import { withAltTexts } from "./files.ts";
 import type { FreshTokens } from "./fresh-tokens.ts";
 import { fromRef, toRef, type MessageRef } from "./message-ref.ts";
 import type { OwnPosts } from "./own-posts.ts";
 import type { Threads } from "./threads.ts";
 import { createTypingSign } from "./typing-sign.ts";
+import { createUploads, randomNonce } from "./uploads.ts";
 
 /** Where the bot is not a member it has five follow-ups; two are reserved for files. */
 const maxGuestMessages = 3;
@@ -53,10 +57,16 @@ const ownershipMs = 1000;
 export interface TargetOptions {
   readonly api: DiscordApi;
   readonly address: DiscordAddress;
+  /** An earlier process may have posted messages of this reply. */
+  readonly isResumed: boolean;
   readonly threads: Threads;
   readonly scheduler: DeliveryScheduler;
   readonly freshTokens: FreshTokens;
   readonly ownPosts: OwnPosts;
+  /** Which of these messages show other turns of the conversation. @throws ParleyError `store-unavailable` */
+  readonly shownByOthers: (messageIds: readonly string[]) => Promise<readonly string[]>;
+  /** The channel that contains a thread. */
+  readonly parentOf: (threadId: string) => Promise<string | undefined>;
   /** The bot's user id. */
   readonly botId: () => string;
   readonly log: Log;
@@ -69,9 +79,9 @@ export interface TargetOptions {
  * ordinary messages in a channel or thread.
  */
 export function createDiscordTarget(options: TargetOptions): EditTarget {
-  const { api, address, scheduler, log } = options;
+  const { api, address, threads, scheduler, log } = options;
   const saved = (address.messages ?? []).map(fromRef);
-  let posted = saved.length;
+  let posted = address.posts ?? saved.length;
   let firstId = saved[0]?.messageId;
   /** Where ordinary messages are posted. */
   const destinations = createDestinationFinder(options);
@@ -83,6 +93,8 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
   let lastShownAt = Number.NEGATIVE_INFINITY;
   /** Ends its part in the room for previews. */
   const leaves: (() => void)[] = [];
+  let followUps: FollowUps | undefined;
+  const uploads = createUploads(address.eventId);
   const overflowOf = new Map<string, MessageRef>();
   /** The known content of messages, as JSON: an edit that changes nothing is not sent. */
   const shownAs = new Map<string, string>();
@@ -128,33 +140,45 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     return { ref: { channelId: address.channelId, messageId: message.id, isOwn: false }, isShown: true };
   }
 
+  function openFollowUps(interaction: InteractionAddress): FollowUps {
+    const { channelId } = address;
+    const opened = createFollowUps({ api, channelId, interaction, isResumed: options.isResumed });
+    const files = parseShownFiles(address.files)?.refs.map(fromRef) ?? [];
+    for (const { messageId } of [...saved, ...files]) opened.note(messageId);
+    return opened;
+  }
+
   async function postToInteraction(
     interaction: InteractionAddress,
     content: DiscordContent,
-    { files = [], signal, urgency }: PostHow,
+    { files = [], nonce = randomNonce(), signal, urgency }: PostHow,
   ): Promise<PostedMessage> {
     const isFirst = posted === 0 && files.length === 0;
     const body = withAltTexts(content, files);
+    followUps ??= openFollowUps(interaction);
     const message = isFirst
       ? await api.editFollowUp(interaction, "@original", body, { signal, urgency })
-      : await api.followUp(interaction, interaction.isPrivate ? { ...body, flags: privateFlags } : body, {
+      : await followUps.post(interaction.isPrivate ? { ...body, flags: privateFlags } : body, {
           files,
+          attemptKey: nonce,
           signal,
           urgency,
         });
-    return { ref: { channelId: address.channelId, messageId: message.id, isOwn: false }, isShown: true };
+    followUps.note(message.id);
+    const ref = { channelId: address.channelId, messageId: message.id, isOwn: false };
+    return { ref: { ...ref, ...(isFirst ? { isOriginal: true } : {}) }, isShown: true };
   }
 
   async function postToChannel(content: DiscordContent, how: PostHow): Promise<PostedMessage> {
     const { files = [], nonce = randomNonce(), signal, urgency } = how;
-    const { channelId, replyTo, isOptional, found, reservation } = await destinations.find();
+    const { channelId, replyTo, isChain = address.isChain, found, reservation } = await destinations.find();
     if (found !== undefined && posted === 0 && files.length === 0)
       return { ref: found, isShown: await replaceText(found, content, how) };
     const body = {
       ...withAltTexts(content, files),
       nonce,
       enforce_nonce: true,
-      ...(replyTo === undefined || (posted > 0 && address.isChain !== true)
+      ...(replyTo === undefined || (firstId !== undefined && isChain !== true)
         ? {}
         : { message_reference: { message_id: replyTo, fail_if_not_exists: false } }),
     };
@@ -175,13 +199,11 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
         leaves.push(scheduler.join(lanes.global), scheduler.join(lanes.edits(ref.channelId)));
       if (files.length > 0 || message.content === content.content.trim()) return { ref, isShown: true };
       return { ref, isShown: await replaceText(ref, content, how) };
-    } catch (error) {
-      if (isOptional !== true || !isParleyError(error, "platform-forbidden")) throw error;
-      log.warn(
-        { channel: channelId, err: error },
-        "no permission to post in the thread: posting in the channel",
-      );
-      destinations.useChannel("Send Messages in Threads");
+    } catch (refusal) {
+      const error = withPermission(refusal, files.length > 0 ? "Attach Files" : postingIn(channelId));
+      // Who may not attach files in the thread may not in its channel either.
+      if (files.length > 0 && discordCode(error) === errorCodes.missingPermissions) throw error;
+      if (!isParleyError(error, "platform-forbidden") || !(await leaveThread(channelId, error))) throw error;
       return postToChannel(content, how);
     }
   }
@@ -202,15 +224,43 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
   }
 
   async function editOwn(ref: MessageRef, content: DiscordContent, how: SendOptions): Promise<void> {
-    await api.editMessage(ref.channelId, ref.messageId, content, how);
+    const edit = () => api.editMessage(ref.channelId, ref.messageId, content, how);
+    try {
+      await edit();
+    } catch (error) {
+      // A new message would unarchive the thread by itself; an edit does not.
+      if (discordCode(error) !== errorCodes.threadArchived) throw error;
+      await threads.unarchive(ref.channelId);
+      await edit();
+    }
+  }
+
+  /** The permission that posting in a channel of this reply needs. */
+  function postingIn(channelId: string): string {
+    const isThread = isThreadType(address.channelType)
+      ? channelId === address.channelId
+      : channelId !== address.channelId;
+    return isThread ? "Send Messages in Threads" : "Send Messages";
+  }
+
+  /** Whether the rest of the reply can be shown in the channel that contains the thread. */
+  async function leaveThread(threadId: string, error: unknown): Promise<boolean> {
+    const before = destinations.known()?.channelId;
+    if (!(await destinations.leaveThread(threadId, error))) return false;
+    // The next message says where the reply goes on.
+    if (before === undefined || before === threadId) firstId = undefined;
+    return true;
   }
 
   /** @throws ParleyError `platform-rejected`: the message cannot be edited any more; the caller posts a new one */
   async function editMessage(ref: MessageRef, content: DiscordContent, how: SendOptions): Promise<void> {
-    const token = options.freshTokens.of(ref.messageId) ?? liveInteraction();
+    const clicked = options.freshTokens.of(ref.messageId);
+    const token = clicked ?? liveInteraction();
     if (!ref.isOwn && token !== undefined) {
+      // A click's response is an edit of the message that has the button.
+      const isOriginal = clicked !== undefined || ref.isOriginal === true;
       try {
-        await api.editFollowUp(token, ref.messageId, content, how);
+        await api.editFollowUp(token, isOriginal ? "@original" : ref.messageId, content, how);
         return;
       } catch (error) {
         if (!isTokenGone(error)) throw error;
@@ -221,6 +271,13 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
       throw new ParleyError("platform-rejected", "interaction token expired");
     }
     await editOwn(ref, content, how);
+  }
+
+  async function removeMessage(ref: MessageRef): Promise<void> {
+    const token = options.freshTokens.of(ref.messageId) ?? liveInteraction();
+    if (!ref.isOwn && token !== undefined)
+      return await api.deleteFollowUp(token, ref.isOriginal === true ? "@original" : ref.messageId);
+    await api.deleteMessage(ref.channelId, ref.messageId);
   }
 
   async function showOverflow(
@@ -237,13 +294,14 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
 
   return {
     maxLength: maxPieceChars,
+    maxBareLength: maxContentChars,
     lengthOf,
     maxMessages: address.interaction?.isGuest === true ? maxGuestMessages : maxMessages,
     minEditIntervalMs: 1100,
 
     async post(content, signal, urgency) {
       if (liveInteraction() === undefined) await destinations.find();
-      const { overflow, ...shown } = render(content, posted === 0);
+      const { overflow, ...shown } = render(content, firstId === undefined);
       const how: PostHow = {
         ...(address.eventId === undefined ? {} : { nonce: `${address.eventId}.${posted}` }),
         isPlaceholder: content.state === "waiting",
@@ -271,6 +329,11 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
           lastShownAt = performance.now();
         }
       } catch (error) {
+        if (discordCode(error) === errorCodes.threadLocked && (await leaveThread(ref.channelId, error)))
+          throw new ParleyError(
+            "platform-rejected",
+            "the thread is locked: the answer goes on in the channel",
+          );
         if (discordCode(error) !== errorCodes.unknownMessage) throw error;
         // Somebody deleted it on purpose: it is not posted again.
         log.info({ channel: ref.channelId }, "message of a reply was deleted: its text is not shown again");
@@ -280,17 +343,23 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
       return given;
     },
 
+    remove: (given) => removeMessage(fromRef(given)),
+
     async upload(files: readonly ReplyFile[], signal) {
-      for (const batch of await fitFiles(files, maxFileBytes(address))) {
-        const how = { files: batch, signal, urgency: "files" } as const;
-        await postMessage({ ...toSentence(""), content: "" }, how);
+      return await uploads.run(files, maxFileBytesAt(address), async (batch, nonce) => {
+        const how = { files: batch, nonce, signal, urgency: "files" } as const;
+        const { ref } = await postMessage({ ...toSentence(""), content: "" }, how);
         posted += 1;
-      }
+        return toRef(ref);
+      });
     },
 
     ...(typing === undefined ? {} : { sign: toSign(typing) }),
 
     roomInMs(kind) {
+      // The few edits that an old message takes are kept for its end.
+      if (kind === "preview" && firstId !== undefined && isOldMessage(firstId, options.now()))
+        return Infinity;
       if (liveInteraction() !== undefined) return 0;
       const where = destinations.known()?.channelId;
       const own = where === undefined ? [] : [kind === "first" ? lanes.posts(where) : lanes.edits(where)];
@@ -309,6 +378,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
   /** Its thread is opened while the model works: the first text does not wait for it. */
   function toSign(sign: WorkSign): WorkSign {
     return {
+      showsWords: false,
       show(status) {
         destinations.find().catch((error: unknown) => log.debug({ err: error }, "thread not opened yet"));
         sign.show(status);
@@ -322,24 +392,4 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     const isFinal = content.state === "finished" || content.state === "failed";
     return toDiscordContent(content, isFirst && isFinal ? (destinations.known()?.notices ?? []) : []);
   }
-}
-
-const defaultFileBytes = 10 * 1024 * 1024;
-
-function maxFileBytes(address: DiscordAddress): number {
-  return address.interaction?.maxFileBytes ?? defaultFileBytes;
-}
-
-function withAltTexts<T extends DiscordContent>(content: T, files: readonly RawFile[]): T {
-  if (files.length === 0) return content;
-  const attachments = files.map((file, index) => ({
-    id: String(index),
-    filename: file.name,
-    description: (file as { altText?: string }).altText ?? "",
-  }));
-  return { ...content, attachments };
-}
-
-function randomNonce(): string {
-  return crypto.randomUUID().replaceAll("-", "").slice(0, 25);
 }

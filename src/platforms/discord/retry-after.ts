@@ -1,4 +1,6 @@
 import { DefaultRestOptions, type RESTOptions } from "discord.js";
+import type { RequestGuard } from "./invalid-requests.ts";
+import { toResponse } from "./to-response.ts";
 
 /** What is waited after the first 429 that says nothing; doubled with each that follows. */
 const firstWaitMs = 1000;
@@ -9,21 +11,26 @@ const maxWaitMs = 60_000;
  * the library would send the request again at once, for ever. It is taken from the body where that has one; otherwise it
  * is one second, doubled with each such response until another one comes, up to a minute.
  */
-export function createRequestWithRetryAfter(): RESTOptions["makeRequest"] {
+export function createRequestWithRetryAfter(
+  guard: RequestGuard = (makeRequest) => makeRequest,
+): RESTOptions["makeRequest"] {
+  const makeRequest = guard(DefaultRestOptions.makeRequest);
   let bareLimits = 0;
   return async (url, init) => {
-    const response = await DefaultRestOptions.makeRequest(url, init);
+    const response = await makeRequest(url, init);
     if (response.status !== 429) {
       bareLimits = 0;
       return response;
     }
     if (toSeconds(response.headers.get("retry-after")) !== undefined) return response;
     // The library does not read the body of a 429.
-    const fromBody = readRetryAfter(await response.text());
+    const body = await response.text();
+    const fromBody = readRetryAfter(body);
     const seconds = fromBody ?? Math.min(firstWaitMs * 2 ** bareLimits, maxWaitMs) / 1000;
     if (fromBody === undefined) bareLimits += 1;
-    response.headers.set("retry-after", String(seconds));
-    return response;
+    const limited = toResponse(response.status, body, response.headers);
+    limited.headers.set("retry-after", String(seconds));
+    return limited;
   };
 }
 

@@ -1,22 +1,25 @@
 import { MessageFlags } from "discord.js";
 import { LRUCache } from "lru-cache";
-import { ParleyError } from "../../core/errors.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { OpenedThread } from "../../core/platform.ts";
 import {
   toConversationId,
   isDirectType,
   isThreadable,
+  holdsPosts,
   isThreadType,
+  threadTypeIn,
   toReplyAddress,
   type DiscordAddress,
 } from "./address.ts";
 import type { DiscordApi, SendOptions } from "./api.ts";
+import type { ChannelCache } from "./channel-cache.ts";
 import { cut, toSentence } from "./content.ts";
-import { errorCodes, discordCode } from "./errors.ts";
+import { errorCodes, discordCode, withPermission } from "./errors.ts";
+import { translate } from "../../words/translate.ts";
 
 const maxTitleChars = 100;
-const publicThread = 11;
 /** How long a command waits for its thread. */
 const maxWaitMs = 10_000;
 /** Threads opened without a message that are remembered. */
@@ -31,10 +34,19 @@ export interface Threads {
   fromMessage(channelId: string, messageId: string, title: string, options?: SendOptions): Promise<string>;
   /** Opens the thread of an address. @throws ParleyError as {@link fromMessage} */
   open(address: DiscordAddress, title: string): Promise<OpenedThread>;
+  /**
+   * Makes an archived thread active.
+   * @throws ParleyError `platform-forbidden` with the `discordCode` of a locked thread, where only a moderator may
+   */
+  unarchive(threadId: string): Promise<void>;
 }
 
 /** @see {@link Threads} */
-export function createThreads(api: DiscordApi, log: Log): Threads {
+export function createThreads(
+  api: DiscordApi,
+  channels: Pick<ChannelCache, "archiveMinutesOf">,
+  log: Log,
+): Threads {
   const opened = new LRUCache<string, string>({ max: maxEntries });
 
   async function fromMessage(
@@ -44,7 +56,9 @@ export function createThreads(api: DiscordApi, log: Log): Threads {
     options: SendOptions = { deadline: performance.now() + maxWaitMs },
   ): Promise<string> {
     try {
-      return (await api.startThread(channelId, messageId, toThreadName(title), options)).id;
+      const archiveMinutes = await channels.archiveMinutesOf(channelId);
+      const thread = { name: toThreadName(title), archiveMinutes };
+      return (await api.startThread(channelId, messageId, thread, options)).id;
     } catch (error) {
       if (discordCode(error) === errorCodes.threadExists) return messageId;
       throw toPermissionError(error);
@@ -57,7 +71,9 @@ export function createThreads(api: DiscordApi, log: Log): Threads {
     const known = key === undefined ? undefined : opened.get(key);
     if (known !== undefined) return known;
     try {
-      const { id } = await api.startThread(address.channelId, undefined, toThreadName(title), {
+      const archiveMinutes = await channels.archiveMinutesOf(address.channelId);
+      const thread = { name: toThreadName(title), archiveMinutes, type: threadTypeIn(address.channelType) };
+      const { id } = await api.startThread(address.channelId, undefined, thread, {
         deadline: performance.now() + maxWaitMs,
       });
       if (key !== undefined) opened.set(key, id);
@@ -83,51 +99,93 @@ export function createThreads(api: DiscordApi, log: Log): Threads {
     }
   }
 
+  /** Its caller sees a thread in the list of channels only once added to it. Not waited for. */
+  function addCaller(threadId: string, { interaction }: DiscordAddress): void {
+    if (interaction === undefined) return;
+    api
+      .addToThread(threadId, interaction.userId)
+      .catch((error: unknown) =>
+        log.warn({ channel: threadId, err: error }, "caller not added to the thread"),
+      );
+  }
+
   return {
+    async unarchive(threadId) {
+      try {
+        await api.unarchiveThread(threadId);
+      } catch (error) {
+        if (!isParleyError(error, "platform-forbidden")) throw error;
+        throw new ParleyError("platform-forbidden", "the thread is archived and locked", {
+          detail: { discordCode: errorCodes.threadLocked },
+        });
+      }
+    },
     fromMessage,
     async open(address, title) {
       const { channelId, channelType } = address;
       if (address.interaction?.isGuest === true) {
-        throw new ParleyError("platform-forbidden", "the bot is not a member of this server", {
-          detail: { permission: "to be added to this server" },
+        throw new ParleyError("platform-forbidden", "the bot is not a member here", {
+          detail: {
+            permission: isDirectType(channelType)
+              ? translate("discord.lacks-membership")
+              : translate("discord.lacks-server"),
+          },
         });
       }
       if (isDirectType(channelType) || isThreadType(channelType)) {
         return {
           conversationId: toConversationId(channelId),
-          address: toReplyAddress({ channelId, channelType }),
+          address: toReplyAddress({ channelId, channelType, ...firstEventOf(address) }),
+          ...(isThreadType(channelType) ? { isPeoples: true } : {}),
         };
       }
       if (!isThreadable(channelType)) {
         throw new ParleyError("platform-forbidden", "this type of channel has no threads", {
-          detail: { permission: "threads, which this type of channel does not have" },
+          detail: {
+            permission: holdsPosts(channelType)
+              ? translate("discord.lacks-post")
+              : translate("discord.lacks-threads"),
+          },
         });
       }
       const id =
         address.replyTo === undefined
           ? await fromInteraction(address, title)
           : await fromMessage(channelId, address.replyTo, title);
+      addCaller(id, address);
       return {
         conversationId: toConversationId(id),
-        address: toReplyAddress({ channelId: id, channelType: publicThread }),
+        address: toReplyAddress({
+          channelId: id,
+          channelType: threadTypeIn(channelType),
+          ...firstEventOf(address),
+        }),
       };
     },
   };
 }
 
+/** Stands for the first message of what a command has opened: its reply is not the command's, and has nonces of its own. */
+function firstEventOf({ interaction }: DiscordAddress): Pick<DiscordAddress, "eventId"> {
+  return interaction === undefined ? {} : { eventId: `${interaction.id}f` };
+}
+
 /** Adds the missing permission: Discord returns the same code for all of them. */
 function toPermissionError(error: unknown): unknown {
   const code = discordCode(error);
-  if (code !== errorCodes.missingPermissions && code !== errorCodes.missingAccess) return error;
-  const permission = code === errorCodes.missingAccess ? "View Channel" : "Create Public Threads";
-  return new ParleyError("platform-forbidden", `no thread can be opened: ${permission} is missing`, {
-    detail: { permission, discordCode: code },
-  });
+  if (code === errorCodes.tooManyThreads)
+    return new ParleyError("platform-forbidden", "the server has as many active threads as Discord allows", {
+      detail: {
+        permission: translate("discord.lacks-room"),
+        discordCode: code,
+      },
+    });
+  return withPermission(error, "Create Public Threads");
 }
 
 /** A title as Discord takes it: one line of 1 to 100 characters. */
 export function toThreadName(title: string): string {
   const line = title.replaceAll(/\s+/g, " ").trim();
-  if (line === "") return "Conversation";
+  if (line === "") return translate("discord.conversation");
   return line.length <= maxTitleChars ? line : `${cut(line, maxTitleChars - 1).trimEnd()}…`;
 }

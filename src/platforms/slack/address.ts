@@ -9,16 +9,22 @@ export interface SlackAddress {
   readonly user: string;
   /** `ts` of the thread's root message; absent at the top level of the channel. */
   readonly thread?: string;
+  /** The thread in which only `user` sees the reply. It has replies: Slack shows such messages in no other. */
+  readonly privateThread?: string;
   /** Posts to the caller of a command; valid for 30 minutes. */
   readonly responseUrl?: string;
   /** Only `user` sees the reply. */
   readonly isPrivate?: boolean;
+  /** The bot is not in the channel: the reply is posted through {@link responseUrl}, for all to see. */
+  readonly isOutside?: boolean;
   /** The person has already been shown that the reply is in progress. */
   readonly isAnnounced?: boolean;
   /** Time of the event, in Unix milliseconds. */
   readonly since: number;
   /** Messages posted so far. */
   readonly refs?: readonly Json[];
+  /** Files posted so far: as `ShownFiles`. */
+  readonly files?: Json;
   /** Of a private reply, whose posts can be neither edited nor found. */
   readonly posting?: PostingMark;
 }
@@ -45,19 +51,24 @@ export function parseAddress(address: ReplyAddress): SlackAddress {
   };
   const refs = address["refs"];
   const posting = parsePosting(address["posting"]);
+  const files = address["files"];
   const since = address["since"];
   const thread = text("thread");
+  const privateThread = text("privateThread");
   const responseUrl = text("responseUrl");
   return {
     key: text("key") ?? "",
     channel: text("channel") ?? "",
     user: text("user") ?? "",
     ...(thread === undefined ? {} : { thread }),
+    ...(privateThread === undefined ? {} : { privateThread }),
     ...(responseUrl === undefined ? {} : { responseUrl }),
     isPrivate: address["isPrivate"] === true,
+    ...(address["isOutside"] === true ? { isOutside: true } : {}),
     isAnnounced: address["isAnnounced"] === true,
     since: typeof since === "number" ? since : 0,
     ...(Array.isArray(refs) ? { refs: refs as readonly Json[] } : {}),
+    ...(files === undefined ? {} : { files }),
     ...(posting === undefined ? {} : { posting }),
   };
 }
@@ -92,9 +103,15 @@ export function toThreadAddress({ key, channel, user, since }: SlackAddress, roo
   return { key: `${key}/first`, channel, user, thread: root, since };
 }
 
+/** The workspace that a reply is shown in: its key, the key of an event there, names it. */
+export function teamOfAddress({ key }: Pick<SlackAddress, "key">): string {
+  return key.split(":", 2)[1] ?? "";
+}
+
 /** Event keys of the messages that the reply has posted. */
-export function shownMessageKeys({ key, refs = [] }: SlackAddress): string[] {
-  const [, teamId = ""] = key.split(":", 2);
+export function shownMessageKeys(address: SlackAddress): string[] {
+  const { refs = [] } = address;
+  const teamId = teamOfAddress(address);
   return refs.map((ref) => {
     const { channel, ts } = parseMessageRef(ref);
     return toMessageKey(teamId, channel, ts);
@@ -121,14 +138,20 @@ export function toMessageKey(teamId: string, channel: string, ts: string): strin
   return `slack:${teamId}:${channel}:${ts}`;
 }
 
+/** The inverse of {@link toMessageKey}; `undefined` for other keys. */
+export function parseMessageKey(key: string): MessageRef | undefined {
+  const [, channel, ts] = /^slack:\w+:([A-Z]\w+):(\d+\.\d+)$/.exec(key) ?? [];
+  return channel === undefined || ts === undefined ? undefined : { channel, ts };
+}
+
 /** The event key of a command call, by the trigger or view id that Slack gives it. */
-export function toCallKey(teamId: string, source: "cmd" | "shortcut" | "view", id: string): string {
+export function toCallKey(teamId: string, source: "cmd" | "shortcut" | "view" | "press", id: string): string {
   return `slack:${teamId}:${source}:${id}`;
 }
 
 /** Whether an event key is that of a command call, or of what follows from it. */
 export function isCommandKey(key: string): boolean {
-  return /^slack:\w+:(?:cmd|shortcut|view):/.test(key);
+  return /^slack:\w+:(?:cmd|shortcut|view|press):/.test(key);
 }
 
 /** {@link Author.id} of a person. */
@@ -156,9 +179,10 @@ export function toChannelPlace(teamId: string, channel: string): string {
   return `slack:channel:${teamId}:${channel}`;
 }
 
-/** The places around a conversation; none in direct messages, which cannot be deleted. */
-export function placesAround(teamId: string, channel: string): { readonly within?: readonly string[] } {
-  return isDirectMessages(channel) ? {} : { within: [toChannelPlace(teamId, channel)] };
+/** The places around a conversation. Direct messages lie in the workspace alone: they cannot be deleted by themselves. */
+export function placesAround(teamId: string, channel: string): { readonly within: readonly string[] } {
+  const team = toTeamTerm(teamId);
+  return { within: isDirectMessages(channel) ? [team] : [toChannelPlace(teamId, channel), team] };
 }
 
 /** Whether the channel id is that of one person's direct messages with the bot. */

@@ -1,38 +1,28 @@
 import { LRUCache } from "lru-cache";
 
-/** Which things have arrived, for those who wait for one. */
-export interface Arrivals {
-  note(key: string): void;
-  /** Resolves to true when it has arrived or does so within `ms`, otherwise to false. */
-  within(key: string, ms: number): Promise<boolean>;
-}
-
-interface Arrival {
-  hasArrived: boolean;
-  readonly promise: Promise<void>;
-  readonly resolve: () => void;
+/** What has arrived under a key, for those who wait for it. */
+export interface Arrivals<T> {
+  note(key: string, value: T): void;
+  /** Resolves to what has arrived or does so within `ms`, otherwise to `undefined`. */
+  within(key: string, ms: number): Promise<T | undefined>;
 }
 
 /** Keeps the last `max` keys. */
-export function createArrivals(max: number): Arrivals {
-  const arrivals = new LRUCache<string, Arrival>({
+export function createArrivals<T>(max: number): Arrivals<T> {
+  const arrivals = new LRUCache<string, PromiseWithResolvers<T>>({
     max,
-    memoMethod: () => ({ hasArrived: false, ...Promise.withResolvers<void>() }),
+    memoMethod: () => Promise.withResolvers<T>(),
   });
   return {
-    note(key) {
-      const arrival = arrivals.memo(key);
-      arrival.hasArrived = true;
-      arrival.resolve();
-    },
+    note: (key, value) => arrivals.memo(key).resolve(value),
     async within(key, ms) {
-      const arrival = arrivals.memo(key);
-      if (arrival.hasArrived) return true;
-      const { promise: late, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, ms);
-      await Promise.race([arrival.promise, late]);
-      clearTimeout(timer);
-      return arrival.hasArrived;
+      const { promise: late, resolve } = Promise.withResolvers<undefined>();
+      const timer = setTimeout(() => resolve(undefined), ms);
+      try {
+        return await Promise.race([arrivals.memo(key).promise, late]);
+      } finally {
+        clearTimeout(timer);
+      }
     },
   };
 }

@@ -32,7 +32,7 @@ export function createCallIntake(options: {
 
   async function refuse(key: string, say: (text: string) => Promise<void>): Promise<void> {
     try {
-      if ((await receiver.refuse(key)) === "refused") await say(notAcceptedNotice);
+      if ((await receiver.refuse(key)) === "refused") await say(notAcceptedNotice());
     } catch (error) {
       log.warn({ key, err: error }, "refused command not settled");
     }
@@ -41,7 +41,7 @@ export function createCallIntake(options: {
   /** `slow` where the store does not respond in time, or cannot be reached. */
   async function inTime(acceptance: Promise<unknown>): Promise<"accepted" | "slow"> {
     const settled = new AbortController();
-    const accepted = acceptance.then(() => "accepted" as const).finally(() => settled.abort());
+    const accepted = acceptance.then(() => "accepted" as const).finally(() => settled.abort("settled"));
     const slow = sleepUnlessAborted(slowAfterMs, settled.signal).then(() => "slow" as const);
     try {
       return await Promise.race([accepted, slow.then((late) => (settled.signal.aborted ? accepted : late))]);

@@ -4,6 +4,7 @@ import type { Log } from "../../core/telemetry.ts";
 import { escapeText } from "./markdown.ts";
 import { sendInForm, toPlainSection } from "./message-blocks.ts";
 import type { SlackApi } from "./web-api.ts";
+import { translate } from "../../words/translate.ts";
 
 /** Tells the caller of a command, or the person who pressed a button, why it did not run. */
 export interface CallerNotices {
@@ -48,6 +49,6 @@ export function createCallerNotices(api: Pick<SlackApi, "respond">, log: Log): C
 /** The text of an error for the caller of a command, unescaped. */
 export function toCallerText(error: unknown): string {
   const slackError = isParleyError(error) ? error.detail["slackError"] : undefined;
-  if (slackError === "expired_trigger_id") return "That took too long for Slack. Please try again.";
+  if (slackError === "expired_trigger_id") return translate("slack.too-long");
   return toNotice(error);
 }

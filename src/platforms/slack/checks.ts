@@ -3,19 +3,26 @@ import { right, warning, wrong, type Check, type CheckContext, type Finding } fr
 import { isParleyError } from "../../core/errors.ts";
 import { slackErrorCode, toParleyError } from "./errors.ts";
 import { botScopes } from "./manifest.ts";
+import { checkRequestUrl, checkSigningSecret } from "./http-checks.ts";
 import { checkSocket } from "./socket-check.ts";
 
 /** @see {@link createSlackChecks} */
 export interface SlackCheckOptions {
-  readonly botToken: string;
+  readonly botToken: string | undefined;
   readonly appToken: string | undefined;
+  /** Used without an app token. */
+  readonly signingSecret?: string | undefined;
+  readonly publicUrl?: string | undefined;
+  /** Of an app for any workspace. */
+  readonly clientId?: string | undefined;
+  readonly clientSecret?: string | undefined;
   /** Default `https://slack.com/api/`. */
   readonly apiUrl?: string;
 }
 
 /** A call of the Web API. */
 type Call = (
-  token: string,
+  token: string | undefined,
   variable: string,
   method: string,
   args?: Record<string, unknown>,
@@ -24,19 +31,42 @@ type Call = (
 /** Scopes that Parley works without, and what is missing then. */
 const optionalScopes: Readonly<Record<string, string>> = {
   "assistant:write": "no status, no suggested prompts, no Stop button of Slack's",
+  "im:write": "no form of the shortcut Ask Parley",
 };
 
 const requestTimeoutMs = 10_000;
 const apps = "https://api.slack.com/apps";
 
-/** Checks both tokens side by side: the bot token with its scopes, the app-level token with its socket. */
+/**
+ * Checks side by side: the bot token with its scopes, the app-level token with its socket, or what HTTP mode needs.
+ */
 export function createSlackChecks(options: SlackCheckOptions): Check[] {
-  const { botToken, appToken } = options;
+  const { botToken, appToken, signingSecret, publicUrl, clientId, clientSecret } = options;
   return [
-    {
-      subject: "Bot token",
-      run: (context) => checkBotToken(createCall(options, context), botToken, appToken),
-    },
+    ...(botToken === undefined
+      ? []
+      : [
+          {
+            subject: "Bot token",
+            run: (context: CheckContext) => checkBotToken(createCall(options, context), botToken, appToken),
+          },
+        ]),
+    ...(clientId === undefined || clientSecret === undefined
+      ? []
+      : [
+          {
+            subject: "App",
+            run: (context: CheckContext) => checkClient(createCall(options, context), clientId, clientSecret),
+          },
+        ]),
+    ...(appToken === undefined && signingSecret !== undefined
+      ? [
+          {
+            subject: "HTTP mode",
+            run: () => Promise.resolve([checkSigningSecret(signingSecret), checkRequestUrl(publicUrl)]),
+          },
+        ]
+      : []),
     ...(appToken === undefined
       ? []
       : [
@@ -66,6 +96,19 @@ async function checkBotToken(call: Call, botToken: string, appToken: string | un
   const isSameApp =
     appToken === undefined ? [] : await checkSameApp(call, botToken, appToken, identity["bot_id"]);
   return [accepted, ...toScopeFindings(scopes), ...isSameApp];
+}
+
+/** A code that nobody has: Slack says first whether it knows the app. */
+async function checkClient(call: Call, clientId: string, clientSecret: string): Promise<Finding[]> {
+  try {
+    const args = { client_id: clientId, client_secret: clientSecret, code: "doctor" };
+    await call(undefined, "SLACK_CLIENT_SECRET", "oauth.v2.access", args);
+  } catch (error) {
+    if (slackErrorCode(error) === "invalid_code") return [right("App", "Slack knows the app and its secret")];
+    const remedy = `copy Client ID and Client Secret again: Basic Information at ${apps}`;
+    return [toFailure("App", error, remedy)];
+  }
+  return [];
 }
 
 /** Empty where Slack did not list them. */

@@ -1,16 +1,20 @@
+import { LRUCache } from "lru-cache";
 import type { Command } from "../../core/command.ts";
 import { resolveInput } from "../../core/command-input.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { CommandCall, RawOption } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
-import { placesAround, toAuthorId, toConversationId, toReplyAddress } from "./address.ts";
-import type { Incoming } from "./incoming.ts";
+import { isDirectMessages, placesAround, toAuthorId, toConversationId, toReplyAddress } from "./address.ts";
+import { inLookupTime } from "./lookup-time.ts";
 import type { ModalMemory } from "./modal.ts";
 import type { Origins } from "./origin.ts";
 import type { Names } from "./people.ts";
 import { toPlainText } from "./plain-text.ts";
-import type { Identity, SlackApi, SlackMessageInfo } from "./web-api.ts";
+import type { MessageReader } from "./read-message.ts";
+import type { SlackMessageInfo } from "./message-info.ts";
+import type { Identity, SlackApi } from "./web-api.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
+import { currentLocale, translate } from "../../words/translate.ts";
 
 type Subject = NonNullable<CommandCall["subject"]>;
 
@@ -37,7 +41,7 @@ export interface CommandCallOptions {
   readonly identity: Identity;
   readonly names: Names;
   readonly origins: Pick<Origins, "originOf">;
-  readonly incoming: Pick<Incoming, "read">;
+  readonly read: MessageReader;
   readonly receiver: Pick<Receiver, "knows">;
 }
 
@@ -47,32 +51,46 @@ export interface CommandCalls {
    * @throws ParleyError `invalid-option` for wrong input; `attachment-gone` when the subject was deleted
    */
   toCall(use: CommandUse): Promise<CommandCall>;
-  /** The message that a command is used on. */
-  toSubject(message: SlackMessageInfo): Promise<Subject>;
+  /** The message that a command is used on; a form about it may follow. */
+  toSubject(message: SlackMessageInfo, channel: string): Promise<Subject>;
   /** The text behind a slash command, as a person reads it. */
   toCommandText(text: string): Promise<string>;
 }
 
+const maxUsed = 100;
+
 /** Builds command calls for one workspace. */
 export function createCommandCalls(options: CommandCallOptions): CommandCalls {
-  const { api, identity, names, origins, incoming, receiver } = options;
+  const { api, identity, names, origins, read, receiver } = options;
   const { teamId } = identity;
+  /** Messages that forms were opened on, by channel and `ts`. */
+  const used = new LRUCache<string, SlackMessageInfo>({ max: maxUsed });
 
   async function toSubject(message: SlackMessageInfo): Promise<Subject> {
     const user = message.user ?? "";
     const author = { id: toAuthorId(teamId, user), name: await names.nameOf(user) };
-    return { author, ...(await incoming.read(message)) };
+    return { author, ...(await read(message)) };
   }
 
   async function fetchSubject({ channel, subject }: ModalMemory): Promise<Subject | undefined> {
     if (subject === undefined) return undefined;
-    const message = await api.message(channel, subject.thread, subject.ts);
+    const lookup = api.message(channel, subject.thread, subject.ts).then((message) => ({ message }));
+    const found = await inLookupTime(lookup);
+    // Slack's form waits no longer. What it was opened with is known in the process that opened it.
+    const message = found === undefined ? used.get(`${channel} ${subject.ts}`) : found.message;
     if (message !== undefined) return await toSubject(message);
-    throw new ParleyError("attachment-gone", "the message was deleted", { detail: { name: "The message" } });
+    if (found === undefined)
+      throw new ParleyError("platform-unreachable", "Slack conversations.replies: no response in time");
+    throw new ParleyError("attachment-gone", "the message was deleted", {
+      detail: { name: translate("platform.the-message") },
+    });
   }
 
   return {
-    toSubject,
+    toSubject(message, channel) {
+      used.set(`${channel} ${message.ts}`, message);
+      return toSubject(message);
+    },
     async toCall(use) {
       const { command, memory, user, team } = use;
       const subject = use.subject ?? (await fetchSubject(memory));
@@ -80,13 +98,14 @@ export function createCommandCalls(options: CommandCallOptions): CommandCalls {
       const resolved = resolveInput(command, { options: use.options, ...withSubject });
       const root = memory.subject?.thread ?? memory.subject?.ts;
       const conversationId = toConversationId(teamId, memory.channel, root ?? use.key);
+      const privateThread = resolved.isPrivate ? memory.subject?.thread : undefined;
       return {
         kind: "call",
         name: command.name,
         key: use.key,
         platform: "slack",
         conversationId,
-        author: { id: toAuthorId(teamId, user), name: await names.nameOf(user) },
+        author: { id: toAuthorId(teamId, user), name: await names.nameOf(user), ...currentLocale() },
         sentAt: steadyClock.now(),
         ...placesAround(teamId, memory.channel),
         origin: await origins.originOf({ user, channel: memory.channel, team }),
@@ -95,6 +114,7 @@ export function createCommandCalls(options: CommandCallOptions): CommandCalls {
           channel: memory.channel,
           user,
           ...(root === undefined ? {} : { thread: root }),
+          ...(privateThread === undefined ? {} : { privateThread }),
           ...(memory.responseUrl === undefined ? {} : { responseUrl: memory.responseUrl }),
           isPrivate: resolved.isPrivate,
           isAnnounced: use.isAnnounced,
@@ -105,6 +125,7 @@ export function createCommandCalls(options: CommandCallOptions): CommandCalls {
         // A message command does not start a conversation in a thread where the bot takes no part.
         inConversation: root !== undefined && (await receiver.knows(conversationId)),
         isPrivate: resolved.isPrivate,
+        ...(resolved.isPrivate || isDirectMessages(memory.channel) ? {} : { isCallerHidden: true }),
         ...withSubject,
       };
     },

@@ -9,9 +9,11 @@ import { toCallKey } from "./address.ts";
 import type { CallIntake } from "./call-intake.ts";
 import { toCallerText, type CallerNotices } from "./caller-notices.ts";
 import type { CommandCalls } from "./command-calls.ts";
+import { inLookupTime } from "./lookup-time.ts";
 import { escapeText } from "./markdown.ts";
 import { commandOfModal, modalCallbacks, parseMemory, parseModal, toModal } from "./modal.ts";
 import type { SlackApi } from "./web-api.ts";
+import { translate } from "../../words/translate.ts";
 
 /** A message shortcut's `callback_id` in the manifest, followed by the command's name. */
 export const shortcutPrefix = "parley_shortcut:";
@@ -25,6 +27,8 @@ export interface CommandOptions {
   readonly calls: CommandCalls;
   readonly intake: CallIntake;
   readonly notices: CallerNotices;
+  /** Whether models are known, so that a form can search them. */
+  readonly searchesModels: () => boolean;
 }
 
 /**
@@ -32,7 +36,7 @@ export interface CommandOptions {
  * when it is durable, and otherwise the caller is shown why it was not accepted.
  */
 export function registerCommands(app: App, options: CommandOptions): void {
-  const { commands, commandPrefix, teamId, api, calls, intake, notices } = options;
+  const { commands, commandPrefix, teamId, api, calls, intake, notices, searchesModels } = options;
 
   for (const command of commands.values()) {
     app.command(`/${commandPrefix}${command.name}`, async ({ body, ack }) => {
@@ -40,7 +44,14 @@ export function registerCommands(app: App, options: CommandOptions): void {
       try {
         const given = collectOptions(command, { text: await calls.toCommandText(body.text) });
         if (missingOptions(command, given).length > 0) {
-          await api.openModal(body.trigger_id, toModal(command, memory, given));
+          const opened = api.openModal(
+            body.trigger_id,
+            toModal(command, memory, { initial: given, searchesModels: searchesModels() }),
+          );
+          // A form that opens later needs no acknowledgement.
+          const late = inLookupTime(opened.then(() => "opened"));
+          if ((await late) === undefined)
+            opened.catch((error: unknown) => tell(error, `/${command.name}`, memory.responseUrl));
           return await ack();
         }
         const key = toCallKey(teamId, "cmd", body.trigger_id);
@@ -55,13 +66,27 @@ export function registerCommands(app: App, options: CommandOptions): void {
         };
         const call = await calls.toCall(use);
         const result = await intake.take(call, (text) => notices.send(memory.responseUrl, text));
-        if (result === "slow") await ack({ response_type: "ephemeral", text: escapeText(acceptingNotice) });
-        else await ack(call.isPrivate ? { response_type: "ephemeral", text: "Working on it…" } : undefined);
+        if (result === "slow") await ack({ response_type: "ephemeral", text: escapeText(acceptingNotice()) });
+        else
+          await ack(
+            call.isPrivate
+              ? {
+                  response_type: "ephemeral",
+                  text: translate("delivery.status", { status: translate("delivery.working") }),
+                }
+              : undefined,
+          );
       } catch (error) {
         notices.logFailure(error, `/${command.name}`);
         await ack({ response_type: "ephemeral", text: escapeText(toCallerText(error)) });
       }
     });
+  }
+
+  /** After the acknowledgement. */
+  async function tell(error: unknown, source: string, responseUrl?: string, thread?: string): Promise<void> {
+    notices.logFailure(error, source);
+    await notices.send(responseUrl, toCallerText(error), thread);
   }
 
   app.shortcut(new RegExp(`^${shortcutPrefix}`), async ({ shortcut, ack }) => {
@@ -72,8 +97,7 @@ export function registerCommands(app: App, options: CommandOptions): void {
     try {
       await runShortcut(command, shortcut);
     } catch (error) {
-      notices.logFailure(error, shortcut.callback_id);
-      await notices.send(shortcut.response_url, toCallerText(error));
+      await tell(error, shortcut.callback_id, shortcut.response_url, threadOf(shortcut.message));
     }
   });
 
@@ -83,7 +107,7 @@ export function registerCommands(app: App, options: CommandOptions): void {
     try {
       const key = toCallKey(teamId, "view", view.id);
       const memory = parseMemory(view.private_metadata);
-      const given = parseModal(view.state.values);
+      const given = parseModal(view.state.values, teamId);
       const use = {
         command,
         key,
@@ -95,7 +119,7 @@ export function registerCommands(app: App, options: CommandOptions): void {
       };
       const isSlow = (await intake.takeForm(await calls.toCall(use))) === "slow";
       const [field = ""] = Object.keys(view.state.values);
-      if (isSlow) await ack({ response_action: "errors", errors: { [field]: formNotAcceptedNotice } });
+      if (isSlow) await ack({ response_action: "errors", errors: { [field]: formNotAcceptedNotice() } });
       else await ack();
     } catch (error) {
       notices.logFailure(error, view.callback_id);
@@ -112,10 +136,13 @@ export function registerCommands(app: App, options: CommandOptions): void {
       responseUrl: shortcut.response_url,
       subject: { ts, ...(thread === undefined ? {} : { thread }) },
     };
-    const subject = await calls.toSubject(shortcut.message);
+    const subject = await calls.toSubject(shortcut.message, memory.channel);
     if ((command.messageCommand?.asks ?? []).length > 0) {
       checkFilledOptions(command, subject);
-      return await api.openModal(shortcut.trigger_id, toModal(command, memory));
+      return await api.openModal(
+        shortcut.trigger_id,
+        toModal(command, memory, { searchesModels: searchesModels() }),
+      );
     }
     const key = toCallKey(teamId, "shortcut", shortcut.trigger_id);
     const user = shortcut.user.id;
@@ -129,8 +156,8 @@ export function registerCommands(app: App, options: CommandOptions): void {
       subject,
       isAnnounced: false,
     });
-    const say = (text: string) => notices.send(memory.responseUrl, text);
-    if ((await intake.take(call, say)) === "slow") await say(acceptingNotice);
+    const say = (text: string) => notices.send(memory.responseUrl, text, thread);
+    if ((await intake.take(call, say)) === "slow") await say(acceptingNotice());
   }
 }
 

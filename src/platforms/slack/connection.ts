@@ -1,20 +1,28 @@
-import type { App, Logger, LogLevel, ReceiverEvent } from "@slack/bolt";
-import { isParleyError, ParleyError } from "../../core/errors.ts";
+import type { App, SocketModeReceiver } from "@slack/bolt";
+import { ParleyError, codeOf } from "../../core/errors.ts";
 import type { PlatformHealth } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
-import { sleep, sleepUnlessAborted } from "../../support/sleep.ts";
-import { toParleyError } from "./errors.ts";
-import { createSlackApi, type Identity, type SlackApi } from "./web-api.ts";
+import { sleep } from "../../support/sleep.ts";
+import { loadBolt, type Bolt } from "./bolt.ts";
+import { createEventIntake, type EventIntake, type FindApp } from "./event-intake.ts";
+import { createSocket, type Socket } from "./socket.ts";
 
-/** What {@link createSocketConnection} needs. */
+/** What every connection needs. */
 export interface ConnectionOptions {
-  readonly botToken: string;
-  readonly appToken: string;
   readonly apiUrl: string;
   readonly log: Log;
-  /** Registers the listeners; called once, before any event is delivered. */
-  readonly register: (app: App, api: SlackApi, identity: Identity) => void;
+  /**
+   * Makes ready what handles events; called once, before any is delivered.
+   * @throws ParleyError `platform-unauthorized`, `platform-unreachable`
+   */
+  readonly prepare: (bolt: Bolt) => Promise<FindApp>;
+}
+
+/** @see {@link createSocketConnection} */
+export interface SocketConnectionOptions extends ConnectionOptions {
+  /** `xapp-…` */
+  readonly appToken: string;
 }
 
 /** Delivers Slack's events to the bot. */
@@ -23,159 +31,117 @@ export interface Connection {
   open(): Promise<void>;
   health(): PlatformHealth;
   /**
-   * Takes no new events, waits for what is in flight, at most 2.5 seconds, then closes the socket. Slack delivers
-   * unacknowledged events again, to another connection where there is one. Web API calls are still possible.
+   * Takes no new events, and waits for what is in flight, at most 5 seconds. Slack delivers unacknowledged events again, to
+   * another connection where there is one. Web API calls are still possible.
    */
   close(): Promise<void>;
 }
 
-/** The client has no timeout by default. It must not retry either: a repeated post would appear twice. */
-const requestTimeoutMs = 20_000;
-const helloTimeoutMs = 20_000;
-/** Slack's deadline for acknowledgements is three seconds. */
-const maxClosingMs = 2500;
+/** Slack closes a connection about ten seconds after its warning. */
+const maxEndingMs = 30_000;
 const reconnectDelay = { baseMs: 1000, maxMs: 30_000 };
 
-/** Connects over Socket Mode, and reconnects when the connection ends. */
-export function createSocketConnection(options: ConnectionOptions): Connection {
-  const { botToken, appToken, apiUrl, log, register } = options;
+/** Connects over Socket Mode. When Slack announces the end of a connection, another one is open before it. */
+export function createSocketConnection(options: SocketConnectionOptions): Connection {
+  const { appToken, apiUrl, log, prepare } = options;
   let state: PlatformHealth = { state: "connecting" };
   const closing = new AbortController();
-  let client: SocketClient | undefined;
+  let makeClient: () => SocketModeReceiver["client"];
+  const sockets = new Set<Socket>();
+  /** Those that Slack will close. */
+  const ending = new WeakSet<Socket>();
+  /** The newest open socket. */
+  let current: Socket | undefined;
+  let replacing: Promise<void> | undefined;
   let closed: Promise<void> | undefined;
-  const inFlight = new Set<Promise<unknown>>();
+  let intake: EventIntake | undefined;
 
   /**
-   * Bolt acknowledges an event before its listeners run, so a crash in between would lose it. Here the
-   * acknowledgement follows them; if one throws, there is none and Slack delivers the event again.
+   * Opens a socket beside the current one, which Slack is going to close, or after it: without a connection Slack tells
+   * people at once that commands and buttons do not work. Never rejects.
    */
-  function acknowledgeLast(app: App): App {
-    const process = async (event: ReceiverEvent): Promise<void> => {
-      const isEvent = (event.body as { type?: unknown }).type === "event_callback";
-      // Slack delivers commands and clicks once: those that arrive before the socket is closed are still handled.
-      if (isEvent) closing.signal.throwIfAborted();
-      await app.processEvent(isEvent ? { ...event, ack: () => Promise.resolve() } : event);
-      if (isEvent) await event.ack();
-    };
-    const processEvent = (event: ReceiverEvent): Promise<void> => {
-      const work = process(event);
-      const settled = Promise.allSettled([work]);
-      inFlight.add(settled);
-      void settled.then(() => inFlight.delete(settled));
-      return work;
-    };
-    return { processEvent } as unknown as App;
-  }
-
-  async function whenHandled(): Promise<void> {
-    while (inFlight.size > 0) await Promise.all(inFlight);
-  }
-
-  async function connect(socket: SocketClient): Promise<void> {
-    // The client waits for `hello` without a timeout.
-    const timer = setTimeout(() => void socket.disconnect(), helloTimeoutMs);
-    try {
-      await socket.start();
-      state = { state: "ready" };
-    } catch (error) {
-      // A connection that ends before `hello` rejects with `undefined`.
-      throw toParleyError(
-        error ?? new Error("closed before hello"),
-        "apps.connections.open",
-        "SLACK_APP_TOKEN",
-      );
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
-  /** Replaces the client's own reconnection, where a failed attempt is an unhandled rejection. Never rejects. */
-  async function reconnect(socket: SocketClient): Promise<void> {
+  async function replace(): Promise<void> {
     const delayMs = (error: unknown, attempt: number): number => {
-      recordFailure(error);
+      if (current === undefined) recordFailure(error);
       log.warn({ attempt, err: error }, "Slack reconnection failed");
       return backoffMs(attempt, reconnectDelay);
     };
     try {
-      // Not inside the handler of the `disconnected` event.
+      // Not inside the handler of the client's event.
       await sleep(0, closing.signal);
-      await retry(() => connect(socket), { delayMs, signal: closing.signal });
+      const old = current;
+      await retry(() => openSocket(), { delayMs, signal: closing.signal });
       log.info({}, "reconnected to Slack");
+      // Slack ends it. Whoever closes it first may lose what the other one is just sending.
+      if (old !== undefined) setTimeout(() => void old.close(), maxEndingMs).unref();
     } catch (error) {
       log.debug({ err: error }, "Slack reconnection aborted");
     }
   }
 
+  function startReplacing(): void {
+    if (closing.signal.aborted) return;
+    replacing ??= replace().finally(() => {
+      replacing = undefined;
+      // Meanwhile the new one may be lost already.
+      if (current === undefined || ending.has(current)) startReplacing();
+    });
+  }
+
+  async function openSocket(): Promise<void> {
+    const socket: Socket = createSocket(makeClient(), {
+      ending() {
+        ending.add(socket);
+        if (socket === current) startReplacing();
+      },
+      ended() {
+        sockets.delete(socket);
+        if (socket !== current) return;
+        current = undefined;
+        if (!closing.signal.aborted) state = { state: "connecting" };
+        startReplacing();
+      },
+    });
+    await socket.open();
+    sockets.add(socket);
+    if (closing.signal.aborted) await socket.close();
+    closing.signal.throwIfAborted();
+    current = socket;
+    state = { state: "ready" };
+  }
+
   function recordFailure(error: unknown): void {
-    const code = isParleyError(error) ? error.code : "internal";
-    state = { state: code === "platform-unauthorized" ? "failed" : "connecting", detail: code };
+    state = toFailedHealth(error);
   }
 
   async function open(): Promise<void> {
-    // Imported here, so that a start without Slack does not load it.
-    const { App, LogLevel, SocketModeReceiver, webApi } = await import("@slack/bolt");
-    const logger = toBoltLogger(log, LogLevel.WARN);
-    const clientOptions = {
-      slackApiUrl: apiUrl,
-      logger,
-      retryConfig: { retries: 0 },
-      rejectRateLimitedCalls: true,
-      timeout: requestTimeoutMs,
+    const bolt = await loadBolt(apiUrl, log);
+    const opened = createEventIntake(await prepare(bolt), closing.signal);
+    intake = opened;
+    closing.signal.throwIfAborted();
+    makeClient = () => {
+      const receiver = new bolt.sdk.SocketModeReceiver({
+        appToken,
+        logger: bolt.logger,
+        autoReconnectEnabled: false,
+        installerOptions: { clientOptions: bolt.clientOptions() },
+        processEventErrorHandler: ({ error }) => {
+          log.warn({ err: error }, "event not accepted; Slack will deliver it again");
+          return Promise.resolve(false);
+        },
+      });
+      receiver.init(opened as unknown as App);
+      return receiver.client;
     };
-    const api = createSlackApi(new webApi.WebClient(botToken, clientOptions), log);
-    const identity = await api.identify();
-    closing.signal.throwIfAborted();
-    const receiver = new SocketModeReceiver({
-      appToken,
-      logger,
-      autoReconnectEnabled: false,
-      // A copy: the client changes these options.
-      installerOptions: { clientOptions: { ...clientOptions } },
-      processEventErrorHandler: ({ error }) => {
-        log.warn({ err: error }, "event not accepted; Slack will deliver it again");
-        return Promise.resolve(false);
-      },
-    });
-    const app = new App({
-      receiver,
-      authorize: () =>
-        Promise.resolve({
-          botToken,
-          botId: identity.botId,
-          botUserId: identity.userId,
-          teamId: identity.teamId,
-        }),
-      // Otherwise a failing start is an unhandled rejection out of the constructor.
-      deferInitialization: true,
-      convoStore: false,
-      clientOptions: { ...clientOptions },
-      logger,
-    });
-    await app.init();
-    // Rethrown, so that an event that a listener could not accept is not acknowledged.
-    app.error(async (error) => {
-      throw error;
-    });
-    register(app, api, identity);
-    receiver.init(acknowledgeLast(app));
-    const socket = receiver.client;
-    client = socket;
-    await connect(socket);
-    if (closing.signal.aborted) await socket.disconnect();
-    closing.signal.throwIfAborted();
-    socket.on("disconnected", () => {
-      if (closing.signal.aborted || state.state !== "ready") return;
-      state = { state: "connecting" };
-      void reconnect(socket);
-    });
+    await openSocket();
   }
 
   async function close(): Promise<void> {
     closing.abort(new ParleyError("stopping", "the connection to Slack is closing"));
-    const handled = new AbortController();
-    void whenHandled().then(() => handled.abort());
-    await sleepUnlessAborted(maxClosingMs, handled.signal);
-    await client?.disconnect();
+    // Only what Slack delivers once needs its acknowledgement. Events that are in flight are known when they come again.
+    await intake?.whenCallsHandled();
+    await Promise.all([...sockets].map((socket) => socket.close()));
+    await intake?.whenHandled();
     if (state.state === "ready") state = { state: "connecting", detail: "stopping" };
   }
 
@@ -197,29 +163,8 @@ export function createSocketConnection(options: ConnectionOptions): Connection {
   };
 }
 
-/** The part of the Socket Mode client that Parley uses. */
-interface SocketClient {
-  start(): Promise<unknown>;
-  disconnect(): Promise<void>;
-  on(event: "disconnected", listener: () => void): unknown;
-}
-
-const secrets = /xox[a-z]-[\w-]+|xapp-[\w-]+|\?\S+/g;
-
-/** Forwards Bolt's log lines. Its debug and info lines hold payloads and are dropped. */
-function toBoltLogger(log: Log, level: LogLevel): Logger {
-  const line = (parts: readonly unknown[]) => parts.map(String).join(" ").replaceAll(secrets, "…");
-  return {
-    debug() {},
-    info() {},
-    warn: (...parts: unknown[]) => {
-      log.debug({}, `bolt: ${line(parts)}`);
-    },
-    error: (...parts: unknown[]) => {
-      log.warn({}, `bolt: ${line(parts)}`);
-    },
-    setLevel() {},
-    setName() {},
-    getLevel: () => level,
-  };
+/** The health of a connection that could not be opened. */
+export function toFailedHealth(error: unknown): PlatformHealth {
+  const code = codeOf(error);
+  return { state: code === "platform-unauthorized" ? "failed" : "connecting", detail: code };
 }

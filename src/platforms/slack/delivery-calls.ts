@@ -1,6 +1,7 @@
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { LaneLimit, Urgency } from "../delivery/delivery-lane.ts";
 import type { DeliveryScheduler, Reservation } from "../delivery/delivery-scheduler.ts";
+import type { SessionState } from "./agent-api.ts";
 import type { MessageMark, MessageRef, SlackApi, SlackContent, StreamEnd, StreamStart } from "./web-api.ts";
 
 /** When a call is sent. */
@@ -29,6 +30,7 @@ export interface DeliveryCalls {
   appendStream(ref: MessageRef, markdown: string, timing: CallTiming): Promise<void>;
   stopStream(ref: MessageRef, end: StreamEnd, timing: CallTiming): Promise<void>;
   setStatus(channel: string, thread: string, status: string, timing: CallTiming): Promise<void>;
+  setSessionStatus(channel: string, thread: string, session: SessionState, timing: CallTiming): Promise<void>;
 }
 
 /** Names of the limits that calls count against. */
@@ -40,6 +42,8 @@ export const lanes = {
   appendStream: "chat.appendStream",
   stopStream: "chat.stopStream",
   status: "assistant.threads.setStatus",
+  sessions: "agents.sessions.setStatus",
+  renames: "agents.sessions.rename",
   ephemeral: "chat.postEphemeral",
   uploads: "files.completeUploadExternal",
 } as const;
@@ -57,6 +61,8 @@ const perMinute: Readonly<Record<string, number>> = {
   [lanes.startStream]: 20,
   [lanes.stopStream]: 20,
   [lanes.update]: 50,
+  [lanes.sessions]: 50,
+  [lanes.renames]: 50,
   [lanes.remove]: 50,
   [lanes.appendStream]: 100,
   [lanes.status]: 100,
@@ -102,6 +108,8 @@ export function createDeliveryCalls(api: SlackApi, scheduler: DeliveryScheduler)
     stopStream: (ref, end, timing) => send([lanes.stopStream], timing, () => api.stopStream(ref, end)),
     setStatus: (channel, thread, status, timing) =>
       send([lanes.status], timing, () => api.setStatus(channel, thread, status)),
+    setSessionStatus: (channel, thread, session, timing) =>
+      send([lanes.sessions], timing, () => api.setSessionStatus(channel, thread, session)),
   };
 }
 
@@ -132,6 +140,8 @@ export function createScheduledApi(api: SlackApi, scheduler: DeliveryScheduler):
       calls.post({ channel, thread }, content, mark === undefined ? noticeTiming : { ...noticeTiming, mark }),
     upload: (...args) => send(lanes.uploads, "files", () => api.upload(...args)),
     postEphemeral: (...args) => send(lanes.ephemeral, "final", () => api.postEphemeral(...args)),
+    setSessionStatus: (...args) => send(lanes.sessions, "final", () => api.setSessionStatus(...args)),
+    renameSession: (...args) => send(lanes.renames, "final", () => api.renameSession(...args)),
   };
 }
 

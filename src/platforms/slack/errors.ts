@@ -1,4 +1,5 @@
 import { ParleyError, type ErrorCode } from "../../core/errors.ts";
+import { translate } from "../../words/translate.ts";
 
 const unauthorized = new Set([
   "account_inactive",
@@ -8,15 +9,27 @@ const unauthorized = new Set([
   "token_expired",
   "token_revoked",
 ]);
-const notMember = new Set(["channel_not_found", "is_archived", "not_in_channel"]);
+/** Of {@link unauthorized} those that mean every method; the rest may mean this one. */
+const tokenRefusals = new Set([
+  "account_inactive",
+  "invalid_auth",
+  "not_authed",
+  "token_expired",
+  "token_revoked",
+]);
+const notMember = new Set(["channel_not_found", "not_in_channel"]);
 const forbidden = new Set(["access_denied", "ekm_access_denied", "no_permission", "restricted_action"]);
 const unavailable = new Set([
   "fatal_error",
   "internal_error",
+  "org_login_required",
   "request_timeout",
   "service_unavailable",
   "team_added_to_org",
 ]);
+
+/** Slack's limits also come with HTTP status 200, and then without Retry-After. */
+const limited = new Set(["rate_limited", "ratelimited"]);
 
 /** Slack refuses this content, and would take another one in the same place. */
 const contentErrors = new Set([
@@ -36,6 +49,16 @@ export function isContentError(error: unknown): boolean {
   return contentErrors.has(slackErrorCode(error) ?? "");
 }
 
+/** Whether Slack no longer accepts the token for anything. */
+export function isTokenRefusal(slackError: string): boolean {
+  return tokenRefusals.has(slackError);
+}
+
+/** Whether the bot cannot post in a channel since it is not in it. Slack says of private ones that there are none. */
+export function isNotMember(error: unknown): boolean {
+  return notMember.has(slackErrorCode(error) ?? "");
+}
+
 /** Slack's error code, e.g. `not_in_channel`; `undefined` if the error did not come from Slack's API. */
 export function slackErrorCode(error: unknown): string | undefined {
   if (error instanceof ParleyError) {
@@ -53,7 +76,7 @@ export function slackErrorCode(error: unknown): string | undefined {
 export function toParleyError(error: unknown, method: string, variable = "SLACK_BOT_TOKEN"): ParleyError {
   if (error instanceof ParleyError) return error;
   const slackError = slackErrorCode(error);
-  const retryAfter = fieldOf(error, "retryAfter") ?? (slackError === "ratelimited" ? 1 : undefined);
+  const retryAfter = fieldOf(error, "retryAfter") ?? (limited.has(slackError ?? "") ? 1 : undefined);
   if (typeof retryAfter === "number") {
     return new ParleyError("platform-rejected", `Slack rate limits ${method}`, {
       retryAfterMs: retryAfter * 1000,
@@ -81,16 +104,24 @@ export function toParleyError(error: unknown, method: string, variable = "SLACK_
       cause: error,
     });
   }
-  const code: ErrorCode = unavailable.has(slackError) ? "platform-unreachable" : "platform-rejected";
+  const code: ErrorCode = isTemporary(slackError) ? "platform-unreachable" : "platform-rejected";
   return new ParleyError(code, message, { detail, cause: error });
+}
+
+/** Also `update_failed`, `file_update_failed` and the like: something failed inside of Slack. */
+function isTemporary(slackError: string): boolean {
+  return unavailable.has(slackError) || slackError.endsWith("_failed");
 }
 
 function missingPermission(error: unknown, slackError: string): string | undefined {
   if (slackError === "missing_scope") {
     const needed = fieldOf(fieldOf(error, "data"), "needed");
-    return typeof needed === "string" ? `the scope ${needed}` : "a scope";
+    return typeof needed === "string"
+      ? translate("slack.lacks-scope.named", { scope: needed })
+      : translate("slack.lacks-scope");
   }
-  if (notMember.has(slackError)) return "an invitation to this channel";
+  if (notMember.has(slackError)) return translate("slack.lacks-invitation");
+  if (slackError === "is_archived") return translate("slack.lacks-open-channel");
   return forbidden.has(slackError) ? slackError : undefined;
 }
 

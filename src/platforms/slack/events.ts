@@ -1,19 +1,23 @@
 import type { App } from "@slack/bolt";
-import { isRefusal } from "../../core/errors.ts";
+import { isParleyError, isRefusal } from "../../core/errors.ts";
 import type { ConversationHistory, Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { toConversationId } from "./address.ts";
+import type { AppHome } from "./app-home.ts";
 import { reportDeletedChannel } from "./deletion-events.ts";
 import type { Incoming, MessageEvent } from "./incoming.ts";
 import { suggestedPrompts } from "./manifest.ts";
 import type { Origins } from "./origin.ts";
 import type { RefusalNotices } from "./refusal-notices.ts";
 import type { SlackApi } from "./web-api.ts";
+import type { Welcome } from "./welcome.ts";
 
 /** What {@link registerEvents} needs. */
 export interface EventOptions {
   readonly api: Pick<SlackApi, "suggestPrompts" | "setSessionStatus">;
   readonly teamId: string;
+  readonly home: Pick<AppHome, "opened">;
+  readonly welcome: Welcome;
   readonly incoming: Incoming;
   readonly origins: Pick<Origins, "actorOf">;
   readonly refusals: RefusalNotices;
@@ -31,9 +35,9 @@ interface StopEvent {
 
 /** Registers the handlers of Slack's events. One that rejects is not acknowledged, so Slack delivers it again. */
 export function registerEvents(app: App, options: EventOptions): void {
-  const { api, teamId, incoming, origins, refusals, receiver, history, log } = options;
+  const { api, teamId, home, welcome, incoming, origins, refusals, receiver, history, log } = options;
 
-  /** Apps without the agent features still work. */
+  /** Apps without the agent features still work. Not awaited: Slack wants its acknowledgement first. */
   async function optional(call: Promise<void>): Promise<void> {
     try {
       await call;
@@ -54,8 +58,10 @@ export function registerEvents(app: App, options: EventOptions): void {
       await reportDeletedChannel(channel, teamId, receiver, history);
     });
   }
+  app.event("member_joined_channel", ({ event }) => welcome.joined(event));
   app.event("app_home_opened", async ({ event }) => {
-    if (event.tab === "messages") await optional(api.suggestPrompts(event.channel, suggestedPrompts));
+    if (event.tab === "home") void home.opened(event.user);
+    if (event.tab === "messages") void optional(api.suggestPrompts(event.channel, suggestedPrompts()));
   });
   app.event("agent_session_stopped", async ({ event }) => {
     const { channel, thread_ts: thread, user, team } = event as unknown as StopEvent;
@@ -63,12 +69,12 @@ export function registerEvents(app: App, options: EventOptions): void {
     try {
       await receiver.cancel(toConversationId(teamId, channel, thread), by);
     } catch (error) {
-      if (!isRefusal(error)) throw error;
+      if (!isRefusal(error) && !isParleyError(error, "not-permitted")) throw error;
       log.info({ channel, code: error.code }, "Stop refused");
       await refusals.tell({ channel, user, thread }, error);
-      await optional(api.setSessionStatus(channel, thread, "processing"));
+      // Slack has not changed the session's status.
       return;
     }
-    await optional(api.setSessionStatus(channel, thread, "active"));
+    void optional(api.setSessionStatus(channel, thread, { status: "active" }));
   });
 }

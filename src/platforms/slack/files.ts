@@ -4,12 +4,15 @@ import type { DownloadOptions } from "../../core/platform.ts";
 import { createDownloader, type Downloader } from "../../media/guarded-download.ts";
 import type { TrustedHost } from "../../media/trusted-hosts.ts";
 import { slackErrorCode } from "./errors.ts";
-import type { SlackApi, SlackFileInfo } from "./web-api.ts";
+import type { SlackFileInfo } from "./message-info.ts";
+import type { SlackApi } from "./web-api.ts";
 
 const downloadTimeoutMs = 120_000;
 
-/** A file of an event. A Slack Connect file has only an id until `files.info` is called. */
-export function toAttachment(file: SlackFileInfo): Attachment {
+/**
+ * A file of an event in the workspace with this id. A Slack Connect file has only an id until `files.info` is called.
+ */
+export function toAttachment(file: SlackFileInfo, teamId: string): Attachment {
   const url = file.url_private_download ?? file.url_private;
   return {
     id: file.id,
@@ -17,7 +20,8 @@ export function toAttachment(file: SlackFileInfo): Attachment {
     ...(file.mimetype === undefined ? {} : { mediaType: file.mimetype }),
     ...(file.size === undefined ? {} : { sizeBytes: file.size }),
     ...(file.duration_ms === undefined ? {} : { durationMs: file.duration_ms }),
-    source: { id: file.id, ...(url === undefined ? {} : { url }) },
+    ...(file.alt_txt === undefined || file.alt_txt === "" ? {} : { altText: file.alt_txt }),
+    source: { id: file.id, team: teamId, ...(url === undefined ? {} : { url }) },
   };
 }
 
@@ -32,7 +36,8 @@ export function isUnresolved(file: SlackFileInfo): boolean {
 /** What {@link createFiles} needs. */
 export interface FilesOptions {
   readonly api: Pick<SlackApi, "fileInfo">;
-  readonly botToken: string;
+  /** The bot's current token. */
+  readonly token: () => Promise<string>;
   readonly apiUrl: string;
 }
 
@@ -44,11 +49,18 @@ export interface Files {
 }
 
 /** Downloads from Slack's hosts and the configured API host; the token is sent to no other host. */
-export function createFiles({ api, botToken, apiUrl }: FilesOptions): Files {
-  const downloader: Downloader = createDownloader({
-    trusted: trustedHosts(apiUrl, `Bearer ${botToken}`),
-    allowPublicHttps: false,
-  });
+export function createFiles({ api, token, apiUrl }: FilesOptions): Files {
+  let current: { readonly authorization: string; readonly downloader: Downloader } | undefined;
+
+  /** A token changes a few times a day at most; downloads with the old one go on. */
+  async function downloaderNow(): Promise<Downloader> {
+    const authorization = `Bearer ${await token()}`;
+    if (current?.authorization !== authorization) {
+      const trusted = trustedHosts(apiUrl, authorization);
+      current = { authorization, downloader: createDownloader({ trusted, allowPublicHttps: false }) };
+    }
+    return current.downloader;
+  }
 
   async function urlOf(attachment: Attachment): Promise<string> {
     const { id, url } = parseSource(attachment.source);
@@ -74,6 +86,7 @@ export function createFiles({ api, botToken, apiUrl }: FilesOptions): Files {
   return {
     async download(attachment, { maxBytes, signal }) {
       const url = await urlOf(attachment);
+      const downloader = await downloaderNow();
       const { bytes, mediaType } = await downloader.download(url, {
         maxBytes,
         signal,
@@ -87,7 +100,7 @@ export function createFiles({ api, botToken, apiUrl }: FilesOptions): Files {
       }
       return bytes;
     },
-    close: () => downloader.close(),
+    close: async () => await current?.downloader.close(),
   };
 }
 
@@ -96,9 +109,14 @@ function isLoginPage(attachment: Attachment, bytes: Uint8Array): boolean {
   return attachment.mediaType !== "text/html" || attachment.sizeBytes !== bytes.length;
 }
 
-function parseSource(source: Json): { id?: string; url?: string } {
+/** The workspace whose event had the file. `undefined`: stored by a version for one workspace. */
+export function teamOfFile({ source }: Attachment): string | undefined {
+  return parseSource(source).team;
+}
+
+function parseSource(source: Json): { id?: string; url?: string; team?: string } {
   return typeof source === "object" && source !== null && !Array.isArray(source)
-    ? (source as { id?: string; url?: string })
+    ? (source as { id?: string; url?: string; team?: string })
     : {};
 }
 

@@ -1,5 +1,7 @@
 import type { Form, FormField, FormOffer } from "../../core/forms.ts";
 import { cutText } from "./markdown.ts";
+import { noModel, toModelSelect } from "./model-select.ts";
+import { translate } from "../../words/translate.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -34,21 +36,24 @@ export function toFormSelect(offers: readonly FormOffer[]): Fields[] {
     .slice(0, selectLimits.options)
     .map(({ key, label }) => toOption(key, label));
   if (options.length === 0) return [];
-  const placeholder = toPlain("Change settings…", maxPlaceholderChars);
+  const placeholder = toPlain(translate("form.change-settings"), maxPlaceholderChars);
   return [
     { type: "actions", elements: [{ type: "static_select", action_id: formAction, placeholder, options }] },
   ];
 }
 
-/** A form as a modal: selects where the values fit into one, text inputs otherwise. */
-export function toFormModal(form: Form, memory: FormMemory): Fields {
+/**
+ * A form as a modal: selects where the values fit into one, text inputs otherwise. `memory`: as JSON at most 3,000
+ * characters.
+ */
+export function toFormModal(form: Form, memory: object, callbackId = formCallback): Fields {
   return {
     type: "modal",
-    callback_id: formCallback,
+    callback_id: callbackId,
     private_metadata: JSON.stringify(memory),
     title: toPlain(form.title, 24),
-    submit: toPlain("Save", 24),
-    close: toPlain("Cancel", 24),
+    submit: toPlain(form.submitLabel ?? translate("button.save"), 24),
+    close: toPlain(translate("button.cancel"), 24),
     blocks: [
       { type: "section", text: toPlain(form.introduction, 3000) },
       ...form.fields.map((field) => ({
@@ -56,8 +61,8 @@ export function toFormModal(form: Form, memory: FormMemory): Fields {
         block_id: field.name,
         label: toPlain(field.label, 2000),
         hint: toPlain(field.description, 2000),
-        optional: true,
-        element: { action_id: actionId, ...(toSelect(field) ?? toTextInput(field)) },
+        optional: field.isRequired !== true,
+        element: { action_id: actionId, ...(toModels(field) ?? toSelect(field) ?? toTextInput(field)) },
       })),
     ],
   };
@@ -72,29 +77,37 @@ export function parseFormMemory(metadata: string): FormMemory {
 export function readFormModal(values: Readonly<Record<string, Fields>>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(values).map(([name, block]) => {
-      const state = (block[actionId] ?? {}) as {
+      const state = (Object.values(block)[0] ?? {}) as {
         value?: string | null;
         selected_option?: { value?: string } | null;
       };
       const chosen = state.selected_option?.value;
-      return [name, state.value ?? (chosen === unset ? "" : (chosen ?? ""))];
+      const isUnset = chosen === unset || chosen === noModel;
+      return [name, state.value ?? (isUnset ? "" : (chosen ?? ""))];
     }),
   );
 }
 
-function toSelect({ options = [], value, placeholder }: FormField): Fields | undefined {
+/** Where no model is known, its name is typed. */
+function toModels({ models, options = [], value, placeholder }: FormField): Fields | undefined {
+  if (models === undefined || options.length === 0) return undefined;
+  return toModelSelect(models, { value, otherwise: translate("form.not-set", { placeholder }) });
+}
+
+function toSelect({ options = [], value, placeholder, isRequired = false }: FormField): Fields | undefined {
   const isFit = options.every(
     (option) =>
       option.value.length <= selectLimits.valueChars && option.label.length <= selectLimits.textChars,
   );
   if (options.length === 0 || options.length >= selectLimits.options || !isFit) return undefined;
   const all = [
-    toOption(unset, `Not set: ${placeholder}`),
+    ...(isRequired ? [] : [toOption(unset, translate("form.not-set", { placeholder }))]),
     ...options.map((option) => toOption(option.value, option.label)),
   ];
+  const select = { type: "static_select", options: all };
+  if (isRequired && value === "") return select;
   const initial = all.find((option) => option.value === (value === "" ? unset : value));
-  if (initial === undefined) return undefined;
-  return { type: "static_select", options: all, initial_option: initial };
+  return initial === undefined ? undefined : { ...select, initial_option: initial };
 }
 
 function toTextInput({ value, maxChars, isLong, placeholder }: FormField): Fields {

@@ -1,5 +1,6 @@
 import type { App } from "@slack/bolt";
 import type { Receiver } from "../../core/platform.ts";
+import type { AppHome } from "./app-home.ts";
 import { toCallerText, type CallerNotices } from "./caller-notices.ts";
 import {
   formAction,
@@ -18,10 +19,11 @@ export interface FormOptions {
   readonly origins: Pick<Origins, "actorOf">;
   readonly receiver: Pick<Receiver, "forms">;
   readonly notices: CallerNotices;
+  readonly home: Pick<AppHome, "changed">;
 }
 
 /** Registers the select that opens forms, and their modals. What is wrong stands at its field in the open modal. */
-export function registerForms(app: App, { api, origins, receiver, notices }: FormOptions): void {
+export function registerForms(app: App, { api, origins, receiver, notices, home }: FormOptions): void {
   app.action(formAction, async ({ action, body, ack }) => {
     const key = action.type === "static_select" ? action.selected_option.value : "";
     const channel = "channel" in body ? (body.channel?.id ?? "") : "";
@@ -31,13 +33,16 @@ export function registerForms(app: App, { api, origins, receiver, notices }: For
     try {
       const by = await origins.actorOf({ user: body.user.id, channel, team: body.user.team_id });
       const form = await receiver.forms.open(key, by);
-      await api.openModal(triggerId, toFormModal(form, { key, channel, responseUrl }));
+      await api.openModal(triggerId, toFormModal(form, { key, channel, responseUrl } satisfies FormMemory));
     } catch (error) {
       notices.logFailure(error, formAction);
       notice = toCallerText(error);
     }
     await ack();
-    if (notice !== undefined) await notices.send(responseUrl, notice);
+    if (notice === undefined) return;
+    // In the Home tab there is no response_url.
+    if (responseUrl === undefined) await home.changed(body.user.id, notice);
+    else await notices.send(responseUrl, notice);
   });
 
   app.view(formCallback, async ({ body, view, ack }) => {
@@ -51,7 +56,7 @@ export function registerForms(app: App, { api, origins, receiver, notices }: For
         return;
       }
       await ack();
-      await notices.send(responseUrl, result.text);
+      await Promise.all([notices.send(responseUrl, result.text), home.changed(body.user.id)]);
     } catch (error) {
       notices.logFailure(error, formCallback);
       const [field = ""] = Object.keys(values);

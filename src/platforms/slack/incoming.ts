@@ -1,16 +1,18 @@
 import { LRUCache } from "lru-cache";
 import { isParleyError, isRefusal, ParleyError } from "../../core/errors.ts";
-import type { Attachment, IncomingMessage } from "../../core/events.ts";
+import type { IncomingMessage, MessageEdit } from "../../core/events.ts";
 import type { PlaceSettings, Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
+import { toTitle } from "../../support/title.ts";
 import { refuseInTime } from "../delivery/refuse-in-time.ts";
 import {
   isDirectMessages,
   placesAround,
   toChannelConversationId,
+  toChannelPlace,
   toChannelTerm,
   toTeamTerm,
   toAuthorId,
@@ -20,37 +22,49 @@ import {
   toUnixMs,
 } from "./address.ts";
 import { createArrivals } from "./arrivals.ts";
+import { inLookupTime, withLookupTime, withoutLookupTime } from "./lookup-time.ts";
 import { reportDeletedMessage, type DeletionFields } from "./deletion-events.ts";
-import { isUnresolved, toAttachment } from "./files.ts";
+import { reportEditedMessage, type EditFields } from "./edit-events.ts";
 import type { Origins } from "./origin.ts";
+import type { Language } from "../../words/languages.ts";
 import type { Names } from "./people.ts";
-import { mentions, toPlainText } from "./plain-text.ts";
+import { mentions } from "./plain-text.ts";
+import type { MessageReader, ReadMessage } from "./read-message.ts";
 import type { RefusalNotices } from "./refusal-notices.ts";
 import type { ReplacedMessages } from "./replaced-messages.ts";
-import type { Identity, SlackApi, SlackFileInfo, SlackMessageInfo } from "./web-api.ts";
+import type { SlackMessageInfo } from "./message-info.ts";
+import type { Identity, MessageRef, SlackApi } from "./web-api.ts";
+import { currentLocale, inLanguage, translate } from "../../words/translate.ts";
 
 /** The fields of a `message` or `app_mention` event that Parley reads. */
-export interface MessageEvent extends SlackMessageInfo, DeletionFields {
+export interface MessageEvent extends SlackMessageInfo, Omit<DeletionFields, keyof EditFields>, EditFields {
   readonly channel: string;
   readonly channel_type?: string;
   readonly subtype?: string;
   /** The author's workspace. */
   readonly team?: string;
+  /** Present when the event tells of an edit. */
+  readonly edited?: { readonly ts: string };
   /** The same in channels that are shared with other workspaces. */
   readonly user_team?: string;
 }
 
 /** What {@link createIncoming} needs. */
 export interface IncomingOptions {
-  readonly api: Pick<SlackApi, "message" | "messagesAfter" | "fileInfo">;
+  readonly api: Pick<SlackApi, "messagesAfter" | "renameSession">;
   readonly identity: Identity;
   readonly names: Names;
+  readonly read: MessageReader;
+  /** What a person is told something in. */
+  readonly languageOf: (userId: string) => Promise<Language>;
   readonly origins: Pick<Origins, "originOf">;
   readonly refusals: RefusalNotices;
   readonly receiver: Receiver;
   readonly replaced: Pick<ReplacedMessages, "isOwn">;
   /** Whether a channel has more answers than Slack takes posts in time. */
   readonly isCrowded: (channel: string) => boolean;
+  /** Called with the first message of a thread, by its key, before it is accepted. */
+  readonly saveTitle: (key: string, title: string) => void;
   readonly log: Log;
 }
 
@@ -61,10 +75,8 @@ export interface Incoming {
    * @param redelivery 0 for the first delivery
    */
   onMessage(event: MessageEvent, redelivery: number): Promise<void>;
-  /** The same. A redelivery is accepted even if its files cannot be looked up. */
+  /** The same. Files that the event lacks come with the `message` event of the same message. */
   onMention(event: MessageEvent, redelivery: number): Promise<void>;
-  /** The text and files of a message, for a message command. */
-  read(message: SlackMessageInfo): Promise<{ text: string; attachments: readonly Attachment[] }>;
 }
 
 /** Subtypes of messages that people write. All others are edits, joins and the like. */
@@ -74,6 +86,9 @@ const maxAcceptedKeys = 500;
 const messageEventMs = 500;
 /** Slack gives up after it. @see https://docs.slack.dev/apis/events-api#retries */
 const lastRedelivery = 3;
+type Accepted = "accepted" | "duplicate" | undefined;
+/** A mention that is edited into a message later is not a question any more, in milliseconds. */
+const maxEditedMs = 10 * 60_000;
 /** An event that arrives so long after its message is late, in milliseconds. */
 const lateMs = 3000;
 /** Slack does not deliver again what was acknowledged while its thread was unknown. */
@@ -86,20 +101,20 @@ const lookUpPolicy = {
 
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
 export function createIncoming(options: IncomingOptions): Incoming {
-  const { api, identity, names, origins, refusals, replaced, isCrowded, receiver, log } = options;
-  const acceptedKeys = new LRUCache<string, true>({ max: maxAcceptedKeys });
+  const { api, identity, names, read, origins, refusals, replaced, isCrowded, receiver, log } = options;
+  const acceptedKeys = new LRUCache<string, "whole" | "without files">({ max: maxAcceptedKeys });
   /** Refused, told and acknowledged: the mention's second event must not be answered. */
   const refusedKeys = new LRUCache<string, true>({ max: maxAcceptedKeys });
   /** By channel, so that looking up names and files does not change the order of messages. */
   const inOrder = createKeyedQueue();
-  const arrivals = createArrivals(maxAcceptedKeys);
+  const arrivals = createArrivals<MessageEvent["files"]>(maxAcceptedKeys);
 
   const keyOf = (event: MessageEvent) => toMessageKey(identity.teamId, event.channel, event.ts);
   const isKnown = (event: MessageEvent) => acceptedKeys.has(keyOf(event)) || refusedKeys.has(keyOf(event));
   const conversationOf = (event: MessageEvent) =>
     toConversationId(identity.teamId, event.channel, event.thread_ts ?? event.ts);
 
-  function isByPerson(event: MessageEvent): boolean {
+  function isByPerson(event: SlackMessageInfo & { readonly subtype?: string }): boolean {
     return (
       event.bot_id === undefined &&
       event.user !== undefined &&
@@ -108,18 +123,44 @@ export function createIncoming(options: IncomingOptions): Incoming {
     );
   }
 
+  /** Not the bot's own: it changes those all the time. */
+  const isByApp = ({ bot_id: botId, user }: SlackMessageInfo): boolean =>
+    botId !== undefined && botId !== identity.botId && user !== identity.userId;
+
   const isAddressed = (event: MessageEvent) =>
     isDirectMessages(event.channel) || mentions(event.text ?? "", identity.userId);
 
   async function isForBot(event: MessageEvent): Promise<boolean> {
     if (event.channel_type === "im" || isAddressed(event)) return true;
-    if (event.thread_ts !== undefined) return receiver.knows(conversationOf(event));
+    if (event.thread_ts !== undefined) return isReplyForBot(event);
     return (await settingsOf(event)).answerTo === "every-message";
   }
 
+  const placeOf = (event: MessageEvent) => ({
+    server: toTeamTerm(identity.teamId),
+    channel: toChannelTerm(event.channel),
+    channelPlace: toChannelPlace(identity.teamId, event.channel),
+  });
+
+  /** What is said below the bot's own message is said to the bot, unless it was sent away. */
+  async function isReplyForBot(event: MessageEvent): Promise<boolean> {
+    const answerTo = await receiver.answersTo(conversationOf(event), placeOf(event));
+    return answerTo === undefined ? event.parent_user_id === identity.userId : answerTo === "every-message";
+  }
+
+  /** Whether every message in the thread is for the bot. */
+  async function isAnsweredWhole(event: MessageEvent): Promise<boolean> {
+    return (await receiver.answersTo(conversationOf(event), placeOf(event))) === "every-message";
+  }
+
+  /** Whether it is in a thread in which people talk with each other. */
+  async function isInRoom(event: MessageEvent): Promise<boolean> {
+    const isReply = event.thread_ts !== undefined && event.thread_ts !== event.ts;
+    return isReply && !isDirectMessages(event.channel) && !(await isAnsweredWhole(event));
+  }
+
   /** How the channel of a message is answered; mostly in memory. */
-  const settingsOf = (event: MessageEvent): Promise<PlaceSettings> =>
-    receiver.placeSettings({ server: toTeamTerm(identity.teamId), channel: toChannelTerm(event.channel) });
+  const settingsOf = (event: MessageEvent): Promise<PlaceSettings> => receiver.placeSettings(placeOf(event));
 
   /** Whether it is answered in the channel itself. Threads and direct messages stay what they are. */
   async function isAnsweredInChannel(event: MessageEvent): Promise<boolean> {
@@ -127,14 +168,27 @@ export function createIncoming(options: IncomingOptions): Incoming {
     return (await settingsOf(event)).answerIn === "channel";
   }
 
-  async function accept(event: MessageEvent, redelivery: number): Promise<void> {
+  /**
+   * Slack delivers again what nobody has acknowledged, as it was written at first: an edit may come before the message.
+   * Then it is the message.
+   */
+  async function acceptEdited(event: MessageEvent, editedAt: number): Promise<Accepted> {
+    if (editedAt - toUnixMs(event.ts) > maxEditedMs || !(await isForBot(event))) return undefined;
+    const edit = { at: editedAt, takenAt: steadyClock.now(), count: 0, attemptsBefore: 0 };
+    return await accept(event, 0, edit);
+  }
+
+  /** `undefined`: it is refused. */
+  async function accept(event: MessageEvent, redelivery: number, edit?: MessageEdit): Promise<Accepted> {
     const key = keyOf(event);
-    if (refusedKeys.has(key)) return;
+    if (refusedKeys.has(key)) return undefined;
+    const hasFiles = (event.files ?? []).length > 0;
     const user = event.user ?? "";
-    const isInChannel = await isAnsweredInChannel(event);
-    const [{ text, attachments }, name, origin] = await Promise.all([
+    const [isInChannel, inRoom] = await Promise.all([isAnsweredInChannel(event), isInRoom(event)]);
+    const [{ text, attachments }, name, language, origin] = await Promise.all([
       read(event),
       names.nameOf(user),
+      options.languageOf(user),
       origins.originOf({ user, channel: event.channel, team: event.user_team ?? event.team }),
     ]);
     const message: IncomingMessage = {
@@ -144,10 +198,11 @@ export function createIncoming(options: IncomingOptions): Incoming {
       conversationId: isInChannel
         ? toChannelConversationId(identity.teamId, event.channel)
         : conversationOf(event),
-      author: { id: toAuthorId(identity.teamId, user), name },
+      author: { id: toAuthorId(identity.teamId, user), name, ...inLanguage(language, currentLocale) },
       sentAt: toUnixMs(event.ts),
       ...placesAround(identity.teamId, event.channel),
       origin,
+      ...(inRoom ? { inRoom } : {}),
       address: toReplyAddress({
         key,
         channel: event.channel,
@@ -157,17 +212,35 @@ export function createIncoming(options: IncomingOptions): Incoming {
       }),
       text,
       attachments,
+      ...(edit === undefined ? {} : { edit }),
     };
+    let outcome: Accepted;
     try {
+      if (isThreadRoot(event) && !isInChannel) options.saveTitle(key, toTitle(text));
       // Known ones are accepted already.
       if (isCrowded(event.channel) && !acceptedKeys.has(key)) throw tooManyReplies();
-      await receiver.receive(message);
+      outcome = await inLanguage(language, () => receiver.receive(message));
+      // Its mention may have been accepted without them.
+      if (outcome === "duplicate" && hasFiles && acceptedKeys.get(key) !== "whole")
+        await addFiles(event, { text, attachments });
     } catch (error) {
       const isLast = isParleyError(error, "store-unavailable") && redelivery >= lastRedelivery;
       if (!isLast && !isParleyError(error, "busy") && !isRefusal(error)) throw error;
-      await refuse(event, error);
+      await inLanguage(language, () => refuse(event, error));
     }
-    acceptedKeys.set(key, true);
+    acceptedKeys.set(key, hasFiles ? "whole" : "without files");
+    return outcome;
+  }
+
+  /** Takes files in that an accepted message lacks, as an edit would. */
+  async function addFiles(event: MessageEvent, content: ReadMessage): Promise<void> {
+    await receiver.messageEdited({
+      key: keyOf(event),
+      // Any real edit is later.
+      editedAt: toUnixMs(event.ts),
+      conversationIds: [conversationOf(event), toChannelConversationId(identity.teamId, event.channel)],
+      read: async () => content,
+    });
   }
 
   /**
@@ -187,40 +260,14 @@ export function createIncoming(options: IncomingOptions): Incoming {
     await refusals.tell({ channel, user, ts, thread }, error);
   }
 
-  async function read(message: SlackMessageInfo): Promise<{ text: string; attachments: Attachment[] }> {
-    const [text, files] = await Promise.all([
-      toPlainText(message.text ?? "", { botUserId: identity.userId, nameOf: (id) => names.nameOf(id) }),
-      Promise.all((message.files ?? []).map(resolveFile)),
-    ]);
-    return { text, attachments: files.map(toAttachment) };
-  }
-
-  async function resolveFile(file: SlackFileInfo): Promise<SlackFileInfo> {
-    if (!isUnresolved(file)) return file;
-    try {
-      return await api.fileInfo(file.id);
-    } catch (error) {
-      // The download looks it up again and shows a failure to the person.
-      log.warn({ file: file.id, err: error }, "file lookup failed");
-      return file;
-    }
-  }
-
-  /** `app_mention` may come without the message's files, and without a `message` event beside it. */
-  async function withFiles(event: MessageEvent, isRedelivery: boolean): Promise<MessageEvent> {
-    if (event.files !== undefined || isKnown(event)) return event;
-    // Histories may be read 50 times a minute: the other event is waited for first.
-    if (await arrivals.within(keyOf(event), messageEventMs)) await inOrder.run(event.channel, async () => {});
-    if (isKnown(event)) return event;
-    try {
-      const complete = await api.message(event.channel, event.thread_ts, event.ts);
-      return complete?.files === undefined ? event : { ...event, files: complete.files };
-    } catch (error) {
-      // Usually the `message` event brings the files. If it never comes, the redelivery is accepted without them.
-      if (!isRedelivery) throw error;
-      log.warn({ key: keyOf(event), err: error }, "mention accepted without file lookup");
-      return event;
-    }
+  /**
+   * Slack leaves the files and blocks out of some `app_mention` events. Those of its `message` event are taken where that
+   * arrives in time; where it is later, it adds them. Histories are not read for it: that takes too long.
+   */
+  async function withFiles(event: MessageEvent): Promise<MessageEvent> {
+    if (event.files !== undefined || event.blocks !== undefined || isKnown(event)) return event;
+    const files = await arrivals.within(keyOf(event), messageEventMs);
+    return files === undefined ? event : { ...event, files };
   }
 
   async function readThread(channel: string, thread: string, after: string): Promise<SlackMessageInfo[]> {
@@ -238,40 +285,86 @@ export function createIncoming(options: IncomingOptions): Incoming {
     await accept(event, redelivery);
     // Also where it is known by now: the process that accepted it first may have died before it looked.
     if (!isLate || event.channel_type === "im" || !mentions(event.text ?? "", identity.userId)) return;
-    const thread = event.thread_ts ?? event.ts;
-    const later = retry(() => readThread(event.channel, thread, event.ts), lookUpPolicy);
-    // Awaited below; until then a rejection must not count as unhandled.
-    void Promise.allSettled([later]);
-    // Not awaited: Slack wants its acknowledgement first. What arrives meanwhile comes after.
+    const later = retry(
+      () => withoutLookupTime(() => readThread(event.channel, event.thread_ts ?? event.ts, event.ts)),
+      lookUpPolicy,
+    );
+    // Not awaited: Slack wants its acknowledgement first. What arrives meanwhile comes after, unless Slack takes long.
     void inOrder
       .run(event.channel, async () => {
-        for (const message of await later) {
-          const missed = { ...message, channel: event.channel, thread_ts: thread };
-          if (Number(message.ts) > Number(event.ts) && isByPerson(missed))
-            await retry(() => accept(missed, redelivery), lookUpPolicy);
-        }
+        const found = await withLookupTime(() => inLookupTime(later));
+        if (found !== undefined) await acceptMissed(event, found, redelivery);
+        return found !== undefined;
+      })
+      .then(async (isDone) => {
+        if (isDone) return;
+        const found = await later;
+        await inOrder.run(event.channel, () => acceptMissed(event, found, redelivery));
       })
       .catch((error: unknown) =>
         log.error({ key: keyOf(event), err: error }, "thread of a late mention not read"),
       );
   }
 
+  /** The session of a thread whose first message says something else now. Most threads have none. */
+  function retitle({ channel, ts }: MessageRef, text: string): void {
+    const title = toTitle(text);
+    options.saveTitle(toMessageKey(identity.teamId, channel, ts), title);
+    api
+      .renameSession(channel, ts, title === "" ? translate("slack.session-untitled") : title)
+      .catch((error: unknown) => log.debug({ err: error }, "Slack session not renamed"));
+  }
+
+  /** Accepts what people wrote in the thread of a mention after it. */
+  async function acceptMissed(
+    event: MessageEvent,
+    messages: readonly SlackMessageInfo[],
+    redelivery: number,
+  ): Promise<void> {
+    await withLookupTime(async () => {
+      for (const message of messages) {
+        const missed = { ...message, channel: event.channel, thread_ts: event.thread_ts ?? event.ts };
+        if (Number(message.ts) <= Number(event.ts) || !isByPerson(missed)) continue;
+        await retry(async () => {
+          if (await isForBot(missed)) await accept(missed, redelivery);
+        }, lookUpPolicy);
+      }
+    });
+  }
+
   return {
     onMessage: (event, redelivery) => {
-      if (isByPerson(event)) arrivals.note(keyOf(event));
+      if (isByPerson(event)) arrivals.note(keyOf(event), event.files);
       return inOrder.run(event.channel, async () => {
-        if (await reportDeletedMessage(event, { identity, api, replaced, receiver })) return;
+        if (await reportDeletedMessage(event, { identity, api, replaced, receiver, retitle })) return;
+        const { teamId } = identity;
+        const { channel, channel_type } = event;
+        const onUnknown = (message: SlackMessageInfo, editedAt: number) =>
+          acceptEdited(
+            { ...message, channel, ...(channel_type === undefined ? {} : { channel_type }) },
+            editedAt,
+          );
+        const how = { teamId, isByPerson, isByApp, read, receiver, onUnknown, retitle };
+        if (await reportEditedMessage(event, how)) return;
         if (isByPerson(event) && (await isForBot(event))) await acceptWithThread(event, redelivery);
       });
     },
     async onMention(event, redelivery) {
-      if (!isByPerson(event)) return;
-      // Outside the queue: the `message` event may be accepted during the lookup.
-      const complete = await withFiles(event, redelivery > 0);
+      if (!isByPerson(event) || isLateEdit(event)) return;
+      // Outside the queue: the `message` event is accepted meanwhile.
+      const complete = await withFiles(event);
       await inOrder.run(event.channel, () => acceptWithThread(complete, redelivery));
     },
-    read,
   };
+}
+
+function isThreadRoot({ ts, thread_ts: thread }: MessageEvent): boolean {
+  return thread === undefined || thread === ts;
+}
+
+/** Slack tells of a mention again when its message is edited, also of one that was answered long ago. */
+function isLateEdit({ ts, edited }: MessageEvent): boolean {
+  return edited !== undefined && toUnixMs(edited.ts) - toUnixMs(ts) > maxEditedMs;
 }
 
 function tooManyReplies(): ParleyError {

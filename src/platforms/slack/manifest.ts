@@ -1,16 +1,19 @@
 import { usageOf, type Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
+import { askShortcut } from "./ask-shortcut.ts";
 import { shortcutPrefix } from "./commands.ts";
 import { cutText } from "./markdown.ts";
+import { translate } from "../../words/translate.ts";
+import { eventsPath, redirectPath } from "./paths.ts";
 
 /** How the app is installed. */
 export interface ManifestOptions {
   /** Put before each command's name, e.g. `parley-`. Default none. */
   readonly commandPrefix?: string;
-  /** Events come over a socket that the bot opens. `false` requires `requestUrl`. */
+  /** Events come over a socket that the bot opens. `false` requires `publicUrl`. */
   readonly socketMode: boolean;
-  /** Where Slack sends events without Socket Mode, e.g. `https://parley.example.com/slack/events`. */
-  readonly requestUrl?: string;
+  /** HTTP mode: where Slack reaches the server, e.g. `https://parley.example.com`. */
+  readonly publicUrl?: string;
 }
 
 /** OAuth scopes of the bot; docs/slack.md says what each is for. */
@@ -26,6 +29,7 @@ export const botScopes = [
   "groups:history",
   "groups:read",
   "im:history",
+  "im:write",
   "mpim:history",
   "users:read",
 ] as const;
@@ -36,19 +40,23 @@ const botEvents = [
   "app_mention",
   "channel_deleted",
   "group_deleted",
+  "member_joined_channel",
   "message.channels",
   "message.groups",
   "message.im",
   "message.mpim",
 ];
 
+/** The bot has no token any more. */
+const installationEvents = ["app_uninstalled", "tokens_revoked"];
+
 /** Shown in a new direct message; Slack shows at most four. */
-export const suggestedPrompts = [
-  { title: "What can you do?", message: "What can you help me with?" },
-  { title: "Explain a picture", message: "I will send you a picture. Tell me what is in it." },
-  { title: "Draft a reply", message: "Help me to answer a message. Ask me what it is about." },
-  { title: "Summarize a text", message: "I will paste a text. Summarize it in five sentences." },
-];
+export function suggestedPrompts(): { title: string; message: string }[] {
+  return (["abilities", "picture", "reply", "summary"] as const).map((prompt) => ({
+    title: translate(`slack.prompt.${prompt}.title`),
+    message: translate(`slack.prompt.${prompt}.message`),
+  }));
+}
 
 const maxCommandChars = 32;
 /** Commands of Slack itself. @see https://slack.com/help/articles/201259356-Slash-commands-in-Slack */
@@ -69,10 +77,14 @@ export function createManifest(
   commands: ReadonlyMap<string, Command>,
   options: ManifestOptions,
 ): Record<string, unknown> {
-  const { socketMode, requestUrl } = options;
-  if (!socketMode && requestUrl === undefined)
-    throw new ParleyError("config", "a manifest without Socket Mode needs a request URL");
-  const url = socketMode ? {} : { url: requestUrl };
+  const { socketMode, publicUrl } = options;
+  if (!socketMode && publicUrl === undefined)
+    throw new ParleyError(
+      "config",
+      "a manifest without Socket Mode needs a request URL: set SLACK_PUBLIC_URL",
+    );
+  const at = (path: string): string => `${(publicUrl ?? "").replace(/\/+$/, "")}${path}`;
+  const requestUrl = socketMode ? {} : { request_url: at(eventsPath) };
   const all = [...commands.values()];
   return {
     display_information: {
@@ -82,29 +94,40 @@ export function createManifest(
     },
     features: {
       app_home: {
-        home_tab_enabled: false,
+        home_tab_enabled: true,
         messages_tab_enabled: true,
         messages_tab_read_only_enabled: false,
       },
       agent_view: {
         agent_description: "Answers questions, looks at pictures, draws, and writes down voice notes.",
-        suggested_prompts: suggestedPrompts,
+        suggested_prompts: suggestedPrompts(),
       },
       bot_user: { display_name: "Parley", always_online: true },
-      shortcuts: all.flatMap((command) => toShortcut(command)),
+      shortcuts: [...toAskShortcut(commands), ...all.flatMap((command) => toShortcut(command))],
       slash_commands: all.map((command) => ({
         command: toSlashCommand(command, options.commandPrefix ?? ""),
-        ...url,
+        ...(socketMode ? {} : { url: at(eventsPath) }),
         description: command.description,
         ...toUsageHint(command),
         should_escape: true,
       })),
     },
-    oauth_config: { scopes: { bot: [...botScopes] } },
+    oauth_config: {
+      ...(socketMode ? {} : { redirect_urls: [at(redirectPath)] }),
+      scopes: { bot: [...botScopes] },
+    },
     settings: {
-      event_subscriptions: { ...(socketMode ? {} : { request_url: requestUrl }), bot_events: botEvents },
-      interactivity: { is_enabled: true, ...(socketMode ? {} : { request_url: requestUrl }) },
-      org_deploy_enabled: false,
+      event_subscriptions: {
+        ...requestUrl,
+        bot_events: [...botEvents, ...installationEvents].toSorted(),
+      },
+      // Over HTTP the options of selects are asked for at an address of their own.
+      interactivity: {
+        is_enabled: true,
+        ...requestUrl,
+        ...(socketMode ? {} : { message_menu_options_url: at(eventsPath) }),
+      },
+      org_deploy_enabled: !socketMode,
       socket_mode_enabled: socketMode,
       token_rotation_enabled: false,
     },
@@ -130,6 +153,13 @@ function toSlashCommand({ name }: Command, prefix: string): string {
 function toUsageHint(command: Command): { usage_hint?: string } {
   const hint = usageOf(command).split(" ").slice(1).join(" ");
   return hint === "" ? {} : { usage_hint: cutText(hint, 1000) };
+}
+
+function toAskShortcut(commands: ReadonlyMap<string, Command>): Record<string, string>[] {
+  const { callbackId, name, command } = askShortcut;
+  const asked = commands.get(command);
+  if (asked === undefined) return [];
+  return [{ name, type: "global", callback_id: callbackId, description: cutText(asked.description, 150) }];
 }
 
 function toShortcut({ name, description, messageCommand }: Command): Record<string, string>[] {

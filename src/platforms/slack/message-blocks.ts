@@ -1,11 +1,14 @@
-import { actionLabels, isReplyActionKind, type ReplyActionKind } from "../../core/reply-actions.ts";
+import { actionLabel } from "../../core/action-words.ts";
+import { isReplyActionKind, type ReplyActionKind } from "../../core/reply-actions.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { MessageContent } from "../delivery/edit-target.ts";
 import { isContentError } from "./errors.ts";
 import { toFormSelect } from "./form-modal.ts";
+import { toFeedback } from "./feedback-buttons.ts";
 import { escapeMarkdown } from "./escape-markdown.ts";
 import { cutText, escapeText } from "./markdown.ts";
 import type { SlackContent } from "./web-api.ts";
+import { translate } from "../../words/translate.ts";
 
 /** `action_id` of the Retry button. */
 export const retryAction = "parley_retry";
@@ -42,14 +45,12 @@ export function toPlainSection(text: string): Block {
 
 /** How a message is written: forms that Slack may refuse come first. */
 export type ContentForm = (typeof contentForms)[number];
-/** `plain`: no Markdown in its blocks. `text`: no blocks. `refused`: only that Slack refuses the text. */
-export const contentForms = ["markdown", "plain", "text", "refused"] as const;
-
-const refusedText = ":warning: Slack refuses to show the text of this answer.";
+/** `unrated`: without feedback buttons. `plain`: no Markdown in its blocks. `text`: no blocks. `refused`: only that Slack refuses the text. */
+export const contentForms = ["markdown", "unrated", "plain", "text", "refused"] as const;
 
 /** One message of a reply. Its `text` is the fallback for notifications and screen readers. */
 export function toSlackContent(content: MessageContent, form: ContentForm = "markdown"): SlackContent {
-  if (form === "refused") return { text: refusedText, blocks: [] };
+  if (form === "refused") return { text: `:warning: ${translate("slack.refused-text")}`, blocks: [] };
   const isBlank = content.text.trim() === "";
   const status = toStatus(content, isBlank);
   if (form === "text") return { text: toTextAlone(content, status), blocks: [] };
@@ -59,32 +60,33 @@ export function toSlackContent(content: MessageContent, form: ContentForm = "mar
     if (form === "plain") blocks.push(...toPlainSections(content.text));
     else blocks.push({ type: "markdown", text: markdown });
   }
-  if (status !== undefined) blocks.push(toSmallPrint(`${status}…`));
+  if (status !== undefined) blocks.push(toSmallPrint(translate("delivery.status", { status })));
   if (content.failure !== undefined) blocks.push(toPlainSection(`:warning: ${content.failure}`));
   if (content.notices !== undefined && content.notices.length > 0)
     blocks.push(toSmallPrint(content.notices.join("\n")));
   const buttons = toButtons(content);
   if (buttons.length > 0) blocks.push({ type: "actions", elements: buttons });
   blocks.push(...toFormSelect(content.forms ?? []));
-  if (blocks.length === 0) blocks.push(toSmallPrint("Done."));
-  const fallback = content.failure ?? status ?? content.notices?.[0] ?? "Done.";
+  if (form === "markdown") blocks.push(...toFeedback(content));
+  if (blocks.length === 0) blocks.push(toSmallPrint(translate("delivery.done")));
+  const fallback = content.failure ?? status ?? content.notices?.[0] ?? translate("delivery.done");
   return { text: isBlank ? escapeText(cutText(fallback, 500)) : markdown, blocks };
 }
 
 function toStatus({ state, status }: MessageContent, isBlank: boolean): string | undefined {
   if (state !== "waiting" && state !== "streaming") return undefined;
-  return status ?? (isBlank ? "Thinking" : undefined);
+  return status ?? (isBlank ? translate("delivery.thinking") : undefined);
 }
 
 /** All words of a message without blocks; those around the text only where they fit. */
 function toTextAlone({ text, failure, notices = [] }: MessageContent, status: string | undefined): string {
   const around = [
-    ...(status === undefined ? [] : [`${status}…`]),
+    ...(status === undefined ? [] : [translate("delivery.status", { status })]),
     ...(failure === undefined ? [] : [`:warning: ${failure}`]),
     ...notices,
   ];
   const all = escapeText([text, ...around].filter((words) => words.trim() !== "").join("\n"));
-  if (all === "") return "Done.";
+  if (all === "") return translate("delivery.done");
   return Buffer.byteLength(all) <= maxTextBytes || text.trim() === "" ? all : escapeText(text);
 }
 
@@ -112,6 +114,7 @@ export async function sendInForm<T>(
   first: ContentForm = "markdown",
 ): Promise<T> {
   for (const form of contentForms.slice(contentForms.indexOf(first))) {
+    if (form === "unrated" && toFeedback(content).length === 0 && first !== form) continue;
     try {
       return await send(toSlackContent(content, form), form);
     } catch (error) {
@@ -123,13 +126,13 @@ export async function sendInForm<T>(
 
 function toButtons({ retryKey, confirm, actions = [] }: MessageContent): Block[] {
   return [
-    ...(retryKey === undefined ? [] : [toButton(retryAction, "Retry", retryKey)]),
+    ...(retryKey === undefined ? [] : [toButton(retryAction, translate("button.retry"), retryKey)]),
     ...(confirm === undefined
       ? []
       : [toButton(confirmAction, cutText(confirm.label, 75), confirm.key, { style: "danger" })]),
     ...actions
       .filter(({ key }) => key.length <= maxValueChars)
-      .map(({ kind, key }) => toButton(actionPrefix + kind, actionLabels[kind], key)),
+      .map(({ kind, key }) => toButton(actionPrefix + kind, actionLabel(kind), key)),
   ];
 }
 

@@ -1,13 +1,14 @@
 import { isParleyError } from "../../core/errors.ts";
 import type { Json } from "../../core/events.ts";
+import type { ReplyFile } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { Urgency } from "../delivery/delivery-lane.ts";
 import type { DeliveryScheduler } from "../delivery/delivery-scheduler.ts";
-import type { EditTarget, MessageContent } from "../delivery/edit-target.ts";
+import type { EditTarget, MessageContent, WorkSign } from "../delivery/edit-target.ts";
 import { isTransient } from "../delivery/platform-retry.ts";
 import { parseMessageRef, type SlackAddress } from "./address.ts";
 import { isLimited, lanes, type CallTiming, type DeliveryCalls } from "./delivery-calls.ts";
-import { slackErrorCode } from "./errors.ts";
+import { isNotMember } from "./errors.ts";
 import { createGrowingMessages } from "./growing-messages.ts";
 import { escapedBytes } from "./markdown.ts";
 import { toPlainSection } from "./message-blocks.ts";
@@ -15,8 +16,11 @@ import type { StreamSupport } from "./native-stream.ts";
 import { createPostedMessages } from "./posted-messages.ts";
 import type { ReplacedMessages } from "./replaced-messages.ts";
 import { createReplyMessages, editWithinMs, postWithinMs, toKey } from "./reply-messages.ts";
+import { areShared } from "./shared-files.ts";
+import type { ReplySession, Sessions } from "./sessions.ts";
 import { createStatusLine, type StatusLine } from "./status-line.ts";
 import type { Identity, MessageRef, SlackApi } from "./web-api.ts";
+import { translate } from "../../words/translate.ts";
 
 /** `chat.update` accepts 4,000 bytes of text; this leaves a margin. */
 const maxMessageBytes = 3900;
@@ -38,6 +42,9 @@ export interface MessageTargetOptions {
   readonly isResumed: boolean;
   /** A stream is ended after so long, and its message edited from then on. */
   readonly streamLifeMs: number;
+  readonly sessions: Sessions;
+  /** Of the session in the thread, where this reply creates it. */
+  readonly title?: string | undefined;
   /** Called once, when the reply has ended or is abandoned. */
   readonly onClose: () => void;
   /** Called after each post; the reply's first message can become a thread's root. */
@@ -64,6 +71,7 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
     otherTurnsShow: options.otherTurnsShow,
   });
   const status = createStatus(options);
+  const session = openSession(options);
   const onPosted = (): void => status?.posted();
   const messages = createReplyMessages({ calls, address, found, isResumed, onPosted, log });
   const { streams, streamLifeMs } = options;
@@ -79,6 +87,17 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
     log,
   });
   let isInvitationRequested = false;
+  const begun = new WeakSet<readonly ReplyFile[]>();
+
+  async function wereShared(files: readonly ReplyFile[]): Promise<boolean> {
+    try {
+      return await areShared(api, address, files, identity.userId);
+    } catch (error) {
+      if (isTransient(error) || isParleyError(error, "platform-unauthorized")) throw error;
+      log.info({ err: error }, "files of a reply not looked up");
+      return false;
+    }
+  }
 
   async function post(content: MessageContent, signal: AbortSignal, urgency: Urgency): Promise<MessageRef> {
     const known = await messages.findNext();
@@ -92,7 +111,12 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
   }
 
   /** Shows the final text of a message. Resolves to the message that shows it. */
-  async function finish(ref: MessageRef, content: MessageContent, timing: CallTiming): Promise<MessageRef> {
+  async function finish(
+    ref: MessageRef,
+    content: MessageContent,
+    timing: CallTiming,
+    confirm: () => Promise<void>,
+  ): Promise<MessageRef> {
     const { stream, reservation } = messages.at(ref);
     try {
       if (stream?.isOpen() === true && (await stream.finish(content, timing))) {
@@ -104,6 +128,10 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
       return ref;
     } catch (error) {
       if (timing.urgency !== "final" || !isBetterPosted(error)) throw error;
+      // The edit may have waited for long: what nobody's address names would stay beside the answer of the other process.
+      await confirm().catch((cause: unknown) => {
+        if (isParleyError(cause, "stopping")) throw cause;
+      });
       log.info({ err: error }, "message not edited now: posting its text anew");
       const posted = await messages.post(content, { ...timing, withinMs: postWithinMs }, ref);
       messages.replace(ref, posted);
@@ -120,12 +148,10 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
 
   /** Asks a command's caller to invite the bot, through the `response_url`: it cannot post in the channel. */
   async function requestInvitation(error: unknown): Promise<void> {
-    const code = slackErrorCode(error);
-    if (code !== "not_in_channel" && code !== "channel_not_found") return;
+    if (!isNotMember(error)) return;
     if (address.responseUrl === undefined || isInvitationRequested) return;
     isInvitationRequested = true;
-    const text =
-      "I am not in this channel, so I cannot answer here. Add me with /invite, or write to me directly.";
+    const text = translate("slack.not-in-channel");
     await api.respond(address.responseUrl, { text, blocks: [toPlainSection(text)] });
   }
 
@@ -134,7 +160,7 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
     lengthOf: escapedBytes,
     maxMessages,
     minEditIntervalMs,
-    ...(status === undefined ? {} : { sign: status }),
+    ...(status === undefined ? {} : { sign: toSign(status, session) }),
     async post(content, signal, urgency): Promise<Json> {
       try {
         const ref = await post(content, signal, urgency);
@@ -146,19 +172,32 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
         throw error;
       }
     },
-    async edit(given, content, signal, urgency): Promise<Json> {
+    async edit(given, content, signal, urgency, confirm): Promise<Json> {
       const ref = await messages.current(parseMessageRef(given));
       // The last preview and the final content are often equal: an edit would only count against the limit.
       if (messages.at(ref).key === toKey(content)) return toJson(ref);
       if (isEnd(content))
-        return toJson(await finish(ref, content, { urgency, withinMs: editWithinMs, signal }));
+        return toJson(await finish(ref, content, { urgency, withinMs: editWithinMs, signal }, confirm));
       await growing.extend(ref, content, { urgency, signal });
       return toJson(ref);
     },
-    upload: (files) => api.upload(channel, thread, files),
+    async remove(given) {
+      const ref = parseMessageRef(given);
+      const index = messages.refs.findIndex(({ ts }) => ts === ref.ts);
+      if (index !== -1) messages.refs.splice(index, 1);
+      await replaced.remove([ref]);
+    },
+    async upload(files) {
+      // An earlier process may have posted them. What this one has begun, the upload itself goes on with.
+      if (isResumed && !begun.has(files) && (await wereShared(files))) return [];
+      begun.add(files);
+      await api.upload(channel, thread, files);
+      return [];
+    },
     roomInMs: (kind) => growing.roomInMs(kind),
     saved: () => replaced.remove(messages.takeReplaced()),
-    close() {
+    close(isAbandoned) {
+      session?.end(isAbandoned);
       growing.close();
       options.onClose();
     },
@@ -169,6 +208,28 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
 function createStatus({ calls, address, log }: MessageTargetOptions): StatusLine | undefined {
   const { channel, thread = messageOf(address) } = address;
   return thread === undefined ? undefined : createStatusLine({ calls, channel, thread, log });
+}
+
+/** Slack's own Stop is shown in threads; what stands in the channel itself has a button. */
+function openSession({
+  sessions,
+  address,
+  title,
+  isResumed,
+}: MessageTargetOptions): ReplySession | undefined {
+  const { channel, thread } = address;
+  return thread === undefined ? undefined : sessions.open({ channel, thread, title, isResumed });
+}
+
+function toSign(status: StatusLine, session: ReplySession | undefined): WorkSign {
+  return {
+    showsWords: status.showsWords,
+    show(words) {
+      session?.begin();
+      status.show(words);
+    },
+    clear: () => status.clear(),
+  };
 }
 
 /** `ts` of the message that is answered in the channel itself; a command has none. */

@@ -1,9 +1,12 @@
 import type { Command, Option } from "../../core/command.ts";
+import { choiceLabel, menuLabel, optionDescription, optionTitle } from "../../core/command-words.ts";
 import { freeTextOption } from "../../core/command.ts";
 import type { RawOption } from "../../core/events.ts";
 import { toAttachment } from "./files.ts";
 import { cutText } from "./markdown.ts";
-import type { SlackFileInfo } from "./web-api.ts";
+import type { SlackFileInfo } from "./message-info.ts";
+import { noModel, toModelSelect } from "./model-select.ts";
+import { translate } from "../../words/translate.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -22,25 +25,26 @@ const actionId = "value";
 
 const toPlain = (text: string, maxChars: number) => ({ type: "plain_text", text: cutText(text, maxChars) });
 
-/**
- * The modal of a command: one input for each option, or for a message command those it asks for.
- * `initial` prefills them.
- */
-export function toModal(
-  command: Command,
-  memory: ModalMemory,
-  initial: Readonly<Record<string, RawOption>> = {},
-): Fields {
+/** What a modal shows at first. */
+export interface ModalContent {
+  /** Prefills inputs, by option. */
+  readonly initial?: Readonly<Record<string, RawOption>>;
+  /** Models are known, and can be searched. Default: their names are typed. */
+  readonly searchesModels?: boolean;
+}
+
+/** The modal of a command: one input for each option, or for a message command those it asks for. */
+export function toModal(command: Command, memory: ModalMemory, content: ModalContent = {}): Fields {
   const asks = memory.subject === undefined ? undefined : command.messageCommand?.asks;
   const options = Object.entries(command.options).filter(([name]) => asks?.includes(name) !== false);
   return {
     type: "modal",
     callback_id: callbackPrefix + command.name,
     private_metadata: JSON.stringify(memory),
-    title: toPlain(command.messageCommand?.label ?? titleOf(command.name), 24),
-    submit: toPlain("Send", 24),
-    close: toPlain("Cancel", 24),
-    blocks: options.map(([name, option]) => toInput(command, name, option, initial[name])),
+    title: toPlain(menuLabel(command) || titleOf(command.name), 24),
+    submit: toPlain(translate("button.send"), 24),
+    close: toPlain(translate("button.cancel"), 24),
+    blocks: options.map(([name, option]) => toInput(command, name, option, content)),
   };
 }
 
@@ -57,22 +61,32 @@ export function parseMemory(metadata: string): ModalMemory {
   return JSON.parse(metadata) as ModalMemory;
 }
 
-function toInput(command: Command, name: string, option: Option, initial: RawOption | undefined): Fields {
+function toInput(command: Command, name: string, option: Option, content: ModalContent): Fields {
   return {
     type: "input",
     block_id: name,
-    label: toPlain(titleOf(name), 2000),
-    hint: toPlain(option.description, 2000),
+    label: toPlain(optionTitle(name), 2000),
+    hint: toPlain(optionDescription(command, name), 2000),
     optional: option.required !== true,
-    element: { action_id: actionId, ...toElement(command, name, option, initial) },
+    element: { action_id: actionId, ...toElement(command, name, option, content) },
   };
 }
 
-function toElement(command: Command, name: string, option: Option, initial: RawOption | undefined): Fields {
-  const given = typeof initial === "object" ? initial.linkUrl : initial?.toString();
+function toElement(
+  command: Command,
+  name: string,
+  option: Option,
+  { initial = {}, searchesModels = false }: ModalContent,
+): Fields {
+  const raw = initial[name];
+  const given = typeof raw === "object" ? raw.linkUrl : raw?.toString();
   switch (option.kind) {
     case "string": {
-      if (option.choices !== undefined) return toSelect(option.choices, given);
+      if (option.choices !== undefined) return toSelect(option.choices, given, choiceLabel);
+      if (option.completes === "models" && searchesModels) {
+        const select = toModelSelect(option.operation, { value: given ?? "" });
+        if (select !== undefined) return select;
+      }
       return {
         type: "plain_text_input",
         multiline: name === freeTextOption(command),
@@ -89,32 +103,39 @@ function toElement(command: Command, name: string, option: Option, initial: RawO
         ...(given !== undefined && /^-?\d+$/.test(given) ? { initial_value: given } : {}),
       };
     case "boolean":
-      return toSelect(["yes", "no"], given);
+      return toSelect(["yes", "no"], given, (value) => translate(`form.${value}`));
     case "attachment":
       // No list of file types: Slack checks names only. The bytes are sniffed later.
       return { type: "file_input", max_files: 1 };
   }
 }
 
-function toSelect(choices: readonly string[], initial: string | undefined): Fields {
-  const options = choices.map((choice) => ({ text: toPlain(choice, 75), value: choice }));
+function toSelect<V extends string>(
+  choices: readonly V[],
+  initial: string | undefined,
+  labelOf: (value: V) => string,
+): Fields {
+  const options = choices.map((choice) => ({ text: toPlain(labelOf(choice), 75), value: choice }));
   const chosen = options.find(({ value }) => value === initial);
   return { type: "static_select", options, ...(chosen === undefined ? {} : { initial_option: chosen }) };
 }
 
-/** The raw options of a submission, by option name; empty inputs are left out. */
-export function parseModal(values: Readonly<Record<string, Fields>>): Record<string, RawOption> {
+/** The raw options of a submission in a workspace, by option name; empty inputs are left out. */
+export function parseModal(
+  values: Readonly<Record<string, Fields>>,
+  teamId: string,
+): Record<string, RawOption> {
   const options: Record<string, RawOption> = {};
   for (const [name, block] of Object.entries(values)) {
-    const state = (block[actionId] ?? {}) as {
+    const state = (Object.values(block)[0] ?? {}) as {
       value?: string | null;
       selected_option?: { value?: string } | null;
       files?: readonly SlackFileInfo[] | null;
     };
     const file = state.files?.[0];
     const value = state.value ?? state.selected_option?.value;
-    if (file !== undefined) options[name] = toAttachment(file);
-    else if (value !== undefined && value !== "") options[name] = value;
+    if (file !== undefined) options[name] = toAttachment(file, teamId);
+    else if (value !== undefined && value !== "" && value !== noModel) options[name] = value;
   }
   return options;
 }

@@ -1,7 +1,8 @@
 import { LRUCache } from "lru-cache";
 import type { Log } from "../../core/telemetry.ts";
-import { sleepUnlessAborted } from "../../support/sleep.ts";
+import { inLookupTime } from "./lookup-time.ts";
 import type { SlackUserInfo } from "./web-api.ts";
+import { toLanguage, type Language } from "../../words/languages.ts";
 
 /** What {@link createPeople} needs. */
 export interface PeopleOptions {
@@ -9,6 +10,8 @@ export interface PeopleOptions {
   readonly log: Log;
   /** How long an event may wait for a lookup, in milliseconds: it must be acknowledged within 3 s. Default 800. */
   readonly maxWaitMs?: number;
+  /** How many people are remembered. Default 5,000. */
+  readonly maxPeople?: number | undefined;
 }
 
 /** Display names of people. */
@@ -23,12 +26,17 @@ export interface People extends Names {
   find(userId: string): Promise<SlackUserInfo | undefined>;
 }
 
-const maxPeople = 5000;
+const defaultMaxPeople = 5000;
 /** Somebody who is no admin any more counts as one for so long. */
 const ttlMs = 15 * 60_000;
 
 /** Looks people up and caches them for 15 minutes. */
-export function createPeople({ lookUp, log, maxWaitMs = 800 }: PeopleOptions): People {
+export function createPeople({
+  lookUp,
+  log,
+  maxWaitMs = 800,
+  maxPeople = defaultMaxPeople,
+}: PeopleOptions): People {
   const cache = new LRUCache<string, SlackUserInfo>({ max: maxPeople, ttl: ttlMs, fetchMethod: lookUp });
 
   async function cached(userId: string): Promise<SlackUserInfo | undefined> {
@@ -41,14 +49,15 @@ export function createPeople({ lookUp, log, maxWaitMs = 800 }: PeopleOptions): P
   }
 
   async function find(userId: string): Promise<SlackUserInfo | undefined> {
-    const timer = new AbortController();
-    const timeout = sleepUnlessAborted(maxWaitMs, timer.signal).then(() => undefined);
-    try {
-      return await Promise.race([cached(userId), timeout]);
-    } finally {
-      timer.abort();
-    }
+    const known = cache.get(userId);
+    if (known !== undefined) return known;
+    return await inLookupTime(cached(userId), maxWaitMs);
   }
 
   return { find, nameOf: async (userId) => (await find(userId))?.name ?? userId };
+}
+
+/** The language to speak to a person in: English where Slack does not return their locale in time. Never throws. */
+export async function languageOf(people: Pick<People, "find">, userId: string): Promise<Language> {
+  return toLanguage((await people.find(userId))?.locale);
 }

@@ -13,12 +13,13 @@ export interface PlainTextOptions {
  * @see https://docs.slack.dev/messaging/formatting-message-text#retrieving-messages
  */
 export async function toPlainText(text: string, options: PlainTextOptions): Promise<string> {
-  const names = new Map<string, string>();
+  const ids = new Set<string>();
   for (const [, inside = ""] of text.matchAll(control)) {
     const id = mentionedUser(inside);
-    if (id !== undefined && id !== options.botUserId && !inside.includes("|"))
-      names.set(id, await options.nameOf(id));
+    if (id !== undefined && id !== options.botUserId && !inside.includes("|")) ids.add(id);
   }
+  const found = [...ids].map(async (id) => [id, await options.nameOf(id)] as const);
+  const names = new Map(await Promise.all(found));
   const ownMention = new RegExp(`<@${options.botUserId}(?:\\|[^<>]*)?>[ \\t]*[:,]?[ \\t]*`, "g");
   return text
     .replace(ownMention, "")

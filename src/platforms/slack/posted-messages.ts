@@ -1,5 +1,6 @@
 import { isCommandKey, type SlackAddress } from "./address.ts";
-import type { MessageRef, SlackApi, SlackMessageInfo } from "./web-api.ts";
+import type { SlackMessageInfo } from "./message-info.ts";
+import type { MessageRef, SlackApi } from "./web-api.ts";
 
 /** A message's time comes from Slack. */
 const marginMs = 60_000;

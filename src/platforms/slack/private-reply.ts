@@ -9,15 +9,13 @@ import { isLimited } from "./delivery-calls.ts";
 import { escapedBytes } from "./markdown.ts";
 import { sendInForm, toPlainSection, toSlackContent } from "./message-blocks.ts";
 import type { SlackApi } from "./web-api.ts";
+import { translate } from "../../words/translate.ts";
 
 /** Markdown blocks of a message hold 12,000 characters together. */
 const maxPostBytes = 11_000;
 /** A `response_url` accepts five posts; one is reserved for "Working on it". */
 const maxPosts = 4;
 const neverSent: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"]);
-const unclearText =
-  "Slack did not confirm that all of this answer was shown to you. If you miss something, use the command again.";
-const elsewhereText = "Only you may see the answer: it is in your direct messages with me.";
 
 /** What {@link createPrivateReply} needs. */
 export interface PrivateReplyOptions {
@@ -30,13 +28,14 @@ export interface PrivateReplyOptions {
 }
 
 /**
- * A reply that only the caller of a command sees. Slack cannot edit ephemeral messages, so the text is shown when it
+ * A reply through a `response_url`: only the caller of a command sees it, or all do where the bot is not in the channel. Slack cannot edit ephemeral messages, so the text is shown when it
  * is complete, and each piece is posted at most once: where it is not known whether one was shown, a note says so.
  * Without a `response_url`, beyond its posts or its 30 minutes, and for all files, the person's direct
  * messages are used.
  */
 export function createPrivateReply(options: PrivateReplyOptions): Reply {
   const { api, address, hooks, log } = options;
+  const inThread = address.privateThread === undefined ? {} : { thread: address.privateThread };
   let { replaceUrl } = options;
   let text = "";
   let filesSent = false;
@@ -53,11 +52,16 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
       if (replaceUrl !== undefined) {
         const url = replaceUrl;
         replaceUrl = undefined;
-        return await sendInForm(content, (wanted) => api.respond(url, wanted, { isReplacing: true }));
+        const isPublic = address.isOutside === true;
+        return await sendInForm(content, (wanted) =>
+          api.respond(url, wanted, { isReplacing: true, ...inThread, isPublic }),
+        );
       }
       const { responseUrl } = address;
       if (responseUrl === undefined) return await postDirectly(content);
-      await sendInForm(content, (wanted) => api.respond(responseUrl, wanted));
+      // Failures and signs of work are for the caller.
+      const isPublic = address.isOutside === true && content.state === "finished";
+      await sendInForm(content, (wanted) => api.respond(responseUrl, wanted, { ...inThread, isPublic }));
     } catch (error) {
       if (isParleyError(error, "platform-unreachable")) throw error;
       log.debug({ err: error }, "response_url failed; posting to direct messages");
@@ -72,8 +76,9 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
 
   async function announce(): Promise<void> {
     if (address.responseUrl !== undefined)
-      return await post({ text: "", state: "waiting", status: "Working on it" });
+      return await post({ text: "", state: "waiting", status: translate("delivery.working") });
     try {
+      const elsewhereText = translate("slack.elsewhere");
       const content = { text: elsewhereText, blocks: [toPlainSection(elsewhereText)] };
       await api.postEphemeral(address.channel, address.thread, address.user, content);
     } catch (error) {
@@ -102,7 +107,7 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
       }
       posting = { ...posting, shown: index + 1 };
     }
-    if (isUnclear) await post({ text: "", state: "finished", notices: [unclearText] });
+    if (isUnclear) await post({ text: "", state: "finished", notices: [translate("slack.unclear")] });
     await save({ ...posting, shown: posting.tried, isFailed: last.state === "failed" });
   }
 
@@ -132,7 +137,7 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
   const withFileNotice = (notices: readonly string[] = []) => [
     ...notices,
     ...(filesSent && address.responseUrl !== undefined
-      ? ["The files are in your direct messages with me: they cannot be private here."]
+      ? [translate(address.isOutside === true ? "slack.files-outside" : "slack.files-elsewhere")]
       : []),
   ];
 
@@ -148,10 +153,11 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
     },
     async attach(file) {
       if (isOver) return;
+      const filesTitle = translate(address.isOutside === true ? "slack.files-of-command" : "slack.files");
       const { channel, ts } = await api.post(
         address.user,
         undefined,
-        toSlackContent({ text: "", state: "finished", notices: ["Files of your private command:"] }),
+        toSlackContent({ text: "", state: "finished", notices: [filesTitle] }),
       );
       await api.upload(channel, ts, [file]);
       filesSent = true;

@@ -91,7 +91,7 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
     try {
       return await found.find(index, refs);
     } catch (error) {
-      if (isTransient(error)) throw error;
+      if (!isParleyError(error, "platform-rejected") || isTransient(error)) throw error;
       log.info({ err: error }, "messages of a reply not looked up");
       return [];
     }
@@ -169,9 +169,11 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
     async current(ref) {
       if (!unchecked.has(ref.ts)) return ref;
       const { index } = at(ref);
-      const [newest] = await find(index);
+      const [newest, ...others] = await find(index);
       unchecked.delete(ref.ts);
       if (newest === undefined || Number(newest.ts) <= Number(ref.ts)) return ref;
+      // Of runs that could not save the address either.
+      replaced.push(...others.filter(({ ts }) => ts !== ref.ts));
       messages.set(newest.ts, { index, lastPreviewAt: Number.NEGATIVE_INFINITY });
       replace(ref, newest);
       return newest;

@@ -1,76 +1,181 @@
+import { z } from "zod";
 import { definePlatform } from "../../core/platform-module.ts";
-import { httpUrl, text } from "../../core/settings.ts";
+import { httpUrl, text, type Settings, type SettingValues } from "../../core/settings.ts";
+import type { ManifestOptions } from "./manifest.ts";
+import { eventsPath, installPath } from "./paths.ts";
+
+const settings = {
+  SLACK_BOT_TOKEN: {
+    schema: text.startsWith("xoxb-", "must be the bot token, which starts with xoxb-").optional(),
+    description: "the bot token; empty: Slack is off",
+    isSecret: true,
+  },
+  SLACK_APP_TOKEN: {
+    schema: text.startsWith("xapp-", "must be the app-level token, which starts with xapp-").optional(),
+    description: "the app-level token, for Socket Mode",
+    isSecret: true,
+  },
+  SLACK_SIGNING_SECRET: {
+    schema: text.min(16, "is too short: copy the whole signing secret").optional(),
+    description: "for HTTP mode, on where `SLACK_APP_TOKEN` is not set: `POST /slack/events`",
+    isSecret: true,
+  },
+  SLACK_CLIENT_ID: {
+    schema: text.optional(),
+    description:
+      "HTTP mode: any workspace may install the app, at `/slack/install`; needs `STORE_ENCRYPTION_KEYS`",
+  },
+  SLACK_CLIENT_SECRET: { schema: text.optional(), description: "its secret", isSecret: true },
+  SLACK_PUBLIC_URL: {
+    schema: httpUrl.optional(),
+    description:
+      "HTTP mode: where Slack and browsers reach this server, such as `https://parley.example.com`",
+  },
+  SLACK_EXTERNAL_PEOPLE: {
+    schema: z.enum(["refused", "answered"]).default("refused"),
+    description:
+      "people of other workspaces in shared channels, while `ALLOW` is empty: `refused` or `answered`",
+  },
+  SLACK_API_URL: { schema: httpUrl.optional(), description: "another API address", shownDefault: "public" },
+  SLACK_COMMAND_PREFIX: {
+    schema: text.regex(/^[a-z0-9_-]{0,16}$/, "is at most 16 of a-z, 0-9, - and _").default(""),
+    description: "put before every command name",
+  },
+} as const satisfies Settings;
 
 /** Slack for the registry. */
 export const slack = definePlatform({
   id: "slack",
   title: "Slack",
-  settings: {
-    SLACK_BOT_TOKEN: {
-      schema: text.startsWith("xoxb-", "must be the bot token, which starts with xoxb-").optional(),
-      description: "the bot token; empty: Slack is off",
-      isSecret: true,
-    },
-    SLACK_APP_TOKEN: {
-      schema: text.startsWith("xapp-", "must be the app-level token, which starts with xapp-").optional(),
-      description: "the app-level token, for Socket Mode",
-      isSecret: true,
-    },
-    SLACK_SIGNING_SECRET: {
-      schema: text.optional(),
-      description: "for HTTP mode, which is not served yet",
-      isSecret: true,
-    },
-    SLACK_API_URL: { schema: httpUrl.optional(), description: "another API address", shownDefault: "public" },
-    SLACK_COMMAND_PREFIX: {
-      schema: text.regex(/^[a-z0-9_-]{0,16}$/, "is at most 16 of a-z, 0-9, - and _").default(""),
-      description: "put before every command name",
-    },
-  },
+  settings,
   accessTerms: { team: /^[ET][A-Z\d]+$/, channel: /^[CGD][A-Z\d]+$/, user: /^[UW][A-Z\d]+$/ },
-  isOn: ({ SLACK_BOT_TOKEN }) => SLACK_BOT_TOKEN !== undefined,
-  problems({ SLACK_BOT_TOKEN, SLACK_APP_TOKEN }) {
-    if (SLACK_BOT_TOKEN !== undefined && SLACK_APP_TOKEN === undefined) {
-      return [
-        "SLACK_APP_TOKEN is needed with SLACK_BOT_TOKEN: make an app-level token with connections:write (docs/slack.md)",
-      ];
-    }
-    if (SLACK_BOT_TOKEN === undefined && SLACK_APP_TOKEN !== undefined)
-      return [
-        "SLACK_BOT_TOKEN is needed with SLACK_APP_TOKEN: copy it from OAuth & Permissions (docs/slack.md)",
-      ];
-    return [];
-  },
-  startLine: (_, { isOn }) =>
-    isOn ? "on   connecting, Socket Mode" : "off  SLACK_BOT_TOKEN is not set (docs/slack.md)",
+  isOn: (values) => values.SLACK_BOT_TOKEN !== undefined || isForAnyWorkspace(values),
+  problems: (values) => findProblems(values),
+  startProblems: (values, { isStoreEncrypted }) =>
+    isForAnyWorkspace(values) && !isStoreEncrypted
+      ? [
+          "STORE_ENCRYPTION_KEYS is needed with SLACK_CLIENT_ID: the store keeps a token of every workspace (openssl rand -base64 32 makes a key)",
+        ]
+      : [],
+  startLine: (values, { isOn, url }) =>
+    !isOn
+      ? "off  SLACK_BOT_TOKEN is not set (docs/slack.md)"
+      : !isHttpMode(values)
+        ? "on   connecting, Socket Mode"
+        : isForAnyWorkspace(values)
+          ? `on   HTTP mode, ${url}${eventsPath}, any workspace: ${url}${installPath}`
+          : `on   HTTP mode, ${url}${eventsPath}`,
   tools: {
     "slack-manifest": {
       description: "prints the Slack app manifest",
-      async run({ SLACK_COMMAND_PREFIX: commandPrefix }, commands) {
+      async run(values, commands) {
         const { createManifest } = await import("./manifest.ts");
-        return `${JSON.stringify(createManifest(commands, { commandPrefix, socketMode: true }), null, 2)}\n`;
+        return `${JSON.stringify(createManifest(commands, manifestOptions(values)), null, 2)}\n`;
       },
     },
   },
-  async checks({ SLACK_BOT_TOKEN: botToken, SLACK_APP_TOKEN: appToken, SLACK_API_URL: apiUrl }) {
-    if (botToken === undefined) return [];
+  async checks(values) {
+    if (values.SLACK_BOT_TOKEN === undefined && !isForAnyWorkspace(values)) return [];
     const { createSlackChecks } = await import("./checks.ts");
-    return createSlackChecks({ botToken, appToken, ...(apiUrl === undefined ? {} : { apiUrl }) });
+    return createSlackChecks({
+      botToken: values.SLACK_BOT_TOKEN,
+      appToken: values.SLACK_APP_TOKEN,
+      signingSecret: values.SLACK_SIGNING_SECRET,
+      publicUrl: values.SLACK_PUBLIC_URL,
+      ...(isForAnyWorkspace(values)
+        ? { clientId: values.SLACK_CLIENT_ID, clientSecret: values.SLACK_CLIENT_SECRET }
+        : {}),
+      ...(values.SLACK_API_URL === undefined ? {} : { apiUrl: values.SLACK_API_URL }),
+    });
   },
   async load() {
     const { createSlackPlatform } = await import("./platform.ts");
     return {
-      create: (values, { commands, log, meter }) => ({
-        platform: createSlackPlatform({
-          botToken: values.SLACK_BOT_TOKEN ?? "",
+      create(values, { commands, log, meter, records, claims }) {
+        const { SLACK_PUBLIC_URL: publicUrl } = values;
+        const platform = createSlackPlatform({
+          ...(values.SLACK_BOT_TOKEN === undefined ? {} : { botToken: values.SLACK_BOT_TOKEN }),
+          ...(isForAnyWorkspace(values)
+            ? {
+                installations: {
+                  app: {
+                    clientId: values.SLACK_CLIENT_ID ?? "",
+                    clientSecret: values.SLACK_CLIENT_SECRET ?? "",
+                    publicUrl,
+                  },
+                  records,
+                  claims,
+                },
+              }
+            : {}),
+          kept: { records, claims },
           commandPrefix: values.SLACK_COMMAND_PREFIX,
+          admitsStrangers: values.SLACK_EXTERNAL_PEOPLE === "answered",
           commands,
           log,
           meter,
           ...(values.SLACK_APP_TOKEN === undefined ? {} : { appToken: values.SLACK_APP_TOKEN }),
+          ...(values.SLACK_SIGNING_SECRET === undefined
+            ? {}
+            : { signingSecret: values.SLACK_SIGNING_SECRET }),
           ...(values.SLACK_API_URL === undefined ? {} : { apiUrl: values.SLACK_API_URL }),
-        }),
-      }),
+        });
+        if (!isHttpMode(values)) return { platform };
+        return {
+          platform,
+          handler: platform.handler,
+          signedPaths: [eventsPath],
+          ...(publicUrl === undefined ? {} : { allowedHosts: [new URL(publicUrl).host] }),
+        };
+      },
     };
   },
 });
+
+type Values = SettingValues<typeof settings>;
+
+/** One sentence for each thing that is wrong between the settings. */
+function findProblems(values: Partial<Values>): string[] {
+  const { SLACK_BOT_TOKEN, SLACK_APP_TOKEN, SLACK_SIGNING_SECRET, SLACK_CLIENT_ID, SLACK_CLIENT_SECRET } =
+    values;
+  const isInstalled = SLACK_CLIENT_ID !== undefined && SLACK_CLIENT_SECRET !== undefined;
+  const problems: string[] = [];
+  if (SLACK_BOT_TOKEN !== undefined && SLACK_APP_TOKEN === undefined && SLACK_SIGNING_SECRET === undefined)
+    problems.push(
+      "SLACK_APP_TOKEN is needed with SLACK_BOT_TOKEN: make an app-level token with connections:write, or set SLACK_SIGNING_SECRET for HTTP mode (docs/slack.md)",
+    );
+  if (SLACK_BOT_TOKEN === undefined && SLACK_APP_TOKEN !== undefined)
+    problems.push(
+      "SLACK_BOT_TOKEN is needed with SLACK_APP_TOKEN: copy it from OAuth & Permissions (docs/slack.md)",
+    );
+  if (!isInstalled && (SLACK_CLIENT_ID ?? SLACK_CLIENT_SECRET) !== undefined)
+    problems.push(
+      "SLACK_CLIENT_ID and SLACK_CLIENT_SECRET are needed together: copy both from Basic Information (docs/slack.md)",
+    );
+  if (isInstalled && SLACK_APP_TOKEN !== undefined)
+    problems.push("SLACK_APP_TOKEN must not be set with SLACK_CLIENT_ID: any workspace needs HTTP mode");
+  else if (isInstalled && SLACK_SIGNING_SECRET === undefined)
+    problems.push(
+      "SLACK_SIGNING_SECRET is needed with SLACK_CLIENT_ID: copy it from Basic Information (docs/slack.md)",
+    );
+  return problems;
+}
+
+/** Whether people of any workspace may install the app. */
+function isForAnyWorkspace(values: Partial<Values>): boolean {
+  const { SLACK_CLIENT_ID, SLACK_CLIENT_SECRET } = values;
+  return isHttpMode(values) && SLACK_CLIENT_ID !== undefined && SLACK_CLIENT_SECRET !== undefined;
+}
+
+/** Whether Slack sends requests, rather than using a socket that Parley opens. */
+function isHttpMode({ SLACK_APP_TOKEN, SLACK_SIGNING_SECRET }: Partial<Values>): boolean {
+  return SLACK_APP_TOKEN === undefined && SLACK_SIGNING_SECRET !== undefined;
+}
+
+/** @throws ParleyError `config` where HTTP mode has no address */
+function manifestOptions(values: Values): ManifestOptions {
+  const { SLACK_COMMAND_PREFIX: commandPrefix, SLACK_APP_TOKEN, SLACK_PUBLIC_URL: publicUrl } = values;
+  // The address is known before there is an app, and so before there is its signing secret.
+  const socketMode = SLACK_APP_TOKEN !== undefined || (publicUrl === undefined && !isHttpMode(values));
+  return { commandPrefix, socketMode, ...(publicUrl === undefined ? {} : { publicUrl }) };
+}

@@ -1,6 +1,7 @@
 import type { Log } from "../../core/telemetry.ts";
 import type { WorkSign } from "../delivery/edit-target.ts";
 import type { DeliveryCalls } from "./delivery-calls.ts";
+import { translate } from "../../words/translate.ts";
 
 /** A quick answer needs no status line. */
 const delayMs = 500;
@@ -60,6 +61,7 @@ export function createStatusLine(options: {
   }
 
   return {
+    showsWords: true,
     show(status) {
       wanted = toStatus(status);
       if (timer === undefined) timer = setTimeout(refresh, delayMs).unref();
@@ -74,6 +76,6 @@ export function createStatusLine(options: {
 }
 
 /** Slack puts the app's name before it: "Parley is drawing…". */
-function toStatus(status = "Thinking"): string {
-  return `is ${status.slice(0, 1).toLowerCase()}${status.slice(1)}…`;
+function toStatus(status = translate("delivery.thinking")): string {
+  return translate("slack.status", { status: `${status.slice(0, 1).toLowerCase()}${status.slice(1)}` });
 }

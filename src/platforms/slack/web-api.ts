@@ -1,6 +1,9 @@
 import type { WebClient } from "@slack/web-api";
 import type { Log } from "../../core/telemetry.ts";
-import { toParleyError } from "./errors.ts";
+import { createAgentApi, type AgentApi } from "./agent-api.ts";
+import { isTokenRefusal, slackErrorCode, toParleyError } from "./errors.ts";
+import { createFileUpload, type UploadFile } from "./file-upload.ts";
+import type { MessagePage, MessageWindow, SlackFileInfo, SlackMessageInfo } from "./message-info.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -11,19 +14,6 @@ export interface Identity {
   readonly botId: string;
   /** Scopes of the token; empty if Slack did not list them. */
   readonly scopes: readonly string[];
-}
-
-/** A file as Slack describes it. */
-export interface SlackFileInfo {
-  readonly id: string;
-  readonly name?: string | null;
-  readonly title?: string | null;
-  readonly mimetype?: string;
-  readonly size?: number;
-  readonly duration_ms?: number;
-  readonly url_private?: string;
-  readonly url_private_download?: string;
-  readonly file_access?: string;
 }
 
 /** A person as Slack describes them. */
@@ -38,17 +28,8 @@ export interface SlackUserInfo {
   readonly isAdmin: boolean;
   /** From another workspace, and in no channel that the app sees. */
   readonly isStranger: boolean;
-}
-
-/** A message as events and histories describe it. */
-export interface SlackMessageInfo {
-  readonly ts: string;
-  readonly thread_ts?: string;
-  readonly user?: string;
-  readonly bot_id?: string;
-  readonly text?: string;
-  readonly files?: readonly SlackFileInfo[];
-  readonly metadata?: { readonly event_payload?: { readonly mark?: string; readonly replaces?: string } };
+  /** Of the person's client: `de-DE`. */
+  readonly locale?: string;
 }
 
 /** Hidden metadata of an own message, by which it is found. */
@@ -89,7 +70,7 @@ export interface StreamEnd {
 }
 
 /** The part of Slack's Web API that Parley uses. Failures are ParleyErrors; no call is retried. */
-export interface SlackApi {
+export interface SlackApi extends AgentApi {
   identify(): Promise<Identity>;
   /** A user id as `channel` means that person's direct messages. */
   post(
@@ -116,15 +97,18 @@ export interface SlackApi {
   ): Promise<void>;
   /**
    * Posts an ephemeral message through a command's or button's `response_url`: at most five times within 30 minutes.
-   * `isReplacing` replaces the message that has the button; `thread` posts into that thread.
+   * `isReplacing` replaces the message that has the button; `thread` posts into that thread; `isPublic`: everybody in the
+   * channel sees it, also where the bot is not a member.
    */
   respond(
     responseUrl: string,
     content: SlackContent,
-    options?: { readonly isReplacing?: true; readonly thread?: string },
+    options?: { readonly isReplacing?: true; readonly thread?: string; readonly isPublic?: boolean },
   ): Promise<void>;
   /** The message with that `ts`, if it exists. */
   message(channel: string, thread: string | undefined, ts: string): Promise<SlackMessageInfo | undefined>;
+  /** One page of a channel's or thread's messages. */
+  page(channel: string, thread: string | undefined, window: MessageWindow): Promise<MessagePage>;
   /**
    * The messages after `ts`, at most 1,000: of a channel the latest, newest first; of a thread the earliest, oldest
    * first. They are read page by page, as they are used.
@@ -134,22 +118,16 @@ export interface SlackApi {
   /** Name of a channel. `undefined`: a direct message. */
   channelName(channel: string): Promise<string | undefined>;
   fileInfo(fileId: string): Promise<SlackFileInfo>;
-  /** Posts files in one message. */
-  upload(
-    channel: string,
-    thread: string | undefined,
-    files: readonly { readonly name: string; readonly altText: string; readonly bytes: Uint8Array }[],
-  ): Promise<void>;
+  /** Posts files in one message. Called again with the same array, it goes on where it failed. */
+  upload(channel: string, thread: string | undefined, files: readonly UploadFile[]): Promise<void>;
   openModal(triggerId: string, view: Fields): Promise<void>;
-  setStatus(channel: string, thread: string, status: string): Promise<void>;
-  setSessionStatus(channel: string, thread: string, status: "active" | "processing"): Promise<void>;
-  suggestPrompts(channel: string, prompts: readonly { title: string; message: string }[]): Promise<void>;
 }
 
 /** The part of `users.info` that is read. Fields about rights are absent for users of other workspaces. */
 interface UserResponse {
   readonly name?: string;
   readonly real_name?: string;
+  readonly locale?: string;
   readonly profile?: { readonly display_name?: string; readonly real_name?: string };
   readonly team_id?: string;
   readonly enterprise_user?: { readonly teams?: readonly string[] };
@@ -164,13 +142,28 @@ const maxPages = 10;
 const uploadTimeoutMs = 120_000;
 const respondTimeoutMs = 10_000;
 
+/** How calls reach Slack. */
+export interface ApiAccess {
+  /** What is to be checked where Slack refuses the token. */
+  readonly tokenSource: string;
+  /** With the current token. @throws ParleyError `platform-unauthorized` where there is none any more */
+  client(): Promise<WebClient>;
+  /** Called with Slack's error code when it refuses the token, and with `undefined` when it accepts it. */
+  used(refusal: string | undefined): void;
+}
+
 /** Slack's Web API over the official client. */
-export function createSlackApi(client: WebClient, log: Log): SlackApi {
+export function createSlackApi(access: ApiAccess, log: Log): SlackApi {
   async function call(method: string, args: Record<string, unknown>): Promise<Fields> {
+    const client = await access.client();
     try {
-      return { ...(await client.apiCall(method, args)) };
+      const response = await client.apiCall(method, args);
+      access.used(undefined);
+      return { ...response };
     } catch (error) {
-      const failure = toParleyError(error, method);
+      const failure = toParleyError(error, method, access.tokenSource);
+      const code = slackErrorCode(failure);
+      if (code !== undefined && isTokenRefusal(code)) access.used(code);
       log.debug({ method, code: failure.code, ...failure.detail }, "Slack call failed");
       throw failure;
     }
@@ -192,7 +185,11 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
     throw toParleyError(parseErrorBody(body) ?? { statusCode: response.status }, name);
   }
 
-  async function read(channel: string, thread: string | undefined, window: Record<string, unknown>) {
+  async function read(
+    channel: string,
+    thread: string | undefined,
+    window: Record<string, unknown>,
+  ): Promise<MessagePage> {
     const response =
       thread === undefined
         ? await call("conversations.history", { channel, ...window })
@@ -203,6 +200,36 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
       cursor: metadata?.next_cursor ?? "",
     };
   }
+
+  const fileInfo = async (fileId: string): Promise<SlackFileInfo> =>
+    (await call("files.info", { file: fileId }))["file"] as SlackFileInfo;
+
+  const upload = createFileUpload({
+    async slot({ name, altText, bytes }) {
+      // `alt_txt` is the API's name; the client's own upload helper sends `alt_text`, which Slack ignores.
+      const slot = await call("files.getUploadURLExternal", {
+        filename: name,
+        length: bytes.length,
+        ...(altText === "" ? {} : { alt_txt: altText }),
+      });
+      return { id: String(slot["file_id"]), url: String(slot["upload_url"]) };
+    },
+    async send(url, bytes) {
+      await send("file upload", url, {
+        headers: { "content-type": "application/octet-stream" },
+        body: new Uint8Array(bytes),
+        signal: AbortSignal.timeout(uploadTimeoutMs),
+      });
+    },
+    async complete({ channel, thread }, files) {
+      await call("files.completeUploadExternal", {
+        files,
+        channel_id: channel,
+        ...(thread === undefined ? {} : { thread_ts: thread }),
+      });
+    },
+    info: fileInfo,
+  });
 
   return {
     async identify() {
@@ -268,7 +295,7 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
       await send("response_url", responseUrl, {
         headers: { "content-type": "application/json" },
         body: JSON.stringify({
-          response_type: "ephemeral",
+          response_type: options?.isPublic === true ? "in_channel" : "ephemeral",
           replace_original: options?.isReplacing === true,
           text,
           blocks,
@@ -284,6 +311,13 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
       const { messages } = await read(channel, thread, { oldest: ts, latest: ts, inclusive: true, limit: 5 });
       return messages.find((message) => message.ts === ts);
     },
+    page: (channel, thread, { oldest, latest, limit, cursor }) =>
+      read(channel, thread, {
+        limit,
+        ...(oldest === undefined ? {} : { oldest }),
+        ...(latest === undefined ? {} : { latest }),
+        ...(cursor === "" ? {} : { cursor }),
+      }),
     async *messagesAfter(channel, thread, ts) {
       let cursor = "";
       for (let page = 0; page < maxPages; page++) {
@@ -299,7 +333,9 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
       }
     },
     async userInfo(userId) {
-      const { user = {} } = (await call("users.info", { user: userId })) as { user?: UserResponse };
+      const { user = {} } = (await call("users.info", { user: userId, include_locale: true })) as {
+        user?: UserResponse;
+      };
       const names = [user.profile?.display_name, user.profile?.real_name, user.real_name, user.name];
       return {
         name: names.find((name) => name !== undefined && name !== "") ?? userId,
@@ -307,6 +343,7 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
         teams: user.enterprise_user?.teams ?? [],
         isAdmin: user.is_admin === true || user.is_owner === true || user.is_primary_owner === true,
         isStranger: user.is_stranger === true,
+        ...(user.locale === undefined ? {} : { locale: user.locale }),
       };
     },
     async channelName(channel) {
@@ -315,44 +352,12 @@ export function createSlackApi(client: WebClient, log: Log): SlackApi {
         | undefined;
       return info?.name;
     },
-    async fileInfo(fileId) {
-      return (await call("files.info", { file: fileId }))["file"] as SlackFileInfo;
-    },
-    async upload(channel, thread, files) {
-      const uploaded: { id: string; title: string }[] = [];
-      for (const { name, altText, bytes } of files) {
-        // `alt_txt` is the API's name; the client's own upload helper sends `alt_text`, which Slack ignores.
-        const slot = await call("files.getUploadURLExternal", {
-          filename: name,
-          length: bytes.length,
-          ...(altText === "" ? {} : { alt_txt: altText }),
-        });
-        await send("file upload", String(slot["upload_url"]), {
-          headers: { "content-type": "application/octet-stream" },
-          body: new Uint8Array(bytes),
-          signal: AbortSignal.timeout(uploadTimeoutMs),
-        });
-        uploaded.push({ id: String(slot["file_id"]), title: name });
-      }
-      await call("files.completeUploadExternal", {
-        files: uploaded,
-        channel_id: channel,
-        ...(thread === undefined ? {} : { thread_ts: thread }),
-      });
-    },
+    fileInfo,
+    upload: (channel, thread, files) => upload({ channel, thread }, files),
     async openModal(triggerId, view) {
       await call("views.open", { trigger_id: triggerId, view });
     },
-    async setStatus(channel, thread, status) {
-      await call("assistant.threads.setStatus", { channel_id: channel, thread_ts: thread, status });
-    },
-    async setSessionStatus(channel, thread, status) {
-      await call("agents.sessions.setStatus", { channel_id: channel, thread_ts: thread, status });
-    },
-    async suggestPrompts(channel, prompts) {
-      // With a `thread_ts` the call returns ok and does nothing.
-      await call("assistant.threads.setSuggestedPrompts", { channel_id: channel, prompts });
-    },
+    ...createAgentApi(call),
   };
 }
 

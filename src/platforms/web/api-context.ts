@@ -5,9 +5,11 @@ import type { RequestTarget } from "../../core/platform-module.ts";
 import type { ConversationHistory, Receiver } from "../../core/platform.ts";
 import type { createConversationViews } from "./conversation-views.ts";
 import type { Feeds } from "./feed.ts";
+import type { ListChanges } from "./list-changes.ts";
 import type { SessionBounds } from "./session-limits.ts";
 import type { Uploads } from "./uploads.ts";
 import type { StateView } from "./views.ts";
+import { translate } from "../../words/translate.ts";
 
 /** Longest text of one message, in characters, and most files with it. */
 export const messageLimits = { maxChars: 60_000, maxFiles: 10 } as const;
@@ -18,12 +20,16 @@ export interface ApiContext {
   readonly history: ConversationHistory;
   readonly commands: ReadonlyMap<string, Command>;
   readonly feeds: Feeds;
+  readonly list: ListChanges;
   readonly views: ReturnType<typeof createConversationViews>;
   readonly uploads: Uploads;
   readonly bounds: SessionBounds;
   readonly maxFileBytes: number;
+  /** Whether the person can log out. */
   readonly hasPassword: boolean;
-  /** Aborts when the platform stops: event streams end. */
+  /** Of the account that is logged in. `undefined`: the shared one. */
+  readonly accountName: string | undefined;
+  /** Aborts when the platform stops or the session ends: event streams end. */
   readonly signal: AbortSignal;
   banner(): StateView["banner"];
 }
@@ -33,7 +39,7 @@ export interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly target: RequestTarget;
-  /** Key of the session that makes the request. */
+  /** Whom bounds count for: the account or the session that makes the request. */
   readonly session: string;
   /** The first group: a conversation's page id or an upload's id. Empty where the path has none. */
   readonly id: string;
@@ -51,6 +57,6 @@ export interface Route {
 /** An error for a field of a request body that is missing or invalid. */
 export function badField(name: string): ParleyError {
   return new ParleyError("invalid-option", `field ${name} is invalid`, {
-    detail: { command: "message", option: name, problem: "it is missing, too long or has the wrong type" },
+    detail: { command: "message", option: name, problem: translate("web.field") },
   });
 }

@@ -1,15 +1,15 @@
 import { messageLimits, badField, type ApiContext, type Exchange, type Route } from "./api-context.ts";
-import { goneWords, isReplyActionKind, parseActionKey } from "../../core/reply-actions.ts";
+import type { IncomingEvent } from "../../core/events.ts";
+import { editQuestion } from "./edit-route.ts";
 import { isRunning } from "./feed.ts";
+import { followList } from "./list-routes.ts";
 import { readJson, sendJson, sendProblem, sendTooMany } from "./http.ts";
 import {
-  isPageConversation,
   pageIdPattern,
   privateCallPrefix,
   toConversationId,
   toEventKey,
   toItemId,
-  toPageId,
   toTurnKey,
 } from "./ids.ts";
 import { localActor, toEvent } from "./messages.ts";
@@ -19,39 +19,33 @@ import { findUpload } from "./upload-routes.ts";
 import { toAttachment, type Upload } from "./uploads.ts";
 import type { FileView, ItemView } from "./views.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
+import { translate } from "../../words/translate.ts";
 
 const defaultMessages = 100;
 const maxMessages = 2000;
 const maxKeyChars = 400;
+/** More than anybody makes in one conversation: all of them are deleted with it. */
+const maxPrivateCalls = 100_000;
 
 const conversation = `/api/conversations/(${pageIdPattern})`;
 
 /** The endpoints of `/api/conversations`. */
 export const conversationRoutes: readonly Route[] = [
-  { method: "GET", path: /^\/api\/conversations$/, run: sendConversations },
   { method: "GET", path: new RegExp(`^${conversation}/events$`), run: streamConversation },
   { method: "GET", path: new RegExp(`^${conversation}/blobs/([0-9a-f]{64})$`), run: sendBlob },
   { method: "POST", path: new RegExp(`^${conversation}/messages$`), run: receiveMessage },
+  { method: "POST", path: new RegExp(`^${conversation}/edit$`), run: editQuestion },
+  { method: "POST", path: new RegExp(`^${conversation}/take-back$`), run: takeBackWaiting },
   { method: "POST", path: new RegExp(`^${conversation}/cancel$`), run: cancel },
   { method: "POST", path: new RegExp(`^${conversation}/retry$`), run: retry },
   { method: "POST", path: new RegExp(`^${conversation}/confirm$`), run: confirm },
-  { method: "POST", path: new RegExp(`^${conversation}/act$`), run: act },
   { method: "DELETE", path: new RegExp(`^${conversation}$`), run: deleteConversation },
 ];
-
-async function sendConversations({ history }: ApiContext, { response }: Exchange): Promise<void> {
-  const all = await history.conversations(toConversationId(""));
-  sendJson(response, 200, {
-    conversations: all
-      .filter(({ conversationId }) => isPageConversation(conversationId))
-      .map(({ conversationId, title, updatedAt }) => ({ id: toPageId(conversationId), title, updatedAt })),
-  });
-}
 
 async function streamConversation(context: ApiContext, exchange: Exchange): Promise<void> {
   const { request, response, target, session } = exchange;
   if (!context.bounds.takeStream(session, response)) {
-    sendTooMany(response, 10_000, "Parley is open in too many windows.");
+    sendTooMany(response, 10_000, translate("web.too-many-windows"));
     return;
   }
   const conversationId = toConversationId(exchange.id);
@@ -60,6 +54,7 @@ async function streamConversation(context: ApiContext, exchange: Exchange): Prom
   const lastSeen = request.headers["last-event-id"] ?? target.query.get("after") ?? undefined;
   await sendEvents(response, {
     feed: context.feeds.of(conversationId),
+    list: followList(context.list, conversationId),
     cursor: typeof lastSeen === "string" && lastSeen !== "" ? lastSeen : undefined,
     signal: context.signal,
     readHistory: () => context.views.readHistory(conversationId, max),
@@ -72,7 +67,7 @@ async function sendBlob({ feeds, history, bounds }: ApiContext, exchange: Exchan
   const conversationId = toConversationId(exchange.id);
   const bytes = feeds.of(conversationId).file(hash) ?? (await history.readBlob(conversationId, hash))?.bytes;
   if (bytes === undefined) {
-    sendProblem(response, 404, "not-found", "This file is no longer available.");
+    sendProblem(response, 404, "not-found", translate("web.file-gone"));
     return;
   }
   sendUntrustedFile(request, response, {
@@ -113,31 +108,53 @@ async function receiveMessage(context: ApiContext, { request, response, id }: Ex
     isCall: event.kind === "call",
   };
   for (const upload of uploads) await context.uploads.assign(upload, sentIn);
-  const feed = context.feeds.of(address.conversationId);
+  const files = uploads.map((upload) => toFileView(upload));
+  let outcome: "accepted" | "duplicate" | undefined;
+  try {
+    outcome = await receiveShown(context, event, { text, files });
+  } finally {
+    if (outcome === undefined) for (const upload of uploads) await context.uploads.release(upload);
+  }
+  sendJson(response, 202, { outcome });
+}
+
+/**
+ * Passes an event of a conversation to the receiver, with its message shown while it is not stored. One that is not
+ * accepted is taken back.
+ * @throws ParleyError as `receive` does
+ */
+export async function receiveShown(
+  context: ApiContext,
+  event: IncomingEvent,
+  { text, files }: Pick<ItemView, "text" | "files">,
+): Promise<"accepted" | "duplicate"> {
+  const { conversationId } = event;
+  const itemId = toItemId(event.key, "user");
+  const feed = context.feeds.of(conversationId);
   const isNew = feed.get(itemId) === undefined;
   // Shown first, since the reply may start before `receive` resolves; removed when the message is not accepted.
   if (isNew) {
-    const files = uploads.map((upload) => toFileView(upload));
     const isPrivate = event.kind === "call" && event.isPrivate;
+    const isWaiting = !isPrivate && feed.items().some(holdsUp);
     feed.put({
       id: itemId,
       role: "user",
       state: "finished",
-      createdAt: sentAt,
+      createdAt: event.sentAt,
       text,
       files,
       notices: [],
       ...(isPrivate ? { isPrivate } : {}),
+      ...(isWaiting ? { isWaiting } : {}),
     });
   }
   let outcome: "accepted" | "duplicate" | undefined;
   try {
     outcome = await context.receiver.receive(event);
+    return outcome;
   } finally {
-    if (isNew && outcome !== "accepted") await takeBack(context, address.conversationId, itemId, outcome);
-    if (outcome === undefined) for (const upload of uploads) await context.uploads.release(upload);
+    if (isNew && outcome !== "accepted") await takeBack(context, conversationId, itemId, outcome);
   }
-  sendJson(response, 202, { outcome });
 }
 
 /** Removes a message that was shown and not accepted. One that was accepted before is shown as it is stored. */
@@ -156,6 +173,31 @@ async function takeBack(
   const stored = readSnapshot().items.find(({ id }) => id === itemId);
   if (stored === undefined) feed.drop(itemId);
   else feed.settle(itemId, stored);
+}
+
+/** Whether later messages wait for it. Private calls run beside the conversation. */
+function holdsUp(item: ItemView): boolean {
+  return item.isPrivate !== true && (isRunning(item) || item.isWaiting === true);
+}
+
+/** The person takes back a message whose turn has not begun. */
+async function takeBackWaiting(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
+  const { itemId } = await readJson(request);
+  if (typeof itemId !== "string" || itemId.length > maxKeyChars) throw badField("itemId");
+  const conversationId = toConversationId(id);
+  const feed = context.feeds.of(conversationId);
+  const item = feed.get(itemId);
+  if (item?.role !== "user" || item.isWaiting !== true) {
+    sendProblem(response, 409, "begun", translate("web.begun"));
+    return;
+  }
+  await context.receiver.messagesDeleted(conversationId, [toTurnKey(itemId)]);
+  feed.drop(itemId);
+  for (const file of item.files) {
+    const uploadId = "url" in file ? /^\/api\/uploads\/(\w+)$/.exec(file.url ?? "")?.[1] : undefined;
+    if (uploadId !== undefined) await context.uploads.remove(uploadId);
+  }
+  sendJson(response, 200, {});
 }
 
 function parseMessage(body: Readonly<Record<string, unknown>>): {
@@ -182,7 +224,7 @@ function toFileView(upload: Upload): FileView {
 async function cancel(context: ApiContext, { response, id }: Exchange): Promise<void> {
   const conversationId = toConversationId(id);
   const outcomes = await Promise.all([
-    context.receiver.cancel(conversationId, localActor),
+    context.receiver.cancel(conversationId, localActor()),
     cancelPrivateCalls(context, conversationId),
   ]);
   sendJson(response, 200, { isCancelled: outcomes.flat().includes(true) });
@@ -193,14 +235,14 @@ function cancelPrivateCalls({ feeds, receiver }: ApiContext, conversationId: str
     .of(conversationId)
     .items()
     .filter((item) => item.isPrivate === true && isRunning(item));
-  return Promise.all(calls.map((item) => receiver.cancel(toTurnKey(item.id), localActor)));
+  return Promise.all(calls.map((item) => receiver.cancel(toTurnKey(item.id), localActor())));
 }
 
 async function retry(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
   const { retryKey } = await readJson(request);
   if (typeof retryKey !== "string" || retryKey.length > maxKeyChars) throw badField("retryKey");
   const isOffered = await hasItem(context, toConversationId(id), (item) => item.retryKey === retryKey);
-  const outcome = isOffered ? await context.receiver.retry(retryKey, localActor) : "gone";
+  const outcome = isOffered ? await context.receiver.retry(retryKey, localActor()) : "gone";
   sendJson(response, outcome === "accepted" ? 202 : 410, { outcome });
 }
 
@@ -208,25 +250,8 @@ async function confirm(context: ApiContext, { request, response, id }: Exchange)
   const { key } = await readJson(request);
   if (typeof key !== "string" || key.length > maxKeyChars) throw badField("key");
   const isOffered = await hasItem(context, toConversationId(id), (item) => item.confirm?.key === key);
-  const outcome = isOffered ? await context.receiver.confirm(key, localActor) : "gone";
+  const outcome = isOffered ? await context.receiver.confirm(key, localActor()) : "gone";
   sendJson(response, outcome === "accepted" ? 202 : 410, { outcome });
-}
-
-async function act({ receiver }: ApiContext, { request, response, id }: Exchange): Promise<void> {
-  const { kind, key } = await readJson(request);
-  if (typeof kind !== "string" || !isReplyActionKind(kind)) throw badField("kind");
-  if (typeof key !== "string" || key.length > maxKeyChars) throw badField("key");
-  const result = isKeyWithin(toConversationId(id), key)
-    ? await receiver.act({ kind, key }, localActor)
-    : ({ kind: "gone" } as const);
-  if (result.kind === "gone") sendProblem(response, 410, "gone", goneWords);
-  else sendJson(response, 200, result);
-}
-
-/** Whether an action's key names an answer of the conversation, or of one of its private calls. */
-function isKeyWithin(conversationId: string, key: string): boolean {
-  const named = parseActionKey(key)?.conversationId;
-  return named === conversationId || named?.startsWith(privateCallPrefix(conversationId)) === true;
 }
 
 /** Whether a live or stored item of the conversation fulfils the condition. */
@@ -245,10 +270,11 @@ async function deleteConversation(context: ApiContext, { response, id }: Exchang
   const conversationId = toConversationId(id);
   await cancelPrivateCalls(context, conversationId);
   await receiver.conversationDeleted(conversationId);
-  for (const call of await history.conversations(privateCallPrefix(conversationId)))
-    await receiver.conversationDeleted(call.conversationId);
+  const calls = await history.conversations(privateCallPrefix(conversationId), { max: maxPrivateCalls });
+  for (const call of calls) await receiver.conversationDeleted(call.conversationId);
   await uploads.removeFrom(conversationId);
   feeds.of(conversationId).clear();
+  context.list.touch(conversationId);
   sendJson(response, 200, {});
 }
 

@@ -72,6 +72,8 @@ export function mergeItems(stored: readonly ItemView[], feed: Feed): ItemView[] 
 
 function settleItems(feed: Feed, stored: readonly ItemView[]): void {
   const storedIds = new Set(stored.map((item) => item.id));
+  // The words of its recordings may have been corrected.
+  const spoken = stored.findLast((item) => item.role === "user");
   const oldestLive = Math.min(...feed.items().map((item) => item.createdAt));
   for (const [index, item] of stored.entries()) {
     const live =
@@ -80,6 +82,8 @@ function settleItems(feed: Feed, stored: readonly ItemView[]): void {
       // A command stays as it was typed; the history has its text without the command.
       const isCommand = item.role === "user" && live.text.startsWith("/");
       if (!isRunning(live)) feed.settle(live.id, isCommand ? { ...item, text: live.text } : item);
+    } else if (item === spoken && item.files.some((file) => file.kind === "audio")) {
+      feed.settle(item.id, item);
     } else if (!feed.wasSent(item.id) && item.createdAt >= oldestLive - maxLagMs) {
       const next = stored.slice(index + 1).find((later) => feed.wasSent(later.id));
       feed.insert(item, next?.id ?? feed.items().find((other) => isRunning(other))?.id);

@@ -24,6 +24,13 @@ export class Feed {
     sizeCalculation: (bytes) => Math.max(1, bytes.byteLength),
   });
 
+  readonly #onChange: (feed: Feed, change: Change) => void;
+
+  /** `onChange` is called after each change. Default: nothing is. */
+  constructor(onChange: (feed: Feed, change: Change) => void = () => undefined) {
+    this.#onChange = onChange;
+  }
+
   /** Whether no page listens and no answer is being made. */
   get isIdle(): boolean {
     return !this.#changes.hasListeners && ![...this.#items.values()].some(isRunning);
@@ -117,6 +124,13 @@ export class Feed {
     this.#publish({ kind: "put", item, ...(before === undefined ? {} : { before }) });
   }
 
+  /** The turn of the message `id` has begun: neither it nor those before it wait any more. */
+  begin(id: string): void {
+    const items = this.items();
+    const until = items.findIndex((item) => item.id === id);
+    for (const { isWaiting, ...item } of items.slice(0, until + 1)) if (isWaiting === true) this.put(item);
+  }
+
   /** Removes an item, on pages too: it was not accepted. */
   drop(id: string): void {
     if (this.#items.delete(id)) this.#publish({ kind: "drop", id });
@@ -131,6 +145,12 @@ export class Feed {
   clear(): void {
     for (const one of [this.#items, this.#files, this.#storedIds, this.#sentIds, this.#changes]) one.clear();
     this.#publish({ kind: "gone" });
+  }
+
+  /** What is stored was erased: removes the files, and items that have ended. Pages keep what they show. */
+  forget(): void {
+    this.#files.clear();
+    for (const item of this.#items.values()) if (!isRunning(item)) this.#items.delete(item.id);
   }
 
   /** Tells pages that a call opened another conversation. */
@@ -151,6 +171,7 @@ export class Feed {
   #publish(change: Change): void {
     if (change.kind === "put") this.#sentIds.set(change.item.id, true);
     this.#changes.append(change);
+    this.#onChange(this, change);
   }
 }
 
@@ -174,13 +195,17 @@ export function withFailure(stored: ItemView, live: ItemView): ItemView {
 
 /**
  * The feeds of all conversations. Past `maxFeeds` the least recently used idle one is dropped; a feed that is in use
- * never is, which an LRU cache could not promise.
+ * never is, which an LRU cache could not promise. `onChange` is called after each change of one.
  */
-export function createFeeds(maxFeeds = 200) {
+export function createFeeds(
+  maxFeeds = 200,
+  onChange: (conversationId: string, feed: Feed, change: Change) => void = () => undefined,
+) {
   const feeds = new Map<string, Feed>();
   return {
     of(conversationId: string): Feed {
-      const feed = feeds.get(conversationId) ?? new Feed();
+      const feed =
+        feeds.get(conversationId) ?? new Feed((...changed) => onChange(conversationId, ...changed));
       feeds.delete(conversationId);
       feeds.set(conversationId, feed);
       for (const [id, other] of feeds) {
@@ -189,6 +214,8 @@ export function createFeeds(maxFeeds = 200) {
       }
       return feed;
     },
+    /** Those that exist, with their conversation ids. */
+    all: (): ReadonlyMap<string, Feed> => feeds,
   };
 }
 

@@ -5,18 +5,26 @@ import { isLoopback } from "../../support/loopback.ts";
 /** A header that every state-changing request must have: forms and images of other sites cannot set it. */
 const pageHeader = "x-parley";
 
+/** Who may open the page. `auto`: accounts where there are any, and everybody with the password where one is set. */
+export type PageLoginMode = "auto" | "accounts";
+
 /**
- * Requires a password when the page is reachable from other machines, since everyone who opens it can spend money on
- * the gateway. `undefined`: nothing is wrong.
+ * Requires a password or accounts when the page is reachable from other machines, since everyone who opens it can spend
+ * money on the gateway. `undefined`: nothing is wrong.
  */
-export function bindProblem(host: string, password: string | undefined): string | undefined {
-  if (isLoopback(host) || (password !== undefined && password !== "")) return undefined;
-  return `HOST=${host} lets other machines reach the page, which has no password: set PAGE_PASSWORD, or HOST=127.0.0.1`;
+export function bindProblem(
+  host: string,
+  password: string | undefined,
+  mode: PageLoginMode = "auto",
+): string | undefined {
+  if (isLoopback(host) || mode === "accounts" || (password !== undefined && password !== ""))
+    return undefined;
+  return `HOST=${host} lets other machines reach the page, which has no password: set PAGE_PASSWORD, or PAGE_LOGIN=accounts, or HOST=127.0.0.1`;
 }
 
 /** @throws ParleyError `config` for a {@link bindProblem} */
-export function checkBind(host: string, password: string | undefined): void {
-  const problem = bindProblem(host, password);
+export function checkBind(host: string, password: string | undefined, mode?: PageLoginMode): void {
+  const problem = bindProblem(host, password, mode);
   if (problem !== undefined) throw new ParleyError("config", problem);
 }
 

@@ -1,9 +1,14 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { gzipSync } from "node:zlib";
 import { isParleyError, ParleyError, type ErrorCode } from "../../core/errors.ts";
+import { encodingFor } from "./compressed-file.ts";
 import { readJsonBody } from "../../support/read-request-body.ts";
+import { translate } from "../../words/translate.ts";
 
 const maxJsonBytes = 256 * 1024;
 const jsonTimeoutMs = 20_000;
+/** Compressed at once: this takes a few milliseconds. */
+const maxCompressedBytes = 256 * 1024;
 
 /** Headers of every response: no MIME sniffing, no framing, no referrer, no use by other origins. */
 export const commonHeaders: Readonly<Record<string, string>> = {
@@ -36,6 +41,28 @@ export function sendJson(
   response.end(response.req.method === "HEAD" ? undefined : bytes);
 }
 
+/**
+ * Sends a JSON response compressed, where the client accepts it. For what holds nothing of people: next to text of
+ * somebody else's choice the length of compressed text tells about it.
+ */
+export function sendCompressedJson(response: ServerResponse, body: unknown): void {
+  const bytes = Buffer.from(JSON.stringify(body));
+  if (encodingFor(response.req) === "identity" || bytes.length > maxCompressedBytes) {
+    sendJson(response, 200, body);
+    return;
+  }
+  const compressed = gzipSync(bytes);
+  response.writeHead(200, {
+    ...commonHeaders,
+    "Content-Security-Policy": inertPolicy,
+    "Content-Type": "application/json; charset=utf-8",
+    "Content-Encoding": "gzip",
+    "Content-Length": compressed.length,
+    "Cache-Control": "no-store",
+  });
+  response.end(response.req.method === "HEAD" ? undefined : compressed);
+}
+
 /** Sends `{ error: { code, message } }`. `message` is a sentence that the page shows. */
 export function sendProblem(
   response: ServerResponse,
@@ -50,9 +77,8 @@ export function sendProblem(
 /** Sends a 429 that says when to try again. `message` is a sentence. */
 export function sendTooMany(response: ServerResponse, waitMs: number, message: string): void {
   const headers = retryAfter(waitMs);
-  const seconds = headers["Retry-After"];
-  const unit = seconds === "1" ? "second" : "seconds";
-  sendProblem(response, 429, "too-many", `${message} Try again in ${seconds} ${unit}.`, headers);
+  const again = translate("web.try-again", { count: Number(headers["Retry-After"]) });
+  sendProblem(response, 429, "too-many", `${message} ${again}`, headers);
 }
 
 /** The header that asks a client to wait, in whole seconds, at least one. */
@@ -111,7 +137,7 @@ export function statusOf(error: unknown): number {
 
 function notJson(cause?: unknown): ParleyError {
   return new ParleyError("invalid-option", "request body is not a JSON object", {
-    detail: { option: "body", problem: "it must be a JSON object" },
+    detail: { option: "body", problem: translate("web.json") },
     ...(cause === undefined ? {} : { cause }),
   });
 }

@@ -1,26 +1,44 @@
 import type { WebAddress } from "./address.ts";
+import { conversationPrefixOf, currentPerson, sharedPerson } from "./page-person.ts";
 
 /** All ids of the web platform are made and read here. */
 
 /** Pattern of the ids that pages make for conversations and messages. */
 export const pageIdPattern = "[a-z0-9]{16,40}";
 
-const conversationPrefix = "web:";
-const conversationPattern = new RegExp(`^${conversationPrefix}${pageIdPattern}$`);
+const wholePageId = new RegExp(`^${pageIdPattern}$`);
 
-/** `pageId`: the conversation's id in the page's addresses. */
+/**
+ * The conversation of the person who sends the request; nobody else has one of this id.
+ * @param pageId the conversation's id in the page's addresses
+ * @throws Error outside of a request
+ */
 export function toConversationId(pageId: string): string {
-  return `${conversationPrefix}${pageId}`;
+  return `${currentPerson().conversationPrefix}${pageId}`;
+}
+
+/** Another conversation of the person who has this one. */
+export function toSiblingId(conversationId: string, pageId: string): string {
+  return `${conversationPrefixOf(conversationId)}${pageId}`;
 }
 
 /** The conversation's id in the page's addresses. */
 export function toPageId(conversationId: string): string {
-  return conversationId.slice(conversationPrefix.length);
+  return conversationId.slice(conversationPrefixOf(conversationId).length);
 }
 
-/** False for the conversations that private calls are stored in. */
+/**
+ * Whether it is a conversation of the person who sends the request. False for the conversations that private calls are
+ * stored in.
+ */
 export function isPageConversation(conversationId: string): boolean {
-  return conversationPattern.test(conversationId);
+  const pageId = toPageId(conversationId);
+  return wholePageId.test(pageId) && conversationId === toConversationId(pageId);
+}
+
+/** Narrows a list of the conversations that begin with the person's prefix: others' are not read. */
+export function withoutOthers(): { readonly without?: string } {
+  return currentPerson().conversationPrefix === sharedPerson.conversationPrefix ? { without: "web:@" } : {};
 }
 
 /** Prefix of the ids of all conversations that private calls of this conversation are stored in. */

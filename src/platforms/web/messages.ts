@@ -1,15 +1,24 @@
 import { freeTextOption, parseCommandLine, type Command } from "../../core/command.ts";
 import { resolveInput } from "../../core/command-input.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { Attachment, IncomingEvent } from "../../core/events.ts";
+import type { Actor } from "../../core/access.ts";
+import type { Attachment, Author, IncomingEvent, Origin } from "../../core/events.ts";
+import { currentLocale } from "../../words/translate.ts";
 import type { WebAddress } from "./address.ts";
 import { toEventKey } from "./ids.ts";
+import { currentPerson } from "./page-person.ts";
 import type { CommandView, OptionView } from "./views.ts";
 
-/** The one person that the page has. */
-export const localAuthor = { id: "web:local", name: "You" };
-/** The same person as the one who presses a button. The access rules do not name the page: it has a password. */
-export const localActor = { platform: "web", author: localAuthor };
+/** Who an event is by, with the language of the browser. Access rules list accounts; without one it is the operator. */
+export function currentSender(): { readonly author: Author; readonly origin?: Origin } {
+  const { author, origin } = currentPerson();
+  return { author: { ...author, ...currentLocale() }, ...(origin === undefined ? {} : { origin }) };
+}
+
+/** The same person as the one who presses a button. */
+export function localActor(): Actor {
+  return { platform: "web", ...currentSender() };
+}
 
 /**
  * Converts a sent message to an event: a call when the text begins with a command, otherwise a message. The event's
@@ -24,7 +33,7 @@ export function toEvent(
     key: toEventKey(sent.address),
     platform: "web",
     conversationId: sent.address.conversationId,
-    author: localAuthor,
+    ...currentSender(),
     sentAt: sent.sentAt,
     address: { ...sent.address },
   };
@@ -69,6 +78,7 @@ export function toCommandView(command: Command, usage: string): CommandView {
             isRequired,
             values: option.choices ?? [],
             completesModels: option.completes === "models",
+            ...(option.operation === undefined ? {} : { operation: option.operation }),
           };
         case "integer":
           return { ...base, isRequired, values: numbers(option.min, option.max), completesModels: false };

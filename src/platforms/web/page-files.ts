@@ -1,7 +1,11 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { createRequire } from "node:module";
 import { extname } from "node:path";
+import { pathToFileURL } from "node:url";
+import { compileMessage, currentLanguage, messagesOf } from "../../words/translate.ts";
+import { createCompressedFile, encodingFor } from "./compressed-file.ts";
 import { commonHeaders } from "./http.ts";
 
 const pageDirectory = new URL("./page/", import.meta.url);
@@ -13,7 +17,24 @@ const libraries: Readonly<Record<string, string>> = {
   htm: import.meta.resolve("htm"),
   marked: import.meta.resolve("marked"),
   dompurify: import.meta.resolve("dompurify"),
+  // Loaded by the page when there is a formula or code to show.
+  katex: import.meta.resolve("katex"),
+  highlight: import.meta.resolve("@highlightjs/cdn-assets/es/highlight.min.js"),
+  "intl-messageformat": import.meta.resolve("intl-messageformat"),
+  ...partsOf("intl-messageformat", { "@formatjs/fast-memoize": "@formatjs/fast-memoize" }),
+  // The page gets its messages parsed.
+  ...partsOf("intl-messageformat", {
+    "@formatjs/icu-messageformat-parser": "@formatjs/icu-messageformat-parser/no-parser.js",
+  }),
 };
+
+/** What a library imports, by its name there: the files that stand for it, from where the library finds them. */
+function partsOf(library: string, parts: Readonly<Record<string, string>>): Record<string, string> {
+  const { resolve } = createRequire(import.meta.resolve(library));
+  return Object.fromEntries(
+    Object.entries(parts).map(([name, file]) => [name, pathToFileURL(resolve(file)).href]),
+  );
+}
 
 const mediaTypes: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
@@ -24,9 +45,16 @@ const mediaTypes: Readonly<Record<string, string>> = {
 };
 
 interface PageFile {
-  readonly bytes: Buffer;
+  readonly encode: ReturnType<typeof createCompressedFile>;
   readonly headers: Readonly<Record<string, string>>;
   readonly etag: string;
+}
+
+/** An HTML document of the page. */
+export interface DocumentToSend {
+  readonly name: "index" | "login";
+  readonly status: number;
+  readonly values?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -35,11 +63,11 @@ interface PageFile {
  */
 export function createPageFiles() {
   const vendor = new Map(
-    Object.entries(libraries).map(([name, url]) => [`/vendor/${name.replace("/", "-")}.js`, new URL(url)]),
+    Object.entries(libraries).map(([name, url]) => [`/vendor/${name.replaceAll("/", "-")}.js`, new URL(url)]),
   );
   const importMap = JSON.stringify({
     imports: Object.fromEntries(
-      Object.keys(libraries).map((name) => [name, `/vendor/${name.replace("/", "-")}.js`]),
+      Object.keys(libraries).map((name) => [name, `/vendor/${name.replaceAll("/", "-")}.js`]),
     ),
   });
   const addresses = new Map<string, URL>(vendor);
@@ -50,52 +78,87 @@ export function createPageFiles() {
   addresses.set("/favicon.ico", new URL("icon.svg", pageDirectory));
   const cache = new Map<string, PageFile>();
 
-  function load(address: string, url: URL): PageFile {
+  function load(address: string, url: URL, values: Readonly<Record<string, string>> = {}): PageFile {
     const isDocument = url.pathname.endsWith(".html");
     const raw = readFileSync(url);
-    const bytes = isDocument
-      ? Buffer.from(raw.toString("utf8").replace(/\s*\{\{import-map\}\}\s*/, importMap))
-      : raw;
+    const bytes = isDocument ? toDocument(raw.toString("utf8"), importMap, values) : raw;
     const headers = {
       "Content-Type": mediaTypes[extname(url.pathname)] ?? "text/javascript; charset=utf-8",
       "Cache-Control": isDocument ? "no-store" : "no-cache",
+      Vary: isDocument ? "Accept-Encoding, Accept-Language" : "Accept-Encoding",
       ...(isDocument ? { "Content-Security-Policy": documentPolicy(importMap) } : {}),
     };
-    const etag = `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"`;
-    const file = { bytes, headers, etag };
+    const etag = createHash("sha256").update(bytes).digest("base64url").slice(0, 22);
+    const file = { encode: createCompressedFile(bytes), headers, etag };
     cache.set(address, file);
     return file;
   }
 
-  function send(request: IncomingMessage, response: ServerResponse, status: number, file: PageFile): void {
-    const headers = { ...commonHeaders, ...file.headers, ETag: file.etag };
-    if (status === 200 && request.headers["if-none-match"] === file.etag) {
+  async function send(
+    request: IncomingMessage,
+    response: ServerResponse,
+    status: number,
+    file: PageFile,
+  ): Promise<void> {
+    const { encoding, bytes } = await file.encode(encodingFor(request));
+    const headers = {
+      ...commonHeaders,
+      ...file.headers,
+      ...(encoding === "identity" ? {} : { "Content-Encoding": encoding }),
+      ETag: `"${file.etag}-${encoding}"`,
+    };
+    if (status === 200 && request.headers["if-none-match"] === headers.ETag) {
       response.writeHead(304, headers).end();
       return;
     }
-    response.writeHead(status, { ...headers, "Content-Length": file.bytes.length });
-    response.end(request.method === "HEAD" ? undefined : file.bytes);
+    response.writeHead(status, { ...headers, "Content-Length": bytes.length });
+    response.end(request.method === "HEAD" ? undefined : bytes);
   }
 
   return {
-    /** Returns false, without a response, when there is no such file. */
-    sendFile(request: IncomingMessage, response: ServerResponse, path: string): boolean {
+    /** Resolves to false, without a response, when there is no such file. */
+    async sendFile(request: IncomingMessage, response: ServerResponse, path: string): Promise<boolean> {
       const url = addresses.get(path);
       if (url === undefined) return false;
-      send(request, response, 200, cache.get(path) ?? load(path, url));
+      await send(request, response, 200, cache.get(path) ?? load(path, url));
       return true;
     },
-    /** Sends an HTML document with its Content Security Policy. */
-    sendDocument(
+    /** Sends an HTML document with its Content Security Policy. `values`: few, by their names in the document. */
+    async sendDocument(
       request: IncomingMessage,
       response: ServerResponse,
-      name: "index" | "login",
-      status: number,
-    ): void {
+      { name, status, values = {} }: DocumentToSend,
+    ): Promise<void> {
       const path = `${name}.html`;
-      send(request, response, status, cache.get(path) ?? load(path, new URL(path, pageDirectory)));
+      const key = `${path} ${currentLanguage()} ${JSON.stringify(values)}`;
+      await send(
+        request,
+        response,
+        status,
+        cache.get(key) ?? load(key, new URL(path, pageDirectory), values),
+      );
     },
   };
+}
+
+/** A document in the language of the browser: with the import map, the page's messages, and its own few words. */
+function toDocument(template: string, importMap: string, given: Readonly<Record<string, string>>): Buffer {
+  const language = currentLanguage();
+  const messages = Object.fromEntries(
+    Object.entries({ ...messagesOf("en"), ...messagesOf(language) }).filter(([key]) =>
+      /^(?:page|button)\./.test(key),
+    ),
+  );
+  // As a data block it is never run; an escaped "<" keeps it from ending early.
+  const compiled = Object.fromEntries(
+    Object.entries(messages).map(([key, text]) => [key, compileMessage(language, text)]),
+  );
+  const words = JSON.stringify({ language, messages: compiled }).replaceAll("<", "\\u003c");
+  const values: Readonly<Record<string, string>> = { ...given, language, words };
+  const filled = template
+    .replace(/\s*\{\{import-map\}\}\s*/, () => importMap)
+    .replaceAll(/\{\{([\w.-]+)\}\}/g, (_, key: string) => values[key] ?? messages[key] ?? "");
+  return Buffer.from(filled);
 }
 
 /**

@@ -2,30 +2,38 @@ import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
 import type { Command } from "../../core/command.ts";
-import { isParleyError } from "../../core/errors.ts";
+import { codeOf, isParleyError } from "../../core/errors.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { Platform } from "../../core/platform.ts";
+import type { Asker } from "../../core/access.ts";
 import type { FileErasure, RequestTarget, Sealer } from "../../core/platform-module.ts";
+import type { Records } from "../../core/storage.ts";
+import { eraseRemoved } from "./accounts/account-erasure.ts";
+import { createAccounts } from "./accounts/accounts.ts";
 import { toWebAddress } from "./address.ts";
 import { messageLimits, type ApiContext } from "./api-context.ts";
 import { handleApi } from "./api.ts";
 import { createConversationViews } from "./conversation-views.ts";
 import { createFeeds } from "./feed.ts";
-import { createClientAddress } from "./client-address.ts";
-import { isForeign } from "./guard.ts";
-import { readJson, retryAfter, sendJson, sendProblem, sendTooMany, statusOf } from "./http.ts";
-import { toConversationId, toEventKey } from "./ids.ts";
-import { localAuthor } from "./messages.ts";
+import { createClientAddress } from "../../support/client-address.ts";
+import { isForeign, type PageLoginMode } from "./guard.ts";
+import { retryAfter, sendProblem, sendTooMany, statusOf } from "./http.ts";
+import { toEventKey, toSiblingId } from "./ids.ts";
+import { createListChanges } from "./list-changes.ts";
+import { createLoginRoutes } from "./login-routes.ts";
 import { createPageFiles } from "./page-files.ts";
+import { createPageLogin } from "./page-login.ts";
+import { accountAuthorId, asPerson, ownerOf, sharedPerson } from "./page-person.ts";
 import { createWebReply } from "./reply.ts";
 import { createSessionBounds, type SessionLimits } from "./session-limits.ts";
-import { createSessions } from "./sessions.ts";
 import { createUploads, shownMs } from "./uploads.ts";
+import { negotiateLanguage } from "../../words/languages.ts";
+import { inLanguage, translate } from "../../words/translate.ts";
 
 const sweepIntervalMs = 10 * 60_000;
-/** Of a login: a stranger may send one. */
-const maxLoginBytes = 4096;
+/** How often accounts that were closed or removed meanwhile are looked for. */
+const accountsIntervalMs = 10_000;
 
 /** @see {@link createWebPlatform} */
 export interface WebPlatformOptions {
@@ -40,8 +48,14 @@ export interface WebPlatformOptions {
   /** Addresses and networks whose X-Forwarded-For names the client. Default: none. */
   readonly trustedProxies?: readonly string[];
   readonly limits?: SessionLimits;
-  /** Required before anything is shown. `checkBind` says when there must be one. */
+  /** Holds the accounts. */
+  readonly records: Records;
+  /** Opens the shared account. `checkBind` says when there must be one. */
   readonly password?: string;
+  /** Who may open the page. Default `auto`. */
+  readonly loginMode?: PageLoginMode;
+  /** Whether models make the titles of chats. Default false. */
+  readonly hasTitles?: boolean;
   /** Largest upload. Default 25 MB. */
   readonly maxFileBytes?: number;
   /** Describes the gateway. Called each time a page loads. */
@@ -57,6 +71,8 @@ export interface WebPlatform extends Platform {
   handle(request: IncomingMessage, response: ServerResponse, target: RequestTarget): Promise<boolean>;
   /** Erases uploads. */
   readonly erasure: FileErasure;
+  /** @see {@link CreatedPlatform.accountOf} */
+  accountOf(request: IncomingMessage): Promise<Asker | undefined>;
 }
 
 /**
@@ -65,10 +81,18 @@ export interface WebPlatform extends Platform {
  */
 export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
   const { log } = options;
-  const sessions = createSessions(options.password, createClientAddress(options.trustedProxies ?? []));
+  const accounts = createAccounts(options.records);
+  const pageLogin = createPageLogin({
+    accounts,
+    password: options.password,
+    mode: options.loginMode ?? "auto",
+    addressOf: createClientAddress(options.trustedProxies ?? []),
+  });
+  const loginRoutes = createLoginRoutes(pageLogin, log);
   const bounds = createSessionBounds(options.limits);
   const files = createPageFiles();
-  const feeds = createFeeds();
+  const list = createListChanges();
+  const feeds = createFeeds(undefined, (...changed) => list.follow(...changed));
   const maxFileBytes = options.maxFileBytes ?? 25_000_000;
   const uploads = createUploads(join(options.dataDir, "uploads"), {
     maxBytes: maxFileBytes,
@@ -80,6 +104,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
   let isPaused = false;
   let context: ApiContext | undefined;
   let sweeper: NodeJS.Timeout | undefined;
+  let accountWatch: NodeJS.Timeout | undefined;
 
   async function handleApiRequest(
     request: IncomingMessage,
@@ -87,44 +112,30 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     target: RequestTarget,
   ): Promise<void> {
     const { path } = target;
-    if (path === "/api/login" && request.method === "POST") return await logIn(request, response);
-    const session = sessions.sessionOf(request);
-    if (session === undefined) {
-      sendProblem(response, 401, "login-needed", "Log in first.");
+    if (path === "/api/login" && request.method === "POST") return await loginRoutes.logIn(request, response);
+    const loggedIn = await pageLogin.personOf(request);
+    if (loggedIn === undefined) {
+      sendProblem(response, 401, "login-needed", translate("web.log-in"));
       return;
     }
+    const { person, account, boundsKey: session, canLogOut } = loggedIn;
     const waitMs = bounds.takeRequest(session);
     if (waitMs > 0) {
-      sendTooMany(response, waitMs, "Too many requests.");
+      sendTooMany(response, waitMs, translate("web.too-many-requests"));
       return;
     }
-    if (path === "/api/logout" && request.method === "POST") {
-      sendJson(response, 200, {}, { "Set-Cookie": sessions.logOut(request) });
-      return;
-    }
+    if (path === "/api/logout" && request.method === "POST") return loginRoutes.logOut(request, response);
+    if (path === "/api/password" && request.method === "POST")
+      return await loginRoutes.changePassword(request, response, loggedIn);
     // While paused, what is shown goes on and can be stopped; what would start something is refused.
     const isTaken = !isPaused || /^(?:GET|HEAD)$/.test(request.method ?? "") || path.endsWith("/cancel");
     if (context === undefined || stopped.signal.aborted || !isTaken) {
-      sendProblem(response, 503, "stopping", "Parley is starting or stopping. Try again in a moment.");
+      sendProblem(response, 503, "stopping", translate("web.starting"));
       return;
     }
-    await handleApi(context, { request, response, target, session });
-  }
-
-  async function logIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { password } = await readJson(request, { maxBytes: maxLoginBytes });
-    const login = sessions.logIn(request, typeof password === "string" ? password : "");
-    switch (login.kind) {
-      case "logged-in":
-        sendJson(response, 200, {}, { "Set-Cookie": login.cookie });
-        return;
-      case "wrong":
-        log.warn({}, "login failed: wrong password");
-        sendProblem(response, 403, "wrong-password", "That is not the password.");
-        return;
-      case "limited":
-        sendTooMany(response, login.retryAfterMs, "Too many wrong passwords.");
-    }
+    const signal = AbortSignal.any([stopped.signal, loggedIn.signal]);
+    const own = { ...context, signal, hasPassword: canLogOut, accountName: account?.name };
+    await asPerson(person, () => handleApi(own, { request, response, target, session }));
   }
 
   /** Contract: does not throw. What stays is removed by the sweep. */
@@ -148,18 +159,45 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     );
   }
 
-  function sendPage(request: IncomingMessage, response: ServerResponse, path: string): void {
+  async function watchAccounts(): Promise<void> {
+    if (context === undefined || stopped.signal.aborted) return;
+    const { receiver, history } = context;
+    try {
+      await pageLogin.endInvalid();
+      const erased = await eraseRemoved({
+        accounts,
+        receiver,
+        history,
+        removeUploadsOf: (authorId) => uploads.removeOf(authorId),
+        removeFeed: (conversationId) => feeds.of(conversationId).clear(),
+      });
+      if (erased > 0) log.info({ accounts: erased }, "removed accounts erased with their chats");
+    } catch (error) {
+      log.warn({ err: error }, "accounts could not be read; tried again soon");
+    } finally {
+      if (!stopped.signal.aborted)
+        accountWatch = setTimeout(() => void watchAccounts(), accountsIntervalMs).unref();
+    }
+  }
+
+  async function sendPage(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
     if (request.method !== "GET" && request.method !== "HEAD") {
-      sendProblem(response, 405, "not-allowed", "This method is not allowed here.", { Allow: "GET" });
+      sendProblem(response, 405, "not-allowed", translate("web.not-allowed"), { Allow: "GET" });
       return;
     }
     if (path === "/" || path.startsWith("/c/")) {
-      const isLoggedIn = sessions.sessionOf(request) !== undefined;
-      files.sendDocument(request, response, isLoggedIn ? "index" : "login", isLoggedIn ? 200 : 401);
+      const isLoggedIn = (await pageLogin.personOf(request)) !== undefined;
+      if (isLoggedIn) await files.sendDocument(request, response, { name: "index", status: 200 });
+      else {
+        const form = await pageLogin.form();
+        const label = translate(form === "password" ? "page.login.password" : "page.login.own-password");
+        const values = { "login-form": form, "login-label": label };
+        await files.sendDocument(request, response, { name: "login", status: 401, values });
+      }
       return;
     }
-    if (!files.sendFile(request, response, path))
-      sendProblem(response, 404, "not-found", "There is nothing at this address.");
+    if (!(await files.sendFile(request, response, path)))
+      sendProblem(response, 404, "not-found", translate("web.not-found"));
   }
 
   return {
@@ -172,22 +210,28 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
         history,
         commands: options.commands,
         feeds,
+        list,
         views: createConversationViews(history, feeds, log),
         uploads,
         bounds,
         maxFileBytes,
-        hasPassword: options.password !== undefined,
+        hasPassword: false,
+        accountName: undefined,
         signal: stopped.signal,
         banner: () => options.banner(),
       };
+      void watchAccounts();
       sweepUploads();
       sweeper = setInterval(sweepUploads, sweepIntervalMs).unref();
     },
+
+    ...(options.hasTitles === true ? { titled: (conversationId) => list.touch(conversationId) } : {}),
 
     openReply(address, hooks) {
       const webAddress = toWebAddress(address);
       const settle = async () => {
         const storedKeys = await context?.views.settle(webAddress.conversationId);
+        list.touch(webAddress.conversationId);
         if (storedKeys !== undefined) await expireUploadsOf(storedKeys);
       };
       return createWebReply({
@@ -205,14 +249,24 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     guide: {
       commandPrefix: "",
       hasMessageMenus: false,
-      speaking: [
-        "Every message is answered. Each conversation on the left is one of its own.",
-        "Write `/` at the beginning for a command; Tab completes it.",
-        "Pictures, recordings and text files can be attached, pasted and dropped; the microphone records a voice note.",
-      ],
+      exportsAs: "archive",
+      hasLocalNames: false,
+      get speaking() {
+        return (["conversations", "commands", "files"] as const).map((part) =>
+          translate(`web.guide.${part}`),
+        );
+      },
     },
 
-    nameOf: (id) => Promise.resolve(id === localAuthor.id ? "The page" : undefined),
+    // Nobody else writes in a chat of the page.
+    readRoom: () => Promise.resolve(undefined),
+
+    async nameOf(id) {
+      if (id === sharedPerson.author.id || id === "web") return translate("web.page");
+      return id.startsWith(accountAuthorId(""))
+        ? await accounts.nameOf(id.slice(accountAuthorId("").length))
+        : undefined;
+    },
 
     // People delete whole conversations on the page, never single messages.
     shownMessageKeys: () => [],
@@ -223,7 +277,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
       const from = toWebAddress(address);
       // Derived from the address, so that the same call opens the same conversation after a restart too.
       const id = createHash("sha256").update(`thread ${from.conversationId} ${from.replyId}`).digest("hex");
-      const conversationId = toConversationId(id.slice(0, 24));
+      const conversationId = toSiblingId(from.conversationId, id.slice(0, 24));
       feeds
         .of(from.conversationId)
         .opened({ kind: "opened", replyId: from.replyId, conversationId: id.slice(0, 24), title });
@@ -241,6 +295,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     async stop() {
       stopped.abort();
       clearInterval(sweeper);
+      clearTimeout(accountWatch);
       try {
         await uploads.removeStored();
       } catch (error) {
@@ -250,52 +305,58 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
 
     erasure: {
       async forgetAuthor(conversationId, authorId) {
-        if (authorId === localAuthor.id) await uploads.forget(conversationId);
+        if (conversationId === undefined) await uploads.removeOf(authorId);
+        else if (ownerOf(conversationId) === authorId) await uploads.removeFrom(conversationId);
+        for (const [id, feed] of feeds.all())
+          if ((conversationId ?? id) === id && ownerOf(id) === authorId) feed.forget();
       },
       async deleteConversation(conversationId) {
         await uploads.removeFrom(conversationId);
+        list.touch(conversationId);
       },
     },
 
-    async handle(request, response, target) {
-      const { path } = target;
-      const isOwnPath = path === "/" || path === "/favicon.ico" || /^\/(?:c|page|vendor|api)\//.test(path);
-      if (!isOwnPath) return false;
-      if (isForeign(request, path)) {
-        log.warn({ path }, "request refused: wrong origin");
-        sendProblem(
-          response,
-          403,
-          "wrong-origin",
-          "Only the page itself may do this. The request came from another origin.",
-          { Connection: "close" },
-        );
+    async accountOf(request) {
+      const { person, account } = (await pageLogin.personOf(request)) ?? {};
+      return person === undefined || account === undefined
+        ? undefined
+        : { platform: "web", origin: person.origin };
+    },
+
+    handle: (request, response, target) =>
+      inLanguage(negotiateLanguage(request.headers["accept-language"]), () =>
+        handle(request, response, target),
+      ),
+  };
+
+  async function handle(
+    request: IncomingMessage,
+    response: ServerResponse,
+    target: RequestTarget,
+  ): Promise<boolean> {
+    const { path } = target;
+    const isOwnPath = path === "/" || path === "/favicon.ico" || /^\/(?:c|page|vendor|api)\//.test(path);
+    if (!isOwnPath) return false;
+    if (isForeign(request, path)) {
+      log.warn({ path }, "request refused: wrong origin");
+      sendProblem(response, 403, "wrong-origin", translate("web.foreign"), { Connection: "close" });
+      return true;
+    }
+    try {
+      if (path.startsWith("/api/")) await handleApiRequest(request, response, target);
+      else await sendPage(request, response, path);
+    } catch (error) {
+      // A client that disconnects is no failure.
+      if (response.headersSent || response.closed) {
+        response.destroy();
         return true;
       }
-      try {
-        if (path.startsWith("/api/")) await handleApiRequest(request, response, target);
-        else sendPage(request, response, path);
-      } catch (error) {
-        // A client that disconnects is no failure.
-        if (response.headersSent || response.closed) {
-          response.destroy();
-          return true;
-        }
-        if (!isParleyError(error)) log.error({ err: error, path }, "request handler failed");
-        sendProblem(
-          response,
-          statusOf(error),
-          isParleyError(error) ? error.code : "internal",
-          toNotice(error),
-          {
-            ...(request.complete ? {} : { Connection: "close" }),
-            ...(isParleyError(error) && error.retryAfterMs !== undefined
-              ? retryAfter(error.retryAfterMs)
-              : {}),
-          },
-        );
-      }
-      return true;
-    },
-  };
+      if (!isParleyError(error)) log.error({ err: error, path }, "request handler failed");
+      sendProblem(response, statusOf(error), codeOf(error), toNotice(error), {
+        ...(request.complete ? {} : { Connection: "close" }),
+        ...(isParleyError(error) && error.retryAfterMs !== undefined ? retryAfter(error.retryAfterMs) : {}),
+      });
+    }
+    return true;
+  }
 }

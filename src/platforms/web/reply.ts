@@ -78,6 +78,7 @@ export function createWebReply(options: {
         status: _status,
         ...rest
       } = item();
+      feed.begin(toItemId(key, "user"));
       feed.put({ ...rest, state: "waiting", text: "", files: [], notices: [] });
       await hooks.saveAddress({ ...address });
     },

@@ -33,7 +33,7 @@ export function sendUntrustedFile(
     ...commonHeaders,
     "Content-Security-Policy": inertPolicy,
     "Content-Type": inlineTypes.has(mediaType) ? mediaType : "application/octet-stream",
-    "Content-Disposition": `${isInline ? "inline" : "attachment"}; filename*=UTF-8''${encodeName(file.name)}`,
+    "Content-Disposition": toDisposition(isInline ? "inline" : "attachment", file.name),
     "Cache-Control": "private, max-age=31536000, immutable",
     "Accept-Ranges": "bytes",
   };
@@ -63,10 +63,12 @@ function rangeOf(
   return from >= size || from > to ? "outside" : { from, to };
 }
 
-function encodeName(name: string): string {
+/** A Content-Disposition header. `name` may be anything. */
+export function toDisposition(kind: "inline" | "attachment", name: string): string {
   const plain = name.replace(/[\p{Cc}/\\]/gu, "_").slice(0, 150) || "file";
-  return encodeURIComponent(plain.toWellFormed()).replace(
+  const encoded = encodeURIComponent(plain.toWellFormed()).replace(
     /['()*]/g,
     (character) => `%${character.charCodeAt(0).toString(16)}`,
   );
+  return `${kind}; filename*=UTF-8''${encoded}`;
 }

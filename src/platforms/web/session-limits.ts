@@ -10,6 +10,8 @@ export interface SessionLimits {
   /** Files that are being sent, each of which is in memory whole. More wait. */
   readonly files: number;
   readonly filesPerSession: number;
+  /** Searches that read the store at once; of a session one. More wait. */
+  readonly searches: number;
 }
 
 /** The limits of a page in use. */
@@ -19,6 +21,7 @@ export const defaultSessionLimits: SessionLimits = {
   streamsPerSession: 32,
   files: 16,
   filesPerSession: 8,
+  searches: 3,
 };
 
 const maxSessions = 1000;
@@ -31,12 +34,15 @@ export interface SessionBounds {
   takeStream(session: string, response: ServerResponse): boolean;
   /** Resolves when a file may be loaded and sent. @throws Error when the client disconnects first */
   takeFile(session: string, response: ServerResponse): Promise<void>;
+  /** Resolves when the session may search. @throws Error when the client disconnects first */
+  takeSearch(session: string, response: ServerResponse): Promise<void>;
 }
 
 /** @see {@link SessionBounds} */
 export function createSessionBounds(limits: SessionLimits = defaultSessionLimits): SessionBounds {
   const requests = createRateLimiter({ maxKeys: maxSessions });
   const files = createFairSemaphore({ max: limits.files, maxPerKey: limits.filesPerSession });
+  const searches = createFairSemaphore({ max: limits.searches, maxPerKey: 1 });
   const streams = new Map<string, number>();
   let allStreams = 0;
 
@@ -55,12 +61,19 @@ export function createSessionBounds(limits: SessionLimits = defaultSessionLimits
       });
       return true;
     },
-    async takeFile(session, response) {
-      const closed = new AbortController();
-      response.once("close", () => closed.abort(new Error("client disconnected")));
-      const release = await files.acquire(session, 1, closed.signal);
-      if (response.closed) release();
-      else response.once("close", release);
-    },
+    takeFile: (session, response) => takeUntilClosed(files, session, response),
+    takeSearch: (session, response) => takeUntilClosed(searches, session, response),
   };
+}
+
+async function takeUntilClosed(
+  semaphore: ReturnType<typeof createFairSemaphore>,
+  session: string,
+  response: ServerResponse,
+): Promise<void> {
+  const closed = new AbortController();
+  response.once("close", () => closed.abort(new Error("client disconnected")));
+  const release = await semaphore.acquire(session, 1, closed.signal);
+  if (response.closed) release();
+  else response.once("close", release);
 }

@@ -1,11 +1,26 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { LRUCache } from "lru-cache";
-import { createLoginDelays } from "./login-delays.ts";
+import { createLoginDelays } from "../../support/login-delays.ts";
 
 const cookieName = "parley_session";
 const sessionMs = 30 * 24 * 3_600_000;
 const maxSessions = 1000;
+/** Key of the session of everybody, on a page that needs no login. */
+export const openSession = "local";
+
+/** The account that a session is of, and when its password was set. */
+export interface SessionHolder {
+  readonly accountId: string;
+  readonly changedAt: number;
+}
+
+interface Session {
+  readonly expiresAt: number;
+  /** Absent: logged in with the page's password. */
+  readonly holder: SessionHolder | undefined;
+  readonly ended: AbortController;
+}
 
 /** Result of a login. `cookie` is a complete Set-Cookie value. */
 export type Login =
@@ -14,9 +29,10 @@ export type Login =
   | { readonly kind: "limited"; readonly retryAfterMs: number };
 
 /**
- * Password login of the page. Sessions last 30 days and are in memory only: after a restart people log in again.
- * Wrong passwords are delayed by address, see {@link createLoginDelays}. Without a password every request counts as
- * logged in, in one session.
+ * Logins of the page. Sessions last 30 days and are in memory only: after a restart people log in again.
+ * Wrong passwords are delayed by address, see {@link createLoginDelays}. Without a password every request without a
+ * session of its own counts as logged in, in one session.
+ * @param password opens the page for everybody who has it
  * @param addressOf the address that failures count for
  */
 export function createSessions(
@@ -24,20 +40,51 @@ export function createSessions(
   addressOf: (request: IncomingMessage) => string,
   now: () => number = () => performance.now(),
 ) {
-  /** Token hash → expiry. */
-  const sessions = new LRUCache<string, number>({ max: maxSessions });
+  /** By token hash. */
+  const sessions = new LRUCache<string, Session>({
+    max: maxSessions,
+    dispose: ({ ended }) => ended.abort(),
+  });
   const delays = createLoginDelays(now);
+  let open = new AbortController();
+
+  function begin(request: IncomingMessage, holder?: SessionHolder): Extract<Login, { kind: "logged-in" }> {
+    const token = randomBytes(32).toString("base64url");
+    const session = { expiresAt: now() + sessionMs, holder, ended: new AbortController() };
+    sessions.set(digest(token).toString("hex"), session);
+    const isSecure = (request.headers.origin ?? "").startsWith("https://");
+    return { kind: "logged-in", cookie: cookie(token, sessionMs / 1000) + (isSecure ? "; Secure" : "") };
+  }
 
   return {
     /** Key of the request's session, the same for all its requests. `undefined`: it has no valid session cookie. */
     sessionOf(request: IncomingMessage): string | undefined {
-      if (password === undefined) return "local";
       const token = cookieOf(request, cookieName);
-      if (token === undefined) return undefined;
-      const key = digest(token).toString("hex");
-      const expiresAt = sessions.get(key);
-      return expiresAt !== undefined && expiresAt > now() ? key : undefined;
+      const key = token === undefined ? "" : digest(token).toString("hex");
+      const session = sessions.get(key);
+      if (session !== undefined && session.expiresAt > now()) return key;
+      return password === undefined ? openSession : undefined;
     },
+
+    /** The account that a session is of. `undefined`: it is of the page's password, or of nobody. */
+    holderOf: (key: string): SessionHolder | undefined => sessions.get(key)?.holder,
+
+    /** Aborts when the session ends. */
+    signalOf: (key: string): AbortSignal => (sessions.get(key)?.ended ?? open).signal,
+
+    /** Ends a session. */
+    end(key: string): void {
+      if (key === openSession) {
+        open.abort();
+        open = new AbortController();
+      } else sessions.delete(key);
+    },
+
+    /** All sessions of accounts. */
+    held: (): readonly (readonly [string, SessionHolder])[] =>
+      [...sessions.entries()].flatMap(([key, { holder }]) =>
+        holder === undefined ? [] : [[key, holder] as const],
+      ),
 
     /** Checks a password and starts a session. During a delay the password is not looked at. */
     logIn(request: IncomingMessage, given: string): Login {
@@ -50,10 +97,23 @@ export function createSessions(
         return { kind: "wrong" };
       }
       delays.succeeded(address);
-      const token = randomBytes(32).toString("base64url");
-      sessions.set(digest(token).toString("hex"), now() + sessionMs);
-      const isSecure = (request.headers.origin ?? "").startsWith("https://");
-      return { kind: "logged-in", cookie: cookie(token, sessionMs / 1000) + (isSecure ? "; Secure" : "") };
+      return begin(request);
+    },
+
+    /**
+     * Starts a session of the account that `check` finds for what was given; `undefined`: it is wrong. During a delay
+     * it is not called. An attempt counts as failed until it is known to be right, so that many at once are delayed too.
+     * @throws what `check` throws
+     */
+    async logInAs(request: IncomingMessage, check: () => Promise<SessionHolder | undefined>): Promise<Login> {
+      const address = addressOf(request);
+      const wait = delays.waitMs(address);
+      if (wait > 0) return { kind: "limited", retryAfterMs: wait };
+      delays.failed(address);
+      const holder = await check();
+      if (holder === undefined) return { kind: "wrong" };
+      delays.succeeded(address);
+      return begin(request, holder);
     },
 
     /** Ends the session. Returns the Set-Cookie value that removes its cookie. */

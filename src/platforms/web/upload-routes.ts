@@ -1,8 +1,14 @@
 import { ParleyError } from "../../core/errors.ts";
+import { isReadable } from "../../media/readable.ts";
+import { sniff } from "../../media/sniff.ts";
 import type { ApiContext, Exchange, Route } from "./api-context.ts";
 import { sendJson } from "./http.ts";
 import { sendUntrustedFile } from "./send-untrusted-file.ts";
-import type { Upload, Uploads } from "./uploads.ts";
+import { currentPerson } from "./page-person.ts";
+import { isOf, type Upload, type Uploads } from "./uploads.ts";
+import { translate } from "../../words/translate.ts";
+
+const maxSniffedBytes = 4_000_000;
 
 /** The endpoints of `/api/uploads`. */
 export const uploadRoutes: readonly Route[] = [
@@ -11,12 +17,12 @@ export const uploadRoutes: readonly Route[] = [
   { method: "DELETE", path: /^\/api\/uploads\/([0-9a-f]{32})$/, run: removeUpload },
 ];
 
-/** @throws ParleyError `attachment-gone` when there is no such upload */
+/** @throws ParleyError `attachment-gone` when the person who sends the request has no such upload */
 export async function findUpload(uploads: Uploads, id: string): Promise<Upload> {
   const upload = await uploads.find(id);
-  if (upload === undefined) {
+  if (upload === undefined || !isOf(upload, currentPerson().author.id)) {
     throw new ParleyError("attachment-gone", "upload not found", {
-      detail: { name: "A file of this message" },
+      detail: { name: translate("web.a-file") },
     });
   }
   return upload;
@@ -31,8 +37,14 @@ async function receiveUpload(
     name: (target.query.get("name") ?? "").replace(/[\p{Cc}/\\]/gu, "_").slice(0, 200) || "file",
     mediaType: (request.headers["content-type"] ?? "application/octet-stream").slice(0, 100),
     ...(Number.isFinite(durationMs) && durationMs > 0 ? { durationMs: Math.round(durationMs) } : {}),
+    owner: currentPerson().author.id,
   });
-  sendJson(response, 201, { id: upload.id });
+  sendJson(response, 201, { id: upload.id, isReadable: await mayBeRead(uploads, upload) });
+}
+
+/** Whether it is of a kind that is read. Of a large file that is found out when it is read. */
+async function mayBeRead(uploads: Uploads, upload: Upload): Promise<boolean> {
+  return upload.sizeBytes > maxSniffedBytes || isReadable(sniff(await uploads.bytesOf(upload)));
 }
 
 async function sendUpload(
@@ -46,6 +58,7 @@ async function sendUpload(
 }
 
 async function removeUpload({ uploads }: ApiContext, { response, id }: Exchange): Promise<void> {
-  await uploads.remove(id);
+  const upload = await uploads.find(id);
+  if (upload !== undefined && isOf(upload, currentPerson().author.id)) await uploads.remove(id);
   sendJson(response, 200, {});
 }

@@ -4,6 +4,7 @@ import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Attachment } from "../../core/events.ts";
 import type { DownloadOptions } from "../../core/platform.ts";
 import type { Sealer } from "../../core/platform-module.ts";
+import { sharedPerson } from "./page-person.ts";
 import { createUploadFiles } from "./upload-files.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
 
@@ -17,6 +18,8 @@ export const shownMs = 30_000;
 const brokenOffMs = 3_600_000;
 /** Many empty or tiny files would use up the disk's inodes. */
 const maxFiles = 1000;
+/** Of the files and bytes of all, what one account may have: others must have room too. */
+const maxShareOfAccount = 1 / 4;
 const maxInProgress = 16;
 /** Slowest upload: below this many bytes a second on average, after `graceMs`, it is ended. */
 const slowest = { bytesPerSecond: 1024, graceMs: 15_000 };
@@ -27,6 +30,8 @@ export interface UploadMeta {
   readonly mediaType: string;
   readonly sizeBytes: number;
   readonly durationMs?: number;
+  /** `Author.id` of who sent it. Absent: {@link sharedPerson}. */
+  readonly owner?: string;
   /** Unix ms. */
   readonly createdAt: number;
   /** The message it was sent with; `undefined` before. */
@@ -130,6 +135,14 @@ export function createUploads(directory: string, options: UploadOptions) {
     all.set(id, { ...entry, meta, usedAt: now() });
   }
 
+  /** The shared account is everybody and has all there is. */
+  function isShareUsed(all: ReadonlyMap<string, Entry>, owner = sharedPerson.author.id): boolean {
+    if (owner === sharedPerson.author.id) return false;
+    const own = [...all.values()].filter(({ meta }) => meta?.owner === owner);
+    const bytes = own.reduce((sum, { sizeOnDisk }) => sum + sizeOnDisk, 0);
+    return own.length >= maxFiles * maxShareOfAccount || bytes >= maxTotalBytes * maxShareOfAccount;
+  }
+
   /** Counts a body against the limits as it arrives. */
   async function* counted(request: IncomingMessage, name: string, received: { bytes: number }) {
     const startedAt = now();
@@ -160,7 +173,7 @@ export function createUploads(directory: string, options: UploadOptions) {
      */
     async save(
       request: IncomingMessage,
-      claimed: { name: string; mediaType: string; durationMs?: number },
+      claimed: { name: string; mediaType: string; durationMs?: number; owner?: string },
     ): Promise<Upload> {
       const all = await entries();
       const announced = Number(request.headers["content-length"] ?? 0);
@@ -168,6 +181,7 @@ export function createUploads(directory: string, options: UploadOptions) {
       if (inProgress >= maxInProgress) throw new ParleyError("busy", "too many uploads in progress");
       if (all.size + inProgress >= maxFiles || usedBytes + announced > maxTotalBytes)
         throw full(claimed.name, maxTotalBytes);
+      if (isShareUsed(all, claimed.owner)) throw full(claimed.name, maxTotalBytes * maxShareOfAccount);
       const id = randomBytes(16).toString("hex");
       const received = { bytes: 0 };
       inProgress += 1;
@@ -237,10 +251,10 @@ export function createUploads(directory: string, options: UploadOptions) {
       await removeSent((sentIn) => sentIn.conversationId === conversationId);
     },
 
-    /** Removes what was sent in a conversation; without one everything, also what was not sent. */
-    async forget(conversationId: string | undefined): Promise<void> {
-      if (conversationId !== undefined) await this.removeFrom(conversationId);
-      else for (const id of (await entries()).keys()) await remove(id);
+    /** Removes everything of a person, also what was not sent. What is not readable is removed as well. */
+    async removeOf(owner: string): Promise<void> {
+      for (const [id, { meta }] of await entries())
+        if (meta === undefined || isOf(meta, owner)) await remove(id);
     },
 
     /**
@@ -296,6 +310,14 @@ export function createUploads(directory: string, options: UploadOptions) {
 
 /** @see {@link createUploads} */
 export type Uploads = ReturnType<typeof createUploads>;
+
+/** Whether this person sent it. */
+export function isOf(
+  { owner = sharedPerson.author.id }: Pick<UploadMeta, "owner">,
+  authorId: string,
+): boolean {
+  return owner === authorId;
+}
 
 /** Converts an upload to an event's attachment. */
 export function toAttachment(upload: Upload): Attachment {

@@ -1,7 +1,11 @@
+import type { ExcerptPart } from "../../core/conversation-lists.ts";
 import type { Form } from "../../core/forms.ts";
+import { parseCommandLine } from "../../core/command.ts";
+import type { ModelOperation } from "../../core/gateway.ts";
 import type { ConfirmButton } from "../../core/platform.ts";
 import { actionsOf, type ReplyAction } from "../../core/reply-actions.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
+import { toUsageView, type UsageView } from "./usage-view.ts";
 import { toItemId, toPageId } from "./ids.ts";
 
 /** A file of a message on the page. `url` is relative to this server, except of a link. */
@@ -28,6 +32,7 @@ export interface ItemView {
   /** Plain sentences, shown below the text. */
   readonly notices: readonly string[];
   /** Why the answer failed, as a plain sentence. */
+  /** Why it failed; empty where that is not stored. */
   readonly failure?: string;
   /** Present when the failed answer can be retried. */
   readonly retryKey?: string;
@@ -36,8 +41,12 @@ export interface ItemView {
   /** Buttons below a finished answer. */
   readonly actions?: readonly ReplyAction[];
   readonly model?: string;
+  /** Of a stored answer, where it is known. */
+  readonly usage?: UsageView;
   /** True when the person stopped the answer or the stream broke off. */
   readonly isInterrupted?: boolean;
+  /** True for a message whose turn has not begun: another answer is being made. It can be taken back. */
+  readonly isWaiting?: true;
   /** True for a private call and its answer: not part of the stored conversation. */
   readonly isPrivate?: true;
 }
@@ -74,12 +83,60 @@ export interface SettingsView {
   readonly forms: readonly (Form & { readonly scope: string })[];
 }
 
+/** The list of conversations: pinned ones besides the most recent. `mayHaveMore`: there may be older ones. */
+export interface ConversationsView {
+  readonly conversations: readonly {
+    readonly id: string;
+    readonly title: string;
+    /** Unix milliseconds. */
+    readonly updatedAt: number;
+    readonly isPinned?: true;
+  }[];
+  readonly mayHaveMore: boolean;
+}
+
+/** Sent when a page connects and after each change. `isChanged`: the list is to be loaded again. */
+export interface ListStateView {
+  /** Ids of conversations whose answer is being made. */
+  readonly running: readonly string[];
+  readonly isChanged: boolean;
+}
+
+/** What a search found, the newest first. `next`: given to the next request; absent: all was searched. */
+export interface SearchView {
+  readonly found: readonly {
+    readonly id: string;
+    readonly title: string;
+    /** Unix milliseconds. */
+    readonly updatedAt: number;
+    /** The message that was found. Absent: only the title was. */
+    readonly itemId?: string;
+    readonly excerpt?: readonly ExcerptPart[];
+  }[];
+  readonly next?: string;
+}
+
+/** The model that answers in a conversation, and those that may. `name`: of the field of the form `key`. */
+export interface ModelView {
+  readonly key: string;
+  readonly name: string;
+  /** Set for this conversation; empty: none is. */
+  readonly chosen: string;
+  /** What answers where none is set, with where that is from: "gpt-4o (default)". */
+  readonly otherwise: string;
+  /** Allowed models that can chat. Empty while the gateway has not listed them. */
+  readonly models: readonly string[];
+}
+
 /** What the page loads once: gateway, commands and limits. */
 export interface StateView {
   readonly banner: { readonly gateway: string; readonly isSandbox: boolean };
   readonly commands: readonly CommandView[];
   readonly limits: { readonly maxFileBytes: number; readonly maxFiles: number; readonly maxChars: number };
+  /** Whether the person can log out. */
   readonly hasPassword: boolean;
+  /** Of the account that is logged in. Absent for the shared one. */
+  readonly accountName?: string;
 }
 
 /** A command, for completion on the page. */
@@ -101,30 +158,40 @@ export interface OptionView {
   readonly isRequired: boolean;
   readonly values: readonly string[];
   readonly completesModels: boolean;
+  /** Only models that can do this are completed. Default: all. */
+  readonly operation?: ModelOperation;
 }
 
 /** Converts a stored message. A retried answer has the id of its first attempt. */
 export function toItem(conversationId: string, message: StoredMessage): ItemView {
-  const text = message.parts.flatMap((part) => (part.kind === "text" ? [part.text] : []));
+  const text = message.parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])).join("\n\n");
+  // What a command has heard is its answer.
+  const isCommand = message.role === "user" && parseCommandLine(text) !== undefined;
   const { failure, turnKey, notices = [] } = message;
   const isFailed = message.outcome === "failed";
   const actions = isFailed ? [] : actionsOf(conversationId, message);
+  const usage = message.receipt === undefined ? undefined : toUsageView(message.receipt);
   return {
     id: toItemId(turnKey, message.role),
     role: message.role,
     state: isFailed ? "failed" : "finished",
     createdAt: message.createdAt,
-    text: text.join("\n\n"),
-    files: message.parts.flatMap((part) => toFile(conversationId, part)),
+    text,
+    files: message.parts.flatMap((part) => toFile(conversationId, part, { isCommand })),
     notices: isFailed || failure === undefined ? notices : [...notices, failure],
-    ...(isFailed ? { failure: failure ?? "This answer failed.", retryKey: turnKey } : {}),
+    ...(isFailed ? { failure: failure ?? "", retryKey: turnKey } : {}),
     ...(actions.length === 0 ? {} : { actions }),
     ...(message.model === undefined ? {} : { model: message.model }),
+    ...(usage === undefined ? {} : { usage }),
     ...(message.outcome === "interrupted" ? { isInterrupted: true } : {}),
   };
 }
 
-function toFile(conversationId: string, part: MessagePart): FileView[] {
+function toFile(
+  conversationId: string,
+  part: MessagePart,
+  { isCommand }: { readonly isCommand: boolean },
+): FileView[] {
   switch (part.kind) {
     case "text":
       return [];
@@ -138,12 +205,13 @@ function toFile(conversationId: string, part: MessagePart): FileView[] {
         },
       ];
     case "voice":
+      if (part.blob === undefined) return [{ kind: "file", name: part.name, text: part.text }];
       return [
         {
           kind: "audio",
           url: blobUrl(conversationId, part.blob.hash, part.name),
           name: part.name,
-          transcript: part.text,
+          ...(isCommand ? {} : { transcript: part.text }),
         },
       ];
     case "image-link":

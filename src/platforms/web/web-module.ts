@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { definePlatform } from "../../core/platform-module.ts";
 import { list, text } from "../../core/settings.ts";
-import { isAddressOrNetwork } from "./client-address.ts";
+import { isAddressOrNetwork } from "../../support/client-address.ts";
+import { accountName } from "./accounts/account-name.ts";
 import { bindProblem } from "./guard.ts";
 
 /** The local page for the registry. */
@@ -19,8 +20,17 @@ export const web = definePlatform({
     },
     PAGE_PASSWORD: {
       schema: text.min(8, "needs at least 8 characters").optional(),
-      description: "needed when `HOST` is not loopback and the page is on",
+      description: "opens the shared account; needed unless `HOST` is loopback or `PAGE_LOGIN=accounts`",
       isSecret: true,
+    },
+    PAGE_LOGIN: {
+      schema: z.enum(["auto", "accounts"]).default("auto"),
+      description: "`accounts`: nobody opens the page without an account of their own (`npm run account`)",
+    },
+    PAGE_TITLES: {
+      schema: z.enum(["model", "first-words"]).default("model"),
+      description:
+        "who makes the title of a chat: its model, by one short request after the first answer, which counts as usage of the person; or its first words, as always in the sandbox",
     },
     PAGE_TRUSTED_PROXIES: {
       schema: list
@@ -32,15 +42,20 @@ export const web = definePlatform({
       description: "proxies whose `X-Forwarded-For` is believed: addresses or networks",
     },
   },
-  accessTerms: {},
+  accessTerms: { user: accountName },
+  isOperatorsOwn: true,
   isOn: ({ PAGE }) => (PAGE === "auto" ? "alone" : PAGE === "on"),
-  problems: () => [],
-  startProblems({ PAGE_PASSWORD }, { host, isOn }) {
-    const problem = isOn ? bindProblem(host, PAGE_PASSWORD) : undefined;
+  problems: ({ PAGE_LOGIN, PAGE_PASSWORD }) =>
+    PAGE_LOGIN === "accounts" && PAGE_PASSWORD !== undefined
+      ? ["PAGE_PASSWORD opens nothing where PAGE_LOGIN=accounts is set: remove one of them"]
+      : [],
+  startProblems({ PAGE_PASSWORD, PAGE_LOGIN }, { host, isOn }) {
+    const problem = isOn ? bindProblem(host, PAGE_PASSWORD, PAGE_LOGIN) : undefined;
     return problem === undefined ? [] : [problem];
   },
-  startLine({ PAGE, PAGE_PASSWORD }, { isOn, url }) {
-    if (isOn) return `on   ${url}${PAGE_PASSWORD === undefined ? "" : "  (with password)"}`;
+  startLine({ PAGE, PAGE_PASSWORD, PAGE_LOGIN }, { isOn, url }) {
+    const password = PAGE_PASSWORD === undefined ? "" : "  (with password)";
+    if (isOn) return `on   ${url}${PAGE_LOGIN === "accounts" ? "  (accounts only)" : password}`;
     return PAGE === "off" ? "off  PAGE=off" : "off  a platform is on; PAGE=on shows it as well";
   },
   tools: {},
@@ -51,15 +66,18 @@ export const web = definePlatform({
     ]);
     return {
       create(
-        { PAGE_HOSTS, PAGE_PASSWORD: password, PAGE_TRUSTED_PROXIES },
-        { commands, log, dataDir, sealer, retentionMs, host, gateway },
+        { PAGE_HOSTS, PAGE_PASSWORD: password, PAGE_LOGIN: loginMode, PAGE_TITLES, PAGE_TRUSTED_PROXIES },
+        { commands, log, dataDir, sealer, retentionMs, host, gateway, records },
       ) {
-        checkBind(host, password);
+        checkBind(host, password, loginMode);
         const platform = createWebPlatform({
           commands,
           log,
           dataDir,
           sealer,
+          records,
+          loginMode,
+          hasTitles: PAGE_TITLES === "model" && !gateway.isSandbox,
           trustedProxies: PAGE_TRUSTED_PROXIES,
           ...(retentionMs === undefined ? {} : { retentionMs }),
           banner: () => ({ gateway: gateway.name, isSandbox: gateway.isSandbox }),
@@ -70,6 +88,7 @@ export const web = definePlatform({
           handler: (request, response, target) => platform.handle(request, response, target),
           allowedHosts: PAGE_HOSTS,
           erasure: platform.erasure,
+          accountOf: (request) => platform.accountOf(request),
         };
       },
     };

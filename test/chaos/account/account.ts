@@ -1,7 +1,7 @@
 import type { Store } from "../../../src/conversations/open-store.ts";
 import { parseAnswer } from "../answer-text.ts";
 import type { FaultKind, FaultWindows } from "../fault-windows.ts";
-import type { SentMessage, ShownMessage } from "../people/sent-message.ts";
+import { isTextOf, type SentMessage, type ShownMessage } from "../people/sent-message.ts";
 import { findDisorder } from "./order-check.ts";
 import { findOutcomes, isAnswerTo, textOf, type Outcome } from "./outcomes.ts";
 
@@ -33,6 +33,8 @@ export interface Account extends Readonly<Record<FaultCount, number>> {
   readonly refusals: Readonly<Record<string, number>>;
   /** Deleted by its author. */
   readonly withdrawn: number;
+  /** Edited by its author. */
+  readonly edited: number;
   /** One line for each fault. */
   readonly problems: readonly string[];
   /** What is known about the messages with faults, as JSON lines. */
@@ -49,21 +51,26 @@ export interface Evidence {
   readonly bytes: Buffer;
   /** Whether a process took Discord's events during these milliseconds without a fault. */
   readonly wasListening: (from: number, to: number) => boolean;
+  /** Whether Discord itself, without a fault, refused more threads during these milliseconds. */
+  readonly wereThreadsLimited: (from: number, to: number) => boolean;
 }
 
 const maxAttempts = 4;
 /** How long after it was sent a message may be refused. */
 const refusedWithinMs = 15_000;
+/** Discord's limit of new threads in a channel counts those of five minutes. */
+const threadLimitMs = 5 * 60_000;
 const excuses: Readonly<Record<string, readonly FaultKind[]>> = {
   store: ["store"],
   stopping: ["stopping"],
   busy: ["store", "process", "stopping", "platform"],
   platform: ["store", "process", "stopping", "platform"],
+  unconfirmed: ["store", "process", "stopping", "paused", "platform"],
 };
 
 /** Compares what was sent with what is shown and stored. */
 export async function checkAccount(options: Evidence): Promise<Account> {
-  const { sent, shown, store, windows, bytes, wasListening } = options;
+  const { sent, shown, store, windows, bytes, wasListening, wereThreadsLimited } = options;
   const counts = Object.fromEntries(
     [...faultCounts, "answered", "sealed", "refused", "withdrawn"].map((name) => [name, 0]),
   ) as Record<FaultCount | "answered" | "sealed" | "refused" | "withdrawn", number>;
@@ -74,15 +81,17 @@ export async function checkAccount(options: Evidence): Promise<Account> {
     problems.push(`${count}: ${words}`);
   };
 
-  const evidence: string[] = [];
+  const evidence = new Set<string>();
+  const show = (outcome: Outcome): void => {
+    evidence.add(JSON.stringify({ ...outcome, delivered: outcome.sent.deliveries() }));
+  };
   const outcomes = await findOutcomes(sent, shown, store);
   for (const outcome of outcomes) {
     const before = problems.length;
     judge(outcome);
     checkKept(outcome);
     checkLeftover(outcome);
-    if (problems.length > before)
-      evidence.push(JSON.stringify({ ...outcome, delivered: outcome.sent.deliveries() }));
+    if (problems.length > before) show(outcome);
   }
   for (const { id, platform, text, origin } of shown.filter(({ isUnfinished }) => isUnfinished)) {
     const its = outcomes.filter(({ entry }) => JSON.stringify(entry?.turn?.address ?? {}).includes(id));
@@ -91,12 +100,25 @@ export async function checkAccount(options: Evidence): Promise<Account> {
       `${platform} message ${id}: ${JSON.stringify(text)} ${origin}, of ${its.map(({ sent: one }) => one.label).join(" ")}`,
     );
   }
-  for (const line of findDisorder(outcomes, shown, windows)) {
+  for (const { line, of } of findDisorder(outcomes, shown, windows)) {
     counts.disordered += 1;
     problems.push(line);
+    of.forEach(show);
   }
   for (const { event } of await store.inbox.listOpen()) report("open", event.key);
-  return { sent: sent.length, ...counts, refusals, problems, evidence };
+  const edited = sent.filter(({ edits }) => edits.length > 0).length;
+  return { sent: sent.length, ...counts, edited, refusals, problems, evidence: [...evidence] };
+
+  /** What the messages of a reply show now, and those of its stored answer. */
+  function showingOf({ entry, kept }: Outcome): readonly { readonly id: string; readonly text: string }[] {
+    const known = JSON.stringify([entry?.turn?.address ?? {}, kept]);
+    return shown.filter(({ id }) => known.includes(id)).map(({ id, text }) => ({ id, text }));
+  }
+
+  /** How often the turn that begins with an event was started. */
+  function attemptsAt(key: string | undefined): number {
+    return outcomes.find(({ entry }) => entry?.event.key === key)?.entry?.turn?.attempts ?? 0;
+  }
 
   /** Each message has exactly one outcome. */
   function judge(outcome: Outcome): void {
@@ -110,28 +132,35 @@ export async function checkAccount(options: Evidence): Promise<Account> {
       );
     const isRefused =
       refusal !== undefined && refusal.reason !== "platform" && refusal.isConditional !== true;
-    if (isAnswered && isRefused) report("contradicted", `${what} is answered, and refused: ${refusal.words}`);
+    // An edited mention that was refused is a new question.
+    if (isAnswered && isRefused && one.edits.length === 0)
+      report("contradicted", `${what} is answered, and refused: ${refusal.words}`);
     if (retry !== undefined && kept.length > 0)
-      report("contradicted", `${what} has an answer, and a Retry: ${JSON.stringify(retry.text)}`);
+      report(
+        "contradicted",
+        `${what} has an answer, and a Retry: ${JSON.stringify(retry.text)} ${JSON.stringify(showingOf(outcome))}`,
+      );
     if (one.deletedAt !== undefined) counts.withdrawn += 1;
     else if (retry !== undefined) {
       counts.sealed += 1;
       const isExcused =
-        (entry?.turn?.attempts ?? 0) >= maxAttempts ||
-        windows.had(["gateway", "store", "platform", "clock"], one.sentAt, Date.now());
+        attemptsAt(retry.retryKey) >= maxAttempts ||
+        windows.had(["gateway", "store", "platform", "clock"], one.sentAt, Date.now()) ||
+        (one.kind === "chat" && wereThreadsLimited(one.sentAt - threadLimitMs, Date.now()));
       if (!isExcused) report("unexcused", `${what} ended in ${JSON.stringify(retry.text)}`);
     } else if (isAnswered) counts.answered += 1;
-    else if (entry === undefined && refusal !== undefined) {
+    else if (refusal !== undefined && (entry === undefined || refusal.reason === "unconfirmed")) {
       counts.refused += 1;
       refusals[refusal.reason] = (refusals[refusal.reason] ?? 0) + 1;
       const kinds = excuses[refusal.reason] ?? [];
-      if (!windows.had(kinds, one.sentAt, one.sentAt + refusedWithinMs))
+      const until = refusal.reason === "unconfirmed" ? Date.now() : one.sentAt + refusedWithinMs;
+      if (!windows.had(kinds, one.sentAt, until))
         report("unexcused", `${what} was refused without a cause: ${refusal.words}`);
     } else {
       const state = entry === undefined ? "neither accepted nor refused" : "accepted and not answered";
       report(
         "lost",
-        `${what} ${state}; ${JSON.stringify({ key: one.keys, at: one.sentAt, answers, turn: entry?.turn, refusal })}`,
+        `${what} ${state}; ${JSON.stringify({ key: one.keys, at: one.sentAt, answers, turn: entry?.turn, refusal, showing: showingOf(outcome) })}`,
       );
     }
   }
@@ -140,7 +169,7 @@ export async function checkAccount(options: Evidence): Promise<Account> {
   function checkKept({ sent: one, entry, answers, isAnswered, retry, history, kept }: Outcome): void {
     if (entry === undefined || one.deletedAt !== undefined || retry !== undefined || !isAnswered) return;
     const questions = history.filter(
-      ({ role, parts }) => role === "user" && textOf(parts).includes(`(${one.secret})`),
+      ({ role, parts }) => role === "user" && isTextOf(textOf(parts), one),
     ).length;
     if (questions !== 1) report("misstored", `${one.label} is stored ${questions} times`);
     const shownText = parseAnswer(answers[0]?.text ?? "")?.text;
@@ -155,6 +184,10 @@ export async function checkAccount(options: Evidence): Promise<Account> {
   }
 
   function checkLeftover({ sent: one }: Outcome): void {
+    for (const { secret, at, isReceived } of one.edits) {
+      if (!bytes.includes(secret) || !(isReceived?.() ?? wasListening(at, at + 4000))) continue;
+      report("leftover", `the text of ${one.label} (${one.conversation}), edited away at ${at}`);
+    }
     const at = one.deletedAt;
     if (at === undefined || !bytes.includes(one.secret)) return;
     const isReceived = one.isDeletionReceived?.() ?? wasListening(at, at + 4000);

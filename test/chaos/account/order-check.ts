@@ -1,6 +1,6 @@
 import { parseAnswer } from "../answer-text.ts";
 import type { FaultWindows } from "../fault-windows.ts";
-import type { ShownMessage } from "../people/sent-message.ts";
+import { isTextOf, type ShownMessage } from "../people/sent-message.ts";
 import { textOf, type Outcome } from "./outcomes.ts";
 
 /** How long an instance waits for what the others are accepting: `settleMs` of the scheduler, and a margin for it. */
@@ -9,7 +9,7 @@ const settleMs = 140;
 const maxDelayMs = 3000;
 
 /**
- * One line for each answer that is shown, or message that is stored, before one that was sent earlier in the same
+ * A line, and what it is about, for each answer that is shown, or message that is stored, before one that was sent earlier in the same
  * conversation. Each instance has Discord's messages in their order. Slack delivers each to one instance: nobody else
  * knows of it while that one is paused or cannot reach the store.
  */
@@ -17,9 +17,9 @@ export function findDisorder(
   outcomes: readonly Outcome[],
   shown: readonly ShownMessage[],
   windows: Pick<FaultWindows, "had">,
-): string[] {
+): { readonly line: string; readonly of: readonly Outcome[] }[] {
   const positions = new Map(shown.map(({ id }, position) => [id, position]));
-  const problems: string[] = [];
+  const problems: { readonly line: string; readonly of: readonly Outcome[] }[] = [];
   const comparable = outcomes.filter(
     ({ sent, isAnswered, retry }) =>
       isAnswered && retry === undefined && sent.deletedAt === undefined && !sent.isRedelivered(),
@@ -29,14 +29,17 @@ export function findDisorder(
       const earlier = its[index - 1];
       if (earlier === undefined || isHeldUp(earlier, later)) continue;
       const names = `${nameOf(earlier)} and ${nameOf(later)} in ${later.sent.conversation}`;
-      if (shownAt(earlier) > shownAt(later)) problems.push(`disordered: answers to ${names}`);
-      if (storedAt(earlier) > storedAt(later)) problems.push(`disordered: stored messages ${names}`);
+      if (shownAt(earlier) > shownAt(later))
+        problems.push({ line: `disordered: answers to ${names}`, of: [earlier, later] });
+      if (storedAt(earlier) > storedAt(later))
+        problems.push({ line: `disordered: stored messages ${names}`, of: [earlier, later] });
     }
   }
-  for (const { sent, kept, history } of comparable) {
+  for (const outcome of comparable) {
+    const { sent, kept, history } = outcome;
     const [answer] = kept;
     if (answer !== undefined && history.indexOf(answer) < storedAt({ sent, history }))
-      problems.push(`disordered: the answer to ${sent.label} is stored before it`);
+      problems.push({ line: `disordered: the answer to ${sent.label} is stored before it`, of: [outcome] });
   }
   return problems;
 
@@ -70,7 +73,5 @@ function acceptedAfterMs({ sent, entry }: Pick<Outcome, "sent" | "entry">): numb
 }
 
 function storedAt({ sent, history }: Pick<Outcome, "sent" | "history">): number {
-  return history.findIndex(
-    ({ role, parts }) => role === "user" && textOf(parts).includes(`(${sent.secret})`),
-  );
+  return history.findIndex(({ role, parts }) => role === "user" && isTextOf(textOf(parts), sent));
 }

@@ -1,5 +1,8 @@
 import { sleep } from "../../../src/support/sleep.ts";
+import type { PostgresServer } from "../../support/postgres-server.ts";
+import type { RedisServer } from "../../support/redis-server.ts";
 import type { FaultMaker, FaultTools } from "./faults.ts";
+import type { RedisGroup } from "./redis-group.ts";
 import type { RedisPair } from "./redis-pair.ts";
 import type { SmallDisk } from "./small-disk.ts";
 
@@ -39,6 +42,92 @@ export function redisFaults(redis: RedisPair, { random, windows, leaseMs }: Tool
     },
     { name: "outOfMemory", weight: 1, make: during(() => redis.runOutOfMemory(random.between(100, 2500))) },
     { name: "failedOver", weight: 1, make: during(() => redis.failOver()) },
+  ];
+}
+
+/** Crashes, pauses and failovers of servers that replace a lost primary by themselves. */
+export function groupFaults(group: RedisGroup, { random, windows, leaseMs }: Tools): FaultMaker[] {
+  // The next fault meets replicas that are in step: no group survives the loss of both.
+  const during = (work: (server: RedisServer) => Promise<void>) => async (): Promise<boolean> => {
+    await windows.during("store", async () => {
+      await work(await group.primary(random));
+      await group.whenWhole();
+    });
+    return true;
+  };
+  return [
+    {
+      name: "redisKilled",
+      weight: 2,
+      make: during(async (server) => {
+        await server.kill();
+        await sleep(random.between(50, leaseMs * 2));
+        await server.start();
+      }),
+    },
+    {
+      name: "redisPaused",
+      weight: 2,
+      make: during(async (server) => {
+        server.pause();
+        // Sometimes long enough to be replaced, and then it wakes as a primary that is none.
+        await sleep(random.between(leaseMs / 4, leaseMs * 4));
+        server.resume();
+      }),
+    },
+    {
+      name: "failedOver",
+      weight: 2,
+      make: during(async (server) => {
+        await server.kill();
+        await group.whenReplaced(server);
+        await server.start();
+      }),
+    },
+  ];
+}
+
+/** Crashes, pauses, closed connections and refused writes of a Postgres. */
+export function postgresFaults(server: PostgresServer, { random, windows, leaseMs }: Tools): FaultMaker[] {
+  const during = (work: () => Promise<void>) => async (): Promise<boolean> => {
+    await windows.during("store", work);
+    return true;
+  };
+  const setReadOnly = async (value: "on" | "off") => {
+    // From another database, which takes writes.
+    await server.query(`ALTER DATABASE postgres SET default_transaction_read_only = ${value}`, "template1");
+    // New connections have the setting.
+    await server.terminateConnections();
+  };
+  return [
+    {
+      name: "postgresKilled",
+      weight: 2,
+      make: during(async () => {
+        await server.kill();
+        await sleep(random.between(50, leaseMs * 2));
+        await server.start();
+      }),
+    },
+    {
+      name: "postgresPaused",
+      weight: 2,
+      make: during(async () => {
+        await server.pause();
+        await sleep(random.between(leaseMs / 4, leaseMs * 1.5));
+        await server.resume();
+      }),
+    },
+    { name: "connectionsTerminated", weight: 2, make: during(() => server.terminateConnections()) },
+    {
+      name: "madeReadOnly",
+      weight: 1,
+      make: during(async () => {
+        await setReadOnly("on");
+        await sleep(random.between(100, 2500));
+        await setReadOnly("off");
+      }),
+    },
   ];
 }
 

@@ -1,3 +1,4 @@
+import { soonAgain } from "../../simulators/discord/session-starts.ts";
 import {
   createDiscordSimulator,
   type ChannelHandle,
@@ -5,10 +6,13 @@ import {
 } from "../../simulators/discord/simulator.ts";
 import type { Person, Use } from "../../simulators/discord/people.ts";
 import { parseAnswer } from "../answer-text.ts";
+import { createLater } from "./later.ts";
 import type { Random } from "../random.ts";
 import {
   deletedShare,
+  editedShare,
   isUnfinishedText,
+  regeneratedShare,
   toRefusal,
   toSecret,
   toText,
@@ -26,10 +30,12 @@ export async function createDiscordCrowd(
   random: Random,
   count: number,
 ): Promise<Crowd & { readonly discord: DiscordSimulator }> {
-  const discord = await createDiscordSimulator();
+  const discord = await createDiscordSimulator({ sessionStarts: soonAgain });
   const people = Array.from({ length: count }, (_, n) => discord.person(`Person${n}`));
   const general = discord.channel("general");
   let hasBegun = false;
+  let regenerations = 0;
+  const later = createLater();
 
   function write(
     kind: "direct" | "thread" | "mention",
@@ -43,6 +49,7 @@ export async function createDiscordCrowd(
     const sent: SentMessage = {
       label,
       secret,
+      edits: [],
       kind,
       platform: "discord",
       // A mention opens a thread of the message's id.
@@ -59,14 +66,39 @@ export async function createDiscordCrowd(
       deliveries: () => [],
     };
     if (hasBegun && kind !== "mention" && random.next() < deletedShare)
-      setTimeout(
+      later.run(
         () => {
           sent.deletedAt = Date.now();
           person.deletes(message);
         },
         random.between(0, 1500),
       );
+    else if (hasBegun && random.next() < editedShare) editSoon(person, message, sent);
+    if (hasBegun && random.next() < regeneratedShare)
+      later.run(() => regenerate(person, channel), random.between(0, 3000));
     return sent;
+  }
+
+  /** Corrects a message once or twice, also while it is being answered. */
+  function editSoon(person: Person, message: ReturnType<Person["sends"]>, sent: SentMessage): void {
+    for (const afterMs of random.next() < 0.3 ? [300, 700] : [random.between(0, 2500)])
+      later.run(() => {
+        sent.edits.push({ secret: sent.secret, at: Date.now() });
+        sent.secret = toSecret(sent.label);
+        const mention = sent.kind === "mention" ? `<@${discord.botId}> ` : "";
+        person.edits(message, `${mention}${toText(sent.label, sent.secret)}`);
+      }, afterMs);
+  }
+
+  /** Has the last answer of a channel made anew, whosever it is. */
+  function regenerate(person: Person, channel: ChannelHandle): void {
+    const answer = channel.fromBot().findLast(
+      // Others do not see a private answer.
+      ({ isEphemeral, buttons }) => !isEphemeral && buttons.some(({ label }) => label === "Regenerate"),
+    );
+    if (answer === undefined) return;
+    regenerations += 1;
+    person.clicks("Regenerate", answer, { channel });
   }
 
   function use(
@@ -88,6 +120,7 @@ export async function createDiscordCrowd(
     return {
       label,
       secret,
+      edits: [],
       kind,
       platform: "discord",
       conversation: `discord command ${used.id}`,
@@ -164,6 +197,8 @@ export async function createDiscordCrowd(
       return [use("chat", person, { channel: general, label })];
     },
     shown,
+    regenerations: () => regenerations,
+    done: () => later.done(),
     close: () => discord.close(),
   };
 }

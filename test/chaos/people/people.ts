@@ -32,8 +32,12 @@ export interface People {
   act(): void;
   /** A new person writes on Slack. Resolves at once when the bot acknowledges it; false: it does not. */
   actUntilAcknowledged(): Promise<boolean>;
+  /** Resolves when what people still had in mind is done: edits, deletions, clicks. */
+  done(): Promise<void>;
   /** Every message of the bot, on each platform in the order in which they were posted. */
   shown(): readonly ShownMessage[];
+  /** How often somebody has pressed Regenerate. */
+  regenerations(): number;
   /** How many of the latest messages have no outcome yet. */
   waiting(): number;
   /** Advances Slack's clock, for redeliveries after one and five minutes. */
@@ -74,7 +78,11 @@ export async function createPeople(random: Random): Promise<People> {
       sent.push(one);
       return await acknowledged;
     },
+    async done() {
+      await Promise.all([discord.done(), slack.done()]);
+    },
     shown,
+    regenerations: () => discord.regenerations() + slack.regenerations(),
     waiting() {
       const answered = new Set(shown().flatMap(({ text }) => parseAnswer(text)?.labels ?? []));
       return sent
@@ -110,6 +118,7 @@ export function startTalking(people: People, random: Random): { stop(): Promise<
     async stop() {
       stopping.abort();
       await talking;
+      await people.done();
     },
   };
 }

@@ -2,8 +2,10 @@
 export interface SentMessage {
   /** `#e12`: in its text, and in the model's answer to it. */
   readonly label: string;
-  /** A word of its text that no answer repeats: where it is found, the text itself is kept. */
-  readonly secret: string;
+  /** A word of its text that no answer repeats: where it is found, the text itself is kept. Of an edited one the last. */
+  secret: string;
+  /** The secrets that its author has edited away. The label stays, and with it what the answer says. */
+  readonly edits: Edit[];
   /** As the people see it. Answers within one are in the order of its messages. */
   readonly conversation: string;
   readonly platform: "discord" | "slack";
@@ -23,10 +25,23 @@ export interface SentMessage {
   readonly deliveries: () => readonly string[];
 }
 
-/** How somebody learns that a message is not answered. */
+/** An edit of a message. */
+export interface Edit {
+  /** The secret that was taken out. */
+  readonly secret: string;
+  /** Unix milliseconds. */
+  readonly at: number;
+  /** Whether the bot is known to have received it. Absent: it depends on who was listening. */
+  readonly isReceived?: () => boolean;
+}
+
+/**
+ * How somebody learns that a message is not answered. `unconfirmed`: an answer that only one person sees on Slack, which
+ * cannot be edited and may have been shown, so that it is not posted again.
+ */
 export interface Refusal {
   /** `platform`: the platform itself says that the bot does not respond. */
-  readonly reason: "store" | "stopping" | "busy" | "platform" | "other";
+  readonly reason: "store" | "stopping" | "busy" | "platform" | "unconfirmed" | "other";
   readonly words: string;
   /** It says that an answer may come all the same. */
   readonly isConditional?: boolean;
@@ -55,11 +70,25 @@ export interface Crowd {
   act(nextLabel: () => string): SentMessage[];
   /** Every message of the bot, in the order in which they were posted. */
   shown(): readonly ShownMessage[];
+  /** How often somebody has pressed Regenerate. */
+  regenerations(): number;
+  /** Resolves when its people have done what they had in mind: edits, deletions, clicks. */
+  done(): Promise<void>;
   close(): Promise<void>;
 }
 
 /** Of messages that their authors delete soon after. */
 export const deletedShare = 0.06;
+
+/** Of messages that their authors correct soon after, once or several times. */
+export const editedShare = 0.15;
+/** How often people have an answer made anew, by message that is sent. */
+export const regeneratedShare = 0.25;
+
+/** Whether a text is that of a message, in one of its forms. */
+export function isTextOf(text: string, { secret, edits }: Pick<SentMessage, "secret" | "edits">): boolean {
+  return [secret, ...edits.map((edit) => edit.secret)].some((word) => text.includes(`(${word})`));
+}
 
 /** Text of a message with that label. */
 export function toText(label: string, secret: string): string {
@@ -73,6 +102,7 @@ export function toSecret(label: string): string {
 
 /** Which refusal the words of a notice are. `undefined`: they refuse nothing. */
 export function toRefusal(words: string): Refusal | undefined {
+  if (words.includes("Slack did not confirm")) return { reason: "unconfirmed", words, isConditional: true };
   if (words.includes("could be kept")) return { reason: "store", words, isConditional: true };
   if (words.includes("cannot reach its store")) return { reason: "store", words };
   if (/Parley is restarting/.test(words)) return { reason: "stopping", words };

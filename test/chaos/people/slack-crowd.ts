@@ -4,9 +4,12 @@ import type { Interaction, Person } from "../../simulators/slack/person.ts";
 import { createSlackSimulator, type SlackSimulator } from "../../simulators/slack/simulator.ts";
 import { allCommands } from "../../support/commands.ts";
 import type { Random } from "../random.ts";
+import { createLater } from "./later.ts";
 import {
   deletedShare,
+  editedShare,
   isUnfinishedText,
+  regeneratedShare,
   toRefusal,
   toSecret,
   toText,
@@ -42,6 +45,8 @@ export async function createSlackCrowd(random: Random, count: number): Promise<S
   const directThreads = new Map<Person, Thread>();
   const channelThreads: Thread[] = [];
   let strangers = 0;
+  let regenerations = 0;
+  const later = createLater();
 
   const attemptsFor = (channel: string, ts: string) =>
     slack.deliveries.filter(({ payload }) => {
@@ -68,6 +73,7 @@ export async function createSlackCrowd(random: Random, count: number): Promise<S
     const sent: SentMessage = {
       label,
       secret,
+      edits: [],
       kind,
       platform: "slack",
       conversation: `slack ${root.channel} ${root.root}`,
@@ -79,7 +85,7 @@ export async function createSlackCrowd(random: Random, count: number): Promise<S
         attemptsFor(channel, ts).map(({ what, attempt, outcome }) => `${what} ${attempt} ${outcome}`),
     };
     if (thread !== undefined && random.next() < deletedShare)
-      setTimeout(
+      later.run(
         () => {
           sent.deletedAt = Date.now();
           const place = kind === "direct" ? slack.directMessages(person) : general;
@@ -87,19 +93,65 @@ export async function createSlackCrowd(random: Random, count: number): Promise<S
           sent.isDeletionReceived = () =>
             slack.deliveries.some(
               ({ outcome, payload }) =>
-                outcome === "acknowledged" && (payload["event"] as { deleted_ts?: string }).deleted_ts === ts,
+                outcome === "acknowledged" &&
+                (payload["event"] as { deleted_ts?: string } | undefined)?.deleted_ts === ts,
             );
         },
         random.between(0, 1500),
       );
+    else if (thread !== undefined && random.next() < editedShare)
+      later.run(() => edit(person, { channel, ts }, sent), random.between(0, 2500));
+    if (thread !== undefined && random.next() < regeneratedShare)
+      later.run(() => regenerate(person, channel, thread), random.between(0, 3000));
     return sent;
+  }
+
+  function edit(
+    person: Person,
+    { channel, ts }: { readonly channel: string; readonly ts: string },
+    sent: SentMessage,
+  ): void {
+    const text = toText(sent.label, toSecret(sent.label));
+    sent.edits.push({
+      secret: sent.secret,
+      at: Date.now(),
+      isReceived: () =>
+        slack.deliveries.some(({ outcome, payload }) => {
+          const event = payload["event"] as
+            | {
+                readonly subtype?: string;
+                readonly message?: { readonly ts?: string; readonly text?: string };
+              }
+            | undefined;
+          const isIt = event?.subtype === "message_changed" && event.message?.ts === ts;
+          return isIt && outcome === "acknowledged" && event.message?.text?.includes(text) === true;
+        }),
+    });
+    sent.secret = /\((\w+)\)$/.exec(text)?.[1] ?? "";
+    person.edits(ts, text, { channel });
+  }
+
+  /** Has the last answer of a thread made anew, whosever it is. */
+  function regenerate(person: Person, channel: string, { root }: Thread): void {
+    const answer = slack
+      .everything()
+      .findLast(
+        ({ author, thread, onlyFor, buttons }) =>
+          author === "Parley" &&
+          thread === root &&
+          onlyFor === undefined &&
+          buttons.some(({ label }) => label === "Regenerate"),
+      );
+    if (answer === undefined) return;
+    regenerations += 1;
+    void person.clicks(answer, "Regenerate", { channel });
   }
 
   /** Slack gives up after the last redelivery that nobody acknowledged. */
   function dropped(channel: string, ts: string): Refusal | undefined {
     const isDropped = slack.lost.some((payload) => {
-      const event = payload["event"] as { channel?: string; ts?: string };
-      return event.channel === channel && event.ts === ts;
+      const event = payload["event"] as { channel?: string; ts?: string } | undefined;
+      return event?.channel === channel && event.ts === ts;
     });
     return isDropped ? { reason: "platform", words: "Slack dropped the event" } : undefined;
   }
@@ -126,6 +178,7 @@ export async function createSlackCrowd(random: Random, count: number): Promise<S
     return {
       label,
       secret,
+      edits: [],
       kind,
       platform: "slack",
       conversation: `slack command ${label}`,
@@ -216,6 +269,8 @@ export async function createSlackCrowd(random: Random, count: number): Promise<S
       return { sent, acknowledged };
     },
     shown,
+    regenerations: () => regenerations,
+    done: () => later.done(),
     close: () => slack.close(),
   };
 }

@@ -1,10 +1,15 @@
+import { fixture } from "../../fixtures/fixtures.ts";
 import { allCommands } from "../../support/commands.ts";
 import { createManifest } from "../../../src/platforms/slack/manifest.ts";
+import { soonAgain } from "../../simulators/discord/session-starts.ts";
 import { createDiscordSimulator } from "../../simulators/discord/simulator.ts";
 import { until } from "../../simulators/discord/until.ts";
 import { createSlackSimulator } from "../../simulators/slack/simulator.ts";
 import { firstEvent } from "../../unit/platforms/web/page-server.ts";
 import type { RunningParley } from "../process/run-parley.ts";
+
+/** The file that people speak into. */
+const recording = "voice.ogg";
 
 /** A message of the bot as a person sees it. */
 export interface SeenAnswer {
@@ -21,6 +26,16 @@ export interface Surface {
   waitUntilReady(parley: RunningParley): Promise<void>;
   /** Sends a message. It may be lost if no process is connected. */
   say(text: string): Promise<void>;
+  /** Sends a recording, to be answered or (`/transcribe`) to be written down. */
+  speak(how?: { readonly isCommand: boolean }): Promise<void>;
+  /** Opens "Fix transcript" of the bot's last message and submits these words. */
+  fixTranscript(words: string): Promise<void>;
+  /** Presses a button of the bot's last message; Slack's and the page's own for "Stop". */
+  press(label: string): Promise<void>;
+  /** Chooses another model for the bot's last message. */
+  chooses(model: string): Promise<void>;
+  /** Changes the text of the last message. The edit may be lost if no process is connected. */
+  edit(text: string): Promise<void>;
   /** The bot's messages so far. */
   seen(): Promise<readonly SeenAnswer[]>;
   /** Lets the platform redeliver. */
@@ -28,12 +43,21 @@ export interface Surface {
   close(): Promise<void>;
 }
 
-/** Direct messages on Discord, a thread that a mention has opened, or `/ask` in a channel. */
-export async function createDiscordSurface(kind: "direct" | "thread" | "command"): Promise<Surface> {
-  const discord = await createDiscordSimulator();
+/**
+ * Direct messages on Discord, a thread that a mention has opened, mentions in a thread that people had before (in which
+ * they said "alpha" and "beta", and an app "gamma"), or `/ask` in a channel.
+ */
+export async function createDiscordSurface(kind: "direct" | "thread" | "room" | "command"): Promise<Surface> {
+  const discord = await createDiscordSimulator({ sessionStarts: soonAgain });
   const ada = discord.person("Ada");
   const general = discord.channel("general");
+  let last: { readonly id: string; readonly channelId: string } | undefined;
   const surface = () => (kind === "direct" ? discord.directMessages(ada) : general.threads()[0]);
+  if (kind === "room") {
+    const thread = discord.thread(general, ada);
+    for (const text of ["alpha", "beta"]) ada.sends({ channel: thread, text });
+    discord.otherBotSends({ channel: thread, text: "gamma" });
+  }
   return {
     settings: { DISCORD_TOKEN: discord.token, DISCORD_API_URL: discord.apiUrl },
     async waitUntilReady(parley) {
@@ -46,7 +70,34 @@ export async function createDiscordSurface(kind: "direct" | "thread" | "command"
         return;
       }
       const channel = surface();
-      ada.sends(channel === undefined ? { channel: general, text, mentionBot: true } : { channel, text });
+      const mentionBot = channel === undefined || kind === "room";
+      last = ada.sends({ channel: channel ?? general, text, mentionBot });
+    },
+    async edit(text) {
+      if (last !== undefined) ada.edits(last, text);
+    },
+    async speak({ isCommand } = { isCommand: false }) {
+      const file = { name: recording, bytes: await fixture(recording), voiceSecs: 2 };
+      const channel = surface() ?? general;
+      if (isCommand) ada.usesCommand("transcribe", {}, { channel, attachments: { file } });
+      else ada.sends({ channel, files: [file] });
+    },
+    async fixTranscript(words) {
+      const channel = surface() ?? general;
+      const use = ada.clicks("Fix transcript", channel.fromBot().at(-1)!, { channel });
+      await until(() => use.interaction.modal);
+      ada.submitsModal(use, { [recording]: words });
+    },
+    async press(label) {
+      const channel = surface() ?? general;
+      const message = channel.fromBot().at(-1);
+      if (message !== undefined) ada.clicks(label, message, { channel });
+    },
+    async chooses(model) {
+      const channel = surface() ?? general;
+      const use = ada.clicks("Other model", channel.fromBot().at(-1)!, { channel });
+      await until(() => use.interaction.modal);
+      ada.submitsModal(use, { Model: model });
     },
     async seen() {
       const channels = kind === "direct" ? [discord.directMessages(ada)] : [general, ...general.threads()];
@@ -59,13 +110,21 @@ export async function createDiscordSurface(kind: "direct" | "thread" | "command"
   };
 }
 
-/** A thread in direct messages on Slack. */
-export async function createSlackSurface(): Promise<Surface> {
+/** A thread in direct messages on Slack, or mentions in a thread that people had before, as on Discord. */
+export async function createSlackSurface(kind: "direct" | "room" = "direct"): Promise<Surface> {
   const slack = await createSlackSimulator({
     manifest: createManifest(allCommands, { socketMode: true }),
   });
   const ana = slack.person("Ana");
+  const general = slack.channel("general", [ana]);
+  const channel = kind === "room" ? general.id : ana.directMessages;
   let root: string | undefined;
+  let last = "";
+  if (kind === "room") {
+    root = ana.sends({ channel, text: "alpha" });
+    ana.sends({ channel, thread: root, text: "beta" });
+    slack.otherBotSends(general, "gamma", root);
+  }
   return {
     settings: {
       SLACK_BOT_TOKEN: slack.botToken,
@@ -77,18 +136,46 @@ export async function createSlackSurface(): Promise<Surface> {
     },
     async say(text) {
       const thread = root === undefined ? {} : { thread: root };
-      const ts = ana.sends({ channel: ana.directMessages, text, ...thread });
-      root ??= ts;
+      last = ana.sends({ channel, text, mentionBot: kind === "room", ...thread });
+      root ??= last;
+    },
+    async edit(text) {
+      ana.edits(last, text, { channel: ana.directMessages });
+    },
+    async speak({ isCommand } = { isCommand: false }) {
+      const file = { name: recording, mediaType: "audio/ogg", bytes: await fixture(recording) };
+      root = ana.sends({ channel, files: [file], ...(isCommand ? { text: "/transcribe" } : {}) });
+    },
+    async fixTranscript(words) {
+      const message = slack.directMessages(ana).saidByBot().at(-1)!;
+      await ana.clicks(message, "Fix transcript", { channel });
+      await slack.waitFor("the form", () => ana.modal());
+      // The process may die before it acknowledges the form.
+      void ana.submitsModal({ [recording]: words });
+    },
+    async press(label) {
+      if (label === "Stop") {
+        const thread = root ?? "";
+        await slack.waitFor("Slack's Stop", () => slack.sessionIn(ana.directMessages, thread)?.hasStop);
+        return ana.pressesStop(ana.directMessages, thread);
+      }
+      const message = slack.directMessages(ana).saidByBot().at(-1);
+      // The process may die before it acknowledges the press.
+      if (message !== undefined) void ana.clicks(message, label, { channel: ana.directMessages });
+    },
+    async chooses(model) {
+      const message = slack.directMessages(ana).saidByBot().at(-1)!;
+      await ana.clicks(message, "Other model", { channel: ana.directMessages });
+      await slack.waitFor("the form", () => ana.modal());
+      void ana.submitsModal({ Model: model });
     },
     async seen() {
-      return slack
-        .directMessages(ana)
-        .saidByBot()
-        .map(({ ts, body, smallPrint, buttons }) => ({
-          id: ts,
-          text: [body, smallPrint].filter((words) => words !== "").join("\n"),
-          buttons: buttons.map(({ label }) => label),
-        }));
+      const place = kind === "room" ? general : slack.directMessages(ana);
+      return place.saidByBot().map(({ ts, body, smallPrint, buttons }) => ({
+        id: ts,
+        text: [body, smallPrint].filter((words) => words !== "").join("\n"),
+        buttons: buttons.map(({ label }) => label),
+      }));
     },
     // Slack redelivers an unacknowledged event after a minute.
     passTime: () => slack.clock.advance(61_000),
@@ -101,6 +188,28 @@ export function createPageSurface(): Surface {
   const conversation = "crashcrashcrashcrash";
   let url = "";
   let said = 0;
+  interface Item {
+    readonly id: string;
+    readonly role: string;
+    readonly text: string;
+    readonly notices: readonly string[];
+    readonly retryKey?: string;
+    readonly actions?: readonly { readonly kind: string; readonly key: string }[];
+  }
+  const answers = async (): Promise<Item[]> => {
+    const { data } = await firstEvent(new URL(url).host, `/api/conversations/${conversation}/events`);
+    return (data.items as Item[]).filter(({ role }) => role === "assistant");
+  };
+  const headers = () => ({ "content-type": "application/json", "x-parley": "1", origin: url });
+  const post = async (path: string, body: unknown): Promise<void> => {
+    const to = `${url}/api/conversations/${conversation}/${path}`;
+    await fetch(to, { method: "POST", headers: headers(), body: JSON.stringify(body) }).catch(
+      (error: unknown) => {
+        // The process died before it responded.
+        if (!(error instanceof TypeError)) throw error;
+      },
+    );
+  };
   return {
     settings: { PAGE: "on" },
     async waitUntilReady(parley) {
@@ -109,21 +218,44 @@ export function createPageSurface(): Surface {
     },
     async say(text) {
       const id = `message${String(++said).padStart(16, "0")}`;
-      await fetch(`${url}/api/conversations/${conversation}/messages`, {
+      await post("messages", { id, text });
+    },
+    async speak({ isCommand } = { isCommand: false }) {
+      const uploaded = await fetch(`${url}/api/uploads?name=${recording}`, {
         method: "POST",
-        headers: { "content-type": "application/json", "x-parley": "1", origin: url },
-        body: JSON.stringify({ id, text }),
-      }).catch((error: unknown) => {
-        // The process died before it responded.
-        if (!(error instanceof TypeError)) throw error;
+        headers: { ...headers(), "content-type": "audio/ogg" },
+        body: new Uint8Array(await fixture(recording)),
       });
+      const { id: upload } = (await uploaded.json()) as { readonly id: string };
+      const id = `message${String(++said).padStart(16, "0")}`;
+      await post("messages", { id, text: isCommand ? "/transcribe" : "", uploads: [upload] });
+    },
+    async fixTranscript(words) {
+      const action = (await answers()).at(-1)?.actions?.find(({ kind }) => kind === "transcript");
+      await post("act", { ...action, values: { "words-1": words } });
+    },
+    async press(label) {
+      if (label === "Stop") return await post("cancel", {});
+      const action = (await answers()).at(-1)?.actions?.find(({ kind }) => kind === label.toLowerCase());
+      if (action !== undefined) await post("act", action);
+    },
+    async chooses(model) {
+      const action = (await answers()).at(-1)?.actions?.find(({ kind }) => kind === "model");
+      if (action !== undefined) await post("act", { ...action, values: { model } });
+    },
+    async edit(text) {
+      const itemId = `web:${conversation}:message${String(said).padStart(16, "0")}/user`;
+      await post("edit", { itemId, text });
     },
     async seen() {
-      const { data } = await firstEvent(new URL(url).host, `/api/conversations/${conversation}/events`);
-      const items = data.items as { id: string; role: string; text: string; retryKey?: string }[];
-      return items
-        .filter(({ role }) => role === "assistant")
-        .map(({ id, text, retryKey }) => ({ id, text, buttons: retryKey === undefined ? [] : ["Retry"] }));
+      return (await answers()).map(({ id, text, notices, retryKey, actions = [] }) => ({
+        id,
+        text: [text, ...notices].filter((words) => words !== "").join("\n"),
+        buttons: [
+          ...(retryKey === undefined ? [] : ["Retry"]),
+          ...actions.map(({ kind }) => `${kind.charAt(0).toUpperCase()}${kind.slice(1)}`),
+        ],
+      }));
     },
     passTime() {},
     close: () => Promise.resolve(),

@@ -21,8 +21,12 @@ export interface CrashStory {
   start(dieAt?: string, settings?: Readonly<Record<string, string>>): Promise<RunningParley>;
   /** While true, each answer stops after its first words. */
   setHanging(isHanging: boolean): void;
+  /** What answers begin with from now on; `isCut`: they end at their length limit. A continuation is " and the rest". */
+  setAnswer(beginning: string, isCut?: boolean): void;
   /** The messages of each chat request as `role: text`, without the system message. */
   asked(): string[][];
+  /** The model of each chat request: "m", or "n" where somebody has chosen it. */
+  modelsAsked(): string[];
   /** Resolves to the bot's messages when the condition holds for them. */
   until(isMet: (seen: readonly SeenAnswer[]) => boolean): Promise<readonly SeenAnswer[]>;
   close(): Promise<void>;
@@ -33,16 +37,22 @@ export async function startCrashStory(surface: Surface): Promise<CrashStory> {
   const folder = await mkdtemp(join(tmpdir(), "parley-crash-"));
   const processes: RunningParley[] = [];
   let isHanging = false;
+  let beginning = "Answer to ";
+  let isCut = false;
   const gateway = await startScriptedGateway((request): ScriptedAnswer => {
     if (request.path === "/v1/models")
       return {
         headers: json,
-        body: JSON.stringify({ object: "list", data: [{ id: "m", object: "model" }] }),
+        body: JSON.stringify({ object: "list", data: ["m", "n"].map((id) => ({ id, object: "model" })) }),
       };
+    if (request.path === "/v1/audio/transcriptions")
+      return { headers: json, body: JSON.stringify({ text: "the words of mouth" }) };
     const last = toMessages(request.body).at(-1)?.replace("user: ", "") ?? "";
-    const first = chunk(`Answer to `);
+    const first = chunk(beginning);
     if (isHanging) return { body: first, after: "hang" };
-    return { body: `${first}${chunk(last)}${chunk("", "stop")}data: [DONE]\n\n` };
+    if (last.startsWith("Your last answer reached its length limit"))
+      return { body: `${chunk(" and the rest")}${chunk("", "stop")}data: [DONE]\n\n` };
+    return { body: `${first}${chunk(last)}${chunk("", isCut ? "length" : "stop")}data: [DONE]\n\n` };
   });
   return {
     surface,
@@ -54,6 +64,7 @@ export async function startCrashStory(surface: Surface): Promise<CrashStory> {
           LOG_LEVEL: "info",
           GATEWAY_BASE_URL: gateway.baseUrl,
           CHAT_MODEL: "m",
+          TRANSCRIPTION_MODEL: "m",
           STORE_URL: `sqlite:${join(folder, "parley.db")}`,
           ...(dieAt === undefined ? {} : { DIE_AT: dieAt }),
           ...surface.settings,
@@ -67,6 +78,14 @@ export async function startCrashStory(surface: Surface): Promise<CrashStory> {
     setHanging(hanging) {
       isHanging = hanging;
     },
+    setAnswer(next, cut = false) {
+      beginning = next;
+      isCut = cut;
+    },
+    modelsAsked: () =>
+      gateway.requests
+        .filter(({ path }) => path === "/v1/chat/completions")
+        .map(({ body }) => (JSON.parse(body.toString("utf8")) as { model: string }).model),
     asked: () =>
       gateway.requests
         .filter(({ path }) => path === "/v1/chat/completions")

@@ -183,13 +183,21 @@ describe("a conversation on Discord", () => {
     ada.clicks("Retry", failed, { channel: direct });
     const answered = await until(
       () =>
-        direct.fromBot().find((message) => message.text === "I heard: Hello" && message.buttons.length > 0),
+        direct
+          .fromBot()
+          .find(
+            ({ text, buttons }) =>
+              text === "I heard: Hello" && buttons.some(({ label }) => label === "Details"),
+          ),
       {
         timeoutMs: 20_000,
         explain: () => ({ shown: direct.fromBot(), lines: story.lines }),
       },
     );
-    expect(answered).toMatchObject({ id: failed.id, buttons: [{ label: "Details" }] });
+    expect(answered).toMatchObject({
+      id: failed.id,
+      buttons: [{ label: "Regenerate" }, { label: "Other model" }, { label: "Details" }],
+    });
     expect(direct.fromBot()).toHaveLength(1);
   });
 });

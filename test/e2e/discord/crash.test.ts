@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startScriptedGateway, type ScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
 import { answers, startSlowGateway, type SlowGateway } from "../../simulators/gateway/slow-gateway.ts";
+import { soonAgain } from "../../simulators/discord/session-starts.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../simulators/discord/simulator.ts";
 import { until } from "../../simulators/discord/until.ts";
 import { runParley, type RunningParley } from "../process/run-parley.ts";
@@ -15,7 +16,7 @@ describe("a process that is killed while it answers", () => {
   let isHanging = true;
   beforeEach(async () => {
     isHanging = true;
-    discord = await createDiscordSimulator();
+    discord = await createDiscordSimulator({ sessionStarts: soonAgain });
     gateway = await startScriptedGateway((request) => {
       if (request.path === "/v1/models") {
         return {
@@ -85,7 +86,10 @@ describe("a process that stops", () => {
   let gateway: SlowGateway;
   const started: RunningParley[] = [];
   beforeEach(async () => {
-    [discord, gateway] = await Promise.all([createDiscordSimulator(), startSlowGateway(100)]);
+    [discord, gateway] = await Promise.all([
+      createDiscordSimulator({ sessionStarts: soonAgain }),
+      startSlowGateway(100),
+    ]);
   });
   afterEach(async () => {
     for (const parley of started.splice(0)) await parley.remove();
@@ -143,7 +147,7 @@ describe("a process that stops", () => {
 
 describe("npm start with a wrong token", () => {
   it("ends with a message that names the variable and not the token", async () => {
-    const discord = await createDiscordSimulator();
+    const discord = await createDiscordSimulator({ sessionStarts: soonAgain });
     const parley = await runParley({
       settings: { DISCORD_TOKEN: "not.the.token", DISCORD_API_URL: discord.apiUrl },
     });

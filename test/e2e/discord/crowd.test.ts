@@ -92,7 +92,8 @@ describe("20 mentions a second for 20 seconds, under Discord's limits", () => {
 describe("an answer to come", () => {
   it("is announced by typing alone: a mention, a thread and a direct message notify with its first words", async () => {
     await start();
-    gateway.setThinking(600);
+    // A process that has just started takes a while for its first turn.
+    gateway.setThinking(1500);
     const ada = discord.person("Ada");
     const general = discord.channel("general");
     const direct = discord.directMessages(ada);

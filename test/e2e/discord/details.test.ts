@@ -20,7 +20,7 @@ describe("Details on Discord", () => {
     discord.person("Ada").sends({ channel: general, text: "Why?", mentionBot: true });
     const thread = await until(() => general.threads()[0]);
     const [answer] = await story.settled(thread);
-    expect(buttonsOf(answer!)).toEqual(["Details"]);
+    expect(buttonsOf(answer!)).toEqual(["Regenerate", "Other model", "Details"]);
     const use = discord.person("Bo").clicks("Details", answer!, { channel: thread });
     const [shown, told] = await story.settled(thread, 2);
     expect(use.state()).toBe("answered");
@@ -30,7 +30,7 @@ describe("Details on Discord", () => {
     expect(told?.text).toContain("Cost: $0.00006");
     expect(told?.text).toContain("Context: 1 message");
     expect(shown?.edits).toBe(answer?.edits);
-    expect(buttonsOf(shown!)).toEqual(["Details"]);
+    expect(buttonsOf(shown!)).toEqual(["Regenerate", "Other model", "Details"]);
   });
 
   it("of a private and of a long answer are there after a restart", async () => {
@@ -40,7 +40,9 @@ describe("Details on Discord", () => {
     story.answers("A long line of words. ".repeat(200));
     ada.usesCommand("ask", { prompt: "Why?", private: true }, { channel: general });
     const shown = await story.settled(general, 2);
-    expect(shown.map(buttonsOf).filter((labels) => labels.length > 0)).toEqual([["Details"]]);
+    expect(shown.map(buttonsOf).filter((labels) => labels.length > 0)).toEqual([
+      ["Regenerate", "Other model", "Details"],
+    ]);
     await story.restart();
     const last = general.fromBot().at(-1)!;
     ada.clicks("Details", last, { channel: general });

@@ -11,6 +11,7 @@ import {
   type ScriptedAnswer,
   type ScriptedGateway,
 } from "../../simulators/gateway/scripted-gateway.ts";
+import { soonAgain } from "../../simulators/discord/session-starts.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../simulators/discord/simulator.ts";
 import type { SeenMessage } from "../../simulators/discord/transcript.ts";
 import { until } from "../../simulators/discord/until.ts";
@@ -39,8 +40,14 @@ export interface Story {
   readonly lines: LogLine[];
   /** Answers of the model to the next requests; the last one repeats. Default: it repeats the last message. */
   answers(...texts: string[]): void;
+  /** While it was called with `true`, answers of the model end at their length limit. */
+  setCut(isCut: boolean): void;
+  /** What every recording is transcribed to from now on. Default: "the words of the note". */
+  hears(text: string): void;
   /** Until it is called with `true`, the gateway drops every connection. */
   setGatewayUp(isUp: boolean): void;
+  /** While it was called with `true`, answers of the model begin with "Half" and do not end. */
+  setStalled(isStalled: boolean): void;
   /** The messages of each chat request, in order of the requests. */
   chats(): SentMessage[][];
   /** The text of each message of one chat request, without system messages. */
@@ -71,10 +78,21 @@ export async function startStory(
   ),
 ): Promise<Story> {
   const folder = await mkdtemp(join(tmpdir(), "parley-discord-"));
-  const discord = await createDiscordSimulator(simulator);
+  const discord = await createDiscordSimulator({ sessionStarts: soonAgain, ...simulator });
   const answers: string[] = [];
   let isUp = true;
-  const picture = Buffer.from(await fixture("picture.png")).toString("base64");
+  let isStalled = false;
+  let isCut = false;
+  let heard = "the words of the note";
+  /** Each picture is another one: bytes after the end of a PNG are ignored. */
+  const base = await fixture("picture.png");
+  let drawn = 0;
+  const pictures = (body: Buffer): string[] => {
+    const { n = 1 } = JSON.parse(body.toString()) as { n?: number };
+    return Array.from({ length: n }, () =>
+      Buffer.concat([base, Buffer.from(`picture ${++drawn}`)]).toString("base64"),
+    );
+  };
   const gateway = await startScriptedGateway(
     (request) => {
       if (!isUp) return { answers: false };
@@ -85,11 +103,15 @@ export async function startStory(
             data: models.map((model) => ({ ...model, object: "model", created: 1, owned_by: "story" })),
           });
         case "/v1/images/generations":
-          return json({ created: 1, data: [{ b64_json: picture }] });
+          return json({ created: 1, data: pictures(request.body).map((b64_json) => ({ b64_json })) });
         case "/v1/audio/transcriptions":
-          return json({ text: "the words of the note" });
+          return json({ text: heard });
         default:
-          return stream(answers.length > 1 ? (answers.shift() ?? "") : (answers[0] ?? echo(request.body)));
+          if (modelOf(request.body) === "story/draw") return drawnInChat(pictures(request.body)[0] ?? "");
+          if (isStalled) return stream("Half", { isWhole: false });
+          return stream(answers.length > 1 ? (answers.shift() ?? "") : (answers[0] ?? echo(request.body)), {
+            finish: isCut ? "length" : "stop",
+          });
       }
     },
     { apiKey },
@@ -129,8 +151,17 @@ export async function startStory(
     gateway,
     lines,
     answers: (...texts) => void answers.splice(0, answers.length, ...texts),
+    hears(text) {
+      heard = text;
+    },
     setGatewayUp(up) {
       isUp = up;
+    },
+    setCut(cut) {
+      isCut = cut;
+    },
+    setStalled(stalled) {
+      isStalled = stalled;
     },
     chats,
     said: (index) =>
@@ -170,18 +201,35 @@ function json(body: unknown): ScriptedAnswer {
 }
 
 /** An answer as deltas of some words each. */
-function stream(text: string): ScriptedAnswer {
+function stream(text: string, { isWhole = true, finish = "stop" } = {}): ScriptedAnswer {
   const pieces = text.match(/[\s\S]{1,200}/g) ?? [];
   const chunks = [
     ...pieces.map((content) => ({ choices: [{ index: 0, delta: { content }, finish_reason: null }] })),
-    { choices: [{ index: 0, delta: {}, finish_reason: "stop" }] },
+    { choices: [{ index: 0, delta: {}, finish_reason: finish }] },
     { choices: [], usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 } },
   ];
   const lines = chunks.map(
     (chunk) =>
       `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", model: "story/chat", ...chunk })}\n\n`,
   );
-  return { body: `${lines.join("")}data: [DONE]\n\n` };
+  return isWhole ? { body: `${lines.join("")}data: [DONE]\n\n` } : { body: lines[0] ?? "", after: "hang" };
+}
+
+function modelOf(body: Buffer): string {
+  return (JSON.parse(body.toString()) as { model: string }).model;
+}
+
+/** A picture as the answer of a chat model, whole or as a stream. */
+function drawnInChat(base64: string): ScriptedAnswer {
+  const images = [{ type: "image_url", image_url: { url: `data:image/png;base64,${base64}` } }];
+  const message = { role: "assistant", content: "", images };
+  return json({
+    id: "c",
+    object: "chat.completion",
+    model: "story/draw",
+    choices: [{ index: 0, message, finish_reason: "stop" }],
+    usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 },
+  });
 }
 
 function echo(body: Buffer): string {

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { answers, startSlowGateway } from "../../simulators/gateway/slow-gateway.ts";
+import { soonAgain } from "../../simulators/discord/session-starts.ts";
 import { createDiscordSimulator } from "../../simulators/discord/simulator.ts";
 import { until } from "../../simulators/discord/until.ts";
 import { runParley } from "../process/run-parley.ts";
@@ -10,7 +11,7 @@ import { runParley } from "../process/run-parley.ts";
 /** A person, a channel, and processes of the bot one after another. */
 async function setUp() {
   const [discord, gateway, folder] = await Promise.all([
-    createDiscordSimulator(),
+    createDiscordSimulator({ sessionStarts: soonAgain }),
     startSlowGateway(100),
     mkdtemp(join(tmpdir(), "parley-restore-")),
   ]);

@@ -16,7 +16,7 @@ const toldWithinMs = 20_000;
 /** The answers to a label that people see. An answer to a command quotes its question. */
 function answersTo(label: string): string[] {
   return (world?.shown() ?? [])
-    .map(({ text }) => text.replace(/^> .*\n\n/, ""))
+    .map(({ text }) => text.replace(/^(?:.* wrote:\n+)?> .*\n\n/, ""))
     .filter((text) => answers(text, label));
 }
 

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+const compileCache = join(import.meta.dirname, "..", "..", "..", "node_modules", ".cache", "parley");
 const main = join(import.meta.dirname, "..", "..", "..", "src", "main.ts");
 
 /** Parley in a process and a folder of its own, with only the given settings. */
@@ -44,7 +45,15 @@ export async function runParley(options: RunOptions = {}): Promise<RunningParley
     [...(options.nodeArgs ?? []), options.program ?? main, ...(options.args ?? [])],
     {
       cwd: folder,
-      env: { PATH: process.env["PATH"], PORT: "0", ...options.settings },
+      env: {
+        PATH: process.env["PATH"],
+        PORT: "0",
+        // Stories count requests; the one about titles sets it.
+        PAGE_TITLES: "first-words",
+        // As the bot's own program does.
+        ...(options.program === undefined ? {} : { NODE_COMPILE_CACHE: compileCache }),
+        ...options.settings,
+      },
       stdio: ["pipe", "pipe", "pipe"],
     },
   );

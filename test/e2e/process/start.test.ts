@@ -32,7 +32,14 @@ describe("npm start", () => {
     expect(page.status).toBe(200);
     expect(await page.text()).toContain("<title>");
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
-    expect(await (await fetch(`${url}/readyz`)).text()).toBe("ready\n");
+    expect(await (await fetch(`${url}/readyz`)).json()).toMatchObject({
+      status: "ready",
+      parts: {
+        store: { status: "ready" },
+        web: { status: "ready", state: "ready" },
+        gateway: { status: "ready", state: "ready" },
+      },
+    });
     expect(await (await fetch(`${url}/metrics`)).text()).toContain("parley_turn_seconds");
     expect((await fetch(`${url}/nowhere`)).status).toBe(404);
     expect(await parley.stop()).toBe(0);

@@ -120,12 +120,20 @@ describe("with DENY for a person", () => {
     expect(told.text).toContain("access rules exclude you");
     expect(story.asked()).toHaveLength(asked);
 
-    bo!.pressesStop(ideas.id, root);
-    await slack.waitFor("the session", () => slack.sessions.at(-1)?.status === "processing");
+    // A press that arrives when the turn has ended.
+    slack.sendEvent({
+      type: "agent_session_stopped",
+      channel: ideas.id,
+      thread_ts: root,
+      user: bo!.id,
+      streaming_message_ts: [],
+      event_ts: root,
+    });
     await slack.waitFor(
       "a second refusal",
       () => ideas.saidByBot().filter(({ onlyFor }) => onlyFor === "Bo").length === 2,
     );
+    expect(slack.sessionIn(ideas.id, root)?.hasStop).not.toBe(true);
 
     await ana.clicks(failed, "Retry", { channel: ideas.id });
     // Until the retried turn begins, the failed reply is an ended one.

@@ -24,13 +24,15 @@ async function drawn(): Promise<string> {
 }
 
 describe("slash commands", () => {
-  test("/ask is answered in the channel, with the question above the answer", async () => {
+  test("/ask is answered in the channel, with the question and who asked it above the answer", async () => {
     const { ana, channel } = await begin({ chat: () => "forty-two" });
     await ana.usesCommand("/ask", "what is the answer?", { channel: channel.id });
     const answer = await story.answerTo(channel.id, undefined);
-    expect(answer.text).toContain("what is the answer?");
-    expect(answer.text).toContain("forty-two");
+    expect(answer.text).toMatch(/^Ana wrote:\n> what is the answer\?\n+forty-two/);
     expect(answer.onlyFor).toBeUndefined();
+    await ana.usesCommand("/ask", "and here?", { channel: ana.directMessages });
+    const direct = await story.answerTo(ana.directMessages, undefined);
+    expect(direct.text).toMatch(/^> and here\?\n+forty-two/);
     expect(story.asked()[0]?.map(textOf)).toEqual(["what is the answer?"]);
   });
 
@@ -87,17 +89,39 @@ describe("slash commands", () => {
     expect(story.requestsTo("/v1/images/generations")).toEqual([]);
   });
 
-  test("in a channel without the bot the caller is asked to invite it", async () => {
-    const { ana, slack } = await begin();
+  test("in a channel without the bot the answer comes through the command, for all to see", async () => {
+    const { ana, slack } = await begin({ chat: () => "Forty-two." });
     for (const isPrivate of [false, true]) {
       const elsewhere = slack.channel("elsewhere", [ana], { withBot: false, isPrivate });
       await ana.usesCommand("/ask", "hello?", { channel: elsewhere.id });
-      const said = await slack.waitFor("the request", () => elsewhere.transcript()[0]);
-      expect(said.onlyFor).toBe("Ana");
-      expect(said.text).toMatch(/\/invite/);
+      await slack.waitFor("the answer", () => elsewhere.transcript().some(({ text }) => /Forty/.test(text)));
       await slack.waitFor("the end", () => story.parley.assistant.pending() === 0);
-      expect(elsewhere.transcript()).toHaveLength(1);
+      expect(elsewhere.transcript().map(({ onlyFor, body, text }) => [onlyFor, body || text])).toEqual([
+        ["Ana", expect.stringContaining("Working on it")],
+        [undefined, "Ana wrote:\n> hello?\n\nForty-two."],
+      ]);
     }
+  });
+
+  test("of pictures in a channel without the bot: they are in the caller's direct messages, and /chat asks to invite it", async () => {
+    const body = await drawn();
+    const { ana, slack } = await begin({ images: () => ({ body, headers: json }) });
+    const elsewhere = slack.channel("elsewhere", [ana], { withBot: false });
+    await ana.usesCommand("/imagine", "a red fox", { channel: elsewhere.id });
+    await slack.waitFor("the end", () => elsewhere.transcript().some(({ text }) => /a red fox/.test(text)));
+    await slack.waitFor("the picture", () =>
+      slack.transcriptOf(ana.directMessages).some(({ files }) => files.length === 1),
+    );
+    expect(elsewhere.transcript().at(-1)).toMatchObject({
+      onlyFor: undefined,
+      text: expect.stringMatching(/direct messages with the person who asked.*\/invite/),
+    });
+    await ana.usesCommand("/chat", "let us begin", { channel: elsewhere.id });
+    await slack.waitFor("the request", () =>
+      elsewhere.transcript().some(({ onlyFor, text }) => onlyFor === "Ana" && /cannot.*\/invite/.test(text)),
+    );
+    await slack.waitFor("the end", () => story.parley.assistant.pending() === 0);
+    expect(elsewhere.transcript().filter(({ onlyFor }) => onlyFor === undefined)).toHaveLength(1);
   });
 });
 

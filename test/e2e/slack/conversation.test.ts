@@ -214,10 +214,10 @@ describe("answers", () => {
       story.slack
         .directMessages(ana)
         .saidByBot(root)
-        .find(({ body, buttons }) => body === "back" && buttons.length > 0),
+        .find(({ body, buttons }) => body === "back" && buttons.some(({ label }) => label === "Details")),
     );
     expect(answer.ts).toBe(failed.ts);
-    expect(answer.buttons.map(({ label }) => label)).toEqual(["Details"]);
+    expect(answer.buttons.map(({ label }) => label)).toEqual(["Regenerate", "Other model", "Details"]);
     expect(story.slack.directMessages(ana).saidByBot(root)).toHaveLength(1);
   });
 });

@@ -16,7 +16,7 @@ describe("Details on Slack", () => {
     const channel = slack.channel("ideas", [ana, bo]);
     const thread = ana.sends({ channel: channel.id, text: "what is it?", mentionBot: true });
     const answer = await story.answerTo(channel.id, thread);
-    expect(answer.buttons.map(({ label }) => label)).toEqual(["Details"]);
+    expect(answer.buttons.map(({ label }) => label)).toEqual(["Regenerate", "Other model", "Details"]);
     await bo.clicks(answer, "Details", { channel: channel.id });
     const told = await slack.waitFor("the details", () =>
       channel.transcript().find(({ onlyFor }) => onlyFor === "Bo"),

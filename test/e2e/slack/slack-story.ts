@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,9 +13,11 @@ import {
   type SeenRequest,
 } from "../../simulators/gateway/scripted-gateway.ts";
 import { createSlackSimulator, type SlackSimulator } from "../../simulators/slack/simulator.ts";
+import type { SimulatedWorkspace } from "../../simulators/slack/simulated-workspace.ts";
 import type { SeenMessage } from "../../simulators/slack/transcript.ts";
 import { allCommands } from "../../support/commands.ts";
 import { createMemoryLog } from "../../support/memory-log.ts";
+import type { Log } from "../../../src/core/telemetry.ts";
 
 /** A message of a chat request. */
 export interface SentTurn {
@@ -43,27 +46,40 @@ export interface SlackStory {
   close(): Promise<void>;
 }
 
+/** Over the socket that Parley opens, or by requests to it. */
+export type SlackMode = "socket" | "http";
+
+let defaultMode: SlackMode = "socket";
+
+/** From now on stories of this test file are told in this mode where they do not name one. */
+export function tellStoriesOver(mode: SlackMode): void {
+  defaultMode = mode;
+}
+
 /** Settings of {@link startSlackStory}. */
 export interface StoryOptions {
+  /** How Slack delivers. Default: what {@link tellStoriesOver} says. */
+  readonly mode?: SlackMode;
   /** The model's answer, or a scripted response. Default: it repeats the last message. */
   readonly chat?: (turns: SentTurn[], index: number) => string | ScriptedAnswer;
+  /** Listed besides the usual ones. */
+  readonly moreModels?: readonly string[];
   readonly images?: (request: SeenRequest) => ScriptedAnswer;
   readonly transcription?: (request: SeenRequest) => ScriptedAnswer;
+  /** Writes to `logged`. Default: {@link createMemoryLog}. */
+  readonly log?: (lines: string[]) => Log;
   /** May be made from people and places of the simulator. */
   readonly settings?:
     | Readonly<Record<string, string>>
     | ((slack: SlackSimulator) => Readonly<Record<string, string>>);
 }
 
-const modelList = JSON.stringify({
-  object: "list",
-  data: ["test/chat-model", "test/image-model", "test/whisper"].map((id) => ({
-    id,
-    object: "model",
-    created: 1,
-    owned_by: "test",
-  })),
-});
+const usualModels = ["test/chat-model", "test/image-model", "test/whisper"];
+const toModelList = (ids: readonly string[]): string =>
+  JSON.stringify({
+    object: "list",
+    data: ids.map((id) => ({ id, object: "model", created: 1, owned_by: "test" })),
+  });
 const json = { "content-type": "application/json" };
 
 /** A streamed answer in chunks of `pieceChars` characters. */
@@ -94,11 +110,16 @@ function turnsOf(request: SeenRequest): SentTurn[] {
 /** Starts Parley with its store in a temporary folder. */
 export async function startSlackStory(options: StoryOptions = {}): Promise<SlackStory> {
   const folder = await mkdtemp(join(tmpdir(), "parley-slack-"));
-  const slack = await createSlackSimulator({ manifest: createManifest(allCommands, { socketMode: true }) });
+  const isHttp = (options.mode ?? defaultMode) === "http";
+  const slack = await createSlackSimulator({
+    manifest: createManifest(allCommands, { socketMode: !isHttp, publicUrl: "https://parley.example.com" }),
+    sendsRequests: isHttp,
+  });
   const logged: string[] = [];
   let asked = 0;
   const gateway = await startScriptedGateway((request) => {
-    if (request.path === "/v1/models") return { body: modelList, headers: json };
+    if (request.path === "/v1/models")
+      return { body: toModelList([...usualModels, ...(options.moreModels ?? [])]), headers: json };
     if (request.path === "/v1/images/generations")
       return options.images?.(request) ?? { status: 500, body: "{}", headers: json };
     if (request.path === "/v1/audio/transcriptions")
@@ -115,7 +136,7 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
   });
   const config = parseConfig({
     SLACK_BOT_TOKEN: slack.botToken,
-    SLACK_APP_TOKEN: slack.appToken,
+    ...(isHttp ? { SLACK_SIGNING_SECRET: slack.signingSecret } : { SLACK_APP_TOKEN: slack.appToken }),
     SLACK_API_URL: slack.apiUrl,
     GATEWAY_BASE_URL: gateway.baseUrl,
     GATEWAY_API_KEY: "key-for-the-gateway",
@@ -126,8 +147,12 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
     PORT: "0",
     ...(typeof options.settings === "function" ? options.settings(slack) : options.settings),
   });
-  const parley = await startParley(config, { commands: allCommands, log: createMemoryLog(logged) });
+  const parley = await startParley(config, {
+    commands: allCommands,
+    log: (options.log ?? createMemoryLog)(logged),
+  });
   await parley.connected;
+  slack.endpoint.url = `${parley.url}/slack/events`;
   return {
     slack,
     gateway,
@@ -160,4 +185,32 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
 /** An unfinished message ends with a status and an ellipsis. */
 function hasEnded(message: SeenMessage): boolean {
   return !message.smallPrint.endsWith("…");
+}
+
+/** Parley over HTTP in two workspaces: the simulator's own, and one where a person has installed the app. */
+export async function startInTwoWorkspaces(
+  options: Pick<StoryOptions, "chat"> = {},
+): Promise<SlackStory & { readonly workspace: SimulatedWorkspace }> {
+  const story = await startSlackStory({
+    ...options,
+    mode: "http",
+    settings: ({ oauth }) => ({
+      SLACK_CLIENT_ID: oauth.clientId,
+      SLACK_CLIENT_SECRET: oauth.clientSecret,
+      STORE_ENCRYPTION_KEYS: randomBytes(32).toString("base64"),
+    }),
+  });
+  const workspace = story.slack.addWorkspace();
+  await installInto(story, workspace);
+  return { ...story, workspace };
+}
+
+/** A person of a workspace installs the app there, on Parley's page. */
+async function installInto({ slack, parley }: SlackStory, workspace: SimulatedWorkspace): Promise<void> {
+  const response = await fetch(`${parley.url}/slack/install`);
+  const [, link = ""] = /href="([^"]+)"/.exec(await response.text()) ?? [];
+  const [cookie = ""] = (response.headers.get("set-cookie") ?? "").split(";");
+  const redirect = slack.approve(link.replaceAll("&amp;", "&"), workspace);
+  const { status } = await fetch(redirect, { headers: { cookie } });
+  if (status !== 200) throw new Error(`not installed: ${status}`);
 }

@@ -226,4 +226,22 @@ describe.skipIf(!has("chromium"))("another site in the same browser", () => {
     await page.getByRole("button", { name: "Log out" }).click();
     await page.getByLabel("Password of this page").waitFor();
   });
+
+  it("takes no password before its script is there: the browser would send it by itself", async () => {
+    story = await startPageStory({ PAGE_PASSWORD: "correct horse" });
+    const { page } = await story.open();
+    const { promise: isWanted, resolve: want } = Promise.withResolvers<void>();
+    await page.route("**/page/login.js", async (route) => {
+      await isWanted;
+      await route.continue();
+    });
+    await page.reload({ waitUntil: "commit" });
+    const password = page.getByLabel("Password of this page");
+    await password.waitFor();
+    expect(await password.isDisabled()).toBe(true);
+    want();
+    await password.fill("correct horse");
+    await page.keyboard.press("Enter");
+    expect(await say(page, "Let me in")).toContain("sandbox");
+  });
 });

@@ -87,10 +87,13 @@ describe.skipIf(!has("chromium"))("the local page with default settings", () => 
     expect(await say(page, "/transcribe language:en")).toMatch(/AAC/);
     await page.reload();
     expect(await answerAfter(page, 0)).toMatch(/AAC/);
+    // Once: the answer is the transcript.
+    expect(await page.getByText(/MPEG-4\/AAC/).count()).toBe(1);
+    expect(await page.locator(".from-user audio").count()).toBe(1);
     await page.context().close();
   });
 
-  it("says which files could not be read, and answers", async () => {
+  it("says before sending which files cannot be read, and reads a picture whatever it is called", async () => {
     const { page } = await story.open();
     await page.getByTestId("picker").setInputFiles(fixturePath("empty.bin"));
     await page.getByRole("alert").getByText("empty.bin is empty.").waitFor();
@@ -98,9 +101,12 @@ describe.skipIf(!has("chromium"))("the local page with default settings", () => 
       .getByTestId("picker")
       .setInputFiles([fixturePath("video.mp4"), fixturePath("jpeg-named.heic")]);
     await page.getByText("jpeg-named.heic").waitFor();
-    const answer = await say(page, "What are these?");
-    expect(answer).toMatch(/JPEG/);
-    expect(answer).toContain("Not read: video.mp4");
+    await page
+      .locator(".chip", { hasText: "video.mp4" })
+      .getByText("Parley cannot read this kind of file")
+      .waitFor();
+    await page.getByRole("button", { name: "Remove video.mp4" }).click();
+    expect(await say(page, "What is this?")).toMatch(/JPEG/);
     await page.context().close();
   });
 
@@ -120,6 +126,14 @@ describe.skipIf(!has("chromium"))("the local page with default settings", () => 
     await field(page).press("Enter");
     await answerAfter(page, 0);
     expect(await page.locator(".from-user figcaption").innerText()).toMatch(/Opus/i);
+    // The browser has written no length into it.
+    await expect.poll(() => durationOf(page)).toBeCloseTo(2, 0);
+    await page.reload();
+    await answerAfter(page, 0);
+    await expect.poll(() => durationOf(page)).toBeCloseTo(2, 0);
+    const position = () =>
+      page.locator("audio").evaluate((audio) => (audio as unknown as { currentTime: number }).currentTime);
+    await expect.poll(position).toBe(0);
     expect(problems).toEqual([]);
     await page.context().close();
   });
@@ -160,7 +174,14 @@ describe.skipIf(!has("chromium"))("the local page with default settings", () => 
     await page.keyboard.type("b");
     await page.getByRole("option", { name: "sandbox/chat" }).waitFor();
     await page.keyboard.press("Tab");
-    expect(await field(page).inputValue()).toMatch(/^\/ask hello model:sandbox\/\w+ $/);
+    await expect.poll(() => field(page).inputValue()).toMatch(/^\/ask hello model:sandbox\/\w+ $/);
+
+    // Only those that can do what the command does.
+    await field(page).fill("");
+    await page.keyboard.type("/imagine a cat model:");
+    await page.getByRole("option", { name: "sandbox/image" }).waitFor();
+    // What was offered before goes with the response.
+    await expect.poll(() => page.getByRole("option").allInnerTexts()).toEqual(["sandbox/image"]);
 
     await field(page).fill("/imagin a cat");
     await page.keyboard.press("Enter");

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { bytesOfFolder, holds } from "../../support/store-bytes.ts";
 import { has } from "../../support/requirements.ts";
-import { answerAfter, fixturePath, say, startPageStory, type PageStory } from "./page-story.ts";
+import { answerAfter, chooseInMenu, fixturePath, say, startPageStory, type PageStory } from "./page-story.ts";
 
 describe.skipIf(!has("chromium"))("deleting on the page", () => {
   let story: PageStory;
@@ -31,22 +31,28 @@ describe.skipIf(!has("chromium"))("deleting on the page", () => {
     await list.getByRole("link", { name: "The vault code is 7319." }).click();
     await answerAfter(page, 1);
 
-    const remove = list.getByRole("button", { name: "Delete The vault code is 7319." });
-    await remove.focus();
-    await page.keyboard.press("Enter");
+    const options = list.getByRole("button", { name: "Options of The vault code is 7319." });
+    /** The last item of its menu. */
+    const askToDelete = async () => {
+      await page.keyboard.press("Enter");
+      await page.keyboard.press("End");
+      await page.keyboard.press("Enter");
+    };
+    await options.focus();
+    await askToDelete();
     const confirmation = list.getByRole("group", { name: "Delete The vault code is 7319.?" });
-    await confirmation.getByText("Delete for good?").waitFor();
+    await confirmation.getByText("Delete “The vault code is 7319.” for good?").waitFor();
     // The Keep button has the focus.
     await page.keyboard.press("Enter");
     await confirmation.waitFor({ state: "detached" });
-    expect(await page.evaluate("document.activeElement.getAttribute('aria-label')")).toContain("Delete");
-    await page.keyboard.press("Enter");
+    expect(await page.evaluate("document.activeElement.getAttribute('aria-label')")).toContain("Options of");
+    await askToDelete();
     await confirmation.waitFor();
     await page.keyboard.press("Escape");
     await confirmation.waitFor({ state: "detached" });
     expect(await isKept("vault code is 7319")).toBe(true);
 
-    await page.keyboard.press("Enter");
+    await askToDelete();
     await confirmation.waitFor();
     await page.keyboard.press("Shift+Tab");
     await page.keyboard.press("Enter");
@@ -71,7 +77,7 @@ describe.skipIf(!has("chromium"))("deleting on the page", () => {
     await two.goto(one.url());
     await answerAfter(two, 0);
     const list = two.getByRole("navigation");
-    await list.getByRole("button", { name: "Delete A talk in two windows." }).click();
+    await chooseInMenu(two, "A talk in two windows.", "Delete");
     await list.getByRole("button", { name: "Delete", exact: true }).click();
     for (const page of [one, two]) {
       await page.getByRole("link", { name: "A talk in two windows." }).waitFor({ state: "detached" });

@@ -54,6 +54,14 @@ export async function say(page: Page, text: string): Promise<string> {
   return await answerAfter(page, before);
 }
 
+/** Chooses an item of the menu of a conversation in the list. */
+export async function chooseInMenu(page: Page, title: string, item: string): Promise<void> {
+  const list = page.getByRole("navigation");
+  await list.getByRole("link", { name: title }).hover();
+  await list.getByRole("button", { name: `Options of ${title}` }).click();
+  await list.getByRole("menuitem", { name: item, exact: true }).click();
+}
+
 /** The text of the answer with this index, after it has ended. */
 export async function answerAfter(page: Page, index: number): Promise<string> {
   const answer = page.locator(".from-parley").nth(index);

@@ -67,6 +67,23 @@ describe.skipIf(!has("chromium"))("the settings panel of the page", () => {
     await page.context().close();
   });
 
+  it("sets the theme of this browser at once, before the next page is painted", async () => {
+    const { page, problems } = await story.open({ colorScheme: "light" });
+    const background = () => page.evaluate("getComputedStyle(document.body).backgroundColor");
+    const light = await background();
+    await page.getByRole("button", { name: "Settings" }).click();
+    await page.getByRole("radio", { name: "Dark" }).check();
+    const dark = await background();
+    expect(dark).not.toBe(light);
+    await page.reload();
+    expect(await background()).toBe(dark);
+    await page.getByRole("button", { name: "Settings" }).click();
+    await page.getByRole("radio", { name: "Like the system" }).check();
+    expect(await background()).toBe(light);
+    expect(problems).toEqual([]);
+    await page.context().close();
+  });
+
   it("stays usable on a narrow screen", async () => {
     const { page, problems } = await story.open({ viewport: { width: 360, height: 640 } });
     await page.getByRole("button", { name: "Conversations" }).click();

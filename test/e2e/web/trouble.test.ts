@@ -6,7 +6,7 @@ import {
   type ScriptedAnswer,
   type ScriptedGateway,
 } from "../../simulators/gateway/scripted-gateway.ts";
-import { answerAfter, field, say, startPageStory, type PageStory } from "./page-story.ts";
+import { answerAfter, chooseInMenu, field, say, startPageStory, type PageStory } from "./page-story.ts";
 
 const hostile = `
 <script>window.pwned = 1</script>
@@ -91,7 +91,7 @@ describe.skipIf(!has("chromium"))("the page under failures", () => {
     await field(page).fill("Talk on for ever");
     await field(page).press("Enter");
     await page.getByText("It goes on").waitFor();
-    await list.getByRole("button", { name: "Delete Talk on for ever" }).click();
+    await chooseInMenu(page, "Talk on for ever", "Delete");
     await list.getByRole("button", { name: "Delete", exact: true }).click();
     await list.getByRole("link", { name: "Talk on for ever" }).waitFor({ state: "detached" });
     await expect.poll(() => page.locator(".messages").count()).toBe(0);

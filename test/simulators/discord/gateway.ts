@@ -1,49 +1,71 @@
 import type { Server } from "node:http";
 import { randomBytes } from "node:crypto";
 import { WebSocketServer, type WebSocket } from "ws";
+import { emit, guildOf, isOfShard, readShard, replay, type Session } from "./gateway-session.ts";
 import { renderGuild, renderUser } from "./render.ts";
-import type { World } from "./world.ts";
+import type { SessionStartOptions, SessionStarts } from "./session-starts.ts";
+import { guildsOf, type World } from "./world.ts";
 
 /** Intent bits of events. */
 export const intents = {
   guilds: 1 << 0,
   guildMessages: 1 << 9,
+  guildMessageReactions: 1 << 10,
   directMessages: 1 << 12,
+  directMessageReactions: 1 << 13,
   messageContent: 1 << 15,
 } as const;
 
-interface Session {
-  readonly id: string;
-  readonly intents: number;
-  sequence: number;
-  /** All dispatched events, for RESUME. */
-  readonly sent: { readonly sequence: number; readonly packet: string }[];
-  socket: WebSocket | undefined;
-  isResumable: boolean;
+/** Packets that a client may send on one connection in a minute. */
+const maxPackets = 120;
+/** Servers that are sent at once after READY; the others follow as the client reads them. */
+const guildsAtOnce = 10;
+
+/** How a gateway differs from Discord's. */
+export interface GatewayOptions {
+  readonly token: string;
+  readonly starts: SessionStarts;
+  readonly limits: Pick<SessionStartOptions, "maxGuildsPerShard">;
+  /** The bot identified too often: Discord ends all sessions and resets the token. */
+  readonly resetToken: () => void;
+  /** In milliseconds. A client that is silent for twice as long is disconnected. */
+  readonly heartbeatMs: number;
+  /** How long after a lost connection a session can be resumed, in milliseconds of the world's clock. */
+  readonly resumeForMs: number;
 }
 
-/** The simulated gateway. */
+/** The simulated gateway. What names a shard means its last session; without one, the last session of all. */
 export interface Gateway {
-  /** Sends an event to every session whose intents include one of `intent` (0: always). */
+  /** Sends an event to every session of its server's shard whose intents include one of `intent` (0: always). */
   dispatch(event: string, data: unknown, intent?: number): void;
   /** Whether a session is identified and connected. */
-  isConnected(): boolean;
+  isConnected(shardId?: number): boolean;
   /** Intents of the last IDENTIFY; 0 before. */
   identifiedIntents(): number;
   /** How often a client identified and resumed. */
   readonly counts: { identify: number; resume: number };
+  /** Every accepted IDENTIFY: its shard and when, on the clock of `performance.now()`. */
+  readonly identified: readonly { readonly shard: readonly [number, number]; readonly at: number }[];
+  /** How many GUILD_CREATE were sent at the start of sessions. */
+  guildsSent(): number;
+  /** What clients did that Discord punishes. */
+  readonly violations: readonly string[];
   /** Drops the connection, as in a network failure. */
-  drop(): void;
+  drop(shardId?: number): void;
   /** Sends RECONNECT (op 7). */
-  askReconnect(): void;
+  askReconnect(shardId?: number): void;
   /** Sends INVALID_SESSION (op 9). */
-  invalidateSession(resumable: boolean): void;
+  invalidateSession(resumable: boolean, shardId?: number): void;
+  /** Forgets what was sent: no session can be resumed. */
+  expireSessions(): void;
   /** New connections receive no HELLO, as from an overloaded gateway. */
   holdHello(): void;
+  /** Heartbeats are no longer acknowledged on open connections, as on ones that are dead. */
+  ignoreHeartbeats(): void;
   /** Sockets that are open on both sides. */
   connections(): number;
   /** Closes with a gateway close code, e.g. 4004 after the token was reset. */
-  closeWith(code: number): void;
+  closeWith(code: number, shardId?: number): void;
   close(): Promise<void>;
 }
 
@@ -53,23 +75,24 @@ interface Packet {
 }
 
 /** Serves `/gateway` on the HTTP server: HELLO, IDENTIFY, heartbeats, RESUME, dispatches. JSON, no compression. */
-export function createGateway(
-  server: Server,
-  world: World,
-  options: { readonly token: string; readonly shardCount?: number },
-): Gateway {
+export function createGateway(server: Server, world: World, options: GatewayOptions): Gateway {
   const sockets = new WebSocketServer({ noServer: true });
   const sessions = new Map<string, Session>();
   let current: Session | undefined;
   let lastIntents = 0;
   /** Clients that have answered a ping: their side is open too. */
   const answering = new Set<WebSocket>();
+  const deaf = new WeakSet<WebSocket>();
   let isHeld = false;
   const counts = { identify: 0, resume: 0 };
+  const identified: { shard: readonly [number, number]; at: number }[] = [];
+  const violations: string[] = [];
+  let guildsSent = 0;
 
   server.on("upgrade", (request, socket, head) => {
     const url = new URL(request.url ?? "/", "http://localhost");
-    if (url.pathname !== "/gateway/" && url.pathname !== "/gateway") {
+    const path = url.pathname.replace(/\/$/, "");
+    if (path !== "/gateway" && path !== "/resume") {
       socket.destroy();
       return;
     }
@@ -78,28 +101,40 @@ export function createGateway(
         webSocket.close(4012, "Invalid API version");
         return;
       }
-      serve(webSocket);
+      serve(webSocket, path === "/resume");
     });
   });
 
-  function serve(socket: WebSocket): void {
+  function serve(socket: WebSocket, isForResume: boolean): void {
     let session: Session | undefined;
     socket.ping();
     socket.on("pong", () => answering.add(socket));
     socket.on("close", () => answering.delete(socket));
     if (isHeld) return;
-    send(socket, { op: 10, d: { heartbeat_interval: 41_250, _trace: ["[]"] } });
+    send(socket, { op: 10, d: { heartbeat_interval: options.heartbeatMs, _trace: ["[]"] } });
+    const silence = setTimeout(() => socket.close(4009, "Session timed out."), options.heartbeatMs * 2);
+    silence.unref();
+    let minute = { startedAt: performance.now(), packets: 0 };
     socket.on("message", (raw: Buffer) => {
+      if (performance.now() - minute.startedAt > 60_000)
+        minute = { startedAt: performance.now(), packets: 0 };
+      minute.packets += 1;
+      if (minute.packets > maxPackets) {
+        violations.push("more than 120 packets in a minute");
+        return socket.close(4008, "Rate limited.");
+      }
       const packet = parse(raw);
       if (packet === undefined) return socket.close(4002, "Error while decoding payload.");
       switch (packet.op) {
         case 1:
-          return send(socket, { op: 11 });
+          silence.refresh();
+          return deaf.has(socket) ? undefined : send(socket, { op: 11 });
         case 2:
           if (session !== undefined) return socket.close(4005, "Already authenticated.");
           session = identify(socket, packet.d as Record<string, unknown>);
           return;
         case 6:
+          if (!isForResume) violations.push("RESUME elsewhere than at resume_gateway_url");
           session = resume(socket, packet.d as Record<string, unknown>);
           return;
         case 3:
@@ -111,59 +146,97 @@ export function createGateway(
           return socket.close(4001, "Unknown opcode.");
       }
     });
-    socket.on("close", () => {
-      if (session?.socket === socket) session.socket = undefined;
+    socket.on("close", (code: number) => {
+      clearTimeout(silence);
+      if (session?.socket !== socket) return;
+      session.socket = undefined;
+      session.endedAt = world.now();
+      // The client gives the session up.
+      if (code === 1000 || code === 1001) session.isResumable = false;
+      if (!session.isResumable) sessions.delete(session.id);
     });
   }
 
   function identify(socket: WebSocket, data: Record<string, unknown>): Session | undefined {
     counts.identify += 1;
-    if (data["token"] !== options.token) {
-      socket.close(4004, "Authentication failed.");
+    const refuse = (code: number, reason: string): undefined => {
+      socket.close(code, reason);
       return undefined;
+    };
+    if (data["token"] !== options.token) return refuse(4004, "Authentication failed.");
+    const shard = readShard(data["shard"]);
+    if (shard === undefined) return refuse(4010, "Invalid shard.");
+    switch (options.starts.take(shard[0])) {
+      case "exhausted":
+        violations.push("more IDENTIFYs than allowed: the token was reset");
+        options.resetToken();
+        for (const client of sockets.clients) client.close(4004, "Authentication failed.");
+        return undefined;
+      case "too-soon":
+        violations.push(`shard ${shard[0]} identified too soon`);
+        send(socket, { op: 9, d: false });
+        return undefined;
+      case "allowed":
+        break;
     }
     const asked = Number(data["intents"]);
-    if (!Number.isInteger(asked) || asked < 0) {
-      socket.close(4013, "Invalid intent(s).");
-      return undefined;
-    }
-    if ((asked & intents.messageContent) !== 0 && !world.messageContentAllowed) {
-      socket.close(4014, "Disallowed intent(s).");
-      return undefined;
-    }
+    if (!Number.isInteger(asked) || asked < 0) return refuse(4013, "Invalid intent(s).");
+    if ((asked & intents.messageContent) !== 0 && !world.messageContentAllowed)
+      return refuse(4014, "Disallowed intent(s).");
     const properties = data["properties"] as Record<string, unknown> | undefined;
-    if (properties?.["os"] === undefined || properties["browser"] === undefined) {
-      socket.close(4002, "Error while decoding payload.");
-      return undefined;
-    }
+    if (properties?.["os"] === undefined || properties["browser"] === undefined)
+      return refuse(4002, "Error while decoding payload.");
+    const guilds = guildsOf(world).filter(({ id }) => isOfShard(id, shard));
+    if (guilds.length > options.limits.maxGuildsPerShard) return refuse(4011, "Sharding required.");
     lastIntents = asked;
+    identified.push({ shard, at: performance.now() });
     const session: Session = {
       id: randomBytes(16).toString("hex"),
       intents: asked,
+      shard,
       sequence: 0,
       sent: [],
       socket,
       isResumable: true,
+      endedAt: undefined,
     };
     sessions.set(session.id, session);
     current = session;
-    emit(session, "READY", {
+    emit(session, "READY", () => ({
       v: 10,
       user: { ...renderUser(world.bot), verified: true, mfa_enabled: true, email: null },
-      guilds: [{ id: world.guild.id, unavailable: true }],
+      guilds: guilds.map(({ id }) => ({ id, unavailable: true })),
       session_id: session.id,
       session_type: "normal",
-      resume_gateway_url: world.origin.replace("http", "ws") + "/gateway",
+      resume_gateway_url: `${world.origin.replace("http", "ws")}/resume`,
       application: { id: world.applicationId, flags: 0 },
       private_channels: [],
       relationships: [],
       presences: [],
       guild_join_requests: [],
       geo_ordered_rtc_regions: [],
-      shard: [0, 1],
-    });
-    if ((asked & intents.guilds) !== 0) emit(session, "GUILD_CREATE", renderGuild(world));
+      shard,
+    }));
+    if ((asked & intents.guilds) !== 0) sendGuilds(session, guilds);
     return session;
+  }
+
+  /** A large bot's servers are sent as it reads them. */
+  function sendGuilds(session: Session, guilds: ReturnType<typeof guildsOf>): void {
+    const isLarge = guilds.length > guildsAtOnce;
+    const [first, rest] = [guilds.slice(0, guildsAtOnce), guilds.slice(guildsAtOnce)];
+    const next = (): void => {
+      const guild = rest.shift();
+      if (guild === undefined || session.socket === undefined) return;
+      guildsSent += 1;
+      emit(session, "GUILD_CREATE", () => renderGuild(world, guild), { isLarge, done: next });
+    };
+    guildsSent += first.length;
+    for (const [index, guild] of first.entries())
+      emit(session, "GUILD_CREATE", () => renderGuild(world, guild), {
+        isLarge,
+        ...(index === first.length - 1 ? { done: next } : {}),
+      });
   }
 
   function resume(socket: WebSocket, data: Record<string, unknown>): Session | undefined {
@@ -173,7 +246,8 @@ export function createGateway(
       return undefined;
     }
     const session = sessions.get(String(data["session_id"]));
-    if (session === undefined || !session.isResumable) {
+    const isOver = (session?.endedAt ?? Infinity) + options.resumeForMs < world.now();
+    if (session === undefined || !session.isResumable || isOver) {
       send(socket, { op: 9, d: false });
       return undefined;
     }
@@ -183,46 +257,61 @@ export function createGateway(
       return undefined;
     }
     session.socket = socket;
+    session.endedAt = undefined;
     current = session;
-    for (const { sequence, packet } of session.sent) if (sequence > seen) socket.send(packet);
-    emit(session, "RESUMED", { _trace: [] });
+    if (!replay(session, seen)) {
+      sessions.delete(session.id);
+      session.socket = undefined;
+      send(socket, { op: 9, d: false });
+      return undefined;
+    }
+    emit(session, "RESUMED", () => ({ _trace: [] }));
     return session;
   }
 
-  function emit(session: Session, event: string, data: unknown): void {
-    session.sequence += 1;
-    const packet = JSON.stringify({ op: 0, t: event, s: session.sequence, d: data });
-    session.sent.push({ sequence: session.sequence, packet });
-    session.socket?.send(packet);
-  }
+  const sessionOf = (shardId: number | undefined): Session | undefined =>
+    shardId === undefined ? current : [...sessions.values()].findLast(({ shard }) => shard[0] === shardId);
 
   return {
     dispatch(event, data, intent = 0) {
+      const guildId = guildOf(event, data);
       // All sessions of a bot on the same shard receive all events.
       for (const session of sessions.values()) {
-        if (intent === 0 || (session.intents & intent) !== 0) emit(session, event, data);
+        const isMeant = intent === 0 || (session.intents & intent) !== 0;
+        if (isMeant && isOfShard(guildId, session.shard)) emit(session, event, () => data);
       }
     },
-    isConnected: () => current?.socket !== undefined,
+    isConnected: (shardId) => sessionOf(shardId)?.socket !== undefined,
     identifiedIntents: () => lastIntents,
     counts,
-    drop() {
-      current?.socket?.terminate();
+    identified,
+    guildsSent: () => guildsSent,
+    violations,
+    drop(shardId) {
+      sessionOf(shardId)?.socket?.terminate();
     },
-    askReconnect() {
-      if (current?.socket !== undefined) send(current.socket, { op: 7, d: null });
+    askReconnect(shardId) {
+      const socket = sessionOf(shardId)?.socket;
+      if (socket !== undefined) send(socket, { op: 7, d: null });
     },
-    invalidateSession(resumable) {
-      if (current === undefined) return;
-      current.isResumable = resumable;
-      if (current.socket !== undefined) send(current.socket, { op: 9, d: resumable });
+    invalidateSession(resumable, shardId) {
+      const session = sessionOf(shardId);
+      if (session === undefined) return;
+      session.isResumable = resumable;
+      if (session.socket !== undefined) send(session.socket, { op: 9, d: resumable });
+    },
+    expireSessions() {
+      for (const session of sessions.values()) session.isResumable = false;
     },
     holdHello() {
       isHeld = true;
     },
+    ignoreHeartbeats() {
+      for (const client of sockets.clients) deaf.add(client);
+    },
     connections: () => answering.size,
-    closeWith(code) {
-      current?.socket?.close(code);
+    closeWith(code, shardId) {
+      sessionOf(shardId)?.socket?.close(code);
     },
     async close() {
       for (const client of sockets.clients) client.terminate();

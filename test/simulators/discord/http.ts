@@ -1,8 +1,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { ApiError } from "./api-error.ts";
 import { limits, type Form } from "./message-form.ts";
-import { checkShape } from "./openapi.ts";
-import { createInvalidRequests, createRateLimiter, type RateLimitOptions } from "./rate-limits.ts";
+import { checkShape, requireOperation } from "./openapi.ts";
+import {
+  createInvalidRequests,
+  createRateLimiter,
+  type RateLimitOptions,
+  type RateVerdict,
+} from "./rate-limits.ts";
 
 /** A parsed request to a route. */
 export interface RouteContext {
@@ -84,6 +89,7 @@ export function createApiServer(options: {
   const faults: Fault[] = [];
   const requests: SeenRequest[] = [];
   const defects: string[] = [];
+  for (const { template, method } of options.routes) requireOperation(template, method);
   const compiled = options.routes.map((route) => ({ route, pattern: toPattern(route.template) }));
 
   const server = createServer((request, response) => {
@@ -124,13 +130,16 @@ export function createApiServer(options: {
         template: route.template,
         major: parameters["channel_id"] ?? parameters["guild_id"] ?? parameters["webhook_token"] ?? "",
         isExempt: route.isOpen === true,
+        isOldEdit: method === "PATCH" && isOlderThanAnHour(parameters["message_id"]),
       });
       headers = verdict.headers;
       if (verdict.retryAfterMs !== undefined) {
-        note(429, undefined, verdict.scope);
-        sendRateLimited(response, verdict.retryAfterMs, verdict.scope ?? "user", headers);
+        note(429, verdict.code, verdict.scope);
+        sendRateLimited(response, { ...verdict, retryAfterMs: verdict.retryAfterMs });
         return;
       }
+      if (method === "POST" && route.template === "/users/@me/channels" && !limiter.mayOpenDirectMessages())
+        throw new ApiError(403, 40003, "You are opening direct messages too fast");
       const form = await readForm(request, body);
       json = form.json;
       const fault = takeFault(method, route);
@@ -185,6 +194,11 @@ export function createApiServer(options: {
       return { route, parameters };
     }
     return undefined;
+  }
+
+  function isOlderThanAnHour(messageId: string | undefined): boolean {
+    if (messageId === undefined || !/^\d+$/.test(messageId)) return false;
+    return options.now() - Number(BigInt(messageId) >> 22n) - 1_420_070_400_000 > 3_600_000;
   }
 
   function takeFault(method: string, route: Route): Fault | undefined {
@@ -263,23 +277,21 @@ function sendJson(
 
 function sendRateLimited(
   response: ServerResponse,
-  retryAfterMs: number,
-  scope: "user" | "global" | "shared",
-  headers: Readonly<Record<string, string>>,
-  retryAfter?: "empty",
+  verdict: RateVerdict & { readonly retryAfterMs: number; readonly retryAfter?: "empty" | undefined },
 ): void {
+  const { retryAfterMs, scope = "user", code, headers, retryAfter } = verdict;
   const seconds = Math.max(0.001, retryAfterMs / 1000);
-  sendJson(
-    response,
-    429,
-    { message: "You are being rate limited.", retry_after: seconds, global: scope === "global" },
-    {
-      ...headers,
-      "retry-after": retryAfter === "empty" ? "" : seconds.toFixed(3),
-      "x-ratelimit-scope": scope,
-      ...(scope === "global" ? { "x-ratelimit-global": "true" } : {}),
-    },
-  );
+  const message =
+    code === 30046
+      ? "Maximum number of edits to messages older than 1 hour reached. Try again later"
+      : "You are being rate limited.";
+  const body = { message, retry_after: seconds, global: scope === "global" };
+  sendJson(response, 429, code === undefined ? body : { ...body, code }, {
+    ...headers,
+    "retry-after": retryAfter === "empty" ? "" : seconds.toFixed(3),
+    "x-ratelimit-scope": scope,
+    ...(scope === "global" ? { "x-ratelimit-global": "true" } : {}),
+  });
 }
 
 /** What Cloudflare returns in front of Discord. */
@@ -295,7 +307,8 @@ function sendFault(response: ServerResponse, fault: Fault, headers: Readonly<Rec
       fault.isGlobal === true ? { "x-ratelimit-global": "true" } : {};
     if (fault.retryAfter === "absent") return sendCloudflareLimit(response, global);
     const scope = fault.isGlobal === true ? "global" : "user";
-    return sendRateLimited(response, fault.retryAfterMs ?? 1000, scope, headers, fault.retryAfter);
+    const { retryAfterMs = 1000, retryAfter } = fault;
+    return sendRateLimited(response, { headers, scope, retryAfterMs, retryAfter });
   }
   sendJson(response, fault.status, { message: `${fault.status}: fault`, code: fault.code ?? 0 }, headers);
 }

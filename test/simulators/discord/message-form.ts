@@ -1,11 +1,12 @@
 import { readSelect } from "./modals.ts";
 import { ApiError, invalidForm, missingAccess, missingPermissions, unknownMessage } from "./api-error.ts";
-import { contentTypeOf } from "./render.ts";
+import { contentTypeOf } from "./render-attachment.ts";
 import {
   addMessage,
   botMay,
   channelTypes,
   findMessage,
+  holdsPosts,
   isThread,
   messageFlags,
   type SimAttachment,
@@ -104,6 +105,8 @@ export function editBotMessage(context: Context, message: SimMessage): SimMessag
     throw new ApiError(403, 50005, "Cannot edit a message authored by another user");
   if (isThread(context.channel) && context.channel.archived)
     throw new ApiError(400, 50083, "Thread is archived");
+  if (isThread(context.channel) && context.channel.locked)
+    throw new ApiError(403, 160005, "This thread is locked");
   const content = json["content"] === undefined ? message.content : readContent(json["content"]);
   const settable = messageFlags.suppressEmbeds | messageFlags.componentsV2;
   const asked = json["flags"] === undefined || json["flags"] === null ? message.flags : Number(json["flags"]);
@@ -134,6 +137,7 @@ export function editBotMessage(context: Context, message: SimMessage): SimMessag
 /** Whether the bot may post, or type, in a channel. @throws ApiError where it may not */
 export function checkMaySend(world: World, channel: SimChannel): void {
   if (!botMay(world, channel, "VIEW_CHANNEL")) throw missingAccess();
+  if (holdsPosts(channel)) throw new ApiError(400, 50008, "Cannot send messages in a non-text channel");
   if (!botMay(world, channel, isThread(channel) ? "SEND_MESSAGES_IN_THREADS" : "SEND_MESSAGES"))
     throw missingPermissions();
   if (isThread(channel) && channel.locked) throw new ApiError(403, 160005, "This thread is locked");

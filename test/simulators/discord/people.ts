@@ -1,12 +1,16 @@
 import { randomBytes } from "node:crypto";
-import type { Gateway } from "./gateway.ts";
+import { intents, type Gateway } from "./gateway.ts";
 import {
   botPermissions,
+  findGuild,
   findMessage,
+  holdsPosts,
   isElsewhere,
   memberPermissions,
   messageFlags,
   addMessage,
+  channelTypes,
+  type MessageExtras,
   type SimAttachment,
   type SimChannel,
   type SimInteraction,
@@ -16,17 +20,11 @@ import {
 } from "./world.ts";
 import { fillModal } from "./modals.ts";
 import { limits } from "./message-form.ts";
-import {
-  contentTypeOf,
-  owners,
-  renderAttachment,
-  renderChannel,
-  renderMember,
-  renderMessage,
-  renderUser,
-} from "./render.ts";
+import { owners, renderChannel, renderMember, renderMessage, renderUser } from "./render.ts";
+import { contentTypeOf, renderAttachment } from "./render-attachment.ts";
 import type { DeclaredOption } from "./routes-application.ts";
 import { removeMessage } from "./deletions.ts";
+import { createEdits, type Edits } from "./edits.ts";
 import { dispatchMessage } from "./routes-channels.ts";
 import { acknowledgeWithinMs } from "./routes-interactions.ts";
 
@@ -53,7 +51,7 @@ export interface Where {
 }
 
 /** A person at Discord's client. Throws where the client would not let them act. */
-export interface Person {
+export interface Person extends Edits {
   readonly id: string;
   readonly name: string;
   sends(message: {
@@ -64,9 +62,12 @@ export interface Person {
     readonly replyTo?: { readonly id: string };
     /** Whether the reply notifies its author; the client's default. */
     readonly pingsReplied?: boolean;
+    readonly extras?: MessageExtras;
   }): SimMessage;
   /** Deletes one of their own messages. */
   deletes(message: { readonly id: string; readonly channelId: string }): void;
+  /** Adds a reaction to a message. */
+  reacts(message: { readonly id: string }, emoji: string, where: Where): void;
   usesCommand(
     name: string,
     options: Readonly<Record<string, string | number | boolean>>,
@@ -91,8 +92,8 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
   const channelOf = (id: string): SimChannel => {
     const channel = world.channels.get(id);
     if (channel === undefined) throw new Error(`no channel ${id}`);
-    if (channel.guildId === world.guild.id && !world.guild.members.has(user.id))
-      throw new Error("not a member of the server");
+    const guild = findGuild(world, channel.guildId);
+    if (guild !== undefined && !guild.members.has(user.id)) throw new Error("not a member of the server");
     return channel;
   };
 
@@ -129,6 +130,7 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
       createdAt: world.now(),
       sourceMessageId: message?.id,
       isUserInstallOnly: false,
+      isForcedEphemeral: world.withoutExternalApps.has(channel.id),
       ackedAt: undefined,
       ackType: undefined,
       originalId: undefined,
@@ -151,24 +153,32 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
       channel_id: channel.id,
       channel: renderChannel(world, channel),
       app_permissions: botPermissions(world, channel),
-      locale: "en-US",
+      locale: user.locale ?? "en-US",
       entitlements: [],
       entitlement_sku_ids: [],
       attachment_size_limit: limits.fileBytes,
-      context: isGuild ? 0 : 1,
+      context: isGuild ? 0 : channel.type === channelTypes.group ? 2 : 1,
       authorizing_integration_owners: owners(world, interaction, channel),
       ...(isGuild
         ? {
             guild_id: channel.guildId,
-            guild_locale: "en-US",
-            guild: { id: channel.guildId, locale: "en-US", features: [] },
+            guild_locale: localeOf(channel),
+            guild: { id: channel.guildId, locale: localeOf(channel), features: [] },
             // The member of another server, where the app is installed for the user, may do everything there.
             member: isElsewhere(world, channel)
-              ? { ...renderMember(world, ""), user: renderUser(user), permissions: "562949953421311" }
-              : {
-                  ...renderMember(world, user.id),
+              ? {
+                  ...renderMember(world, ""),
                   user: renderUser(user),
-                  permissions: memberPermissions(world, user.id).toString(),
+                  permissions: elsewherePermissions(world, channel),
+                }
+              : {
+                  ...renderMember(world, user.id, findGuild(world, channel.guildId)),
+                  user: renderUser(user),
+                  permissions: memberPermissions(
+                    world,
+                    user.id,
+                    findGuild(world, channel.guildId),
+                  ).toString(),
                 },
           }
         : { user: renderUser(user) }),
@@ -184,6 +194,8 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
       },
     };
   };
+
+  const localeOf = ({ guildId }: SimChannel): string => findGuild(world, guildId)?.preferredLocale ?? "en-US";
 
   const command = (name: string, type: number) => {
     const found = world.commands.find((one) => one.name === name && one.type === type);
@@ -202,19 +214,35 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
   return {
     id: user.id,
     name: user.globalName ?? user.username,
-    sends({ channel: { id }, text = "", files = [], mentionBot = false, replyTo, pingsReplied = true }) {
+    sends({
+      channel: { id },
+      text = "",
+      files = [],
+      mentionBot = false,
+      replyTo,
+      pingsReplied = true,
+      extras = {},
+    }) {
       const channel = channelOf(id);
       const content = `${mentionBot ? `<@${world.bot.id}> ` : ""}${text}`.trim();
       if (content.length > limits.contentChars) throw new Error("your message is too long");
-      if (content === "" && files.length === 0) throw new Error("nothing to send");
+      if (content === "" && files.length === 0 && Object.keys(extras).length === 0)
+        throw new Error("nothing to send");
+      if (holdsPosts(channel)) throw new Error("only posts, no messages");
+      const parent = world.channels.get(channel.parentId ?? "");
+      const isFirstOfPost = parent !== undefined && holdsPosts(parent) && channel.messages.length === 0;
       const isVoice = files.some((file) => file.voiceSecs !== undefined);
       const message = addMessage(world, {
+        ...(isFirstOfPost ? { id: channel.id } : {}),
         channelId: channel.id,
         author: user,
         content,
         type: replyTo === undefined ? 0 : 19,
         flags: isVoice ? messageFlags.voice : 0,
         attachments: files.map((file) => upload(channel, file, false)),
+        embeds: [...(extras.embeds ?? [])],
+        components: [...(extras.components ?? [])],
+        extras,
         referenceId: replyTo === undefined ? undefined : messageIn(channel, replyTo.id).id,
         nonce: world.nextId(),
       });
@@ -228,6 +256,31 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
       if (message.author.id !== user.id) throw new Error("not your message");
       removeMessage(world, gateway(), message);
     },
+    ...createEdits({ world, gateway, user, messageIn: (at, id) => messageIn(channelOf(at), id) }),
+    reacts({ id: messageId }, emoji, { channel: { id } }) {
+      const channel = channelOf(id);
+      const message = messageIn(channel, messageId);
+      const isGuild = channel.guildId !== undefined;
+      gateway().dispatch(
+        "MESSAGE_REACTION_ADD",
+        {
+          user_id: user.id,
+          channel_id: channel.id,
+          message_id: message.id,
+          message_author_id: message.author.id,
+          emoji: { id: null, name: emoji },
+          burst: false,
+          type: 0,
+          ...(isGuild
+            ? {
+                guild_id: channel.guildId,
+                member: { ...renderMember(world, user.id), user: renderUser(user) },
+              }
+            : {}),
+        },
+        isGuild ? intents.guildMessageReactions : intents.directMessageReactions,
+      );
+    },
     usesCommand(name, options, { channel: { id }, attachments = {}, isUserInstallOnly = false }) {
       const channel = channelOf(id);
       const registered = command(name, 1);
@@ -235,6 +288,9 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
       const resolved: Record<string, unknown> = {};
       const values: Record<string, string | number | boolean> = { ...options };
       for (const [option, file] of Object.entries(attachments)) {
+        const types = declared.find((one) => one.name === option)?.file_types;
+        if (types !== undefined && !isOfType(file.name, types))
+          throw new Error("this file type is not allowed");
         const attachment = upload(channel, file, true);
         resolved[attachment.id] = renderAttachment(world, attachment);
         values[option] = attachment.id;
@@ -290,9 +346,14 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
       return interact(3, channel, data, { message });
     },
     submitsModal(use, values) {
-      const { modal, channelId } = use.interaction;
+      const { modal, channelId, sourceMessageId } = use.interaction;
       if (modal === undefined) throw new Error("no modal was opened");
-      return interact(5, channelOf(channelId), fillModal(modal, values), {});
+      // Discord sends the message along whose component has opened it.
+      const source =
+        sourceMessageId === undefined
+          ? undefined
+          : { message: messageIn(channelOf(channelId), sourceMessageId) };
+      return interact(5, channelOf(channelId), fillModal(modal, values), source ?? {});
     },
     types(name, option, text, { channel: { id } }) {
       const registered = command(name, 1);
@@ -345,4 +406,24 @@ function checkValues(
       throw new Error(`option ${option.name} is out of range`);
     return [{ name: option.name, type: option.type, value }];
   });
+}
+
+/** Extensions that Discord's client takes for its sets of types, as far as is known. */
+const knownExtensions: Readonly<Record<string, readonly string[]>> = {
+  image: [".png", ".jpg", ".jpeg", ".gif", ".webp"],
+  audio: [".mp3", ".wav", ".ogg", ".flac", ".aac"],
+  video: [".mp4", ".mov", ".webm"],
+};
+
+/** Discord's client looks at the name alone. */
+function isOfType(name: string, types: readonly string[]): boolean {
+  const extension = /\.[^.]*$/.exec(name.toLowerCase())?.[0] ?? "";
+  return types.some((type) => type === extension || knownExtensions[type]?.includes(extension) === true);
+}
+
+/** All but USE_EXTERNAL_APPS, where members lack that. */
+function elsewherePermissions(world: World, { id }: SimChannel): string {
+  const useExternalApps = 1n << 50n;
+  const all = (1n << 51n) - 1n;
+  return (world.withoutExternalApps.has(id) ? all ^ useExternalApps : all).toString();
 }

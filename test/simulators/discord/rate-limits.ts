@@ -18,6 +18,10 @@ export interface RateLimitOptions {
   readonly typing: RateLimit;
   /** New threads in one channel. No header announces it, and its Retry-After can be minutes. */
   readonly threads: RateLimit;
+  /** Editing messages older than an hour in one channel. No header announces it, and its 429 has a code of its own. */
+  readonly oldEdits: RateLimit;
+  /** Opening direct messages with people. No header announces it, and it is no 429. */
+  readonly directMessages: RateLimit;
   /** Everything else, by route and channel. */
   readonly others: RateLimit;
   /** All routes with the bot's token; interactions are exempt. */
@@ -33,6 +37,9 @@ export const platformRateLimits: RateLimitOptions = {
   webhooks: { limit: 5, windowMs: 2000 },
   typing: { limit: 5, windowMs: 5000 },
   threads: { limit: 50, windowMs: 300_000 },
+  // Discord publishes neither number: these are what bots have met.
+  oldEdits: { limit: 3, windowMs: 20_000 },
+  directMessages: { limit: 25, windowMs: 600_000 },
   others: { limit: 10, windowMs: 5000 },
   globalPerSecond: 50,
   invalidRequests: 10_000,
@@ -44,11 +51,26 @@ export interface RateVerdict {
   /** Present when rate limited. */
   readonly retryAfterMs?: number;
   readonly scope?: "user" | "global" | "shared";
+  /** Discord's JSON error code, where the limit has one. */
+  readonly code?: number;
+}
+
+/** What counts against limits. */
+export interface CountedRequest {
+  readonly method: string;
+  readonly template: string;
+  /** The channel, server or token in its path. */
+  readonly major: string;
+  readonly isExempt: boolean;
+  /** Whether it edits a message older than an hour. */
+  readonly isOldEdit: boolean;
 }
 
 /** Counts requests in real time, since the client waits in real time. */
 export function createRateLimiter(options: RateLimitOptions): {
-  take(route: { method: string; template: string; major: string; isExempt: boolean }): RateVerdict;
+  take(request: CountedRequest): RateVerdict;
+  /** Whether direct messages may be opened with one more person now. */
+  mayOpenDirectMessages(): boolean;
 } {
   const buckets = new Map<string, { count: number; resetAt: number }>();
   const takeFrom = (key: string, limit: RateLimit) => {
@@ -63,7 +85,8 @@ export function createRateLimiter(options: RateLimitOptions): {
     return { isOver, remaining: limit.limit - bucket.count, resetAfterMs: bucket.resetAt - now };
   };
   return {
-    take({ method, template, major, isExempt }) {
+    mayOpenDirectMessages: () => !takeFrom("direct messages", options.directMessages).isOver,
+    take({ method, template, major, isExempt, isOldEdit }) {
       if (!isExempt) {
         const global = takeFrom("global", { limit: options.globalPerSecond, windowMs: 1000 });
         if (global.isOver) return { headers: {}, retryAfterMs: global.resetAfterMs, scope: "global" };
@@ -79,6 +102,12 @@ export function createRateLimiter(options: RateLimitOptions): {
         "x-ratelimit-bucket": createHash("md5").update(`${method} ${template}`).digest("hex"),
       };
       if (taken.isOver) return { headers, retryAfterMs: taken.resetAfterMs, scope: "user" };
+      if (isOldEdit) {
+        const old = takeFrom(`old edits ${major}`, options.oldEdits);
+        return old.isOver
+          ? { headers, retryAfterMs: old.resetAfterMs, scope: "user", code: 30046 }
+          : { headers };
+      }
       if (!isThreadCreation(method, template)) return { headers };
       const hidden = takeFrom(`threads ${major}`, options.threads);
       return hidden.isOver ? { headers, retryAfterMs: hidden.resetAfterMs, scope: "shared" } : { headers };

@@ -1,22 +1,22 @@
-import { createHmac } from "node:crypto";
-import { extname } from "node:path";
+import { renderAttachment } from "./render-attachment.ts";
+import { mentionedRoles, renderExtras } from "./message-extras.ts";
 import {
   botMay,
   botPermissions,
   channelTypes,
   findMessage,
+  holdsPosts,
   isElsewhere,
   isThread,
-  type SimAttachment,
+  sharesGuild,
   type SimChannel,
+  type SimGuild,
   type SimInteraction,
   type SimMessage,
   type SimRole,
   type SimUser,
   type World,
 } from "./world.ts";
-
-const signedForMs = 24 * 60 * 60 * 1000;
 
 /** Converts the simulated world to Discord's JSON. */
 export function renderUser(user: SimUser): Record<string, unknown> {
@@ -39,7 +39,7 @@ export function renderUser(user: SimUser): Record<string, unknown> {
 }
 
 /** A user's membership in the server, without the user. */
-export function renderMember(world: World, userId: string): Record<string, unknown> {
+export function renderMember(world: World, userId: string, guild = world.guild): Record<string, unknown> {
   return {
     avatar: null,
     avatar_decoration_data: null,
@@ -51,63 +51,10 @@ export function renderMember(world: World, userId: string): Record<string, unkno
     nick: null,
     pending: false,
     premium_since: null,
-    roles: [...(world.guild.members.get(userId) ?? [])],
+    roles: [...(guild.members.get(userId) ?? [])],
     mute: false,
     deaf: false,
   };
-}
-
-/** A URL of the simulator's own CDN, valid for a day of the world's clock. */
-function signedUrl(world: World, attachment: SimAttachment, expiresAt?: number): string {
-  const folder = attachment.isEphemeral ? "ephemeral-attachments" : "attachments";
-  const path = `/${folder}/${attachment.channelId}/${attachment.id}/${encodeURIComponent(attachment.filename)}`;
-  const expires = Math.floor((expiresAt ?? world.now() + signedForMs) / 1000).toString(16);
-  const issued = Math.floor(world.now() / 1000).toString(16);
-  return `${world.origin}${path}?ex=${expires}&is=${issued}&hm=${sign(world, path, expires)}&`;
-}
-
-/** The signature of a CDN path that expires. */
-export function sign(world: World, path: string, expires: string): string {
-  return createHmac("sha256", world.cdnSecret).update(`${path}?${expires}`).digest("hex");
-}
-
-/** An attachment with a signed URL. */
-export function renderAttachment(world: World, attachment: SimAttachment): Record<string, unknown> {
-  const url = signedUrl(world, attachment);
-  const isImage = attachment.contentType?.startsWith("image/") === true;
-  return {
-    id: attachment.id,
-    filename: attachment.filename,
-    size: attachment.bytes.length,
-    url,
-    proxy_url: url,
-    ...(attachment.contentType === undefined ? {} : { content_type: attachment.contentType }),
-    ...(attachment.description === undefined ? {} : { description: attachment.description }),
-    ...(attachment.durationSecs === undefined ? {} : { duration_secs: attachment.durationSecs }),
-    ...(attachment.waveform === undefined ? {} : { waveform: attachment.waveform }),
-    ...(isImage ? { width: 64, height: 64 } : {}),
-    ...(attachment.isEphemeral ? { ephemeral: true } : {}),
-  };
-}
-
-/** The media type that Discord derives from a file name. */
-export function contentTypeOf(filename: string): string | undefined {
-  const known: Record<string, string> = {
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".gif": "image/gif",
-    ".webp": "image/webp",
-    ".ogg": "audio/ogg",
-    ".mp3": "audio/mpeg",
-    ".m4a": "audio/mp4",
-    ".wav": "audio/x-wav",
-    ".webm": "video/webm",
-    ".mp4": "video/mp4",
-    ".txt": "text/plain; charset=utf-8",
-    ".md": "text/markdown; charset=utf-8",
-  };
-  return known[extname(filename).toLowerCase()];
 }
 
 /** Ids of existing users that a text mentions. */
@@ -155,9 +102,10 @@ export function owners(
 ): Record<string, string> {
   const isStranger =
     isElsewhere(world, channel) ||
-    (channel.type === channelTypes.dm && !world.guild.members.has(interaction.user.id));
+    channel.type === channelTypes.group ||
+    (channel.type === channelTypes.dm && !sharesGuild(world, interaction.user.id));
   if (interaction.isUserInstallOnly || isStranger) return { "1": interaction.user.id };
-  return { "0": channel.type === channelTypes.dm ? "0" : world.guild.id };
+  return { "0": channel.type === channelTypes.dm ? "0" : (channel.guildId ?? world.guild.id) };
 }
 
 /**
@@ -198,7 +146,7 @@ export function renderMessage(
       )
       .filter((user, index, all) => all.indexOf(user) === index)
       .map(renderUser),
-    mention_roles: [],
+    mention_roles: mentionedRoles(world, message.content),
     mention_everyone: message.pings.includes("everyone"),
     pinned: false,
     tts: false,
@@ -222,7 +170,9 @@ export function renderMessage(
             ...(channel.guildId === undefined ? {} : { guild_id: channel.guildId }),
           },
         }),
-    ...(message.referenceId !== undefined && viewer.withReference !== false && message.type === 19
+    ...(message.referenceId !== undefined &&
+    viewer.withReference !== false &&
+    (message.type === 19 || message.type === 21)
       ? {
           referenced_message:
             reference === undefined
@@ -230,6 +180,7 @@ export function renderMessage(
               : renderMessage(world, reference, { hideContent: viewer.hideContent, withReference: false }),
         }
       : {}),
+    ...renderExtras(world, message, isHidden),
     ...(thread !== undefined && isThread(thread) ? { thread: renderChannel(world, thread) } : {}),
   };
 }
@@ -240,6 +191,15 @@ function hidesContent(world: World, channel: SimChannel, message: SimMessage): b
   if (message.pings.includes(world.bot.id)) return false;
   return !mentionedUsers(world, message.content).includes(world.bot);
 }
+
+/** What forums have besides. */
+const forumFields = {
+  available_tags: [],
+  default_reaction_emoji: null,
+  default_sort_order: null,
+  default_forum_layout: 0,
+  default_tag_setting: "match_some",
+};
 
 /** A channel or thread. */
 export function renderChannel(world: World, channel: SimChannel): Record<string, unknown> {
@@ -254,6 +214,15 @@ export function renderChannel(world: World, channel: SimChannel): Record<string,
       recipients: recipient === undefined ? [] : [renderUser(recipient)],
     };
   }
+  if (channel.type === channelTypes.group)
+    return {
+      id: channel.id,
+      type: channel.type,
+      flags: 0,
+      last_message_id: last,
+      name: channel.name,
+      icon: null,
+    };
   const base = {
     id: channel.id,
     type: channel.type,
@@ -272,6 +241,10 @@ export function renderChannel(world: World, channel: SimChannel): Record<string,
       position: 0,
       topic: null,
       nsfw: false,
+      ...(channel.archiveMinutes === undefined
+        ? {}
+        : { default_auto_archive_duration: channel.archiveMinutes }),
+      ...(holdsPosts(channel) ? forumFields : {}),
       permission_overwrites:
         channel.denied.size === 0
           ? []
@@ -293,7 +266,7 @@ export function renderChannel(world: World, channel: SimChannel): Record<string,
     member_count: 1,
     thread_metadata: {
       archived: channel.archived,
-      auto_archive_duration: 1440,
+      auto_archive_duration: channel.archiveMinutes ?? 1440,
       archive_timestamp: new Date(world.now()).toISOString(),
       locked: channel.locked,
       create_timestamp: new Date(world.now()).toISOString(),
@@ -302,7 +275,7 @@ export function renderChannel(world: World, channel: SimChannel): Record<string,
 }
 
 /** A role. */
-export function renderRole({ id, name, permissions }: SimRole): Record<string, unknown> {
+export function renderRole({ id, name, permissions, botId }: SimRole): Record<string, unknown> {
   return {
     id,
     name,
@@ -311,7 +284,8 @@ export function renderRole({ id, name, permissions }: SimRole): Record<string, u
     hoist: false,
     position: name === "@everyone" ? 0 : 1,
     permissions: permissions.toString(),
-    managed: false,
+    managed: botId !== undefined,
+    ...(botId === undefined ? {} : { tags: { bot_id: botId } }),
     mentionable: false,
     flags: 0,
     icon: null,
@@ -319,15 +293,41 @@ export function renderRole({ id, name, permissions }: SimRole): Record<string, u
   };
 }
 
+/** Text channels as an old server has them: with topics and overwrites, and last written in long ago. */
+function renderEmptyChannels({ id, emptyChannels = 0 }: SimGuild): Record<string, unknown>[] {
+  return Array.from({ length: emptyChannels }, (_, index) => {
+    const channelId = (BigInt(id) + BigInt(index + 1)).toString();
+    return {
+      id: channelId,
+      type: channelTypes.text,
+      guild_id: id,
+      name: `channel-${index}`,
+      position: index,
+      topic: `What channel ${index} is for, in a sentence or two as people write them.`,
+      nsfw: false,
+      parent_id: null,
+      last_message_id: channelId,
+      rate_limit_per_user: 0,
+      flags: 0,
+      permission_overwrites: [id, channelId].map((overwritten) => ({
+        id: overwritten,
+        type: 0,
+        allow: "0",
+        deny: "0",
+      })),
+    };
+  });
+}
+
 /** The data of GUILD_CREATE. */
-export function renderGuild(world: World): Record<string, unknown> {
+export function renderGuild(world: World, guild = world.guild): Record<string, unknown> {
   const channels = [...world.channels.values()].filter(
-    (channel) => channel.guildId === world.guild.id && botMay(world, channel, "VIEW_CHANNEL"),
+    (channel) => channel.guildId === guild.id && botMay(world, channel, "VIEW_CHANNEL"),
   );
   return {
-    id: world.guild.id,
-    name: world.guild.name,
-    owner_id: world.guild.ownerId,
+    id: guild.id,
+    name: guild.name,
+    owner_id: guild.ownerId,
     icon: null,
     splash: null,
     discovery_splash: null,
@@ -350,20 +350,21 @@ export function renderGuild(world: World): Record<string, unknown> {
     nsfw_level: 0,
     premium_tier: 0,
     premium_progress_bar_enabled: false,
-    preferred_locale: "en-US",
+    preferred_locale: guild.preferredLocale ?? "en-US",
     features: [],
     emojis: [],
     stickers: [],
-    roles: [...world.guild.roles.values()].map((role) => renderRole(role)),
+    roles: [...guild.roles.values()].map((role) => renderRole(role)),
     joined_at: new Date(world.now() - 1_000_000).toISOString(),
     large: false,
     unavailable: false,
     member_count: world.users.size,
     voice_states: [],
-    members: [{ ...renderMember(world, world.bot.id), user: renderUser(world.bot) }],
+    members: [{ ...renderMember(world, world.bot.id, guild), user: renderUser(world.bot) }],
     channels: channels
       .filter((channel) => !isThread(channel))
-      .map((channel) => renderChannel(world, channel)),
+      .map((channel) => renderChannel(world, channel))
+      .concat(renderEmptyChannels(guild)),
     threads: channels
       .filter((channel) => isThread(channel) && !channel.archived)
       .map((channel) => renderChannel(world, channel)),

@@ -1,10 +1,21 @@
 import { ApiError, invalidForm } from "./api-error.ts";
 import type { Route } from "./http.ts";
+import {
+  checkLocalizations,
+  checkUniqueNames,
+  longestOf,
+  withoutLocalizations,
+  type Localizations,
+} from "./localizations.ts";
 import { renderUser } from "./render.ts";
-import { memberPermissions, type RegisteredCommand, type World } from "./world.ts";
+import type { SessionStarts } from "./session-starts.ts";
+import { guildsOf, memberPermissions, type RegisteredCommand, type SimGuild, type World } from "./world.ts";
 
 /** Routes of the bot's user, application and commands. */
-export function applicationRoutes(world: World, sessionsLeft: () => number): Route[] {
+export function applicationRoutes(
+  world: World,
+  sessions: Pick<SessionStarts, "limit"> & { readonly recommendedShards: number },
+): Route[] {
   const requireApplication = (id: string | undefined): void => {
     if (id !== world.applicationId)
       throw new ApiError(403, 20012, "You are not authorized to perform this action on this application");
@@ -17,13 +28,8 @@ export function applicationRoutes(world: World, sessionsLeft: () => number): Rou
         status: 200,
         body: {
           url: `${world.origin.replace("http", "ws")}/gateway`,
-          shards: 1,
-          session_start_limit: {
-            total: 1000,
-            remaining: sessionsLeft(),
-            reset_after: 3_600_000,
-            max_concurrency: 1,
-          },
+          shards: sessions.recommendedShards,
+          session_start_limit: sessions.limit(),
         },
       }),
     },
@@ -43,14 +49,27 @@ export function applicationRoutes(world: World, sessionsLeft: () => number): Rou
     {
       method: "GET",
       template: "/users/@me/guilds",
-      handle: () => ({ status: 200, body: world.guild.hasBot ? [renderOwnGuild(world)] : [] }),
+      handle({ query }) {
+        const limit = Number(query.get("limit") ?? 200);
+        if (!Number.isInteger(limit) || limit < 1 || limit > 200)
+          throw invalidForm("limit", "NUMBER_TYPE_MAX", "int value should be between 1 and 200.");
+        const after = BigInt(query.get("after") ?? 0);
+        const guilds = guildsOf(world)
+          .filter(({ id, hasBot }) => hasBot && BigInt(id) > after)
+          .sort((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
+        return { status: 200, body: guilds.slice(0, limit).map((guild) => renderOwnGuild(world, guild)) };
+      },
     },
     {
       method: "GET",
       template: "/applications/{application_id}/commands",
-      handle({ parameters }) {
+      handle({ parameters, query }) {
         requireApplication(parameters["application_id"]);
-        return { status: 200, body: world.commands };
+        const isWhole = query.get("with_localizations") === "true";
+        return {
+          status: 200,
+          body: isWhole ? world.commands : world.commands.map((one) => withoutLocalizations(one)),
+        };
       },
     },
     {
@@ -73,7 +92,7 @@ export function applicationRoutes(world: World, sessionsLeft: () => number): Rou
 /** Bits of an application's flags. @see https://discord.com/developers/docs/resources/application#application-object-application-flags */
 const applicationFlags = { messageContent: 1 << 18, messageContentLimited: 1 << 19 } as const;
 
-/** The application as it sees itself. Bots in fewer than 100 servers have the limited form of an intent. */
+/** The application as it sees itself. Bots that fewer than 10,000 people see have the limited form of an intent. */
 function renderApplication(world: World): Readonly<Record<string, unknown>> {
   const flags = world.messageContentAllowed ? applicationFlags.messageContentLimited : 0;
   return {
@@ -90,7 +109,7 @@ function renderApplication(world: World): Readonly<Record<string, unknown>> {
     interactions_endpoint_url: null,
     role_connections_verification_url: null,
     owner: renderUser(world.users.get(world.guild.ownerId) ?? world.bot),
-    approximate_guild_count: world.guild.hasBot ? 1 : 0,
+    approximate_guild_count: guildsOf(world).filter(({ hasBot }) => hasBot).length,
     approximate_user_install_count: 0,
     approximate_user_authorization_count: 0,
     explicit_content_filter: 0,
@@ -103,14 +122,14 @@ function renderApplication(world: World): Readonly<Record<string, unknown>> {
 }
 
 /** A server as the bot lists its own; `permissions` are those of the bot's roles, without overwrites of channels. */
-function renderOwnGuild(world: World): Readonly<Record<string, unknown>> {
+function renderOwnGuild(world: World, guild: SimGuild): Readonly<Record<string, unknown>> {
   return {
-    id: world.guild.id,
-    name: world.guild.name,
+    id: guild.id,
+    name: guild.name,
     icon: null,
     banner: null,
     owner: false,
-    permissions: memberPermissions(world, world.bot.id).toString(),
+    permissions: memberPermissions(world, world.bot.id, guild).toString(),
     features: [],
   };
 }
@@ -119,21 +138,30 @@ function renderOwnGuild(world: World): Readonly<Record<string, unknown>> {
 export interface DeclaredOption {
   readonly type: number;
   readonly name: string;
+  readonly name_localizations?: Localizations;
   readonly description?: string;
+  readonly description_localizations?: Localizations;
   readonly required?: boolean;
   readonly autocomplete?: boolean;
-  readonly choices?: readonly { readonly name: string; readonly value: string | number }[];
+  readonly choices?: readonly {
+    readonly name: string;
+    readonly name_localizations?: Localizations;
+    readonly value: string | number;
+  }[];
   readonly min_value?: number;
   readonly max_value?: number;
   readonly min_length?: number;
   readonly max_length?: number;
+  readonly file_types?: readonly string[];
 }
 
 /** The body of a command registration. */
 export interface Declared {
   readonly name: string;
+  readonly name_localizations?: Localizations;
   readonly type?: number;
   readonly description?: string;
+  readonly description_localizations?: Localizations;
   readonly options?: readonly DeclaredOption[];
   readonly contexts?: readonly number[];
   readonly integration_types?: readonly number[];
@@ -153,9 +181,9 @@ function toRegistered(
     default_member_permissions: null,
     type,
     name: command.name,
-    name_localizations: null,
+    name_localizations: command.name_localizations ?? null,
     description: command.description ?? "",
-    description_localizations: null,
+    description_localizations: command.description_localizations ?? null,
     contexts: command.contexts ?? null,
     integration_types: command.integration_types ?? [0],
     nsfw: false,
@@ -164,7 +192,7 @@ function toRegistered(
       : {
           options: command.options.map((option) =>
             Object.fromEntries(
-              Object.entries({ ...option, name_localizations: null, description_localizations: null }).filter(
+              Object.entries({ name_localizations: null, description_localizations: null, ...option }).filter(
                 ([, value]) => value !== false && value !== undefined,
               ),
             ),
@@ -172,6 +200,8 @@ function toRegistered(
         }),
   };
 }
+
+const fileType = /^(?:audio|image|video|\.[a-z\d]+)$/;
 
 const chatName = /^[-_'\p{L}\p{N}\p{sc=Deva}\p{sc=Thai}]{1,32}$/u;
 
@@ -185,6 +215,12 @@ function checkCommands(commands: readonly Declared[]): void {
     if (commands.filter((command) => (command.type ?? 1) === type).length > most)
       throw new ApiError(400, 30032, `Maximum number of application commands reached (${most})`);
   }
+  for (const type of [1, 2, 3]) {
+    checkUniqueNames(
+      commands.filter((command) => (command.type ?? 1) === type),
+      (index, locale) => `${index}.name_localizations.${locale}`,
+    );
+  }
   commands.forEach((command, index) => {
     const type = command.type ?? 1;
     const at = (field: string): string => `${index}.${field}`;
@@ -197,6 +233,10 @@ function checkCommands(commands: readonly Declared[]): void {
     seen.add(`${type} ${command.name}`);
     if (command.name.length < 1 || command.name.length > 32)
       throw invalidForm(at("name"), "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 32 in length.");
+    checkLocalizations(command.name_localizations, (locale) => at(`name_localizations.${locale}`), {
+      maxChars: 32,
+      ...(type === 1 ? { pattern: chatName } : {}),
+    });
     if (type === 1) checkChatCommand(command, at);
     else if ((command.description ?? "") !== "" || command.options !== undefined)
       throw invalidForm(
@@ -216,7 +256,15 @@ function checkChatCommand(command: Declared, at: (field: string) => string): voi
   const options = command.options ?? [];
   if (options.length > 25)
     throw invalidForm(at("options"), "BASE_TYPE_MAX_LENGTH", "Must be 25 or fewer in length.");
-  let chars = command.name.length + description.length;
+  checkLocalizations(
+    command.description_localizations,
+    (locale) => at(`description_localizations.${locale}`),
+    { maxChars: 100 },
+  );
+  checkUniqueNames(options, (index, locale) => at(`options.${index}.name_localizations.${locale}`));
+  let chars =
+    longestOf(command.name, command.name_localizations) +
+    longestOf(description, command.description_localizations);
   let optionalSeen = false;
   const names = new Set<string>();
   options.forEach((option, index) => {
@@ -233,6 +281,15 @@ function checkChatCommand(command: Declared, at: (field: string) => string): voi
     const text = option.description ?? "";
     if (text.length < 1 || text.length > 100)
       throw invalidForm(of("description"), "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.");
+    checkLocalizations(option.name_localizations, (locale) => of(`name_localizations.${locale}`), {
+      maxChars: 32,
+      pattern: chatName,
+    });
+    checkLocalizations(
+      option.description_localizations,
+      (locale) => of(`description_localizations.${locale}`),
+      { maxChars: 100 },
+    );
     if (option.required === true && optionalSeen)
       throw invalidForm(
         of("required"),
@@ -242,17 +299,31 @@ function checkChatCommand(command: Declared, at: (field: string) => string): voi
     optionalSeen ||= option.required !== true;
     if ((option.choices?.length ?? 0) > 25)
       throw invalidForm(of("choices"), "BASE_TYPE_MAX_LENGTH", "Must be 25 or fewer in length.");
+    if (option.file_types !== undefined && option.type !== 11)
+      throw invalidForm(
+        of("file_types"),
+        "APPLICATION_COMMAND_INVALID",
+        "Only attachment options have file types",
+      );
+    if (option.file_types?.every((type) => fileType.test(type)) === false)
+      throw invalidForm(
+        of("file_types"),
+        "BASE_TYPE_CHOICES",
+        "Value must be audio, image, video or an extension",
+      );
     if (option.autocomplete === true && option.choices !== undefined)
       throw invalidForm(
         of("autocomplete"),
         "APPLICATION_COMMAND_AUTOCOMPLETE_CHOICES",
         "No choices beside autocomplete",
       );
-    chars += option.name.length + text.length;
-    for (const { name, value } of option.choices ?? []) {
+    chars +=
+      longestOf(option.name, option.name_localizations) + longestOf(text, option.description_localizations);
+    for (const { name, name_localizations: names, value } of option.choices ?? []) {
+      checkLocalizations(names, (locale) => of(`choices.name_localizations.${locale}`), { maxChars: 100 });
       if (name.length < 1 || name.length > 100)
         throw invalidForm(of("choices"), "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.");
-      chars += name.length + String(value).length;
+      chars += longestOf(name, names) + String(value).length;
     }
   });
   if (chars > 8000)

@@ -6,10 +6,10 @@ import { renderChannel, renderMember, renderMessage } from "./render.ts";
 import { removeMessage } from "./deletions.ts";
 import {
   addChannel,
-  addMessage,
   botMay,
   channelTypes,
-  messageFlags,
+  findGuild,
+  sharesGuild,
   type SimChannel,
   type SimMessage,
   type World,
@@ -17,21 +17,11 @@ import {
 
 /** How long typing is shown, unless the bot posts a message. */
 const typingMs = 10_000;
-const archiveMinutes = [60, 1440, 4320, 10_080];
 
-/** Routes of channels, messages and threads. */
+/** Routes of channels and messages. */
 export function channelRoutes(world: World, gateway: () => Gateway): Route[] {
-  const requireChannel = (id: string): SimChannel => {
-    const channel = world.channels.get(id);
-    if (channel === undefined) throw unknownChannel();
-    if (!botMay(world, channel, "VIEW_CHANNEL")) throw missingAccess();
-    return channel;
-  };
-  const visible = (channelId: string, messageId: string): SimMessage => {
-    const message = requireMessage(world, channelId, messageId);
-    if (message.ephemeralTo !== undefined) throw new ApiError(404, 10008, "Unknown Message");
-    return message;
-  };
+  const requireChannel = (id: string) => requireVisibleChannel(world, id);
+  const visible = (channelId: string, messageId: string) => requireVisible(world, channelId, messageId);
   const shown = (message: SimMessage) =>
     renderMessage(world, message, { hideContent: !world.messageContentAllowed });
 
@@ -122,70 +112,6 @@ export function channelRoutes(world: World, gateway: () => Gateway): Route[] {
     },
     {
       method: "POST",
-      template: "/channels/{channel_id}/messages/{message_id}/threads",
-      handle({ parameters, form }) {
-        const channel = requireChannel(parameters["channel_id"] ?? "");
-        const message = visible(channel.id, parameters["message_id"] ?? "");
-        const name = checkThread(world, channel, form.json, "CREATE_PUBLIC_THREADS");
-        if (world.channels.has(message.id))
-          throw new ApiError(400, 160004, "A thread has already been created for this message");
-        const thread = addChannel(world, {
-          id: message.id,
-          type: channelTypes.publicThread,
-          name,
-          guildId: channel.guildId,
-          parentId: channel.id,
-          ownerId: world.bot.id,
-        });
-        message.flags |= messageFlags.hasThread;
-        const starter = addMessage(world, {
-          channelId: thread.id,
-          author: message.author,
-          content: "",
-          type: 21,
-          referenceId: message.id,
-        });
-        dispatchThread(world, gateway(), thread);
-        dispatchMessage(world, gateway(), "MESSAGE_UPDATE", message);
-        dispatchMessage(world, gateway(), "MESSAGE_CREATE", starter);
-        return { status: 201, body: renderChannel(world, thread) };
-      },
-    },
-    {
-      method: "POST",
-      template: "/channels/{channel_id}/threads",
-      handle({ parameters, form }) {
-        const channel = requireChannel(parameters["channel_id"] ?? "");
-        const type = Number(form.json["type"] ?? channelTypes.privateThread);
-        const isPublic = type === channelTypes.publicThread;
-        const name = checkThread(
-          world,
-          channel,
-          form.json,
-          isPublic ? "CREATE_PUBLIC_THREADS" : "CREATE_PRIVATE_THREADS",
-        );
-        const thread = addChannel(world, {
-          type,
-          name,
-          guildId: channel.guildId,
-          parentId: channel.id,
-          ownerId: world.bot.id,
-        });
-        dispatchThread(world, gateway(), thread);
-        if (isPublic) {
-          const note = addMessage(world, {
-            channelId: channel.id,
-            author: world.bot,
-            content: name,
-            type: 18,
-          });
-          dispatchMessage(world, gateway(), "MESSAGE_CREATE", note);
-        }
-        return { status: 201, body: renderChannel(world, thread) };
-      },
-    },
-    {
-      method: "POST",
       template: "/users/@me/channels",
       handle({ form }) {
         const user = world.users.get(String(form.json["recipient_id"]));
@@ -195,6 +121,21 @@ export function channelRoutes(world: World, gateway: () => Gateway): Route[] {
       },
     },
   ];
+}
+
+/** A channel that the bot may view. @throws ApiError 10003, 50001 */
+export function requireVisibleChannel(world: World, id: string): SimChannel {
+  const channel = world.channels.get(id);
+  if (channel === undefined) throw unknownChannel();
+  if (!botMay(world, channel, "VIEW_CHANNEL")) throw missingAccess();
+  return channel;
+}
+
+/** A message that everybody sees. @throws ApiError 10008 */
+export function requireVisible(world: World, channelId: string, messageId: string): SimMessage {
+  const message = requireMessage(world, channelId, messageId);
+  if (message.ephemeralTo !== undefined) throw new ApiError(404, 10008, "Unknown Message");
+  return message;
 }
 
 /** The direct message channel of the bot and a user; created on first use. */
@@ -208,33 +149,8 @@ function checkRecipient(world: World, { type, recipientId = "", messages }: SimC
   if (type !== channelTypes.dm) return;
   if (world.closedDirectMessages.has(recipientId))
     throw new ApiError(403, 50007, "Cannot send messages to this user");
-  if (!world.guild.members.has(recipientId) && !messages.some(({ author }) => author.id === recipientId))
+  if (!sharesGuild(world, recipientId) && !messages.some(({ author }) => author.id === recipientId))
     throw new ApiError(403, 50278, "Cannot send messages to this user due to having no mutual guilds");
-}
-
-function checkThread(
-  world: World,
-  channel: SimChannel,
-  json: Readonly<Record<string, unknown>>,
-  permission: "CREATE_PUBLIC_THREADS" | "CREATE_PRIVATE_THREADS",
-): string {
-  if (channel.type !== channelTypes.text)
-    throw new ApiError(400, 50024, "Cannot execute action on this channel type");
-  if (!botMay(world, channel, permission)) throw missingPermissions();
-  const { name, auto_archive_duration: minutes } = json;
-  if (typeof name !== "string" || name.trim().length < 1 || name.length > 100)
-    throw invalidForm("name", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.");
-  if (minutes !== undefined && !archiveMinutes.includes(Number(minutes)))
-    throw invalidForm(
-      "auto_archive_duration",
-      "BASE_TYPE_CHOICES",
-      "Value must be one of {60, 1440, 4320, 10080}.",
-    );
-  return name.trim();
-}
-
-function dispatchThread(world: World, gateway: Gateway, thread: SimChannel): void {
-  gateway.dispatch("THREAD_CREATE", { ...renderChannel(world, thread), newly_created: true }, intents.guilds);
 }
 
 /** Dispatches a message event with the gateway's additional fields: guild, member and channel type. */
@@ -248,14 +164,15 @@ export function dispatchMessage(
   if (channel === undefined || message.ephemeralTo !== undefined) return;
   if (!botMay(world, channel, "VIEW_CHANNEL")) return;
   const hasContent = (gateway.identifiedIntents() & intents.messageContent) !== 0;
+  const guild = findGuild(world, channel.guildId);
   gateway.dispatch(
     event,
     {
       ...renderMessage(world, message, { hideContent: !hasContent }),
       channel_type: channel.type,
       ...(channel.guildId === undefined ? {} : { guild_id: channel.guildId }),
-      ...(channel.guildId !== undefined && world.guild.members.has(message.author.id)
-        ? { member: renderMember(world, message.author.id) }
+      ...(guild?.members.has(message.author.id) === true
+        ? { member: renderMember(world, message.author.id, guild) }
         : {}),
     },
     channel.type === channelTypes.dm ? intents.directMessages : intents.guildMessages,

@@ -1,4 +1,4 @@
-import { ApiError, invalidForm, unknownInteraction, unknownWebhook } from "./api-error.ts";
+import { ApiError, invalidForm, unknownInteraction, unknownMessage, unknownWebhook } from "./api-error.ts";
 import type { Gateway } from "./gateway.ts";
 import type { Answer, Route } from "./http.ts";
 import { readModal } from "./modals.ts";
@@ -109,7 +109,12 @@ export function interactionRoutes(world: World, gateway: () => Gateway): Route[]
       method: "PATCH",
       template: "/webhooks/{webhook_id}/{webhook_token}/messages/{message_id}",
       isOpen: true,
-      handle: ({ parameters, form }) => edit(byToken(parameters), parameters["message_id"] ?? "", form),
+      handle({ parameters, form }) {
+        const interaction = byToken(parameters);
+        // The first response is not among the messages that can be named by their id.
+        if (parameters["message_id"] === interaction.originalId) throw unknownMessage();
+        return edit(interaction, parameters["message_id"] ?? "", form);
+      },
     },
     {
       method: "DELETE",
@@ -138,7 +143,7 @@ export function interactionRoutes(world: World, gateway: () => Gateway): Route[]
             40094,
             "This interaction has reached the maximum number of follow-up messages",
           );
-        const isEphemeral = (Number(form.json["flags"] ?? 0) & messageFlags.ephemeral) !== 0;
+        const isEphemeral = isForCallerAlone(interaction, form.json["flags"]);
         const message = createBotMessage({
           world,
           channel: channelOf(interaction),
@@ -155,7 +160,7 @@ export function interactionRoutes(world: World, gateway: () => Gateway): Route[]
   function acknowledge(interaction: SimInteraction, type: number, form: Form): void {
     const data = (form.json["data"] ?? {}) as Readonly<Record<string, unknown>>;
     const inner: Form = { json: data, files: form.files };
-    const isEphemeral = (Number(data["flags"] ?? 0) & messageFlags.ephemeral) !== 0;
+    const isEphemeral = isForCallerAlone(interaction, data["flags"]);
     const ephemeralTo = isEphemeral ? interaction.user.id : undefined;
     switch (type) {
       case 4: {
@@ -203,6 +208,11 @@ export function interactionRoutes(world: World, gateway: () => Gateway): Route[]
         throw invalidForm("type", "BASE_TYPE_CHOICES", "Unknown response type");
     }
   }
+}
+
+/** Where the app is installed for the user alone, members may lack the permission to show its responses to others. */
+function isForCallerAlone({ isForcedEphemeral }: SimInteraction, flags: unknown): boolean {
+  return isForcedEphemeral || (Number(flags ?? 0) & messageFlags.ephemeral) !== 0;
 }
 
 function readChoices(given: unknown): { name: string; value: string | number }[] {

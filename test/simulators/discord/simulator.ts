@@ -1,23 +1,29 @@
 import { randomBytes } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import { createGateway, intents, type Gateway } from "./gateway.ts";
+import { createSessionStarts, platformSessionStarts, type SessionStartOptions } from "./session-starts.ts";
 import { createApiServer, type Fault, type SeenRequest } from "./http.ts";
 import { createPerson, type Person } from "./people.ts";
 import { platformRateLimits, type RateLimitOptions } from "./rate-limits.ts";
 import { purge, removeChannel, removeGuild } from "./deletions.ts";
-import { renderRole, sign } from "./render.ts";
+import { renderChannel, renderRole } from "./render.ts";
+import { sign } from "./render-attachment.ts";
 import { applicationRoutes } from "./routes-application.ts";
 import { channelRoutes, directChannel, dispatchMessage } from "./routes-channels.ts";
 import { guildRoutes } from "./routes-guilds.ts";
+import { threadRoutes } from "./routes-threads.ts";
 import { interactionRoutes } from "./routes-interactions.ts";
 import { transcriptOf, type SeenMessage } from "./transcript.ts";
 import {
   addChannel,
+  addGuild,
   addMessage,
   channelTypes,
   createWorld,
+  type MessageExtras,
   type Permission,
   type SimMessage,
+  type SimRole,
   type SimUser,
   type World,
 } from "./world.ts";
@@ -31,9 +37,14 @@ export interface ChannelHandle {
   fromBot(): SeenMessage[];
   /** Threads below it. */
   threads(): ChannelHandle[];
+  /** Who was added to the thread, by the name of each. */
+  members(): string[];
+  /** People set after how many minutes new threads are hidden. */
+  setArchiveMinutes(minutes: number): void;
   /** Denies the bot permissions in the channel. */
   deny(...permissions: Permission[]): void;
-  archive(options?: { readonly locked?: boolean }): void;
+  /** A moderator archives the thread, locks it, or both; `archived` is true by default. */
+  archive(options?: { readonly locked?: boolean; readonly archived?: boolean }): void;
   /** A moderator deletes the channel with its threads, or the thread. */
   remove(): void;
   /** A moderator deletes messages; several are one bulk deletion. */
@@ -42,6 +53,15 @@ export interface ChannelHandle {
   isTyping(): boolean;
   /** Number of typing indicators of the bot. */
   typingCount(): number;
+}
+
+/** A further server of the bot, for tests. */
+export interface ServerHandle {
+  readonly id: string;
+  channel(name: string): ChannelHandle;
+  join(person: { readonly id: string }): void;
+  /** The shard that gets its events, of `count`. */
+  shardOf(count: number): number;
 }
 
 /** A running simulator. */
@@ -56,23 +76,52 @@ export interface DiscordSimulator {
   readonly gateway: Gateway;
   readonly requests: readonly SeenRequest[];
   channel(name: string): ChannelHandle;
+  /** A channel of another type than text. */
+  channelOfType(type: "voice" | "stage" | "announcement" | "forum" | "media", name: string): ChannelHandle;
+  /** A group chat of people, without the bot: only what they installed for themselves works there. */
+  groupChat(name: string): ChannelHandle;
+  /** A further server of the bot. Servers go to shards in turn. */
+  server(
+    name: string,
+    options?: { readonly emptyChannels?: number; readonly preferredLocale?: string },
+  ): ServerHandle;
   directMessages(person: { readonly id: string }): ChannelHandle;
-  /** A thread that a person opens. */
-  thread(channel: { readonly id: string }, person: { readonly id: string }): ChannelHandle;
+  /**
+   * A thread that a person opens, maybe `from` a message; in a forum or media channel a post, whose first message has its
+   * id.
+   */
+  thread(
+    channel: { readonly id: string },
+    person: { readonly id: string },
+    options?: { readonly isPrivate?: boolean; readonly from?: SimMessage },
+  ): ChannelHandle;
   handle(channelId: string): ChannelHandle;
   /** A person, by default a member of the server. */
-  person(name: string, options?: { readonly isMember?: boolean }): Person;
+  person(name: string, options?: { readonly isMember?: boolean; readonly locale?: string }): Person;
   /** Adds a role to the server. Returns its id. */
   role(name: string, permissions?: bigint): string;
+  /** The role that Discord made for the bot when it was invited with permissions. Returns its id. */
+  botRole(): string;
   give(person: { readonly id: string }, roleId: string): void;
   /** The person leaves the server. */
   leave(person: { readonly id: string }): void;
-  /** A channel of a server that the bot is not a member of. */
-  channelElsewhere(name: string): ChannelHandle;
+  /** A channel of a server that the bot is not a member of. `externalApps`: members may show its answers there. */
+  channelElsewhere(name: string, options?: { readonly externalApps?: boolean }): ChannelHandle;
   /** The person takes no direct messages from the bot. */
   closeDirectMessages(person: { readonly id: string }): void;
   /** Posts a message as another bot or a webhook. */
-  otherBotSends(message: { channel: { id: string }; text: string; isWebhook?: boolean }): SimMessage;
+  otherBotSends(message: {
+    channel: { id: string };
+    text: string;
+    name?: string;
+    isWebhook?: boolean;
+    extras?: MessageExtras;
+  }): SimMessage;
+  /** Another bot changes its message. */
+  otherBotEdits(
+    message: SimMessage,
+    changed: { readonly text?: string; readonly embeds?: MessageExtras["embeds"] },
+  ): void;
   /** Dispatches MESSAGE_CREATE for a message again, as a resumed session can. */
   redeliver(message: { readonly id: string; readonly channelId: string }): void;
   /** Removes the bot from the server, or simulates an outage of it. */
@@ -95,6 +144,13 @@ export async function createDiscordSimulator(
     readonly messageContentAllowed?: boolean;
     readonly rateLimits?: Partial<RateLimitOptions>;
     readonly token?: string;
+    /** Of the server. Default 1,000. */
+    readonly maxActiveThreads?: number;
+    readonly sessionStarts?: Partial<SessionStartOptions>;
+    /** Default: 41,250. */
+    readonly heartbeatMs?: number;
+    /** How long a lost session can be resumed, in milliseconds of its clock. Default: three minutes. */
+    readonly resumeForMs?: number;
   } = {},
 ): Promise<DiscordSimulator> {
   let offsetMs = 0;
@@ -105,13 +161,19 @@ export async function createDiscordSimulator(
   });
   // The gateway needs the HTTP server, whose routes need the gateway.
   const gatewayOf = (): Gateway => gateway;
+  const startLimits = { ...platformSessionStarts, ...options.sessionStarts };
+  const starts = createSessionStarts(startLimits);
+  const credentials = { token };
   const api = createApiServer({
-    token,
+    get token() {
+      return credentials.token;
+    },
     now: () => world.now(),
     rateLimits: { ...platformRateLimits, ...options.rateLimits },
     routes: [
-      ...applicationRoutes(world, () => 1000 - gateway.counts.identify),
+      ...applicationRoutes(world, { ...starts, recommendedShards: startLimits.recommendedShards }),
       ...channelRoutes(world, gatewayOf),
+      ...threadRoutes(world, gatewayOf, options.maxActiveThreads ?? 1000),
       ...guildRoutes(world),
       ...interactionRoutes(world, gatewayOf),
     ],
@@ -134,7 +196,18 @@ export async function createDiscordSimulator(
       return true;
     },
   });
-  const gateway: Gateway = createGateway(api.server, world, { token });
+  const gateway: Gateway = createGateway(api.server, world, {
+    get token() {
+      return credentials.token;
+    },
+    starts,
+    limits: startLimits,
+    resetToken() {
+      credentials.token = "reset";
+    },
+    heartbeatMs: options.heartbeatMs ?? 41_250,
+    resumeForMs: options.resumeForMs ?? 180_000,
+  });
   await new Promise<void>((resolve) => {
     api.server.listen(0, "127.0.0.1", resolve);
   });
@@ -151,18 +224,30 @@ export async function createDiscordSimulator(
       fromBot: () => transcriptOf(world, id).filter((message) => message.author === world.bot.username),
       threads: () =>
         [...world.channels.values()].filter((one) => one.parentId === id).map((one) => handle(one.id)),
+      members: () => [...channel.threadMembers].map((one) => world.users.get(one)?.globalName ?? ""),
+      setArchiveMinutes(minutes) {
+        channel.archiveMinutes = minutes;
+      },
       deny: (...permissions) => {
         for (const permission of permissions) channel.denied.add(permission);
       },
-      archive({ locked = false } = {}) {
-        channel.archived = true;
+      archive({ locked = false, archived = true } = {}) {
+        channel.archived = archived;
         channel.locked = locked;
+        gateway.dispatch("THREAD_UPDATE", renderChannel(world, channel), intents.guilds);
       },
       remove: () => removeChannel(world, gateway, channel),
       purge: (...ids) => purge(world, gateway, channel, ids),
       isTyping: () => world.now() < channel.typingUntil,
       typingCount: () => channel.typing.length,
     };
+  };
+
+  const addRole = (role: SimRole): string => {
+    world.guild.roles.set(role.id, role);
+    const data = { guild_id: world.guild.id, role: renderRole(role) };
+    gateway.dispatch("GUILD_ROLE_CREATE", data, intents.guilds);
+    return role.id;
   };
 
   return {
@@ -177,39 +262,55 @@ export async function createDiscordSimulator(
       const made = addChannel(world, { type: channelTypes.text, name, guildId: world.guild.id });
       return handle(made.id);
     },
-    thread({ id }, person) {
+    channelOfType: (type, name) =>
+      handle(addChannel(world, { type: channelTypes[type], name, guildId: world.guild.id }).id),
+    groupChat: (name) => handle(addChannel(world, { type: channelTypes.group, name }).id),
+    server(name, { emptyChannels = 0, preferredLocale } = {}) {
+      const guild = addGuild(world, name, emptyChannels);
+      if (preferredLocale !== undefined) guild.preferredLocale = preferredLocale;
+      const { id } = guild;
+      return {
+        id,
+        channel: (of) => handle(addChannel(world, { type: channelTypes.text, name: of, guildId: id }).id),
+        join: (person) => void guild.members.set(person.id, new Set()),
+        shardOf: (count) => Number((BigInt(id) >> 22n) % BigInt(count)),
+      };
+    },
+    thread({ id }, person, { isPrivate = false, from } = {}) {
       const made = addChannel(world, {
-        type: channelTypes.publicThread,
+        ...(from === undefined ? {} : { id: from.id }),
+        type: isPrivate ? channelTypes.privateThread : channelTypes.publicThread,
         name: "thread",
-        guildId: world.guild.id,
+        guildId: world.channels.get(id)?.guildId ?? world.guild.id,
         parentId: id,
         ownerId: person.id,
       });
+      if (from !== undefined)
+        addMessage(world, {
+          channelId: made.id,
+          author: from.author,
+          content: "",
+          type: 21,
+          referenceId: from.id,
+        });
       return handle(made.id);
     },
     directMessages: (person) => handle(directChannel(world, person.id).id),
     handle,
-    person(name, { isMember = true } = {}) {
+    person(name, { isMember = true, locale } = {}) {
       const user: SimUser = {
         id: world.nextId(),
         username: name.toLowerCase().replaceAll(/\W/g, ""),
         globalName: name,
         isBot: false,
+        ...(locale === undefined ? {} : { locale }),
       };
       world.users.set(user.id, user);
       if (isMember) world.guild.members.set(user.id, new Set());
       return createPerson(world, gatewayOf, user);
     },
-    role(name, permissions = 0n) {
-      const role = { id: world.nextId(), name, permissions };
-      world.guild.roles.set(role.id, role);
-      gateway.dispatch(
-        "GUILD_ROLE_CREATE",
-        { guild_id: world.guild.id, role: renderRole(role) },
-        intents.guilds,
-      );
-      return role.id;
-    },
+    role: (name, permissions = 0n) => addRole({ id: world.nextId(), name, permissions }),
+    botRole: () => addRole({ id: world.nextId(), name: "Parley", permissions: 0n, botId: world.bot.id }),
     // GUILD_MEMBER_UPDATE and GUILD_MEMBER_REMOVE need a privileged intent.
     give({ id }, roleId) {
       const roles = world.guild.members.get(id);
@@ -217,20 +318,32 @@ export async function createDiscordSimulator(
       roles.add(roleId);
     },
     leave: ({ id }) => void world.guild.members.delete(id),
-    channelElsewhere: (name) =>
-      handle(addChannel(world, { type: channelTypes.text, name, guildId: world.nextId() }).id),
+    channelElsewhere(name, { externalApps = true } = {}) {
+      const { id } = addChannel(world, { type: channelTypes.text, name, guildId: world.nextId() });
+      if (!externalApps) world.withoutExternalApps.add(id);
+      return handle(id);
+    },
     closeDirectMessages: ({ id }) => void world.closedDirectMessages.add(id),
-    otherBotSends({ channel, text, isWebhook = false }) {
-      const user: SimUser = { id: world.nextId(), username: "other", globalName: null, isBot: true };
+    otherBotSends({ channel, text, name = "other", isWebhook = false, extras = {} }) {
+      const user: SimUser = { id: world.nextId(), username: name, globalName: null, isBot: true };
       world.users.set(user.id, user);
       const message = addMessage(world, {
         channelId: channel.id,
         author: user,
         content: text,
         webhookId: isWebhook ? user.id : undefined,
+        embeds: [...(extras.embeds ?? [])],
+        components: [...(extras.components ?? [])],
+        extras,
       });
       dispatchMessage(world, gateway, "MESSAGE_CREATE", message);
       return message;
+    },
+    otherBotEdits(message, { text, embeds }) {
+      if (text !== undefined) message.content = text;
+      if (embeds !== undefined) message.embeds.splice(0, message.embeds.length, ...embeds);
+      message.editedAt = Math.max(world.now(), (message.editedAt ?? 0) + 1);
+      dispatchMessage(world, gateway, "MESSAGE_UPDATE", message);
     },
     redeliver({ id, channelId }) {
       const message = world.channels.get(channelId)?.messages.find((one) => one.id === id);

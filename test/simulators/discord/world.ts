@@ -24,7 +24,26 @@ export const managerBits = { ADMINISTRATOR: 1n << 3n, MANAGE_GUILD: 1n << 5n } a
 const everyoneBits = Object.values(permissionBits).reduce((all, bit) => all | bit, 1n << 31n);
 
 /** Discord's channel types. */
-export const channelTypes = { text: 0, dm: 1, publicThread: 11, privateThread: 12 } as const;
+export const channelTypes = {
+  text: 0,
+  dm: 1,
+  voice: 2,
+  group: 3,
+  announcement: 5,
+  announcementThread: 10,
+  publicThread: 11,
+  privateThread: 12,
+  stage: 13,
+  forum: 15,
+  media: 16,
+} as const;
+
+/** The types of threads, forum posts included. */
+const threadTypes: ReadonlySet<number> = new Set([
+  channelTypes.announcementThread,
+  channelTypes.publicThread,
+  channelTypes.privateThread,
+]);
 
 /** Discord's message flags. */
 export const messageFlags = {
@@ -46,6 +65,8 @@ export interface SimUser {
   readonly username: string;
   readonly globalName: string | null;
   readonly isBot: boolean;
+  /** Of the person's client. Default `en-US`. */
+  readonly locale?: string;
 }
 
 /** A channel, direct message channel or thread. */
@@ -59,6 +80,10 @@ export interface SimChannel {
   readonly recipientId: string | undefined;
   archived: boolean;
   locked: boolean;
+  /** Of a channel: the default that people set for its threads. Of a thread: its own. */
+  archiveMinutes: number | undefined;
+  /** Users who were added to the thread, so that it is in their list. */
+  readonly threadMembers: Set<string>;
   /** Permissions denied to the bot. Threads inherit their parent's. */
   readonly denied: Set<Permission>;
   readonly messages: SimMessage[];
@@ -82,6 +107,25 @@ export interface SimAttachment {
   readonly channelId: string;
 }
 
+/** A poll that a person makes. */
+export interface SimPoll {
+  readonly question: string;
+  readonly answers: readonly string[];
+}
+
+/** What a message holds beside its text and files. */
+export interface MessageExtras {
+  readonly poll?: SimPoll;
+  /** Names of stickers. */
+  readonly stickers?: readonly string[];
+  /** As Discord adds them to links, and apps to their messages. */
+  readonly embeds?: readonly Readonly<Record<string, unknown>>[];
+  /** Only apps send components. */
+  readonly components?: readonly unknown[];
+  /** The message that this one forwards. */
+  readonly forwards?: SimMessage;
+}
+
 /** A message. */
 export interface SimMessage {
   readonly id: string;
@@ -96,6 +140,7 @@ export interface SimMessage {
   flags: number;
   components: unknown[];
   embeds: unknown[];
+  readonly extras: MessageExtras;
   readonly createdAt: number;
   editedAt: number | undefined;
   /** Earlier texts, oldest first. */
@@ -120,6 +165,8 @@ export interface SimInteraction {
   readonly createdAt: number;
   readonly sourceMessageId: string | undefined;
   readonly isUserInstallOnly: boolean;
+  /** Every response is ephemeral, whatever it asks for. */
+  readonly isForcedEphemeral: boolean;
   ackedAt: number | undefined;
   ackType: number | undefined;
   originalId: string | undefined;
@@ -136,6 +183,8 @@ export interface SimRole {
   readonly id: string;
   readonly name: string;
   readonly permissions: bigint;
+  /** The bot that Discord made it for, where it is one of those. */
+  readonly botId?: string;
 }
 
 /** The server. */
@@ -149,6 +198,10 @@ export interface SimGuild {
   readonly members: Map<string, Set<string>>;
   /** False after the bot was removed. */
   hasBot: boolean;
+  /** Default `en-US`. */
+  preferredLocale?: string;
+  /** Text channels that nobody writes in, besides those of the world. */
+  readonly emptyChannels?: number;
 }
 
 /** A registered command with its id. */
@@ -165,6 +218,8 @@ export interface World {
   readonly bot: SimUser;
   readonly applicationId: string;
   readonly guild: SimGuild;
+  /** Further servers of the bot, by id. */
+  readonly furtherGuilds: Map<string, SimGuild>;
   readonly users: Map<string, SimUser>;
   readonly channels: Map<string, SimChannel>;
   readonly interactions: Map<string, SimInteraction>;
@@ -173,10 +228,13 @@ export interface World {
   readonly nonces: Map<string, SimMessage>;
   /** Users who take direct messages from their friends alone. */
   readonly closedDirectMessages: Set<string>;
+  /** Channels of servers without the bot whose members lack USE_EXTERNAL_APPS. */
+  readonly withoutExternalApps: Set<string>;
   commands: RegisteredCommand[];
   /** The portal's install link, where the application has one. */
   installParams: { readonly scopes: readonly string[]; readonly permissions: string } | undefined;
-  readonly messageContentAllowed: boolean;
+  /** Whether the Message Content Intent is on in the portal. */
+  messageContentAllowed: boolean;
   readonly cdnSecret: string;
   /** `http://127.0.0.1:<port>`; set once the server listens. */
   origin: string;
@@ -210,6 +268,7 @@ export function createWorld(options: { now: () => number; messageContentAllowed:
       ]),
       hasBot: true,
     },
+    furtherGuilds: new Map(),
     users: new Map([
       [bot.id, bot],
       [owner.id, owner],
@@ -219,6 +278,7 @@ export function createWorld(options: { now: () => number; messageContentAllowed:
     attachments: new Map(),
     nonces: new Map(),
     closedDirectMessages: new Set(),
+    withoutExternalApps: new Set(),
     commands: [],
     installParams: undefined,
     messageContentAllowed: options.messageContentAllowed,
@@ -240,6 +300,8 @@ export function addChannel(
     recipientId: undefined,
     archived: false,
     locked: false,
+    archiveMinutes: undefined,
+    threadMembers: new Set(),
     denied: new Set(),
     messages: [],
     typing: [],
@@ -264,6 +326,7 @@ export function addMessage(
     flags: 0,
     components: [],
     embeds: [],
+    extras: {},
     createdAt: world.now(),
     editedAt: undefined,
     history: [],
@@ -285,17 +348,59 @@ export function addMessage(
 
 /** Whether a channel is a thread. */
 export function isThread(channel: SimChannel): boolean {
-  return channel.type === channelTypes.publicThread || channel.type === channelTypes.privateThread;
+  return threadTypes.has(channel.type);
+}
+
+/** Whether a channel is a forum or media channel: it holds threads and no messages. */
+export function holdsPosts({ type }: SimChannel): boolean {
+  return type === channelTypes.forum || type === channelTypes.media;
 }
 
 /** Whether the channel is in a server that the bot is not a member of. */
 export function isElsewhere(world: World, { guildId }: SimChannel): boolean {
-  return guildId !== undefined && guildId !== world.guild.id;
+  return guildId !== undefined && findGuild(world, guildId) === undefined;
+}
+
+/** The servers of the bot. */
+export function guildsOf(world: World): SimGuild[] {
+  return [world.guild, ...world.furtherGuilds.values()];
+}
+
+/** Whether a person is in a server of the bot. */
+export function sharesGuild(world: World, userId: string): boolean {
+  return guildsOf(world).some(({ members }) => members.has(userId));
+}
+
+/** A server of the bot. */
+export function findGuild(world: World, id: string | undefined): SimGuild | undefined {
+  return id === world.guild.id ? world.guild : world.furtherGuilds.get(id ?? "");
+}
+
+/**
+ * Adds a server. Its id decides its shard: the first `index` servers go to shards in turn.
+ * @param emptyChannels text channels in which nobody writes
+ */
+export function addGuild(world: World, name: string, emptyChannels = 0): SimGuild {
+  const index = BigInt(world.furtherGuilds.size);
+  const yearMs = 365n * 24n * 60n * 60_000n;
+  const madeAt =
+    (BigInt(Math.floor(world.now() / 10_000_000)) * 10_000_000n - discordEpoch - yearMs) & ~1023n;
+  const id = ((madeAt + index) << 22n).toString();
+  const guild: SimGuild = {
+    id,
+    name,
+    ownerId: world.guild.ownerId,
+    roles: new Map([[id, { id, name: "@everyone", permissions: everyoneBits }]]),
+    members: new Map([[world.bot.id, new Set()]]),
+    hasBot: true,
+    emptyChannels,
+  };
+  world.furtherGuilds.set(id, guild);
+  return guild;
 }
 
 /** The permissions of a member in the server; the owner and administrators have all. */
-export function memberPermissions(world: World, userId: string): bigint {
-  const { guild } = world;
+export function memberPermissions(world: World, userId: string, guild = world.guild): bigint {
   const everything = (1n << 49n) - 1n;
   if (userId === guild.ownerId) return everything;
   const roles = [guild.id, ...(guild.members.get(userId) ?? [])];
@@ -306,6 +411,8 @@ export function memberPermissions(world: World, userId: string): bigint {
 /** Whether the bot has a permission in a channel; in direct messages it has all. */
 export function botMay(world: World, channel: SimChannel, permission: Permission): boolean {
   if (channel.type === channelTypes.dm) return true;
+  // Bots are in no group chats.
+  if (channel.type === channelTypes.group) return false;
   if (isElsewhere(world, channel)) return false;
   if (channel.denied.has(permission)) return false;
   const parent = channel.parentId === undefined ? undefined : world.channels.get(channel.parentId);

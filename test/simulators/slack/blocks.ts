@@ -1,3 +1,6 @@
+import { checkExternalSelect } from "./external-selects.ts";
+import { checkContextActions } from "./feedback.ts";
+import { checkCellChars, checkMarkdownTables, checkTable } from "./tables.ts";
 import { SlackApiError, type Fields, toText } from "./workspace.ts";
 
 const knownBlocks = new Set([
@@ -9,6 +12,7 @@ const knownBlocks = new Set([
   "divider",
   "image",
   "rich_text",
+  "table",
 ]);
 
 /**
@@ -23,15 +27,17 @@ export function checkMessageBlocks(blocks: readonly Fields[], refused: readonly 
   checkIds(blocks, refuse);
   if (blocks.length > 50) refuse("no more than 50 items allowed [json-pointer:/blocks]");
   let markdownChars = 0;
+  let cellChars = 0;
   blocks.forEach((block, index) => {
     const at = `[json-pointer:/blocks/${index}]`;
     const type = toText(block["type"]);
-    if (!knownBlocks.has(type)) refuse(`unsupported type: ${type} ${at}`);
+    if (!knownBlocks.has(type) && type !== "context_actions") refuse(`unsupported type: ${type} ${at}`);
     if (type === "markdown") {
       const text = block["text"];
       if (typeof text !== "string" || text === "") return refuse(`markdown needs text ${at}`);
       if (refused.some((words) => text.includes(words))) refuse(`failed to match any allowed schemas ${at}`);
       markdownChars += text.length;
+      cellChars += checkMarkdownTables(text, at, refuse);
     }
     if (type === "section") {
       if (block["text"] === undefined && block["fields"] === undefined) refuse(`section needs text ${at}`);
@@ -40,7 +46,10 @@ export function checkMessageBlocks(blocks: readonly Fields[], refused: readonly 
     if (type === "header") checkText(block["text"], 150, at, refuse, ["plain_text"]);
     if (type === "context") checkContext(block, at, refuse);
     if (type === "actions") checkActions(block, at, refuse);
+    if (type === "context_actions") checkContextActions(block, at, refuse);
+    if (type === "table") cellChars += checkTable(block, at, refuse);
   });
+  checkCellChars(cellChars, refuse);
   if (markdownChars > 12_000) refuse("markdown blocks exceed 12000 characters together");
 }
 
@@ -124,6 +133,40 @@ export function checkModal(view: Fields): void {
   });
 }
 
+/**
+ * Checks the view of `views.publish`. @throws SlackApiError `invalid_arguments`
+ * @see https://docs.slack.dev/surfaces/app-home
+ */
+export function checkHome(view: Fields): void {
+  const refuse = (problem: string) => {
+    throw new SlackApiError("invalid_arguments", { response_metadata: { messages: [`[ERROR] ${problem}`] } });
+  };
+  if (view["type"] !== "home") refuse("type must be home");
+  if (toText(view["private_metadata"]).length > 3000) refuse("private_metadata: at most 3000 characters");
+  const blocks = (view["blocks"] ?? []) as Fields[];
+  checkIds(blocks, refuse);
+  if (blocks.length < 1 || blocks.length > 100) refuse("1 to 100 blocks");
+  blocks.forEach((block, index) => {
+    const at = `[json-pointer:/view/blocks/${index}]`;
+    const type = toText(block["type"]);
+    // Markdown blocks are for messages.
+    if (!knownBlocks.has(type) || type === "markdown") refuse(`unsupported type: ${type} ${at}`);
+    if (type === "section") checkSection(block, at, refuse);
+    if (type === "header") checkText(block["text"], 150, at, refuse, ["plain_text"]);
+    if (type === "context") checkContext(block, at, refuse);
+    if (type === "actions") checkActions(block, at, refuse);
+  });
+}
+
+function checkSection(block: Fields, at: string, refuse: Refuse): void {
+  const fields = block["fields"] as unknown[] | undefined;
+  if (block["text"] === undefined && fields === undefined) refuse(`section needs text ${at}`);
+  if (block["text"] !== undefined) checkText(block["text"], 3000, at, refuse);
+  if (fields === undefined) return;
+  if (fields.length < 1 || fields.length > 10) refuse(`1 to 10 fields ${at}`);
+  for (const field of fields) checkText(field, 2000, at, refuse);
+}
+
 function checkInput(block: Fields, at: string, refuse: Refuse): void {
   checkText(block["label"], 2000, at, refuse, ["plain_text"]);
   if (block["hint"] !== undefined) checkText(block["hint"], 2000, at, refuse, ["plain_text"]);
@@ -152,7 +195,7 @@ function checkInput(block: Fields, at: string, refuse: Refuse): void {
       return;
     }
     case "external_select":
-      return;
+      return checkExternalSelect(element, at, refuse);
     case "file_input": {
       const max = element["max_files"];
       if (max !== undefined && (typeof max !== "number" || max < 1 || max > 10)) refuse(`max_files ${at}`);

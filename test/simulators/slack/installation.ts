@@ -6,7 +6,15 @@ export interface Installation {
   hasCommand(command: string): boolean;
   /** `callback_id` of the message shortcut with that label. @throws Error when there is none */
   shortcut(label: string): string;
+  /** The same of a global shortcut. */
+  globalShortcut(label: string): string;
   subscribesTo(event: string): boolean;
+  /** It is declared as an agent: sessions, suggested prompts. */
+  readonly isAgent: boolean;
+  /** Its selects can ask for their options. */
+  readonly loadsOptions: boolean;
+  /** It has a Home tab. */
+  readonly hasHome: boolean;
 }
 
 /** The event subscription that covers the messages of a kind of channel. */
@@ -24,7 +32,11 @@ export function createInstallation(manifest: Fields | undefined): Installation {
       scopes: undefined,
       hasCommand: () => true,
       shortcut: (label) => label,
+      globalShortcut: (label) => label,
       subscribesTo: () => true,
+      isAgent: true,
+      hasHome: true,
+      loadsOptions: true,
     };
   }
   const features = manifest["features"] as Record<string, readonly Record<string, string>[] | undefined>;
@@ -33,14 +45,27 @@ export function createInstallation(manifest: Fields | undefined): Installation {
   const commands = new Set((features["slash_commands"] ?? []).map(({ command }) => command));
   const shortcuts = features["shortcuts"] ?? [];
   const events = new Set(settings.event_subscriptions?.bot_events ?? []);
+  /** The `callback_id` of a shortcut. */
+  function shortcutOf(type: string, label: string): string {
+    const found = shortcuts.find((shortcut) => shortcut["type"] === type && shortcut["name"] === label);
+    if (found?.["callback_id"] === undefined) throw new Error(`the manifest has no shortcut "${label}"`);
+    return found["callback_id"];
+  }
+
   return {
     scopes: oauth.scopes?.bot,
     hasCommand: (command) => commands.has(command),
-    shortcut(label) {
-      const found = shortcuts.find((shortcut) => shortcut["name"] === label);
-      if (found?.["callback_id"] === undefined) throw new Error(`the manifest has no shortcut "${label}"`);
-      return found["callback_id"];
-    },
+    shortcut: (label) => shortcutOf("message", label),
+    globalShortcut: (label) => shortcutOf("global", label),
     subscribesTo: (event) => events.has(event),
+    isAgent: features["agent_view"] !== undefined,
+    loadsOptions: loadsOptions(manifest["settings"] as Fields),
+    hasHome: (features["app_home"] as unknown as Fields | undefined)?.["home_tab_enabled"] === true,
   };
+}
+
+/** Over HTTP only with an address for them. @see https://docs.slack.dev/reference/app-manifest */
+function loadsOptions(settings: Fields): boolean {
+  const { is_enabled: isOn, message_menu_options_url: url } = (settings["interactivity"] ?? {}) as Fields;
+  return isOn === true && (settings["socket_mode_enabled"] === true || typeof url === "string");
 }

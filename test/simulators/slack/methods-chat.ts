@@ -1,17 +1,19 @@
+import { toThreadFields } from "./parent-user.ts";
 import { checkMessageBlocks } from "./blocks.ts";
 import { deleteMessage } from "./deletions.ts";
 import { clearStatus } from "./statuses.ts";
 import { isStreaming } from "./streams.ts";
+import { checkTotal } from "./tables.ts";
 import {
   checkThread,
   json,
-  memberChannel,
+  writableChannel,
   need,
   tsPattern,
   type Method,
   type MethodContext,
 } from "./methods.ts";
-import { SlackApiError, type Fields, type SlackMessage, toText } from "./workspace.ts";
+import { hasReplies, SlackApiError, type Fields, type SlackMessage, toText } from "./workspace.ts";
 
 const maxTextChars = 40_000;
 const maxUpdateBytes = 4000;
@@ -53,6 +55,7 @@ function readContent(args: Fields, context: MethodContext): { text: string; bloc
   const text = toText(args["text"]);
   if (text === "" && blocks.length === 0) throw new SlackApiError("no_text");
   checkMessageBlocks(blocks, context.refusedMarkdown);
+  checkTotal(blocks);
   return { text: text.slice(0, maxTextChars), blocks: blocks.map(withoutMarkdownId) };
 }
 
@@ -70,7 +73,7 @@ function toMessageJson({ workspace }: MethodContext, message: SlackMessage): Fie
     team: workspace.teamId,
     text: message.text,
     ts: message.ts,
-    ...(message.threadTs === undefined ? {} : { thread_ts: message.threadTs }),
+    ...toThreadFields(workspace, message),
     ...(message.blocks.length === 0 ? {} : { blocks: message.blocks }),
   };
 }
@@ -107,7 +110,7 @@ const postMessage: Method = (args, context) => {
   const { workspace } = context;
   const target = need(args, "channel");
   const id = workspace.users.has(target) ? workspace.directMessagesOf(target).id : target;
-  const channel = memberChannel(context, id);
+  const channel = writableChannel(context, id);
   const threadTs = checkThread(context, channel, args["thread_ts"]);
   const content = readContent(args, context);
   const message = workspace.addMessage({
@@ -129,15 +132,13 @@ const postMessage: Method = (args, context) => {
  */
 const postEphemeral: Method = (args, context) => {
   const { workspace } = context;
-  const channel = memberChannel(context, need(args, "channel"));
+  const channel = writableChannel(context, need(args, "channel"));
   const user = need(args, "user");
   if (!workspace.users.has(user)) throw new SlackApiError("user_not_found");
   if (!channel.members.has(user)) throw new SlackApiError("user_not_in_channel");
   const threadTs = checkThread(context, channel, args["thread_ts"]);
   const content = readContent(args, context);
-  const isShown =
-    threadTs === undefined ||
-    channel.messages.some((other) => other.threadTs === threadTs && other.ephemeralTo === undefined);
+  const isShown = threadTs === undefined || hasReplies(workspace, channel.id, threadTs);
   if (!isShown) return { message_ts: workspace.nextTs() };
   const message = workspace.addMessage({
     channel: channel.id,
@@ -150,7 +151,7 @@ const postEphemeral: Method = (args, context) => {
 };
 
 function ownMessage(args: Fields, context: MethodContext): SlackMessage {
-  const channel = memberChannel(context, need(args, "channel"));
+  const channel = writableChannel(context, need(args, "channel"));
   const ts = need(args, "ts");
   if (!tsPattern.test(ts)) throw new SlackApiError("message_not_found");
   const message = context.workspace.findMessage(channel.id, ts);
@@ -182,7 +183,7 @@ const update: Method = (args, context) => {
 };
 
 const startStream: Method = (args, context) => {
-  const channel = memberChannel(context, need(args, "channel"));
+  const channel = writableChannel(context, need(args, "channel"));
   const threadTs = checkThread(context, channel, need(args, "thread_ts"));
   if (channel.kind !== "im") {
     if (args["recipient_user_id"] === undefined) throw new SlackApiError("missing_recipient_user_id");
@@ -225,6 +226,7 @@ const stopStream: Method = (args, context) => {
   const { message, text } = openStream(args, context);
   const blocks = (json(args, "blocks") ?? []) as Fields[];
   checkMessageBlocks(blocks);
+  checkTotal(blocks);
   const metadata = readMetadata(args);
   message.text += text;
   message.stream = { startedAt: message.stream?.startedAt ?? 0, open: false };
@@ -239,7 +241,7 @@ const stopStream: Method = (args, context) => {
 const deleteOwn: Method = (args, context) => {
   const message = ownMessage(args, context);
   if (message.user !== context.workspace.botUserId) throw new SlackApiError("cant_delete_message");
-  const channel = memberChannel(context, message.channel);
+  const channel = writableChannel(context, message.channel);
   deleteMessage(context, context.installation, channel, message.ts);
   return { channel: message.channel, ts: message.ts };
 };

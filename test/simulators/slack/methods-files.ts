@@ -1,5 +1,15 @@
-import { checkThread, json, memberChannel, need, type Method } from "./methods.ts";
-import { SlackApiError, toFileJson, type Fields, toText } from "./workspace.ts";
+import { messageEvents } from "./installation.ts";
+import { checkThread, json, need, writableChannel, type Method } from "./methods.ts";
+import {
+  botSees,
+  SlackApiError,
+  toFileJson,
+  toText,
+  type Fields,
+  type SlackChannel,
+  type SlackFile,
+  type Workspace,
+} from "./workspace.ts";
 
 const mediaTypes: Readonly<Record<string, string>> = {
   gif: "image/gif",
@@ -37,28 +47,71 @@ const completeUpload: Method = (args, context) => {
     return file;
   });
   if (args["channel_id"] !== undefined) {
-    const channel = memberChannel(context, toText(args["channel_id"]));
+    const channel = writableChannel(context, toText(args["channel_id"]));
     const threadTs = checkThread(context, channel, args["thread_ts"]);
     for (const file of files) file.isShared = true;
-    const share = () =>
-      workspace.addMessage({
+    const share = () => {
+      const message = workspace.addMessage({
         channel: channel.id,
         user: workspace.botUserId,
         threadTs,
         text: toText(args["initial_comment"]),
         files,
       });
+      if (!context.installation.subscribesTo(messageEvents[channel.kind])) return;
+      // The app's own uploads are events too. Unlike its posts they name no `bot_id`.
+      context.hub.sendEvent({
+        type: "message",
+        subtype: "file_share",
+        user: workspace.botUserId,
+        upload: false,
+        text: message.text,
+        ts: message.ts,
+        files: files.map((file) => toFileJson(workspace, file, origin())),
+        channel: channel.id,
+        channel_type: channel.kind,
+        event_ts: message.ts,
+        ...(threadTs === undefined ? {} : { thread_ts: threadTs }),
+      });
+    };
     // Slack shares files asynchronously, after the response.
-    setTimeout(share, 5).unref();
+    if (context.shareDelay.ms < 50) setTimeout(share, context.shareDelay.ms).unref();
+    else context.clock.after(context.shareDelay.ms, share);
   }
   return { files: files.map((file) => toFileJson(workspace, file, origin())) };
 };
 
+/** Where a file was shared. @see https://docs.slack.dev/reference/objects/file-object */
+function sharesOf({ channels }: Workspace, file: SlackFile): Fields {
+  const found = [...channels.values()].flatMap((channel) =>
+    channel.messages
+      .filter(({ files }) => files.includes(file))
+      .map(({ ts, threadTs }) => ({ channel, share: { ts, ...(threadTs && { thread_ts: threadTs }) } })),
+  );
+  const idsOf = (kinds: readonly SlackChannel["kind"][]) => [
+    ...new Set(found.filter(({ channel }) => kinds.includes(channel.kind)).map(({ channel }) => channel.id)),
+  ];
+  const sharesIn = (isPublic: boolean) =>
+    Object.fromEntries(
+      found
+        .filter(({ channel }) => (channel.kind === "channel") === isPublic)
+        .map(({ channel: { id }, share }) => [id, [share]]),
+    );
+  return {
+    channels: idsOf(["channel"]),
+    groups: idsOf(["group", "mpim"]),
+    ims: idsOf(["im"]),
+    shares: { public: sharesIn(true), private: sharesIn(false) },
+  };
+}
+
 const info: Method = (args, { workspace, origin }) => {
   const file = workspace.files.get(need(args, "file"));
-  if (file === undefined) throw new SlackApiError("file_not_found");
+  if (file === undefined || !botSees(workspace, file)) throw new SlackApiError("file_not_found");
   if (file.isDeleted) throw new SlackApiError("file_deleted");
-  return { file: { ...toFileJson(workspace, file, origin()), file_access: "visible" } };
+  return {
+    file: { ...toFileJson(workspace, file, origin()), file_access: "visible", ...sharesOf(workspace, file) },
+  };
 };
 
 /** `files.*` methods with the scope that each needs. */

@@ -1,3 +1,4 @@
+import { toThreadFields } from "./parent-user.ts";
 import { checkModal } from "./blocks.ts";
 import { checkThread, json, memberChannel, need, type Method, type MethodContext } from "./methods.ts";
 import {
@@ -67,6 +68,10 @@ const userInfo: Method = (args, { workspace }) => {
       deleted: false,
       is_bot: user.isBot,
       ...membershipOf(user, workspace, isVisible),
+      // Only where it is asked for. @see https://docs.slack.dev/reference/methods/users.info
+      ...(["true", true, "1"].includes(args["include_locale"] as string)
+        ? { locale: user.locale ?? "en-US" }
+        : {}),
       profile: { display_name: user.name, real_name: `${user.name} Realname` },
     },
   };
@@ -82,8 +87,12 @@ function toHistoryJson(context: MethodContext, message: SlackMessage, args: Fiel
     user: message.user,
     text: message.text,
     ...(isBot ? { bot_id: workspace.botId } : {}),
-    ...(author === undefined ? { bot_id: "BOTHER", subtype: "bot_message" } : {}),
-    ...(message.threadTs === undefined ? {} : { thread_ts: message.threadTs }),
+    ...(message.user === "USLACKBOT" ? { subtype: "tombstone" } : {}),
+    ...(author === undefined && message.user !== "USLACKBOT"
+      ? { bot_id: "BOTHER", subtype: "bot_message", username: message.appName ?? "otherbot" }
+      : {}),
+    ...(message.attachments === undefined ? {} : { attachments: message.attachments }),
+    ...toThreadFields(workspace, message),
     ...(message.blocks.length === 0 ? {} : { blocks: message.blocks }),
     ...(message.metadata !== undefined && args["include_all_metadata"] === "true"
       ? { metadata: message.metadata }
@@ -135,7 +144,7 @@ function toPage(context: MethodContext, found: readonly SlackMessage[], args: Fi
   const cursor = toText(args["cursor"], "");
   const from = cursor === "" ? 0 : found.findIndex(({ ts }) => ts === cursor.replace(/^next:/, ""));
   if (from === -1) throw new SlackApiError("invalid_cursor");
-  const to = from + limitOf(args);
+  const to = from + Math.min(limitOf(args), context.historyCap.messages);
   const next = found[to];
   return {
     messages: found.slice(from, to).map((message) => toHistoryJson(context, message, args)),
@@ -175,7 +184,7 @@ const viewsOpen: Method = (args, context) => {
   if (view === undefined) throw new SlackApiError("invalid_arguments");
   checkModal(view);
   trigger.used = true;
-  const modal = { id: context.workspace.id("V"), view };
+  const modal = { id: context.workspace.id("V"), view, loaded: new Map() };
   context.modals.set(trigger.user, modal);
   return { view: { ...view, id: modal.id } };
 };
@@ -191,7 +200,9 @@ const setStatus: Method = (args, context) => {
   return {};
 };
 
+/** For apps that are declared as agents. @see https://docs.slack.dev/reference/methods/assistant.threads.setSuggestedPrompts */
 const setSuggestedPrompts: Method = (args, context) => {
+  if (!context.installation.isAgent) throw new SlackApiError("not_allowed");
   const channel = memberChannel(context, need(args, "channel_id"));
   const prompts = json(args, "prompts");
   if (!Array.isArray(prompts) || prompts.length < 1 || prompts.length > 4)
@@ -201,20 +212,8 @@ const setSuggestedPrompts: Method = (args, context) => {
   return {};
 };
 
-const sessionStatus: Method = (args, context) => {
-  const channel = memberChannel(context, need(args, "channel_id"));
-  const status = need(args, "status");
-  if (!["processing", "active", "suspended", "closed"].includes(status))
-    throw new SlackApiError("invalid_arguments");
-  if (toText(args["title"]).length > 200) throw new SlackApiError("invalid_arguments");
-  const thread = checkThread(context, channel, args["thread_ts"]) ?? "";
-  context.sessions.push({ channel: channel.id, thread, status });
-  return {};
-};
-
 /** All other methods with the scope that each needs. */
 export const otherMethods: Readonly<Record<string, { readonly scope?: string; readonly run: Method }>> = {
-  "agents.sessions.setStatus": { scope: "assistant:write", run: sessionStatus },
   "assistant.threads.setStatus": { scope: "chat:write", run: setStatus },
   "assistant.threads.setSuggestedPrompts": { scope: "assistant:write", run: setSuggestedPrompts },
   "auth.test": { run: authTest },

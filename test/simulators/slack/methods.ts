@@ -1,5 +1,6 @@
 import type { Clock } from "./clock.ts";
 import type { Installation } from "./installation.ts";
+import type { SessionChange } from "./sessions.ts";
 import type { SocketHub } from "./socket.ts";
 import { SlackApiError, type Fields, type SlackChannel, type Workspace, toText } from "./workspace.ts";
 
@@ -12,13 +13,20 @@ export interface MethodContext {
   readonly origin: () => string;
   /** Open modals by person. */
   readonly modals: Map<string, OpenModal>;
+  /** Home tabs by person. */
+  readonly homes: Map<string, Omit<OpenModal, "loaded">>;
   readonly triggers: Map<string, { readonly user: string; readonly at: number; used: boolean }>;
   readonly suggestedPrompts: Map<string, readonly Fields[]>;
   /** Changes of status lines, oldest first. */
+  /** Most messages of one page, whatever is asked for: 15 for apps that are sold outside of the Marketplace. */
+  readonly historyCap: { messages: number };
   readonly statuses: ThreadStatus[];
+  /** How long after the end of an upload its file appears in the channel. */
+  readonly shareDelay: { ms: number };
   /** Words that a markdown block must not contain. */
   readonly refusedMarkdown: string[];
-  readonly sessions: { readonly channel: string; readonly thread: string; readonly status: string }[];
+  /** Changes of sessions, oldest first. */
+  readonly sessions: SessionChange[];
 }
 
 /** A change of a thread's status line; an empty `status` clears it. */
@@ -35,6 +43,8 @@ export interface ThreadStatus {
 export interface OpenModal {
   readonly id: string;
   readonly view: Fields;
+  /** What the app has offered in selects, by block. */
+  readonly loaded: Map<string, readonly { readonly text: Fields; readonly value: string }[]>;
 }
 
 /** A Web API method: arguments as Slack decodes them from the form. */
@@ -73,6 +83,13 @@ export function memberChannel({ workspace }: MethodContext, id: string): SlackCh
   if (channel === undefined) throw new SlackApiError("channel_not_found");
   if (channel.members.has(workspace.botUserId)) return channel;
   throw new SlackApiError(channel.kind === "channel" ? "not_in_channel" : "channel_not_found");
+}
+
+/** The same, to write in: archived channels can only be read. */
+export function writableChannel(context: MethodContext, id: string): SlackChannel {
+  const channel = memberChannel(context, id);
+  if (channel.isArchived) throw new SlackApiError("is_archived");
+  return channel;
 }
 
 /** Checks a `thread_ts`: well-formed, existing and not itself a reply. */

@@ -1,3 +1,4 @@
+import type { OpenModal } from "./methods.ts";
 import { type Fields, toText } from "./workspace.ts";
 
 /** A modal as a person sees it. */
@@ -50,6 +51,7 @@ export function fillModal(
   view: Fields,
   values: Readonly<Record<string, string | number | boolean>>,
   files: Readonly<Record<string, Fields>>,
+  loaded: OpenModal["loaded"] = new Map(),
 ): Record<string, Record<string, Fields>> {
   const inputs = inputsOf(view);
   for (const label of [...Object.keys(values), ...Object.keys(files)]) {
@@ -59,7 +61,8 @@ export function fillModal(
   return Object.fromEntries(
     inputs.map((input) => {
       const label = input.label.text;
-      const state = stateOf(input.element, values[label], files[label]);
+      const offered = loaded.get(input.block_id);
+      const state = stateOf(input.element, { value: values[label], file: files[label], offered });
       if (isEmpty(state) && input.optional !== true) throw new Error(`"${label}" must be filled in`);
       return [input.block_id, { [toText(input.element["action_id"])]: state }];
     }),
@@ -72,14 +75,23 @@ function isEmpty(state: Fields): boolean {
   return (given === undefined || given === null || given === "") && (many === undefined || many.length === 0);
 }
 
-function stateOf(
-  element: Fields,
-  value: string | number | boolean | undefined,
-  file: Fields | undefined,
-): Fields {
+interface Filled {
+  readonly value: string | number | boolean | undefined;
+  readonly file: Fields | undefined;
+  /** What the app has offered in a select that is searched. */
+  readonly offered: readonly { readonly text: Fields; readonly value: string }[] | undefined;
+}
+
+function stateOf(element: Fields, { value, file, offered }: Filled): Fields {
   const type = toText(element["type"]);
   const options = optionsOf(element);
   switch (type) {
+    case "external_select": {
+      if (value === undefined) return { type, selected_option: element["initial_option"] ?? null };
+      const option = offered?.find((candidate) => candidate.value === toText(value));
+      if (option === undefined) throw new Error(`${toText(value)} was not offered`);
+      return { type, selected_option: option };
+    }
     case "plain_text_input": {
       const text = value === undefined ? (element["initial_value"] ?? null) : toText(value);
       const most = Number(element["max_length"] ?? 3000);

@@ -1,8 +1,14 @@
 import { randomUUID } from "node:crypto";
+import { createSearch } from "./external-selects.ts";
+import { createHomeActs, type HomeActs } from "./home.ts";
+import { announceJoin } from "./joins.ts";
 import { messageEvents, type Installation } from "./installation.ts";
+import { toThreadFields } from "./parent-user.ts";
 import { fillModal, type SeenModal, toSeenModal } from "./modal.ts";
-import type { MethodContext } from "./methods.ts";
+import type { MethodContext, OpenModal } from "./methods.ts";
 import type { ResponseUrl } from "./server.ts";
+import { pressStop } from "./sessions.ts";
+import type { SentFile, SentMessage } from "./sent-message.ts";
 import type { SeenMessage } from "./transcript.ts";
 import {
   toFileJson,
@@ -14,55 +20,43 @@ import {
   toText,
 } from "./workspace.ts";
 
-/** A file in a person's message. */
-export interface SentFile {
-  readonly name: string;
-  readonly bytes: Uint8Array;
-  readonly mediaType: string;
-  /** Fields that Slack adds: `subtype: "slack_audio"`, `duration_ms`, `file_access: "check_file_info"`. */
-  readonly extra?: Fields;
-}
-
-/** A message that a person posts. */
-export interface SentMessage {
-  readonly channel: string;
-  /** The thread's root `ts`. */
-  readonly thread?: string;
-  /** What the person types. */
-  readonly text?: string;
-  /** Slack's markup as sent on the wire, instead of `text`. */
-  readonly markup?: string;
-  readonly files?: readonly SentFile[];
-  /** Puts a mention of the bot before the text. */
-  readonly mentionBot?: boolean;
-  readonly subtype?: string;
-  /** Which event of a mention is delivered first. Default: `app_mention`. */
-  readonly first?: "app_mention" | "message";
-}
-
 /** The result of an interaction. */
 export type Interaction =
   | { readonly kind: "acknowledged"; readonly ack: Fields }
-  | { readonly kind: "failed"; readonly reason: "timeout" | "disconnected" };
+  | { readonly kind: "failed"; readonly reason: "timeout" | "disconnected" | "refused" };
 
 /** A member of the workspace, who acts as through Slack's client. */
-export interface Person {
+export interface Person extends HomeActs {
   readonly id: string;
   readonly name: string;
   /** The id of their direct messages with the bot. */
   readonly directMessages: string;
   /** Posts a message and returns its `ts`. */
   sends(message: SentMessage): string;
+  /** Changes the text of one of their own messages. With a mention of the bot in it Slack sends `app_mention` again. */
+  edits(ts: string, text: string, where: { readonly channel: string; readonly mentionBot?: boolean }): void;
   /** @throws Error when the app has no such command */
+  /** Slack adds the preview of a link to one of their messages: a change that is no edit. */
+  getsPreview(ts: string, where: { readonly channel: string }): void;
   usesCommand(command: string, text: string, where: { readonly channel: string }): Promise<Interaction>;
   /** Presses the button with that label. @throws Error when the person does not see it */
   clicks(message: SeenMessage, label: string, where: { readonly channel: string }): Promise<Interaction>;
+  /** Presses one of Slack's feedback buttons. @throws Error when the person does not see them */
+  rates(
+    message: SeenMessage,
+    rating: "good" | "bad",
+    where: { readonly channel: string },
+  ): Promise<Interaction>;
   /** Chooses in a message's select. @throws Error when the person does not see it */
   chooses(message: SeenMessage, label: string, where: { readonly channel: string }): Promise<Interaction>;
   /** Uses the message shortcut with that label. */
   usesShortcut(label: string, ts: string, where: { readonly channel: string }): Promise<Interaction>;
+  /** Invites the app's bot into a channel. */
+  invitesBot(channel: string): void;
   /** The open modal. */
   modal(): SeenModal | undefined;
+  /** Types into a select of the open modal that is searched. Returns the labels that the app offers. */
+  searches(label: string, typed: string): Promise<string[]>;
   /**
    * Fills in inputs by their label and submits. With errors from the app the modal stays open.
    * @throws Error where Slack's client would not submit: unknown label, empty required input, number out of range
@@ -71,8 +65,7 @@ export interface Person {
     values: Readonly<Record<string, string | number | boolean>>,
     files?: Readonly<Record<string, SentFile>>,
   ): Promise<{ readonly errors: Readonly<Record<string, string>> } | Interaction>;
-  opensMessagesTab(): void;
-  /** Presses Slack's own Stop button. */
+  /** Presses Slack's own Stop button. @throws Error where none is shown */
   pressesStop(channel: string, thread: string): void;
 }
 
@@ -86,6 +79,20 @@ export interface PersonOptions {
 /** Typed text in Slack's markup. */
 function toMarkup(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}
+
+/** What a person typed, as Slack's clients send it. */
+function toTypedBlock({ text }: SlackMessage): Fields {
+  const pieces = text.split(/(<@[UW][A-Z0-9]+>)/).filter((piece) => piece !== "");
+  const elements = pieces.map((piece) => {
+    const user = /^<@(\w+)>$/.exec(piece)?.[1];
+    return user === undefined ? { type: "text", text: piece } : { type: "user", user_id: user };
+  });
+  return {
+    type: "rich_text",
+    block_id: "typed",
+    elements: [{ type: "rich_text_section", elements }],
+  };
 }
 
 /** Adds a person to the workspace. */
@@ -103,6 +110,7 @@ export function createPerson(
     const channel = workspace.channels.get(id);
     if (channel === undefined) throw new Error(`no channel ${id}`);
     if (!channel.members.has(user.id)) throw new Error(`${name} is not in ${channel.name}`);
+    if (channel.isArchived) throw new Error(`${channel.name} is archived`);
     return channel;
   }
 
@@ -119,8 +127,9 @@ export function createPerson(
     return `${origin()}/commands/${id}`;
   }
 
-  function upload(file: SentFile): SlackFile {
+  function upload(file: SentFile, isForApp = false): SlackFile {
     return workspace.addFile({
+      isForApp,
       name: file.name,
       owner: user.id,
       bytes: file.bytes,
@@ -141,8 +150,9 @@ export function createPerson(
     api_app_id: workspace.appId,
     team: { id: workspace.teamId, domain: "simulated" },
     user: { id: user.id, username: name.toLowerCase(), name: name.toLowerCase(), team_id: user.teamId },
-    is_enterprise_install: false,
-    enterprise: null,
+    is_enterprise_install: workspace.enterpriseId !== undefined,
+    enterprise:
+      workspace.enterpriseId === undefined ? null : { id: workspace.enterpriseId, name: "Simulated" },
   });
 
   async function interact(type: "slash_commands" | "interactive", payload: Fields): Promise<Interaction> {
@@ -150,6 +160,12 @@ export function createPerson(
     return "ack" in result
       ? { kind: "acknowledged", ack: result.ack }
       : { kind: "failed", reason: result.failed };
+  }
+
+  function openModal(): OpenModal {
+    const open = modals.get(user.id);
+    if (open === undefined) throw new Error(`${name} has no modal open`);
+    return open;
   }
 
   /** Uses an element of a message that the person sees. */
@@ -198,13 +214,37 @@ export function createPerson(
       text: message.text,
       team: workspace.users.get(message.user)?.teamId ?? workspace.teamId,
       ...(message.user === workspace.botUserId ? { bot_id: workspace.botId } : {}),
-      ...(message.threadTs === undefined ? {} : { thread_ts: message.threadTs }),
+      ...toThreadFields(workspace, message),
       ...(message.files.length === 0 ? {} : { files: message.files.map(toEventFile) }),
       ...(message.blocks.length === 0 ? {} : { blocks: message.blocks }),
+      ...(message.edited === undefined ? {} : { edited: message.edited }),
+      ...(message.attachments === undefined ? {} : { attachments: message.attachments }),
     };
   }
 
+  function announceChange(
+    channel: SlackChannel,
+    message: Fields,
+    previous: Fields,
+    ts: string = workspace.nextTs(),
+  ): void {
+    if (!channel.members.has(workspace.botUserId)) return;
+    if (!installation.subscribesTo(messageEvents[channel.kind])) return;
+    hub.sendEvent({
+      type: "message",
+      subtype: "message_changed",
+      hidden: true,
+      message,
+      previous_message: previous,
+      channel: channel.id,
+      channel_type: channel.kind,
+      ts,
+      event_ts: ts,
+    });
+  }
+
   return {
+    ...createHomeActs({ context, user, directMessages, common, makeTrigger, interact }),
     id: user.id,
     name,
     directMessages,
@@ -213,18 +253,21 @@ export function createPerson(
       const typed = toMarkup(sent.text ?? "");
       const mention = sent.mentionBot === true ? `<@${workspace.botUserId}> ` : "";
       const text = mention + (sent.markup ?? typed);
-      const files = (sent.files ?? []).map(upload);
+      const files = (sent.files ?? []).map((file) => upload(file));
       const message = workspace.addMessage({
         channel: channel.id,
         user: user.id,
         threadTs: sent.thread,
         text,
         files,
+        ...(sent.attachments === undefined ? {} : { attachments: sent.attachments }),
       });
       if (!channel.members.has(workspace.botUserId)) return message.ts;
       const subtype = sent.subtype ?? (files.length > 0 ? "file_share" : undefined);
       const event: Fields = {
         ...toMessageFields(message),
+        // What people type in Slack's clients comes as a block too.
+        blocks: message.blocks.length > 0 ? message.blocks : [toTypedBlock(message)],
         ...(subtype === undefined ? {} : { subtype }),
         client_msg_id: randomUUID(),
         ...(isForeign ? { user_team: user.teamId, source_team: user.teamId } : {}),
@@ -237,18 +280,49 @@ export function createPerson(
       };
       const sendMention = () => {
         if (channel.kind === "im" || !text.includes(`<@${workspace.botUserId}>`)) return;
-        // `app_mention` comes without the files.
-        const { files: _files, subtype: _subtype, channel_type: _type, ...rest } = event;
-        if (installation.subscribesTo("app_mention")) hub.sendEvent({ ...rest, type: "app_mention" });
+        if (!installation.subscribesTo("app_mention")) return;
+        // With the files, and without the subtype that says so. @see https://github.com/slackapi/bolt-js/issues/2056
+        const { files: shared, subtype: _subtype, channel_type: _type, blocks, ...rest } = event;
+        const isWhole = sent.mentionLacksFiles !== true;
+        const more = shared === undefined ? {} : { files: shared, upload: false, display_as_bot: false };
+        hub.sendEvent({ ...rest, ...(isWhole ? { blocks, ...more } : {}), type: "app_mention" });
       };
       if (sent.first === "message") {
         sendMessage();
         sendMention();
       } else {
         sendMention();
-        sendMessage();
+        if (sent.messageAfterMs === undefined) sendMessage();
+        else clock.after(sent.messageAfterMs, sendMessage);
       }
       return message.ts;
+    },
+    edits(ts, typed, { channel: channelId, mentionBot = false }) {
+      const channel = channelOf(channelId);
+      const message = workspace.findMessage(channel.id, ts);
+      if (message?.user !== user.id) throw new Error(`${name} has not written ${ts}`);
+      // Slack's client asks whether to delete it instead.
+      if (typed.trim() === "" && message.files.length === 0) throw new Error("an empty message is deleted");
+      const previous = toMessageFields(message);
+      const text = `${mentionBot ? `<@${workspace.botUserId}> ` : ""}${toMarkup(typed)}`;
+      if (text === message.text) return;
+      message.text = text;
+      message.edits += 1;
+      const editedTs = workspace.nextTs();
+      message.edited = { user: user.id, ts: `${editedTs.split(".")[0]}.000000` };
+      if (!channel.members.has(workspace.botUserId)) return;
+      const edited = toMessageFields(message);
+      announceChange(channel, edited, previous, editedTs);
+      if (mentionBot && channel.kind !== "im" && installation.subscribesTo("app_mention"))
+        hub.sendEvent({ ...edited, type: "app_mention", channel: channel.id, event_ts: editedTs });
+    },
+    getsPreview(ts, { channel: channelId }) {
+      const channel = channelOf(channelId);
+      const message = workspace.findMessage(channel.id, ts);
+      if (message?.user !== user.id) throw new Error(`${name} has not written ${ts}`);
+      const previous = toMessageFields(message);
+      const attachments = [{ id: 1, from_url: "https://example.com", fallback: "Example", title: "Example" }];
+      announceChange(channel, { ...previous, attachments }, previous);
     },
     async usesCommand(command, text, where) {
       const channel = channelOf(where.channel);
@@ -265,7 +339,8 @@ export function createPerson(
         command,
         text: toMarkup(text),
         api_app_id: workspace.appId,
-        is_enterprise_install: "false",
+        ...(workspace.enterpriseId === undefined ? {} : { enterprise_id: workspace.enterpriseId }),
+        is_enterprise_install: String(workspace.enterpriseId !== undefined),
         response_url: makeResponseUrl(channel.id),
         trigger_id: makeTrigger(),
       });
@@ -294,6 +369,16 @@ export function createPerson(
         value: button.value,
       });
     },
+    rates({ feedback, ...message }, rating, where) {
+      if (feedback === undefined) throw new Error("no feedback buttons");
+      const { label, value } = feedback[rating];
+      return act({ ...message, feedback }, where, {
+        type: "feedback_buttons",
+        action_id: feedback.actionId,
+        text: { type: "plain_text", text: label },
+        value,
+      });
+    },
     chooses(message, label, where) {
       const choice = message.choices.find((candidate) => candidate.label === label);
       if (choice === undefined) throw new Error(`no choice "${label}"`);
@@ -320,17 +405,26 @@ export function createPerson(
         response_url: makeResponseUrl(channel.id),
       });
     },
+    invitesBot(id) {
+      const channel = channelOf(id);
+      if (channel.members.has(workspace.botUserId)) throw new Error(`the bot is in ${channel.name} already`);
+      channel.members.add(workspace.botUserId);
+      announceJoin(context, channel, workspace.botUserId, user.id);
+    },
+    searches: createSearch({ context, open: openModal, common, interact }),
     modal() {
       const open = modals.get(user.id);
       return open === undefined ? undefined : toSeenModal(open.view);
     },
     async submitsModal(values, files = {}) {
-      const open = modals.get(user.id);
-      if (open === undefined) throw new Error(`${name} has no modal open`);
+      const open = openModal();
       const uploaded = Object.fromEntries(
-        Object.entries(files).map(([label, file]) => [label, toFileJson(workspace, upload(file), origin())]),
+        Object.entries(files).map(([label, file]) => [
+          label,
+          toFileJson(workspace, upload(file, true), origin()),
+        ]),
       );
-      const state = fillModal(open.view, values, uploaded);
+      const state = fillModal(open.view, values, uploaded, open.loaded);
       const result = await interact("interactive", {
         ...common(),
         type: "view_submission",
@@ -345,26 +439,6 @@ export function createPerson(
       modals.delete(user.id);
       return result;
     },
-    opensMessagesTab() {
-      if (!installation.subscribesTo("app_home_opened")) return;
-      hub.sendEvent({
-        type: "app_home_opened",
-        user: user.id,
-        channel: directMessages,
-        tab: "messages",
-        event_ts: workspace.nextTs(),
-      });
-    },
-    pressesStop(channel, thread) {
-      if (!installation.subscribesTo("agent_session_stopped")) return;
-      hub.sendEvent({
-        type: "agent_session_stopped",
-        channel,
-        thread_ts: thread,
-        user: user.id,
-        streaming_message_ts: [],
-        event_ts: workspace.nextTs(),
-      });
-    },
+    pressesStop: (channel, thread) => pressStop(context, user.id, channelOf(channel).id, thread),
   };
 }

@@ -12,6 +12,9 @@ const tiers: Readonly<Record<string, keyof typeof tierPerMinute>> = {
   "apps.connections.open": 2,
   "assistant.threads.setStatus": 4,
   "assistant.threads.setSuggestedPrompts": 3,
+  // Slack says "several hundred a minute".
+  "auth.test": 4,
+  "bots.info": 3,
   "chat.appendStream": 4,
   "chat.delete": 3,
   "chat.postEphemeral": 4,
@@ -25,18 +28,25 @@ const tiers: Readonly<Record<string, keyof typeof tierPerMinute>> = {
   "files.completeUploadExternal": 4,
   "files.getUploadURLExternal": 4,
   "files.info": 4,
+  "oauth.v2.access": 4,
   "users.info": 4,
   "views.open": 4,
+  "views.publish": 4,
 };
 
 /** `chat.postMessage`: one a second in a channel, with short bursts; "several hundred" a minute in a workspace. */
 const postBurst = 5;
 const postsPerMinute = 300;
 
-/** Rate limits of a workspace by method, and of each channel for posts. */
+/** Whether a method has a limit. */
+export function hasRateLimit(method: string): boolean {
+  return method === "chat.postMessage" || tiers[method] !== undefined;
+}
+
+/** Rate limits of each workspace by method, and of each channel for posts. */
 export interface RateLimits {
-  /** Counts a call. Returns the seconds to wait if it exceeds the limit. */
-  take(method: string, channel: string | undefined): number | undefined;
+  /** Counts a call of a workspace's app. Returns the seconds to wait if it exceeds the limit. */
+  take(method: string, channel: string | undefined, teamId: string): number | undefined;
   /** Overrides a method's limit. */
   set(method: string, perMinute: number): void;
 }
@@ -52,17 +62,18 @@ export function createRateLimits(clock: Clock): RateLimits {
   const calls = new Map<string, number[]>();
   const overrides = new Map<string, number>();
 
-  function windowsOf(method: string, channel: string | undefined): Window[] {
+  function windowsOf(method: string, channel: string | undefined, teamId: string): Window[] {
+    const key = `${teamId} ${method}`;
     const override = overrides.get(method);
-    if (override !== undefined) return [{ key: method, most: override, windowMs: 60_000 }];
+    if (override !== undefined) return [{ key, most: override, windowMs: 60_000 }];
     if (method === "chat.postMessage") {
       return [
-        { key: `post:${channel}`, most: postBurst, windowMs: postBurst * 1000 },
-        { key: method, most: postsPerMinute, windowMs: 60_000 },
+        { key: `${teamId} post:${channel}`, most: postBurst, windowMs: postBurst * 1000 },
+        { key, most: postsPerMinute, windowMs: 60_000 },
       ];
     }
     const tier = tiers[method];
-    return tier === undefined ? [] : [{ key: method, most: tierPerMinute[tier], windowMs: 60_000 }];
+    return tier === undefined ? [] : [{ key, most: tierPerMinute[tier], windowMs: 60_000 }];
   }
 
   function recentIn({ key, windowMs }: Window): number[] {
@@ -72,9 +83,12 @@ export function createRateLimits(clock: Clock): RateLimits {
   }
 
   return {
-    take(method, channel) {
+    take(method, channel, teamId) {
       const now = clock.now();
-      const windows = windowsOf(method, channel).map((window) => ({ ...window, recent: recentIn(window) }));
+      const windows = windowsOf(method, channel, teamId).map((window) => ({
+        ...window,
+        recent: recentIn(window),
+      }));
       const waits = windows
         .filter(({ recent, most }) => recent.length >= most)
         .map(({ recent, windowMs }) => Math.max(1, Math.ceil(((recent[0] ?? now) + windowMs - now) / 1000)));

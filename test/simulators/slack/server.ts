@@ -1,24 +1,35 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { randomBytes } from "node:crypto";
+import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import { checkMessageBlocks } from "./blocks.ts";
+import { homeMethods } from "./home.ts";
 import { chatMethods } from "./methods-chat.ts";
 import { fileMethods } from "./methods-files.ts";
 import { otherMethods } from "./methods-other.ts";
 import type { Method, MethodContext } from "./methods.ts";
-import type { RateLimits } from "./rate-limits.ts";
-import { SlackApiError, type Fields, toText } from "./workspace.ts";
+import { sessionMethods } from "./sessions.ts";
+import { hasRateLimit, type RateLimits } from "./rate-limits.ts";
+import type { OAuth } from "./oauth.ts";
+import { botSees, checkToken, hasReplies, SlackApiError, type Fields, toText } from "./workspace.ts";
 
 const methods: Readonly<Record<string, { readonly scope?: string; readonly run: Method }>> = {
   ...chatMethods,
   ...fileMethods,
   ...otherMethods,
+  ...sessionMethods,
+  ...homeMethods,
 };
+
+const unlimited = Object.keys(methods).filter((method) => !hasRateLimit(method));
+if (unlimited.length > 0) throw new Error(`no rate limit is simulated for ${unlimited.join(", ")}`);
 
 /** A Web API call by the app. `outcome`: `ok`, Slack's error code or an HTTP status. */
 export interface ApiCall {
   readonly method: string;
   readonly args: Fields;
+  /** The token that it was made with. */
+  readonly token?: string | undefined;
   readonly outcome: string;
 }
 
@@ -37,10 +48,14 @@ export interface ResponseUrl {
 
 /** What {@link createSlackServer} needs. */
 export interface ServerOptions {
-  readonly context: MethodContext;
+  /** Of each workspace; the first one has the app-level token. */
+  readonly contexts: readonly [MethodContext, ...MethodContext[]];
+  readonly oauth: OAuth;
   readonly limits: RateLimits;
   readonly faults: Map<string, Fault[]>;
   readonly switchedOff: Set<string>;
+  /** How long each method takes to respond, in milliseconds. */
+  readonly delays: Map<string, number>;
   readonly calls: ApiCall[];
   readonly responseUrls: Map<string, ResponseUrl>;
 }
@@ -52,14 +67,28 @@ const loginPage =
 
 /** The HTTP and WebSocket server of the simulator. */
 export function createSlackServer(options: ServerOptions): Server {
-  const { context, limits, faults, switchedOff, calls, responseUrls } = options;
-  const { workspace, clock, hub } = context;
+  const { contexts, oauth, limits, faults, switchedOff, delays, calls, responseUrls } = options;
+  const [{ workspace: firstWorkspace, clock, hub }] = contexts;
   const tickets = new Set<string>();
   const sockets = new WebSocketServer({ noServer: true });
 
+  /** The workspace of a token; of an organisation's token the one with the channel or person. */
+  function contextOf(token: string, args: Fields): MethodContext {
+    const known = contexts.filter(({ workspace }) => checkToken(workspace, token, clock.now()) !== undefined);
+    const ids = ["channel", "channel_id", "user", "file"].map((name) => toText(args[name]));
+    const has = ({ workspace: { channels, users, files } }: MethodContext): boolean =>
+      ids.some((id) => channels.has(id) || users.has(id) || files.has(id));
+    const found = known.find(has) ?? known[0];
+    if (found === undefined) throw new SlackApiError("invalid_auth");
+    if (checkToken(found.workspace, token, clock.now()) === "expired")
+      throw new SlackApiError("token_expired");
+    return found;
+  }
+
   function call(method: string, token: string | undefined, args: Fields): Fields {
+    if (method === "oauth.v2.access") return oauth.exchange(args);
     if (method === "apps.connections.open") {
-      if (token !== workspace.appToken)
+      if (token !== firstWorkspace.appToken)
         throw new SlackApiError(
           token === undefined
             ? "not_authed"
@@ -69,13 +98,14 @@ export function createSlackServer(options: ServerOptions): Server {
         );
       const ticket = randomBytes(8).toString("hex");
       tickets.add(ticket);
-      return { url: `${context.origin().replace("http:", "ws:")}/link/?ticket=${ticket}` };
+      return { url: `${contexts[0].origin().replace("http:", "ws:")}/link/?ticket=${ticket}` };
     }
     const known = methods[method];
     if (known === undefined || switchedOff.has(method))
       throw new SlackApiError("unknown_method", { req_method: method });
     if (token === undefined) throw new SlackApiError("not_authed");
-    if (token !== workspace.botToken) throw new SlackApiError("invalid_auth");
+    const context = contextOf(token, args);
+    const { workspace } = context;
     if (known.scope !== undefined && !workspace.scopes.has(known.scope)) {
       throw new SlackApiError("missing_scope", {
         needed: known.scope,
@@ -83,6 +113,12 @@ export function createSlackServer(options: ServerOptions): Server {
       });
     }
     return known.run(args, context);
+  }
+
+  /** The workspace of a token; of an unknown one the first. */
+  function knownContext(token = ""): MethodContext {
+    const known = contexts.find(({ workspace }) => checkToken(workspace, token, clock.now()) !== undefined);
+    return known ?? contexts[0];
   }
 
   async function handleApi(
@@ -98,19 +134,22 @@ export function createSlackServer(options: ServerOptions): Server {
       calls.push({
         method,
         args,
+        token,
         outcome: status === 200 ? (json["ok"] === true ? "ok" : toText(json["error"])) : toText(status),
       });
       response.writeHead(status, {
         "content-type": "application/json; charset=utf-8",
-        "x-oauth-scopes": [...workspace.scopes].join(","),
+        "x-oauth-scopes": [...knownContext(token).workspace.scopes].join(","),
         ...headers,
       });
       response.end(JSON.stringify(json));
     };
     if (request.method !== "POST" || !type.startsWith("application/x-www-form-urlencoded"))
       return answer(200, { ok: false, error: "invalid_post_type" });
+    const delayMs = delays.get(method);
+    if (delayMs !== undefined) await new Promise((resolve) => setTimeout(resolve, delayMs).unref());
     const channel = args["channel"] === undefined ? undefined : toText(args["channel"]);
-    const waitSeconds = limits.take(method, channel);
+    const waitSeconds = limits.take(method, channel, knownContext(token).workspace.teamId);
     if (waitSeconds !== undefined)
       return answer(429, { ok: false, error: "ratelimited" }, { "retry-after": toText(waitSeconds) });
     const fault = faults.get(method)?.shift();
@@ -155,11 +194,12 @@ export function createSlackServer(options: ServerOptions): Server {
     if (text === "" && blocks.length === 0) return refuse(500, "no_text");
     if (target.posts >= maxResponsePosts) return refuse(404, "used_url");
     try {
-      checkMessageBlocks(blocks, context.refusedMarkdown);
+      checkMessageBlocks(blocks, contexts[0].refusedMarkdown);
     } catch (error) {
       return refuse(400, error instanceof SlackApiError ? error.error : "invalid_blocks");
     }
     target.posts += 1;
+    const { workspace } = contexts.find((one) => one.workspace.channels.has(target.channel)) ?? contexts[0];
     calls.push({ method: "response_url", args, outcome: "ok" });
     const original =
       args["replace_original"] === true
@@ -169,11 +209,20 @@ export function createSlackServer(options: ServerOptions): Server {
       Object.assign(original, { text, blocks, edits: original.edits + 1 });
       return succeed();
     }
+    const ephemeralTo = args["response_type"] === "in_channel" ? undefined : target.user;
+    const threadTs = args["thread_ts"] === undefined ? undefined : toText(args["thread_ts"]);
+    // As chat.postEphemeral: not shown in a thread without replies.
+    if (
+      ephemeralTo !== undefined &&
+      threadTs !== undefined &&
+      !hasReplies(workspace, target.channel, threadTs)
+    )
+      return succeed();
     workspace.addMessage({
       channel: target.channel,
       user: workspace.botUserId,
-      ephemeralTo: args["response_type"] === "in_channel" ? undefined : target.user,
-      threadTs: args["thread_ts"] === undefined ? undefined : toText(args["thread_ts"]),
+      ephemeralTo,
+      threadTs,
       text,
       blocks,
       previewsLinks: args["unfurl_media"] !== false || args["unfurl_links"] === true,
@@ -188,7 +237,7 @@ export function createSlackServer(options: ServerOptions): Server {
     response: ServerResponse,
   ): Promise<void> {
     const body = await read(request);
-    const file = workspace.files.get(id);
+    const file = contexts.map(({ workspace }) => workspace.files.get(id)).find((one) => one !== undefined);
     const type = request.headers["content-type"] ?? "";
     if (
       file === undefined ||
@@ -210,13 +259,19 @@ export function createSlackServer(options: ServerOptions): Server {
   }
 
   function handleDownload(id: string, request: IncomingMessage, response: ServerResponse): void {
+    const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1] ?? "";
+    const { workspace } = contexts.find((one) => one.workspace.files.has(id)) ?? contexts[0];
     const authorized =
-      request.headers.authorization === `Bearer ${workspace.botToken}` && workspace.scopes.has("files:read");
+      checkToken(workspace, token, clock.now()) === "valid" && workspace.scopes.has("files:read");
     if (!authorized) {
       response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end(loginPage);
       return;
     }
     const file = workspace.files.get(id);
+    if (file !== undefined && !botSees(workspace, file)) {
+      response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end(loginPage);
+      return;
+    }
     if (file?.bytes === undefined || file.isDeleted) {
       response.writeHead(404, { "content-type": "text/html" }).end("not found");
       return;
@@ -246,9 +301,22 @@ export function createSlackServer(options: ServerOptions): Server {
       socket.end("HTTP/1.1 403 Forbidden\r\n\r\n");
       return;
     }
+    lingerAfterClose(socket);
     sockets.handleUpgrade(request, socket, head, (connected) => hub.connect(connected));
   });
   return server;
+}
+
+/** Slack leaves TCP open for some seconds after the close handshake of a WebSocket. */
+const lingerMs = 8000;
+
+function lingerAfterClose(socket: Duplex): void {
+  // Unless the other side has closed it.
+  socket.once("end", () => socket.destroy());
+  socket.end = () => {
+    setTimeout(() => socket.destroy(), lingerMs).unref();
+    return socket;
+  };
 }
 
 async function read(request: IncomingMessage): Promise<Buffer> {

@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { WebSocket } from "ws";
+import { checkAck } from "./acks.ts";
 import type { Clock } from "./clock.ts";
+import { sendRequest, toRequest, type RequestEndpoint } from "./http-delivery.ts";
 import { type Fields, type Workspace, toText } from "./workspace.ts";
 
 /** One attempt to deliver an envelope to the app. */
@@ -13,18 +15,22 @@ export interface Delivery {
   readonly what: string;
   readonly payload: Fields;
   readonly attempt: number;
-  outcome: "waiting" | "acknowledged" | "timeout" | "disconnected";
+  outcome: "waiting" | "acknowledged" | "timeout" | "disconnected" | "refused";
+  /** Milliseconds from the sending to the acknowledgement. */
+  tookMs?: number;
 }
 
-/** The Socket Mode side: open sockets and their envelopes. */
+/** The delivering side: open sockets and their envelopes, or requests to an endpoint. */
 export interface SocketHub {
   /** All attempts, in order. */
   readonly deliveries: readonly Delivery[];
-  /** Acknowledgements that are late, repeated or of unknown envelopes. */
+  /** Acknowledgements that are late, repeated, of unknown envelopes, or with a payload that Slack does not take. */
   readonly badAcks: readonly string[];
   /** Events dropped after their last redelivery. */
   readonly lost: readonly Fields[];
+  /** Open ones: those that are closing get no envelopes. */
   readonly connections: number;
+  /** Greets a new connection. The eleventh is refused. */
   connect(socket: WebSocket): void;
   /** Delivers an event and, while unacknowledged, redelivers it: at once, after 1 minute, after 5 minutes. */
   sendEvent(event: Fields, options?: { readonly eventId?: string }): string;
@@ -32,28 +38,43 @@ export interface SocketHub {
   sendInteraction(
     type: "slash_commands" | "interactive",
     payload: Fields,
-  ): Promise<{ readonly ack: Fields } | { readonly failed: "timeout" | "disconnected" }>;
-  /** Asks all connections to reconnect, as Slack does every few hours. */
+  ): Promise<{ readonly ack: Fields } | { readonly failed: "timeout" | "disconnected" | "refused" }>;
+  /** Ends all connections, as Slack does every few hours: ten seconds after a warning. */
   recycle(): void;
   /** Terminates all connections without a close handshake. */
   cut(): void;
 }
 
 const ackDeadlineMs = 3000;
+/** @see https://docs.slack.dev/apis/events-api/using-socket-mode */
+const maxConnections = 10;
+const warningMs = 10_000;
 /** Delays after a failed attempt. @see https://docs.slack.dev/apis/events-api#retries */
 const redeliveryDelaysMs = [200, 60_000, 300_000];
 
-/** A hub without connections. */
-export function createSocketHub(workspace: Workspace, clock: Clock): SocketHub {
+/**
+ * A hub without connections.
+ * @param endpoint what Slack sends requests to; without it, sockets get everything
+ */
+export function createSocketHub(
+  workspace: Pick<Workspace, "appId" | "botUserId" | "teamId" | "id"> & Partial<Workspace>,
+  clock: Clock,
+  endpoint?: RequestEndpoint,
+): SocketHub {
   const sockets = new Set<WebSocket>();
   const deliveries: Delivery[] = [];
   const badAcks: string[] = [];
   const lost: Fields[] = [];
   const waiting = new Map<
     string,
-    { socket: WebSocket; settle: (result: Delivery["outcome"], ack: Fields) => void }
+    {
+      made: Delivery;
+      socket: WebSocket;
+      settle: (result: Delivery["outcome"], ack: Fields) => void;
+    }
   >();
   let turn = 0;
+  const openSockets = (): WebSocket[] => [...sockets].filter((socket) => socket.readyState === socket.OPEN);
 
   function receive(raw: string): void {
     const message = JSON.parse(raw) as Fields;
@@ -66,22 +87,28 @@ export function createSocketHub(workspace: Workspace, clock: Clock): SocketHub {
       );
       return;
     }
-    open.settle("acknowledged", (message["payload"] ?? {}) as Fields);
+    const ack = (message["payload"] ?? {}) as Fields;
+    const problem = checkAck(open.made.type, open.made.payload, ack);
+    if (problem !== undefined) badAcks.push(`${open.made.what}: ${problem}`);
+    open.settle("acknowledged", ack);
   }
 
   function deliver(
     delivery: Omit<Delivery, "envelopeId" | "outcome">,
     extra: Fields,
-    done: (outcome: Delivery["outcome"], ack: Fields) => void,
+    done: (outcome: Delivery["outcome"], ack: Fields, reason?: string) => void,
   ): void {
-    const open = [...sockets].filter((socket) => socket.readyState === socket.OPEN);
+    const open = openSockets();
     const made: Delivery = { ...delivery, envelopeId: randomUUID(), outcome: "waiting" };
     deliveries.push(made);
+    if (endpoint !== undefined) return void request(made, endpoint, toText(extra["retry_reason"]), done);
+    const sentAt = performance.now();
     const socket = open[(turn += 1) % Math.max(1, open.length)];
     const settle = (outcome: Delivery["outcome"], ack: Fields) => {
       cancel();
       waiting.delete(made.envelopeId);
       made.outcome = outcome;
+      made.tookMs = performance.now() - sentAt;
       done(outcome, ack);
     };
     if (socket === undefined) {
@@ -90,7 +117,7 @@ export function createSocketHub(workspace: Workspace, clock: Clock): SocketHub {
       return;
     }
     const cancel = clock.after(ackDeadlineMs, () => settle("timeout", {}));
-    waiting.set(made.envelopeId, { socket, settle });
+    waiting.set(made.envelopeId, { made, socket, settle });
     socket.send(
       JSON.stringify({
         envelope_id: made.envelopeId,
@@ -102,21 +129,43 @@ export function createSocketHub(workspace: Workspace, clock: Clock): SocketHub {
     );
   }
 
+  async function request(
+    made: Delivery,
+    to: RequestEndpoint,
+    reason: string,
+    done: (outcome: Delivery["outcome"], ack: Fields, reason?: string) => void,
+  ): Promise<void> {
+    const { type, payload, attempt } = made;
+    const result = await sendRequest(to.url, toRequest(to, type, payload, { attempt, reason }), clock);
+    made.outcome = result.outcome;
+    if (result.outcome !== "acknowledged") return done(result.outcome, {}, result.reason);
+    made.tookMs = result.tookMs;
+    const problem = checkAck(type, payload, result.ack);
+    if (problem !== undefined) badAcks.push(`${made.what}: ${problem}`);
+    done("acknowledged", result.ack);
+  }
+
   function attemptEvent(payload: Fields, eventId: string, attempt: number, reason: string | undefined): void {
     const event = payload["event"] as Fields;
     deliver(
       { type: "events_api", what: toText(event["type"]), eventId, payload, attempt },
       { retry_attempt: attempt, retry_reason: reason ?? "" },
-      (outcome) => {
+      (outcome, _ack, why = outcome) => {
         if (outcome === "acknowledged") return;
         const delay = redeliveryDelaysMs[attempt];
         if (delay === undefined) {
           lost.push(payload);
           return;
         }
-        clock.after(delay, () => attemptEvent(payload, eventId, attempt + 1, outcome));
+        clock.after(delay, () => attemptEvent(payload, eventId, attempt + 1, why));
       },
     );
+  }
+
+  /** Whether people of other workspaces are in a channel. */
+  function isShared(channel: string): boolean {
+    const members = [...(workspace.channels?.get(channel)?.members ?? [])];
+    return members.some((id) => (workspace.users?.get(id)?.teamId ?? workspace.teamId) !== workspace.teamId);
   }
 
   return {
@@ -124,9 +173,13 @@ export function createSocketHub(workspace: Workspace, clock: Clock): SocketHub {
     badAcks,
     lost,
     get connections() {
-      return sockets.size;
+      return openSockets().length;
     },
     connect(socket) {
+      if (openSockets().length >= maxConnections) {
+        socket.send(JSON.stringify({ type: "disconnect", reason: "too_many_websockets" }));
+        return socket.close(1000);
+      }
       sockets.add(socket);
       const beat = setInterval(() => socket.ping(), 5000);
       socket.on("message", (data) => receive((data as Buffer).toString("utf8")));
@@ -138,7 +191,7 @@ export function createSocketHub(workspace: Workspace, clock: Clock): SocketHub {
       socket.send(
         JSON.stringify({
           type: "hello",
-          num_connections: sockets.size,
+          num_connections: openSockets().length,
           connection_info: { app_id: workspace.appId },
           debug_info: { host: "simulator", approximate_connection_time: 18_060 },
         }),
@@ -156,14 +209,14 @@ export function createSocketHub(workspace: Workspace, clock: Clock): SocketHub {
         event,
         authorizations: [
           {
-            enterprise_id: null,
+            enterprise_id: workspace.enterpriseId ?? null,
             team_id: workspace.teamId,
             user_id: workspace.botUserId,
             is_bot: true,
-            is_enterprise_install: false,
+            is_enterprise_install: workspace.enterpriseId !== undefined,
           },
         ],
-        is_ext_shared_channel: false,
+        is_ext_shared_channel: isShared(toText(event["channel"])),
       };
       attemptEvent(payload, eventId, 0, undefined);
       return eventId;
@@ -175,13 +228,21 @@ export function createSocketHub(workspace: Workspace, clock: Clock): SocketHub {
           resolve(
             outcome === "acknowledged"
               ? { ack }
-              : { failed: outcome === "timeout" ? "timeout" : "disconnected" },
+              : { failed: outcome === "timeout" || outcome === "refused" ? outcome : "disconnected" },
           ),
         );
       }),
     recycle() {
-      for (const socket of sockets)
-        socket.send(JSON.stringify({ type: "disconnect", reason: "refresh_requested" }));
+      const ending = openSockets();
+      const say = (reason: string) => {
+        for (const socket of ending)
+          if (socket.readyState === socket.OPEN) socket.send(JSON.stringify({ type: "disconnect", reason }));
+      };
+      say("warning");
+      clock.after(warningMs, () => {
+        say("refresh_requested");
+        for (const socket of ending) socket.close(1000);
+      });
     },
     cut() {
       for (const socket of sockets) socket.terminate();

@@ -1,4 +1,5 @@
 import type { Clock } from "./clock.ts";
+import { feedbackOf, type SeenFeedback } from "./feedback.ts";
 import type { MethodContext } from "./methods.ts";
 import { isStreaming } from "./streams.ts";
 import { type Fields, type SlackChannel, type SlackMessage, toText } from "./workspace.ts";
@@ -19,6 +20,8 @@ export interface SeenMessage {
   readonly buttons: readonly SeenButton[];
   /** The options of its selects. */
   readonly choices: readonly SeenButton[];
+  /** Slack's feedback buttons. `undefined`: it has none. */
+  readonly feedback: SeenFeedback | undefined;
   /** The name of the only person who sees it. */
   readonly onlyFor: string | undefined;
   /** Mentions that would notify people: `<!here>`, `<@U…>`. */
@@ -137,6 +140,7 @@ function toSeen({ workspace, clock }: Seen, message: SlackMessage): SeenMessage 
     })),
     buttons,
     choices,
+    feedback: feedbackOf(message.blocks),
     onlyFor:
       message.ephemeralTo === undefined ? undefined : (workspace.users.get(message.ephemeralTo)?.name ?? "?"),
     pings: message.user === workspace.botUserId ? raw.flatMap((text) => text.match(livePing) ?? []) : [],

@@ -35,6 +35,8 @@ export interface SlackUser {
   readonly isOwner: boolean;
   /** A guest, limited to some channels. */
   readonly isGuest: boolean;
+  /** Of the person's client. Default `en-US`. */
+  readonly locale?: string;
 }
 
 /** A channel or direct messages, with all messages. */
@@ -44,6 +46,7 @@ export interface SlackChannel {
   readonly kind: "channel" | "group" | "im" | "mpim";
   readonly members: Set<string>;
   readonly messages: SlackMessage[];
+  isArchived: boolean;
 }
 
 /** A file, from the request of its upload URL on. */
@@ -58,6 +61,8 @@ export interface SlackFile {
   readonly expectedBytes: number;
   readonly uploadSecret: string;
   isShared: boolean;
+  /** Uploaded in a form of the app, in no channel. */
+  readonly isForApp: boolean;
   isDeleted: boolean;
   readonly extra: Fields;
 }
@@ -78,6 +83,12 @@ export interface SlackMessage {
   /** Whether Slack would fetch the pages that the text links to. */
   previewsLinks: boolean;
   edits: number;
+  /** A person's last edit; `ts` in whole seconds. */
+  edited?: { readonly user: string; readonly ts: string };
+  /** What forwarded messages, previews and older apps add. */
+  attachments?: readonly Fields[];
+  /** Of another app: the name that it posts under. */
+  appName?: string;
   metadata?: unknown;
   stream?: { startedAt: number; open: boolean };
 }
@@ -90,8 +101,17 @@ export interface Workspace {
   botAppId: string;
   readonly botUserId: string;
   readonly botId: string;
-  readonly botToken: string;
+  /** The current token. */
+  botToken: string;
+  /** In Unix milliseconds. */
+  tokenExpiresAt: number;
+  /** Rotated ones that are still accepted, with their expiry. */
+  readonly olderTokens: Map<string, number>;
+  /** Of an app with token rotation: the only one that can be used. */
+  refreshToken: string | undefined;
   readonly appToken: string;
+  /** The organisation for which the app was installed as a whole. */
+  readonly enterpriseId: string | undefined;
   readonly scopes: Set<string>;
   readonly users: Map<string, SlackUser>;
   readonly channels: Map<string, SlackChannel>;
@@ -119,12 +139,20 @@ const grantedScopes = [
   "groups:history",
   "groups:read",
   "im:history",
+  "im:write",
   "mpim:history",
   "users:read",
 ];
 
+/** What a workspace shares with others. */
+export interface WorkspaceOptions {
+  readonly appId?: string;
+  /** Of an organisation for which the app is installed as a whole. */
+  readonly enterpriseId?: string;
+}
+
 /** An empty workspace with the bot as its only user. */
-export function createWorkspace(clock: Clock): Workspace {
+export function createWorkspace(clock: Clock, options: WorkspaceOptions = {}): Workspace {
   let lastMicros = 0;
   let counter = 0;
   const unique = () => randomBytes(4).toString("hex").toUpperCase();
@@ -132,7 +160,7 @@ export function createWorkspace(clock: Clock): Workspace {
   const person = { teamId, isBot: false, isAdmin: false, isOwner: false, isGuest: false };
   const bot: SlackUser = { ...person, id: `U${unique()}B`, name: "Parley", isBot: true };
 
-  const appId = `A${unique()}`;
+  const appId = options.appId ?? `A${unique()}`;
   const workspace: Workspace = {
     teamId,
     appId,
@@ -140,6 +168,10 @@ export function createWorkspace(clock: Clock): Workspace {
     botUserId: bot.id,
     botId: `B${unique()}`,
     botToken: `xoxb-${randomBytes(12).toString("hex")}`,
+    tokenExpiresAt: Infinity,
+    olderTokens: new Map(),
+    refreshToken: undefined,
+    enterpriseId: options.enterpriseId,
     appToken: `xapp-1-${appId}-${randomBytes(12).toString("hex")}`,
     scopes: new Set(grantedScopes),
     users: new Map([[bot.id, bot]]),
@@ -163,6 +195,7 @@ export function createWorkspace(clock: Clock): Workspace {
         kind,
         members: new Set(members),
         messages: [],
+        isArchived: false,
       };
       workspace.channels.set(channel.id, channel);
       return channel;
@@ -184,6 +217,7 @@ export function createWorkspace(clock: Clock): Workspace {
         expectedBytes: file.bytes?.length ?? 0,
         uploadSecret: unique(),
         isShared: false,
+        isForApp: false,
         isDeleted: false,
         extra: {},
         ...file,
@@ -213,6 +247,35 @@ export function createWorkspace(clock: Clock): Workspace {
         ?.messages.find((message) => message.ts === ts && message.ephemeralTo === undefined),
   };
   return workspace;
+}
+
+/** What Slack says of a token of this workspace's app; `undefined`: it is none. */
+export function checkToken(
+  workspace: Workspace,
+  token: string,
+  now: number,
+): "valid" | "expired" | undefined {
+  const expiresAt =
+    token === workspace.botToken ? workspace.tokenExpiresAt : workspace.olderTokens.get(token);
+  return expiresAt === undefined ? undefined : expiresAt > now ? "valid" : "expired";
+}
+
+/** Whether others see replies in a thread. */
+export function hasReplies(
+  { channels }: Pick<Workspace, "channels">,
+  channel: string,
+  thread: string,
+): boolean {
+  const messages = channels.get(channel)?.messages ?? [];
+  return messages.some(({ threadTs, ephemeralTo }) => threadTs === thread && ephemeralTo === undefined);
+}
+
+/** Whether the bot may read a file: it is in one of its channels, its own, or was given to it in a form. */
+export function botSees({ channels, botUserId }: Workspace, file: SlackFile): boolean {
+  if (file.isForApp || file.owner === botUserId) return true;
+  return [...channels.values()].some(
+    ({ members, messages }) => members.has(botUserId) && messages.some(({ files }) => files.includes(file)),
+  );
 }
 
 /** A file as events and methods represent it. */

@@ -132,7 +132,7 @@ describe("a message", () => {
     expect(prompt).toContain("<data:image/png;>");
     expect(prompt).toContain("heard note.ogg");
     expect(prompt).toContain("[file notes.txt]");
-    expect(world.platform.replies[0]?.text).toMatch(/^> 🎙️ heard note\.ogg\n\n/);
+    expect(world.platform.replies[0]?.text).toMatch(/^> Heard: heard note\.ogg\n\n/);
   });
 
   it("names the files it could not read", async () => {

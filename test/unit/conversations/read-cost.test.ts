@@ -16,6 +16,8 @@ import { createKeyedQueue } from "../../../src/support/keyed-queue.ts";
 import { silentLog } from "../../support/silent-log.ts";
 import { eventOf, messageOf } from "../../support/store-samples.ts";
 
+const dayMs = 24 * 60 * 60 * 1000;
+
 let folder: string;
 const opened: SqliteBackend[] = [];
 beforeEach(async () => {
@@ -65,7 +67,13 @@ function openCountingStore() {
     read,
     store,
     blobs,
-    inbox: createInbox({ store, log: silentLog, isShared: true, isOpenToOthers: true }),
+    inbox: createInbox({
+      store,
+      log: silentLog,
+      isShared: true,
+      isOpenToOthers: true,
+      retentionMs: 30 * dayMs,
+    }),
     conversations: createConversationLog({ store, blobs, writers, log: silentLog }),
     erasure: createErasure({ store, blobs, writers, spending }),
   };
@@ -87,6 +95,8 @@ describe("what serves a request reads nothing of other people", () => {
   const requests: Record<string, (store: CountingStore) => Promise<unknown>> = {
     "open events of a conversation": ({ inbox }) => inbox.listOpenIn("test:anns"),
     "conversations of a place": ({ conversations }) => conversations.listWithin("test:guild-of-ann"),
+    "which of some conversations exist": ({ conversations }) =>
+      conversations.existing(["test:anns", "test:unknown"]),
     "counting an author's messages": ({ erasure }) => erasure.countAuthor(undefined, "ann"),
     "forgetting an author": ({ erasure }) => erasure.forgetAuthor(undefined, "ann"),
     "deleting a conversation": ({ erasure }) => erasure.deleteConversation("test:anns"),
@@ -121,7 +131,9 @@ describe("indexes of answered events", () => {
       (await store.store.backend.readIndex(index, { order: "lowest-first", offset: 0, max: 9 })).length;
     await sweep(store.store, store.blobs, Date.now());
     expect(await Promise.all(names.map(sizeOf))).toEqual([1, 1, 2]);
-    await sweep(store.store, store.blobs, Date.now() + 25 * 60 * 60 * 1000);
+    await sweep(store.store, store.blobs, Date.now() + 2 * dayMs);
+    expect(await Promise.all(names.map(sizeOf))).toEqual([1, 1, 2]);
+    await sweep(store.store, store.blobs, Date.now() + 31 * dayMs);
     expect(await Promise.all(names.map(sizeOf))).toEqual([0, 0, 0]);
     expect(await store.inbox.listOpenIn("test:anns")).toHaveLength(1);
   });

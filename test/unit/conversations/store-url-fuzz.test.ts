@@ -1,7 +1,9 @@
 import fc from "fast-check";
+import pg from "pg";
 import { createClient } from "redis";
 import { describe, expect, it } from "vitest";
 import { backendOf, dataFolderOf, storeUrlProblem } from "../../../src/conversations/backends.ts";
+import { parsePostgresUrl } from "../../../src/conversations/postgres/postgres-url.ts";
 import { isParleyError } from "../../../src/core/errors.ts";
 
 /** Printed with the shrunk example when a property fails. */
@@ -14,11 +16,18 @@ const part = fc.oneof(
 const redisUrl = fc
   .tuple(fc.constantFrom("redis", "rediss"), part, part, part, part)
   .map(([scheme, user, password, host, path]) => `${scheme}://${user}:${password}@${host}h/${path}`);
+const postgresUrl = fc
+  .tuple(fc.constantFrom("postgres", "postgresql"), part, part, part, part, part)
+  .map(
+    ([scheme, user, password, host, path, query]) =>
+      `${scheme}://${user}:${password}@${host}h/${path}?${query}`,
+  );
 const url = fc.oneof(
   redisUrl,
+  postgresUrl,
   fc.string({ unit: "binary" }),
   fc
-    .tuple(fc.constantFrom("sqlite", "redis", "__proto__"), fc.string())
+    .tuple(fc.constantFrom("sqlite", "redis", "redis+sentinel", "postgres", "__proto__"), fc.string())
     .map(([scheme, rest]) => `${scheme}:${rest}`),
 );
 
@@ -49,11 +58,28 @@ describe("any STORE_URL", () => {
     );
   });
 
+  it("that is accepted for Postgres is one that its client accepts", () => {
+    fc.assert(
+      fc.property(postgresUrl, (text) => {
+        if (storeUrlProblem(text) !== undefined) return;
+        const { connectionString } = parsePostgresUrl(text);
+        expect(() => new pg.Client({ connectionString })).not.toThrow();
+      }),
+      bounds,
+    );
+  });
+
   it.each([
     "redis://user:hunter2%zz@host:6379",
     "redis://hunter2%@host:6379",
     "redis://host:6379/hunter2",
     "redis://host:hunter2/0",
+    "redis://host:6379?wait_replicas=hunter2",
+    "redis+sentinel://user:hunter2%zz@host/name",
+    "redis+sentinel://user:hunter2@host:99999/name",
+    "postgres://user:hunter2%zz@host/db",
+    "postgres://host:hunter2/db",
+    "postgres://user@host/db?schema=Hunter2-hunter2",
   ])("that is wrong is not quoted: %s", (text) => {
     expect(storeUrlProblem(text)).toBeTypeOf("string");
     expect(storeUrlProblem(text)).not.toContain("hunter2");

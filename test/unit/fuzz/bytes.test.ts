@@ -297,7 +297,10 @@ describe("messages of the platforms", () => {
     await fc.assert(
       fc.asyncProperty(text, (content) =>
         survives(async () => {
-          readMessage({ content, mentions: [], attachments: [] } as never, names as never);
+          readMessage(
+            { content, author: { id: "3" }, mentions: [], attachments: [] } as never,
+            names as never,
+          );
           await toPlainText(content, { botUserId: "U1", nameOf: async (id) => id });
         }),
       ),

@@ -82,6 +82,16 @@ describe("transcription", () => {
       '{"text":"hello","usage":{"type":"tokens","input_tokens":14,"output_tokens":45}}',
       { usage: { promptTokens: 14, completionTokens: 45 } },
     ],
+    [
+      "segments with times, some of them broken",
+      '{"text":"a b","segments":[{"start":0,"text":" a"},{"start":"x","text":"?"},{"text":"?"},7,{"start":61.5,"text":"b "}]}',
+      {
+        timed: [
+          { fromSeconds: 0, text: "a" },
+          { fromSeconds: 61.5, text: "b" },
+        ],
+      },
+    ],
     ["segments only", '{"segments":[{"text":"hel"},{"text":"lo"}]}', { text: "hello" }],
     ["bare words", "hello\n", { text: "hello" }],
     ["a JSON string", '"hello"', { text: "hello" }],

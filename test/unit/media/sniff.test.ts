@@ -1,7 +1,9 @@
 import * as fc from "fast-check";
+import { zipSync } from "fflate";
 import sharp from "sharp";
 import { describe, expect, it } from "vitest";
 import { sniff } from "../../../src/media/sniff.ts";
+import { makeCompound, makeDocx, makeOpenDocument, makePptx, makeXlsx } from "../../support/documents.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
 
 const files = {
@@ -62,6 +64,22 @@ describe("sniff", () => {
     expect(kindOf(ftyp("heic\0\0\0\0mif1heic"))).toBe("image image/heic");
     expect(kindOf(ftyp("mif1\0\0\0\0mif1heic"))).toBe("image image/heic");
     expect(kindOf(ftyp("mif1\0\0\0\0avifmif1"))).toBe("image image/avif");
+  });
+
+  it("detects office documents whatever they are called, and archives that are none", () => {
+    const office = "application/vnd.openxmlformats-officedocument";
+    expect(kindOf(makeDocx(["x"]))).toBe(`document ${office}.wordprocessingml.document`);
+    expect(kindOf(makeXlsx({ A: [["x"]] }))).toBe(`document ${office}.spreadsheetml.sheet`);
+    expect(kindOf(makePptx([{ lines: ["x"] }]))).toBe(`document ${office}.presentationml.presentation`);
+    const openText = makeOpenDocument("text", "<text:p>x</text:p>");
+    expect(kindOf(openText)).toBe("document application/vnd.oasis.opendocument.text");
+    expect(kindOf(zipSync({ "notes.txt": new Uint8Array([65]) }))).toBe("other application/zip");
+  });
+
+  it("distinguishes the older Office formats from encrypted documents of the newer ones", () => {
+    expect(kindOf(makeCompound("Workbook"))).toBe("other application/vnd.ms-excel");
+    expect(kindOf(makeCompound("WordDocument"))).toBe("other application/msword");
+    expect(kindOf(makeCompound("EncryptedPackage"))).toBe("other application/x-encrypted-office");
   });
 
   it("distinguishes BMP from text that begins with the same letters", () => {
@@ -128,7 +146,7 @@ describe("sniff", () => {
   });
 
   it("detects PDF and ZIP", () => {
-    expect(kindOf(bytesOf("%PDF-1.7\n"))).toBe("other application/pdf");
+    expect(kindOf(bytesOf("%PDF-1.7\n"))).toBe("document application/pdf");
     expect(kindOf(bytesOf("PK\x03\x04\x14\0", "latin1"))).toBe("other application/zip");
   });
 

@@ -6,6 +6,7 @@ import {
   type HttpServerOptions,
 } from "../../../src/operations/http-server.ts";
 import { createMetrics } from "../../../src/operations/metrics.ts";
+import { toReadiness, type PartReadiness, type Readiness } from "../../../src/operations/readiness.ts";
 import { silentLog } from "../../support/silent-log.ts";
 import { askRaw, openRaw, readToEnd, statusOf } from "./raw-request.ts";
 
@@ -24,7 +25,7 @@ async function start(options: Partial<HttpServerOptions> = {}) {
     allowedHosts: [],
     metrics: createMetrics(),
     log: silentLog,
-    notReady: () => Promise.resolve([]),
+    readiness: () => Promise.resolve(toReadiness("0.0.0", {})),
     handlers: [
       (_request, response, target) => {
         targets.push(target);
@@ -184,31 +185,43 @@ describe("the endpoints for operators", () => {
 
   it("ask the store once for all who ask at the same time", async () => {
     let checks = 0;
-    const gate = Promise.withResolvers<readonly string[]>();
+    const gate = Promise.withResolvers<Readiness>();
     const { url } = await start({
-      notReady: () => {
+      readiness: () => {
         checks += 1;
         return gate.promise;
       },
     });
     const asked = Array.from({ length: 20 }, () => fetch(`${url}/readyz`));
     await expect.poll(() => checks).toBe(1);
-    gate.resolve(["store: cannot be reached"]);
+    gate.resolve(toReadiness("0.0.0", { store: { status: "not-ready", problems: ["cannot be reached"] } }));
     for (const answer of await Promise.all(asked)) expect(answer.status).toBe(503);
     expect(checks).toBeLessThan(20);
   });
 });
 
 describe("/readyz", () => {
+  const ready: PartReadiness = { status: "ready" };
+  const warned: PartReadiness = { status: "ready", warnings: ["Redis lost its data"] };
+  const degraded: PartReadiness = {
+    status: "degraded",
+    state: "unreachable",
+    problems: ["does not respond"],
+  };
+  const missing: PartReadiness = { status: "not-ready", problems: ["cannot be reached"] };
+
   it.each([
-    [[], [], 200, "ready\n"],
-    [[], ["store: lost its data"], 200, "ready\nwarning: store: lost its data\n"],
-    [["store: is damaged"], [], 503, "store: is damaged\n"],
-    [["a: down"], ["b: lost"], 503, "a: down\nwarning: b: lost\n"],
-  ])("with %j missing and the warnings %j answers %i", async (missing, warnings, status, text) => {
-    const { url } = await start({ notReady: async () => missing, warnings: () => warnings });
+    [{ store: ready, slack: ready }, 200, "ready"],
+    [{ store: warned, slack: ready }, 200, "ready"],
+    [{ store: ready, gateway: degraded }, 200, "degraded"],
+    [{ store: missing, slack: ready }, 503, "not-ready"],
+    [{ store: missing, gateway: degraded, slack: missing }, 503, "not-ready"],
+  ] as const)("with %j answers %i and each part as JSON", async (parts, status, state) => {
+    const { url } = await start({ readiness: async () => toReadiness("1.2.3", parts) });
     const answer = await fetch(`${url}/readyz`);
-    expect({ status: answer.status, text: await answer.text() }).toEqual({ status, text });
+    expect(answer.status).toBe(status);
+    expect(answer.headers.get("content-type")).toMatch(/^application\/json/);
+    expect(await answer.json()).toEqual({ status: state, version: "1.2.3", parts });
   });
 });
 

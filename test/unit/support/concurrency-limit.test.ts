@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { expect, test } from "vitest";
 import { createConcurrencyLimit } from "../../../src/support/concurrency-limit.ts";
 
@@ -25,4 +26,18 @@ test("a failure is its caller's and holds up nobody", async () => {
   const next = limit(() => Promise.resolve("yes"));
   await expect(failed).rejects.toThrow("no");
   expect(await next).toBe("yes");
+});
+
+test("work runs in the async context of its caller, not of the work before it", async () => {
+  const context = new AsyncLocalStorage<string>();
+  const limit = createConcurrencyLimit(1);
+  const names = ["first", "second", "third"].map((name) =>
+    context.run(name, () =>
+      limit(async () => {
+        await Promise.resolve();
+        return context.getStore();
+      }),
+    ),
+  );
+  expect(await Promise.all(names)).toEqual(["first", "second", "third"]);
 });

@@ -1,5 +1,9 @@
+import { makeId } from "./dom.js";
+import { translate } from "./words.js";
+
 /** @typedef {import("../views.ts").StateView} StateView */
-/** @typedef {{ id: string, title: string, updatedAt: number }} Conversation */
+/** @typedef {import("../views.ts").ConversationsView} ConversationsView */
+/** @typedef {ConversationsView["conversations"][number]} Conversation */
 
 /** A request that failed. `message` is for people; `status` is 0 when there was no response. */
 export class RequestError extends Error {
@@ -20,8 +24,6 @@ export function mayHaveTakenEffect(error) {
   return error instanceof RequestError && (error.status === 0 || error.code === "internal");
 }
 
-const offline = "Parley cannot be reached. Is it still running?";
-
 /** Converts an error response. A 401 reloads the page, which then shows the login. @param {number} status @param {unknown} body */
 function toRequestError(status, body) {
   const error = /** @type {{ error?: { code?: string, message?: string } }} */ (body)?.error;
@@ -29,7 +31,7 @@ function toRequestError(status, body) {
   return new RequestError(
     status,
     error?.code ?? "internal",
-    error?.message ?? `The server returned status ${status}.`,
+    error?.message ?? translate("page.server-status", { status }),
     body,
   );
 }
@@ -39,19 +41,21 @@ function toRequestError(status, body) {
  * @param {string} method
  * @param {string} path
  * @param {unknown} [body]
+ * @param {AbortSignal} [signal]
  * @returns {Promise<unknown>}
  */
-async function call(method, path, body) {
+export async function call(method, path, body, signal) {
   /** @type {Response} */
   let response;
   try {
     response = await fetch(path, {
       method,
+      ...(signal === undefined ? {} : { signal }),
       headers: { "x-parley": "1", ...(body === undefined ? {} : { "content-type": "application/json" }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   } catch {
-    throw new RequestError(0, "offline", offline);
+    throw new RequestError(0, "offline", translate("page.offline"));
   }
   /** @type {unknown} */
   const answer = await response.json().catch(() => undefined);
@@ -64,15 +68,29 @@ export async function loadState() {
   return /** @type {StateView} */ (await call("GET", "/api/state"));
 }
 
-/** All conversations, newest first. @returns {Promise<Conversation[]>} */
-export async function loadConversations() {
-  const answer = await call("GET", "/api/conversations");
-  return /** @type {{ conversations: Conversation[] }} */ (answer).conversations;
+/** The newest conversations and those that are pinned. @param {number} max */
+export async function loadConversations(max) {
+  return /** @type {ConversationsView} */ (await call("GET", `/api/conversations?max=${max}`));
 }
 
-/** Model ids for completion, best match first. @param {string} query @returns {Promise<string[]>} */
-export async function suggestModels(query) {
-  const answer = await call("GET", `/api/models?query=${encodeURIComponent(query)}`);
+/**
+ * Names or pins a conversation. An empty name brings the title back.
+ * @param {string} conversationId
+ * @param {{ name?: string, isPinned?: boolean }} labels
+ */
+export async function labelConversation(conversationId, labels) {
+  await call("POST", `/api/conversations/${conversationId}/labels`, labels);
+}
+
+/**
+ * Model ids for completion, best match first.
+ * @param {string} query
+ * @param {import("../views.ts").OptionView["operation"]} [operation] what they can do; default anything
+ * @returns {Promise<string[]>}
+ */
+export async function suggestModels(query, operation) {
+  const parameters = new URLSearchParams({ query, ...(operation === undefined ? {} : { operation }) });
+  const answer = await call("GET", `/api/models?${parameters.toString()}`);
   return /** @type {{ models: string[] }} */ (answer).models;
 }
 
@@ -83,6 +101,25 @@ export async function suggestModels(query) {
  */
 export async function sendMessage(conversationId, message) {
   await call("POST", `/api/conversations/${conversationId}/messages`, message);
+}
+
+/**
+ * Takes back a message that waits for an answer before it.
+ * @param {string} conversationId
+ * @param {string} itemId
+ */
+export async function takeBackMessage(conversationId, itemId) {
+  await call("POST", `/api/conversations/${conversationId}/take-back`, { itemId });
+}
+
+/**
+ * Changes the text of a question.
+ * @param {string} conversationId
+ * @param {string} itemId
+ * @param {string} text
+ */
+export async function editMessage(conversationId, itemId, text) {
+  await call("POST", `/api/conversations/${conversationId}/edit`, { itemId, text });
 }
 
 /** Stops the answer that is being made. @param {string} conversationId */
@@ -100,16 +137,54 @@ export async function confirmAnswer(conversationId, key) {
   await call("POST", `/api/conversations/${conversationId}/confirm`, { key });
 }
 
+/** @typedef {import("../../../core/reply-actions.ts").ActionResult} ActionResult */
+
 /**
- * Runs a button below an answer.
+ * Runs a button below an answer, or what was filled into its form.
  * @param {string} conversationId
  * @param {import("../../../core/reply-actions.ts").ReplyAction} action
- * @returns {Promise<string>} the result, Markdown
+ * @param {Record<string, string>} [values]
+ * @returns {Promise<Extract<ActionResult, { kind: "told" | "form" | "done" | "problems" }>>} `done`: an answer follows
+ *   in the conversation, where there is one
  */
-export async function runAction(conversationId, action) {
-  const { kind, key } = action;
-  const answer = await call("POST", `/api/conversations/${conversationId}/act`, { kind, key });
-  return /** @type {{ markdown: string }} */ (answer).markdown;
+export async function runAction(conversationId, { kind, key }, values) {
+  const body = { kind, key, replyId: makeId(), ...(values === undefined ? {} : { values }) };
+  try {
+    const answer = await call("POST", `/api/conversations/${conversationId}/act`, body);
+    return /** @type {Extract<ActionResult, { kind: "told" | "form" | "done" }>} */ (answer);
+  } catch (error) {
+    const { problems } = /** @type {{ body?: { problems?: Record<string, string> } }} */ (error).body ?? {};
+    if (problems === undefined) throw error;
+    return { kind: "problems", problems };
+  }
+}
+
+/**
+ * Where a chat can be downloaded: `md` to read, `zip` with all files.
+ * @param {string} conversationId
+ * @param {"md" | "zip"} kind
+ */
+export function exportAddress(conversationId, kind) {
+  return `/api/conversations/${conversationId}/export.${kind}`;
+}
+
+/** What the answers of a chat have used. @param {string} conversationId */
+export async function loadUsage(conversationId) {
+  const usage = await call("GET", `/api/conversations/${conversationId}/usage`);
+  return /** @type {import("../usage-view.ts").UsageView} */ (usage);
+}
+
+/** A chat as Markdown. @param {string} conversationId */
+export async function loadChatMarkdown(conversationId) {
+  /** @type {Response} */
+  let response;
+  try {
+    response = await fetch(exportAddress(conversationId, "md"));
+    if (response.ok) return await response.text();
+  } catch {
+    throw new RequestError(0, "offline", translate("page.offline"));
+  }
+  throw toRequestError(response.status, await response.json().catch(() => undefined));
 }
 
 /** Deletes a conversation for good. @param {string} conversationId */
@@ -126,6 +201,12 @@ export async function removeUpload(uploadId) {
 export async function loadSettings(conversationId) {
   const answer = await call("GET", `/api/conversations/${conversationId}/settings`);
   return /** @type {import("../views.ts").SettingsView} */ (answer).forms;
+}
+
+/** The model that answers in a conversation. @param {string} conversationId */
+export async function loadModel(conversationId) {
+  const answer = await call("GET", `/api/conversations/${conversationId}/model`);
+  return /** @type {import("../views.ts").ModelView} */ (answer);
 }
 
 /**
@@ -145,6 +226,23 @@ export async function saveSettings(key, values) {
   }
 }
 
+/** Changes the password of the account that is logged in. @param {string} old @param {string} next */
+export async function changePassword(old, next) {
+  await call("POST", "/api/password", { old, new: next });
+}
+
+/**
+ * Searches all that was said.
+ * @param {string} text
+ * @param {string | undefined} after `next` of the response before
+ * @param {AbortSignal} signal
+ */
+export async function searchChats(text, after, signal) {
+  return /** @type {import("../views.ts").SearchView} */ (
+    await call("POST", "/api/search", { text, after }, signal)
+  );
+}
+
 /** Ends the session. */
 export async function logOut() {
   await call("POST", "/api/logout", {});
@@ -152,25 +250,26 @@ export async function logOut() {
 
 /**
  * Starts a session.
+ * @param {string} name of the account; empty for the shared one
  * @param {string} password
  * @returns {Promise<string | undefined>} what went wrong, as a sentence
  */
-export async function logIn(password) {
+export async function logIn(name, password) {
   const response = await fetch("/api/login", {
     method: "POST",
     headers: { "x-parley": "1", "content-type": "application/json" },
-    body: JSON.stringify({ password }),
+    body: JSON.stringify({ name, password }),
   });
   if (response.ok) return undefined;
   const body = /** @type {{ error?: { message?: string } }} */ (await response.json().catch(() => ({})));
-  return body.error?.message ?? "That did not work. Try again.";
+  return body.error?.message ?? translate("page.failed");
 }
 
 /**
  * Uploads a file, to be sent with a message.
  * @param {File} file
  * @param {{ durationMs?: number | undefined, onProgress: (fraction: number) => void, signal: AbortSignal }} options
- * @returns {Promise<string>} the upload's id
+ * @returns {Promise<{ id: string, isReadable: boolean }>} the upload, and whether Parley can read such a file
  */
 export function uploadFile(file, { durationMs, onProgress, signal }) {
   return new Promise((resolve, reject) => {
@@ -186,12 +285,17 @@ export function uploadFile(file, { durationMs, onProgress, signal }) {
       if (event.lengthComputable) onProgress(event.loaded / event.total);
     });
     request.addEventListener("load", () => {
-      const body = /** @type {{ id?: string } | null} */ (request.response);
-      if (request.status === 201 && body?.id !== undefined) resolve(body.id);
+      const body = /** @type {{ id?: string, isReadable?: boolean } | null} */ (request.response);
+      if (request.status === 201 && body?.id !== undefined)
+        resolve({ id: body.id, isReadable: body.isReadable !== false });
       else reject(toRequestError(request.status, body));
     });
-    request.addEventListener("error", () => reject(new RequestError(0, "offline", offline)));
-    request.addEventListener("abort", () => reject(new RequestError(0, "cancelled", "Removed.")));
+    request.addEventListener("error", () =>
+      reject(new RequestError(0, "offline", translate("page.offline"))),
+    );
+    request.addEventListener("abort", () =>
+      reject(new RequestError(0, "cancelled", translate("page.upload-removed"))),
+    );
     signal.addEventListener("abort", () => request.abort(), { once: true });
     request.send(file);
   });

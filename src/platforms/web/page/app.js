@@ -1,31 +1,40 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import {
   confirmAnswer,
-  deleteConversation,
-  loadConversations,
+  editMessage,
   loadState,
   logOut,
   retryAnswer,
   runAction,
   sendMessage,
   stopAnswer,
+  takeBackMessage,
 } from "./api.js";
+import { downloadFiles } from "./attachments.js";
+import { useChatList } from "./chat-list.js";
 import { Composer } from "./composer.js";
 import { html, makeId } from "./dom.js";
 import { Icon } from "./icons.js";
-import { Lightbox } from "./lightbox.js";
+import { ChatMenu, Lightbox, SearchDialog, SettingsPanel, ShortcutsDialog } from "./lazy-parts.js";
 import { followConversation } from "./live.js";
-import { SettingsPanel } from "./settings.js";
+import { toSpoken } from "./lazy-markdown.js";
+import { ModelPicker, useModel } from "./model-picker.js";
+import { focusComposer, useShortcuts } from "./shortcuts.js";
+import { showItem } from "./show-item.js";
 import { Sidebar } from "./sidebar.js";
-import { applyChange, emptyThread, fromSnapshot, isRunning, noticesOf } from "./thread-state.js";
+import { applyChange, emptyThread, fromSnapshot, isRunning } from "./thread-state.js";
 import { ThreadView } from "./thread.js";
 import { Banner, Welcome } from "./welcome.js";
+import { noticesOf } from "./notices.js";
+import { translate } from "./words.js";
 
 /** @typedef {import("./thread-state.js").Thread} Thread */
 /** @typedef {import("./message.js").Image} Image */
 
 const initialMessages = 100;
 const moreMessages = 200;
+/** More are not sent. */
+const maxMessagesSent = 2000;
 /** How long after a change a conversation that is not in the list is looked for. */
 const unlistedMs = 300;
 
@@ -38,10 +47,11 @@ function idFromUrl() {
 export function App({ initial }) {
   const [state, setState] = useState(initial);
   const [currentId, setCurrentId] = useState(idFromUrl);
-  const [conversations, setConversations] = useState(
-    /** @type {readonly import("./api.js").Conversation[]} */ ([]),
-  );
+  const chats = useChatList();
+  const { conversations, refresh: refreshList, follow: followList } = chats;
   const [loaded, setLoaded] = useState({ id: currentId, thread: emptyThread });
+  /** The conversation that the address named when the page was opened: without messages there is none like it. */
+  const addressed = useRef(location.pathname.startsWith("/c/") ? currentId : "");
   const latestId = useRef(currentId);
   latestId.current = currentId;
   const thread = loaded.id === currentId ? loaded.thread : emptyThread;
@@ -50,6 +60,10 @@ export function App({ initial }) {
   const [isDrawerOpen, setDrawerOpen] = useState(false);
   const [enlarged, setEnlarged] = useState(/** @type {Image | undefined} */ (undefined));
   const [isSettingsOpen, setSettingsOpen] = useState(false);
+  const [isSearchOpen, setSearchOpen] = useState(false);
+  const [isKeysOpen, setKeysOpen] = useState(false);
+  /** The message that a search found, until it is shown. */
+  const [wantedItem, setWantedItem] = useState("");
   const [announcement, setAnnouncement] = useState("");
   const [problem, setProblem] = useState("");
   const [prefill, setPrefill] = useState(
@@ -62,13 +76,10 @@ export function App({ initial }) {
   const menuButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const hasClosedDrawer = useRef(false);
 
-  const refreshList = useCallback(() => {
-    loadConversations().then(setConversations, (/** @type {Error} */ error) => setProblem(error.message));
-  }, []);
-
-  /** @param {string} id */
-  const open = (id) => {
+  /** @param {string} id @param {string} [itemId] */
+  const open = (id, itemId = "") => {
     setDrawerOpen(false);
+    setWantedItem(itemId);
     if (id === currentId) return;
     setMaxMessages(initialMessages);
     setPrefill(undefined);
@@ -148,15 +159,16 @@ export function App({ initial }) {
             const old = before.items.find((item) => item.id === change.item.id);
             const text = announcementOf(change.item, old);
             if (text !== undefined) setAnnouncement(text);
-            if (text !== undefined && !isRunning(change.item)) refreshList();
             // A confirmed command may have removed messages: a new snapshot shows which are left.
             if (old !== undefined && change.item.state === "finished" && confirmed.current.delete(old.id))
               return false;
           }
           return true;
         },
+        onList: followList,
         onConnection(state) {
           setConnection(state);
+          if (state === "open") refreshList();
           // After a restart the session has ended: the 401 then reloads the page.
           if (state === "lost") loadState().then(setState, () => undefined);
         },
@@ -164,7 +176,10 @@ export function App({ initial }) {
       maxMessages,
     );
     return () => following.close();
-  }, [currentId, maxMessages, refreshList, lookIfUnlisted]);
+  }, [currentId, maxMessages, refreshList, followList, lookIfUnlisted]);
+
+  const exists = isListed.current || thread.items.length > 0;
+  const model = useModel(currentId, exists, setProblem);
 
   /** @param {{ id: string, text: string, uploads: string[] }} message */
   const send = async (message) => {
@@ -173,10 +188,37 @@ export function App({ initial }) {
       return;
     }
     ownMessages.current.add(message.id);
+    addressed.current = "";
     // Before the response, which may be lost: a reload opens the same conversation.
     if (location.pathname === "/") history.replaceState(null, "", `/c/${currentId}`);
+    await model.save();
     await sendMessage(currentId, message);
     refreshList();
+  };
+
+  /** Its text and files are put into the composer again. @param {import("./thread-state.js").Item} item */
+  const takeBack = async (item) => {
+    const files = await downloadFiles(item.files);
+    await takeBackMessage(currentId, item.id);
+    setPrefill({ text: item.text, files, isAdded: true, nonce: Date.now() });
+  };
+
+  /** @type {import("./question.js").EditItem} */
+  const edit = (item, text) => editMessage(currentId, item.id, text);
+
+  /** The picture is attached again, with the command that changes it. @param {Image} image */
+  const changeOwn = async (image) => {
+    const files = await downloadFiles([image]);
+    const hasDraft = sessionStorage.getItem(`draft ${currentId}`) !== null;
+    setPrefill({ text: hasDraft ? "" : "/imagine ", files, isAdded: true, nonce: Date.now() });
+  };
+
+  /** @param {(from: typeof import("./branch.js")) => Promise<string>} branch */
+  const openBranch = async (branch) => {
+    const id = await branch(await import("./branch.js"));
+    refreshList();
+    // Unless the person has gone elsewhere meanwhile.
+    if (latestId.current === currentId) latestOpen.current(id);
   };
 
   const stop = () => {
@@ -189,15 +231,53 @@ export function App({ initial }) {
     hasClosedDrawer.current = false;
   }, [isDrawerOpen]);
 
-  const title = conversations.find((conversation) => conversation.id === currentId)?.title ?? "New chat";
+  const openSearch = () => {
+    setDrawerOpen(false);
+    setSearchOpen(true);
+  };
+
+  const openKeys = () => {
+    setDrawerOpen(false);
+    setKeysOpen(true);
+  };
+  useShortcuts({
+    search: openSearch,
+    list: openKeys,
+    startNew: () => {
+      startNew();
+      focusComposer();
+    },
+  });
+
+  useEffect(() => {
+    if (wantedItem === "" || !thread.isLoaded) return;
+    if (showItem(wantedItem) || !thread.mayHaveMore || maxMessages >= maxMessagesSent) setWantedItem("");
+    else setMaxMessages(maxMessagesSent);
+  }, [wantedItem, thread, maxMessages]);
+
+  const title =
+    conversations.find((conversation) => conversation.id === currentId)?.title ?? translate("page.new-chat");
   useEffect(() => {
     document.title = `${title} · Parley`;
   }, [title]);
 
+  // While there is no connection, that is said already.
+  const shownProblem = problem === "" && connection === "open" ? chats.problem : problem;
   const isAnswering = thread.items.some(isRunning);
+  const running = new Set(isAnswering ? [...chats.running, currentId] : chats.running);
   return html`
+    <a
+      class="skip"
+      href="#main"
+      onClick=${(/** @type {Event} */ event) => {
+        event.preventDefault();
+        focusComposer();
+      }}
+      >${translate("page.skip")}</a
+    >
     <${Sidebar}
-      conversations=${conversations}
+      chats=${chats}
+      running=${running}
       currentId=${currentId}
       isOpen=${isDrawerOpen}
       isDrawer=${isDrawer}
@@ -206,15 +286,13 @@ export function App({ initial }) {
         setDrawerOpen(false);
       }}
       onNew=${startNew}
+      onSearch=${openSearch}
       onOpen=${open}
-      onDelete=${async (/** @type {string} */ id) => {
-        await deleteConversation(id);
-        refreshList();
-      }}
+      onKeys=${openKeys}
       onSettings=${() => setSettingsOpen(true)}
       onLogOut=${state.hasPassword ? () => void logOut().then(() => location.reload()) : undefined}
     />
-    <main class="main" inert=${isDrawer && isDrawerOpen}>
+    <main id="main" class="main" inert=${isDrawer && isDrawerOpen}>
       <header class="top">
         ${
           isDrawer &&
@@ -222,7 +300,7 @@ export function App({ initial }) {
             type="button"
             class="quiet"
             ref=${menuButton}
-            aria-label="Conversations"
+            aria-label=${translate("page.conversations")}
             aria-expanded=${isDrawerOpen ? "true" : "false"}
             aria-controls="sidebar"
             onClick=${() => setDrawerOpen(true)}
@@ -230,19 +308,21 @@ export function App({ initial }) {
             <${Icon} name="menu" />
           </button>`
         }
-        <h1>${title}</h1>
-        <span class="gateway" title="Gateway">${state.banner.gateway}</span>
+        <h1 dir="auto">${title}</h1>
+        <${ModelPicker} key=${currentId} model=${model} />
+        ${thread.items.length > 0 && html`<${ChatMenu} key=${currentId} conversationId=${currentId} />`}
       </header>
       <${Banner} banner=${state.banner} />
       <div role="status" class="connection">
-        ${connection === "connecting" && "Reconnecting…"}
-        ${connection === "lost" && "Parley cannot be reached. Trying again…"}
+        ${connection === "connecting" && translate("page.reconnecting")}
+        ${connection === "lost" && translate("page.lost")}
       </div>
-      ${problem !== "" && html`<p class="page-problem" role="alert">${problem}</p>`}
+      ${shownProblem !== "" && html`<p class="page-problem" role="alert">${shownProblem}</p>`}
       <${ThreadView}
         key=${`thread ${currentId}`}
         thread=${thread}
         empty=${html`<${Welcome}
+          isUnknown=${addressed.current === currentId}
           commands=${state.commands}
           onIdea=${(/** @type {{ text: string, picker?: string }} */ idea) =>
             setPrefill({ ...idea, nonce: Date.now() })}
@@ -255,7 +335,13 @@ export function App({ initial }) {
           confirmed.current.add(item.id);
           return confirmAnswer(currentId, item.confirm?.key ?? "");
         }}
-        onAct=${(/** @type {import("./foot.js").Action} */ action) => runAction(currentId, action)}
+        onAct=${(/** @type {Parameters<import("./foot.js").RunAction>} */ ...used) => runAction(currentId, ...used)}
+        onTakeBack=${takeBack}
+        onEdit=${edit}
+        onAskAnew=${(/** @type {Parameters<import("./question.js").EditItem>} */ ...edited) =>
+          openBranch(({ askInBranch }) => askInBranch(currentId, ...edited))}
+        onBranch=${(/** @type {import("./thread-state.js").Item} */ item) =>
+          openBranch(({ branchFrom }) => branchFrom(currentId, item))}
       />
       <${Composer}
         key=${`composer ${currentId}`}
@@ -269,8 +355,32 @@ export function App({ initial }) {
       />
       <p class="sr-only" role="status" aria-live="polite">${announcement}</p>
     </main>
-    ${isSettingsOpen && html`<${SettingsPanel} conversationId=${currentId} onClose=${() => setSettingsOpen(false)} />`}
-    ${enlarged !== undefined && html`<${Lightbox} image=${enlarged} onClose=${() => setEnlarged(undefined)} />`}
+    ${
+      isSettingsOpen &&
+      html`<${SettingsPanel}
+        conversationId=${currentId}
+        accountName=${state.accountName}
+        onClose=${() => {
+          setSettingsOpen(false);
+          void model.reload();
+        }}
+      />`
+    }
+    ${isKeysOpen && html`<${ShortcutsDialog} onClose=${() => setKeysOpen(false)} />`}
+    ${
+      isSearchOpen &&
+      html`<${SearchDialog} recent=${conversations} onOpen=${open} onClose=${() => setSearchOpen(false)} />`
+    }
+    ${
+      enlarged !== undefined &&
+      html`<${Lightbox}
+        items=${thread.items}
+        first=${enlarged}
+        onAct=${(/** @type {Parameters<import("./foot.js").RunAction>} */ ...used) => runAction(currentId, ...used)}
+        onChangeOwn=${changeOwn}
+        onClose=${() => setEnlarged(undefined)}
+      />`
+    }
   `;
 }
 
@@ -281,11 +391,15 @@ export function App({ initial }) {
  */
 function announcementOf(item, old) {
   if (item.role !== "assistant" || (old !== undefined && old.state === item.state)) return undefined;
-  if (item.state === "waiting") return "Parley is answering.";
-  if (item.state === "failed") return `The answer failed. ${item.failure ?? ""}`;
+  if (item.state === "waiting") return translate("page.answering");
+  if (item.state === "failed") return translate("page.answer-failed", { reason: item.failure ?? "" });
   if (item.state !== "finished") return undefined;
-  const pictures = item.files.map((file) => (file.kind === "image" ? `Picture: ${file.altText}.` : ""));
-  return ["Parley:", item.text.slice(0, 1000), ...pictures, ...noticesOf(item)].join(" ").trim();
+  const pictures = item.files.map((file) =>
+    file.kind === "image" ? translate("page.spoken-picture", { description: file.altText }) : "",
+  );
+  return ["Parley:", toSpoken(item.text.slice(0, 2000)).slice(0, 1000), ...pictures, ...noticesOf(item)]
+    .join(" ")
+    .trim();
 }
 
 /** Whether a media query matches, kept up to date. @param {string} query */

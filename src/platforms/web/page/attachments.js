@@ -2,6 +2,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { removeUpload, uploadFile } from "./api.js";
 import { classes, html, makeId } from "./dom.js";
 import { Icon } from "./icons.js";
+import { translate } from "./words.js";
 
 /**
  * @typedef {object} Pending
@@ -11,6 +12,7 @@ import { Icon } from "./icons.js";
  * @property {number} progress 0 to 1
  * @property {string | undefined} uploadId
  * @property {string | undefined} problem
+ * @property {boolean} isUnreadable it is uploaded, and Parley could not read it
  * @property {AbortController} abort
  * @property {Promise<string | undefined>} done resolves to the upload's id, or `undefined` when the upload failed
  */
@@ -34,15 +36,20 @@ export function usePendingFiles(limits, onProblem) {
     let free = limits.maxFiles - latest.current.length;
     for (const file of files) {
       if (free <= 0) {
-        onProblem(`At most ${limits.maxFiles} files in one message.`);
+        onProblem(translate("page.too-many-files", { max: limits.maxFiles }));
         return;
       }
       if (file.size > limits.maxFileBytes) {
-        onProblem(`${file.name} is too large: at most ${Math.round(limits.maxFileBytes / 1_000_000)} MB.`);
+        onProblem(
+          translate("page.file-too-large", {
+            name: file.name,
+            max: Math.round(limits.maxFileBytes / 1_000_000),
+          }),
+        );
         continue;
       }
       if (file.size === 0) {
-        onProblem(`${file.name} is empty.`);
+        onProblem(translate("page.file-empty", { name: file.name }));
         continue;
       }
       free -= 1;
@@ -53,9 +60,10 @@ export function usePendingFiles(limits, onProblem) {
         signal: abort.signal,
         onProgress: (progress) => update(key, { progress }),
       }).then(
-        (uploadId) => {
-          update(key, { uploadId, progress: 1 });
-          return uploadId;
+        ({ id, isReadable }) => {
+          const problem = isReadable ? undefined : translate("page.unreadable-kind");
+          update(key, { uploadId: id, progress: 1, isUnreadable: !isReadable, problem });
+          return id;
         },
         (/** @type {Error} */ error) => {
           if (!abort.signal.aborted) update(key, { problem: error.message });
@@ -66,7 +74,17 @@ export function usePendingFiles(limits, onProblem) {
       const previewUrl = isShown ? URL.createObjectURL(file) : undefined;
       setPending((all) => [
         ...all,
-        { key, file, previewUrl, progress: 0, uploadId: undefined, problem: undefined, abort, done },
+        {
+          key,
+          file,
+          previewUrl,
+          progress: 0,
+          uploadId: undefined,
+          problem: undefined,
+          isUnreadable: false,
+          abort,
+          done,
+        },
       ]);
     }
   };
@@ -91,46 +109,97 @@ export function usePendingFiles(limits, onProblem) {
   return { pending, add, remove, clear };
 }
 
+/**
+ * Files of a message that is not stored yet, to be attached again.
+ * @param {readonly import("../views.ts").FileView[]} files
+ * @returns {Promise<File[]>}
+ */
+export async function downloadFiles(files) {
+  return await Promise.all(
+    files.flatMap((file) => {
+      if (!("url" in file) || !("name" in file) || file.url === undefined) return [];
+      return [downloadFile(file.url, file.name)];
+    }),
+  );
+}
+
+/** @param {string} url @param {string} name */
+async function downloadFile(url, name) {
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(translate("page.file-unreadable", { name }));
+  const blob = await response.blob();
+  return new File([blob], name, { type: blob.type });
+}
+
 /** The list of files to send. @param {{ pending: readonly Pending[], onRemove: (one: Pending) => void }} props */
 export function PendingFiles({ pending, onRemove }) {
+  const [opened, setOpened] = useState(
+    /** @type {(typeof import("./preview.js") & { one: Pending }) | undefined} */ (undefined),
+  );
   if (pending.length === 0) return null;
-  return html`<ul class="pending" aria-label="Files to send">
-    ${pending.map(
-      (one) =>
-        html`<li key=${one.key} class=${classes("chip", one.problem !== undefined && "has-problem")}>
-          ${
-            one.file.type.startsWith("image/") && one.previewUrl !== undefined
-              ? html`<img src=${one.previewUrl} alt="" />`
-              : html`<span class="chip-icon"
-                  ><${Icon} name=${one.file.type.startsWith("audio/") ? "mic" : "file"}
-                /></span>`
-          }
-          <span class="chip-text">
-            <span class="chip-name">${one.file.name}</span>
-            <span class="chip-state"
-              >${one.problem ?? (one.uploadId === undefined ? "Uploading…" : sizeOf(one.file.size))}</span
-            >
+  const open = async (/** @type {Pending} */ one) => setOpened({ ...(await import("./preview.js")), one });
+  return html`<ul class="pending" aria-label=${translate("page.files-to-send")}>
+      ${pending.map(
+        (one) =>
+          html`<li key=${one.key} class=${classes("chip", one.problem !== undefined && "has-problem")}>
             ${
-              one.uploadId === undefined &&
-              one.problem === undefined &&
-              html`<progress
-                value=${one.progress}
-                max="1"
-                aria-label=${`Upload of ${one.file.name}`}
-              ></progress>`
+              canOpen(one)
+                ? html`<button
+                    type="button"
+                    class="chip-open"
+                    title=${translate("page.preview", { name: one.file.name })}
+                    onClick=${() => void open(one)}
+                  >
+                    <${ChipContent} one=${one} />
+                  </button>`
+                : html`<${ChipContent} one=${one} />`
             }
-          </span>
-          <button
-            type="button"
-            class="quiet"
-            aria-label=${`Remove ${one.file.name}`}
-            onClick=${() => onRemove(one)}
-          >
-            <${Icon} name="close" />
-          </button>
-        </li>`,
-    )}
-  </ul>`;
+            <button
+              type="button"
+              class="quiet"
+              aria-label=${translate("page.remove-file", { name: one.file.name })}
+              onClick=${() => onRemove(one)}
+            >
+              <${Icon} name="close" />
+            </button>
+          </li>`,
+      )}
+    </ul>
+    ${opened !== undefined && html`<${opened.Preview} one=${opened.one} onClose=${() => setOpened(undefined)} />`}`;
+}
+
+/** Whether there is something to see of a file. A recording can be heard when it is sent. @param {Pending} one */
+function canOpen({ file, uploadId, problem }) {
+  return uploadId !== undefined && problem === undefined && !/^(?:audio|video)\//.test(file.type);
+}
+
+/** @param {{ one: Pending }} props */
+function ChipContent({ one }) {
+  return html`${
+      one.file.type.startsWith("image/") && one.previewUrl !== undefined
+        ? html`<img src=${one.previewUrl} alt="" />`
+        : html`<span class="chip-icon"
+            ><${Icon} name=${one.file.type.startsWith("audio/") ? "mic" : "file"}
+          /></span>`
+    }
+    <span class="chip-text">
+      <span class="chip-name">${one.file.name}</span>${" "}
+      <span class="chip-state">${stateOf(one)}</span>
+      ${
+        one.uploadId === undefined &&
+        one.problem === undefined &&
+        html`<progress
+          value=${one.progress}
+          max="1"
+          aria-label=${translate("page.upload-of", { name: one.file.name })}
+        ></progress>`
+      }
+    </span>`;
+}
+
+/** Its size, or what keeps it from being sent. @param {Pending} one */
+function stateOf({ problem, uploadId, file }) {
+  return problem ?? (uploadId === undefined ? translate("page.uploading") : sizeOf(file.size));
 }
 
 /** @param {number} bytes */

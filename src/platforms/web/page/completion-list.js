@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { suggestModels } from "./api.js";
 import { complete, toValue } from "./completion.js";
 import { classes, html } from "./dom.js";
+import { translate } from "./words.js";
 
 /** @typedef {import("./completion.js").Completion} Completion */
 /** @typedef {import("./completion.js").Suggestion} Suggestion */
@@ -22,11 +23,12 @@ export function useCompletion(text, caret, commands) {
   const position = `${caret} ${text}`;
   const found = dismissed === position ? undefined : complete(text, caret, commands);
   const query = found?.modelQuery;
+  const operation = found?.modelOperation;
 
   useEffect(() => {
     if (query === undefined) return undefined;
     let isStale = false;
-    suggestModels(query).then(
+    suggestModels(query, operation).then(
       (names) => {
         if (!isStale) setModels({ query, names });
       },
@@ -37,7 +39,7 @@ export function useCompletion(text, caret, commands) {
     return () => {
       isStale = true;
     };
-  }, [query]);
+  }, [query, operation]);
 
   const completion = found === undefined || query === undefined ? found : withModels(found, query, models);
   const isOpen = completion !== undefined && completion.suggestions.length > 0;
@@ -97,7 +99,13 @@ export function CompletionList({ completion, index, onTake }) {
   useEffect(() => {
     list.current?.children[index]?.scrollIntoView({ block: "nearest" });
   }, [index]);
-  return html`<ul id=${listId} class="suggestions" role="listbox" aria-label="Suggestions" ref=${list}>
+  return html`<ul
+    id=${listId}
+    class="suggestions"
+    role="listbox"
+    aria-label=${translate("page.suggestions")}
+    ref=${list}
+  >
     ${completion.suggestions.map(
       (suggestion, position) =>
         html`<li

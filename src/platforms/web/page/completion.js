@@ -9,6 +9,7 @@
  * @property {readonly Suggestion[]} suggestions
  * @property {boolean} isEager true: Enter accepts the first suggestion; false: Enter sends the message
  * @property {string} [modelQuery] set when the suggestions are model ids, which the caller loads
+ * @property {Option["operation"]} [modelOperation] what these models can do; default anything
  */
 
 /**
@@ -84,7 +85,16 @@ function completeCommand(text, typed, commands) {
  */
 function completeValue(option, value, from, to) {
   if (option.completesModels) {
-    return { kind: "value", from, to, suggestions: [], isEager: value !== "", modelQuery: value };
+    const { operation: modelOperation } = option;
+    return {
+      kind: "value",
+      from,
+      to,
+      suggestions: [],
+      isEager: value !== "",
+      modelQuery: value,
+      modelOperation,
+    };
   }
   const matching = option.values.filter((other) => other.toLowerCase().startsWith(value.toLowerCase()));
   if (matching.length === 0) return undefined;

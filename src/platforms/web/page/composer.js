@@ -5,10 +5,15 @@ import { CompletionList, listAttributes, useCompletion } from "./completion-list
 import { accept, commandOf } from "./completion.js";
 import { html } from "./dom.js";
 import { Icon } from "./icons.js";
-import { RecorderBar, recordingProblem } from "./recorder.js";
+import { RecorderBar } from "./lazy-parts.js";
+import { recordingProblem } from "./recording-problem.js";
 import { dropSendId, takeSendId } from "./send-id.js";
+import { translate } from "./words.js";
 
-/** @typedef {{ text: string, picker?: string, nonce: number }} Prefill */
+/**
+ * What is put into the field. `isAdded`: after what is there.
+ * @typedef {{ text: string, picker?: string, files?: readonly File[], isAdded?: boolean, nonce: number }} Prefill
+ */
 
 /** Touch keyboards have no Shift+Enter: there Enter starts a new line, and the button sends. */
 const isTouch = window.matchMedia("(pointer: coarse)").matches;
@@ -37,7 +42,8 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
   const isOver = useDroppedFiles((files) => add(files));
   const { completion, index, move, dismiss } = useCompletion(text, caret, state.commands);
   const command = commandOf(text, state.commands);
-  const canSend = !isSending && (text.trim() !== "" || pending.length > 0);
+  const tooMany = text.length - state.limits.maxChars;
+  const canSend = !isSending && tooMany <= 0 && (text.trim() !== "" || pending.length > 0);
 
   /** @param {string} value @param {number} newCaret */
   const edit = (value, newCaret) => {
@@ -72,7 +78,8 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
 
   useEffect(() => {
     if (prefill === undefined) return;
-    replaceText(prefill.text);
+    replaceText(prefill.isAdded === true && text !== "" ? `${text}\n${prefill.text}` : prefill.text);
+    if (prefill.files !== undefined) add(prefill.files);
     if (prefill.picker === undefined || picker.current === null) return;
     picker.current.accept = prefill.picker;
     picker.current.click();
@@ -81,13 +88,18 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
 
   const send = async () => {
     if (!canSend) return;
+    const unreadable = pending.find((one) => one.isUnreadable);
+    if (unreadable !== undefined) {
+      setProblem(translate("page.remove-first", { name: unreadable.file.name }));
+      return;
+    }
     setSending(true);
     setProblem("");
     try {
       const uploads = await Promise.all(pending.map((one) => one.done));
       const ready = uploads.filter((id) => id !== undefined);
       if (ready.length < uploads.length) {
-        setProblem("A file could not be uploaded. Remove it and try again.");
+        setProblem(translate("page.not-uploaded"));
         return;
       }
       const content = { text, uploads: ready };
@@ -159,6 +171,12 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
     field.current?.focus();
   };
 
+  /** A text that is too long for a message is not too long for a file. */
+  const attachText = () => {
+    add([new File([text], "pasted-text.txt", { type: "text/plain" })]);
+    replaceText("");
+  };
+
   const record = () => {
     const reason = recordingProblem();
     if (reason === undefined) setRecording(true);
@@ -176,7 +194,7 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
     ${
       isOver &&
       html`<div class="drop-overlay">
-        <p><${Icon} name="clip" />Drop files to attach them</p>
+        <p><${Icon} name="clip" />${translate("page.drop")}</p>
       </div>`
     }
     <div class="composer">
@@ -197,8 +215,8 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
         <button
           type="button"
           class="quiet"
-          aria-label="Attach files"
-          title="Attach files"
+          aria-label=${translate("page.attach")}
+          title=${translate("page.attach")}
           onClick=${() => picker.current?.click()}
         >
           <${Icon} name="clip" />
@@ -207,10 +225,10 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
         <textarea
           ref=${field}
           rows="1"
-          aria-label="Message"
-          placeholder=${isNarrow ? "Message, or /command" : "Write a message, or / for commands"}
+          dir="auto"
+          aria-label=${translate("page.message")}
+          placeholder=${isNarrow ? translate("page.message.narrow") : translate("page.message.wide")}
           value=${text}
-          maxlength=${state.limits.maxChars}
           autocomplete="off"
           onInput=${(/** @type {InputEvent} */ event) => {
             const element = /** @type {HTMLTextAreaElement} */ (event.currentTarget);
@@ -223,22 +241,13 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
           aria-describedby="composer-hint composer-problem"
           ...${listAttributes(index, completion !== undefined)}
         ></textarea>
-        <button
-          type="button"
-          class="quiet"
-          aria-label="Record a voice note"
-          title="Record a voice note"
-          onClick=${record}
-        >
-          <${Icon} name="mic" />
-        </button>
         ${
           isAnswering &&
           html`<button
             type="button"
             class="stop"
-            aria-label="Stop the answer"
-            title="Stop the answer"
+            aria-label=${translate("page.stop")}
+            title=${translate("page.stop")}
             onClick=${onStop}
           >
             <${Icon} name="stop" />
@@ -246,9 +255,18 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
         }
         <button
           type="button"
+          class="quiet"
+          aria-label=${translate("page.record-note")}
+          title=${translate("page.record-note")}
+          onClick=${record}
+        >
+          <${Icon} name="mic" />
+        </button>
+        <button
+          type="button"
           class="primary send"
-          aria-label="Send"
-          title="Send"
+          aria-label=${translate("page.send")}
+          title=${translate("page.send")}
           aria-disabled=${canSend ? "false" : "true"}
           onClick=${() => void send()}
         >
@@ -256,12 +274,20 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
         </button>
       </div>
     </div>
-    <p id="composer-problem" class="composer-problem" role="alert">${problem}</p>
+    <p id="composer-problem" class="composer-problem" role="alert">
+      ${tooMany > 0 ? translate("page.too-long", { length: text.length, over: tooMany }) : problem}
+    </p>
+    ${
+      tooMany > 0 &&
+      html`<button type="button" class="attach-text" onClick=${attachText}>
+        <${Icon} name="clip" />${translate("page.attach-text")}
+      </button>`
+    }
     <p id="composer-hint" class="composer-hint">
-      ${command === undefined ? (isTouch ? "" : "Enter sends, Shift+Enter begins a new line.") : html`<code>${command.usage}</code>`}
+      ${command === undefined ? (isTouch ? "" : translate("page.enter-sends")) : html`<code>${command.usage}</code>`}
     </p>
     <p class="sr-only" role="status">
-      ${completion === undefined ? "" : `${completion.suggestions.length} suggestions`}
+      ${completion === undefined ? "" : translate("page.suggestion-count", { count: completion.suggestions.length })}
     </p>
   </div>`;
 }

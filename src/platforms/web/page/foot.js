@@ -1,51 +1,98 @@
-import { useId, useState } from "preact/hooks";
+import { useId, useRef, useState } from "preact/hooks";
+import { Time, toUsageText } from "./amounts.js";
+import { ActionForm } from "./lazy-parts.js";
 import { copyText } from "./clipboard.js";
 import { html } from "./dom.js";
 import { Icon } from "./icons.js";
-import { Markdown } from "./markdown.js";
+import { Markdown } from "./lazy-markdown.js";
+import { labelOf, translate } from "./words.js";
 
 /** @typedef {import("../views.ts").ItemView} Item */
 /** @typedef {NonNullable<Item["actions"]>[number]} Action */
-/** @typedef {(action: Action) => Promise<string>} RunAction resolves to Markdown */
+/** @typedef {Awaited<ReturnType<typeof import("./api.js").runAction>>} Result */
+/** @typedef {(action: Action, values?: Record<string, string>) => Promise<Result>} RunAction */
+/** @typedef {{ action: Action, text: string, isProblem: boolean, form?: import("./action-form.js").Form }} Shown */
 
-const labels = { details: "Details" };
+/** @type {Readonly<Record<Action["kind"], { label: string, icon: Parameters<typeof Icon>[0]["name"], isToggle?: true }>>} */
+const kinds = {
+  stop: { label: "Stop", icon: "stop" },
+  regenerate: { label: "Regenerate", icon: "retry" },
+  model: { label: "Other model", icon: "retry", isToggle: true },
+  continue: { label: "Continue", icon: "down" },
+  again: { label: "Again", icon: "retry" },
+  change: { label: "Change", icon: "edit", isToggle: true },
+  transcript: { label: "Fix transcript", icon: "edit", isToggle: true },
+  details: { label: "Details", icon: "info", isToggle: true },
+};
 
 /**
  * What is below a finished answer: its buttons and its model, and below them what a button has shown.
- * @param {{ item: Item, onAct: RunAction }} props
+ * @param {{ item: Item, onAct: RunAction, onBranch: (item: Item) => Promise<void> }} props
  */
-export function Foot({ item, onAct }) {
+export function Foot({ item, onAct, onBranch }) {
   const { actions = [] } = item;
   const [isCopied, setCopied] = useState(false);
-  const [shown, setShown] = useState(
-    /** @type {{ key: string, text: string, isProblem: boolean } | undefined} */ (undefined),
-  );
+  const [shown, setShown] = useState(/** @type {Shown | undefined} */ (undefined));
   const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState("");
   const panelId = useId();
   const copy = async () => {
-    setCopied(await copyText(item.text));
+    const { splitThoughts } = await import("./thoughts.js");
+    setCopied(await copyText(splitThoughts(item.text).answer.trim()));
     setTimeout(() => setCopied(false), 2000);
   };
+  const buttons = useRef(/** @type {HTMLDivElement | null} */ (null));
   /** @param {Action} action */
   const toggle = async (action) => {
-    if (shown?.key === action.key && !shown.isProblem) {
+    if (shown?.action.kind === action.kind && !shown.isProblem) {
       setShown(undefined);
       return;
     }
     setBusy(true);
     try {
-      setShown({ key: action.key, text: await onAct(action), isProblem: false });
+      const result = await onAct(action);
+      if (result.kind === "told") setShown({ action, text: result.markdown, isProblem: false });
+      else if (result.kind === "form") setShown({ action, text: "", isProblem: false, form: result.form });
+      else setShown(undefined);
     } catch (error) {
-      setShown({ key: action.key, text: /** @type {Error} */ (error).message, isProblem: true });
+      setShown({ action, text: /** @type {Error} */ (error).message, isProblem: true });
     } finally {
       setBusy(false);
     }
   };
-  return html`<div class="foot">
+  const branch = () => {
+    setBusy(true);
+    setProblem("");
+    onBranch(item)
+      .catch((/** @type {Error} */ error) => setProblem(error.message))
+      .finally(() => setBusy(false));
+  };
+  const close = () => {
+    const name = shown === undefined ? "" : labelOf(shown.action.kind, kinds[shown.action.kind].label);
+    setShown(undefined);
+    // The button that has opened it has the focus again.
+    const all = [...(buttons.current?.querySelectorAll("button") ?? [])];
+    all.find((button) => button.textContent === name)?.focus();
+  };
+  /** @param {Action} action @param {Record<string, string>} values */
+  const submit = async (action, values) => {
+    const result = await onAct(action, values);
+    if (result.kind === "problems") return result.problems;
+    close();
+    return {};
+  };
+  return html`<div class="foot" ref=${buttons}>
       ${
         item.text !== "" &&
-        html`<button type="button" class="quiet small" onClick=${copy} aria-label="Copy this answer">
-          <${Icon} name="copy" /><span aria-hidden="true">${isCopied ? "Copied" : "Copy"}</span>
+        html`<button
+          type="button"
+          class="quiet small"
+          onClick=${copy}
+          aria-label=${translate("page.copy-answer")}
+        >
+          <${Icon} name="copy" /><span aria-hidden="true"
+            >${isCopied ? translate("page.copied") : translate("page.copy")}</span
+          >
         </button>`
       }
       ${actions.map(
@@ -55,21 +102,48 @@ export function Foot({ item, onAct }) {
             class="quiet small"
             key=${action.kind}
             disabled=${isBusy}
-            aria-expanded=${shown?.key === action.key ? "true" : "false"}
-            aria-controls=${panelId}
+            aria-expanded=${kinds[action.kind].isToggle === undefined ? undefined : shown?.action.kind === action.kind ? "true" : "false"}
+            aria-controls=${kinds[action.kind].isToggle === undefined ? undefined : panelId}
             onClick=${() => void toggle(action)}
           >
-            <${Icon} name="info" />${labels[action.kind]}
+            <${Icon} name=${kinds[action.kind].icon} />${labelOf(action.kind, kinds[action.kind].label)}
           </button>`,
       )}
-      ${item.model !== undefined && html`<span class="model" title="Model that answered">${item.model}</span>`}
+      ${
+        // What a model has answered is stored once its name is known.
+        item.model !== undefined &&
+        item.isPrivate !== true &&
+        html`<button
+          type="button"
+          class="quiet small"
+          disabled=${isBusy}
+          title=${translate("page.branch.title")}
+          onClick=${branch}
+        >
+          <${Icon} name="branch" />${translate("page.branch")}
+        </button>`
+      }
+      <span class="facts">
+        ${item.model !== undefined && html`<span class="model" title=${translate("page.model-title")}>${item.model}</span>`}
+        ${item.usage !== undefined && html`<span class="usage">${toUsageText(item.usage)}</span>`}
+        <${Time} at=${item.createdAt} />
+      </span>
     </div>
+    ${problem !== "" && html`<p class="foot-problem" role="alert">${problem}</p>`}
     <div
       id=${panelId}
       class="told"
       hidden=${shown === undefined}
-      role=${shown?.isProblem === true ? "alert" : "status"}
+      role=${shown?.form !== undefined ? undefined : shown?.isProblem === true ? "alert" : "status"}
     >
-      ${shown !== undefined && html`<${Markdown} text=${shown.text} />`}
+      ${
+        shown?.form === undefined
+          ? shown !== undefined && html`<${Markdown} text=${shown.text} />`
+          : html`<${ActionForm}
+              form=${shown.form}
+              onSubmit=${(/** @type {Record<string, string>} */ values) => submit(shown.action, values)}
+              onClose=${close}
+            />`
+      }
     </div>`;
 }

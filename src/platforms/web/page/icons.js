@@ -13,8 +13,15 @@ const paths = {
   copy: "M9 9h10v11H9zM5 15V4h10",
   retry: "M4 12a8 8 0 1 0 2.5-5.8M4 4v4.5h4.5",
   info: "M12 4a8 8 0 1 0 0 16 8 8 0 0 0 0-16zM12 11v5M12 8v.01",
+  branch: "M7 4v16M7 13c6 0 10-2 10-9M13.5 7.5 17 4l3.5 3.5",
+  edit: "M4 20h4L19 9l-4-4L4 16zM13 7l4 4",
   trash: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13M10 11v5M14 11v5",
   settings: "M4 7h9M17 7h3M4 17h3M11 17h9M15 5v4M9 15v4",
+  search: "M11 4.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13zM16 16l4.5 4.5",
+  keyboard: "M3 7h18v11H3zM7 11h.01M11 11h.01M15 11h.01M8 14.5h8",
+  more: "M5.5 12h.01M12 12h.01M18.5 12h.01",
+  pin: "M9 4h6l-1 6 3 3v2H7v-2l3-3zM12 15v5",
+  fold: "M7 10l5 5 5-5",
   down: "M12 5v14M5.5 12.5 12 19l6.5-6.5",
 };
 

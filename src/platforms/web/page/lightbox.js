@@ -1,38 +1,185 @@
-import { useEffect, useRef } from "preact/hooks";
-import { html } from "./dom.js";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ActionForm } from "./action-form.js";
+import { classes, html } from "./dom.js";
 import { Icon } from "./icons.js";
+import { isRunning } from "./thread-state.js";
+import { translate } from "./words.js";
+
+/** @typedef {import("./message.js").Image} Image */
+/** @typedef {import("./thread-state.js").Item} Item */
+/** @typedef {import("./action-form.js").Form} Form */
+/** @typedef {{ image: Image, item: Item, number: number }} Picture `number`: its place in the message, from 1 */
 
 /**
- * Shows a picture at full size, with its description and a download link.
- * @param {{ image: import("./message.js").Image, onClose: () => void }} props
+ * All pictures of a chat, in their order.
+ * @param {readonly Item[]} items
+ * @returns {Picture[]}
  */
-export function Lightbox({ image, onClose }) {
+function picturesOf(items) {
+  return items.flatMap((item) =>
+    item.files
+      .filter((file) => file.kind === "image")
+      .map((image, index) => ({ image, item, number: index + 1 })),
+  );
+}
+
+/**
+ * Shows a picture at full size, with its description, the pictures before and after it, a download link, and a button to
+ * change it.
+ * @param {object} props
+ * @param {readonly Item[]} props.items of the chat when it is opened
+ * @param {Image} props.first the one that is shown first
+ * @param {import("./foot.js").RunAction} props.onAct
+ * @param {(image: Image) => Promise<void>} props.onChangeOwn changes a picture that the person has sent
+ * @param {() => void} props.onClose
+ */
+export function Lightbox({ items, first, onAct, onChangeOwn, onClose }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const [pictures] = useState(() => picturesOf(items));
+  const [index, setIndex] = useState(() => pictures.findIndex(({ image }) => image === first));
+  const [form, setForm] = useState(/** @type {Form | undefined} */ (undefined));
+  const [problem, setProblem] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const { image, item, number } = pictures[index] ?? { image: first, item: undefined, number: 1 };
+  const change = item?.actions?.find(({ kind }) => kind === "change");
+
   useEffect(() => {
     dialog.current?.showModal();
   }, []);
+
+  /** @param {number} to */
+  const show = (to) => {
+    if (pictures[to] === undefined) return;
+    setIndex(to);
+    setForm(undefined);
+    setProblem("");
+  };
+
+  const closeForm = () => {
+    setForm(undefined);
+    // What had the focus is gone.
+    dialog.current?.focus();
+  };
+
+  const openChange = async () => {
+    setBusy(true);
+    setProblem("");
+    try {
+      if (change === undefined) {
+        await onChangeOwn(image);
+        dialog.current?.close();
+        return;
+      }
+      const result = await onAct(change);
+      if (result.kind === "form") setForm(withPicture(result.form, number));
+      else if (result.kind === "told") setProblem(result.markdown);
+    } catch (error) {
+      setProblem(/** @type {Error} */ (error).message);
+    } finally {
+      setBusy(false);
+    }
+  };
+
+  /** @param {Record<string, string>} values */
+  const submit = async (values) => {
+    if (change === undefined) return {};
+    const result = await onAct(change, values);
+    if (result.kind === "problems") return result.problems;
+    dialog.current?.close();
+    return {};
+  };
+
   /** @param {MouseEvent} event */
   const onClick = (event) => {
     if (event.target === dialog.current) dialog.current?.close();
   };
+  /** Escape closes the form first, then the picture. @param {KeyboardEvent} event */
+  const onEscape = (event) => {
+    if (event.key !== "Escape" || form === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    closeForm();
+  };
+  /** @param {KeyboardEvent} event */
+  const onKey = (event) => {
+    if (event.target instanceof Element && event.target.closest("form") !== null) return;
+    const isRightToLeft = document.dir === "rtl";
+    if (event.key === "ArrowRight") show(index + (isRightToLeft ? -1 : 1));
+    else if (event.key === "ArrowLeft") show(index + (isRightToLeft ? 1 : -1));
+    else if (event.key === "Home") show(0);
+    else if (event.key === "End") show(pictures.length - 1);
+    else return;
+    event.preventDefault();
+  };
+  const canChange = item !== undefined && !isRunning(item) && (change !== undefined || item.role === "user");
   return html`<dialog
-    class="lightbox"
+    class=${classes("lightbox", form !== undefined && "has-form")}
     ref=${dialog}
     onClose=${onClose}
     onClick=${onClick}
-    aria-label="Picture"
+    onKeyDownCapture=${onEscape}
+    onKeyDown=${onKey}
+    tabindex="-1"
+    aria-label=${translate("page.picture")}
   >
-    <img src=${image.url} alt=${image.altText} />
+    <div class="lightbox-stage">
+      <img key=${image.url} src=${image.url} alt=${image.altText} />
+      ${
+        pictures.length > 1 &&
+        html`<${Step} name="previous" isLast=${index <= 0} onClick=${() => show(index - 1)} />
+          <${Step} name="next" isLast=${index === pictures.length - 1} onClick=${() => show(index + 1)} />`
+      }
+    </div>
     <div class="lightbox-foot">
-      <p>${image.altText}</p>
+      <p dir="auto">${image.altText}</p>
+      ${
+        pictures.length > 1 &&
+        html`<span role="status">
+          ${translate("page.picture.position", { number: index + 1, count: pictures.length })}
+        </span>`
+      }
+      ${
+        canChange &&
+        form === undefined &&
+        html`<button type="button" onClick=${() => void openChange()} disabled=${isBusy}>
+          <${Icon} name="edit" />${translate("page.picture.change")}
+        </button>`
+      }
       <a
         class="button"
         href=${`${image.url}${image.url.includes("?") ? "&" : "?"}download`}
         download=${image.name}
       >
-        <${Icon} name="download" />Download
+        <${Icon} name="download" />${translate("page.download")}
       </a>
-      <button type="button" onClick=${() => dialog.current?.close()}><${Icon} name="close" />Close</button>
+      <button type="button" onClick=${() => dialog.current?.close()}>
+        <${Icon} name="close" />${translate("page.close")}
+      </button>
     </div>
+    ${problem !== "" && html`<p role="alert">${problem}</p>`}
+    ${form !== undefined && html`<${ActionForm} key=${index} form=${form} onSubmit=${submit} onClose=${closeForm} />`}
   </dialog>`;
+}
+
+/** It keeps the focus at the end. @param {{ name: "previous" | "next", isLast: boolean, onClick: () => void }} props */
+function Step({ name, isLast, onClick }) {
+  const label = name === "next" ? translate("page.picture.next") : translate("page.picture.previous");
+  return html`<button
+    type="button"
+    class=${name}
+    aria-label=${label}
+    aria-disabled=${isLast ? "true" : "false"}
+    title=${label}
+    onClick=${onClick}
+  >
+    <${Icon} name="down" />
+  </button>`;
+}
+
+/** The form with the picture chosen that is shown. @param {Form} form @param {number} number @returns {Form} */
+function withPicture(form, number) {
+  const fields = form.fields.map((field) =>
+    field.name === "picture" ? { ...field, value: String(number) } : field,
+  );
+  return { ...form, fields };
 }

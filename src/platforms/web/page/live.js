@@ -1,5 +1,6 @@
 /** @typedef {import("../views.ts").Change} Change */
 /** @typedef {import("../views.ts").SnapshotView} Snapshot */
+/** @typedef {import("../views.ts").ListStateView} ListState */
 /** @typedef {"connecting" | "open" | "lost"} Connection */
 
 /** A hidden page disconnects after this time, since browsers allow six connections to one server. */
@@ -9,7 +10,7 @@ const maxBackoffMs = 10_000;
 /**
  * Follows one conversation: a snapshot, then every change. Reconnects with exponential backoff.
  * @param {string} conversationId
- * @param {{ onSnapshot: (snapshot: Snapshot) => void, onChange: (change: Change) => boolean, onConnection: (connection: Connection) => void }} listener
+ * @param {{ onSnapshot: (snapshot: Snapshot) => void, onChange: (change: Change) => boolean, onList: (state: ListState) => void, onConnection: (connection: Connection) => void }} listener
  *   `onChange` returns false to request a new snapshot.
  * @param {number} maxMessages
  * @returns {{ close(): void }}
@@ -42,6 +43,9 @@ export function followConversation(conversationId, listener, maxMessages) {
       if (listener.onChange(/** @type {Change} */ (JSON.parse(/** @type {string} */ (event.data))))) return;
       cursor = "";
       open();
+    });
+    source.addEventListener("list", (event) => {
+      listener.onList(/** @type {ListState} */ (JSON.parse(/** @type {string} */ (event.data))));
     });
     source.addEventListener("error", () => {
       listener.onConnection(failures < 1 ? "connecting" : "lost");

@@ -1,12 +1,16 @@
 import { logIn } from "./api.js";
+import { translate } from "./words.js";
 
 const form = /** @type {HTMLFormElement} */ (document.querySelector("#login"));
 const field = /** @type {HTMLInputElement} */ (document.querySelector("#password"));
+const name = /** @type {HTMLInputElement} */ (document.querySelector("#name"));
 const problem = /** @type {HTMLElement} */ (document.querySelector("#problem"));
+
+const button = /** @type {HTMLButtonElement} */ (document.querySelector("button"));
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  logIn(field.value).then(
+  logIn(name.value, field.value).then(
     (message) => {
       if (message === undefined) {
         location.reload();
@@ -16,7 +20,11 @@ form.addEventListener("submit", (event) => {
       field.select();
     },
     () => {
-      problem.textContent = "Parley cannot be reached. Is it still running?";
+      problem.textContent = translate("page.offline");
     },
   );
 });
+
+// Before, the browser itself would send the form, and show what the server answers to this script.
+for (const each of [name, field, button]) each.disabled = false;
+(name.offsetParent === null ? field : name).focus();

@@ -2,14 +2,31 @@ import { render } from "preact";
 import { loadState } from "./api.js";
 import { App } from "./app.js";
 import { html } from "./dom.js";
+import { loadMarkdown } from "./lazy-markdown.js";
+import { ChatMenu, MessageList } from "./lazy-parts.js";
 
 const root = /** @type {HTMLElement} */ (document.querySelector("#app"));
 
+/** A chat that is opened has messages to show; an empty one is painted first. */
+const isEmpty = !location.pathname.startsWith("/c/");
+
+async function load() {
+  const [initial] = await Promise.all([loadState(), isEmpty ? undefined : loadMessageParts()]);
+  return initial;
+}
+
+/** What messages are shown with. */
+function loadMessageParts() {
+  return Promise.all([loadMarkdown(), MessageList.load(), ChatMenu.load()]);
+}
+
 function start() {
-  loadState().then(
+  load().then(
     (initial) => {
       root.replaceChildren();
       render(html`<${App} initial=${initial} />`, root);
+      // What fails here is loaded again with the first answer.
+      requestAnimationFrame(() => setTimeout(() => void loadMessageParts().catch(() => undefined)));
     },
     (/** @type {Error} */ error) => {
       const notice = document.createElement("p");

@@ -1,4 +1,6 @@
 import { Lexer, Marked, Tokenizer } from "marked";
+import { footnoteExtensions, isFootnote, numberFootnotes, toFootnoteList } from "./footnotes.js";
+import { mathsExtensions } from "./maths.js";
 
 /** An escaped tag without attributes that is allowed in Markdown. */
 const allowedTag =
@@ -10,6 +12,8 @@ const maxInlineChars = 8000;
 const maxQuoteChars = 4000;
 /** Deepest nesting of lists and quotes; what is deeper is shown as it is written. */
 const maxDepth = 12;
+
+/** @typedef {(altText: string) => string} PictureLabel What is shown instead of a picture. An empty `altText`: it has none. */
 
 /** @param {string} text @returns {import("marked").Tokens.Text} */
 function toPlain(text) {
@@ -60,33 +64,51 @@ class BoundedTokenizer extends Tokenizer {
   }
 }
 
-const marked = new Marked({
-  gfm: true,
-  breaks: true,
-  renderer: {
-    // Levels 1 and 2 are the page's own headings.
-    heading({ tokens, depth }) {
-      const level = Math.min(6, depth + 2);
-      return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>\n`;
+/** @param {PictureLabel} pictureLabel @param {() => import("./footnotes.js").Numbers} numbers of footnotes */
+const createMarked = (pictureLabel, numbers) =>
+  new Marked({
+    extensions: [...mathsExtensions, ...footnoteExtensions(numbers)],
+    gfm: true,
+    breaks: true,
+    renderer: {
+      // As `setHeadingLevels` has set them.
+      heading({ tokens, depth }) {
+        return `<h${depth}>${this.parser.parseInline(tokens)}</h${depth}>\n`;
+      },
+      // Images in model output are never fetched: they become links that name their host.
+      image({ href, text }) {
+        const host = URL.canParse(href) ? new URL(href).host : "";
+        const label = `${pictureLabel(text)}${host === "" ? "" : ` (${host})`}`;
+        return `<a href="${escape(href)}">${escape(label)}</a>`;
+      },
+      // Raw HTML is shown as text, except for a few tags without attributes.
+      html({ text }) {
+        return escape(text).replace(allowedTag, "<$1>");
+      },
+      checkbox({ checked }) {
+        return checked ? "☑ " : "☐ ";
+      },
     },
-    // Images in model output are never fetched: they become links that name their host.
-    image({ href, text }) {
-      return `<a href="${escape(href)}">${escape(imageLabel(href, text))}</a>`;
-    },
-    // Raw HTML is shown as text, except for a few tags without attributes.
-    html({ text }) {
-      return escape(text).replace(allowedTag, "<$1>");
-    },
-    checkbox({ checked }) {
-      return checked ? "☑ " : "☐ ";
-    },
-  },
-});
+  });
 
-/** @param {string} address @param {string} alt */
-function imageLabel(address, alt) {
-  const host = URL.canParse(address) ? new URL(address).host : "";
-  return `Picture: ${alt === "" ? "untitled" : alt}${host === "" ? "" : ` (${host})`}`;
+/** Levels 1 and 2 are the page's own headings. */
+const firstLevel = 3;
+
+/**
+ * An answer's headings as levels from 3 on, without gaps, whichever it begins with: screen readers go by them.
+ * @param {Marked} marked
+ * @param {import("marked").TokensList} tokens
+ */
+function setHeadingLevels(marked, tokens) {
+  let highest = Infinity;
+  let last = firstLevel - 1;
+  void marked.walkTokens(tokens, (token) => {
+    if (token.type !== "heading") return;
+    const heading = /** @type {import("marked").Tokens.Heading} */ (token);
+    highest = Math.min(highest, heading.depth);
+    last = Math.min(firstLevel + heading.depth - highest, last + 1, 6);
+    heading.depth = last;
+  });
 }
 
 /** @param {string} text */
@@ -95,19 +117,42 @@ function escape(text) {
 }
 
 /**
- * The blocks of a text as unsanitised markup, in time that grows with its length. While an answer is streamed only the
- * last block changes.
- * @param {string} text
- * @returns {string[]}
+ * Returns a function: the blocks of a text as unsanitised markup, in time that grows with its length. While an answer is
+ * streamed only the last block changes.
+ * @param {PictureLabel} pictureLabel
+ * @returns {(text: string) => string[]}
  */
-export function toBlocks(text) {
-  try {
-    return new BoundedLexer({ ...marked.defaults, tokenizer: new BoundedTokenizer() })
-      .lex(text)
-      .filter((token) => token.type !== "space" && token.type !== "def")
-      .map((token) => marked.parser([token]));
-  } catch {
-    // A text that makes marked fail must not take the page down with it.
-    return [`<p>${escape(text)}</p>`];
-  }
+export function createBlockParser(pictureLabel) {
+  /** @type {Map<string, number>} */
+  let numbers = new Map();
+  const marked = createMarked(pictureLabel, () => numbers);
+  return (text) => {
+    try {
+      const tokens = new BoundedLexer({ ...marked.defaults, tokenizer: new BoundedTokenizer() }).lex(text);
+      setHeadingLevels(marked, tokens);
+      const footnotes = tokens.filter(isFootnote);
+      numbers = numberFootnotes(footnotes, footnotes.length === 0 ? [] : referencesIn(marked, tokens));
+      const blocks = tokens
+        .filter((token) => token.type !== "space" && token.type !== "def" && !isFootnote(token))
+        .map((token) => marked.parser([token]));
+      if (footnotes.length === 0) return blocks;
+      return [
+        ...blocks,
+        toFootnoteList(footnotes, numbers, (inline) => marked.Parser.parseInline(inline, marked.defaults)),
+      ];
+    } catch {
+      // A text that makes marked fail must not take the page down with it.
+      return [`<p>${escape(text)}</p>`];
+    }
+  };
+}
+
+/** Ids of the footnotes that a text refers to, in their order. @param {Marked} marked @param {import("marked").TokensList} tokens */
+function referencesIn(marked, tokens) {
+  /** @type {string[]} */
+  const ids = [];
+  void marked.walkTokens(tokens, (token) => {
+    if (token.type === "footnote-reference" && "id" in token) ids.push(String(token.id));
+  });
+  return ids;
 }

@@ -1,24 +1,42 @@
 import DOMPurify from "dompurify";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { html } from "./dom.js";
-import { toBlocks } from "./markdown-blocks.js";
+import { createBlockParser } from "./markdown-blocks.js";
+import { enrich } from "./rich-blocks.js";
+import { splitThoughts } from "./thoughts.js";
+import { translate } from "./words.js";
+
+const toBlocks = createBlockParser((altText) =>
+  altText === ""
+    ? translate("page.linked-picture.untitled")
+    : translate("page.linked-picture", { name: altText }),
+);
 
 const tags =
   "p br hr h3 h4 h5 h6 strong b em i del s u sub sup mark kbd code pre samp blockquote ul ol li a table thead tbody tfoot tr th td caption details summary dl dt dd abbr span div";
 const attributes = ["href", "title", "start", "align", "colspan", "rowspan", "class", "open"];
 
+/** When a block that has not changed is coloured, in milliseconds. */
+const enrichAfterMs = 100;
+
 const purifier = DOMPurify(window);
 purifier.addHook("afterSanitizeAttributes", (node) => {
-  if (
-    node.hasAttribute("class") &&
-    !(node.tagName === "CODE" && /^language-[\w+#.-]{1,30}$/.test(node.className))
-  )
-    node.removeAttribute("class");
+  if (node.hasAttribute("class") && !isKnownClass(node)) node.removeAttribute("class");
   if (!(node instanceof HTMLAnchorElement)) return;
   const address = node.getAttribute("href") ?? "";
+  if (/^#note-\d{1,4}$/.test(address)) return;
   node.removeAttribute("href");
   if (isAbsolute(address)) setLink(node, address);
 });
+
+/** The language of code, the kinds of its parts, and footnotes. @param {Element} node */
+function isKnownClass({ tagName, className }) {
+  if (tagName === "OL") return className === "footnotes";
+  if (tagName === "LI") return /^note-\d{1,4}$/.test(className);
+  if (tagName === "SUP") return className === "note-ref";
+  if (tagName === "CODE") return /^language-[\w+#.-]{1,30}$/.test(className);
+  return tagName === "SPAN" && /^hljs-[\w-]{1,30}(?: [\w-]{1,30}_{0,2}){0,2}$/.test(className);
+}
 
 /** @param {HTMLAnchorElement} link @param {string} address */
 function setLink(link, address) {
@@ -51,11 +69,22 @@ export function toFragment(markup) {
     frame.className = "table-frame";
     frame.tabIndex = 0;
     frame.setAttribute("role", "region");
-    frame.setAttribute("aria-label", "Table");
+    frame.setAttribute("aria-label", translate("page.table"));
     table.replaceWith(frame);
     frame.append(table);
   }
   return fragment;
+}
+
+/** Markup of coloured code. @param {string} markup */
+function toColouredCode(markup) {
+  return purifier.sanitize(markup, {
+    ALLOWED_TAGS: ["span"],
+    ALLOWED_ATTR: ["class"],
+    ALLOW_DATA_ATTR: false,
+    ALLOW_ARIA_ATTR: false,
+    RETURN_DOM_FRAGMENT: true,
+  });
 }
 
 /** Adds the language and a copy button to a code block. @param {HTMLPreElement} block */
@@ -70,8 +99,11 @@ function addCodeHeader(block) {
   const copy = document.createElement("button");
   copy.type = "button";
   copy.className = "copy-code";
-  copy.textContent = "Copy";
-  copy.setAttribute("aria-label", language === "" ? "Copy code" : `Copy ${language} code`);
+  copy.textContent = translate("page.copy");
+  copy.setAttribute(
+    "aria-label",
+    language === "" ? translate("page.copy-code") : translate("page.copy-language-code", { language }),
+  );
   head.append(name, copy);
   block.tabIndex = 0;
   block.replaceWith(frame);
@@ -84,17 +116,43 @@ function addCodeHeader(block) {
  * @param {{ text: string }} props
  */
 export function Markdown({ text }) {
-  const blocks = useMemo(() => toBlocks(text), [text]);
+  const { thoughts, answer } = splitThoughts(text);
+  const blocks = useMemo(() => toBlocks(answer), [answer]);
   return html`<div class="markdown">
+    ${
+      thoughts !== "" &&
+      html`<details class="thoughts">
+        <summary>${translate("page.reasoning")}</summary>
+        <div dir="auto">${thoughts}</div>
+      </details>`
+    }
     ${blocks.map((markup, index) => html`<${Block} key=${index} markup=${markup} />`)}
   </div>`;
 }
+
+/** A library could not be loaded, which the browser reports: formulas and code stay as they were written. */
+function stayPlain() {}
 
 /** @param {{ markup: string }} props */
 function Block({ markup }) {
   const element = useRef(/** @type {HTMLDivElement | null} */ (null));
   useLayoutEffect(() => {
-    element.current?.replaceChildren(toFragment(markup));
+    const block = element.current;
+    block?.replaceChildren(toFragment(markup));
+    // Not at each word of a block that still grows.
+    const timer = setTimeout(() => {
+      if (block !== null) void enrich(block, toColouredCode).catch(stayPlain);
+    }, enrichAfterMs);
+    return () => clearTimeout(timer);
   }, [markup]);
-  return html`<div class="block" ref=${element}></div>`;
+  return html`<div class="block" dir="auto" ref=${element}></div>`;
+}
+
+/** The words of a Markdown text without its markup and reasoning, as they are read aloud. @param {string} text */
+export function toSpoken(text) {
+  const { answer } = splitThoughts(text);
+  return toBlocks(answer)
+    .map((markup) => purifier.sanitize(markup, { RETURN_DOM_FRAGMENT: true, ALLOWED_TAGS: tags.split(" ") }))
+    .map((fragment) => fragment.textContent?.trim() ?? "")
+    .join(" ");
 }

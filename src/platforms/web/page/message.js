@@ -2,8 +2,12 @@ import { useState } from "preact/hooks";
 import { classes, html } from "./dom.js";
 import { Foot } from "./foot.js";
 import { Icon } from "./icons.js";
-import { Markdown } from "./markdown.js";
-import { isRunning, noticesOf } from "./thread-state.js";
+import { Markdown } from "./lazy-markdown.js";
+import { noticesOf } from "./notices.js";
+import { Question } from "./question.js";
+import { Recording } from "./recording.js";
+import { isRunning } from "./thread-state.js";
+import { translate } from "./words.js";
 
 /** @typedef {import("../views.ts").ItemView} Item */
 /** @typedef {import("../views.ts").FileView} File */
@@ -17,14 +21,29 @@ import { isRunning, noticesOf } from "./thread-state.js";
  * @param {(item: Item) => Promise<void>} props.onRetry
  * @param {(item: Item) => Promise<void>} props.onConfirm
  * @param {import("./foot.js").RunAction} props.onAct
+ * @param {(item: Item) => Promise<void>} props.onTakeBack
+ * @param {import("./question.js").EditItem} props.onEdit
+ * @param {import("./question.js").EditItem} props.onAskAnew
+ * @param {(item: Item) => Promise<void>} props.onBranch
  */
-export function Message({ item, onEnlarge, onRetry, onConfirm, onAct }) {
+export function Message({
+  item,
+  onEnlarge,
+  onRetry,
+  onConfirm,
+  onAct,
+  onTakeBack,
+  onEdit,
+  onAskAnew,
+  onBranch,
+}) {
   const isUser = item.role === "user";
   return html`<article class=${classes("message", isUser ? "from-user" : "from-parley", `is-${item.state}`)}>
-    <h2 class="sr-only">${isUser ? "You" : "Parley"}</h2>
+    <h2 class="sr-only">${isUser ? translate("page.you") : "Parley"}</h2>
     ${isUser && html`<${Files} files=${item.files} onEnlarge=${onEnlarge} />`}
-    ${isUser && item.text !== "" && html`<div class="bubble">${item.text}</div>`}
-    ${!isUser && html`<${Answer} ...${{ item, onEnlarge, onRetry, onConfirm, onAct }} />`}
+    ${isUser && html`<${Question} item=${item} onEdit=${onEdit} onAskAnew=${onAskAnew} />`}
+    ${isUser && item.isWaiting === true && html`<${Waiting} item=${item} onTakeBack=${onTakeBack} />`}
+    ${!isUser && html`<${Answer} ...${{ item, onEnlarge, onRetry, onConfirm, onAct, onBranch }} />`}
   </article>`;
 }
 
@@ -36,8 +55,9 @@ export function Message({ item, onEnlarge, onRetry, onConfirm, onAct }) {
  * @param {(item: Item) => Promise<void>} props.onRetry
  * @param {(item: Item) => Promise<void>} props.onConfirm
  * @param {import("./foot.js").RunAction} props.onAct
+ * @param {(item: Item) => Promise<void>} props.onBranch
  */
-function Answer({ item, onEnlarge, onRetry, onConfirm, onAct }) {
+function Answer({ item, onEnlarge, onRetry, onConfirm, onAct, onBranch }) {
   const isGrowing = isRunning(item);
   const notices = noticesOf(item);
   return html`
@@ -47,10 +67,12 @@ function Answer({ item, onEnlarge, onRetry, onConfirm, onAct }) {
       isGrowing &&
       html`<p class="waiting">
         <span class="dots" aria-hidden="true"><i></i><i></i><i></i></span>
-        <span class=${item.status === undefined ? "sr-only" : ""}>${item.status ?? "Answering"}</span>
+        <span class=${item.status === undefined ? "sr-only" : ""}
+          >${item.status ?? translate("page.answering.short")}</span
+        >
       </p>`
     }
-    ${item.failure !== undefined && html`<${Failure} item=${item} reason=${item.failure} onRetry=${onRetry} />`}
+    ${item.failure !== undefined && html`<${Failure} item=${item} reason=${item.failure === "" ? translate("page.answer-has-failed") : item.failure} onRetry=${onRetry} />`}
     ${item.confirm !== undefined && html`<${Confirm} item=${item} label=${item.confirm.label} onConfirm=${onConfirm} />`}
     ${
       notices.length > 0 &&
@@ -58,8 +80,19 @@ function Answer({ item, onEnlarge, onRetry, onConfirm, onAct }) {
         ${notices.map((notice) => html`<li key=${notice}>${notice}</li>`)}
       </ul>`
     }
-    ${!isGrowing && item.state === "finished" && html`<${Foot} item=${item} onAct=${onAct} />`}
+    ${!isGrowing && item.state === "finished" && html`<${Foot} item=${item} onAct=${onAct} onBranch=${onBranch} />`}
   `;
+}
+
+/** A message that waits for an answer before it. @param {{ item: Item, onTakeBack: (item: Item) => Promise<void> }} props */
+function Waiting({ item, onTakeBack }) {
+  const { problem, isBusy, run } = useAction(() => onTakeBack(item));
+  return html`<div class="waits">
+    <span role="status">${problem === "" ? translate("page.waits") : problem}</span>
+    <button type="button" class="quiet small" onClick=${run} disabled=${isBusy}>
+      ${translate("page.take-back")}
+    </button>
+  </div>`;
 }
 
 /** Why an answer failed, with Retry. @param {{ item: Item, reason: string, onRetry: (item: Item) => Promise<void> }} props */
@@ -69,7 +102,9 @@ function Failure({ item, reason, onRetry }) {
     <p>${problem === "" ? reason : problem}</p>
     ${
       item.retryKey !== undefined &&
-      html`<button type="button" onClick=${run} disabled=${isBusy}><${Icon} name="retry" />Retry</button>`
+      html`<button type="button" onClick=${run} disabled=${isBusy}>
+        <${Icon} name="retry" />${translate("page.retry")}
+      </button>`
     }
   </div>`;
 }
@@ -119,12 +154,15 @@ function Files({ files, onEnlarge }) {
 /** A picture that opens the lightbox. @param {{ image: Image, onEnlarge: (image: Image) => void }} props */
 function Picture({ image, onEnlarge }) {
   const [isBroken, setBroken] = useState(false);
-  if (isBroken) return html`<p class="file-chip"><${Icon} name="file" />${image.name} cannot be shown</p>`;
+  if (isBroken)
+    return html`<p class="file-chip">
+      <${Icon} name="file" />${translate("page.not-shown", { name: image.name })}
+    </p>`;
   return html`<button
     type="button"
     class="picture"
     onClick=${() => onEnlarge(image)}
-    aria-label=${`Enlarge picture: ${image.altText}`}
+    aria-label=${translate("page.enlarge", { description: image.altText })}
   >
     <img src=${image.url} alt=${image.altText} loading="lazy" onError=${() => setBroken(true)} />
   </button>`;
@@ -141,10 +179,7 @@ function FileChip({ name, url }) {
 function OtherFile({ file }) {
   switch (file.kind) {
     case "audio":
-      return html`<figure class="voice">
-        <audio controls preload="metadata" src=${file.url} aria-label=${`Recording ${file.name}`}></audio>
-        ${file.transcript !== undefined && file.transcript !== "" && html`<figcaption>${file.transcript}</figcaption>`}
-      </figure>`;
+      return html`<${Recording} file=${file} />`;
     case "file":
       return file.text === undefined || file.text === ""
         ? html`<${FileChip} name=${file.name} url=${file.url} />`
@@ -153,10 +188,12 @@ function OtherFile({ file }) {
             <pre tabindex="0">${file.text}</pre>
           </details>`;
     case "link":
-      return html`<p class="file-chip"><${Icon} name="file" />Picture at ${file.url}</p>`;
+      return html`<p class="file-chip">
+        <${Icon} name="file" />${translate("page.picture-at", { address: file.url })}
+      </p>`;
     case "unread":
       return html`<p class="file-chip is-unread">
-        <${Icon} name="file" />${file.name}: not read, ${file.reason}
+        <${Icon} name="file" />${translate("page.not-read", { name: file.name, reason: file.reason })}
       </p>`;
     default:
       return null;

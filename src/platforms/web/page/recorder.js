@@ -1,16 +1,10 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "./dom.js";
+import { translate } from "./words.js";
 
 /** Longest recording. */
 const maxMs = 10 * 60_000;
 const types = ["audio/webm;codecs=opus", "audio/ogg;codecs=opus", "audio/mp4"];
-
-/** Why the browser cannot record here, as a sentence; `undefined` when it can. */
-export function recordingProblem() {
-  if (navigator.mediaDevices === undefined || window.MediaRecorder === undefined)
-    return "The browser records only on pages from this machine (localhost) or over https.";
-  return undefined;
-}
 
 /**
  * Requests the microphone and starts recording.
@@ -104,8 +98,8 @@ export function RecorderBar({ onDone, onCancel, onProblem }) {
         isOver.current = true;
         onProblem(
           error.name === "NotFoundError"
-            ? "No microphone was found."
-            : "The browser blocked the microphone. Allow it in the browser's settings for this page.",
+            ? translate("page.record.no-microphone")
+            : translate("page.record.blocked"),
         );
       },
     );
@@ -135,12 +129,27 @@ export function RecorderBar({ onDone, onCancel, onProblem }) {
   const onKey = (event) => {
     if (event.key === "Escape") cancel();
   };
-  return html`<div class="recorder" role="group" aria-label="Voice recorder" onKeyDown=${onKey}>
+  return html`<div
+    class="recorder"
+    role="group"
+    aria-label=${translate("page.record.recorder")}
+    onKeyDown=${onKey}
+  >
     <span class="recorder-dot" aria-hidden="true"></span>
-    <span class="recorder-time" role="timer" aria-label="Recorded">${clock}</span>
-    <meter class="recorder-level" min="0" max="1" value=${level} aria-label="Loudness"></meter>
-    <span class="recorder-state">${isOn ? "Recording" : "Waiting for the microphone"}</span>
-    <button type="button" onClick=${cancel}>Cancel</button>
-    <button type="button" class="primary" ref=${doneButton} onClick=${finish} disabled=${!isOn}>Done</button>
+    <span class="recorder-time" role="timer" aria-label=${translate("page.record.recorded")}>${clock}</span>
+    <meter
+      class="recorder-level"
+      min="0"
+      max="1"
+      value=${level}
+      aria-label=${translate("page.record.loudness")}
+    ></meter>
+    <span class="recorder-state"
+      >${isOn ? translate("page.record.recording") : translate("page.record.waiting")}</span
+    >
+    <button type="button" onClick=${cancel}>${translate("page.cancel")}</button>
+    <button type="button" class="primary" ref=${doneButton} onClick=${finish} disabled=${!isOn}>
+      ${translate("page.record.done")}
+    </button>
   </div>`;
 }

@@ -1,7 +1,11 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import { useAccount } from "./account.js";
 import { loadSettings, saveSettings } from "./api.js";
+import { CloseButton } from "./close-button.js";
 import { html } from "./dom.js";
-import { Icon } from "./icons.js";
+import { FormField } from "./form-field.js";
+import { ThemeChoice } from "./theme-choice.js";
+import { translate } from "./words.js";
 
 /** @typedef {import("../views.ts").SettingsView["forms"][number]} Form */
 /** @typedef {Form["fields"][number]} Field */
@@ -12,9 +16,10 @@ const idOf = (form, field) => `${form.key}|${field.name}`;
 
 /**
  * The settings of the conversation and of the page, as forms in a dialog.
- * @param {{ conversationId: string, onClose: () => void }} props
+ * @param {{ conversationId: string, accountName?: string, onClose: () => void }} props
  */
-export function SettingsPanel({ conversationId, onClose }) {
+export function SettingsPanel({ conversationId, accountName, onClose }) {
+  const account = useAccount(accountName);
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const content = useRef(/** @type {HTMLFormElement | null} */ (null));
   const [forms, setForms] = useState(/** @type {readonly Form[] | undefined} */ (undefined));
@@ -72,8 +77,8 @@ export function SettingsPanel({ conversationId, onClose }) {
       const count = Object.keys(wrong).length;
       setMessage(
         count === 0
-          ? { text: "Saved.", isBad: false }
-          : { text: count === 1 ? "One value is not right." : `${count} values are not right.`, isBad: true },
+          ? { text: translate("page.settings.saved"), isBad: false }
+          : { text: translate("page.settings.wrong", { count }), isBad: true },
       );
     } catch (error) {
       tell(error);
@@ -83,91 +88,61 @@ export function SettingsPanel({ conversationId, onClose }) {
   };
 
   return html`<dialog class="settings" ref=${dialog} onClose=${onClose} aria-labelledby="settings-title">
-    <form ref=${content} onSubmit=${save} novalidate>
-      <header>
-        <h2 id="settings-title">Settings</h2>
-        <button type="button" class="quiet" aria-label="Close" onClick=${() => dialog.current?.close()}>
-          <${Icon} name="close" />
-        </button>
-      </header>
-      <div class="settings-body">
-        ${forms === undefined && message.text === "" && html`<p>Loading…</p>`}
-        ${
-          scopes.length > 0 &&
-          html`<fieldset class="scopes">
-            <legend>These settings are for</legend>
-            ${scopes.map(
-              (name) =>
-                html`<label key=${name}>
-                  <input
-                    type="radio"
-                    name="scope"
-                    value=${name}
-                    checked=${name === scope}
-                    onChange=${() => {
-                      setScope(name);
-                      setMessage({ text: "", isBad: false });
-                    }}
-                  />${name}
-                </label>`,
-            )}
-          </fieldset>`
-        }
-        ${shown.map(
-          (form) =>
-            html`<section key=${form.key} aria-label=${form.title}>
-              <h3>${form.title}</h3>
-              ${form.fields.map((field) => {
-                const id = idOf(form, field);
-                return html`<${Input}
-                  key=${id}
-                  id=${id}
-                  field=${field}
-                  value=${typed[id] ?? field.value}
-                  problem=${problems[id]}
-                  onInput=${(/** @type {string} */ value) => setTyped({ ...typed, [id]: value })}
-                />`;
-              })}
-            </section>`,
-        )}
-      </div>
-      <footer>
-        <p role="status" class=${message.isBad ? "is-bad" : ""}>${message.text}</p>
-        <button type="submit" class="primary" disabled=${isBusy || forms === undefined}>Save</button>
-      </footer>
-    </form>
-  </dialog>`;
-}
-
-/**
- * One setting: a select where there is a list of values, otherwise text.
- * @param {{ id: string, field: Field, value: string, problem: string | undefined, onInput: (value: string) => void }} props
- */
-function Input({ id, field, value, problem, onInput }) {
-  const shared = {
-    id,
-    value,
-    "aria-describedby": problem === undefined ? `${id}-hint` : `${id}-problem`,
-    "aria-invalid": problem === undefined ? undefined : "true",
-    onInput: (/** @type {{ currentTarget: { value: string } }} */ event) =>
-      onInput(event.currentTarget.value),
-  };
-  return html`<div class="setting">
-    <label for=${id}>${field.label}</label>
-    ${
-      field.options !== undefined
-        ? html`<select ...${shared}>
-            <option value="">Not set: ${field.placeholder}</option>
-            ${field.options.map((option) => html`<option key=${option.value} value=${option.value}>${option.label}</option>`)}
-          </select>`
-        : field.isLong
-          ? html`<textarea ...${shared} rows="4" placeholder=${field.placeholder}></textarea>`
-          : html`<input ...${shared} type="text" autocomplete="off" placeholder=${field.placeholder} />`
-    }
-    ${
-      problem === undefined
-        ? html`<p class="hint" id=${`${id}-hint`}>${field.description}</p>`
-        : html`<p class="setting-problem" id=${`${id}-problem`}>${problem}</p>`
-    }
-  </div>`;
+      <form ref=${content} onSubmit=${save} novalidate>
+        <header>
+          <h2 id="settings-title">${translate("page.settings")}</h2>
+          <${CloseButton} dialog=${dialog} />
+        </header>
+        <div class="settings-body">
+          ${forms === undefined && message.text === "" && html`<p>${translate("page.loading")}</p>`}
+          ${
+            scopes.length > 0 &&
+            html`<fieldset class="scopes">
+              <legend>${translate("page.settings.for")}</legend>
+              ${scopes.map(
+                (name) =>
+                  html`<label key=${name}>
+                    <input
+                      type="radio"
+                      name="scope"
+                      value=${name}
+                      checked=${name === scope}
+                      onChange=${() => {
+                        setScope(name);
+                        setMessage({ text: "", isBad: false });
+                      }}
+                    />${name}
+                  </label>`,
+              )}
+            </fieldset>`
+          }
+          ${shown.map(
+            (form) =>
+              html`<section key=${form.key} aria-label=${form.title}>
+                <h3>${form.title}</h3>
+                ${form.fields.map((field) => {
+                  const id = idOf(form, field);
+                  return html`<${FormField}
+                    key=${id}
+                    id=${id}
+                    field=${field}
+                    value=${typed[id] ?? field.value}
+                    problem=${problems[id]}
+                    onInput=${(/** @type {string} */ value) => setTyped({ ...typed, [id]: value })}
+                  />`;
+                })}
+              </section>`,
+          )}
+          <${ThemeChoice} />
+          ${account.section}
+        </div>
+        <footer>
+          <p role="status" class=${message.isBad ? "is-bad" : ""}>${message.text}</p>
+          <button type="submit" class="primary" disabled=${isBusy || forms === undefined}>
+            ${translate("page.save")}
+          </button>
+        </footer>
+      </form>
+    </dialog>
+    ${account.dialog}`;
 }

@@ -1,24 +1,30 @@
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { ChatEntry } from "./chat-entry.js";
+import { toGroups, untilMidnight } from "./chat-groups.js";
 import { classes, html } from "./dom.js";
 import { Icon } from "./icons.js";
+import { controlKey } from "./shortcuts.js";
+import { language, translate } from "./words.js";
 
 /**
  * The list of conversations; a drawer in narrow windows.
  * @param {object} props
- * @param {readonly import("./api.js").Conversation[]} props.conversations
+ * @param {ReturnType<typeof import("./chat-list.js").useChatList>} props.chats
+ * @param {ReadonlySet<string>} props.running ids of conversations whose answer is being made
  * @param {string} props.currentId
  * @param {boolean} props.isOpen whether the drawer is open
  * @param {boolean} props.isDrawer
  * @param {() => void} props.onClose
  * @param {() => void} props.onNew
+ * @param {() => void} props.onSearch
  * @param {(id: string) => void} props.onOpen
- * @param {(id: string) => Promise<void>} props.onDelete
+ * @param {() => void} props.onKeys
  * @param {() => void} props.onSettings
  * @param {(() => void) | undefined} props.onLogOut
  */
 export function Sidebar(props) {
-  const { conversations, currentId, isOpen, isDrawer } = props;
-  const { onClose, onNew, onOpen, onDelete, onSettings, onLogOut } = props;
+  const { chats, running, currentId, isOpen, isDrawer } = props;
+  const { onClose, onNew, onSearch, onOpen, onKeys, onSettings, onLogOut } = props;
   const newButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const isHidden = isDrawer && !isOpen;
   const closeButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
@@ -29,12 +35,13 @@ export function Sidebar(props) {
   const onKey = (event) => {
     if (event.key === "Escape" && isDrawer) onClose();
   };
+  const groups = useGroups(chats.conversations);
   return html`
     ${isDrawer && isOpen && html`<div class="shade" onClick=${onClose}></div>`}
     <nav
       id="sidebar"
       class=${classes("sidebar", isOpen && "is-open")}
-      aria-label="Conversations"
+      aria-label=${translate("page.conversations")}
       inert=${isHidden}
       onKeyDown=${onKey}
     >
@@ -46,7 +53,7 @@ export function Sidebar(props) {
             type="button"
             class="quiet"
             ref=${closeButton}
-            aria-label="Close the list"
+            aria-label=${translate("page.close-list")}
             onClick=${onClose}
           >
             <${Icon} name="close" />
@@ -54,100 +61,74 @@ export function Sidebar(props) {
         }
       </div>
       <button type="button" class="new-chat" ref=${newButton} onClick=${onNew}>
-        <${Icon} name="plus" />New chat
+        <${Icon} name="plus" />${translate("page.new-chat")}
       </button>
-      <ul class="conversations">
-        ${conversations.map(
-          (conversation) =>
-            html`<${Entry}
-              key=${conversation.id}
-              conversation=${conversation}
-              isCurrent=${conversation.id === currentId}
-              onOpen=${onOpen}
-              onDelete=${async (/** @type {string} */ id) => {
-                await onDelete(id);
-                // The focused button was removed with its entry.
-                newButton.current?.focus();
-              }}
-            />`,
+      <button type="button" class="quiet side-action" onClick=${onSearch} aria-keyshortcuts="Control+K">
+        <${Icon} name="search" />${translate("page.search")}<kbd aria-hidden="true">${`${controlKey} K`}</kbd>
+      </button>
+      <div class="conversations" hidden=${groups.length === 0}>
+        ${groups.map(
+          ({ key, title, conversations }) =>
+            html`<section key=${key} aria-labelledby=${`group-${key}`}>
+              <h2 id=${`group-${key}`}>${title}</h2>
+              <ul>
+                ${conversations.map(
+                  (conversation) =>
+                    html`<${ChatEntry}
+                      key=${conversation.id}
+                      conversation=${conversation}
+                      isCurrent=${conversation.id === currentId}
+                      isRunning=${running.has(conversation.id)}
+                      onOpen=${onOpen}
+                      onLabel=${chats.label}
+                      onDelete=${async (/** @type {string} */ id) => {
+                        await chats.remove(id);
+                        // The focused button was removed with its entry.
+                        newButton.current?.focus();
+                      }}
+                    />`,
+                )}
+              </ul>
+            </section>`,
         )}
-      </ul>
-      ${conversations.length === 0 && html`<p class="sidebar-empty">Your conversations will be listed here.</p>`}
+        ${
+          chats.mayHaveMore &&
+          html`<button type="button" class="quiet older" onClick=${() => chats.showMore()}>
+            ${translate("page.older-chats")}
+          </button>`
+        }
+      </div>
+      ${groups.length === 0 && html`<p class="sidebar-empty">${translate("page.no-conversations")}</p>`}
+      <button type="button" class="quiet side-action keys" onClick=${onKeys}>
+        <${Icon} name="keyboard" />${translate("page.keys")}<kbd aria-hidden="true">?</kbd>
+      </button>
       <button type="button" class="quiet side-action" onClick=${onSettings}>
-        <${Icon} name="settings" />Settings
+        <${Icon} name="settings" />${translate("page.settings")}
       </button>
       ${
         onLogOut !== undefined &&
-        html`<button type="button" class="quiet side-action" onClick=${onLogOut}>Log out</button>`
+        html`<button type="button" class="quiet side-action" onClick=${onLogOut}>
+          ${translate("page.log-out")}
+        </button>`
       }
     </nav>
   `;
 }
 
-/**
- * One conversation, with a delete button that asks for confirmation.
- * @param {object} props
- * @param {import("./api.js").Conversation} props.conversation
- * @param {boolean} props.isCurrent
- * @param {(id: string) => void} props.onOpen
- * @param {(id: string) => Promise<void>} props.onDelete
- */
-function Entry({ conversation, isCurrent, onOpen, onDelete }) {
-  const [step, setStep] = useState(/** @type {"shown" | "confirming" | "deleting"} */ ("shown"));
-  const [problem, setProblem] = useState("");
-  const keepButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
-  const deleteButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
-  const wasConfirming = useRef(false);
-  // Moves the focus to the Keep button, and back to the delete button afterwards.
-  useLayoutEffect(() => {
-    if (step === "confirming") keepButton.current?.focus();
-    if (step === "shown" && wasConfirming.current) deleteButton.current?.focus();
-    wasConfirming.current = step !== "shown";
-  }, [step]);
-
-  const remove = () => {
-    setStep("deleting");
-    onDelete(conversation.id).catch((/** @type {Error} */ error) => {
-      setProblem(error.message);
-      setStep("shown");
-    });
-  };
-  /** @param {KeyboardEvent} event */
-  const onKey = (event) => {
-    if (event.key !== "Escape") return;
-    event.stopPropagation();
-    setStep("shown");
-  };
-
-  const { id, title } = conversation;
-  if (step !== "shown") {
-    return html`<li class="deletion" role="group" aria-label=${`Delete ${title}?`} onKeyDown=${onKey}>
-      <span>Delete for good?</span>
-      <button type="button" class="danger" disabled=${step === "deleting"} onClick=${remove}>Delete</button>
-      <button type="button" ref=${keepButton} onClick=${() => setStep("shown")}>Keep</button>
-    </li>`;
-  }
-  return html`<li>
-    <a
-      href=${`/c/${id}`}
-      aria-current=${isCurrent ? "page" : undefined}
-      title=${title}
-      onClick=${(/** @type {MouseEvent} */ event) => {
-        if (event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;
-        event.preventDefault();
-        onOpen(id);
-      }}
-      >${title}</a
-    >
-    <button
-      type="button"
-      class="quiet delete"
-      ref=${deleteButton}
-      aria-label=${`Delete ${title}`}
-      onClick=${() => setStep("confirming")}
-    >
-      <${Icon} name="trash" />
-    </button>
-    ${problem !== "" && html`<span class="deletion-problem" role="alert">${problem}</span>`}
-  </li>`;
+/** The list under its headings, which change at midnight. @param {readonly import("./api.js").Conversation[]} conversations */
+function useGroups(conversations) {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    const timer = setTimeout(() => setNow(Date.now()), untilMidnight(Date.now()));
+    return () => clearTimeout(timer);
+  }, [now]);
+  return toGroups(conversations, Math.max(now, conversations[0]?.updatedAt ?? 0), {
+    language,
+    titles: {
+      pinned: translate("page.group.pinned"),
+      today: translate("page.group.today"),
+      yesterday: translate("page.group.yesterday"),
+      week: translate("page.group.week"),
+    },
+  });
 }

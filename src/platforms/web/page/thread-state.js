@@ -64,13 +64,3 @@ function put(items, { item, replaces, before }) {
 export function isRunning(item) {
   return item.state === "waiting" || item.state === "growing";
 }
-
-/**
- * The small print below an answer.
- * @param {Item} item
- * @returns {readonly string[]}
- */
-export function noticesOf(item) {
-  if (item.isPrivate !== true || isRunning(item)) return item.notices;
-  return [...item.notices, "Private: not kept in this conversation."];
-}

@@ -2,7 +2,8 @@ import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preac
 import { copyText } from "./clipboard.js";
 import { html } from "./dom.js";
 import { Icon } from "./icons.js";
-import { Message } from "./message.js";
+import { MessageList } from "./lazy-parts.js";
+import { translate } from "./words.js";
 
 /** Distance from the end that still counts as being at the end. */
 const nearPx = 60;
@@ -17,8 +18,12 @@ const nearPx = 60;
  * @param {(item: import("./thread-state.js").Item) => Promise<void>} props.onRetry
  * @param {(item: import("./thread-state.js").Item) => Promise<void>} props.onConfirm
  * @param {import("./foot.js").RunAction} props.onAct
+ * @param {(item: import("./thread-state.js").Item) => Promise<void>} props.onTakeBack
+ * @param {import("./question.js").EditItem} props.onEdit
+ * @param {import("./question.js").EditItem} props.onAskAnew
+ * @param {(item: import("./thread-state.js").Item) => Promise<void>} props.onBranch
  */
-export function ThreadView({ thread, empty, onEarlier, onEnlarge, onRetry, onConfirm, onAct }) {
+export function ThreadView({ thread, empty, onEarlier, onEnlarge, ...actions }) {
   const scroller = useRef(/** @type {HTMLDivElement | null} */ (null));
   const isAtEnd = useRef(true);
   const lastTop = useRef(0);
@@ -64,12 +69,18 @@ export function ThreadView({ thread, empty, onEarlier, onEnlarge, onRetry, onCon
   /** @param {MouseEvent} event */
   const onClick = async (event) => {
     if (!(event.target instanceof Element)) return;
+    const noteLink = event.target.closest('a[href^="#note-"]');
+    if (noteLink !== null) {
+      event.preventDefault();
+      (await import("./footnotes.js")).showFootnote(noteLink);
+      return;
+    }
     const button = event.target.closest(".copy-code");
     const code = button?.closest(".code-frame")?.querySelector("pre")?.textContent;
     if (button === null || code === undefined || code === null) return;
-    button.textContent = (await copyText(code)) ? "Copied" : "Not copied";
+    button.textContent = (await copyText(code)) ? translate("page.copied") : translate("page.not-copied");
     setTimeout(() => {
-      button.textContent = "Copy";
+      button.textContent = translate("page.copy");
     }, 2000);
   };
 
@@ -79,24 +90,16 @@ export function ThreadView({ thread, empty, onEarlier, onEnlarge, onRetry, onCon
         ${thread.isLoaded && count === 0 && empty}
         ${
           thread.mayHaveMore &&
-          html`<button type="button" class="earlier" onClick=${onEarlier}>Show earlier messages</button>`
+          html`<button type="button" class="earlier" onClick=${onEarlier}>
+            ${translate("page.earlier")}
+          </button>`
         }
-        ${
-          count > 0 &&
-          html`<ol class="messages" aria-label="Messages">
-            ${thread.items.map(
-              (item) =>
-                html`<li key=${item.id}>
-                  <${Message} ...${{ item, onEnlarge, onRetry, onConfirm, onAct }} />
-                </li>`,
-            )}
-          </ol>`
-        }
+        ${count > 0 && html`<${MessageList} ...${{ ...actions, items: thread.items, onEnlarge }} />`}
       </div>
     </div>
     ${
       isAway &&
-      html`<button type="button" class="to-end" aria-label="Go to the latest message" onClick=${toEnd}>
+      html`<button type="button" class="to-end" aria-label=${translate("page.to-end")} onClick=${toEnd}>
         <${Icon} name="down" />
       </button>`
     }

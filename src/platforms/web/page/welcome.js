@@ -1,4 +1,5 @@
 import { html } from "./dom.js";
+import { translate } from "./words.js";
 
 /**
  * Things to try. Those of missing commands are left out.
@@ -9,37 +10,39 @@ function ideas(commands) {
   const has = (name) => commands.some((command) => command.name === name);
   return [
     has("imagine") && {
-      title: "Draw something",
-      detail: "/imagine a sailing boat at dusk",
-      text: "/imagine a sailing boat at dusk",
+      title: translate("page.idea.draw"),
+      detail: translate("page.idea.draw.text"),
+      text: translate("page.idea.draw.text"),
     },
     {
-      title: "Describe a picture",
-      detail: "Choose a picture, or paste or drop one",
-      text: "What is in this picture?",
+      title: translate("page.idea.describe"),
+      detail: translate("page.idea.describe.detail"),
+      text: translate("page.idea.describe.text"),
       picker: "image/*",
     },
     has("transcribe") && {
-      title: "Transcribe a recording",
-      detail: "Choose an audio file, or record a note",
+      title: translate("page.idea.transcribe"),
+      detail: translate("page.idea.transcribe.detail"),
       text: "/transcribe ",
       picker: "audio/*",
     },
-    has("models") && { title: "See the models", detail: "/models", text: "/models" },
+    has("models") && { title: translate("page.idea.models"), detail: "/models", text: "/models" },
   ].filter((idea) => idea !== false);
 }
 
 /**
  * Shown in an empty conversation.
  * @param {object} props
+ * @param {boolean} props.isUnknown the address names a conversation that does not exist
  * @param {readonly import("../views.ts").CommandView[]} props.commands
  * @param {(idea: { text: string, picker?: string }) => void} props.onIdea
  */
-export function Welcome({ commands, onIdea }) {
+export function Welcome({ isUnknown, commands, onIdea }) {
   return html`<section class="welcome" aria-labelledby="welcome-title">
     <img src="/page/icon.svg" alt="" width="52" height="52" />
-    <h2 id="welcome-title">What shall we talk about?</h2>
-    <p>Write below, attach pictures and recordings, or begin with one of these.</p>
+    ${isUnknown && html`<p class="unknown" role="status">${translate("page.unknown-chat")}</p>`}
+    <h2 id="welcome-title">${translate("page.welcome")}</h2>
+    <p>${translate("page.welcome.how")}</p>
     <ul class="ideas">
       ${ideas(commands).map(
         (idea) =>
@@ -58,10 +61,10 @@ export function Banner({ banner }) {
   if (!banner.isSandbox) return null;
   return html`<aside class="banner" aria-label="Sandbox">
     <p>
-      <strong>Sandbox: no model is connected.</strong>
-      ${" To connect one, set "}
-      <code>GATEWAY_BASE_URL</code>${" and "}<code>GATEWAY_API_KEY</code>${" in "}<code>.env</code>
-      ${" and restart."}
+      <strong>${translate("page.sandbox")}</strong>
+      ${" "}${translate("page.sandbox.how")
+        .split(/(GATEWAY_BASE_URL|GATEWAY_API_KEY|\.env)/)
+        .map((part, index) => (index % 2 === 0 ? part : html`<code>${part}</code>`))}
     </p>
   </aside>`;
 }

@@ -87,7 +87,7 @@ describe("somebody whom the rules refuse", () => {
     expect(JSON.stringify(await world.history.history("fake:c1", { maxMessages: 5 }))).toContain("a secret");
   });
 
-  test("cannot stop an answer; others can", async () => {
+  test("cannot stop an answer; who asked can", async () => {
     world = await createWorld({ rules: { deny: ["discord:user:7"] } });
     world.gateway.answerWith(async function* endless(_request, signal) {
       yield { kind: "text", text: "and so on" };
@@ -95,11 +95,14 @@ describe("somebody whom the rules refuse", () => {
         signal.addEventListener("abort", () => reject(signal.reason as Error));
       });
     });
-    await world.assistant.receive(message("talk"));
+    const talk = message("talk");
+    await world.assistant.receive(talk);
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("and so on"));
     await expect(world.assistant.cancel("fake:c1", denied)).rejects.toMatchObject(refusal);
+    // Nor can a bystander: only those who asked, and moderators.
+    await expect(world.assistant.cancel("fake:c1", bo)).rejects.toMatchObject({ code: "not-permitted" });
     expect(world.platform.replies[0]?.state).not.toBe("finished");
-    expect(await world.assistant.cancel("fake:c1", bo)).toBe(true);
+    expect(await world.assistant.cancel("fake:c1", { ...bo, author: talk.author })).toBe(true);
     await vi.waitFor(() => expect(world.platform.replies[0]?.notices).toEqual(["Stopped."]));
   });
 });

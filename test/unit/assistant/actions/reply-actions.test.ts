@@ -1,7 +1,8 @@
+import { buffer } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Actor } from "../../../../src/core/access.ts";
 import type { ReplyAction } from "../../../../src/core/reply-actions.ts";
-import { call, createWorld, message, type World } from "../../../support/fakes.ts";
+import { ada, call, createWorld, message, type World } from "../../../support/fakes.ts";
 
 const bo: Actor = {
   platform: "fake",
@@ -23,7 +24,7 @@ describe("Details of an answer", () => {
     const before = world.platform.replies.length;
     await world.assistant.receive(message(text, more));
     await world.store.queue.idle();
-    const action = world.platform.replies[before]?.actions[0];
+    const action = world.platform.replies[before]?.actions.find(({ kind }) => kind === "details");
     if (action === undefined) throw new Error("the answer has no button");
     return action;
   }
@@ -89,14 +90,14 @@ describe("Details of an answer", () => {
     await world.assistant.receive(asked);
     await world.store.queue.idle();
     await world.assistant.messagesDeleted("fake:c1", [asked.key]);
-    const text = await detailsOf(world.platform.replies[0]!.actions[0]!);
+    const text = await detailsOf(world.platform.replies[0]!.actions.find(({ kind }) => kind === "details")!);
     expect(text).toMatch(/Files: 1 read$/m);
   });
 
   test("are there for drawn pictures", async () => {
     await world.assistant.receive(call("imagine", { prompt: "a fox" }));
     await world.store.queue.idle();
-    const [action] = world.platform.replies[0]?.actions ?? [];
+    const action = world.platform.replies[0]?.actions.find(({ kind }) => kind === "details");
     const text = await detailsOf(action!);
     expect(text).toContain("Drawn by: `chatty`");
     expect(text).toContain("1 picture (estimated)");
@@ -134,9 +135,9 @@ describe("Details of an answer", () => {
       calls: [{ operation: "chat", asked: "chatty", model: "chatty" }],
       context: { messages: 1, leftOut: 0 },
     });
-    const files = await world.store.exportConversation("fake:c1");
+    const { files } = await world.store.exportConversation("fake:c1");
     const json = files.find(({ name }) => name === "conversation.json");
-    expect(Buffer.from(json?.bytes ?? []).toString()).toContain('"receipt"');
+    expect((await buffer(json!.read())).toString()).toContain('"receipt"');
   });
 
   test("of a stopped answer say that it did not arrive completely", async () => {
@@ -149,9 +150,9 @@ describe("Details of an answer", () => {
     const asked = message("A story");
     await world.assistant.receive(asked);
     await expect.poll(() => world.platform.replies[0]?.text).toBe("Once upon");
-    await world.assistant.cancel("fake:c1", bo);
+    await world.assistant.cancel("fake:c1", ada);
     await world.store.queue.idle();
-    const [action] = world.platform.replies[0]?.actions ?? [];
+    const action = world.platform.replies[0]?.actions.find(({ kind }) => kind === "details");
     expect(await detailsOf(action!)).toContain("its answer did not arrive completely");
   });
 });

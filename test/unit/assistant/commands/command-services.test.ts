@@ -1,3 +1,4 @@
+import { unzipSync } from "fflate";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { defineCommand } from "../../../../src/core/command.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
@@ -183,6 +184,34 @@ describe("a command", () => {
       "image/png",
     ]);
     expect(Buffer.from(files[0]!.bytes).toString()).toContain("look");
+  });
+
+  it("/export packs pictures where the platform wants one archive", async () => {
+    const { guide } = world.platform.platform;
+    Object.assign(world.platform.platform, { guide: { ...guide, exportsAs: "archive" } });
+    const exported = async () => {
+      await world.assistant.receive(call("export", {}, { inConversation: true, isPrivate: true }));
+      await settled();
+      return world.platform.replies.at(-1)?.files ?? [];
+    };
+    await world.assistant.receive(message("hello"));
+    await settled();
+    expect((await exported()).map(({ name }) => name)).toEqual(["conversation.md", "conversation.json"]);
+    await world.assistant.receive(
+      message("look", { attachments: [{ id: "png", name: "cat.png", source: null }] }),
+    );
+    await settled();
+    const files = await exported();
+    expect(files.map(({ name }) => name)).toEqual([
+      "conversation.md",
+      "conversation.json",
+      "conversation.zip",
+    ]);
+    expect(Object.keys(unzipSync(files[2]!.bytes))).toEqual([
+      "conversation.md",
+      "conversation.json",
+      expect.stringMatching(/^image-\w{12}\.png$/),
+    ]);
   });
 
   it("/models lists and searches", async () => {

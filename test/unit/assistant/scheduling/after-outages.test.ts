@@ -95,7 +95,7 @@ describe("after an outage", () => {
   });
 
   describe("/chat outside a conversation", () => {
-    const goOn = "The conversation is open. Go on in its thread.";
+    const goOn = "The conversation is open. Go on there.";
     const chat = () =>
       call("chat", { message: "let us talk" }, { conversationId: "fake:call", address: { at: "x" } });
 

@@ -302,6 +302,17 @@ describe("a conversation deleted on the platform", () => {
     await world.assistant.placeDeleted("fake:server:1");
     expect(await world.assistant.knows("fake:c2")).toBe(false);
   });
+
+  it("go with a place that is deleted while their first turn runs, and the turn ends", async () => {
+    hangOnce();
+    await world.assistant.receive(message("a secret", { within: ["fake:server:1"] }));
+    await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
+    await world.assistant.placeDeleted("fake:server:1");
+    await settled();
+    expect(await world.assistant.knows("fake:c1")).toBe(false);
+    expect(await kept()).not.toContain("a secret");
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
 });
 
 describe("a conversation with nothing but a command in it", () => {

@@ -43,6 +43,10 @@ describe("pending turns of a conversation that other processes share", () => {
     expect(shown(reconcile([fresh("a"), fresh("b")], [listed("a", 1, ["b"])]))).toEqual(["a+b 1"]);
   });
 
+  it("resume a batch whole, also where its first message was about to be resumed here", () => {
+    expect(shown(reconcile([listed("a")], [listed("a", 1, ["b", "c"])]))).toEqual(["a+b+c 1"]);
+  });
+
   it("do not seal a Retry for its age", () => {
     const retried: PendingTurn = { ...listed("a", 4), others: [] };
     const [turn] = reconcile([retried], [{ ...listed("a", 4), isSealed: true }]);

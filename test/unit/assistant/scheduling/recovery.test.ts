@@ -95,6 +95,18 @@ describe("recovery", () => {
   });
 });
 
+it("a thread whose first question is sealed is the bot's: what people say there is answered", async () => {
+  const conversationId = "fake:sealed-thread";
+  const place = { server: "fake:s", channel: "fake:c", channelPlace: "fake:channel:1" };
+  const event = message("question", { conversationId, within: ["fake:channel:1"] });
+  await world.store.inbox.accept(event);
+  await world.store.inbox.saveTurn({ keys: [event.key], address: event.address, attempts: 4 });
+  await world.assistant.recover("fake");
+  await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+  expect(world.platform.replies.map(({ state }) => state)).toEqual(["failed"]);
+  expect(await world.assistant.answersTo(conversationId, place)).toBe("every-message");
+});
+
 it("a resumed reply can ask which messages show the other open turns of its conversation", async () => {
   const [first, second] = [message("one"), message("two")];
   for (const [index, event] of [first, second].entries()) {
@@ -121,6 +133,40 @@ it("a resumed reply can ask which messages show the other open turns of its conv
   await world.assistant.recover("fake");
   await vi.waitFor(() => expect(found).toHaveLength(2));
   await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
-  // The first turn is closed when the second one asks.
-  expect(found).toEqual([["fake:reply:71"], []]);
+  // The first turn is answered when the second one asks.
+  expect(found).toEqual([["fake:reply:71"], ["fake:reply:70"]]);
+});
+
+it("and which show those that are answered", async () => {
+  const [answered, open] = [message("one"), message("two")];
+  await world.store.conversations.append(answered.conversationId, {
+    id: `${answered.key}/answer`,
+    role: "assistant",
+    turnKey: answered.key,
+    parts: [{ kind: "text", text: "One." }],
+    createdAt: 1,
+    estimatedTokens: 1,
+    outcome: "complete",
+    shownAs: ["fake:reply:70"],
+  });
+  await world.store.inbox.accept(open);
+  await world.store.inbox.saveTurn({ keys: [open.key], address: open.address, attempts: 1 });
+  const { platform } = world.platform;
+  let found: readonly string[] = [];
+  world.assistant.addPlatform({
+    ...platform,
+    openReply(address, hooks) {
+      const reply = platform.openReply(address, hooks);
+      return {
+        ...reply,
+        async show() {
+          found = (await hooks.otherTurnsShow?.(["fake:reply:70", "fake:reply:71"])) ?? [];
+          await reply.show();
+        },
+      };
+    },
+  });
+  await world.assistant.recover("fake");
+  await vi.waitFor(() => expect(found).toEqual(["fake:reply:70"]));
+  await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
 });

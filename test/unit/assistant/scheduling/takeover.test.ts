@@ -84,6 +84,24 @@ describe("a turn that several processes may run", () => {
     expect(kept.map(({ role }) => role)).toEqual(["user"]);
   });
 
+  it("is not begun by a process that lost the conversation while it read the inbox", async () => {
+    const lost = new AbortController();
+    const { queue, inbox } = world.store;
+    const realRun = queue.run.bind(queue);
+    vi.spyOn(queue, "run").mockImplementationOnce((id, work) => realRun(id, () => work(lost.signal)));
+    const realList = inbox.listOpenIn.bind(inbox);
+    vi.spyOn(inbox, "listOpenIn").mockImplementationOnce(async (id) => {
+      lost.abort(new ParleyError("store-unavailable", "lease lost"));
+      return await realList(id);
+    });
+    const event = message("hello");
+    await world.assistant.receive(event);
+    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    expect(world.gateway.requests).toEqual([]);
+    expect(world.platform.replies).toEqual([]);
+    expect((await inbox.listOpen()).map(({ event: { key } }) => key)).toEqual([event.key]);
+  });
+
   it("is taken up once where two processes had each begun to answer the same two messages together", async () => {
     const [one, two] = [message("one"), message("two")];
     for (const event of [one, two]) await world.store.inbox.accept(event);

@@ -33,6 +33,7 @@ function createHarness(closed: ReadonlySet<string> = new Set()) {
     queue,
     log: silentLog,
     now: () => 0,
+    prepare: (batch) => Promise.resolve(batch),
     runBatch: (batch, active) =>
       new Promise<"ended" | "left-open">((resolve) => {
         const keys = batch.flatMap(keysOf);

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Actor } from "../../../../src/core/access.ts";
 import type { CommandCall, Origin } from "../../../../src/core/events.ts";
+import type { Reservation } from "../../../../src/core/spending.ts";
 import { call, createWorld, message, said, type World } from "../../../support/fakes.ts";
 
 let world: World;
@@ -278,6 +279,23 @@ describe("what is erased", () => {
     await settled();
     expect(world.platform.replies.at(-1)).toMatchObject({ confirm: { label: "Remove" } });
     expect(world.platform.replies.at(-1)?.text).toContain("0 messages and 1 setting in all");
+  });
+
+  it("what is set and counted for people goes with their workspace", async () => {
+    await settings({ name: "chat-model", value: "clever", for: "me" });
+    const { spending } = world.store;
+    const reservation = (await spending.reserve(0, { budgets: [], now: world.clock.now })) as Reservation;
+    const labels = { personId: "fake:ada", model: "clever", operation: "chat" } as const;
+    const used = { labels, amounts: {}, costUsd: 1, chargedUsd: 1, isEstimated: false, scopes: [] };
+    await spending.settle(reservation, used, world.clock.now);
+    const days = { fromDay: reservation.day, toDay: reservation.day };
+    const counted = async () => (await world.store.spending.usage(days)).map(({ personId }) => personId);
+    expect(await counted()).toContain("fake:ada");
+    await world.assistant.peopleDeleted("other:");
+    expect(await counted()).toContain("fake:ada");
+    await world.assistant.peopleDeleted("fake:");
+    expect(await counted()).toEqual([]);
+    expect(await world.store.settings.read(["fake:ada"])).toEqual([{}]);
   });
 
   it("a deleted channel's settings go with it", async () => {

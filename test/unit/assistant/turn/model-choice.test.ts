@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createAllowedModels } from "../../../../src/assistant/access/allowed-models.ts";
-import { createModelChoice } from "../../../../src/assistant/turn/model-choice.ts";
+import { createModelChoice, suggestModels } from "../../../../src/assistant/turn/model-choice.ts";
 import type { Gateway, Model, ModelCapabilities } from "../../../../src/core/gateway.ts";
 
 const signal = new AbortController().signal;
@@ -85,5 +85,30 @@ describe("for pictures", () => {
   it("a model that sees, or may, is kept", async () => {
     for (const model of ["sees", "unknown", "not listed"])
       expect(await choiceOf(models).insteadForPictures(model, signal)).toBeUndefined();
+  });
+});
+
+describe("suggestions", () => {
+  const list: Model[] = Object.entries({
+    plain: {},
+    chatty: { chats: true },
+    painter: { chats: false, generatesImages: true },
+    both: { chats: true, drawsInChat: true },
+    no: { chats: true, drawsInChat: true, generatesImages: false },
+    ears: { chats: false, transcribes: true },
+  }).map(([id, capabilities]) => ({ id, capabilities }));
+
+  it.each([
+    ["chat", ["plain", "chatty", "both", "no"]],
+    ["image", ["painter", "both", "plain"]],
+    ["transcription", ["ears", "plain"]],
+    [undefined, ["plain", "chatty", "painter", "both", "no", "ears"]],
+  ] as const)("for %s are those that can do it, then those of which nothing is known", (operation, ids) => {
+    expect(suggestModels(list, "", { operation })).toEqual(ids);
+  });
+
+  it("are filtered by what was typed, the beginnings first, and bounded", () => {
+    expect(suggestModels(list, " A ", {})).toEqual(["plain", "chatty", "painter", "ears"]);
+    expect(suggestModels(list, "p", { max: 1 })).toEqual(["plain"]);
   });
 });

@@ -20,6 +20,7 @@ function setUp(perWindow = 10, isMinimum = false) {
   const sent: string[] = [];
   const waited: { urgency: string; seconds: number }[] = [];
   const limited: string[] = [];
+  let isAwake = true;
   const scheduler = createDeliveryScheduler({
     platform: "fake",
     limitOf: (lane) =>
@@ -27,6 +28,13 @@ function setUp(perWindow = 10, isMinimum = false) {
         ? { perWindow, windowMs: minute, floor: Math.min(2, perWindow), isMinimum }
         : undefined,
     maxWaiting: 5,
+    suspensions: {
+      wasSuspended() {
+        const was = !isAwake;
+        isAwake = true;
+        return was;
+      },
+    },
     meter: {
       delivery: ({ urgency }, seconds) => void waited.push({ urgency, seconds }),
       platformLimited: ({ method }) => void limited.push(method),
@@ -44,7 +52,9 @@ function setUp(perWindow = 10, isMinimum = false) {
       sent.push(name);
       return work();
     });
-  return { scheduler, sent, waited, limited, send, toCall };
+  /** As after a suspension. */
+  const wake = () => void (isAwake = false);
+  return { scheduler, sent, waited, limited, send, toCall, wake };
 }
 
 const settle = () => vi.advanceTimersByTimeAsync(0);
@@ -350,5 +360,21 @@ describe("a lane that takes at least so many calls", () => {
     await vi.advanceTimersByTimeAsync(11 * minute);
     await fill(send, 30);
     expect(scheduler.waitMs(["edits"], "final")).toBe(0);
+  });
+
+  it("sends nothing that has waited for a second after the process was suspended", async () => {
+    const { send, sent, wake } = setUp(1);
+    await send("first");
+    const abandoned = new AbortController();
+    const outcome = send("of a lost conversation", { signal: abandoned.signal }).catch(() => "abandoned");
+    void send("of another");
+    await vi.advanceTimersByTimeAsync(minute - 1);
+    wake();
+    await vi.advanceTimersByTimeAsync(500);
+    expect(sent).toEqual(["first"]);
+    abandoned.abort(new Error("the lease is lost"));
+    await vi.advanceTimersByTimeAsync(600);
+    expect(sent).toEqual(["first", "of another"]);
+    expect(await outcome).toBe("abandoned");
   });
 });

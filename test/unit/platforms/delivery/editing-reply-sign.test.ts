@@ -14,6 +14,7 @@ function setUp(more: Partial<EditTarget> = {}, savedRefs: readonly Json[] = []) 
   const saved: (readonly Json[])[] = [];
   const target = createFakeTarget({
     sign: {
+      showsWords: false,
       show: (status) => void signs.push(`shown ${status ?? ""}`),
       clear: () => void signs.push("cleared"),
     },
@@ -45,6 +46,35 @@ describe("a reply with a sign of work", () => {
     expect(signs.at(-1)).toBe("cleared");
     expect(saved.at(-1)).toEqual([{ id: 0 }]);
     await reply.finish();
+  });
+
+  it("posts the words of a long step where the sign shows none, and the text takes their place", async () => {
+    const { target, reply } = setUp();
+    await reply.show();
+    reply.status("Transcribing part 1 of 2", { isLong: true });
+    await vi.advanceTimersByTimeAsync(0);
+    reply.status("Transcribing part 2 of 2", { isLong: true });
+    await vi.advanceTimersByTimeAsync(10_000);
+    reply.write({ text: "Hello" });
+    await vi.advanceTimersByTimeAsync(10_000);
+    await reply.finish();
+    expect(target.calls.map(({ kind, content }) => [kind, content?.text, content?.status])).toEqual([
+      ["post", "", "Transcribing part 1 of 2"],
+      ["edit", "", "Transcribing part 2 of 2"],
+      ["edit", "Hello", undefined],
+      ["edit", "Hello", undefined],
+    ]);
+  });
+
+  it("leaves them to a sign that shows words", async () => {
+    const { target, reply } = setUp({
+      sign: { showsWords: true, show: () => undefined, clear: () => undefined },
+    });
+    await reply.show();
+    reply.status("Transcribing part 1 of 2", { isLong: true });
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(target.calls).toEqual([]);
+    reply.abandon();
   });
 
   it("clears it when it fails or is abandoned without text", async () => {

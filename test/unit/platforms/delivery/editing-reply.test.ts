@@ -318,11 +318,11 @@ describe("createEditingReply", () => {
     expect(target.messages[0]).toEqual({ text: "", state: "waiting" });
     reply.write({ text: words(25) });
     await reply.finish();
-    expect(target.messages).toHaveLength(3);
+    expect(target.messages).toHaveLength(2);
     expect(target.messages[0]?.text.startsWith("word0")).toBe(true);
     expect(target.messages[1]).toMatchObject({ state: "finished", notices: [] });
-    expect(target.messages[2]).toEqual({ text: "…", state: "finished" });
-    expect(saved).toEqual([]);
+    expect(saved).toEqual([[{ id: 0 }, { id: 1 }]]);
+    expect(target.calls.at(-1)).toMatchObject({ kind: "remove" });
   });
 
   it("posts no placeholder where the platform shows its own, but saves the address", async () => {

@@ -8,7 +8,7 @@ export interface FakeTarget extends EditTarget {
   readonly files: ReplyFile[];
   /** Every call with its time, failed ones included. */
   readonly calls: {
-    readonly kind: "post" | "edit" | "upload";
+    readonly kind: "post" | "edit" | "remove" | "upload";
     readonly at: number;
     readonly content?: MessageContent;
   }[];
@@ -58,9 +58,14 @@ export function createFakeTarget(limits: Partial<EditTarget> = {}): FakeTarget {
         fake.messages[(ref as { id: number }).id] = content;
         return ref;
       }),
+    remove: (ref) =>
+      call({ kind: "remove" }, () => {
+        fake.messages.splice((ref as { id: number }).id, 1);
+      }),
     upload: (files) =>
       call({ kind: "upload" }, () => {
         fake.files.push(...files);
+        return [];
       }),
   };
   return Object.assign(fake, limits);

@@ -106,6 +106,17 @@ describe("ask modal", () => {
     });
   });
 
+  test("after a restart, when Discord cannot be asked for the message, it is not said to be deleted", async () => {
+    const { ada, general, use } = await open();
+    await harness!.restart();
+    harness!.simulator.fail({ method: "GET", route: "/messages/", status: 503, times: 99 });
+    const submitted = ada.submitsModal(use, { Language: "English" });
+    await until(() => submitted.state() === "answered");
+    expect(general.fromBot()).toMatchObject([
+      { isEphemeral: true, text: expect.stringContaining("could not be reached") },
+    ]);
+  });
+
   test("inputs left empty are not options", async () => {
     const { ada, use, receiver } = await open();
     ada.submitsModal(use, { Language: "English" });

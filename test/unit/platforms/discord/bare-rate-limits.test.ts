@@ -13,7 +13,8 @@ beforeEach(async () => {
   discord = await createDiscordSimulator();
   agent = createHttpAgent();
   const scheduler = createDiscordScheduler(undefined);
-  api = withDelivery(createDiscordApi({ token: discord.token, apiUrl: discord.apiUrl, agent }), scheduler);
+  const plain = createDiscordApi({ token: discord.token, apiUrl: discord.apiUrl, agent });
+  api = withDelivery(plain, scheduler, discord.world.now);
 });
 afterEach(async () => {
   await agent.close();

@@ -4,6 +4,7 @@ import { createDiscordApi } from "../../../../src/platforms/discord/api.ts";
 import { createDiscordChecks } from "../../../../src/platforms/discord/checks.ts";
 import { registerCommands } from "../../../../src/platforms/discord/commands.ts";
 import { createHttpAgent } from "../../../../src/platforms/discord/http-agent.ts";
+import { automaticShards, type ShardSettings } from "../../../../src/platforms/discord/shard-plan.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
 import { permissionBits } from "../../../simulators/discord/world.ts";
 import { allCommands } from "../../../support/commands.ts";
@@ -20,8 +21,13 @@ async function startSimulator(options: Parameters<typeof createDiscordSimulator>
 beforeEach(() => startSimulator());
 afterEach(() => simulator.close());
 
-async function check(token = simulator.token, apiUrl = simulator.apiUrl) {
-  const { text } = await runDoctorChecks(createDiscordChecks({ token, apiUrl, commands: allCommands }));
+async function check(
+  token = simulator.token,
+  apiUrl = simulator.apiUrl,
+  shards: ShardSettings = automaticShards,
+) {
+  const checks = createDiscordChecks({ token, apiUrl, shards, commands: allCommands });
+  const { text } = await runDoctorChecks(checks);
   return text;
 }
 
@@ -49,6 +55,22 @@ describe("Discord's part of the doctor", () => {
 All right.
 `);
     expect(simulator.requests.slice(before).every(({ method }) => method === "GET")).toBe(true);
+  });
+
+  test("too few shards, those of this process, and a budget that is nearly used up", async () => {
+    await simulator.close();
+    await startSimulator({ sessionStarts: { recommendedShards: 4, total: 40 } });
+    const { token, apiUrl } = simulator;
+    expect(await check(token, apiUrl, { count: 2, ids: [0] })).toContain(`
+  ! Shards          2, but Discord recommends 4: with too few it refuses the connection
+                    → set DISCORD_SHARDS=auto, or a higher count in every process
+  ! Session starts  40 of 40 are left; Parley waits before they are used up
+                    → do not restart it needlessly; the budget is renewed in 1440 min
+`);
+    expect(await check(token, apiUrl, { count: 8, ids: [0, 5] })).toContain(
+      "✓ Shards          8 (Discord recommends 4), this process runs 0, 5\n",
+    );
+    expect(await check(token, apiUrl)).toContain("4 (Discord recommends 4), all in this process\n");
   });
 
   test("a token that Discord does not accept", async () => {

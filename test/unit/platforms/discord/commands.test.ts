@@ -56,4 +56,31 @@ describe("registering commands", () => {
     await register(allCommands.values()).registered;
     expect(simulator.requests.filter(({ method }) => method === "PUT")).toHaveLength(1);
   });
+
+  test("attachment options say which files they take, so that Discord offers no others", async () => {
+    await register(allCommands.values()).registered;
+    const ada = simulator.person("Ada");
+    const channel = simulator.channel("general");
+    const file = (name: string) => ({ name, bytes: new Uint8Array(8) });
+    const transcribe = (name: string) =>
+      ada.usesCommand("transcribe", {}, { channel, attachments: { file: file(name) } });
+    const imagine = (name: string) =>
+      ada.usesCommand("imagine", { prompt: "x" }, { channel, attachments: { image: file(name) } });
+    expect(() => transcribe("notes.txt")).toThrow("file type is not allowed");
+    expect(() => imagine("note.ogg")).toThrow("file type is not allowed");
+    for (const name of ["note.ogg", "NOTE.MP3", "memo.m4a", "recording.webm"]) transcribe(name);
+    for (const name of ["picture.png", "photo.HEIC"]) imagine(name);
+  });
+
+  test("a registration without file types is made again", async () => {
+    await register(allCommands.values()).registered;
+    simulator.world.commands = simulator.world.commands.map((command) => ({
+      ...command,
+      ...(Array.isArray(command["options"])
+        ? { options: command["options"].map((option: object) => ({ ...option, file_types: undefined })) }
+        : {}),
+    }));
+    await register(allCommands.values()).registered;
+    expect(simulator.requests.filter(({ method }) => method === "PUT")).toHaveLength(2);
+  });
 });

@@ -67,7 +67,13 @@ describe("a form as a modal", () => {
 });
 
 describe("the select of forms", () => {
-  const offer = (key: string) => ({ key, label: "This channel: models", scope: "This channel" });
+  const offer = (key: string) => ({
+    key,
+    label: "This channel: models",
+    scope: "This channel",
+    layer: "channel" as const,
+    group: "models" as const,
+  });
 
   test("is left out where there are none, and has those whose modal could be found again", () => {
     expect(toFormSelect([])).toEqual([]);

@@ -4,6 +4,8 @@ import type { Command } from "../../../../src/core/command.ts";
 import type { Log } from "../../../../src/core/telemetry.ts";
 import type { Platform } from "../../../../src/core/platform.ts";
 import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
+import { automaticShards, type ShardSettings } from "../../../../src/platforms/discord/shard-plan.ts";
+import { soonAgain } from "../../../simulators/discord/session-starts.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
 import { until } from "../../../simulators/discord/until.ts";
 
@@ -47,10 +49,11 @@ export async function startHarness(
     readonly prepare?: (simulator: DiscordSimulator) => void;
     /** Default: all commands. */
     readonly commands?: ReadonlyMap<string, Command>;
+    readonly shards?: ShardSettings;
   } = {},
 ): Promise<Harness> {
-  const { prepare, commands = allCommands, ...simulatorOptions } = options;
-  const simulator = await createDiscordSimulator(simulatorOptions);
+  const { prepare, commands = allCommands, shards = automaticShards, ...simulatorOptions } = options;
+  const simulator = await createDiscordSimulator({ sessionStarts: soonAgain, ...simulatorOptions });
   prepare?.(simulator);
   const { log, lines } = createListLog();
   const start = async () => {
@@ -58,6 +61,7 @@ export async function startHarness(
       token: simulator.token,
       apiUrl: simulator.apiUrl,
       commands,
+      shards,
       log,
       now: simulator.world.now,
     });

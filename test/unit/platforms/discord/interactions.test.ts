@@ -347,4 +347,23 @@ describe("interactions", () => {
       code: "platform-forbidden",
     });
   });
+
+  test("a command that arrives without its channel gets words, not silence", async () => {
+    const { simulator, receiver } = harness;
+    const dispatch = simulator.gateway.dispatch.bind(simulator.gateway);
+    simulator.gateway.dispatch = (event, data, intent) =>
+      dispatch(
+        event,
+        event === "INTERACTION_CREATE" ? { ...(data as object), channel: undefined } : data,
+        intent,
+      );
+    const ada = simulator.person("Ada");
+    const general = simulator.channel("general");
+    const use = ada.usesCommand("ask", { prompt: "why?" }, { channel: general });
+    await until(() => use.state() === "answered", { explain: () => harness.lines });
+    expect(general.fromBot()).toMatchObject([
+      { isEphemeral: true, text: expect.stringContaining("Something went wrong") },
+    ]);
+    expect(receiver.events).toEqual([]);
+  });
 });

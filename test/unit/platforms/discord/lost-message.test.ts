@@ -113,4 +113,33 @@ describe("a reply whose first message was posted and not saved, resumed ten minu
     await answer(saved!, "The first answer.");
     expect(direct.fromBot().map(({ text }) => text)).toEqual(["The second answer.", "The first answer."]);
   });
+
+  test("is not the answer of another turn that another process has posted meanwhile", async () => {
+    ada.sends({ channel: direct, text: "one" });
+    let saved: ReplyAddress | undefined;
+    const { address } = await event(1);
+    const reply = harness.platform.openReply(address, {
+      saveAddress: async (grown) => void (saved = structuredClone(grown)),
+    });
+    await reply.show();
+    reply.abandon();
+    ada.sends({ channel: direct, text: "two" });
+    let shown: readonly string[] = [];
+    const other = harness.platform.openReply((await event(2)).address, {
+      saveAddress: async (grown) => void (shown = harness.platform.shownMessageKeys(grown)),
+    });
+    await other.show();
+    other.write({ text: "The second answer." });
+    await other.finish();
+    await harness.restart();
+    harness.simulator.advance(laterMs);
+    const resumed = harness.platform.openReply(saved!, {
+      saveAddress: () => Promise.resolve(),
+      otherTurnsShow: async (keys) => keys.filter((key) => shown.includes(key)),
+    });
+    await resumed.show();
+    resumed.write({ text: "The first answer." });
+    await resumed.finish();
+    expect(direct.fromBot().map(({ text }) => text)).toEqual(["The second answer.", "The first answer."]);
+  });
 });

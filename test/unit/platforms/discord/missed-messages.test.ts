@@ -22,11 +22,13 @@ function setUp(
 ) {
   const taken: string[] = [];
   const own: string[] = [];
+  const edited: string[] = [];
   const asked: string[] = [];
   const state = { storeFails: 0, discordFails: 0, concurrent: 0, maxConcurrent: 0 };
   const stopping = new AbortController();
   const missed = createMissedMessages({
     isAnsweredWhole: async (channelId) => channelId === "555",
+    onEdited: ({ id }) => edited.push(id),
     api: {
       async listMessages(channelId, { after, limit }) {
         asked.push(channelId);
@@ -64,7 +66,7 @@ function setUp(
     signal: stopping.signal,
     log: silentLog,
   });
-  return { missed, taken, own, asked, state, stopping };
+  return { missed, taken, own, edited, asked, state, stopping };
 }
 
 describe("missed messages", () => {
@@ -89,6 +91,25 @@ describe("missed messages", () => {
     missed.start();
     await vi.advanceTimersByTimeAsync(100);
     expect(taken).toEqual([one, two]);
+  });
+
+  it("come with the edits of what is read anyway, that of the last stored one included", async () => {
+    const [old, known, one] = [40, 30, 20].map((ago) => idAt(ago * minute)) as [string, string, string];
+    const edit = { edited_timestamp: new Date(now).toISOString() };
+    const { missed, taken, edited } = setUp(
+      { "discord:7": { known: [`discord:${known}`], channel: [old, known, one, `${one}9`, `${one}99`] } },
+      {
+        [old]: edit,
+        [known]: edit,
+        [one]: { ...edit },
+        // Of another app, and its own.
+        [`${one}9`]: { ...edit, author: { id: "app", bot: true } as never },
+        [`${one}99`]: { ...edit, author: { id: "bot", bot: true } as never },
+      },
+    );
+    missed.start();
+    await vi.advanceTimersByTimeAsync(100);
+    expect({ taken, edited }).toEqual({ taken: [one], edited: [known, one, `${one}9`] });
   });
 
   it("are ignored when older than an hour", async () => {
@@ -260,23 +281,40 @@ describe("missed messages", () => {
     expect(taken).toEqual([missedOne]);
   });
 
-  it("are mentions in other channels in which somebody wrote lately, fifty of them, once a session", async () => {
+  it("are mentions in other channels in which somebody wrote lately, a thousand of them, slowly", async () => {
     const mention = idAt(minute);
-    const ids = Array.from({ length: 70 }, (_, n) => `${n + 1}`);
+    const ids = Array.from({ length: 1100 }, (_, n) => `${n + 1}`);
     const { missed, taken, asked } = setUp(
       Object.fromEntries(
-        ids.map((id) => [`channel ${id}`, { known: [], channel: id === "70" ? [mention] : [] }]),
+        ids.map((id) => [`channel ${id}`, { known: [], channel: id === "1100" ? [mention] : [] }]),
       ),
       { [mention]: { mentions: [{ id: "bot" }] as never } },
     );
     missed.start();
-    const channels = ids.map((id) => ({ id, lastMessageId: idAt((71 - Number(id)) * minute) }));
+    // The first fifty are older than an hour, and as many of the others past the bound.
+    const channels = ids.map((id) => ({ id, lastMessageId: idAt(61 * minute - Number(id) * 1200) }));
     missed.guildAvailable("1", channels);
-    await vi.advanceTimersByTimeAsync(2000);
+    await vi.advanceTimersByTimeAsync(1000);
     expect(taken).toEqual([mention]);
-    // Older than an hour, and past the bound.
-    expect(new Set(asked)).toEqual(new Set(ids.slice(-50)));
-    expect(asked).toHaveLength(50);
+    expect(asked.length).toBeLessThanOrEqual(11);
+    await vi.advanceTimersByTimeAsync(150_000);
+    expect(new Set(asked)).toEqual(new Set(ids.slice(-1000)));
+    expect(asked).toHaveLength(1000);
+  });
+
+  it("are all messages in an active thread that the bot has opened, however old its conversation is", async () => {
+    const [one, other] = [idAt(20 * minute), idAt(10 * minute)];
+    const { missed, taken } = setUp({
+      "channel 8": { known: [], channel: [one] },
+      "channel 9": { known: [], channel: [other] },
+    });
+    missed.start();
+    missed.guildAvailable("1", [
+      { id: "8", lastMessageId: one, isOwnThread: true },
+      { id: "9", lastMessageId: other, isOwnThread: false },
+    ]);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(taken).toEqual([one]);
   });
 
   it("are not those whose thread the bot has opened", async () => {

@@ -1,10 +1,12 @@
+import type { APIMessage } from "discord.js";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { IncomingEvent } from "../../../../src/core/events.ts";
 import type { ChannelHandle } from "../../../simulators/discord/simulator.ts";
 import type { SeenMessage } from "../../../simulators/discord/transcript.ts";
 import type { Person } from "../../../simulators/discord/people.ts";
 import { until } from "../../../simulators/discord/until.ts";
-import { startHarness, type Harness } from "./harness.ts";
+import { createReplyChains } from "../../../../src/platforms/discord/reply-chains.ts";
+import { createListLog, startHarness, type Harness } from "./harness.ts";
 
 describe("conversations without a thread", () => {
   let harness: Harness;
@@ -88,4 +90,30 @@ describe("conversations without a thread", () => {
       ),
     );
   });
+});
+
+test("a chain of 200 questions is found after a restart with one look-up of its last one", async () => {
+  const root = "discord:1";
+  const accepted = new Map(Array.from({ length: 200 }, (_, n) => [`${n + 1}`, root]));
+  let reads = 0;
+  const chains = createReplyChains({
+    api: {
+      getMessage: () => {
+        reads += 1;
+        return Promise.reject(new Error("not asked"));
+      },
+    },
+    isKnown: async (id) => id === root,
+    acceptedIn: async (questionId) => accepted.get(questionId),
+    botId: () => "bot",
+    log: createListLog().log,
+  });
+  const answer = {
+    id: "1000",
+    channel_id: "2000",
+    author: { id: "bot" },
+    message_reference: { message_id: "200" },
+  };
+  expect(await chains.find(answer as APIMessage)).toBe(root);
+  expect(reads).toBe(0);
 });

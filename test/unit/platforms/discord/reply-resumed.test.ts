@@ -89,4 +89,17 @@ describe("a reply that another process resumed while this one was paused", () =>
     expect(owned.direct.fromBot()).toMatchObject([{ text: "Another answer." }]);
     expect(lost.direct.fromBot()).toMatchObject([{ text: "The whole answer." }]);
   });
+
+  test("a reply whose messages are of another application's bot, after a change of the token, is posted anew", async () => {
+    const { simulator } = harness;
+    const { direct, address } = await ask("Ada", 1);
+    const theirs = simulator.otherBotSends({ channel: direct, text: "Half" });
+    const messages = [{ channelId: direct.id, messageId: theirs.id, isOwn: true }];
+    await answer({ ...address, messages }, "The whole answer.");
+    expect(direct.fromBot()).toMatchObject([{ text: "The whole answer." }]);
+    const token = { id: "1", applicationId: "2", token: "t", isPrivate: false, userId: "3", isGuest: false };
+    const interaction = { ...token, expiresAt: simulator.world.now() + 60_000, maxFileBytes: 1 };
+    await answer({ ...address, eventId: "9", interaction }, "A command's answer.");
+    expect(direct.fromBot().at(-1)).toMatchObject({ text: "A command's answer." });
+  });
 });

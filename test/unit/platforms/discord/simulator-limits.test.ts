@@ -70,6 +70,34 @@ describe("the limits of the simulated Discord", () => {
     expect(discord.invalidRequests()).toBe(0);
   });
 
+  test("a channel has a hidden limit of edits of messages older than an hour, with an error code of its own", async () => {
+    const { general } = await start({ rateLimits: { oldEdits: { limit: 1, windowMs: 60_000 } } });
+    const post = async () =>
+      String((await ask("POST", `/channels/${general.id}/messages`, { content: "x" })).body["id"]);
+    const edit = (id: string) => ask("PATCH", `/channels/${general.id}/messages/${id}`, { content: "y" });
+    const old = await post();
+    expect([(await edit(old)).status, (await edit(old)).status]).toEqual([200, 200]);
+    discord.advance(3_600_001);
+    const fresh = await post();
+    expect((await edit(old)).status).toBe(200);
+    const refused = await edit(old);
+    expect(refused).toMatchObject({ status: 429, code: 30046 });
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(50);
+    expect(Number(refused.headers.get("x-ratelimit-remaining"))).toBeGreaterThan(0);
+    expect((await edit(fresh)).status).toBe(200);
+    expect(discord.invalidRequests()).toBe(1);
+  });
+
+  test("direct messages can be opened too fast, which no header announces", async () => {
+    const { ada } = await start({ rateLimits: { directMessages: { limit: 1, windowMs: 600_000 } } });
+    const open = () => ask("POST", "/users/@me/channels", { recipient_id: ada.id });
+    const first = await open();
+    expect(first.status).toBe(200);
+    expect(Number(first.headers.get("x-ratelimit-remaining"))).toBeGreaterThan(0);
+    expect(await open()).toMatchObject({ status: 403, code: 40003 });
+    expect(discord.invalidRequests()).toBe(1);
+  });
+
   test("over all routes there are 50 requests a second; interactions and their messages are exempt", async () => {
     const { ada, general } = await start({ rateLimits: { webhooks: generous, others: generous } });
     const command = { name: "ask", description: "Ask" };

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { hasOracle } from "../../../simulators/discord/openapi.ts";
+import { requireOperation } from "../../../simulators/discord/openapi.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
 import type { Person, Use } from "../../../simulators/discord/people.ts";
 import { sendRaw } from "../../../simulators/discord/send-raw.ts";
@@ -38,14 +38,16 @@ describe("the simulated Discord", () => {
     ask("POST", `/interactions/${use.id}/${use.interaction.token}/callback`, body);
   const webhook = (use: Use, rest = "") => `/webhooks/${discord.botId}/${use.interaction.token}${rest}`;
 
-  test.skipIf(!hasOracle)(
-    "(needs Discord's OpenAPI file) rejects bodies that do not match Discord's OpenAPI schema",
-    async () => {
-      const refused = await post({ content: "x", allowed_mentions: { parse: ["nobody"] } });
-      expect(refused).toMatchObject({ status: 400, code: 50035 });
-      expect(JSON.stringify(refused.body)).toContain("allowed_mentions");
-    },
-  );
+  test("rejects bodies that do not match Discord's OpenAPI schema", async () => {
+    const refused = await post({ content: "x", allowed_mentions: { parse: ["nobody"] } });
+    expect(refused).toMatchObject({ status: 400, code: 50035 });
+    expect(JSON.stringify(refused.body)).toContain("allowed_mentions");
+  });
+
+  test("does not start with a route that Discord's OpenAPI document does not check", () => {
+    expect(() => requireOperation("/channels/{channel_id}", "GET")).not.toThrow();
+    expect(() => requireOperation("/channels/{channel_id}/nowhere", "GET")).toThrow("make.ts");
+  });
 
   test("requires a token and a valid user agent", async () => {
     expect(await ask("GET", "/users/@me", undefined, { authorization: "" })).toMatchObject({
@@ -142,6 +144,21 @@ describe("the simulated Discord", () => {
     expect(await post({ content: "x" })).toMatchObject({ status: 403, code: 50013 });
     general.deny("VIEW_CHANNEL");
     expect(await post({ content: "x" })).toMatchObject({ status: 403, code: 50001 });
+  });
+
+  test("begins a thread that was opened from a message with an entry that refers to it", async () => {
+    const asked = ada.sends({ channel: general, text: "x" });
+    const thread = discord.thread(general, ada, { from: asked });
+    const inside = ada.sends({ channel: thread, text: "y" });
+    expect(thread.id).toBe(asked.id);
+    const path = `/channels/${thread.id}/messages`;
+    expect(await ask("GET", `${path}?before=${inside.id}`)).toMatchObject({
+      status: 200,
+      body: [{ type: 21, content: "", referenced_message: { id: asked.id, content: "x" } }],
+    });
+    // Not an error: there are no messages then.
+    thread.deny("READ_MESSAGE_HISTORY");
+    expect(await ask("GET", path)).toMatchObject({ status: 200, body: [] });
   });
 
   test("opens one thread a message, in text channels, with a name", async () => {

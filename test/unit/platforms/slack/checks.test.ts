@@ -14,6 +14,13 @@ beforeEach(async () => {
 });
 afterEach(() => slack.close());
 
+/** Of HTTP mode. */
+async function checkHttp(options: { readonly signingSecret?: string; readonly publicUrl?: string } = {}) {
+  const { botToken, apiUrl, signingSecret } = slack;
+  const checks = createSlackChecks({ botToken, appToken: undefined, apiUrl, signingSecret, ...options });
+  return (await runDoctorChecks(checks, { isLive: false })).text;
+}
+
 async function check(
   tokens: { readonly botToken?: string; readonly appToken?: string; readonly apiUrl?: string } = {},
   isLive = false,
@@ -113,5 +120,43 @@ All right.
     expect(await checkSocket(`ws://127.0.0.1:${port}/link`, { ...context, isLive: true })).toMatchObject({
       level: "wrong",
     });
+  });
+});
+
+describe("in HTTP mode", () => {
+  test("the secret's form and the public address are shown", async () => {
+    const text = await checkHttp({ publicUrl: "https://parley.example.com/" });
+    expect(text).toContain("✓ Signing    the secret has the form of Slack's");
+    expect(text).toContain("✓ Requests   expected at https://parley.example.com/slack/events");
+    expect(text).not.toContain(slack.signingSecret);
+  });
+
+  test("a client secret with another form, and a missing address, are warned of", async () => {
+    const text = await checkHttp({ signingSecret: "not-a-signing-secret" });
+    expect(text).toContain("! Signing");
+    expect(text).toContain("! Requests   SLACK_PUBLIC_URL is not set");
+    expect(text).not.toContain("not-a-signing-secret");
+  });
+
+  test("an address without https is wrong", async () => {
+    expect(await checkHttp({ publicUrl: "http://parley.example.com" })).toContain("✗ Requests");
+  });
+
+  test("of an app for any workspace Slack is asked whether it knows it", async () => {
+    const { apiUrl, oauth } = slack;
+    const text = async (clientSecret: string): Promise<string> => {
+      const checks = createSlackChecks({
+        botToken: undefined,
+        appToken: undefined,
+        apiUrl,
+        clientId: oauth.clientId,
+        clientSecret,
+      });
+      return (await runDoctorChecks(checks, { isLive: false })).text;
+    };
+    expect(await text(oauth.clientSecret)).toContain("Slack knows the app and its secret");
+    const wrong = await text("not-the-secret");
+    expect(wrong).toContain("bad_client_secret");
+    expect(wrong).not.toContain("not-the-secret");
   });
 });

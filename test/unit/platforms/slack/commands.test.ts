@@ -214,4 +214,35 @@ describe("message shortcuts", () => {
     expect(call.inConversation).toBe(true);
     expect(call.conversationId).toBe(`slack:${harness.slack.teamId}:${channel.id}:${root}`);
   });
+
+  test("in a thread: why one was not accepted, and private answers, are shown in the thread", async () => {
+    const { ana, channel } = setUp();
+    const root = ana.sends({ channel: channel.id, text: "start" });
+    const ts = ana.sends({ channel: channel.id, thread: root, text: "hear this", files: [await voice()] });
+    const onlyForAna = () => channel.transcript().filter(({ onlyFor }) => onlyFor === "Ana");
+    harness.receiver.isBusy = true;
+    await ana.usesShortcut("Transcribe", ts, { channel: channel.id });
+    await harness.slack.waitFor("the refusal", () => onlyForAna().length === 1);
+    harness.receiver.isBusy = false;
+    const answer = async (on: string, index: number) => {
+      await ana.usesShortcut("Ask about this", on, { channel: channel.id });
+      await harness.slack.waitFor("the form", () => ana.modal());
+      await ana.submitsModal({ Prompt: "why?", Private: "yes" });
+      const call = await harness.slack.waitFor("the call", () => calls()[index]);
+      const reply = harness.platform.openReply(call.address, { saveAddress: () => Promise.resolve() });
+      await reply.show();
+      reply.write({ text: "Because." });
+      await reply.finish();
+    };
+    await answer(ts, 0);
+    // A thread without replies shows no ephemeral messages.
+    await answer(ana.sends({ channel: channel.id, text: "alone" }), 1);
+    expect(onlyForAna().map(({ thread, text }) => [thread, text])).toEqual([
+      [root, expect.stringContaining("50 requests")],
+      [root, expect.stringContaining("Working on it")],
+      [root, "Because."],
+      [undefined, expect.stringContaining("Working on it")],
+      [undefined, "Because."],
+    ]);
+  });
 });

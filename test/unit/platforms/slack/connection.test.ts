@@ -117,3 +117,114 @@ test("missing scopes do not prevent the start", async () => {
   await platform.start(createSlackReceiver(), createSlackReceiver());
   expect(platform.health().state).toBe("ready");
 });
+
+test("a token that is revoked while connected is a failure, until Slack accepts it again", async () => {
+  const platform = make();
+  await platform.start(createSlackReceiver(), createSlackReceiver());
+  const { id } = slack.channel("general", [slack.person("Ann")]);
+  slack.fail("conversations.info", { error: "token_revoked" });
+  await platform.nameOf(`slack:channel:${id}`);
+  expect(platform.health()).toEqual({
+    state: "failed",
+    detail: "Slack refuses SLACK_BOT_TOKEN (token_revoked)",
+  });
+  await platform.nameOf(`slack:channel:${id}`);
+  expect(platform.health()).toEqual({ state: "ready" });
+});
+
+for (const event of [
+  { type: "app_uninstalled" },
+  { type: "tokens_revoked", tokens: { oauth: [], bot: ["U1"] } },
+]) {
+  test(`${event.type} is a failure at once, also while nothing is asked of Slack`, async () => {
+    const platform = make();
+    await platform.start(createSlackReceiver(), createSlackReceiver());
+    slack.sendEvent(event);
+    await slack.waitFor("the failure", () => platform.health().state === "failed");
+    expect(platform.health().detail).toContain("SLACK_BOT_TOKEN");
+    await slack.waitFor("its acknowledgement", () => slack.deliveries.at(-1)?.outcome === "acknowledged");
+  });
+}
+
+test("stop closes the socket first: an event in flight is accepted, and comes again elsewhere; commands are answered before", async () => {
+  const platform = make();
+  const receiver = createSlackReceiver();
+  await platform.start(receiver, receiver);
+  const ada = slack.person("Ada");
+  const { id } = slack.channel("general", [ada]);
+  const { promise: isFree, resolve: free } = Promise.withResolvers<void>();
+  const offered: string[] = [];
+  const accepted: string[] = [];
+  receiver.receive = async ({ key, kind }) => {
+    offered.push(kind);
+    if (kind === "message") await isFree;
+    accepted.push(key);
+    return "accepted";
+  };
+  ada.sends({ channel: ada.directMessages, text: "one" });
+  await slack.waitFor("the event", () => offered.includes("message"));
+  const used = ada.usesCommand("/models", "", { channel: id });
+  await slack.waitFor("the command", () => slack.deliveries.length === 2);
+  expect((await used).kind).toBe("acknowledged");
+  const stopped = platform.stop();
+  await slack.waitFor("the end of the connection", () => slack.connections === 0, 1500);
+  expect(accepted).toHaveLength(1);
+  free();
+  await stopped;
+  expect(accepted).toHaveLength(2);
+});
+
+test("a method that this kind of token may not call says nothing of the token", async () => {
+  const platform = make();
+  await platform.start(createSlackReceiver(), createSlackReceiver());
+  const { id } = slack.channel("general", [slack.person("Ann")]);
+  slack.fail("conversations.info", { error: "not_allowed_token_type" });
+  await platform.nameOf(`slack:channel:${id}`);
+  expect(platform.health()).toEqual({ state: "ready" });
+});
+
+test("commands and clicks never fail while Slack refreshes the connection", async () => {
+  const platform = make();
+  await platform.start(createSlackReceiver(), createSlackReceiver());
+  const ada = slack.person("Ada");
+  const general = slack.channel("general", [ada]);
+  const use = () => ada.usesCommand("/models", "", { channel: general.id });
+  const opened = () => slack.calls.filter(({ method }) => method === "apps.connections.open").length;
+  for (const refresh of [1, 2]) {
+    slack.recycleConnections();
+    const results = [await use()];
+    await slack.waitFor("the replacement", () => {
+      void use().then((result) => results.push(result));
+      return opened() === refresh + 1 && slack.connections === 2;
+    });
+    results.push(...(await Promise.all([use(), use()])));
+    slack.clock.advance(10_000);
+    await slack.waitFor("the end of the old one", () => slack.connections === 1);
+    results.push(await use());
+    expect(results.filter(({ kind }) => kind !== "acknowledged")).toEqual([]);
+  }
+  expect(opened()).toBe(3);
+  expect(platform.health().state).toBe("ready");
+  expect(slack.badAcks).toEqual([]);
+});
+
+test("Slack takes ten connections; an eleventh is open as soon as one of them has ended", async () => {
+  const others = Array.from({ length: 10 }, () => make());
+  await Promise.all(others.map((platform) => platform.start(createSlackReceiver(), createSlackReceiver())));
+  expect(slack.connections).toBe(10);
+  const platform = make();
+  expect((await failure(platform))?.code).toBe("platform-unreachable");
+  await others[0]?.stop();
+  await platform.start(createSlackReceiver(), createSlackReceiver());
+  expect(platform.health().state).toBe("ready");
+  expect(slack.connections).toBe(10);
+});
+
+test("an open socket that is lost is replaced", async () => {
+  const platform = make();
+  await platform.start(createSlackReceiver(), createSlackReceiver());
+  slack.cutConnections();
+  const opened = () => slack.calls.filter(({ method }) => method === "apps.connections.open").length;
+  await slack.waitFor("the replacement", () => opened() === 2 && slack.connections === 1);
+  await slack.waitFor("the greeting", () => platform.health().state === "ready");
+});

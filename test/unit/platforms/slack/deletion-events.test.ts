@@ -20,13 +20,14 @@ test("messages and commands name the channel that contains them, except in direc
   const { slack } = harness;
   const ana = slack.person("Ana");
   const channel = slack.channel("ideas", [ana]);
-  const within = [`slack:channel:${slack.teamId}:${channel.id}`];
+  const team = `slack:team:${slack.teamId}`;
+  const within = [`slack:channel:${slack.teamId}:${channel.id}`, team];
   ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
   expect((await nextEvent()).within).toEqual(within);
   await ana.usesCommand("/ask", "why?", { channel: channel.id });
   expect((await nextEvent(1)).within).toEqual(within);
   ana.sends({ channel: ana.directMessages, text: "hello" });
-  expect((await nextEvent(2)).within).toBeUndefined();
+  expect((await nextEvent(2)).within).toEqual([team]);
 });
 
 test("a deleted channel is reported as the place that its conversations are within", async () => {
@@ -37,7 +38,7 @@ test("a deleted channel is reported as the place that its conversations are with
   const { within } = await nextEvent();
   channel.delete();
   // The second name is the one under which its settings are held.
-  expect(await deletions(2)).toEqual([...(within ?? []), `slack:channel:${channel.id}`]);
+  expect(await deletions(2)).toEqual([within?.[0], `slack:channel:${channel.id}`]);
 });
 
 test("conversations of a deleted channel that were stored without a place are reported too, however many", async () => {

@@ -14,6 +14,9 @@ describe("toParleyError", () => {
     ["missing_scope", "platform-forbidden"],
     ["not_in_channel", "platform-forbidden"],
     ["internal_error", "platform-unreachable"],
+    ["update_failed", "platform-unreachable"],
+    ["file_update_failed", "platform-unreachable"],
+    ["org_login_required", "platform-unreachable"],
     ["msg_too_long", "platform-rejected"],
   ])("%s is %s", (word, code) => {
     const error = toParleyError(platformError(word), "chat.postMessage");
@@ -32,10 +35,19 @@ describe("toParleyError", () => {
     expect(error.detail["permission"]).toBe("the scope files:write");
   });
 
+  test("says what a channel lacks", () => {
+    const permissionOf = (word: string) =>
+      toParleyError(platformError(word), "chat.postMessage").detail["permission"];
+    expect(permissionOf("not_in_channel")).toBe("an invitation to this channel");
+    expect(permissionOf("is_archived")).toBe("a channel that is not archived");
+  });
+
   test("a rate limit says how long to wait", () => {
     const limited = Object.assign(new Error("limited"), { retryAfter: 7 });
     expect(toParleyError(limited, "chat.update").retryAfterMs).toBe(7000);
-    expect(toParleyError(platformError("ratelimited"), "chat.update").retryAfterMs).toBe(1000);
+    // With HTTP status 200, and without Retry-After.
+    for (const word of ["ratelimited", "rate_limited"])
+      expect(toParleyError(platformError(word), "chat.update").retryAfterMs).toBe(1000);
   });
 
   test("a network error and a server error are unreachable", () => {

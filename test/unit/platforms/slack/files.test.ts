@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { isParleyError } from "../../../../src/core/errors.ts";
 import type { Attachment } from "../../../../src/core/events.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import type { SentFile } from "../../../simulators/slack/person.ts";
+import type { SentFile } from "../../../simulators/slack/sent-message.ts";
 import { openSlackHarness, type SlackHarness } from "../../../support/slack-harness.ts";
 
 let harness: SlackHarness;
@@ -34,6 +34,13 @@ const picture = async (): Promise<SentFile> => ({
   name: "picture.png",
   mediaType: "image/png",
   bytes: await fixture("picture.png"),
+});
+
+test("a picture's description is its alt text", async () => {
+  const file = await picture();
+  expect(await sent({ ...file, extra: { alt_txt: "A red house" } })).toMatchObject({
+    altText: "A red house",
+  });
 });
 
 test("a file's bytes are complete", async () => {

@@ -51,7 +51,8 @@ describe("a form as a modal", () => {
 describe("the select of forms", () => {
   test("is left out where there are none", () => {
     expect(toFormSelect([])).toEqual([]);
-    const offers = [{ key: "k".repeat(100), label: "This channel: models", scope: "This channel" }];
+    const named = { label: "This channel: models", scope: "This channel" };
+    const offers = [{ key: "k".repeat(100), ...named, layer: "channel" as const, group: "models" as const }];
     expect(() => checkMessageBlocks(toFormSelect(offers))).not.toThrow();
   });
 

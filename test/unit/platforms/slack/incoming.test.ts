@@ -99,6 +99,27 @@ describe("channels", () => {
     },
   );
 
+  test("a mention that is edited is answered once, and not anew a day later", async () => {
+    const { slack } = harness;
+    const ana = slack.person("Ana");
+    const channel = slack.channel("ideas", [ana]);
+    const said = ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
+    expect((await nextMessage()).text).toBe("hello");
+    ana.edits(said, "hello, all", { channel: channel.id, mentionBot: true });
+    // A mention that was forgotten, and one in what is history by now.
+    const forgotten = ana.sends({ channel: channel.id, text: "and this?" });
+    ana.edits(forgotten, "and this?", { channel: channel.id, mentionBot: true });
+    await slack.waitFor("the forgotten mention", () => messages().length === 2);
+    const old = ana.sends({ channel: channel.id, text: "nothing for the bot" });
+    await settled();
+    slack.clock.advance(24 * 3_600_000);
+    ana.edits(old, "nothing for the bot?", { channel: channel.id, mentionBot: true });
+    ana.sends({ channel: channel.id, text: "the last", mentionBot: true });
+    await slack.waitFor("the last", () => messages().some(({ text }) => text === "the last"));
+    await settled();
+    expect(messages().map(({ text }) => text)).toEqual(["hello", "and this?", "the last"]);
+  });
+
   test("a mention without a message event is accepted with its files", async () => {
     const ana = harness.slack.person("Ana");
     const channel = harness.slack.channel("ideas", [ana]);
@@ -165,6 +186,31 @@ describe("channels", () => {
     await settled();
     // The app_mention of a topic has no subtype, so it is accepted.
     expect(messages().map(({ text }) => text)).toEqual(["renamed"]);
+  });
+
+  test("a reply in a thread that the bot's own message began is for the bot; elsewhere it is not", async () => {
+    const { slack } = harness;
+    const ana = slack.person("Ana");
+    const channel = slack.channel("ideas", [ana]);
+    ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
+    const { address } = await nextMessage();
+    const { thread: _thread, ...inChannel } = address;
+    const reply = harness.platform.openReply(inChannel, { saveAddress: () => Promise.resolve() });
+    reply.write({ text: "the answer" });
+    await reply.finish();
+    const own = await slack.waitFor("the answer", () => channel.saidByBot()[0]);
+    expect(own.thread).toBeUndefined();
+    const peoples = ana.sends({ channel: channel.id, text: "news" });
+    ana.sends({ channel: channel.id, thread: peoples, text: "not for the bot" });
+    ana.sends({ channel: channel.id, thread: own.ts, text: "why?" });
+    const message = await slack.waitFor("the reply", () => messages()[1]);
+    expect(message).toMatchObject({
+      text: "why?",
+      inRoom: true,
+      conversationId: `slack:${slack.teamId}:${channel.id}:${own.ts}`,
+    });
+    await settled();
+    expect(messages()).toHaveLength(2);
   });
 
   test("every message in a known thread is accepted", async () => {
@@ -255,15 +301,19 @@ describe("accepting", () => {
 
   test("reconnects when Slack asks for it or the connection breaks, and accepts what was sent meanwhile", async () => {
     const ana = harness.slack.person("Ana");
-    const opened = (times: number) => () =>
-      harness.platform.health().state === "ready" &&
-      harness.slack.connections === 1 &&
-      harness.slack.calls.filter(
-        ({ method, outcome }) => method === "apps.connections.open" && outcome === "ok",
-      ).length === times;
+    const opened =
+      (times: number, open = 1) =>
+      () =>
+        harness.platform.health().state === "ready" &&
+        harness.slack.connections === open &&
+        harness.slack.calls.filter(
+          ({ method, outcome }) => method === "apps.connections.open" && outcome === "ok",
+        ).length === times;
     await harness.slack.waitFor("a connection", opened(1));
     harness.slack.recycleConnections();
-    await harness.slack.waitFor("a second connection", opened(2));
+    await harness.slack.waitFor("a second connection beside it", opened(2, 2));
+    harness.slack.clock.advance(10_000);
+    await harness.slack.waitFor("the end of the first", opened(2));
     harness.slack.fail("apps.connections.open", { status: 503 });
     harness.slack.cutConnections();
     ana.sends({ channel: ana.directMessages, text: "anybody there?" });
@@ -276,7 +326,15 @@ describe("accepting", () => {
 test("Slack's Stop button cancels the thread's turn", async () => {
   const ana = harness.slack.person("Ana");
   const root = ana.sends({ channel: ana.directMessages, text: "a long story" });
-  ana.pressesStop(ana.directMessages, root);
+  // The press can arrive when the turn has ended and Stop is not shown any more.
+  harness.slack.sendEvent({
+    type: "agent_session_stopped",
+    channel: ana.directMessages,
+    thread_ts: root,
+    user: ana.id,
+    streaming_message_ts: [],
+    event_ts: root,
+  });
   const id = `slack:${harness.slack.teamId}:${ana.directMessages}:${root}`;
   await harness.slack.waitFor("the cancellation", () => harness.receiver.cancelled.includes(id));
   await harness.slack.waitFor("the session", () => harness.slack.sessions.at(-1)?.status === "active");

@@ -23,9 +23,10 @@ test("declares every command", () => {
   });
   const labels = [...commands.values()].flatMap(({ messageCommand }) => messageCommand?.label ?? []);
   expect(labels).toContain("Ask about this");
-  expect(features.shortcuts.map(({ name, type }) => [name, type])).toEqual(
-    labels.map((label) => [label, "message"]),
-  );
+  expect(features.shortcuts.map(({ name, type }) => [name, type])).toEqual([
+    ["Ask Parley", "global"],
+    ...labels.map((label) => [label, "message"]),
+  ]);
 });
 
 test("puts the prefix before every command", () => {
@@ -35,7 +36,7 @@ test("puts the prefix before every command", () => {
 
 test("has the request URL everywhere without Socket Mode", () => {
   const url = "https://parley.example.com/slack/events";
-  const { features, settings } = manifest({ socketMode: false, requestUrl: url });
+  const { features, settings } = manifest({ socketMode: false, publicUrl: "https://parley.example.com/" });
   expect(features.slash_commands.every((command) => command["url"] === url)).toBe(true);
   expect(settings["event_subscriptions"]?.["request_url"]).toBe(url);
   expect(settings["interactivity"]?.["request_url"]).toBe(url);

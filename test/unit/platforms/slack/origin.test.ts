@@ -25,6 +25,7 @@ describe("the origin of what people do", () => {
       user: `slack:user:${ana.id}`,
       server: `slack:team:${slack.teamId}`,
       channel: `slack:channel:${channel.id}`,
+      channelPlace: `slack:channel:${slack.teamId}:${channel.id}`,
       isMember: true,
       isManager: false,
     };
@@ -68,6 +69,7 @@ describe("the origin of what people do", () => {
       server: `slack:team:${slack.teamId}`,
       home: "slack:team:T0PARTNER",
       channel: `slack:channel:${channel.id}`,
+      channelPlace: `slack:channel:${slack.teamId}:${channel.id}`,
       isMember: false,
       isManager: false,
     });
@@ -103,10 +105,11 @@ describe("the origin of what people do", () => {
     const { address } = await slack.waitFor("the event", () => receiver.events[0]);
     const reply = platform.openReply(address, { saveAddress: () => Promise.resolve() });
     await reply.show();
-    await reply.fail({ text: "No.", retryKey: "the-key" });
-    await bo.clicks(channel.saidByBot()[0]!, "Retry", { channel: channel.id });
+    await slack.waitFor("Slack's Stop", () => slack.sessionIn(channel.id, root)?.hasStop);
     bo.pressesStop(channel.id, root);
     await slack.waitFor("Stop", () => receiver.cancelled.length > 0);
+    await reply.fail({ text: "No.", retryKey: "the-key" });
+    await bo.clicks(channel.saidByBot()[0]!, "Retry", { channel: channel.id });
     const by = {
       platform: "slack",
       author: { id: `slack:${slack.teamId}:${bo.id}`, name: "Bo" },
@@ -114,6 +117,7 @@ describe("the origin of what people do", () => {
         user: `slack:user:${bo.id}`,
         server: `slack:team:${slack.teamId}`,
         channel: `slack:channel:${channel.id}`,
+        channelPlace: `slack:channel:${slack.teamId}:${channel.id}`,
         isMember: true,
         isManager: false,
       },
@@ -135,4 +139,22 @@ test.each([
   };
   const origin = await createOrigins(people, "T1").originOf({ user: "U1", channel: "C1", team });
   expect(origin).toMatchObject({ isMember, isManager: isMember && more !== undefined });
+});
+
+test("where the operator admits strangers, they count as members in channels, of their own workspace, and never as managers", async () => {
+  const info: SlackUserInfo = { name: "Eve", teamId: "T2", teams: [], isAdmin: true, isStranger: false };
+  const people = { find: () => Promise.resolve(info), nameOf: () => Promise.resolve("Eve") };
+  const origins = createOrigins(people, "T1", { admitsStrangers: true });
+  expect(await origins.originOf({ user: "U2", channel: "C1", team: "T2" })).toEqual({
+    user: "slack:user:U2",
+    server: "slack:team:T1",
+    home: "slack:team:T2",
+    channel: "slack:channel:C1",
+    channelPlace: "slack:channel:T1:C1",
+    isMember: true,
+    isManager: false,
+  });
+  expect(await origins.originOf({ user: "U2", channel: "D1", team: "T2" })).toMatchObject({
+    isMember: false,
+  });
 });

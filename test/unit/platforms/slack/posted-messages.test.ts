@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { createPostedMessages } from "../../../../src/platforms/slack/posted-messages.ts";
-import type { MessageRef, SlackMessageInfo } from "../../../../src/platforms/slack/web-api.ts";
+import type { SlackMessageInfo } from "../../../../src/platforms/slack/message-info.ts";
+import type { MessageRef } from "../../../../src/platforms/slack/web-api.ts";
 
 const channel = "D1";
 const own: Partial<SlackMessageInfo> = { user: "UBOT" };

@@ -89,10 +89,14 @@ describe("the simulator refuses", () => {
       { ts: "1700000000.000100", text: "x" },
       "message_not_found",
     ],
-    ["a missing scope", "conversations.open", {}, "missing_scope"],
     ["an unknown trigger", "views.open", { trigger_id: "1.2.3", view: {} }, "invalid_trigger_id"],
   ])("%s", async (_, method, args, expected) => {
     expect(await call(method, { channel: channel.id, ...args })).toBe(expected);
+  });
+
+  test("a missing scope", async () => {
+    slack.revokeScope("im:write");
+    expect(await call("conversations.open", { users: ana.id })).toBe("missing_scope");
   });
 
   test("an edit of more than 4,000 bytes after escaping", async () => {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ParleyError } from "../../../../src/core/errors.ts";
 import type { Reply } from "../../../../src/core/platform.ts";
 import type { ReplyAddress } from "../../../../src/core/events.ts";
 import { createSlackPlatform } from "../../../../src/platforms/slack/platform.ts";
@@ -149,6 +150,26 @@ describe("a native stream", () => {
     expect(direct()).toMatchObject([{ text: "A third first", stream: undefined }]);
   });
 
+  test("is not posted anew while the store cannot say whose it is", async () => {
+    const reply = await replyIn("direct");
+    const unsaved = saved;
+    reply.write({ text: "The first" });
+    await shows(direct, "The first");
+    reply.abandon();
+    let outages = 1;
+    const again = harness.platform.openReply(unsaved, {
+      saveAddress: () => Promise.resolve(),
+      isResumed: true,
+      otherTurnsShow: () =>
+        outages-- === 1 ? Promise.reject(new ParleyError("store-unavailable", "away")) : Promise.resolve([]),
+    });
+    await again.show();
+    again.write({ text: "The whole" });
+    await harness.slack.waitFor("the look-up", () => outages === 0);
+    await again.finish();
+    expect(direct()).toMatchObject([{ text: "The whole", stream: undefined }]);
+  });
+
   test.each(["unknown_method", "feature_not_enabled", "channel_type_not_supported"])(
     "gives way to edits after %s, also for the next reply",
     async (error) => {
@@ -269,6 +290,61 @@ describe("when edits are short", () => {
     await again.show();
     again.write({ text: "The first and the second" });
     await again.finish();
+    expect(channel.saidByBot()).toMatchObject([{ text: "The first and the second" }]);
+  });
+
+  test("a run that another process has replaced posts nothing", async () => {
+    ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
+    const { address } = await harness.slack.waitFor("the event", () => harness.receiver.events[0]);
+    let isTaken = false;
+    const older: Reply = harness.platform.openReply(address, {
+      async saveAddress() {
+        if (!isTaken) return;
+        older.abandon();
+        throw new ParleyError("stopping", "another process runs this turn");
+      },
+    });
+    await older.show();
+    older.write({ text: "The first" });
+    await shows(() => channel.saidByBot(), "The first");
+    harness.slack.limit("chat.update", 0);
+    isTaken = true;
+    older.write({ text: "The first and the second" });
+    await expect(older.finish({ actions: [details] })).rejects.toMatchObject({ code: "stopping" });
+    expect(channel.saidByBot()).toMatchObject([{ text: "The first" }]);
+  });
+
+  test("runs whose addresses cannot be saved leave one message", async () => {
+    const reply = await replyIn("channel");
+    reply.write({ text: "The first" });
+    await shows(() => channel.saidByBot(), "The first");
+    reply.abandon();
+    const { slack, platform } = harness;
+    for (const text of ["Failed once", "Failed twice"]) {
+      let isStoreAway = false;
+      const run = platform.openReply(saved, {
+        isResumed: true,
+        saveAddress: async (grown) => {
+          if (isStoreAway) throw new ParleyError("store-unavailable", "away");
+          saved = structuredClone(grown);
+        },
+      });
+      await run.show();
+      isStoreAway = true;
+      slack.limit("chat.update", 0);
+      // Its end waits for room to edit, which comes later.
+      run.fail({ text, isTemporary: true }).catch(() => undefined);
+      await slack.waitFor(text, () => channel.saidByBot().some((message) => message.text.includes(text)));
+      run.abandon();
+    }
+    slack.limit("chat.update", 50);
+    slack.clock.advance(60_000);
+    await harness.restart(allCommands);
+    const last = open(saved, true);
+    await last.show();
+    last.write({ text: "The first and the second" });
+    await last.finish();
+    await slack.waitFor("one message", () => channel.saidByBot().length === 1);
     expect(channel.saidByBot()).toMatchObject([{ text: "The first and the second" }]);
   });
 

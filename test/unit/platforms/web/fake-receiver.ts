@@ -1,8 +1,12 @@
 import { ParleyError } from "../../../../src/core/errors.ts";
+import type { ConversationLabels, FoundConversation } from "../../../../src/core/conversation-lists.ts";
 import type { ConversationSummary, StoredBlob, StoredMessage } from "../../../../src/core/storage.ts";
 import type { IncomingEvent } from "../../../../src/core/events.ts";
+import type { BranchRequest } from "../../../../src/core/branch.ts";
+import type { ConversationExport } from "../../../../src/core/exported-file.ts";
 import type { FormDesk } from "../../../../src/core/forms.ts";
-import type { ConversationHistory, Receiver } from "../../../../src/core/platform.ts";
+import type { ConversationHistory, EditedMessage, Receiver } from "../../../../src/core/platform.ts";
+import { emptyOverview } from "../../../support/empty-overview.ts";
 import { noForms } from "../../../support/no-forms.ts";
 
 /** A receiver that records its calls and returns what a test puts in. */
@@ -16,8 +20,15 @@ export interface FakeReceiver extends Receiver, ConversationHistory {
   /** Conversations that were deleted. */
   readonly gone: string[];
   readonly cancelled: string[];
+  readonly labels: Map<string, ConversationLabels>;
+  readonly edits: EditedMessage[];
   readonly stored: Map<string, StoredMessage[]>;
   readonly blobs: Map<string, StoredBlob>;
+  readonly branches: BranchRequest[];
+  readonly exports: Map<string, ConversationExport>;
+  readonly searches: { readonly prefix: string; readonly text: string }[];
+  /** What `search` returns. */
+  found: readonly FoundConversation[];
   summaries: readonly ConversationSummary[];
   /** True: everything that needs the store throws `store-unavailable`. */
   isBroken: boolean;
@@ -38,8 +49,13 @@ export function createFakeReceiver(): FakeReceiver {
     acted: [],
     gone: [],
     cancelled: [],
+    edits: [],
     stored: new Map(),
     blobs: new Map(),
+    branches: [],
+    exports: new Map(),
+    searches: [],
+    found: [],
     summaries: [],
     isBroken: false,
     refusal: undefined,
@@ -54,6 +70,7 @@ export function createFakeReceiver(): FakeReceiver {
       return this.receive(event);
     },
     refuse: () => Promise.resolve("refused"),
+    answersTo: () => Promise.resolve("every-message"),
     async knows(conversationId) {
       return this.stored.has(conversationId);
     },
@@ -70,27 +87,61 @@ export function createFakeReceiver(): FakeReceiver {
       this.acted.push(`${kind} ${key} by ${by.author.id}`);
       return key.includes("gone") ? { kind: "gone" } : { kind: "told", markdown: "- Model: `sandbox/chat`" };
     },
+    conversationOf: async () => undefined,
     async messagesDeleted() {},
+    async messageEdited(edited) {
+      check(this);
+      this.edits.push(edited);
+      return this.events.some(({ key }) => key === edited.key) ? "edited" : "unknown";
+    },
     async conversationDeleted(conversationId) {
       check(this);
       this.gone.push(conversationId);
     },
     async placeDeleted() {},
+    async peopleDeleted() {},
     async cancel(conversationId) {
       this.cancelled.push(conversationId);
       return true;
     },
     placeSettings: async () => ({ answerTo: "mentions", answerIn: "thread" }),
+    labels: new Map(),
+    async labelConversation(conversationId, labels) {
+      check(this);
+      if (!this.stored.has(conversationId)) return false;
+      this.labels.set(conversationId, labels);
+      return true;
+    },
     isStopping: () => false,
     restored: undefined,
+    rate: () => Promise.resolve("rated"),
+    overview: () => Promise.resolve(emptyOverview),
     suggestModels: (query) => ["sandbox/chat", "sandbox/image"].filter((model) => model.includes(query)),
     async history(conversationId, { maxMessages }) {
       check(this);
       return (this.stored.get(conversationId) ?? []).slice(-maxMessages);
     },
-    async conversations(prefix) {
+    async conversations(prefix, { max = 200, isWanted = () => true } = {}) {
       check(this);
-      return this.summaries.filter(({ conversationId }) => conversationId.startsWith(prefix));
+      return this.summaries
+        .filter(({ conversationId }) => conversationId.startsWith(prefix) && isWanted(conversationId))
+        .slice(0, max);
+    },
+    async branch(request) {
+      check(this);
+      this.branches.push(request);
+      return this.stored.has(request.from) ? "branched" : "gone";
+    },
+    async export(conversationId) {
+      check(this);
+      return this.exports.get(conversationId) ?? { title: "Conversation", files: [] };
+    },
+    async search(prefix, search) {
+      check(this);
+      this.searches.push({ prefix, text: search.text });
+      return {
+        found: this.found.filter(({ conversationId }) => search.isWanted?.(conversationId) !== false),
+      };
     },
     async readBlob(conversationId, hash) {
       check(this);

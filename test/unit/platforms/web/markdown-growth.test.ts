@@ -3,12 +3,17 @@ import { describe, expect, it } from "vitest";
 import { growthOf } from "../../../support/growth.ts";
 import { loadPageModule } from "./page-module.ts";
 
-const { toBlocks } = await loadPageModule<{ readonly toBlocks: (text: string) => string[] }>(
-  "markdown-blocks",
-);
+type PictureLabel = (altText: string) => string;
+const { createBlockParser } = await loadPageModule<{
+  readonly createBlockParser: (pictureLabel: PictureLabel) => (text: string) => string[];
+}>("markdown-blocks");
+const toBlocks = createBlockParser((altText) => (altText === "" ? "Bild ohne Titel" : `Bild: ${altText}`));
 
 /** Parts whose repetition, alone or before an end that spoils it, makes Markdown parsers slow. */
 const attacks: Record<string, (size: number) => string> = {
+  "footnotes without an end": (size) => "[^a]: words\n".repeat(size / 12),
+  "footnotes in one paragraph": (size) => "words [^a] [^b\n".repeat(size / 15),
+  "lines that belong to a footnote": (size) => `[^a]: words\n${"  more\n".repeat(size / 7)}`,
   "open brackets": (size) => "[".repeat(size),
   "nested brackets": (size) => "[".repeat(size / 2) + "]".repeat(size / 2),
   "open links": (size) => "[a](".repeat(size / 4),
@@ -36,12 +41,24 @@ const attacks: Record<string, (size: number) => string> = {
   fences: (size) => "~~~a\n```\n".repeat(size / 9),
   definitions: (size) => "[a]: <".repeat(size / 6),
   "escaped line ends": (size) => "\\\n".repeat(size / 2),
+  "dollar signs": (size) => "$".repeat(size),
+  "open formulas": (size) => "\\(a ".repeat(size / 4),
+  "open formula blocks": (size) => "$$\na\n\n".repeat(size / 6),
+  "formulas that do not end": (size) => "\\[a\n".repeat(size / 4),
+  "formulas in paragraphs that do not end": (size) => "\\[a\n\n".repeat(size / 5),
+  "prices in paragraphs": (size) => "it costs $5\n\n".repeat(size / 13),
   "allowed tags": (size) => `<br${" ".repeat(size)}`,
 };
 
 describe("Markdown of a hostile model", () => {
   it.each(Object.entries(attacks))("takes time in proportion to its length: %s", (_name, make) => {
     expect(growthOf(make, toBlocks, { size: 16_000 })).toBeLessThan(3);
+  });
+
+  it("names a picture, which is never fetched, in the words of the page", () => {
+    expect(toBlocks("![a fox](https://example.com/a.png) ![](/b.png)")).toEqual([
+      '<p><a href="https://example.com/a.png">Bild: a fox (example.com)</a> <a href="/b.png">Bild ohne Titel</a></p>\n',
+    ]);
   });
 
   it("never fails, however deep it is nested", () => {

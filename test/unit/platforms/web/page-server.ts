@@ -3,13 +3,17 @@ import { request as sendRequest, type IncomingHttpHeaders } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createCommandSet, defineCommand } from "../../../../src/core/command.ts";
+import type { Records } from "../../../../src/core/storage.ts";
+import type { PageLoginMode } from "../../../../src/platforms/web/guard.ts";
+import { createSharedMemory } from "../../../support/memory-records.ts";
 import type { Sealer } from "../../../../src/core/platform-module.ts";
 import { createMetrics } from "../../../../src/operations/metrics.ts";
+import { toReadiness } from "../../../../src/operations/readiness.ts";
 import { startHttpServer, type HttpServerOptions } from "../../../../src/operations/http-server.ts";
 import type { SessionLimits } from "../../../../src/platforms/web/session-limits.ts";
 import { createWebPlatform, type WebPlatform } from "../../../../src/platforms/web/platform.ts";
 import { silentLog } from "../../../support/silent-log.ts";
-import type { ItemView, SnapshotView } from "../../../../src/platforms/web/views.ts";
+import type { ItemView, ListStateView, SnapshotView } from "../../../../src/platforms/web/views.ts";
 import { createFakeReceiver, type FakeReceiver } from "./fake-receiver.ts";
 
 const run = () => Promise.resolve();
@@ -78,6 +82,9 @@ export interface PageServerOptions {
   readonly trustedProxies?: readonly string[];
   readonly connections?: NonNullable<HttpServerOptions["connections"]>;
   readonly headersTimeoutMs?: number;
+  readonly loginMode?: PageLoginMode;
+  /** Hold the accounts. Default: none. */
+  readonly records?: Records;
 }
 
 /** Starts the platform and Parley's HTTP server on a free port. */
@@ -90,6 +97,7 @@ export async function startPageServer(options: PageServerOptions = {}): Promise<
     log: silentLog,
     dataDir: directory,
     sealer: plainSealer,
+    records: createSharedMemory().records,
     banner: () => ({ gateway: "test", isSandbox: true }),
     ...others,
   });
@@ -100,7 +108,7 @@ export async function startPageServer(options: PageServerOptions = {}): Promise<
     allowedHosts: publicHosts,
     metrics: createMetrics(),
     log: silentLog,
-    notReady: () => Promise.resolve([]),
+    readiness: () => Promise.resolve(toReadiness("0.0.0", {})),
     handlers: [(request, response, target) => platform.handle(request, response, target)],
     ...(connections === undefined ? {} : { connections }),
     ...(headersTimeoutMs === undefined ? {} : { headersTimeoutMs }),
@@ -158,7 +166,7 @@ export async function startPageServer(options: PageServerOptions = {}): Promise<
   };
 }
 
-/** Follows a conversation's events. Resolves after the first one. */
+/** Follows a conversation's events. Resolves after the first one. `lists`: what came on the list of conversations. */
 export async function followEvents(host: string, path: string, headers: Record<string, string> = {}) {
   const abort = new AbortController();
   const response = await fetch(`http://${host}${path}`, { headers, signal: abort.signal });
@@ -166,6 +174,7 @@ export async function followEvents(host: string, path: string, headers: Record<s
     throw new Error(`the stream returned status ${response.status}`);
   const chunks = response.body.pipeThrough(new TextDecoderStream())[Symbol.asyncIterator]();
   const events: PageEvent[] = [];
+  const lists: ListStateView[] = [];
   let text = "";
   /** All events so far, as soon as there are enough. Then disconnects, unless `isLast` is false. */
   const until = async (isEnough: (events: readonly PageEvent[]) => boolean, isLast = true) => {
@@ -175,7 +184,8 @@ export async function followEvents(host: string, path: string, headers: Record<s
       text += chunk.value;
       for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n")) {
         const event = toEvent(text.slice(0, end));
-        if (event !== undefined) events.push(event);
+        if (event?.event === "list") lists.push(event.data as ListStateView);
+        else if (event !== undefined) events.push(event);
         text = text.slice(end + 2);
       }
     }
@@ -183,7 +193,7 @@ export async function followEvents(host: string, path: string, headers: Record<s
     return events;
   };
   await until((all) => all.length > 0, false);
-  return { until };
+  return { until, lists };
 }
 
 /** Connects, and returns the first event alone. */

@@ -263,6 +263,7 @@ describe("the API", () => {
     server.receiver.summaries = [{ conversationId, title: "Otters", updatedAt: 5 }];
     expect((await server.askAsPage("GET", "/api/conversations")).json()).toEqual({
       conversations: [{ id, title: "Otters", updatedAt: 5 }],
+      mayHaveMore: false,
     });
     expect((await server.askAsPage("GET", "/api/models?query=im")).json()).toEqual({
       models: ["sandbox/image"],

@@ -196,7 +196,10 @@ describe("a private call", () => {
     await server.askAsPage("POST", `${path}/cancel`, {});
     expect(server.receiver.cancelled).toEqual([conversationId, key]);
     server.receiver.summaries = [{ conversationId: key, title: "a cat", updatedAt: 5 }];
-    expect((await server.askAsPage("GET", "/api/conversations")).json()).toEqual({ conversations: [] });
+    expect((await server.askAsPage("GET", "/api/conversations")).json()).toEqual({
+      conversations: [],
+      mayHaveMore: false,
+    });
     await server.askAsPage("DELETE", path);
     expect(server.receiver.gone).toEqual([conversationId, key]);
   });

@@ -5,7 +5,7 @@ import { createSealer } from "../../../../src/conversations/encryption.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { IncomingMessage } from "../../../../src/core/events.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { localAuthor } from "../../../../src/platforms/web/messages.ts";
+import { sharedPerson } from "../../../../src/platforms/web/page-person.ts";
 import { storedMessage } from "./fake-receiver.ts";
 import { startPageServer, type PageServer } from "./page-server.ts";
 
@@ -101,16 +101,16 @@ describe("an upload is removed from the disk", () => {
   };
 
   it("when its author forgets the conversation", async () => {
-    await server.platform.erasure.forgetAuthor("web:other", localAuthor.id);
+    await server.platform.erasure.forgetAuthor("web:other", sharedPerson.author.id);
     await server.platform.erasure.forgetAuthor(conversationId, "discord:1");
     expect(await isGone()).toBe(false);
-    await server.platform.erasure.forgetAuthor(conversationId, localAuthor.id);
+    await server.platform.erasure.forgetAuthor(conversationId, sharedPerson.author.id);
     expect(await isGone()).toBe(true);
   });
 
   it("when its author forgets everything, also where it is not sent yet", async () => {
     await upload(marker, "vault plan 2.txt");
-    await server.platform.erasure.forgetAuthor(undefined, localAuthor.id);
+    await server.platform.erasure.forgetAuthor(undefined, sharedPerson.author.id);
     expect(await isGone()).toBe(true);
   });
 

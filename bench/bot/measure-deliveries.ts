@@ -1,0 +1,249 @@
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { createSlackSimulator, type SlackSimulator } from "../../test/simulators/slack/simulator.ts";
+import { startChild, type Child } from "./child.ts";
+import { quantile } from "./figures.ts";
+import { modelId } from "./scripted-gateway.ts";
+import { slackMethods } from "./stage.ts";
+
+/** How Slack delivers. */
+export type DeliveryMode = "socket" | "http";
+
+/** What a run of events at a steady rate came to. */
+export interface DeliveriesResult {
+  readonly mode: DeliveryMode;
+  readonly events: number;
+  readonly perSecond: number;
+  /** Milliseconds from sending an event to its acknowledgement. */
+  readonly acknowledgedMs: { readonly p50: number; readonly p99: number; readonly max: number };
+  /** Attempts that were not acknowledged, so that Slack sent the event again. */
+  readonly redelivered: number;
+  /** Messages that were refused as busy, in words to their person: more than an instance takes at once were waiting. */
+  readonly refused: number;
+  /** Further messages that no model was ever asked. */
+  readonly lost: number;
+  /** Messages that are in their conversation twice. */
+  readonly doubled: number;
+  readonly turns: number;
+}
+
+const root = path.join(import.meta.dirname, "..", "..");
+const talks = 100;
+const thinkMs = 3000;
+const settleMs = 120_000;
+const redeliveryMs = 500_000;
+const plenty = 10_000_000;
+
+/**
+ * Messages in 100 direct messages with the bot at a steady rate, while each answer takes three seconds: what arrives
+ * meanwhile joins the next turn. Afterwards each person asks once more, and the history that the model then gets says
+ * which messages are lost or doubled. Slack's limits are lifted; the store is SQLite.
+ */
+export async function measureDeliveries(
+  mode: DeliveryMode,
+  { perSecond, seconds }: { readonly perSecond: number; readonly seconds: number },
+): Promise<DeliveriesResult> {
+  const folder = await mkdtemp(path.join(tmpdir(), "parley-deliveries-"));
+  const slack = await createSlackSimulator({ sendsRequests: mode === "http" });
+  for (const method of slackMethods) slack.limit(method, plenty);
+  const gateway = await startCountingGateway();
+  let child: Child | undefined;
+  try {
+    child = await connect(slack, mode, gateway.url, folder);
+    const people = Array.from({ length: talks }, (_, index) => slack.person(`Person ${index}`));
+    const roots = people.map((person, index) =>
+      person.sends({ channel: person.directMessages, text: `talk ${index} begins` }),
+    );
+    await until("the first answers", () => gateway.answered() >= talks);
+    const total = perSecond * seconds;
+    const first = slack.deliveries.length;
+    const startedAt = performance.now();
+    for (let event = 0; event < total; event += 1) {
+      const wait = startedAt + (event * 1000) / perSecond - performance.now();
+      if (wait > 1) await delay(wait);
+      const index = event % talks;
+      const person = people[index]!;
+      person.sends({
+        channel: person.directMessages,
+        thread: roots[index]!,
+        text: `talk ${index} ${mark(event)}`,
+      });
+    }
+    // Slack sends again what was not acknowledged, at last after six minutes.
+    const isAcknowledged = (): boolean => {
+      const open = new Set(slack.deliveries.map(({ eventId }) => eventId));
+      for (const { eventId, outcome } of slack.deliveries)
+        if (outcome === "acknowledged") open.delete(eventId);
+      return open.size === slack.lost.length;
+    };
+    await until("acknowledgements", isAcknowledged, redeliveryMs);
+    const made = slack.deliveries.slice(first);
+    // What has not been asked by now is asked with this, or lost.
+    for (const [index, person] of people.entries())
+      person.sends({ channel: person.directMessages, thread: roots[index]!, text: `talk ${index} the end` });
+    await until("the last answers", () => gateway.histories.size === talks);
+    const refused = await readRefusals(child);
+    const history = [...gateway.histories.values()].join("\n");
+    const counts = Array.from({ length: total }, (_, event) => history.split(mark(event)).length - 1);
+    const waits = made.flatMap(({ tookMs, outcome }) => (outcome === "acknowledged" ? [tookMs ?? NaN] : []));
+    return {
+      mode,
+      events: total,
+      perSecond,
+      acknowledgedMs: { p50: quantile(waits, 0.5), p99: quantile(waits, 0.99), max: Math.max(...waits) },
+      redelivered: made.length - waits.length,
+      refused,
+      // A message may have been refused at several deliveries.
+      lost: Math.max(0, counts.filter((count) => count === 0).length - refused),
+      doubled: counts.filter((count) => count > 1).length,
+      turns: gateway.answered(),
+    };
+  } finally {
+    await child?.stop();
+    await slack.close();
+    await gateway.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+const mark = (event: number): string => `message <${event}>`.replaceAll(/[<>]/g, "_");
+
+async function until(what: string, isDone: () => boolean, withinMs = settleMs): Promise<void> {
+  const deadline = performance.now() + withinMs;
+  while (!isDone()) {
+    if (performance.now() > deadline) throw new Error(`timed out waiting for ${what}`);
+    await delay(50);
+  }
+}
+
+async function connect(
+  slack: SlackSimulator,
+  mode: DeliveryMode,
+  gatewayUrl: string,
+  folder: string,
+): Promise<Child> {
+  const child = startChild([path.join(root, "src/main.ts")], {
+    SLACK_BOT_TOKEN: slack.botToken,
+    ...(mode === "http"
+      ? { SLACK_SIGNING_SECRET: slack.signingSecret }
+      : { SLACK_APP_TOKEN: slack.appToken }),
+    SLACK_API_URL: slack.apiUrl,
+    GATEWAY_BASE_URL: gatewayUrl,
+    CHAT_MODEL: modelId,
+    TURNS_PERSON_MINUTE: "0",
+    GATEWAY_CONCURRENCY: "2000",
+    STORE_URL: `sqlite:${path.join(folder, "parley.db")}`,
+    PORT: "0",
+    PAGE: "off",
+    LOG_LEVEL: "error",
+  });
+  await until("the bot", () => {
+    child.check();
+    return child.output().includes("Ready");
+  });
+  const url = /HTTP mode, (\S+)/.exec(child.output())?.[1];
+  if (url !== undefined) slack.endpoint.url = url;
+  return child;
+}
+
+async function readRefusals(child: Child): Promise<number> {
+  const url = /Health\s+(\S+)\/readyz/.exec(child.output())?.[1] ?? "";
+  const text = await (await fetch(`${url}/metrics`)).text();
+  const counts = text.matchAll(/^parley_refusals_total\{.*\} (\d+)$/gm);
+  return Array.from(counts, ([, count]) => Number(count)).reduce((sum, count) => sum + count, 0);
+}
+
+interface CountingGateway {
+  readonly url: string;
+  /** The whole request of the last turn of each talk, by its number. */
+  readonly histories: ReadonlyMap<number, string>;
+  answered(): number;
+  close(): Promise<void>;
+}
+
+/** Answers in two words, and keeps the request that contains "the end". */
+async function startCountingGateway(): Promise<CountingGateway> {
+  const histories = new Map<number, string>();
+  let answered = 0;
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      if (request.method === "GET") return sendModels(response);
+      const body = Buffer.concat(chunks).toString();
+      const ended = /talk (\d+) the end/.exec(body)?.[1];
+      if (ended !== undefined) histories.set(Number(ended), body);
+      void answer(response).then(() => {
+        answered += 1;
+      });
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    histories,
+    answered: () => answered,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function sendModels(response: ServerResponse): void {
+  const model = { id: modelId, object: "model", created: 1_700_000_000, owned_by: "bench" };
+  response.writeHead(200, { "content-type": "application/json" });
+  response.end(JSON.stringify({ object: "list", data: [model] }));
+}
+
+async function answer(response: ServerResponse): Promise<void> {
+  const send = (delta: object, finish: string | null): void => {
+    const choice = { index: 0, delta, finish_reason: finish };
+    const chunk = { id: "c", object: "chat.completion.chunk", created: 1, model: modelId, choices: [choice] };
+    response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+  };
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  response.flushHeaders();
+  await delay(thinkMs);
+  send({ role: "assistant", content: "Very well." }, null);
+  send({}, "stop");
+  response.end("data: [DONE]\n\n");
+}
+
+/** One line for people. */
+export function describeDeliveries(result: DeliveriesResult): string {
+  const {
+    mode,
+    events,
+    perSecond,
+    acknowledgedMs: waits,
+    redelivered,
+    refused,
+    lost,
+    doubled,
+    turns,
+  } = result;
+  return [
+    `${events} events over ${mode}, ${perSecond} a second: acknowledged in ${waits.p50.toFixed(1)} ms (p99 ${waits.p99.toFixed(1)} ms, at most ${waits.max.toFixed(0)} ms)`,
+    `${redelivered} sent again`,
+    `${refused} refused as busy`,
+    `${lost} lost`,
+    `${doubled} doubled`,
+    `${turns} turns`,
+  ].join("; ");
+}
+
+/** What a result misses of the aims: p99 below 50 ms, none lost, none doubled. */
+export function listUnmetDeliveries({ mode, acknowledgedMs, lost, doubled }: DeliveriesResult): string[] {
+  return [
+    ...(acknowledgedMs.p99 < 50
+      ? []
+      : [`NOT met: events over ${mode} acknowledged p99 < 50 ms (${acknowledgedMs.p99.toFixed(1)} ms)`]),
+    ...(lost + doubled === 0 ? [] : [`NOT met: events over ${mode}: ${lost} lost, ${doubled} doubled`]),
+  ];
+}

@@ -1,0 +1,32 @@
+/**
+ * Two processes with a shard of Discord each, on one Redis, while people of many servers write. Ends with code 1 where a
+ * question was lost or answered several times, or where memory grew. Linux only (/proc), needs redis-server.
+ *
+ *     node bench/soak.ts [--minutes 10] [--servers 1000] [--chats 100] [--asks 3]
+ */
+import { parseArgs } from "node:util";
+import { findSoakProblems, runSoak } from "../test/soak/run-soak.ts";
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: "string", default: "10" },
+    servers: { type: "string", default: "1000" },
+    chats: { type: "string", default: "100" },
+    asks: { type: "string", default: "3" },
+  },
+});
+
+/** From the second fifth of the time to the last; a heap that is collected late swings by about so much. */
+const maxGrowth = 1.15;
+
+const result = await runSoak({
+  minutes: Number(values.minutes),
+  servers: Number(values.servers),
+  chatsPerSecond: Number(values.chats),
+  asksPerSecond: Number(values.asks),
+  log: (line) => console.error(line),
+});
+console.log(JSON.stringify(result, undefined, 2));
+const problems = findSoakProblems(result, maxGrowth);
+console.log(problems.length === 0 ? "Nothing lost, nothing doubled, memory flat." : problems.join("\n"));
+process.exitCode = problems.length === 0 ? 0 : 1;

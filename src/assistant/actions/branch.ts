@@ -1,0 +1,204 @@
+import type { Actor, Asker } from "../../core/access.ts";
+import type { BranchOutcome, BranchRequest } from "../../core/branch.ts";
+import type { IncomingMessage, PictureRef } from "../../core/events.ts";
+import type {
+  ConversationQueue,
+  Conversations,
+  ConversationSettings,
+  Inbox,
+  MessagePart,
+  StoredMessage,
+} from "../../core/storage.ts";
+import { toLanguage } from "../../words/languages.ts";
+import { inLanguage, translate } from "../../words/translate.ts";
+import { toTitle } from "../../support/title.ts";
+import { messageIds, textOf, withoutRetriedAttempts } from "../turn/stored-messages.ts";
+
+/** What {@link createBranch} works with. */
+export interface BranchOptions {
+  readonly conversations: Conversations;
+  readonly inbox: Pick<Inbox, "accept" | "claimTurn" | "close" | "lookUp">;
+  readonly queue: Pick<ConversationQueue, "run">;
+  /** @throws ParleyError `access-denied` */
+  readonly expectAllowed: (asker: Asker) => Promise<void>;
+}
+
+/** Most messages that are copied: each is a write. */
+const maxMessages = 2000;
+
+/**
+ * Copies a conversation up to one of its messages into a new one, with files and settings. Nothing is asked of a model,
+ * so nothing is counted.
+ * @throws ParleyError `access-denied`, `store-unavailable`: what was copied so far stays, and a repetition goes on
+ */
+export function createBranch(options: BranchOptions) {
+  const { conversations, inbox, queue, expectAllowed } = options;
+
+  return async function branch(request: BranchRequest, by: Actor): Promise<BranchOutcome> {
+    await expectAllowed(by);
+    const { from, to } = request;
+    const isOwn = [from, to].every((id) => id.startsWith(`${by.platform}:`));
+    if (!isOwn || from === to) return "gone";
+    return await queue.run(to, () => inLanguage(toLanguage(by.author.locale), () => copyInto(request, by)));
+  };
+
+  async function copyInto(request: BranchRequest, by: Actor): Promise<BranchOutcome> {
+    const { from, to } = request;
+    // One more tells whether there are more.
+    const all = await conversations.recent(from, { maxMessages: maxMessages + 1 });
+    const stored = withoutRetriedAttempts(all);
+    const copied = cutAt(stored, request.until);
+    if (copied === undefined) return all.length > maxMessages ? "too-long" : "gone";
+    if (all.length > maxMessages) return "too-long";
+    const ids = new Map(copied.map((message) => [message.id, newIdOf(message, request)]));
+    const [first] = copied;
+    const isNew = !(await conversations.exists(to));
+    // What is there must have been copied from here.
+    if (!isNew && (first === undefined || !(await hasMessage(to, ids.get(first.id) ?? "")))) return "gone";
+    for (const message of copied) {
+      const parts = await copyParts(message.parts, request);
+      await conversations.append(to, toCopy(message, { parts, ids, request }));
+    }
+    await conversations.saveSettings(to, toSettings(await conversations.settings(from), first, ids));
+    await makeKnown(copied, request, by);
+    return "branched";
+  }
+
+  async function hasMessage(conversationId: string, id: string): Promise<boolean> {
+    return (await conversations.find(conversationId, id)) !== undefined;
+  }
+
+  async function copyParts(
+    parts: readonly MessagePart[],
+    { from, to }: BranchRequest,
+  ): Promise<readonly MessagePart[]> {
+    const copies: MessagePart[] = [];
+    for (const part of parts) {
+      if (!("blob" in part) || part.blob === undefined) {
+        copies.push(part);
+        continue;
+      }
+      const blob = await conversations.getBlob(from, part.blob.hash);
+      if (blob === undefined)
+        copies.push({ kind: "unread", name: part.name, reason: translate("branch.file-gone") });
+      else copies.push({ ...part, blob: await conversations.putBlob(to, blob.bytes, blob.mediaType) });
+    }
+    return copies;
+  }
+
+  /** The events of the last turn, as answered ones: its answer can be asked for anew. */
+  async function makeKnown(
+    copied: readonly StoredMessage[],
+    { to, toKey, toAddress }: BranchRequest,
+    { platform, origin }: Actor,
+  ): Promise<void> {
+    const answer = copied.at(-1);
+    if (answer?.role !== "assistant" || answer.outcome === "failed") return;
+    const [entry] = await inbox.lookUp([answer.turnKey]);
+    const keys = entry?.turn?.keys ?? [answer.turnKey];
+    const known = await inbox.lookUp(keys);
+    const events: IncomingMessage[] = [];
+    for (const key of keys) {
+      const question = copied.find(({ id }) => id === messageIds.user(key));
+      // A command is run as it was written: it has no question that a model answers in this conversation.
+      if (question?.author === undefined || question.call !== undefined) return;
+      const before = known.find(({ event }) => event.key === key)?.event;
+      if (before !== undefined && before.kind !== "message") return;
+      events.push({
+        ...(before ?? {
+          kind: "message",
+          platform,
+          author: question.author,
+          ...(origin === undefined ? {} : { origin }),
+          sentAt: question.createdAt,
+          text: textOf(question.parts),
+          attachments: [],
+        }),
+        key: toKey(key),
+        conversationId: to,
+        address: toAddress(toKey(key)),
+      });
+    }
+    for (const event of events) await inbox.accept(event);
+    const newKeys = events.map(({ key }) => key);
+    await inbox.claimTurn({ keys: newKeys, address: toAddress(toKey(answer.turnKey)), attempts: 1 });
+    await inbox.close(newKeys, { attempts: 1 });
+  }
+}
+
+/** The messages up to the one that is named. `undefined`: there is no such message. */
+function cutAt(
+  stored: readonly StoredMessage[],
+  until: BranchRequest["until"],
+): readonly StoredMessage[] | undefined {
+  if ("beforeKey" in until) {
+    const index = stored.findIndex(({ id }) => id === messageIds.user(until.beforeKey));
+    return index === -1 ? undefined : stored.slice(0, index);
+  }
+  const index = stored.findIndex(({ role, turnKey }) => role === "assistant" && turnKey === until.turnKey);
+  return index === -1 ? undefined : stored.slice(0, index + 1);
+}
+
+/** As turns make them, so that a message of the new conversation is found by its key. */
+function newIdOf(message: StoredMessage, { toKey }: BranchRequest): string {
+  const key = toKey(message.turnKey);
+  if (message.role === "user") return messageIds.user(key);
+  return message.id === messageIds.complete(message.turnKey)
+    ? messageIds.complete(key)
+    : messageIds.assistant(key, 1);
+}
+
+interface Copy {
+  readonly parts: readonly MessagePart[];
+  readonly ids: ReadonlyMap<string, string>;
+  readonly request: BranchRequest;
+}
+
+function toCopy(message: StoredMessage, { parts, ids, request }: Copy): StoredMessage {
+  // What other people think of an answer, and where it was shown, belongs to the original.
+  const { ratings: _ratings, shownAs: _shownAs, call, receipt, ...rest } = message;
+  const toRef = (ref: PictureRef): PictureRef => {
+    const messageId = ref.conversationId === request.from ? ids.get(ref.messageId) : undefined;
+    return messageId === undefined ? ref : { ...ref, conversationId: request.to, messageId };
+  };
+  return {
+    ...rest,
+    id: ids.get(message.id) ?? message.id,
+    turnKey: request.toKey(message.turnKey),
+    // The new conversation counts its own runs.
+    ...(message.attempt === undefined ? {} : { attempt: 1 }),
+    parts,
+    ...(call === undefined
+      ? {}
+      : {
+          call: { ...call, ...(call.pictures === undefined ? {} : { pictures: call.pictures.map(toRef) }) },
+        }),
+    ...(receipt === undefined
+      ? {}
+      : {
+          receipt: {
+            ...receipt,
+            ...(receipt.files === undefined
+              ? {}
+              : { files: { ...receipt.files, of: receipt.files.of.map((id) => ids.get(id) ?? id) } }),
+          },
+        }),
+  };
+}
+
+function toSettings(
+  { title, model, chosen, resetAfter, lastPicture }: ConversationSettings,
+  first: StoredMessage | undefined,
+  ids: ReadonlyMap<string, string>,
+): ConversationSettings {
+  const known = title ?? toTitle(textOf(first?.parts ?? []));
+  const reset = resetAfter === undefined ? undefined : ids.get(resetAfter);
+  const picture = lastPicture === undefined ? undefined : ids.get(lastPicture);
+  return {
+    ...(known === "" ? {} : { title: translate("branch.title", { title: known }) }),
+    ...(model === undefined ? {} : { model }),
+    ...(chosen === undefined ? {} : { chosen }),
+    ...(reset === undefined ? {} : { resetAfter: reset }),
+    ...(picture === undefined ? {} : { lastPicture: picture }),
+  };
+}

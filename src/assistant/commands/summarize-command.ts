@@ -1,0 +1,328 @@
+import { endedEarlyNotice, toNotice } from "../../core/error-messages.ts";
+import { isParleyError } from "../../core/errors.ts";
+import { actionsOf } from "../../core/reply-actions.ts";
+import type { RoomMessage } from "../../core/room.ts";
+import { roomFailureNotice } from "../../core/room-words.ts";
+import { summaryNotices, type SummaryBasis } from "../../core/summary-words.ts";
+import { cutText } from "../../support/cut-text.ts";
+import { createConcurrencyLimit } from "../../support/concurrency-limit.ts";
+import { translate } from "../../words/translate.ts";
+import { throwIfAbandoned } from "../turn/abandoned.ts";
+import { collectAnswer } from "../turn/collect-answer.ts";
+import { budgetFor } from "../turn/context-window.ts";
+import { createReceiptDraft } from "../turn/receipt-draft.ts";
+import { roomInstructions, toRoomText } from "../turn/room-prompt.ts";
+import { estimateTokens, messageIds, textOf } from "../turn/stored-messages.ts";
+import { streamAnswer, type PartialAnswer } from "../turn/stream-answer.ts";
+import type { TurnDependencies } from "../turn/turn.ts";
+import { storeQuestion, storeResult, toResult, type CommandRun } from "./command-run.ts";
+import { toWrittenCall } from "./written-call.ts";
+
+/** Messages that are read where the caller does not say since when. */
+const usualMessages = 200;
+const maxMessages = 1000;
+/** For reading them. */
+const readForMs = 30_000;
+/** Parts that are summed up one by one before the whole. What does not fit is left out, the oldest first. */
+const maxParts = 8;
+const partsAtOnce = 3;
+/** Of the model's context window, for one part; the rest is for instructions and misjudged tokens. */
+const usualShare = 0.8;
+const shrunkShare = 0.35;
+
+export interface SummaryRequest {
+  readonly what?: string | undefined;
+  /** Unix milliseconds. */
+  readonly since?: number | undefined;
+}
+
+/** One message, as the model reads it. */
+interface Said {
+  readonly author: string;
+  readonly isApp: boolean;
+  readonly isOwn: boolean;
+  readonly at: number;
+  readonly text: string;
+}
+
+interface Reading {
+  /** Oldest first. */
+  readonly said: readonly Said[];
+  readonly hasOlder: boolean;
+  readonly notices: readonly string[];
+}
+
+/** Sums up a thread, channel or conversation of the bot. Ends the reply. @see CommandServices.summarize */
+export async function summarize(
+  dependencies: TurnDependencies,
+  run: CommandRun,
+  request: SummaryRequest,
+): Promise<void> {
+  const { reply } = run;
+  await reply.show();
+  reply.status(translate("summarize.reading"));
+  const reading = await readSaid(dependencies, run, request);
+  if (reading.said.length === 0) {
+    const key = request.since === undefined ? "summarize.nothing" : "summarize.nothing-since";
+    reply.write({ text: translate(key) });
+    return await reply.finish({ notices: reading.notices });
+  }
+  const answer: PartialAnswer = { text: "", images: [], notices: [...reading.notices] };
+  const receipt = createReceiptDraft();
+  const written = toWrittenCall(run.call.name, request.what, {
+    since: request.since === undefined ? undefined : new Date(request.since).toISOString(),
+  });
+  const question = () => storeQuestion(dependencies, run, [{ kind: "text", text: written }]);
+  const attempt = (share: number) =>
+    sumUp(dependencies, run, { request, reading, share, answer, receipt, question });
+  const stopped = (why: string): Parameters<typeof storeResult>[2] => ({
+    id: messageIds.complete(run.call.key),
+    parts: [{ kind: "text", text: answer.text }],
+    notices: [...answer.notices, why],
+    outcome: "interrupted",
+  });
+  run.offerSoFar((why) =>
+    answer.text === ""
+      ? undefined
+      : { message: toResult(dependencies, run, stopped(why), receipt), lead: "" },
+  );
+  let end: Awaited<ReturnType<typeof sumUp>>;
+  try {
+    end = await attempt(usualShare).catch((error: unknown) => {
+      if (!isParleyError(error, "gateway-context-length") || answer.text !== "") throw error;
+      return attempt(shrunkShare);
+    });
+  } catch (error) {
+    const isStopped = isParleyError(error, "cancelled") && error.detail["because"] === "stopped";
+    if (!isStopped || answer.text === "") throw error;
+    throwIfAbandoned(run.signal);
+    const { notices = [], ...kept } = stopped(toNotice(error));
+    const stored = await storeResult(dependencies, run, { ...kept, notices }, receipt);
+    await reply.finish({ notices, actions: actionsOf(run.conversationId, stored) });
+    return run.ended("cancelled");
+  }
+  const stored = await storeResult(
+    dependencies,
+    run,
+    {
+      parts: [{ kind: "text", text: answer.text }],
+      notices: answer.notices,
+      model: end.model,
+      usage: end.usage,
+    },
+    receipt,
+  );
+  await reply.finish({ notices: answer.notices, actions: actionsOf(run.conversationId, stored) });
+}
+
+/** What people said here, or the conversation where only the bot and its person speak. */
+async function readSaid(
+  dependencies: TurnDependencies,
+  run: CommandRun,
+  { since }: SummaryRequest,
+): Promise<Reading> {
+  const { call, platform, signal } = run;
+  const most = since === undefined ? usualMessages : maxMessages;
+  const reading = await platform.readRoom(call.address, {
+    since,
+    maxMessages: most,
+    includesOwn: true,
+    signal: AbortSignal.any([signal, AbortSignal.timeout(readForMs)]),
+  });
+  signal.throwIfAborted();
+  if (reading === undefined) return await readConversation(dependencies, run, since);
+  const { failure, hasOlder } = reading;
+  if (failure !== undefined && reading.messages.length === 0) throw failure;
+  // The call itself, and the beginning of its answer.
+  const ownKeys = new Set([call.key, ...run.shownMessageKeys()]);
+  const messages = reading.messages.filter(({ key }) => !ownKeys.has(key));
+  return {
+    said: messages.map((message) => toSaid(message)),
+    hasOlder,
+    notices: failure === undefined ? [] : [roomFailureNotice(failure, messages.length)],
+  };
+}
+
+function toSaid({ author, isApp, text, attachments, sentAt }: RoomMessage): Said {
+  const files = attachments.map(({ name }) => `[file ${name}]`);
+  return {
+    author: author.name,
+    isApp,
+    isOwn: false,
+    at: sentAt,
+    text: [text, ...files].filter((part) => part !== "").join("\n"),
+  };
+}
+
+async function readConversation(
+  { conversations }: TurnDependencies,
+  { call }: CommandRun,
+  since = 0,
+): Promise<Reading> {
+  const stored = await conversations.recent(call.conversationId, { maxMessages: usualMessages + 1 });
+  const said = stored
+    .filter((message) => message.inContext !== false && message.outcome !== "failed")
+    .filter(({ createdAt, turnKey }) => createdAt >= since && turnKey !== call.key)
+    .map(({ role, author, createdAt, parts, room }): Said => ({
+      author: role === "assistant" ? "Parley" : (author?.name ?? "Somebody"),
+      isApp: room?.isApp === true,
+      isOwn: role === "assistant",
+      at: createdAt,
+      text: textOf(parts),
+    }))
+    .filter(({ text }) => text !== "");
+  return { said: said.slice(-usualMessages), hasOlder: stored.length > usualMessages, notices: [] };
+}
+
+interface SumUp {
+  readonly request: SummaryRequest;
+  readonly reading: Reading;
+  /** Of the context window, 0 to 1. */
+  readonly share: number;
+  readonly answer: PartialAnswer;
+  readonly receipt: ReturnType<typeof createReceiptDraft>;
+  /** Stores the question: before any words of the answer are shown. */
+  readonly question: () => Promise<void>;
+}
+
+/** Long histories are summed up in parts first, and the parts together then. */
+async function sumUp(
+  dependencies: TurnDependencies,
+  run: CommandRun,
+  { request, reading, share, answer, receipt, question }: SumUp,
+) {
+  const { chat, conversations, factors, gateway, meter, models } = dependencies;
+  const { reply, signal } = run;
+  const model = await models.choose("chat", undefined, signal);
+  const notices = [...models.takeNotices()];
+  const budget = budgetFor(models.find(model)?.contextLength, chat.maxTokens, factors.of(model)) * share;
+  const all = toParts(reading.said, budget);
+  const parts = all.slice(-maxParts);
+  const system = `${chat.systemPrompt}\n\n${instructionsFor(run.call.author.name, request.what)}`;
+  const ask = (instructions: string, text: string) => ({
+    model,
+    messages: [
+      { role: "system", content: instructions },
+      { role: "user", content: text },
+    ] as const,
+    maxTokens: chat.maxTokens,
+    temperature: chat.temperature,
+  });
+  const limit = createConcurrencyLimit(partsAtOnce);
+  const sums =
+    parts.length === 1
+      ? [parts[0]?.text ?? ""]
+      : await Promise.all(
+          parts.map(({ text }, index) =>
+            limit(async () => {
+              reply.status(translate("summarize.reading.part", { part: index + 1, parts: parts.length }));
+              const part = await collectAnswer(
+                gateway.chat(
+                  {
+                    ...ask(`${system}\n\n${partInstructions}`, text),
+                    maxTokens: Math.max(1, Math.min(chat.maxTokens, Math.floor(budget / parts.length))),
+                    stream: false,
+                  },
+                  signal,
+                ),
+              );
+              meter.call({ operation: "chat", outcome: part.reason, model: part.model }, part.usage);
+              return part.text;
+            }),
+          ),
+        );
+  reply.status(translate("summarize.writing"));
+  const whole = sums
+    .map((text, index) =>
+      sums.length === 1 ? text : `[Notes on part ${index + 1} of ${sums.length}]\n${text}`,
+    )
+    .join("\n\n");
+  receipt.asks("chat", model);
+  const end = await streamAnswer(
+    {
+      gateway,
+      request: { ...ask(system, whole), stream: true },
+      reply,
+      ready: question(),
+      lead: "",
+      conversations,
+      conversationId: run.conversationId,
+      altText: "",
+      onFirstText: () => receipt.firstText(),
+    },
+    answer,
+    signal,
+  );
+  receipt.answered(end);
+  await end.whenSettled;
+  meter.call({ operation: "chat", outcome: end.reason, model: end.model }, end.usage);
+  if (end.reason !== "stop") notices.push(endedEarlyNotice(end.reason));
+  const basis = toBasis(
+    parts.flatMap(({ said }) => said),
+    reading,
+  );
+  answer.notices.push(...notices, ...summaryNotices(basis));
+  return end;
+}
+
+interface Part {
+  readonly said: readonly Said[];
+  readonly text: string;
+}
+
+/** Parts of whole messages that each fit the budget, oldest first. A message that alone is too long is cut. */
+function toParts(said: readonly Said[], budgetTokens: number): Part[] {
+  const parts: { said: Said[]; texts: string[]; tokens: number }[] = [];
+  for (const one of said) {
+    const text = toLines(one, Math.floor(budgetTokens));
+    const tokens = estimateTokens(text) + 1;
+    const last = parts.at(-1);
+    if (last === undefined || last.tokens + tokens > budgetTokens)
+      parts.push({ said: [one], texts: [text], tokens });
+    else {
+      last.said.push(one);
+      last.texts.push(text);
+      last.tokens += tokens;
+    }
+  }
+  return parts.map((part) => ({
+    said: part.said,
+    text: `[Said in this thread]\n${part.texts.join("\n\n")}`,
+  }));
+}
+
+function toLines({ author, isApp, at, text }: Said, maxChars: number): string {
+  return toRoomText(
+    { author: { id: "", name: author }, createdAt: at, room: { isApp } },
+    cutText(text, maxChars),
+    false,
+  );
+}
+
+function toBasis(said: readonly Said[], { said: all, hasOlder }: Reading): SummaryBasis {
+  const named = (isApp: boolean) =>
+    new Set(said.filter((one) => one.isApp === isApp && !one.isOwn).map(({ author }) => author)).size;
+  return {
+    messages: said.length,
+    people: named(false),
+    apps: named(true),
+    from: said[0]?.at ?? 0,
+    to: said.at(-1)?.at ?? 0,
+    leftOut: all.length - said.length,
+    hasOlder,
+  };
+}
+
+function instructionsFor(caller: string, what: string | undefined): string {
+  const name = caller.replaceAll(/\s+/g, " ").slice(0, 80);
+  return [
+    `Sum up for ${name} what was said. Begin with what matters most: decisions, open questions, who does what. Say who said it where that matters. Be short; use a list where it helps. Do not add anything that was not said.`,
+    what === undefined ? "" : `${name} asks for this in particular ("me" is ${name}): ${what}`,
+    roomInstructions,
+  ]
+    .filter((part) => part !== "")
+    .join("\n\n");
+}
+
+const partInstructions =
+  "This is one part of a longer history. Write notes on it, at most 300 words; they are put together later.";

@@ -1,0 +1,105 @@
+import { codeOf } from "../../core/errors.ts";
+import type { ChatMessage } from "../../core/gateway.ts";
+import type { Platform } from "../../core/platform.ts";
+import type { StoredMessage } from "../../core/storage.ts";
+import { toTitle } from "../../support/title.ts";
+import { collectAnswer } from "./collect-answer.ts";
+import { textOf, withoutRetriedAttempts } from "./stored-messages.ts";
+import type { TurnDependencies } from "./turn.ts";
+
+const prompt =
+  "Write a title for this conversation: at most six words, in its language, without quotation marks. Reply with the title only.";
+/** Of the question and of the answer, in characters. */
+const maxQuotedChars = 800;
+/** Models that think need room for it before the title. */
+const maxTokens = 400;
+const maxMessages = 6;
+const timeoutMs = 30_000;
+
+/** Where the platform shows titles. Nobody waits for it. */
+export function giveTitle(
+  dependencies: TurnDependencies,
+  platform: Pick<Platform, "titled">,
+  conversationId: string,
+): void {
+  if (platform.titled === undefined) return;
+  makeTitle(dependencies, conversationId, AbortSignal.timeout(timeoutMs))
+    .then((isMade) => {
+      if (isMade) platform.titled?.(conversationId);
+    })
+    .catch((error: unknown) => dependencies.log.info({ code: codeOf(error) }, "no title made"));
+}
+
+/**
+ * Has the model that answered a conversation's first question make a title of the two, and stores it. False: there is a
+ * title or name already, more was said, or the model wrote none. The call is admitted and counted like that of the answer.
+ * @throws ParleyError `gateway-…`, `store-unavailable`, `over-budget`
+ */
+async function makeTitle(
+  {
+    conversations,
+    gateway,
+    meter,
+    chat,
+  }: Pick<TurnDependencies, "conversations" | "gateway" | "meter" | "chat">,
+  conversationId: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { title: known, name } = await conversations.settings(conversationId);
+  if (known !== undefined || name !== undefined) return false;
+  const exchange = await readFirstExchange(conversations, conversationId);
+  if (exchange === undefined) return false;
+  const { question, answer, model } = exchange;
+  const messages: ChatMessage[] = [
+    { role: "system", content: prompt },
+    { role: "user", content: `Question:\n${quote(question)}\n\nAnswer:\n${quote(answer)}` },
+  ];
+  const { temperature } = chat;
+  const events = gateway.chat({ model, messages, maxTokens, temperature, stream: false }, signal);
+  const { text, reason, model: answered, usage } = await collectAnswer(events);
+  meter.call({ operation: "chat", outcome: reason, model: answered }, usage);
+  const title = parseTitle(text);
+  // A title says what was said: where that has been deleted or edited meanwhile there is none.
+  const isCurrent = async () => {
+    const now = await conversations.find(conversationId, question.id);
+    return now !== undefined && now.editedAt === question.editedAt;
+  };
+  if (title === "" || !(await isCurrent())) return false;
+  await conversations.saveSettings(conversationId, { title });
+  if (await isCurrent()) return true;
+  await conversations.saveSettings(conversationId, { title: undefined });
+  return false;
+}
+
+/** The title in what a model wrote; empty: there is none. */
+export function parseTitle(text: string): string {
+  const line = text
+    .replace(/<think>[^]*?(?:<\/think>|$)/g, "")
+    .split("\n")
+    .map((one) => one.trim())
+    .find((one) => one !== "");
+  return toTitle((line ?? "").replace(/^(?:[#*_"'“”„«»‹›「『\s]|title:)+|[*_"'“”„«»‹›」』\s.]+$/gi, ""));
+}
+
+/** The only question and its complete answer, both in words. `undefined`: nothing of that kind, or more. */
+async function readFirstExchange(
+  conversations: Pick<TurnDependencies["conversations"], "recent">,
+  conversationId: string,
+): Promise<
+  { readonly question: StoredMessage; readonly answer: StoredMessage; readonly model: string } | undefined
+> {
+  const stored = withoutRetriedAttempts(await conversations.recent(conversationId, { maxMessages }));
+  const [question, ...rest] = stored;
+  const answer = rest.at(-1);
+  const isOne = stored.length < maxMessages && rest.filter(({ role }) => role === "assistant").length === 1;
+  const model = answer?.receipt?.calls.findLast(({ operation }) => operation === "chat")?.asked;
+  if (question?.role !== "user" || answer?.outcome !== "complete" || !isOne || model === undefined)
+    return undefined;
+  return textOf(question.parts) === "" || textOf(answer.parts) === ""
+    ? undefined
+    : { question, answer, model };
+}
+
+function quote({ parts }: Pick<StoredMessage, "parts">): string {
+  return textOf(parts).slice(0, maxQuotedChars);
+}

@@ -1,0 +1,218 @@
+import { toNotice } from "../../core/error-messages.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
+import type { Attachment, ReplyAddress } from "../../core/events.ts";
+import type { Platform, Reply } from "../../core/platform.ts";
+import type { ReceiptCall } from "../../core/receipt.ts";
+import type { RoomMessage, RoomReading, RoomState } from "../../core/room.ts";
+import { roomFailureNotice, roomFilesNotice } from "../../core/room-words.ts";
+import type { MessagePart, StoredMessage } from "../../core/storage.ts";
+import { cutText } from "../../support/cut-text.ts";
+import { sleepUnlessAborted } from "../../support/sleep.ts";
+import { translate } from "../../words/translate.ts";
+import { readFiles } from "./attachment-reader.ts";
+import { changeRoomState } from "./room-state.ts";
+import { estimatePartsTokens, messageIds } from "./stored-messages.ts";
+import type { RoomBounds, TurnDependencies } from "./turn.ts";
+
+/** For the messages themselves; the platform ends in this time, or is not waited for much longer. */
+const readForMs = 8000;
+const graceMs = 1000;
+/** For their files. */
+const filesForMs = 20_000;
+/** Files of one reading, the newest. */
+const maxFiles = 8;
+/** Stored messages that are compared with what is read. */
+const maxCompared = 200;
+
+/** Whose room is read, and where. */
+export interface RoomTarget {
+  /** Of the turn: a permission that is missing is told once, and again where its turn runs again. */
+  readonly key: string;
+  readonly platform: Pick<Platform, "readRoom" | "download">;
+  readonly conversationId: string;
+  readonly address: ReplyAddress;
+  /** Key of the message that is answered. Absent: everything until now is read. */
+  readonly before?: string;
+  readonly reply: Pick<Reply, "status">;
+  readonly signal: AbortSignal;
+}
+
+/** What was said in a room, ready to be stored. */
+export interface ReadRoom {
+  /** Oldest first, without those that are stored. */
+  readonly messages: readonly StoredMessage[];
+  readonly notices: readonly string[];
+  /** The transcriptions made. */
+  readonly calls: readonly ReceiptCall[];
+  /** Notes how far it was read. Call it when the messages are stored. */
+  save(): Promise<void>;
+}
+
+/**
+ * Reads what people and apps said in a thread since it was read last. What cannot be read is said in `notices`.
+ * @throws ParleyError `store-unavailable`, or the signal's reason
+ */
+export async function readRoom(dependencies: TurnDependencies, target: RoomTarget): Promise<ReadRoom> {
+  const { conversations, room: bounds } = dependencies;
+  const { conversationId } = target;
+  if (bounds.maxMessages === 0) return nothing;
+  const [{ room = {} }, recent] = await Promise.all([
+    conversations.settings(conversationId),
+    conversations.recent(conversationId, { maxMessages: maxCompared }),
+  ]);
+  const reading = await readInTime(target, bounds, room.readUpTo);
+  target.signal.throwIfAborted();
+  if (reading === undefined) return nothing;
+  const known = new Set(recent.map(({ id }) => id));
+  const unknown = reading.messages.filter(({ key }) => !known.has(messageIds.user(key)));
+  const fitting = fitChars(unknown, bounds.maxChars);
+  const read = await readParts(dependencies, target, fitting);
+  const messages = fitting.map((message, index) => toStored(message, read.parts[index] ?? []));
+  const { failure } = reading;
+  const permission =
+    failure?.code === "platform-forbidden" ? `${failure.detail["permission"] ?? ""}` : undefined;
+  const isTold = permission !== undefined && wasTold(room, permission, target.key);
+  const change: RoomState = {
+    ...(isTold || permission === undefined ? {} : { told: { permission, turnKey: target.key } }),
+    ...readUpTo(reading, target.before),
+  };
+  return {
+    messages,
+    notices: [
+      ...(failure === undefined || isTold ? [] : [roomFailureNotice(failure, reading.messages.length)]),
+      ...(reading.hasOlder || fitting.length < unknown.length
+        ? [translate("room.cut", { count: fitting.length })]
+        : []),
+      ...(read.unread.length === 0 ? [] : [roomFilesNotice(read.unread)]),
+    ],
+    calls: read.calls,
+    save: async () => {
+      if (Object.keys(change).length > 0) await changeRoomState(conversations, conversationId, change);
+    },
+  };
+}
+
+const nothing: ReadRoom = { messages: [], notices: [], calls: [], save: () => Promise.resolve() };
+
+async function readInTime(
+  { platform, address, before, signal }: RoomTarget,
+  { maxMessages }: RoomBounds,
+  after: string | undefined,
+): Promise<RoomReading | undefined> {
+  const ended = new AbortController();
+  const late: Promise<RoomReading> = sleepUnlessAborted(
+    readForMs + graceMs,
+    AbortSignal.any([signal, ended.signal]),
+  ).then(() => ({
+    messages: [],
+    hasOlder: false,
+    failure: new ParleyError("platform-unreachable", "the room could not be read in time"),
+  }));
+  const query = {
+    after,
+    before,
+    maxMessages,
+    signal: AbortSignal.any([signal, AbortSignal.timeout(readForMs)]),
+  };
+  try {
+    return await Promise.race([platform.readRoom(address, query), late]);
+  } finally {
+    ended.abort("read");
+  }
+}
+
+function wasTold({ told }: RoomState, permission: string, turnKey: string): boolean {
+  return told?.permission === permission && told.turnKey !== turnKey;
+}
+
+/** What was not read now is read with the next question, once it can be. */
+function readUpTo({ messages, failure }: RoomReading, before: string | undefined): RoomState {
+  const last = messages.at(-1)?.key;
+  if (failure === undefined) {
+    const upTo = before ?? last;
+    return upTo === undefined ? {} : { readUpTo: upTo };
+  }
+  return failure.code === "platform-forbidden" || last === undefined ? {} : { readUpTo: last };
+}
+
+/** The newest messages whose texts fit. One that is alone too long is cut. */
+function fitChars(messages: readonly RoomMessage[], maxChars: number): RoomMessage[] {
+  const fitting: RoomMessage[] = [];
+  let room = maxChars;
+  for (const message of messages.toReversed()) {
+    if (room <= 0) break;
+    fitting.unshift({ ...message, text: cutText(message.text, room) });
+    room -= message.text.length;
+  }
+  return fitting;
+}
+
+function toStored(message: RoomMessage, files: readonly MessagePart[]): StoredMessage {
+  const text: MessagePart[] = message.text === "" ? [] : [{ kind: "text", text: message.text }];
+  const parts = [...text, ...files];
+  return {
+    id: messageIds.user(message.key),
+    role: "user",
+    turnKey: message.key,
+    author: message.author,
+    parts,
+    createdAt: message.sentAt,
+    estimatedTokens: estimatePartsTokens(parts),
+    room: { isApp: message.isApp },
+  };
+}
+
+interface ReadParts {
+  /** Of each message. */
+  readonly parts: readonly (readonly MessagePart[])[];
+  /** Names of files that were not read. */
+  readonly unread: readonly string[];
+  readonly calls: readonly ReceiptCall[];
+}
+
+/** Reads the newest files. One that fails is named; it does not keep the person from an answer. */
+async function readParts(
+  dependencies: TurnDependencies,
+  target: RoomTarget,
+  messages: readonly RoomMessage[],
+): Promise<ReadParts> {
+  const calls: ReceiptCall[] = [];
+  const unread: string[] = [];
+  const signal = AbortSignal.any([target.signal, AbortSignal.timeout(filesForMs)]);
+  const left = messages.flatMap(({ attachments }) => attachments).slice(0, -maxFiles);
+  let chars = dependencies.room.maxChars;
+
+  async function readOne(attachment: Attachment): Promise<readonly MessagePart[]> {
+    if (left.includes(attachment))
+      return [unreadPart(attachment, translate("file.room-newest", { max: `${maxFiles}` }))];
+    try {
+      const read = await readFiles(dependencies, { ...target, signal }, [attachment]);
+      calls.push(...read.calls);
+      return read.parts;
+    } catch (error) {
+      target.signal.throwIfAborted();
+      if (isParleyError(error, "store-unavailable") || isParleyError(error, "stopping")) throw error;
+      return [
+        unreadPart(attachment, signal.aborted ? translate("file.late") : toNotice(error).replace(/\.$/, "")),
+      ];
+    }
+  }
+
+  const parts = await Promise.all(
+    messages.map(async ({ attachments }) => (await Promise.all(attachments.map(readOne))).flat()),
+  );
+  const cut = parts.map((some) =>
+    some.map((part) => {
+      if (part.kind === "unread") unread.push(part.name);
+      if (part.kind !== "file") return part;
+      const text = cutText(part.text, Math.max(0, chars));
+      chars -= part.text.length;
+      return { ...part, text };
+    }),
+  );
+  return { parts: cut, unread, calls };
+}
+
+function unreadPart({ name }: Attachment, reason: string): MessagePart {
+  return { kind: "unread", name, reason };
+}

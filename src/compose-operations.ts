@@ -1,0 +1,209 @@
+import { readFile } from "node:fs/promises";
+import type { Access } from "./core/access.ts";
+import type { Assistant } from "./assistant/assistant.ts";
+import type { Config } from "./config.ts";
+import type { Store } from "./conversations/open-store.ts";
+import type { PlatformHealth } from "./core/platform.ts";
+import type { CreatedPlatform, HttpHandler } from "./core/platform-module.ts";
+import { noTracer, type Log, type Tracer } from "./core/telemetry.ts";
+import type { OpenedGateway } from "./compose-gateway.ts";
+import { createDashboard } from "./operations/dashboard/dashboard.ts";
+import { createDashboardData } from "./operations/dashboard/dashboard-data.ts";
+import { createLoadHistory, type LoadHistory } from "./operations/dashboard/load-history.ts";
+import type { RecentProblems } from "./operations/dashboard/recent-problems.ts";
+import type { HttpServer } from "./operations/http-server.ts";
+import type { LatencyHistogram } from "./operations/latency-histogram.ts";
+import type { DeliveryWaiting, MetricsSources, PlatformConnection } from "./operations/metric-sources.ts";
+import { createClientAddress } from "./support/client-address.ts";
+import { steadyClock } from "./support/steady-clock.ts";
+import { toReadiness, type PartReadiness, type Readiness } from "./operations/readiness.ts";
+
+/** The parts of a running Parley. Functions: some exist only after others that ask for them. */
+export interface RunningParts {
+  readonly version: string;
+  readonly store: Store;
+  readonly gateway: Pick<OpenedGateway, "watch" | "describe">;
+  readonly storeLatency: LatencyHistogram;
+  readonly platforms: () => readonly CreatedPlatform[];
+  readonly assistant: () => Assistant;
+  readonly server: () => HttpServer | undefined;
+}
+
+/** Parley's version, of `package.json`. */
+export async function readVersion(): Promise<string> {
+  const text = await readFile(new URL("../package.json", import.meta.url), "utf8");
+  return (JSON.parse(text) as { readonly version: string }).version;
+}
+
+/** Traces of turns where a collector is set; OpenTelemetry's packages are loaded only then. */
+export async function openConfiguredTracer(
+  config: Config,
+  version: string,
+  log: Log,
+): Promise<Tracer & { close(): Promise<void> }> {
+  const endpoint = config.OTEL_EXPORTER_OTLP_ENDPOINT;
+  if (endpoint === undefined) return { ...noTracer, close: () => Promise.resolve() };
+  const { openTracer } = await import("./operations/tracing.ts");
+  return await openTracer({
+    url: `${endpoint.replace(/\/+$/, "")}/v1/traces`,
+    protocol: config.OTEL_EXPORTER_OTLP_PROTOCOL,
+    headers: Object.fromEntries(config.OTEL_EXPORTER_OTLP_HEADERS.map((pair) => splitPair(pair))),
+    serviceName: config.OTEL_SERVICE_NAME,
+    version,
+    log: log.child({ part: "tracing" }),
+  });
+}
+
+/**
+ * What `/readyz` says. A store or platform that is not ready makes it 503: messages would not be taken. A gateway that
+ * is not only degrades it: messages are still taken, and people are told; taken out of service, nobody would tell them.
+ */
+export async function readReadiness(parts: RunningParts): Promise<Readiness> {
+  const { store, gateway, platforms, version } = parts;
+  const [problems, gatewayState] = await Promise.all([store.findProblems(), gateway.watch.state()]);
+  const { warnings } = store.notes();
+  return toReadiness(version, {
+    store: {
+      status: problems.length === 0 ? "ready" : "not-ready",
+      ...(problems.length === 0 ? {} : { problems }),
+      ...(warnings.length === 0 ? {} : { warnings }),
+    },
+    gateway: toGatewayPart(gatewayState),
+    ...Object.fromEntries(
+      platforms().map(({ platform }) => [platform.id, toPlatformPart(platform.health())]),
+    ),
+  });
+}
+
+function toGatewayPart(state: Awaited<ReturnType<OpenedGateway["watch"]["state"]>>): PartReadiness {
+  switch (state) {
+    case "ready":
+    case "unknown":
+      return { status: "ready", state };
+    case "unreachable":
+      return { status: "degraded", state, problems: ["does not respond: people are told so"] };
+    case "key-refused":
+      return { status: "degraded", state, problems: ["refuses GATEWAY_API_KEY: people are told so"] };
+  }
+}
+
+/** Whether a platform takes messages: of several connections some may be lost for a moment. */
+export function isServing({ state, connections = [] }: PlatformHealth): boolean {
+  return state === "ready" || (state === "connecting" && connections.some((one) => one.state === "ready"));
+}
+
+function toPlatformPart(health: PlatformHealth): PartReadiness {
+  const { state, detail } = health;
+  if (state !== "ready" && isServing(health))
+    return { status: "degraded", state, ...(detail === undefined ? {} : { problems: [detail] }) };
+  if (state === "ready")
+    return { status: "ready", state, ...(detail === undefined ? {} : { warnings: [detail] }) };
+  return { status: "not-ready", state, ...(detail === undefined ? {} : { problems: [detail] }) };
+}
+
+/** What `/metrics` reads when it is asked. */
+export function metricsSourcesOf(parts: RunningParts): MetricsSources {
+  const { store, version, storeLatency, platforms, assistant, server } = parts;
+  return {
+    version,
+    countDataLosses: () => store.notes().dataLosses,
+    countWrites: () => store.writes(),
+    storeLatency: () => storeLatency.series(),
+    storeBytes: () => store.sizeBytes(),
+    deliveryWaiting: () => platforms().flatMap((platform) => waitingCalls(platform)),
+    connections: () => platforms().flatMap((platform) => connectionsOf(platform)),
+    async partsReady() {
+      const readiness = await readReadiness(parts);
+      return Object.fromEntries(
+        Object.entries(readiness.parts).map(([part, { status }]) => [part, status === "ready"]),
+      );
+    },
+    httpConnections: () => server()?.connections() ?? 0,
+    load: () => assistant().load(),
+    gatewayKeys: () => countGatewayKeys(store),
+  };
+}
+
+/** What the process does, sampled in memory for the dashboard. */
+export async function openLoadHistory({ assistant, platforms }: RunningParts): Promise<LoadHistory> {
+  return createLoadHistory({
+    load: () => assistant().load(),
+    deliveryWaiting: () =>
+      platforms()
+        .flatMap((platform) => waitingCalls(platform))
+        .reduce((sum, { count }) => sum + count, 0),
+    isConnected: () =>
+      Object.fromEntries(
+        platforms().map(({ platform }) => [platform.id, platform.health().state === "ready"] as const),
+      ),
+    now: () => steadyClock.now(),
+  });
+}
+
+/** The dashboard at `/admin`. */
+export function createConfiguredDashboard(
+  config: Config,
+  parts: RunningParts,
+  {
+    history,
+    problems,
+    access,
+  }: {
+    readonly history: LoadHistory;
+    readonly problems: RecentProblems;
+    readonly access: Pick<Access, "isAdmin">;
+  },
+): HttpHandler {
+  const { store, gateway, version, platforms, assistant } = parts;
+  const { PAGE_TRUSTED_PROXIES: proxies = [] } = Object.assign(
+    {},
+    ...config.platforms.map(({ values }) => values),
+  ) as { readonly PAGE_TRUSTED_PROXIES?: readonly string[] };
+  return createDashboard({
+    password: config.ADMIN_PASSWORD,
+    addressOf: createClientAddress(proxies),
+    async isAdmin(request) {
+      const accounts = await Promise.all(platforms().flatMap(({ accountOf }) => accountOf?.(request) ?? []));
+      return accounts.some((asker) => asker?.origin !== undefined && access.isAdmin(asker));
+    },
+    read: createDashboardData({
+      version,
+      readiness: () => readReadiness(parts),
+      connections: () => platforms().flatMap((platform) => connectionsOf(platform)),
+      deliveryWaiting: () => platforms().flatMap((platform) => waitingCalls(platform)),
+      load: () => assistant().load(),
+      gateway: { description: gateway.describe(), state: () => gateway.watch.known() },
+      store,
+      usage: (query) => store.spending.usage(query),
+      spentTodayUsd: () => store.spending.spentUsd({ kind: "deployment" }, steadyClock.now()),
+      budgets: { dayUsd: config.BUDGET_DAY_USD, personDayUsd: config.BUDGET_PERSON_DAY_USD },
+      history,
+      problems,
+      now: () => steadyClock.now(),
+    }),
+  });
+}
+
+function waitingCalls({ platform }: CreatedPlatform): DeliveryWaiting[] {
+  return (platform.delivery?.waiting() ?? []).map((waiting) => ({ platform: platform.id, ...waiting }));
+}
+
+function connectionsOf({ platform }: CreatedPlatform): PlatformConnection[] {
+  const { state, connections = [{ name: "all", state }] } = platform.health();
+  return connections.map((connection) => ({
+    platform: platform.id,
+    connection: connection.name,
+    isReady: connection.state === "ready",
+  }));
+}
+
+/** Keys of `npm run gateway` on the same store. */
+async function countGatewayKeys({ records }: Store): Promise<{ active: number; revoked: number }> {
+  const { countKeys } = await import("./embedded-gateway/keys/count-keys.ts");
+  return await countKeys(records);
+}
+
+function splitPair(pair: string): readonly [string, string] {
+  const mark = pair.indexOf("=");
+  return [pair.slice(0, mark).trim(), decodeURIComponent(pair.slice(mark + 1).trim())];
+}

@@ -1,0 +1,118 @@
+import { DocumentError, documentLimits, type DocumentText } from "./document.ts";
+import { createMarkdownWriter, type MarkdownWriter } from "./markdown-writer.ts";
+import { readMarkup, type MarkupRules } from "./read-markup.ts";
+import { countPictures, unpack } from "./unpack.ts";
+
+/** A cell can stand for a whole row of them. */
+const maxRepeats = 100;
+
+/** The text of an OpenDocument file: text, sheets or slides. @throws DocumentError; an error of the libraries */
+export function openDocumentText(bytes: Uint8Array): DocumentText {
+  const { files, names } = unpack(
+    bytes,
+    (name) => name === "content.xml" || name === "META-INF/manifest.xml",
+  );
+  const manifest = files["META-INF/manifest.xml"];
+  if (manifest !== undefined && Buffer.from(manifest).includes("encryption-data")) {
+    throw new DocumentError("encrypted");
+  }
+  const content = files["content.xml"];
+  if (content === undefined) throw new DocumentError("damaged");
+  const writer = createMarkdownWriter(documentLimits.chars);
+  readMarkup(content, contentRules(writer), writer);
+  const pictures = countPictures(names);
+  return {
+    text: writer.toMarkdown(),
+    omissions: pictures === 0 ? [] : [{ kind: "pictures", count: pictures }],
+  };
+}
+
+/** @see https://docs.oasis-open.org/office/OpenDocument/v1.3/ */
+function contentRules(writer: MarkdownWriter): MarkupRules {
+  let listDepth = 0;
+  let level = 1;
+  let slides = 0;
+  let textDepth = 0;
+  let repeated = 1;
+  return {
+    open(name, attributes) {
+      switch (name) {
+        case "text:tracked-changes":
+        case "office:annotation":
+        case "office:scripts":
+        case "text:note-citation":
+          return "skip";
+        case "text:h":
+          level = Math.min(6, Math.max(1, Number(attributes["text:outline-level"] ?? 1) || 1));
+          textDepth += 1;
+          break;
+        case "text:p":
+          textDepth += 1;
+          break;
+        case "text:s":
+          writer.text(" ");
+          break;
+        case "text:tab":
+          writer.text("\t");
+          break;
+        case "text:line-break":
+          writer.text("\n");
+          break;
+        case "text:list":
+          listDepth += 1;
+          break;
+        case "draw:page":
+          slides += 1;
+          writer.text(`Slide ${slides}`);
+          writer.end("## ");
+          break;
+        case "presentation:notes":
+          writer.text("Notes:");
+          writer.end();
+          break;
+        case "table:table":
+          writer.text(attributes["table:name"] ?? "");
+          writer.end("## ");
+          writer.openTable();
+          break;
+        case "table:table-row":
+          writer.openRow();
+          break;
+        case "table:table-cell":
+        case "table:covered-table-cell":
+          repeated = Math.min(maxRepeats, Number(attributes["table:number-columns-repeated"] ?? 1) || 1);
+          writer.openCell();
+          break;
+      }
+      return undefined;
+    },
+    close(name) {
+      switch (name) {
+        case "text:h":
+          textDepth -= 1;
+          writer.end(`${"#".repeat(level)} `);
+          break;
+        case "text:p":
+          textDepth -= 1;
+          writer.end(listDepth === 0 ? "" : `${"  ".repeat(listDepth - 1)}- `);
+          break;
+        case "text:list":
+          listDepth -= 1;
+          break;
+        case "table:table":
+          writer.closeTable();
+          break;
+        case "table:table-row":
+          writer.closeRow();
+          break;
+        case "table:table-cell":
+        case "table:covered-table-cell":
+          writer.closeCell(repeated);
+          repeated = 1;
+          break;
+      }
+    },
+    // Between the elements stands the indentation of the file.
+    isText: () => textDepth > 0,
+  };
+}

@@ -1,0 +1,80 @@
+/** A line of the log at the level `warn` or `error`. Never holds secrets or what people wrote, as no line does. */
+export interface Problem {
+  /** ISO 8601. */
+  readonly time: string;
+  readonly level: "warn" | "error";
+  readonly message: string;
+  /** Of a ParleyError. */
+  readonly code?: string;
+  /** What the error says. */
+  readonly reason?: string;
+  readonly platform?: string;
+  /** Key of the turn that it was logged for. */
+  readonly turn?: string;
+  /** Of the gateway's response. */
+  readonly requestId?: string;
+}
+
+/** The last problems that were logged. */
+export interface RecentProblems {
+  /** Takes a serialised line of the log; other levels are passed over. */
+  take(line: string): void;
+  /** The newest first. */
+  read(): readonly Problem[];
+}
+
+const defaultMax = 50;
+const maxReasonChars = 300;
+
+/** @see {@link RecentProblems}. `max`: how many are kept, default 50. */
+export function createRecentProblems(max = defaultMax): RecentProblems {
+  const kept: Problem[] = [];
+  return {
+    take(line) {
+      // Most lines are of other levels: they are not parsed.
+      if (!/^\{"level":"(?:warn|error|fatal)"/.test(line)) return;
+      const problem = toProblem(line);
+      if (problem === undefined) return;
+      kept.push(problem);
+      if (kept.length > max) kept.shift();
+    },
+    read: () => kept.toReversed(),
+  };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function toProblem(line: string): Problem | undefined {
+  let fields: Fields;
+  try {
+    fields = JSON.parse(line) as Fields;
+  } catch {
+    // Redacting has cut into the JSON: the line is in the log as it is.
+    return undefined;
+  }
+  const error = toFields(fields["err"]);
+  const detail = toFields(error["detail"]);
+  const optional = {
+    code: toText(error["code"] ?? fields["code"]),
+    reason: toText(error["message"] ?? fields["reason"] ?? fields["error"]),
+    platform: toText(fields["platform"]),
+    turn: toText(fields["turn"]),
+    requestId: toText(detail["requestId"] ?? fields["requestId"]),
+  };
+  return {
+    time: toText(fields["time"]) ?? "",
+    level: fields["level"] === "warn" ? "warn" : "error",
+    message: toText(fields["msg"]) ?? "",
+    ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined)),
+  };
+}
+
+function toFields(value: unknown): Fields {
+  return typeof value === "object" && value !== null ? (value as Fields) : {};
+}
+
+function toText(value: unknown): string | undefined {
+  if (typeof value !== "string" && typeof value !== "number") return undefined;
+  const text = String(value);
+  return text.length > maxReasonChars ? `${text.slice(0, maxReasonChars)}…` : text;
+}

@@ -1,0 +1,197 @@
+import type * as Prom from "prom-client";
+import type { LatencySeries } from "./latency-histogram.ts";
+
+/** Values that are read when metrics are exported. */
+export interface MetricsSources {
+  /** Version of Parley. */
+  readonly version?: string;
+  /** How often the store lost written data since the start. */
+  readonly countDataLosses?: () => number;
+  /** Writes of the store since the start. */
+  readonly countWrites?: () => { readonly commits: number; readonly syncs: number };
+  /** How long the store's operations took. */
+  readonly storeLatency?: () => readonly LatencySeries[];
+  /** `undefined`: not known. */
+  readonly storeBytes?: () => Promise<number | undefined>;
+  /** Calls that wait for room under a platform's limits. */
+  readonly deliveryWaiting?: () => readonly DeliveryWaiting[];
+  readonly connections?: () => readonly PlatformConnection[];
+  /** Whether each part is ready, by its name in `/readyz`. */
+  readonly partsReady?: () => Promise<Readonly<Record<string, boolean>>>;
+  /** Open HTTP connections. */
+  readonly httpConnections?: () => number;
+  readonly load?: () => Load;
+  /** Keys that the embedded gateway has issued. */
+  readonly gatewayKeys?: () => Promise<{ readonly active: number; readonly revoked: number }>;
+}
+
+/** What runs and what waits. */
+export interface Load {
+  readonly turns: { readonly running: number; readonly waiting: number };
+  readonly gatewayCalls: { readonly running: number; readonly waiting: number };
+}
+
+/** One connection of a platform, such as a shard of Discord. */
+export interface PlatformConnection {
+  readonly platform: string;
+  readonly connection: string;
+  readonly isReady: boolean;
+}
+
+/** Calls of one method that wait. */
+export interface DeliveryWaiting {
+  readonly platform: string;
+  readonly method: string;
+  readonly urgency: string;
+  readonly count: number;
+}
+
+type Sample = readonly [value: number | undefined, labels?: Readonly<Record<string, string>>];
+
+/** Registers a metric for each source. */
+export function addSources(prom: typeof Prom, registry: Prom.Registry, sources: MetricsSources): void {
+  const addGauge = (
+    name: string,
+    help: string,
+    labelNames: readonly string[],
+    read: () => readonly Sample[] | Promise<readonly Sample[]>,
+  ): void => {
+    registry.registerMetric(
+      new prom.Gauge({
+        name,
+        help,
+        labelNames: [...labelNames],
+        registers: [],
+        async collect() {
+          const samples = await read();
+          this.reset();
+          // Without labels a reset leaves a zero, which is another thing than not known.
+          if (labelNames.length === 0) this.remove();
+          for (const [value, labels = {}] of samples) if (value !== undefined) this.set({ ...labels }, value);
+        },
+      }),
+    );
+  };
+  const addCounter = (name: string, help: string, count: () => number): void => {
+    registry.registerMetric(
+      new prom.Counter({
+        name,
+        help,
+        registers: [],
+        collect() {
+          this.reset();
+          this.inc(count());
+        },
+      }),
+    );
+  };
+  addStoreSources(registry, sources, { addGauge, addCounter });
+  const { version, deliveryWaiting, connections, partsReady, httpConnections, load, gatewayKeys } = sources;
+  if (version !== undefined) {
+    const labels = { version, node: process.versions.node };
+    addGauge("parley_build_info", "The version that runs; always 1", ["version", "node"], () => [
+      [1, labels],
+    ]);
+  }
+  if (partsReady !== undefined)
+    addGauge("parley_part_ready", "Whether a part of /readyz is ready", ["part"], async () =>
+      Object.entries(await partsReady()).map(([part, isReady]) => [isReady ? 1 : 0, { part }]),
+    );
+  if (connections !== undefined)
+    addGauge(
+      "parley_platform_connected",
+      "Whether a connection to a platform is ready: of Discord each shard, where there are several",
+      ["platform", "connection"],
+      () => connections().map(({ isReady, ...labels }) => [isReady ? 1 : 0, labels]),
+    );
+  if (httpConnections !== undefined)
+    addGauge("parley_http_connections", "Open connections of the HTTP server", [], () => [
+      [httpConnections()],
+    ]);
+  if (load !== undefined) {
+    addGauge("parley_turns_running", "Turns that run", [], () => [[load().turns.running]]);
+    addGauge("parley_turns_waiting", "Turns that wait for their conversation", [], () => [
+      [load().turns.waiting],
+    ]);
+    addGauge("parley_gateway_calls_running", "Gateway calls that run", [], () => [
+      [load().gatewayCalls.running],
+    ]);
+    const waitingHelp = "Gateway calls that wait for GATEWAY_CONCURRENCY";
+    addGauge("parley_gateway_calls_waiting", waitingHelp, [], () => [[load().gatewayCalls.waiting]]);
+  }
+  if (gatewayKeys !== undefined)
+    addGauge("parley_gateway_keys", "Keys that the embedded gateway has issued", ["state"], async () =>
+      Object.entries(await gatewayKeys()).map(([state, count]) => [count, { state }]),
+    );
+  if (deliveryWaiting !== undefined)
+    addGauge(
+      "parley_delivery_waiting",
+      "Calls that wait for room under a platform's limits, by what they are for",
+      ["platform", "method", "urgency"],
+      () => deliveryWaiting().map(({ count, ...labels }) => [count, labels]),
+    );
+}
+
+interface Adding {
+  readonly addGauge: (
+    name: string,
+    help: string,
+    labels: readonly string[],
+    read: () => Promise<readonly Sample[]>,
+  ) => void;
+  readonly addCounter: (name: string, help: string, count: () => number) => void;
+}
+
+function addStoreSources(
+  registry: Prom.Registry,
+  sources: MetricsSources,
+  { addGauge, addCounter }: Adding,
+): void {
+  const { countDataLosses, countWrites, storeLatency, storeBytes } = sources;
+  if (countDataLosses !== undefined) {
+    const help = "How often the loss of stored data was noticed since the start";
+    addCounter("parley_store_data_losses_total", help, countDataLosses);
+  }
+  if (countWrites !== undefined) {
+    const help = "How often the disk was waited for; 0 where the store is a server's";
+    addCounter(
+      "parley_store_commits_total",
+      "Transactions that wrote to the store",
+      () => countWrites().commits,
+    );
+    addCounter("parley_store_syncs_total", help, () => countWrites().syncs);
+  }
+  if (storeBytes !== undefined)
+    addGauge(
+      "parley_store_bytes",
+      "Size of the store: its files, or the memory of its server",
+      [],
+      async () => [[await storeBytes()]],
+    );
+  // Of prom-client's interface the registry uses these fields only.
+  if (storeLatency !== undefined)
+    registry.registerMetric(toLatencyMetric(storeLatency) as unknown as Prom.Metric);
+}
+
+function toLatencyMetric(read: () => readonly LatencySeries[]) {
+  const name = "parley_store_seconds";
+  const help = "Time of the store's operations: read, write (durable), soon and count (wait for no disk)";
+  return {
+    name,
+    help,
+    type: "histogram",
+    get() {
+      const values = read().flatMap(({ labels, buckets, sumSeconds, count }) => [
+        ...buckets.map((bucket) => ({
+          metricName: `${name}_bucket`,
+          labels: { le: bucket.le, ...labels },
+          value: bucket.count,
+        })),
+        { metricName: `${name}_bucket`, labels: { le: "+Inf", ...labels }, value: count },
+        { metricName: `${name}_sum`, labels, value: sumSeconds },
+        { metricName: `${name}_count`, labels, value: count },
+      ]);
+      return Promise.resolve({ name, help, type: "histogram", aggregator: "sum", values });
+    },
+  };
+}

@@ -1,0 +1,130 @@
+import { hostname } from "node:os";
+import type * as Otel from "@opentelemetry/api";
+import { codeOf } from "../core/errors.ts";
+import type { Log, Span, SpanFields, SpanStart, Tracer } from "../core/telemetry.ts";
+
+/** Where traces are sent. The OpenTelemetry SDK reads its further `OTEL_…` variables from the environment by itself. */
+export interface TracingOptions {
+  /** The collector's full address for traces. */
+  readonly url: string;
+  readonly protocol: "http/protobuf" | "http/json";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly serviceName: string;
+  readonly version: string;
+  readonly log: Log;
+}
+
+/** A {@link Tracer} that sends what it records. */
+export interface OpenTracer extends Tracer {
+  /** Sends what is left, for at most two seconds. Never rejects. */
+  close(): Promise<void>;
+}
+
+/** Part of the time that a service manager gives a process to stop. */
+const closeMs = 2000;
+
+/**
+ * Sends traces over OTLP/HTTP, in batches and in the background. A collector that cannot be reached costs lines in the
+ * log, nothing else. OpenTelemetry's packages are imported here and nowhere else.
+ */
+export async function openTracer(options: TracingOptions): Promise<OpenTracer> {
+  const [api, sdk, resources, { OTLPTraceExporter }] = await Promise.all([
+    import("@opentelemetry/api"),
+    import("@opentelemetry/sdk-trace-base"),
+    import("@opentelemetry/resources"),
+    options.protocol === "http/json"
+      ? import("@opentelemetry/exporter-trace-otlp-http")
+      : import("@opentelemetry/exporter-trace-otlp-proto"),
+  ]);
+  api.diag.setLogger(toDiagLogger(options.log), {
+    logLevel: api.DiagLogLevel.WARN,
+    suppressOverrideMessage: true,
+  });
+  const own = resources.resourceFromAttributes({
+    "service.name": options.serviceName,
+    "service.version": options.version,
+    "service.instance.id": `${hostname()}:${process.pid}`,
+  });
+  const fromEnvironment = resources.detectResources({ detectors: [resources.envDetector] });
+  const provider = new sdk.BasicTracerProvider({
+    resource: resources.defaultResource().merge(fromEnvironment).merge(own),
+    spanProcessors: [
+      new sdk.BatchSpanProcessor(
+        new OTLPTraceExporter({ url: options.url, headers: { ...options.headers } }),
+      ),
+    ],
+  });
+  const tracer = provider.getTracer("parley", options.version);
+  const spans = new WeakMap<Span, Otel.Span>();
+
+  const start = (name: string, { parent, kind, links = [], fields = {} }: SpanStart): Span => {
+    const above = parent === undefined ? undefined : spans.get(parent);
+    const context = above === undefined ? api.ROOT_CONTEXT : api.trace.setSpan(api.ROOT_CONTEXT, above);
+    const linked = links.flatMap((link) => {
+      const other = spans.get(link);
+      return other === undefined ? [] : [{ context: other.spanContext() }];
+    });
+    const recorded = tracer.startSpan(
+      name,
+      { kind: toKind(api.SpanKind, kind), attributes: { ...fields }, links: linked },
+      context,
+    );
+    const span = toSpan(recorded, api.SpanStatusCode.ERROR);
+    spans.set(span, recorded);
+    return span;
+  };
+
+  return {
+    isOn: true,
+    start,
+    async close() {
+      const closing = provider.shutdown().then(
+        () => true,
+        () => false,
+      );
+      let timer: NodeJS.Timeout | undefined;
+      const timeout = new Promise<boolean>((resolve) => {
+        timer = setTimeout(resolve, closeMs, false);
+      });
+      if (!(await Promise.race([closing, timeout])))
+        options.log.warn({}, "tracing: the last traces were not sent: the collector does not respond");
+      clearTimeout(timer);
+    },
+  };
+}
+
+function toSpan(recorded: Otel.Span, errorStatus: Otel.SpanStatusCode): Span {
+  const { traceId, spanId, traceFlags } = recorded.spanContext();
+  return {
+    traceparent: `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`,
+    set: (fields) => void recorded.setAttributes({ ...fields }),
+    note: (name, fields: SpanFields = {}) => void recorded.addEvent(name, { ...fields }),
+    fail(error) {
+      const code = codeOf(error);
+      recorded.setAttribute("error.type", code);
+      recorded.setStatus({ code: errorStatus, message: code });
+    },
+    end: () => recorded.end(),
+  };
+}
+
+function toKind(kinds: typeof Otel.SpanKind, kind: SpanStart["kind"]): Otel.SpanKind {
+  if (kind === undefined) return kinds.INTERNAL;
+  return kind === "client" ? kinds.CLIENT : kinds.CONSUMER;
+}
+
+/** The SDK reports a collector that refuses or cannot be reached as an error of its own. */
+function toDiagLogger(log: Log): Otel.DiagLogger {
+  const write =
+    (level: "warn" | "debug") =>
+    (message: string): void => {
+      log[level]({}, `tracing: ${message.slice(0, 500)}`);
+    };
+  return {
+    error: write("warn"),
+    warn: write("warn"),
+    info: write("debug"),
+    debug: write("debug"),
+    verbose: write("debug"),
+  };
+}

@@ -1,0 +1,113 @@
+import type { APIGatewaySessionStartLimit } from "discord.js";
+import type { Claims } from "../../core/storage.ts";
+import type { Log } from "../../core/telemetry.ts";
+import { createKeyedQueue } from "../../support/keyed-queue.ts";
+import { sleep } from "../../support/sleep.ts";
+
+/** Discord allows one IDENTIFY of each bucket in 5 s; the rest is for the way there. */
+const spacingMs = 5500;
+/** How often a claim that another process has is asked for again, on average. */
+const claimRetryMs = 300;
+/** A budget that was read so long ago is read again. */
+const freshMs = 10_000;
+/** A longer wait for the budget is interrupted to read it again. */
+const maxWaitMs = 10 * 60_000;
+/** Session starts that are never used, besides one for each bucket: processes may identify at the same moment. */
+const reserve = 5;
+
+/** Decides when shards may identify. */
+export interface IdentifyThrottle {
+  /** Notes what Discord has just said of the budget. */
+  note(limit: APIGatewaySessionStartLimit): void;
+  /** Resolves when the shard may identify, at once. @throws the reason of `signal` */
+  waitForIdentify(shardId: number, signal: AbortSignal): Promise<void>;
+  /** Resolves when the budget allows `count` starts. @throws the reason of `signal` */
+  waitForBudget(count: number, signal: AbortSignal): Promise<void>;
+  /** Why shards wait, for people. `undefined`: none waits for the budget. */
+  waitingFor(): string | undefined;
+}
+
+/**
+ * Spaces IDENTIFYs by Discord's buckets, over all processes that share claims, and stops before the daily budget is used
+ * up: one more would make Discord reset the token.
+ * @param readLimit asks Discord
+ */
+export function createIdentifyThrottle(options: {
+  readonly readLimit: () => Promise<APIGatewaySessionStartLimit>;
+  readonly claims: Claims;
+  readonly log: Log;
+}): IdentifyThrottle {
+  const { readLimit, claims, log } = options;
+  const queue = createKeyedQueue();
+  /** When this process last identified in each bucket, on the clock of `performance.now()`. */
+  const lastAt = new Map<number, number>();
+  let maxConcurrency = 1;
+  let waiting: string | undefined;
+  /** What is left after the reserve, without those used since it was read. */
+  let budget = { left: 0, resetMs: 0, readAt: -Infinity };
+
+  function note(limit: APIGatewaySessionStartLimit): void {
+    maxConcurrency = Math.max(1, limit.max_concurrency);
+    const kept = Math.min(reserve + maxConcurrency, Math.ceil(limit.total / 2));
+    budget = { left: limit.remaining - kept, resetMs: limit.reset_after, readAt: performance.now() };
+  }
+
+  /** Until Discord answers: without it nothing says how many are left. */
+  async function readBudget(signal: AbortSignal): Promise<void> {
+    while (performance.now() - budget.readAt > freshMs) {
+      try {
+        note(await readLimit());
+      } catch (error) {
+        signal.throwIfAborted();
+        log.warn({ err: error }, "the budget of session starts could not be read; retried soon");
+        await sleep(spacingMs, signal);
+      }
+    }
+  }
+
+  async function waitForBudget(count: number, signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await readBudget(signal);
+      const { left, resetMs } = budget;
+      if (left >= count) break;
+      budget = { ...budget, readAt: -Infinity };
+      const minutes = Math.ceil(resetMs / 60_000);
+      const message = `Discord's daily budget of session starts is nearly used up; the bot waits until it is renewed, in ${minutes} min`;
+      if (waiting === undefined) log.error({ left, wanted: count, resetMs }, message);
+      waiting = message;
+      await sleep(Math.min(resetMs + 1000, maxWaitMs), signal);
+    }
+    if (waiting !== undefined) log.info({}, "the budget of session starts is renewed");
+    waiting = undefined;
+  }
+
+  /** Without the store nothing says when others identify: Discord refuses one that comes too soon, and it is repeated. */
+  async function waitForClaim(bucket: number, signal: AbortSignal): Promise<void> {
+    for (;;) {
+      try {
+        if (await claims.claim(`discord-identify ${bucket}`, spacingMs)) return;
+      } catch (error) {
+        log.warn({ err: error, bucket }, "identifying without knowing of other processes");
+        return;
+      }
+      await sleep(claimRetryMs * (0.5 + Math.random()), signal);
+    }
+  }
+
+  return {
+    note,
+    waitForBudget,
+    async waitForIdentify(shardId, signal) {
+      const bucket = shardId % maxConcurrency;
+      await queue.run(`${bucket}`, async () => {
+        signal.throwIfAborted();
+        await sleep(Math.max(0, (lastAt.get(bucket) ?? -spacingMs) + spacingMs - performance.now()), signal);
+        await waitForBudget(1, signal);
+        await waitForClaim(bucket, signal);
+        lastAt.set(bucket, performance.now());
+        budget = { ...budget, left: budget.left - 1 };
+      });
+    },
+    waitingFor: () => waiting,
+  };
+}

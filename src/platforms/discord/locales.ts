@@ -1,0 +1,106 @@
+import { LRUCache } from "lru-cache";
+import type { FileErasure } from "../../core/platform-module.ts";
+import type { Records } from "../../core/storage.ts";
+import type { Log } from "../../core/telemetry.ts";
+import { defaultLanguage, toLanguage, type Language } from "../../words/languages.ts";
+
+/** People whose locale is remembered. */
+const maxPeople = 20_000;
+
+const dayMs = 24 * 60 * 60 * 1000;
+/** How long a locale is kept of somebody who uses no commands and buttons. */
+const keptMs = 90 * dayMs;
+/** Age after which a locale that is used is stored again. */
+const renewedMs = 30 * dayMs;
+
+/** The locales of people. Discord says them with interactions; of messages only the server's is known. */
+export interface Locales {
+  /** Remembers the locale of an interaction, also after a restart. Contract: must not throw. */
+  note(userId: string, locale: string, guildLocale?: string): void;
+  /** Reads what an earlier process has noted of a person. Contract: must not throw. */
+  load(userId: string): Promise<void>;
+  /** A person's own locale where it is loaded or an interaction has said it, otherwise the server's. */
+  of(userId: string, guildId: string | undefined): string | undefined;
+  /** The same as a language. */
+  languageOf(userId: string, guildId: string | undefined): Language;
+}
+
+/** What is known of a person; the time in Unix milliseconds. */
+interface Noted {
+  readonly locale?: string;
+  readonly at: number;
+}
+
+export interface LocaleOptions {
+  /** The locale that a server's managers have chosen. */
+  readonly guildLocale: (guildId: string) => string | undefined;
+  readonly records: Pick<Records, "get" | "set">;
+  readonly log: Log;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+}
+
+/** @see {@link Locales} */
+export function createLocales({ guildLocale, records, log, now }: LocaleOptions): Locales {
+  const people = new LRUCache<string, Noted>({ max: maxPeople });
+  const of: Locales["of"] = (userId, guildId) =>
+    people.get(userId)?.locale ?? (guildId === undefined ? undefined : guildLocale(guildId));
+
+  const read = async (userId: string): Promise<Noted> => toNoted(await records.get(keyOf(userId)));
+
+  async function load(userId: string): Promise<void> {
+    if (people.has(userId)) return;
+    try {
+      const noted = await read(userId);
+      // An interaction may have said it meanwhile.
+      if (!people.has(userId)) people.set(userId, noted);
+    } catch (error) {
+      log.debug({ err: error }, "locale not read");
+    }
+  }
+
+  async function save(userId: string, locale: string, isKept: boolean): Promise<void> {
+    const known = people.get(userId);
+    people.set(userId, { locale, at: known?.at ?? 0 });
+    const before = known ?? (await read(userId));
+    const isFresh = before.locale === locale && now() - before.at < renewedMs;
+    const isStored = !isFresh && (isKept || before.at > 0);
+    const at = isStored ? now() : before.at;
+    if (isStored) await records.set(keyOf(userId), { locale, at }, keptMs);
+    people.set(userId, { locale, at });
+  }
+
+  return {
+    note(userId, locale, around) {
+      // The default needs no note, unless the server speaks another language.
+      const isKept = [locale, around].some((one) => toLanguage(one) !== defaultLanguage);
+      save(userId, locale, isKept).catch((error: unknown) => {
+        log.debug({ err: error }, "locale not stored");
+      });
+    },
+    load,
+    of,
+    languageOf: (userId, guildId) => toLanguage(of(userId, guildId)),
+  };
+}
+
+/** Erases what is stored of a person's locale with everything else of theirs. */
+export function createLocaleErasure(records: Pick<Records, "delete">): FileErasure {
+  return {
+    async forgetAuthor(conversationId, authorId) {
+      const [, userId] = /^discord:(\d+)$/.exec(authorId) ?? [];
+      if (conversationId === undefined && userId !== undefined) await records.delete(keyOf(userId));
+    },
+    deleteConversation: () => Promise.resolve(),
+  };
+}
+
+function keyOf(userId: string): string {
+  return `discord:locale:${userId}`;
+}
+
+function toNoted(record: unknown): Noted {
+  if (typeof record !== "object" || record === null) return { at: 0 };
+  const { locale, at } = record as { readonly locale?: unknown; readonly at?: unknown };
+  return typeof locale === "string" && typeof at === "number" ? { locale, at } : { at: 0 };
+}

@@ -1,0 +1,130 @@
+import { translate } from "../../words/translate.ts";
+import { MessageType, type APIMessage } from "discord.js";
+import { ParleyError } from "../../core/errors.ts";
+import type { Platform } from "../../core/platform.ts";
+import type { RoomMessage, RoomQuery, RoomReading } from "../../core/room.ts";
+import { isDirectType, fromReplyAddress, parseEventKey, toEventKey, type DiscordAddress } from "./address.ts";
+import type { DiscordApi } from "./api.ts";
+import { toParleyError, withPermission } from "./errors.ts";
+import { readMessage, toAuthor, type Names } from "./incoming.ts";
+import { snowflakeAt } from "./snowflake.ts";
+
+const pageSize = 100;
+/** Pages of one reading. */
+const maxPages = 11;
+
+/** Messages with content; all other types are Discord's own notes. */
+const contentTypes: ReadonlySet<number> = new Set([
+  MessageType.Default,
+  MessageType.Reply,
+  MessageType.ChatInputCommand,
+  MessageType.ContextMenuCommand,
+]);
+
+export interface RoomReaderOptions {
+  readonly api: Pick<DiscordApi, "listMessages" | "getChannel">;
+  readonly names: (channelId: string) => Promise<Names>;
+  /** Whether messages that do not mention the bot have their content. */
+  readonly readsContents: () => boolean;
+}
+
+/** Returns {@link Platform.readRoom} for Discord's threads and channels. */
+export function createRoomReader(options: RoomReaderOptions): Platform["readRoom"] {
+  const { api, names, readsContents } = options;
+
+  /** Newest first, at most `maxMessages` that fit the query and one more. */
+  async function collect(channelId: string, query: RoomQuery, botNames: Names): Promise<APIMessage[]> {
+    const lowest = lowestId(query);
+    const beforeId = query.before === undefined ? undefined : parseEventKey(query.before);
+    // With the question in the first page: without the permission Discord returns no messages, and no error.
+    let before = beforeId === undefined ? undefined : (BigInt(beforeId) + 1n).toString();
+    const found: APIMessage[] = [];
+    for (let page = 0; page < maxPages; page += 1) {
+      query.signal.throwIfAborted();
+      const messages = await api.listMessages(channelId, { before, limit: pageSize });
+      if (messages.length === 0 && page === 0 && (before !== undefined || (await isNotEmpty(channelId))))
+        throw lacking("Read Message History");
+      for (const message of messages) {
+        if (BigInt(message.id) <= lowest) return found;
+        if (message.id === beforeId) continue;
+        const content = toContent(message);
+        if (content === undefined || !isWanted(content, channelId, query, botNames)) continue;
+        found.push(content);
+        if (found.length > query.maxMessages) return found;
+      }
+      const last = messages.at(-1);
+      if (last === undefined || messages.length < pageSize) return found;
+      before = last.id;
+    }
+    return found;
+  }
+
+  async function isNotEmpty(channelId: string): Promise<boolean> {
+    const channel = await api.getChannel(channelId);
+    return "last_message_id" in channel && typeof channel.last_message_id === "string";
+  }
+
+  async function read(address: DiscordAddress, query: RoomQuery): Promise<RoomReading> {
+    if (address.interaction?.isGuest === true) throw lacking(translate("room.membership"));
+    const botNames = await names(address.channelId);
+    const found = await collect(address.channelId, query, botNames);
+    const messages = found
+      .slice(0, query.maxMessages)
+      .map((message) => toRoomMessage(message, botNames))
+      .toReversed();
+    const readable = messages.filter(({ text, attachments }) => text !== "" || attachments.length > 0);
+    const isHidden = readable.length < messages.length && !readsContents();
+    return {
+      messages: readable,
+      hasOlder: found.length > query.maxMessages,
+      ...(isHidden ? { failure: lacking("the Message Content Intent") } : {}),
+    };
+  }
+
+  return async (given, query) => {
+    const address = fromReplyAddress(given);
+    if (isDirectType(address.channelType)) return undefined;
+    try {
+      return await read(address, query);
+    } catch (error) {
+      const failure = withPermission(error, "Read Message History");
+      return { messages: [], hasOlder: false, failure: toParleyError(failure, "read messages") };
+    }
+  };
+}
+
+function lowestId({ after, since }: RoomQuery): bigint {
+  const ids = [
+    ...(after === undefined ? [] : [BigInt(parseEventKey(after) ?? 0)]),
+    ...(since === undefined ? [] : [snowflakeAt(since) - 1n]),
+  ];
+  return ids.reduce((highest, id) => (id > highest ? id : highest), 0n);
+}
+
+/** The message itself; of a thread's first entry, which only refers to it, the message that the thread was opened from. */
+function toContent(message: APIMessage): APIMessage | undefined {
+  if (message.type === MessageType.ThreadStarterMessage) return message.referenced_message ?? undefined;
+  return contentTypes.has(message.type) ? message : undefined;
+}
+
+/** The message that began a thread has the thread's id. */
+function isWanted(message: APIMessage, channelId: string, query: RoomQuery, { botId }: Names): boolean {
+  return query.includesOwn === true || message.author.id !== botId || message.id === channelId;
+}
+
+function toRoomMessage(message: APIMessage, names: Names): RoomMessage {
+  const { author, webhook_id: webhookId } = message;
+  return {
+    key: toEventKey(message.id),
+    author: toAuthor(author),
+    isApp: author.bot === true || webhookId !== undefined,
+    ...readMessage(message, names),
+    sentAt: Date.parse(message.timestamp),
+  };
+}
+
+function lacking(permission: string): ParleyError {
+  return new ParleyError("platform-forbidden", `messages cannot be read: ${permission} is missing`, {
+    detail: { permission },
+  });
+}

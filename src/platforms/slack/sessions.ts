@@ -1,0 +1,190 @@
+import type { Log } from "../../core/telemetry.ts";
+import type { DeliveryScheduler, Reservation } from "../delivery/delivery-scheduler.ts";
+import { retryPlatformCall } from "../delivery/platform-retry.ts";
+import { lanes, type DeliveryCalls } from "./delivery-calls.ts";
+import { slackErrorCode } from "./errors.ts";
+
+/** A quick answer needs no session. */
+const delayMs = 500;
+const endWithinMs = 61_000;
+/** How long Slack is not asked again after it said that the app has no sessions. */
+const offMs = 60 * 60_000;
+
+/** The part of one reply in the session of its thread. */
+export interface ReplySession {
+  /** The reply is coming: after half a second Slack shows the session as at work, with its own Stop. Idempotent. */
+  begin(): void;
+  /** It has ended. `isAbandoned`: another process goes on with it, and sets the status then. */
+  end(isAbandoned: boolean): void;
+}
+
+/** What {@link Sessions.open} needs. */
+export interface ReplySessionOptions {
+  readonly channel: string;
+  readonly thread: string;
+  /** Of the session, where this reply creates it. */
+  readonly title: string | undefined;
+  /** An earlier process may have shown the session as at work. */
+  readonly isResumed: boolean;
+}
+
+/** The agent's sessions in the threads of one workspace. Slack changes their status only when it is told to. */
+export interface Sessions {
+  open(options: ReplySessionOptions): ReplySession;
+}
+
+/** What {@link createSessions} needs. */
+export interface SessionsOptions {
+  readonly calls: Pick<DeliveryCalls, "setSessionStatus">;
+  readonly scheduler: Pick<DeliveryScheduler, "reserve" | "waitMs">;
+  readonly log: Log;
+}
+
+interface Thread {
+  readonly key: string;
+  readonly channel: string;
+  readonly ts: string;
+  title: string | undefined;
+  /** Replies that are at work. */
+  replies: number;
+  shown: "processing" | "active" | undefined;
+  mayBeProcessing: boolean;
+  isLeft: boolean;
+  isSending: boolean;
+  /** Room for the end: a session that stays at work looks like an answer that never comes. */
+  reservation: Reservation | undefined;
+}
+
+/** Slack has no sessions for this app. */
+const noSessions = new Set([
+  "access_denied",
+  "feature_not_enabled",
+  "method_deprecated",
+  "missing_scope",
+  "not_agent_app",
+  "not_allowed_token_type",
+  "unknown_method",
+]);
+
+/**
+ * Sets each thread's session to `processing` while a reply is at work there, and to `active` after it. Where the limit has
+ * no room for both calls, the session stays as it is.
+ * @see https://docs.slack.dev/reference/methods/agents.sessions.setStatus
+ */
+export function createSessions({ calls, scheduler, log }: SessionsOptions): Sessions {
+  const threads = new Map<string, Thread>();
+  let offUntil = Number.NEGATIVE_INFINITY;
+
+  function threadAt(channel: string, ts: string): Thread {
+    const key = `${channel} ${ts}`;
+    const known = threads.get(key);
+    if (known !== undefined) return known;
+    const thread: Thread = {
+      key,
+      channel,
+      ts,
+      title: undefined,
+      replies: 0,
+      shown: undefined,
+      mayBeProcessing: false,
+      isLeft: false,
+      isSending: false,
+      reservation: undefined,
+    };
+    threads.set(key, thread);
+    return thread;
+  }
+
+  /** `undefined`: as it is. */
+  function wantedOf(thread: Thread): "processing" | "active" | undefined {
+    if (thread.isLeft || performance.now() < offUntil) return undefined;
+    const wanted = thread.replies > 0 ? "processing" : "active";
+    if (wanted === "active" && !thread.mayBeProcessing) return undefined;
+    return wanted === thread.shown ? undefined : wanted;
+  }
+
+  async function setProcessing(thread: Thread): Promise<void> {
+    const { channel, ts, title } = thread;
+    if (thread.reservation === undefined && scheduler.waitMs([lanes.sessions], "final") > 0) throw noRoom();
+    thread.reservation ??= scheduler.reserve(lanes.sessions);
+    if (thread.reservation === undefined) throw noRoom();
+    thread.mayBeProcessing = true;
+    const timing = { urgency: "preview", withinMs: 1000 } as const;
+    await calls.setSessionStatus(channel, ts, { status: "processing", title }, timing);
+  }
+
+  async function setActive({ channel, ts, reservation }: Thread): Promise<void> {
+    const timing = { urgency: "final", withinMs: endWithinMs, reservation } as const;
+    await retryPlatformCall(
+      () => calls.setSessionStatus(channel, ts, { status: "active" }, timing),
+      performance.now() + endWithinMs,
+      new AbortController().signal,
+    );
+  }
+
+  /** Brings what Slack shows in line with what is wanted; one call at a time. */
+  async function send(thread: Thread): Promise<void> {
+    if (thread.isSending) return;
+    thread.isSending = true;
+    for (let status = wantedOf(thread); status !== undefined; status = wantedOf(thread)) {
+      try {
+        await (status === "processing" ? setProcessing(thread) : setActive(thread));
+        thread.shown = status;
+        if (status === "active") thread.mayBeProcessing = false;
+      } catch (error) {
+        note(error, status);
+        if (status === "processing") thread.shown = status;
+        else break;
+      }
+    }
+    thread.isSending = false;
+    if (thread.replies > 0) return;
+    thread.reservation?.release();
+    threads.delete(thread.key);
+  }
+
+  function note(error: unknown, status: string): void {
+    const isOff = noSessions.has(slackErrorCode(error) ?? "");
+    if (isOff) offUntil = performance.now() + offMs;
+    const level = isOff ? "info" : status === "active" ? "warn" : "debug";
+    log[level]({ err: error, status }, "Slack session status not set");
+  }
+
+  return {
+    open({ channel, thread: ts, title, isResumed }) {
+      let state: "new" | "waiting" | "begun" | "ended" = "new";
+      let timer: NodeJS.Timeout | undefined;
+
+      function start(): void {
+        state = "begun";
+        const thread = threadAt(channel, ts);
+        thread.title ??= title;
+        thread.replies += 1;
+        thread.isLeft = false;
+        thread.mayBeProcessing ||= isResumed;
+        void send(thread);
+      }
+
+      return {
+        begin() {
+          if (state !== "new") return;
+          state = "waiting";
+          timer = setTimeout(start, delayMs).unref();
+        },
+        end(isAbandoned) {
+          clearTimeout(timer);
+          const wasBegun = state === "begun";
+          if (state === "ended" || (!wasBegun && (!isResumed || isAbandoned))) return;
+          state = "ended";
+          const thread = threadAt(channel, ts);
+          if (wasBegun) thread.replies -= 1;
+          thread.isLeft = isAbandoned && thread.replies === 0;
+          thread.mayBeProcessing ||= isResumed;
+          void send(thread);
+        },
+      };
+    },
+  };
+}
+
+const noRoom = (): Error => new Error("no room under Slack's limits");

@@ -1,0 +1,45 @@
+import type { ConversationHistory, Receiver } from "../../../core/platform.ts";
+import { accountAuthorId, toAccountPerson } from "../page-person.ts";
+import type { Account, Accounts } from "./accounts.ts";
+
+/** What {@link eraseRemoved} needs. */
+export interface AccountErasureOptions {
+  readonly accounts: Accounts;
+  readonly receiver: Pick<Receiver, "conversationDeleted" | "peopleDeleted">;
+  readonly history: Pick<ConversationHistory, "conversations">;
+  /** Erases the files of a person. */
+  readonly removeUploadsOf: (authorId: string) => Promise<void>;
+  readonly removeFeed: (conversationId: string) => void;
+}
+
+/**
+ * Erases the chats, settings, counts and files of accounts that were removed so, then the accounts. Idempotent: what was
+ * interrupted is done by the next call. Returns how many.
+ * @throws ParleyError `store-unavailable`
+ */
+export async function eraseRemoved(options: AccountErasureOptions): Promise<number> {
+  const removed = (await options.accounts.list()).filter(({ state }) => state === "erasing");
+  for (const account of removed) await erase(account, options);
+  return removed.length;
+}
+
+async function erase(account: Account, options: AccountErasureOptions): Promise<void> {
+  const { accounts, receiver, history, removeUploadsOf, removeFeed } = options;
+  const { conversationPrefix } = toAccountPerson(account);
+  const erased = new Set<string>();
+  for (;;) {
+    // Private calls have conversations of their own, whose ids begin so too.
+    const listed = await history.conversations(conversationPrefix);
+    const left = listed.filter(({ conversationId }) => !erased.has(conversationId));
+    if (left.length === 0) break;
+    for (const { conversationId } of left) {
+      await receiver.conversationDeleted(conversationId);
+      removeFeed(conversationId);
+      erased.add(conversationId);
+    }
+  }
+  const authorId = accountAuthorId(account.id);
+  await removeUploadsOf(authorId);
+  await receiver.peopleDeleted(authorId);
+  await accounts.forget(account.id);
+}

@@ -1,0 +1,221 @@
+import { randomBytes } from "node:crypto";
+import { LRUCache } from "lru-cache";
+import { z } from "zod";
+import { ParleyError } from "../../../core/errors.ts";
+import type { Records } from "../../../core/storage.ts";
+import { steadyClock } from "../../../support/steady-clock.ts";
+import { accountName } from "./account-name.ts";
+import { hashPassword, isPasswordOf } from "./password-hash.ts";
+
+/** Of a password, in characters. */
+export const passwordLimits = { minChars: 8, maxChars: 200 } as const;
+
+/**
+ * `open`: may log in. `closed`: may not; the chats are kept. `erasing`: may not; the running bot erases the chats, and
+ * then the account itself.
+ */
+const stateSchema = z.enum(["open", "closed", "erasing"]);
+const indexSchema = z.record(z.string(), z.object({ id: z.string(), state: stateSchema }));
+const recordSchema = z.object({
+  id: z.string(),
+  passwordHash: z.string(),
+  createdAt: z.number(),
+  /** When the password was set: sessions of earlier ones end. */
+  changedAt: z.number(),
+});
+
+type Index = z.infer<typeof indexSchema>;
+
+/** Somebody who may log in to the page by name and password. */
+export interface Account {
+  /** 12 hexadecimal digits, never given to another account. */
+  readonly id: string;
+  readonly name: string;
+  readonly state: z.infer<typeof stateSchema>;
+  /** Unix milliseconds. */
+  readonly createdAt: number;
+  /** When the password was set, in Unix milliseconds. */
+  readonly changedAt: number;
+}
+
+/** The accounts of the page. Changes hold in every process within two seconds. Failures throw `store-unavailable`. */
+export interface Accounts {
+  /** Whether there are any, closed ones included: then nobody opens the page without a login. */
+  hasAny(): Promise<boolean>;
+  /** Those that are not erased, by name. */
+  list(): Promise<readonly Account[]>;
+  /** An account that may log in. `undefined`: there is none. */
+  find(id: string): Promise<Account | undefined>;
+  /** The name of an account, whatever its state. */
+  nameOf(id: string): Promise<string | undefined>;
+  /** `undefined`: the name or the password is wrong. @throws ParleyError `busy` when too many log in at once */
+  check(name: string, password: string): Promise<Account | undefined>;
+  /** @throws ParleyError `invalid-option`, its message a sentence: the name or password is not right, or is taken */
+  add(name: string, password: string): Promise<Account>;
+  /** Sets a password, which ends all sessions. @throws ParleyError `invalid-option`, as {@link Accounts.add} */
+  setPassword(name: string, password: string): Promise<Account>;
+  /** Changes the state. @throws ParleyError `invalid-option`: there is no such account, or it is being erased */
+  setState(name: string, state: Account["state"]): Promise<Account>;
+  /** Removes what is stored of an account that is being erased: its chats are erased. */
+  forget(id: string): Promise<void>;
+}
+
+const indexKey = "web/accounts";
+const recordKey = (id: string): string => `web/account/${id}`;
+const cacheMs = 2000;
+const maxCached = 1000;
+
+/** @see {@link Accounts} */
+export function createAccounts(records: Records, now: () => number = () => steadyClock.now()): Accounts {
+  const cache = new LRUCache<string, { readonly value: unknown }>({ max: maxCached, ttl: cacheMs });
+
+  async function read(key: string, { isFresh = false } = {}): Promise<unknown> {
+    const known = isFresh ? undefined : cache.get(key);
+    if (known !== undefined) return known.value;
+    const value = await records.get(key);
+    cache.set(key, { value });
+    return value;
+  }
+
+  async function readIndex(options?: { readonly isFresh: boolean }): Promise<Index> {
+    const stored = await read(indexKey, options);
+    if (stored === undefined) return {};
+    const parsed = indexSchema.safeParse(stored);
+    // Taken for none, the page would be open.
+    if (!parsed.success)
+      throw new ParleyError("store-corrupt", "the list of the page's accounts is not readable");
+    return parsed.data;
+  }
+
+  async function readRecord(id: string, options?: { readonly isFresh: boolean }) {
+    const parsed = recordSchema.safeParse(await read(recordKey(id), options));
+    return parsed.success ? parsed.data : undefined;
+  }
+
+  async function save(key: string, value: Parameters<Records["set"]>[1]): Promise<void> {
+    await records.set(key, value);
+    cache.delete(key);
+  }
+
+  async function toAccount(
+    name: string,
+    entry: Index[string],
+    isFresh = false,
+  ): Promise<Account | undefined> {
+    const record = await readRecord(entry.id, { isFresh });
+    if (record === undefined) return undefined;
+    const { createdAt, changedAt } = record;
+    return { id: entry.id, name, state: entry.state, createdAt, changedAt };
+  }
+
+  async function known(name: string): Promise<{ readonly index: Index; readonly entry: Index[string] }> {
+    const index = await readIndex({ isFresh: true });
+    const entry = Object.hasOwn(index, name) ? index[name] : undefined;
+    const account = entry === undefined ? undefined : await toAccount(name, entry, true);
+    if (entry === undefined || account === undefined)
+      throw wrong(`There is no account ${JSON.stringify(name)}.`);
+    if (entry.state === "erasing")
+      throw wrong(`The account ${name} is being erased: this ends while the bot runs.`);
+    return { index, entry };
+  }
+
+  async function list(): Promise<Account[]> {
+    const accounts = await Promise.all(
+      Object.entries(await readIndex()).map(([name, entry]) => toAccount(name, entry)),
+    );
+    return accounts
+      .filter((account) => account !== undefined)
+      .toSorted((a, b) => a.name.localeCompare(b.name, "en"));
+  }
+
+  async function write(id: string, password: string, createdAt: number): Promise<void> {
+    const passwordHash = await hashPassword(password);
+    await save(recordKey(id), { id, passwordHash, createdAt, changedAt: now() });
+  }
+
+  async function find(id: string): Promise<Account | undefined> {
+    const [name, entry] = Object.entries(await readIndex()).find(([, one]) => one.id === id) ?? [];
+    if (name === undefined || entry?.state !== "open") return undefined;
+    return await toAccount(name, entry);
+  }
+
+  return {
+    list,
+    find,
+    hasAny: async () => Object.values(await readIndex()).some(({ state }) => state !== "erasing"),
+    nameOf: async (id) => Object.entries(await readIndex()).find(([, one]) => one.id === id)?.[0],
+
+    async check(name, password) {
+      // An account that was just added may be used at once.
+      const index = await readIndex({ isFresh: true });
+      const entry = Object.hasOwn(index, name) ? index[name] : undefined;
+      const record = entry?.state === "open" ? await readRecord(entry.id, { isFresh: true }) : undefined;
+      const isRight = await isPasswordOf(
+        record?.passwordHash,
+        password.slice(0, passwordLimits.maxChars + 1),
+      );
+      return isRight && record !== undefined ? await find(record.id) : undefined;
+    },
+
+    async add(name, password) {
+      if (!accountName.test(name))
+        throw wrong(
+          `${JSON.stringify(name)} cannot be a name: 1 to 32 of a to z, 0 to 9, dots, dashes and underscores, the first a letter or digit.`,
+        );
+      expectPassword(password);
+      const index = await readIndex({ isFresh: true });
+      const taken = Object.hasOwn(index, name)
+        ? await toAccount(name, index[name] as Index[string], true)
+        : undefined;
+      if (taken?.state === "erasing")
+        throw wrong(
+          `An account ${name} is being erased: this ends while the bot runs. Then the name is free.`,
+        );
+      if (taken?.state === "closed")
+        throw wrong(
+          `There is a closed account ${name}, whose chats are kept: reopen it, or remove it with --erase-chats.`,
+        );
+      if (taken !== undefined) throw wrong(`There is an account ${name} already.`);
+      const id = randomBytes(6).toString("hex");
+      // First: an entry without its record is nobody's.
+      await write(id, password, now());
+      await save(indexKey, { ...index, [name]: { id, state: "open" } });
+      return expectAccount(await find(id));
+    },
+
+    async setPassword(name, password) {
+      expectPassword(password);
+      const { entry } = await known(name);
+      await write(entry.id, password, (await readRecord(entry.id))?.createdAt ?? now());
+      return expectAccount(await toAccount(name, entry));
+    },
+
+    async setState(name, state) {
+      const { index, entry } = await known(name);
+      const changed = { ...entry, state };
+      await save(indexKey, { ...index, [name]: changed });
+      return expectAccount(await toAccount(name, changed));
+    },
+
+    async forget(id) {
+      await records.delete(recordKey(id));
+      cache.delete(recordKey(id));
+    },
+  };
+}
+
+/** @throws ParleyError `invalid-option` for a password that is too short or too long */
+function expectPassword(password: string): void {
+  const { minChars, maxChars } = passwordLimits;
+  if (password.length < minChars || password.length > maxChars)
+    throw wrong(`A password has ${minChars} to ${maxChars} characters.`);
+}
+
+function wrong(problem: string): ParleyError {
+  return new ParleyError("invalid-option", problem, { detail: { problem } });
+}
+
+function expectAccount(account: Account | undefined): Account {
+  if (account === undefined) throw new ParleyError("store-corrupt", "an account was not stored");
+  return account;
+}

@@ -1,0 +1,80 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { html } from "./dom.js";
+import { FormField } from "./form-field.js";
+import { translate } from "./words.js";
+
+/** @typedef {import("../../../core/forms.ts").Form} Form */
+
+/**
+ * The form that a button below an answer has opened. `onSubmit` resolves to a sentence for each field that is wrong.
+ * @param {object} props
+ * @param {Form} props.form
+ * @param {(values: Record<string, string>) => Promise<Record<string, string>>} props.onSubmit
+ * @param {() => void} props.onClose
+ */
+export function ActionForm({ form, onSubmit, onClose }) {
+  const element = useRef(/** @type {HTMLFormElement | null} */ (null));
+  const [values, setValues] = useState(
+    /** @type {Record<string, string>} */ (
+      Object.fromEntries(form.fields.map((field) => [field.name, field.value]))
+    ),
+  );
+  const [problems, setProblems] = useState(/** @type {Record<string, string>} */ ({}));
+  const [failure, setFailure] = useState("");
+  const [isBusy, setBusy] = useState(false);
+
+  useEffect(() => focusFirst("textarea, input, select"), []);
+  useEffect(() => focusFirst("[aria-invalid=true]"), [problems]);
+
+  /** @param {string} selector */
+  function focusFirst(selector) {
+    const first = element.current?.querySelector(selector);
+    if (first instanceof HTMLElement) first.focus();
+  }
+
+  /** @param {Event} event */
+  const submit = async (event) => {
+    event.preventDefault();
+    setBusy(true);
+    setFailure("");
+    try {
+      setProblems(await onSubmit(values));
+    } catch (error) {
+      setFailure(/** @type {Error} */ (error).message);
+    } finally {
+      setBusy(false);
+    }
+  };
+  /** @param {KeyboardEvent} event */
+  const closeOnEscape = (event) => {
+    if (event.key === "Escape") onClose();
+  };
+
+  return html`<form
+    class="action-form"
+    ref=${element}
+    onSubmit=${submit}
+    onKeyDown=${closeOnEscape}
+    aria-label=${form.title}
+  >
+    <p>${form.introduction}</p>
+    ${form.fields.map(
+      (field) =>
+        html`<${FormField}
+          key=${field.name}
+          id=${`${form.key}|${field.name}`}
+          field=${field}
+          value=${values[field.name] ?? ""}
+          problem=${problems[field.name]}
+          onInput=${(/** @type {string} */ value) => setValues({ ...values, [field.name]: value })}
+        />`,
+    )}
+    ${failure !== "" && html`<p role="alert">${failure}</p>`}
+    <div class="action-form-buttons">
+      <button type="submit" class="primary" disabled=${isBusy}>
+        ${form.submitLabel ?? translate("page.save")}
+      </button>
+      <button type="button" onClick=${onClose}>${translate("page.cancel")}</button>
+    </div>
+  </form>`;
+}

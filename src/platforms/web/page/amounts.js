@@ -1,0 +1,25 @@
+import { html } from "./dom.js";
+import { toCostText, toFullText, toLocale, toTimeText } from "./times.js";
+import { translate } from "./words.js";
+
+/** @typedef {import("../usage-view.ts").UsageView} Usage */
+
+/** For times, dates and numbers. */
+export const locale = toLocale(document.documentElement.lang, navigator.language);
+
+/** When something was said. @param {{ at: number }} props Unix milliseconds */
+export function Time({ at }) {
+  return html`<time datetime=${new Date(at).toISOString()} title=${toFullText(at, locale)}
+    >${toTimeText(at, locale)}</time
+  >`;
+}
+
+/** Tokens and cost in a few words. Empty: nothing is known. @param {Usage} usage */
+export function toUsageText({ tokens, costUsd, isEstimated, isPartial }) {
+  const cost = costUsd === undefined ? "" : toCostText(costUsd, locale);
+  const amounts = [
+    ...(tokens === undefined ? [] : [translate("page.usage.tokens", { count: tokens })]),
+    ...(cost === "" ? [] : [isPartial === true ? translate("page.usage.at-least", { cost }) : cost]),
+  ].join(" · ");
+  return isEstimated === true && amounts !== "" ? translate("page.usage.estimated", { amounts }) : amounts;
+}

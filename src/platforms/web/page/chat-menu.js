@@ -1,0 +1,131 @@
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { toUsageText } from "./amounts.js";
+import { exportAddress, loadChatMarkdown, loadUsage } from "./api.js";
+import { copyText } from "./clipboard.js";
+import { html } from "./dom.js";
+import { Icon } from "./icons.js";
+import { translate } from "./words.js";
+
+/** How long a result is shown instead of the button's label. */
+const resultMs = 2500;
+
+/**
+ * The button with what can be done with the whole chat: copy, share and download it.
+ * @param {{ conversationId: string }} props
+ */
+export function ChatMenu({ conversationId }) {
+  const menuId = useId().replaceAll(/\W/g, "");
+  const menu = useRef(/** @type {HTMLDivElement | null} */ (null));
+  const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
+  const [isOpen, setOpen] = useState(false);
+  const [result, setResult] = useState("");
+  /** What the answers have used, in words. */
+  const [usage, setUsage] = useState("");
+
+  useEffect(() => {
+    if (result === "") return undefined;
+    const timer = setTimeout(() => setResult(""), resultMs);
+    return () => clearTimeout(timer);
+  }, [result]);
+
+  const onToggle = (/** @type {ToggleEvent} */ event) => {
+    const isShown = event.newState === "open";
+    setOpen(isShown);
+    if (isShown) {
+      loadUsage(conversationId).then(
+        (loaded) => setUsage(toUsageText(loaded)),
+        (/** @type {Error} */ error) => setUsage(error.message),
+      );
+    }
+    const element = menu.current;
+    if (!isShown || element === null || button.current === null) return;
+    // In the top layer it does not know where its button is.
+    const { bottom, left, right } = button.current.getBoundingClientRect();
+    element.style.top = `${bottom + 4}px`;
+    if (getComputedStyle(element).direction === "rtl") element.style.left = `${Math.max(8, left)}px`;
+    else element.style.right = `${Math.max(8, window.innerWidth - right)}px`;
+    element.querySelector("button")?.focus();
+  };
+
+  /** @param {(markdown: string) => Promise<string>} use what is done with the chat; resolves to what is said about it */
+  const withMarkdown = async (use) => {
+    menu.current?.hidePopover();
+    try {
+      setResult(await use(await loadChatMarkdown(conversationId)));
+    } catch (error) {
+      setResult(/** @type {Error} */ (error).message);
+    }
+  };
+  const copy = () =>
+    withMarkdown(async (markdown) =>
+      (await copyText(markdown)) ? translate("page.copied") : translate("page.not-copied"),
+    );
+  const share = () =>
+    withMarkdown(async (markdown) => {
+      await navigator.share({ title: document.title, text: markdown }).catch((/** @type {Error} */ error) => {
+        // The person has closed the dialog.
+        if (error.name !== "AbortError") throw error;
+      });
+      return "";
+    });
+
+  /** @param {KeyboardEvent} event */
+  const onKey = (event) => {
+    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+    if (step === 0) return;
+    event.preventDefault();
+    const entries = [...(menu.current?.querySelectorAll("button, a") ?? [])];
+    const index = entries.findIndex((entry) => entry === document.activeElement);
+    const next = entries[(index + step + entries.length) % entries.length];
+    if (next instanceof HTMLElement) next.focus();
+  };
+
+  const download = (/** @type {"md" | "zip"} */ kind, /** @type {string} */ label) =>
+    html`<li>
+      <a href=${exportAddress(conversationId, kind)} download onClick=${() => menu.current?.hidePopover()}>
+        <${Icon} name="download" />${label}
+      </a>
+    </li>`;
+
+  return html`<span class="chat-menu-result" role="status">${result}</span>
+    <button
+      type="button"
+      class="quiet chat-menu-button"
+      ref=${button}
+      popovertarget=${menuId}
+      aria-label=${translate("page.chat-menu")}
+      title=${translate("page.chat-menu")}
+      aria-expanded=${isOpen ? "true" : "false"}
+    >
+      <${Icon} name="download" />
+    </button>
+    <div
+      id=${menuId}
+      class="chat-menu"
+      ref=${menu}
+      popover="auto"
+      role="group"
+      aria-label=${translate("page.chat-menu")}
+      onToggle=${onToggle}
+      onKeyDown=${onKey}
+    >
+      <ul>
+        <li>
+          <button type="button" class="quiet" onClick=${() => void copy()}>
+            <${Icon} name="copy" />${translate("page.chat-menu.copy")}
+          </button>
+        </li>
+        ${
+          "share" in navigator &&
+          html`<li>
+            <button type="button" class="quiet" onClick=${() => void share()}>
+              <${Icon} name="send" />${translate("page.chat-menu.share")}
+            </button>
+          </li>`
+        }
+        ${download("md", translate("page.chat-menu.markdown"))}
+        ${download("zip", translate("page.chat-menu.zip"))}
+      </ul>
+      <p role="status">${usage !== "" && translate("page.usage.chat", { amounts: usage })}</p>
+    </div>`;
+}

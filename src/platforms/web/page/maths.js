@@ -1,0 +1,64 @@
+/** Longest formula; what is longer is shown as it is written. */
+const maxChars = 2000;
+/** How far ahead the beginning of a formula is looked for: marked asks at every paragraph. */
+const maxAhead = 4000;
+
+/** Not `$5 or $10`: no space inside the signs, and no digit behind them. */
+const inline =
+  /^(?:\\\((?=\S)([^\n]{1,2000}?)\\\)|\$\$(?=\S)([^\n$]{1,2000}?)\$\$|\$(?=[^\s$])([^\n$]{0,499}?[^\s$\\])\$(?!\d))/;
+const block = /^(?:\\\[([\s\S]{1,2000}?)\\\]|\$\$\s*\n([\s\S]{1,2000}?)\n\s*\$\$)[ \t]*(?:\n|$)/;
+
+/** @typedef {{ type: string, raw: string, formula: string }} MathsToken */
+
+/**
+ * LaTeX formulas in Markdown, as `code` elements whose class says how they are shown: between `\(` and `\)` or dollar signs
+ * within a line, between `\[` and `\]` or lines of `$$` as a block. Otherwise Markdown would take their backslashes away.
+ * @type {import("marked").TokenizerAndRendererExtension[]}
+ */
+export const mathsExtensions = [
+  {
+    name: "maths-block",
+    level: "block",
+    start: findBlock,
+    tokenizer: (source) => toToken("maths-block", block.exec(source.slice(0, maxChars * 2))),
+    renderer: (token) => toCode(/** @type {MathsToken} */ (token), "language-math-block"),
+  },
+  {
+    name: "maths",
+    level: "inline",
+    start: (source) => find(source, /\\\(|\$/),
+    tokenizer: (source) => toToken("maths", inline.exec(source.slice(0, maxChars * 2))),
+    renderer: (token) => toCode(/** @type {MathsToken} */ (token), "language-math"),
+  },
+];
+
+/** @param {string} source @param {RegExp} pattern */
+function find(source, pattern) {
+  const at = source.slice(0, maxAhead).search(pattern);
+  return at === -1 ? undefined : at;
+}
+
+/**
+ * Where a paragraph ends because a formula begins: only at one that also ends, or marked would begin a paragraph anew at each
+ * line.
+ * @param {string} source
+ */
+function findBlock(source) {
+  const at = find(source, /(?<=\n)(?:\\\[|\$\$[ \t]*\n)/);
+  return at !== undefined && block.test(source.slice(at, at + maxChars * 2)) ? at : undefined;
+}
+
+/** @param {string} type @param {RegExpExecArray | null} match @returns {MathsToken | undefined} */
+function toToken(type, match) {
+  if (match === null) return undefined;
+  const formula = match.slice(1).find((part) => part !== undefined) ?? "";
+  return formula.trim() === "" ? undefined : { type, raw: match[0], formula: formula.trim() };
+}
+
+/** @param {MathsToken} token @param {string} name */
+function toCode({ formula }, name) {
+  const text = formula.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+  return name === "language-math-block"
+    ? `<p><code class="${name}">${text}</code></p>\n`
+    : `<code class="${name}">${text}</code>`;
+}

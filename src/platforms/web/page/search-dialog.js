@@ -1,0 +1,184 @@
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { searchChats } from "./api.js";
+import { CloseButton } from "./close-button.js";
+import { classes, html } from "./dom.js";
+import { Icon } from "./icons.js";
+import { language, translate } from "./words.js";
+
+/** @typedef {import("../views.ts").SearchView["found"][number]} Found */
+
+/** How long after the last letter the search begins. */
+const pauseMs = 200;
+const maxRecent = 8;
+/** With fewer results older chats are searched at once. */
+const enoughFound = 8;
+const dates = new Intl.DateTimeFormat(language, { dateStyle: "medium" });
+
+/**
+ * Searches all that was said. Without words it lists the latest chats.
+ * @param {object} props
+ * @param {readonly import("./api.js").Conversation[]} props.recent
+ * @param {(id: string, itemId?: string) => void} props.onOpen
+ * @param {() => void} props.onClose
+ */
+export function SearchDialog({ recent, onOpen, onClose }) {
+  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const list = useRef(/** @type {HTMLUListElement | null} */ (null));
+  const [text, setText] = useState("");
+  const [index, setIndex] = useState(0);
+  const { found, next, isBusy, problem, goOn } = useSearch(text);
+  const isEmpty = text.trim() === "";
+  /** @type {readonly Found[]} */
+  const shown = isEmpty ? recent.slice(0, maxRecent) : found;
+  const marked = shown[Math.min(index, shown.length - 1)];
+
+  useLayoutEffect(() => dialog.current?.showModal(), []);
+  useLayoutEffect(() => {
+    list.current?.querySelector(".is-marked")?.scrollIntoView({ block: "nearest" });
+  }, [marked?.id]);
+
+  /** @param {Found} one */
+  const take = (one) => {
+    dialog.current?.close();
+    onOpen(one.id, one.itemId);
+  };
+  /** @param {KeyboardEvent} event */
+  const onKey = (event) => {
+    if (event.isComposing) return;
+    if (event.key === "ArrowDown") setIndex(Math.min(index + 1, shown.length - 1));
+    else if (event.key === "ArrowUp") setIndex(Math.max(0, index - 1));
+    else if (event.key === "Enter" && marked !== undefined) take(marked);
+    else return;
+    event.preventDefault();
+  };
+
+  return html`<dialog
+    class="search"
+    ref=${dialog}
+    aria-label=${translate("page.search")}
+    onClose=${onClose}
+    onClick=${(/** @type {MouseEvent} */ event) => {
+      if (event.target === dialog.current) dialog.current?.close();
+    }}
+  >
+    <div class="search-head">
+      <${Icon} name="search" />
+      <input
+        type="text"
+        role="combobox"
+        maxlength="200"
+        autocomplete="off"
+        dir="auto"
+        aria-label=${translate("page.search.field")}
+        placeholder=${translate("page.search.field")}
+        aria-expanded=${shown.length > 0 ? "true" : "false"}
+        aria-controls="search-results"
+        aria-activedescendant=${marked === undefined ? undefined : `found-${marked.id}`}
+        value=${text}
+        onInput=${(/** @type {{ currentTarget: HTMLInputElement }} */ event) => {
+          setText(event.currentTarget.value);
+          setIndex(0);
+        }}
+        onKeyDown=${onKey}
+      />
+      <${CloseButton} dialog=${dialog} />
+    </div>
+    ${isEmpty && shown.length > 0 && html`<p class="search-note">${translate("page.search.recent")}</p>`}
+    <ul
+      id="search-results"
+      role="listbox"
+      aria-label=${isEmpty ? translate("page.search.recent") : translate("page.search")}
+      ref=${list}
+      hidden=${shown.length === 0}
+    >
+      ${shown.map(
+        (one) =>
+          html`<li
+            key=${one.id}
+            id=${`found-${one.id}`}
+            role="option"
+            aria-selected=${one === marked ? "true" : "false"}
+            class=${classes(one === marked && "is-marked")}
+            onClick=${() => take(one)}
+          >
+            <span class="found-title" dir="auto">${one.title}</span>
+            <time datetime=${new Date(one.updatedAt).toISOString()}>${dates.format(one.updatedAt)}</time>
+            ${
+              one.excerpt !== undefined &&
+              html`<span class="excerpt" dir="auto"
+                >${one.excerpt.map((part) => (part.isMatch ? html`<mark>${part.text}</mark>` : part.text))}</span
+              >`
+            }
+          </li>`,
+      )}
+    </ul>
+    <p class="search-note" role="status">
+      ${
+        isEmpty
+          ? ""
+          : problem !== ""
+            ? problem
+            : isBusy
+              ? translate("page.search.busy")
+              : found.length === 0
+                ? translate("page.search.none")
+                : translate("page.search.count", { count: found.length })
+      }
+    </p>
+    ${
+      !isBusy &&
+      next !== undefined &&
+      html`<button type="button" class="older" onClick=${goOn}>${translate("page.search.older")}</button>`
+    }
+  </dialog>`;
+}
+
+const nothing = {
+  found: /** @type {readonly Found[]} */ ([]),
+  next: /** @type {string | undefined} */ (undefined),
+  isBusy: false,
+  problem: "",
+};
+
+/** What was found for a text, as far as was searched. @param {string} text */
+function useSearch(text) {
+  const [state, setState] = useState(nothing);
+  const abort = useRef(new AbortController());
+
+  /** @param {readonly Found[]} before @param {string | undefined} after */
+  const search = async (before, after) => {
+    abort.current.abort();
+    const { signal } = (abort.current = new AbortController());
+    let found = before;
+    let next = after;
+    setState({ found, next, isBusy: true, problem: "" });
+    try {
+      do {
+        const page = await searchChats(text, next, signal);
+        const known = new Set(found.map(({ id }) => id));
+        found = [...found, ...page.found.filter(({ id }) => !known.has(id))];
+        next = page.next;
+        if (signal.aborted) return;
+        setState({ found, next, isBusy: next !== undefined, problem: "" });
+      } while (next !== undefined && found.length - before.length < enoughFound);
+      setState({ found, next, isBusy: false, problem: "" });
+    } catch (error) {
+      if (signal.aborted) return;
+      setState({ found, next, isBusy: false, problem: /** @type {Error} */ (error).message });
+    }
+  };
+
+  useEffect(() => {
+    abort.current.abort();
+    if (text.trim() === "") {
+      setState(nothing);
+      return undefined;
+    }
+    setState({ ...nothing, isBusy: true });
+    const timer = setTimeout(() => void search([], undefined), pauseMs);
+    return () => clearTimeout(timer);
+  }, [text]);
+  useEffect(() => () => abort.current.abort(), []);
+
+  return { ...state, goOn: () => void search(state.found, state.next) };
+}

@@ -1,0 +1,59 @@
+import { useEffect, useRef } from "preact/hooks";
+
+/** Keys of shortcuts as people know them. */
+export const controlKey = /mac|iphone|ipad/i.test(navigator.userAgent) ? "⌘" : "Ctrl";
+
+/**
+ * The page's keyboard shortcuts. None of them works while a dialog is open, which has keys of its own.
+ * @param {{ search: () => void, startNew: () => void, list: () => void }} actions
+ */
+export function useShortcuts(actions) {
+  const latest = useRef(actions);
+  latest.current = actions;
+  useEffect(() => {
+    /** @param {KeyboardEvent} event */
+    const onKey = (event) => {
+      const action = actionOf(event);
+      if (action === undefined) return;
+      event.preventDefault();
+      if (document.querySelector("dialog[open]") !== null) return;
+      if (action === "edit") lastEditButton()?.click();
+      else latest.current[action]();
+    };
+    document.addEventListener("keydown", onKey);
+    return () => document.removeEventListener("keydown", onKey);
+  }, []);
+}
+
+/**
+ * @param {KeyboardEvent} event
+ * @returns {"search" | "startNew" | "list" | "edit" | undefined}
+ */
+function actionOf(event) {
+  if (event.isComposing || event.altKey || event.defaultPrevented) return undefined;
+  const hasControl = event.ctrlKey || event.metaKey;
+  const key = event.key.toLowerCase();
+  if (hasControl) {
+    if (key === "k" && !event.shiftKey) return "search";
+    if (key === "o" && event.shiftKey) return "startNew";
+    return key === "/" ? "list" : undefined;
+  }
+  const field = event.target instanceof Element ? event.target.closest("textarea, input, select") : null;
+  if (key === "?" && field === null) return "list";
+  const isEmpty = field instanceof HTMLTextAreaElement && field.matches(".composer *") && field.value === "";
+  return key === "arrowup" && isEmpty && !event.shiftKey && lastEditButton() !== undefined
+    ? "edit"
+    : undefined;
+}
+
+/** The button that edits the last question, where it can be edited. */
+function lastEditButton() {
+  const last = [...document.querySelectorAll(".from-user")].at(-1)?.querySelector(".edit");
+  return last instanceof HTMLElement ? last : undefined;
+}
+
+/** Puts the caret into the message field. */
+export function focusComposer() {
+  const field = document.querySelector(".composer textarea");
+  if (field instanceof HTMLElement) field.focus();
+}

@@ -1,0 +1,69 @@
+/**
+ * Times as people read them, in the zone of the browser. `locale`: of the page's language, so that "Tuesday" is in the
+ * language of the words around it.
+ */
+
+/**
+ * The browser's own locale where it is of the page's language: it knows whether a day has 12 or 24 hours.
+ * @param {string} language of the page
+ * @param {string} browser
+ */
+export function toLocale(language, browser) {
+  return browser.split("-")[0] === language ? browser : language;
+}
+
+/** A day, by which messages are grouped. @param {number} ms */
+export function dayOf(ms) {
+  return new Date(ms).toDateString();
+}
+
+/** `14:05`. @param {number} ms @param {string} locale */
+export function toTimeText(ms, locale) {
+  return new Intl.DateTimeFormat(locale, { timeStyle: "short" }).format(ms);
+}
+
+/** Date and time in full. @param {number} ms @param {string} locale */
+export function toFullText(ms, locale) {
+  return new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "short" }).format(ms);
+}
+
+/**
+ * A day: "Today", "Yesterday", a weekday of the last six days, or a date.
+ * @param {number} ms
+ * @param {number} now
+ * @param {string} locale
+ */
+export function toDayText(ms, now, locale) {
+  const daysAgo = Math.round((startOf(now) - startOf(ms)) / 86_400_000);
+  if (daysAgo === 0 || daysAgo === 1) {
+    const text = new Intl.RelativeTimeFormat(locale, { numeric: "auto" }).format(-daysAgo, "day");
+    return text.charAt(0).toLocaleUpperCase(locale) + text.slice(1);
+  }
+  if (daysAgo > 1 && daysAgo < 7) return new Intl.DateTimeFormat(locale, { weekday: "long" }).format(ms);
+  const isThisYear = new Date(ms).getFullYear() === new Date(now).getFullYear();
+  return new Intl.DateTimeFormat(locale, {
+    weekday: "short",
+    day: "numeric",
+    month: "long",
+    ...(isThisYear ? {} : { year: "numeric" }),
+  }).format(ms);
+}
+
+/** @param {number} ms */
+function startOf(ms) {
+  return new Date(ms).setHours(0, 0, 0, 0);
+}
+
+/**
+ * An amount in US dollars: two decimals from a cent on, otherwise two significant digits.
+ * @param {number} usd
+ * @param {string} locale
+ */
+export function toCostText(usd, locale) {
+  const isSmall = usd > 0 && usd < 0.01;
+  const digits = isSmall ? { maximumSignificantDigits: 2 } : { maximumFractionDigits: usd === 0 ? 0 : 2 };
+  const currency = { style: /** @type {const} */ ("currency"), currency: "USD" };
+  return new Intl.NumberFormat(locale, { ...currency, currencyDisplay: "narrowSymbol", ...digits }).format(
+    usd,
+  );
+}

@@ -1,0 +1,114 @@
+/** What went wrong and what to do, by error code; and notices of what was left out. */
+export const errorMessages = {
+  "error.model": "The model",
+  "error.model-named": "The model {model}",
+  "error.file": "The file",
+  "error.gateway-says": "It says: {message}",
+  "error.later.moment": "in a moment",
+  "error.later.seconds": "in {count, plural, one {a second} other {{count} seconds}}",
+  "error.later.minutes": "in {count} minutes",
+  "error.later.hours": "in {count} hours",
+
+  "error.config": "Parley is misconfigured. Ask your admin to look at its log.",
+  "error.stopping": "Parley is restarting and could not take this. Try again in a minute.",
+  "error.busy": "Parley is busy. Try again in a minute.",
+  "error.busy.person": "You have {waiting} requests that are not answered yet. Wait for some of them first.",
+  "error.access.denied":
+    "You cannot use Parley here: its access rules exclude you or this place. Ask your Parley admin.",
+  "error.access.stranger":
+    "You can use Parley in servers and workspaces that it is a member of. To use it here, ask your Parley admin to add {user} to ALLOW.",
+  "error.access.place":
+    "Here only some people may use Parley. Ask those who manage this server or workspace.",
+  "error.access.unlisted":
+    "You are not on the list of people and places that Parley answers. Ask your Parley admin to add {user} to ALLOW.",
+  "error.access.you": "you",
+  "error.rate-limited":
+    "You can send {max, plural, one {1 request} other {{max} requests}} in a minute, and have. Try again {later}.",
+  "error.budget.person": "your budget for a day ({amount})",
+  "error.budget.place": "the budget of this place for a day ({amount})",
+  "error.budget.deployment": "the budget of all of Parley for a day ({amount})",
+  "error.budget.reserved": "What is left of {budget} is reserved for answers in progress. Try again {later}.",
+  "error.budget.spent": "Nothing is left of {budget}. It is free again at midnight UTC, {later}.",
+  "error.model-not-allowed": "{model} is not allowed here. /models lists what is.",
+  "error.model-not-allowed.others": "{model} is not allowed here. Allowed: {allowed}. /models lists what is.",
+  "error.not-permitted": "You may not change this.",
+  "error.internal":
+    "Something went wrong inside Parley. Try again; if it happens again, ask your admin to look at the log.",
+  "error.store-unavailable":
+    "Parley cannot reach its store right now, so nothing would be kept. Try again in a moment.",
+  "error.store-corrupt": "Parley's store is damaged. Ask your admin to restore a backup.",
+  "error.store-newer": "Parley's store was written by a newer version. Ask your admin to update Parley.",
+  "error.gateway-unreachable": "The model gateway cannot be reached. Try again {later}.",
+  "error.gateway-unauthorized":
+    "The model gateway does not accept Parley's key. Ask your admin to check GATEWAY_API_KEY.",
+  "error.gateway-payment": "The model gateway's account has run out of credit or budget. Ask your admin.",
+  "error.gateway-rate-limited": "The model gateway is rate limiting requests. Try again {later}.",
+  "error.gateway-bad-request": "The model gateway did not accept the request.",
+  "error.gateway-unknown-model": "There is no model {model}. /models lists what there is.",
+  "error.gateway-unknown-model.nearest":
+    "There is no model {model}. Did you mean {suggestion}? /models lists what there is.",
+  "error.gateway-unknown-model.unnamed": "There is no model of that name. /models lists what there is.",
+  "error.gateway-context-length":
+    "This is more than the model can read at once. Shorten it, or start a new conversation.",
+  "error.gateway-context-length.named":
+    "This is more than {model} can read at once. Shorten it, or start a new conversation.",
+  "error.gateway-refused": "{model} declined to answer this.",
+  "error.gateway-timeout": "{model} took too long and was stopped. Try again {later}.",
+  "error.gateway-error": "The model gateway failed. Try again {later}.",
+  "error.gateway-bad-answer": "The model gateway sent an invalid response. Try again {later}.",
+  "error.gateway-empty-answer": "{model} returned an empty answer. Try again, or rephrase it.",
+  "error.gateway-interrupted": "The answer was interrupted. What had arrived is kept above.",
+  "error.gateway-unsupported": "{problem}. /models lists what there is.",
+  "error.no-model": "No model of the gateway can do this",
+  "error.no-model.chat": "No model of the gateway can chat",
+  "error.no-model.image": "No model of the gateway can draw",
+  "error.no-model.image-edit": "No model of the gateway can change pictures",
+  "error.no-model.transcription": "No model of the gateway can transcribe",
+  "error.attachment-too-large": "{file} is too large.",
+  "error.attachment-too-large.limit": "{file} is too large: at most {size}.",
+  "error.attachment-empty": "{file} is empty.",
+  "error.attachment-unreadable": "{file} could not be read.",
+  "error.attachment-unreadable.problem": "{file} could not be read: {problem}.",
+  "error.attachment-blocked": "{file} is at an address that Parley does not open. Upload the file itself.",
+  "error.attachment-gone": "{file} no longer exists. Upload it again.",
+  "error.unknown-command": "There is no command /{command}. There are: {commands}.",
+  "error.unknown-command.none": "none",
+  "error.invalid-option": "/{command}: {problem}.",
+  "error.invalid-option.named": "/{command} {option}: {problem}.",
+  "error.invalid-option.unnamed": "is invalid",
+  "error.usage": "Write it like this: {usage}",
+  "error.platform-unauthorized": "The platform does not accept Parley's token. Ask your admin to check it.",
+  "error.platform-forbidden": "Parley may not do this here. Ask your admin.",
+  "error.platform-forbidden.permission":
+    "Parley may not do this here: it lacks {permission}. Ask your admin.",
+  "error.platform-unreachable": "The chat platform could not be reached. Try again {later}.",
+  "error.platform-rejected": "The chat platform refused the answer. Ask your admin to look at the log.",
+  "error.cancelled": "Stopped.",
+  "error.cancelled.by": "Stopped by {name}.",
+  "error.cancelled.deleted": "Stopped: the message was deleted.",
+  "error.too-old": "Parley was offline when this arrived, so it was not answered automatically.",
+
+  "notice.accepting":
+    "Parley's store does not respond right now. The answer appears here if your command could be kept. If there is none in two minutes, use the command again.",
+  "notice.not-accepted":
+    "Parley's store did not respond, so your command was not kept. Use it again, please.",
+  "notice.hidden-content":
+    "I cannot read messages here that do not mention me, because my Message Content Intent is off. Mention me in each message, or ask the admin of this bot to turn it on.",
+  "notice.form-not-accepted": "Parley's store does not respond right now. Send this once more in a moment.",
+  "notice.context-cut":
+    "Only the last {sent, plural, one {message was} other {{sent} messages were}} sent to the model; {cut, plural, one {1 earlier one was} other {{cut} earlier ones were}} left out.",
+  "notice.context-cut.more":
+    "Only the last {sent, plural, one {message was} other {{sent} messages were}} sent to the model; earlier ones were left out.",
+  "notice.unread": "Not read: {name} ({reason}).",
+  "notice.images-left-out":
+    "{count, plural, one {1 picture was} other {{count} pictures were}} not sent to the model: {reason}.",
+  "notice.images-left-out.text-model": "this model reads only text",
+  "notice.images-left-out.newest": "only the newest {max} are",
+  "notice.images-left-out.gone": "it is no longer kept",
+  "notice.other-model":
+    "The model {model} reads only text, so {instead} answered: there are pictures in this conversation.",
+  "notice.earlier-answer": "There is no new answer, so this is the earlier one. {why}",
+  "notice.ended.length": "The answer reached its length limit and may be unfinished.",
+  "notice.ended.filtered": "The provider's content filter cut this answer off.",
+  "notice.ended.other": "The model ended this answer for an unknown reason; it may be unfinished.",
+} as const;

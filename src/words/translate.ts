@@ -1,0 +1,100 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { readFileSync } from "node:fs";
+import { IntlMessageFormat } from "intl-messageformat";
+import { english, type MessageKey } from "./english.ts";
+import { defaultLanguage, type Language } from "./languages.ts";
+import type { ArgumentValue, MessageArguments } from "./message-arguments.ts";
+
+const scopes = new AsyncLocalStorage<Language>();
+
+/** Runs `work`, and everything that it starts, for a person of this language: {@link translate} speaks it. */
+export function inLanguage<T>(language: Language, work: () => T): T {
+  return scopes.run(language, work);
+}
+
+/** The language of the person that the running code works for. English outside of {@link inLanguage}. */
+export function currentLanguage(): Language {
+  return scopes.getStore() ?? defaultLanguage;
+}
+
+/** The same as the `locale` of an author; none for English, which is meant where there is none. */
+export function currentLocale(): { readonly locale?: Language } {
+  const locale = currentLanguage();
+  return locale === defaultLanguage ? {} : { locale };
+}
+
+/** The arguments of a message; none where it has none. */
+export type ArgumentsOf<K extends MessageKey> = keyof MessageArguments<(typeof english)[K]> extends never
+  ? []
+  : [values: MessageArguments<(typeof english)[K]>];
+
+/** A message of the catalogue in the language of the person that the running code works for. */
+export function translate<K extends MessageKey>(key: K, ...[values]: ArgumentsOf<K>): string {
+  return translateTo(currentLanguage(), key, ...([values] as ArgumentsOf<K>));
+}
+
+/** A message of the catalogue in one language. */
+function translateTo<K extends MessageKey>(language: Language, key: K, ...[values]: ArgumentsOf<K>): string {
+  const message = messagesOf(language)[key];
+  // What is missing is refused by a test; a catalogue that somebody has changed still says something.
+  const [text, spoken] = message === undefined ? [english[key], defaultLanguage] : [message, language];
+  return values === undefined ? text : formatMessage(spoken, text, values);
+}
+
+/**
+ * A message as `IntlMessageFormat` takes it without a parser: parsed where it has arguments, else as text.
+ * @throws SyntaxError when it is not a message
+ */
+export function compileMessage(language: Language, text: string): unknown {
+  if (!text.includes("{")) return text;
+  return new IntlMessageFormat(text, language, undefined, { ignoreTag: true }).getAst();
+}
+
+/** A declared text (a command's description) in the language of the person, else as it is declared. */
+export function translateDeclared(language: Language, key: string, declared: string): string {
+  return language === defaultLanguage ? declared : (messagesOf(language)[key] ?? declared);
+}
+
+/** A whole number as the language writes it: `12,345`, `12.345`. */
+export function formatCount(count: number): string {
+  return numberFormat(currentLanguage()).format(Math.round(count));
+}
+
+const numberFormats = new Map<Language, Intl.NumberFormat>();
+
+function numberFormat(language: Language): Intl.NumberFormat {
+  const known = numberFormats.get(language);
+  if (known !== undefined) return known;
+  const made = new Intl.NumberFormat(language, { maximumFractionDigits: 0 });
+  numberFormats.set(language, made);
+  return made;
+}
+
+const formats = new Map<string, IntlMessageFormat>();
+
+/** Puts values into a message in ICU syntax. Tags and apostrophes in it mean themselves. */
+function formatMessage(
+  language: Language,
+  text: string,
+  values: Readonly<Record<string, ArgumentValue>>,
+): string {
+  const key = `${language} ${text}`;
+  let format = formats.get(key);
+  if (format === undefined) {
+    format = new IntlMessageFormat(text, language, undefined, { ignoreTag: true });
+    formats.set(key, format);
+  }
+  return String(format.format(values));
+}
+
+const loaded = new Map<Language, Readonly<Record<string, string>>>([[defaultLanguage, english]]);
+
+/** All messages of a language by key. The file of another language than English is read when it is first needed. */
+export function messagesOf(language: Language): Readonly<Record<string, string>> {
+  const known = loaded.get(language);
+  if (known !== undefined) return known;
+  const file = new URL(`./${language}.json`, import.meta.url);
+  const messages = JSON.parse(readFileSync(file, "utf8")) as Readonly<Record<string, string>>;
+  loaded.set(language, messages);
+  return messages;
+}

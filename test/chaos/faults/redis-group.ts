@@ -1,0 +1,55 @@
+import { startCluster } from "../../support/redis-cluster.ts";
+import type { RedisServer } from "../../support/redis-server.ts";
+import { startSentinels } from "../../support/redis-sentinels.ts";
+import type { Random } from "../random.ts";
+
+/** Servers of Redis that replace a lost primary by themselves. */
+export interface RedisGroup {
+  readonly url: string;
+  /** A present primary; of a cluster any one. */
+  primary(random: Random): Promise<RedisServer>;
+  /** Resolves when another server serves what this one did. */
+  whenReplaced(server: RedisServer): Promise<void>;
+  /** Resolves when every primary has a replica that is in step. */
+  whenWhole(): Promise<void>;
+  /** Folders of the present primaries. */
+  folders(): Promise<readonly string[]>;
+  remove(): Promise<void>;
+}
+
+/** A primary with a replica, watched by three sentinels. */
+export async function startSentinelGroup(): Promise<RedisGroup> {
+  const redis = await startSentinels();
+  return {
+    url: redis.url,
+    primary: () => redis.primary(),
+    whenReplaced: (server) => redis.whenReplaced(server),
+    whenWhole: () => redis.whenReplicated(),
+    folders: async () => [(await redis.primary()).folder],
+    remove: () => redis.remove(),
+  };
+}
+
+/** Three primaries with a replica each. */
+export async function startClusterGroup(): Promise<RedisGroup> {
+  const redis = await startCluster();
+  // Keys of all three: a primary is found by a key that it serves.
+  const keys = Array.from({ length: 16 }, (_, index) => `{${index}}`);
+  const served = new Map<RedisServer, string>();
+  return {
+    url: redis.url,
+    async primary(random) {
+      const key = random.pick(keys);
+      const server = await redis.primaryOf(key);
+      served.set(server, key);
+      return server;
+    },
+    whenReplaced: (server) => redis.whenReplaced(served.get(server) ?? "", server),
+    whenWhole: () => redis.whenWhole(),
+    async folders() {
+      const primaries = await Promise.all(keys.map((key) => redis.primaryOf(key)));
+      return [...new Set(primaries.map(({ folder }) => folder))];
+    },
+    remove: () => redis.remove(),
+  };
+}

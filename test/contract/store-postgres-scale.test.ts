@@ -1,0 +1,79 @@
+import { describe, expect, it } from "vitest";
+import { backendOf } from "../../src/conversations/backends.ts";
+import type { BackendChange } from "../../src/conversations/backend.ts";
+import { indexOpen } from "../../src/conversations/event-index.ts";
+import { openStore, type Store } from "../../src/conversations/open-store.ts";
+import { entryAt } from "../../src/conversations/store-keys.ts";
+import { sleep } from "../../src/support/sleep.ts";
+import { startPostgres } from "../support/postgres-server.ts";
+import { has } from "../support/requirements.ts";
+import { silentLog } from "../support/silent-log.ts";
+import { eventOf, messageOf } from "../support/store-samples.ts";
+
+const count = 20_000;
+const changesAtOnce = 1000;
+// More than Postgres makes a plan for each execution before it keeps one for all.
+const turns = 30;
+
+const openEvent = (n: number): BackendChange[] => {
+  const event = eventOf(`many:${n}`, `test:${n}`);
+  const value = JSON.stringify({ value: { event, acceptedAt: n } });
+  return [{ kind: "set", at: entryAt.event(event.key), value, expires: undefined }, ...indexOpen(event, n)];
+};
+const message = (n: number): BackendChange[] => [
+  { kind: "set", at: entryAt.slot(`test:${n}`, 0), value: "{}", expires: undefined },
+];
+
+describe.skipIf(!has("postgres"))("Postgres with many open events", () => {
+  it("reads each at a start, and none for other turns, although its statistics are from before", async () => {
+    const server = await startPostgres(["autovacuum = off"]);
+    try {
+      const { url } = server;
+      const { backend } = await backendOf(url).open(url, { log: silentLog });
+      const fill = async (changesOf: (n: number) => BackendChange[]) => {
+        const changes = Array.from({ length: count }, (_, n) => changesOf(n)).flat();
+        for (let from = 0; from < changes.length; from += changesAtOnce)
+          await backend.apply([], changes.slice(from, from + changesAtOnce));
+      };
+      await fill(message);
+      await server.query("ANALYZE parley.entries, parley.rankings");
+      await fill(openEvent);
+      await backend.close();
+      const rowsRead = async () => {
+        const [row] = await server.query(
+          "SELECT sum(idx_tup_read) AS rows FROM pg_stat_user_indexes WHERE schemaname = 'parley'",
+        );
+        return Number(row?.["rows"]);
+      };
+      /** Of `work` on a store of its own: the end of a connection adds what it has counted. */
+      const rowsReadBy = async (work: (store: Store) => Promise<void>) => {
+        await server.query("SELECT pg_stat_reset()");
+        const store = await openStore(url, { log: silentLog });
+        await work(store);
+        await store.close();
+        for (let last = -1, now = await rowsRead(); ; [last, now] = [now, await rowsRead()]) {
+          if (now === last) return now;
+          await sleep(300);
+        }
+      };
+
+      const forNothing = await rowsReadBy(async () => {});
+      // A start reads each of them a few times.
+      expect(forNothing).toBeLessThan(count * 10);
+      const forTurns = await rowsReadBy(async ({ inbox, conversations }) => {
+        for (let n = 0; n < turns; n += 1) {
+          const key = `test:turn/${n}`;
+          // One that another process has accepted.
+          expect(await inbox.lookUp([`many:${n}`])).toHaveLength(1);
+          await inbox.accept(eventOf(key, "test:1"));
+          await inbox.claimTurn({ keys: [key], address: {}, attempts: 1 });
+          await conversations.append("test:1", messageOf(key));
+          await inbox.close([key], { attempts: 1 });
+        }
+      });
+      expect((forTurns - forNothing) / turns).toBeLessThan(200);
+    } finally {
+      await server.remove();
+    }
+  }, 60_000);
+});

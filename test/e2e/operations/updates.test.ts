@@ -1,0 +1,140 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { createClient } from "redis";
+import { afterEach, describe, expect, it } from "vitest";
+import { migrations } from "../../../src/conversations/sqlite/sqlite-schema.ts";
+import { schemaVersion } from "../../../src/conversations/redis/redis-backend.ts";
+import { restoreRedis, restoreSqlite, storeKey } from "../../support/made-stores.ts";
+import { startRedis, type RedisServer } from "../../support/redis-server.ts";
+import { has } from "../../support/requirements.ts";
+import { startScriptedGateway, type ScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
+import { runParley, type RunningParley } from "../process/run-parley.ts";
+import { toStream } from "../slack/slack-story.ts";
+
+let folder: string | undefined;
+let redis: RedisServer | undefined;
+let gateway: ScriptedGateway | undefined;
+const started: RunningParley[] = [];
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((parley) => parley.remove()));
+  await gateway?.close();
+  await redis?.remove();
+  if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+  folder = redis = gateway = undefined;
+});
+
+type Settings = Readonly<Record<string, string>>;
+
+async function run(settings: Settings, args: readonly string[] = []): Promise<RunningParley> {
+  const parley = await runParley({ args, settings, folder: folder! });
+  started.push(parley);
+  return parley;
+}
+
+/** The store of an earlier version, and the settings that name it. */
+async function restore(version: string, kind: string): Promise<Settings> {
+  folder = await mkdtemp(join(tmpdir(), "parley-update-"));
+  if (kind === "Redis") {
+    redis = await startRedis();
+    await restoreRedis(`${version}-redis`, redis.url);
+    return { STORE_URL: redis.url };
+  }
+  await restoreSqlite(kind === "SQLite" ? version : `${version}-sealed`, folder);
+  return kind === "SQLite" ? {} : { STORE_ENCRYPTION_KEYS: storeKey };
+}
+
+async function versionNow(settings: Settings): Promise<number> {
+  if (settings["STORE_URL"] === undefined) {
+    const database = new DatabaseSync(join(folder!, "data", "parley.db"));
+    const version = Number(database.prepare("PRAGMA user_version").get()?.["user_version"]);
+    database.close();
+    return version;
+  }
+  const client = await createClient({ url: settings["STORE_URL"] }).connect();
+  const version = Number(await client.get("parley:schema"));
+  await client.close();
+  return version;
+}
+
+const words = { "content-type": "application/json", "x-parley": "1" };
+
+async function say(url: string, conversation: string, id: string, text: string): Promise<void> {
+  const body = JSON.stringify({ id: id.repeat(20), text, uploads: [] });
+  const path = `/api/conversations/${conversation.repeat(20)}/messages`;
+  expect((await fetch(`${url}${path}`, { method: "POST", headers: words, body })).status).toBe(202);
+}
+
+const kinds = ["SQLite", "SQLite with encryption", ...(has("redis") ? ["Redis"] : [])];
+const stores = ["v1", "v2", "v3"].flatMap((version) => kinds.map((kind) => [version, kind] as const));
+
+describe("a store that another version has made", () => {
+  it.each(stores)("%s on %s: opens, is updated, and its conversations go on", async (version, kind) => {
+    const settings = await restore(version, kind);
+    const known = kind === "Redis" ? schemaVersion : migrations.length;
+    const doctor = await run({ ...settings, PAGE: "on" }, ["doctor"]);
+    await doctor.ended;
+    expect(doctor.output()).toContain(
+      version === `v${known}`
+        ? `version ${known}`
+        : `has version ${version.slice(1)}: the next start updates it`,
+    );
+
+    gateway = await startScriptedGateway((request) =>
+      request.path === "/v1/models"
+        ? { body: '{"data":[{"id":"m"}]}', headers: { "content-type": "application/json" } }
+        : toStream("And so on."),
+    );
+    const parley = await run({
+      ...settings,
+      PAGE: "on",
+      GATEWAY_BASE_URL: gateway.baseUrl,
+      CHAT_MODEL: "m",
+    });
+    const [, url = ""] = await parley.says(/Page {5}on {3}(\S+)[\s\S]*Ready/);
+    // What was open when the earlier version was killed is answered, or sealed where that is too long ago.
+    await parley.says(/turn (ended|sealed)/);
+    const listed = (await (await fetch(`${url}/api/conversations`)).json()) as {
+      readonly conversations: readonly { readonly title: string }[];
+    };
+    const titles = listed.conversations.map(({ title }) => title).toSorted();
+    expect(titles).toEqual(["What is a sloop?", "Who is left open?"]);
+
+    const askedAbout = (text: string): string | undefined =>
+      gateway?.requests.map(({ body }) => body.toString()).find((body) => body.includes(text));
+    await say(url, "a", "8", "Which is faster?");
+    await expect.poll(() => askedAbout("Which is faster?")).toBeDefined();
+    for (const earlier of ["What is a sloop?", "Answer ", "And a ketch?"])
+      expect(askedAbout("Which is faster?")).toContain(earlier);
+    await say(url, "b", "9", "And now?");
+    await expect.poll(() => askedAbout("And now?")).toContain("Who is left open?");
+    expect(await parley.stop()).toBe(0);
+    expect(await versionNow(settings)).toBe(known);
+    expect(parley.output()).not.toContain('"level":"error"');
+  });
+});
+
+describe("a store of a newer version", () => {
+  it.each(kinds)("on %s is refused in words, by the start and by the doctor", async (kind) => {
+    const settings = await restore("v3", kind);
+    const newer = (kind === "Redis" ? schemaVersion : migrations.length) + 1;
+    if (redis === undefined) {
+      const database = new DatabaseSync(join(folder!, "data", "parley.db"));
+      database.exec(`PRAGMA user_version = ${newer}`);
+      database.close();
+    } else {
+      const client = await createClient({ url: redis.url }).connect();
+      await client.set("parley:schema", String(newer));
+      await client.close();
+    }
+    const parley = await run({ ...settings, PAGE: "on" });
+    expect(await parley.ended).toBe(1);
+    expect(parley.output()).toMatch(/written by a newer Parley.*update Parley/);
+    expect(parley.output()).not.toContain("    at ");
+    const doctor = await run({ ...settings, PAGE: "on" }, ["doctor"]);
+    expect(await doctor.ended).toBe(1);
+    expect(doctor.output()).toMatch(/written by a newer Parley/);
+    expect(await versionNow(settings)).toBe(newer);
+  });
+});

@@ -1,0 +1,172 @@
+import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { has } from "../../support/requirements.ts";
+import { chunk, done, sse } from "../../simulators/gateway/corpus-row.ts";
+import { startScriptedGateway, type ScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
+import { answerAfter, field, say, startPageStory, type PageStory } from "./page-story.ts";
+
+const axe = await readFile(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
+const models = JSON.stringify({
+  object: "list",
+  data: [{ id: "m", object: "model", created: 1, owned_by: "test" }],
+});
+
+describe.skipIf(!has("chromium"))("reading on the page", () => {
+  let gateway: ScriptedGateway;
+  let story: PageStory;
+  let answer = "";
+
+  beforeAll(async () => {
+    gateway = await startScriptedGateway((request) =>
+      request.path === "/v1/models"
+        ? { body: models, headers: { "content-type": "application/json" } }
+        : sse(chunk({ content: answer }, "stop"), done),
+    );
+    story = await startPageStory({ GATEWAY_BASE_URL: gateway.baseUrl, CHAT_MODEL: "m" });
+  });
+  afterAll(async () => {
+    await story?.close();
+    await gateway?.close();
+  });
+
+  it("shows Arabic and Hebrew from right to left, beside English", async () => {
+    answer = "مرحبا بكم في بارلي.\n\nHello.";
+    const { page } = await story.open();
+    await say(page, "שלום");
+    expect(await page.locator(".bubble:dir(rtl)").innerText()).toBe("שלום");
+    const blocks = page.locator(".markdown .block");
+    const rightToLeft = () => blocks.evaluateAll((all) => all.map((block) => block.matches(":dir(rtl)")));
+    // The renderer of Markdown is loaded after the first paint.
+    await expect.poll(rightToLeft).toEqual([true, false]);
+    await page.context().close();
+  });
+
+  it("folds a model's reasoning", async () => {
+    answer = "<think>\nThe person greets me.\n</think>\n\nHello, **you**!";
+    const { page } = await story.open();
+    await say(page, "Hello");
+    const markdown = page.locator(".markdown");
+    expect(await markdown.innerText()).toMatch(/^Reasoning\s+Hello, you!$/);
+    await markdown.getByText("Reasoning").click();
+    await markdown.getByText("The person greets me.").waitFor();
+    await page.context().close();
+  });
+
+  it("shows footnotes below the answer, each a click away", async () => {
+    answer =
+      "Water boils at 100 °C.[^sea] Not everywhere.[^2]\n\n[^sea]: At sea level.\n[^2]: See [here](https://example.com).";
+    const { page, problems } = await story.open();
+    await say(page, "First");
+    await say(page, "And again");
+    const second = page.locator(".from-parley").nth(1);
+    expect(await second.locator(".footnotes li").allInnerTexts()).toEqual(["At sea level.", "See here."]);
+    await second.getByRole("link", { name: "1", exact: true }).click();
+    const note = second.locator(".footnotes li").first();
+    await expect.poll(() => note.and(page.locator(":focus")).count()).toBe(1);
+    expect(new URL(page.url()).hash).toBe("");
+    expect(problems).toEqual([]);
+    await page.context().close();
+  });
+
+  it("shows formulas as mathematics, and leaves what is none as it was written", async () => {
+    answer =
+      "Euler: \\(e^{i\\pi} + 1 = 0\\), for $5.\n\n\\[\n\\int_0^1 x\\,dx = \\frac{1}{2}\n\\]\n\nWrong: \\(\\frac{\\)";
+    const { page, problems } = await story.open();
+    await say(page, "Maths?");
+    const markdown = page.locator(".markdown");
+    await markdown.locator("math mfrac").waitFor();
+    expect(await markdown.locator("math").count()).toBe(2);
+    expect(await markdown.locator("math msup").first().isVisible()).toBe(true);
+    expect(await markdown.innerText()).toContain("for $5.");
+    expect(await markdown.locator("code").innerText()).toBe("\\frac{");
+    expect(problems).toEqual([]);
+    await page.context().close();
+  });
+
+  it("colours code in a language that it knows, in both themes, and copies it as it is", async () => {
+    const code = 'const a = "<b>"; // one';
+    answer = `\`\`\`js\n${code}\n\`\`\`\n\n\`\`\`nonsense\nlet it be\n\`\`\``;
+    for (const colorScheme of ["light", "dark"] as const) {
+      const { page, problems } = await story.open({ colorScheme });
+      await say(page, "Code?");
+      const keyword = page.locator(".markdown .hljs-keyword");
+      await keyword.waitFor();
+      const colourOf = (selector: string): Promise<string> =>
+        page.evaluate(`getComputedStyle(document.querySelector(".markdown ${selector}")).color`);
+      expect(await colourOf(".hljs-keyword")).not.toBe(await colourOf("code"));
+      expect((await page.locator(".markdown pre").first().innerText()).trim()).toBe(code);
+      expect(await page.locator(".language-nonsense span").count()).toBe(0);
+      await page.evaluate(axe);
+      const found = await page.evaluate<{ violations: { id: string }[] }>("axe.run(document)");
+      expect(found.violations).toEqual([]);
+      expect(problems).toEqual([]);
+      await page.context().close();
+    }
+  });
+
+  it("is read aloud without markup", async () => {
+    answer = "# Steps\n\n1. **Open** the [door](https://example.org)\n2. Go `in`";
+    const { page } = await story.open();
+    await say(page, "How?");
+    const spoken = page.locator(".sr-only[aria-live=polite]");
+    await expect.poll(() => spoken.innerText()).toMatch(/^Parley: Steps\s+Open the door\s+Go in$/);
+    await page.context().close();
+  });
+
+  it("lays pictures out in two columns, on a phone too", async () => {
+    answer = "Done.";
+    for (const width of [1200, 380]) {
+      const { page } = await story.open({ viewport: { width, height: 800 } });
+      const files = ["a", "b", "c", "d"].map((name) => ({
+        name: `${name}.png`,
+        mimeType: "image/png",
+        buffer: Buffer.from(
+          "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+          "base64",
+        ),
+      }));
+      await page.getByTestId("picker").setInputFiles(files);
+      await say(page, "What are these?");
+      const boxes = await page
+        .locator(".picture")
+        .evaluateAll((all) => all.map((one) => one.getBoundingClientRect()).map(({ x, y }) => [x, y]));
+      expect(new Set(boxes.map(([x]) => x)).size, `${width} px`).toBe(2);
+      expect(new Set(boxes.map(([, y]) => y)).size, `${width} px`).toBe(2);
+      await page.context().close();
+    }
+  });
+
+  it("leaves room for the messages at 400 %", async () => {
+    answer = "Word after word. ".repeat(40);
+    const { page } = await story.open({ viewport: { width: 320, height: 200 } });
+    await say(page, "Talk");
+    const shown = page.locator(".markdown");
+    await shown.scrollIntoViewIfNeeded();
+    const { height } = (await page.locator(".thread-frame").boundingBox())!;
+    expect(height).toBeGreaterThan(130);
+    await field(page).scrollIntoViewIfNeeded();
+    expect(await field(page).isVisible()).toBe(true);
+    await page.context().close();
+  });
+
+  it("says that an address names no chat, and not of new ones", async () => {
+    answer = "Here.";
+    const { page } = await story.open();
+    const words = page.getByText("There is no chat at this address");
+    expect(await words.count()).toBe(0);
+    await page.goto(new URL(`/c/${"0".repeat(24)}`, story.url).href);
+    await words.waitFor();
+    await say(page, "So be it");
+    await page.reload();
+    await answerAfter(page, 0);
+    expect(await words.count()).toBe(0);
+    await page.context().close();
+  });
+
+  it("does not show the gateway's address to everybody", async () => {
+    const { page } = await story.open();
+    expect(await page.locator("body").innerText()).not.toContain(new URL(gateway.baseUrl).host);
+    await page.context().close();
+  });
+});

@@ -1,0 +1,155 @@
+/**
+ * Takes the pictures of the README, docs/page.png and docs/dashboard.png, of the real page in Chromium. A scripted
+ * gateway answers: `npm run pictures`.
+ */
+import { writeFile } from "node:fs/promises";
+import path from "node:path";
+import sharp from "sharp";
+import type { Page } from "playwright-core";
+import { chunk, done, event, sse } from "../simulators/gateway/corpus-row.ts";
+import { startScriptedGateway, type ScriptedAnswer } from "../simulators/gateway/scripted-gateway.ts";
+import type { DashboardData } from "../../src/operations/dashboard/dashboard-data.ts";
+import { answerAfter, field, say, startPageStory } from "../e2e/web/page-story.ts";
+
+const docs = path.resolve(import.meta.dirname, "..", "..", "docs");
+const viewport = { width: 1280, height: 860 };
+/** Colours of a picture that is stored: enough for a page without photographs. */
+const colours = 128;
+
+const boat = await sharp(
+  Buffer.from(`<svg xmlns="http://www.w3.org/2000/svg" width="640" height="260">
+  <defs><linearGradient id="sky" x2="0" y2="1"><stop stop-color="#473a70"/><stop offset="1" stop-color="#e08a6b"/></linearGradient></defs>
+  <rect width="640" height="170" fill="url(#sky)"/><circle cx="330" cy="170" r="46" fill="#ffdf8f"/>
+  <rect y="170" width="640" height="90" fill="#5d4370"/>
+  <path d="M0 200 q20 -12 40 0 t40 0 t40 0 t40 0 t40 0 t40 0 t40 0 t40 0 t40 0 t40 0 t40 0 t40 0 t40 0 t40 0 t40 0 t40 0" fill="none" stroke="#a98bb0" stroke-width="3"/>
+  <path d="M395 205 h90 l-14 26 h-62 z" fill="#b5493b"/><path d="M438 110 v92 h-46 z" fill="#eef3f8"/><path d="M444 118 v84 h38 z" fill="#fff"/>
+</svg>`),
+)
+  .png()
+  .toBuffer();
+
+const answers: readonly (readonly [question: RegExp, answer: string])[] = [
+  [
+    /what to say about it/,
+    [
+      "A line for the invitation, and what it needs:\n",
+      "> **Harbour evening, Thursday at 18:00.** Bring a jacket; we bring the boat.\n",
+      "| Who | Brings | By |",
+      "| --- | --- | --- |",
+      "| Ada | the list of guests | Tuesday |",
+      "| Ben | `invite.sh`, which sends them | Wednesday |\n",
+      "```sh",
+      'for guest in $(cut -d, -f2 guests.csv); do mail -s "Harbour evening" "$guest" < invite.txt; done',
+      "```",
+    ].join("\n"),
+  ],
+];
+
+const json = { "content-type": "application/json" };
+const gateway = await startScriptedGateway(({ path: asked, body }): ScriptedAnswer => {
+  if (asked === "/v1/models") {
+    const data = ["atlas-large", "atlas-small", "atlas-image"].map((id) => ({ id, object: "model" }));
+    return { headers: json, body: JSON.stringify({ object: "list", data }) };
+  }
+  if (asked === "/v1/images/generations") {
+    const answer = { created: 1, data: [{ b64_json: boat.toString("base64") }], usage: { cost: 0.04 } };
+    return { headers: json, body: JSON.stringify(answer) };
+  }
+  const question = lastQuestion(body.toString("utf8"));
+  const [, answer] = answers.find(([pattern]) => pattern.test(question)) ?? [];
+  const model = "atlas-large";
+  const usage = { prompt_tokens: 1180, completion_tokens: 240, cost: 0.0061 };
+  return sse(
+    chunk({ content: answer ?? "Three fit well: **Juniper**, **Captain Byte** and **Mango**." }, "stop", {
+      model,
+    }),
+    event({ choices: [], usage }),
+    done,
+  );
+});
+
+const story = await startPageStory({
+  GATEWAY_BASE_URL: gateway.baseUrl,
+  CHAT_MODEL: "atlas-large",
+  IMAGE_MODEL: "atlas-image",
+  BUDGET_DAY_USD: "5",
+});
+try {
+  const { page } = await story.open({ viewport });
+  for (const question of [
+    "Three names for a parrot",
+    "Plan the release notes",
+    "Summarise yesterday's meeting",
+  ]) {
+    await say(page, question);
+    await page.getByRole("button", { name: "New chat" }).click();
+    await page.getByRole("heading", { name: "What shall we talk about?" }).waitFor();
+  }
+  await field(page).fill("/imagine a sailing boat at dusk");
+  await page.keyboard.press("Enter");
+  await answerAfter(page, 0);
+  await say(page, "It is for our invitation. Write what to say about it.");
+  await page.locator(".hljs-string, .hljs-built_in").first().waitFor();
+  await keep(page, "page.png");
+
+  const { page: dashboard } = await story.open({
+    viewport: { width: 1280, height: 1000 },
+    colorScheme: "dark",
+  });
+  await dashboard.route("**/admin/data", async (route) => {
+    const data = (await (await route.fetch()).json()) as DashboardData;
+    await route.fulfill({ json: withHistory(data) });
+  });
+  await dashboard.goto(`${story.url}/admin`);
+  await dashboard.locator(".uplot canvas").first().waitFor();
+  await dashboard.getByRole("status").filter({ hasText: "version" }).waitFor();
+  await keep(dashboard, "dashboard.png");
+} finally {
+  await story.close();
+  await gateway.close();
+}
+
+/** A process that has just started has no past: an hour is made up, and the path of the store is a usual one. */
+function withHistory(data: DashboardData): DashboardData {
+  const now = Math.floor(Date.parse(data.time) / 60_000) * 60;
+  const wave = (index: number, length: number): number =>
+    1 + 0.6 * Math.sin(index / length) + 0.4 * Math.sin((index / length) * 3.7 + length);
+  const minutes = Array.from({ length: 60 }, (_, index) => ({
+    time: now - (59 - index) * 60,
+    turns: Math.round(4 * wave(index, 7)),
+    failed: 0,
+    refused: 0,
+    turnP50: 2.1 + 0.4 * wave(index, 5),
+    turnP95: 4.2 + 0.9 * wave(index, 4),
+    firstTextP50: 0.5 + 0.1 * wave(index, 6),
+    firstTextP95: 1 + 0.3 * wave(index, 3),
+  }));
+  const times = Array.from({ length: 360 }, (_, index) => now - (359 - index) * 10);
+  const series = {
+    ...data.series,
+    ...Object.fromEntries(
+      Object.keys(data.series).map((name, at) => [
+        name,
+        name === "times"
+          ? times
+          : times.map((_, index) => Math.max(0, Math.round((2.4 - 0.5 * at) * wave(index, 20 + 9 * at)))),
+      ]),
+    ),
+  };
+  const store = { ...data.store, description: "SQLite file /srv/parley/data/parley.db", bytes: 84_000_000 };
+  const gatewayOf = { ...data.gateway, description: "https://gateway.example" };
+  return { ...data, instance: "parley-1/412", minutes, series, store, gateway: gatewayOf };
+}
+
+function lastQuestion(body: string): string {
+  const { messages } = JSON.parse(body) as { readonly messages: readonly { readonly content: unknown }[] };
+  return JSON.stringify(messages.at(-1)?.content ?? "");
+}
+
+/** Stores what the window shows, with few colours: the file is small. */
+async function keep(page: Page, name: string): Promise<void> {
+  const shot = await page.screenshot();
+  const bytes = await sharp(shot).png({ palette: true, colours, compressionLevel: 9, effort: 10 }).toBuffer();
+  await writeFile(path.join(docs, name), bytes);
+  process.stdout.write(`docs/${name}: ${Math.round(bytes.length / 1000)} kB\n`);
+}

@@ -1,0 +1,76 @@
+/** How Discord limits the start of sessions. */
+export interface SessionStartOptions {
+  /** IDENTIFYs in a period. One more resets the bot's token. */
+  readonly total: number;
+  /** The length of the period, in milliseconds. */
+  readonly periodMs: number;
+  /** So many shards, with different remainders, may identify at once. */
+  readonly maxConcurrency: number;
+  /** Between two IDENTIFYs of shards with the same remainder, in milliseconds. */
+  readonly spacingMs: number;
+  /** What `GET /gateway/bot` recommends. */
+  readonly recommendedShards: number;
+  /** A shard with more servers must be split. */
+  readonly maxGuildsPerShard: number;
+}
+
+/** As on Discord, for a bot in few servers. */
+export const platformSessionStarts: SessionStartOptions = {
+  total: 1000,
+  periodMs: 24 * 60 * 60_000,
+  maxConcurrency: 1,
+  spacingMs: 5000,
+  recommendedShards: 1,
+  maxGuildsPerShard: 2500,
+};
+
+/** For tests that restart the bot sooner than Discord allows, and are about something else. */
+export const soonAgain: Partial<SessionStartOptions> = { spacingMs: 0 };
+
+/** What the gateway says to an IDENTIFY as far as limits go. */
+export type StartVerdict = "allowed" | "too-soon" | "exhausted";
+
+/** Counts the starts of sessions, in real time, since the client waits in real time. */
+export interface SessionStarts {
+  take(shardId: number): StartVerdict;
+  /** `session_start_limit` of `GET /gateway/bot`. */
+  limit(): {
+    readonly total: number;
+    readonly remaining: number;
+    readonly reset_after: number;
+    readonly max_concurrency: number;
+  };
+}
+
+/** @see {@link SessionStarts} */
+export function createSessionStarts(options: SessionStartOptions): SessionStarts {
+  const last = new Map<number, number>();
+  let used = 0;
+  let endsAt = performance.now() + options.periodMs;
+  const renew = (): void => {
+    if (performance.now() < endsAt) return;
+    used = 0;
+    endsAt = performance.now() + options.periodMs;
+  };
+  return {
+    take(shardId) {
+      renew();
+      used += 1;
+      if (used > options.total) return "exhausted";
+      const key = shardId % options.maxConcurrency;
+      const now = performance.now();
+      if (now < (last.get(key) ?? -Infinity) + options.spacingMs) return "too-soon";
+      last.set(key, now);
+      return "allowed";
+    },
+    limit() {
+      renew();
+      return {
+        total: options.total,
+        remaining: Math.max(0, options.total - used),
+        reset_after: Math.max(0, Math.ceil(endsAt - performance.now())),
+        max_concurrency: options.maxConcurrency,
+      };
+    },
+  };
+}

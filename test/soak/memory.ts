@@ -1,0 +1,27 @@
+import { readFileSync } from "node:fs";
+
+/** The resident memory of a process in bytes (Linux). `undefined`: it has ended. */
+export function residentBytes(pid: number | undefined): number | undefined {
+  try {
+    const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+    return kilobytes === undefined ? undefined : Number(kilobytes) * 1024;
+  } catch (error) {
+    if (["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
+    throw error;
+  }
+}
+
+/** The median; NaN of nothing. */
+function medianOf(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1
+    ? (sorted[middle] ?? Number.NaN)
+    : ((sorted[middle - 1] ?? Number.NaN) + (sorted[middle] ?? Number.NaN)) / 2;
+}
+
+/** By which factor memory has grown from the second fifth of the samples to the last. */
+export function growthOf(samples: readonly number[]): number {
+  const fifth = Math.max(1, Math.floor(samples.length / 5));
+  return medianOf(samples.slice(-fifth)) / medianOf(samples.slice(fifth, 2 * fifth));
+}

@@ -1,0 +1,83 @@
+import { IntlMessageFormat } from "intl-messageformat";
+
+type Element = ReturnType<IntlMessageFormat["getAst"]>[number];
+
+/** As the library numbers them. */
+const kinds = { literal: 0, argument: 1, number: 2, select: 5, plural: 6, pound: 7 } as const;
+
+const kindOf = ({ type }: Element): number => type;
+
+function parse(text: string): Element[] {
+  return new IntlMessageFormat(text, "en", undefined, { ignoreTag: true }).getAst();
+}
+
+/**
+ * The arguments of a message, sorted; those that take a number are marked.
+ * @throws where the syntax is invalid, and for a kind of argument that the compiler's types do not know
+ */
+export function argumentsOf(text: string): string[] {
+  const found = new Map<string, boolean>();
+  for (const element of walk(parse(text))) {
+    if (kindOf(element) === kinds.literal || kindOf(element) === kinds.pound) continue;
+    if (!("value" in element)) throw new Error(`an element of the type ${element.type}`);
+    if (kindOf(element) === kinds.select) throw new Error(`select is not used: ${text}`);
+    const isNumber = kindOf(element) === kinds.number || kindOf(element) === kinds.plural;
+    found.set(element.value, isNumber || found.get(element.value) === true);
+  }
+  return [...found].map(([name, isNumber]) => (isNumber ? `${name}:number` : name)).sort();
+}
+
+function walk(elements: readonly Element[]): Element[] {
+  return elements.flatMap((element) => [
+    element,
+    ...("options" in element ? Object.values(element.options).flatMap(({ value }) => walk(value)) : []),
+  ]);
+}
+
+/** What is wrong with the plurals of a message: forms that whole numbers of the language need, or never have. */
+export function missingBranches(text: string, language: string): string[] {
+  const rules = new Intl.PluralRules(language);
+  const needed = [...new Set([0, 1, 2, 3, 5, 11, 21].map((number) => rules.select(number)))];
+  return walk(parse(text)).flatMap((element) => {
+    if (kindOf(element) !== kinds.plural || !("options" in element)) return [];
+    const has = Object.keys(element.options);
+    // In French, 0 takes the form of 1: a branch that says "1" would be wrong.
+    const one = element.options["one"]?.value ?? [];
+    const saysOne = one.some(
+      (part) => kindOf(part) === kinds.literal && "value" in part && /\b1\b/.test(part.value),
+    );
+    return [
+      ...needed.filter((form) => !has.includes(form)).map((form) => `"${element.value}" lacks ${form}`),
+      ...has
+        .filter((form) => !form.startsWith("=") && !(needed as string[]).includes(form))
+        .map((form) => `"${element.value}" has ${form}`),
+      ...(saysOne && rules.select(0) === "one"
+        ? [`"${element.value}" says 1 for 0 too: write {${element.value}} or #`]
+        : []),
+    ];
+  });
+}
+
+/** Keys that no source contains, as a literal or as a template literal that yields them. */
+export function unusedKeys(keys: readonly string[], sources: readonly string[]): string[] {
+  const literals = new Set<string>();
+  const templates: RegExp[] = [];
+  for (const source of sources) {
+    for (const [, literal = ""] of source.matchAll(/["']([a-z][\w.-]+)["']/gi)) literals.add(literal);
+    for (const [, placeholder = ""] of source.matchAll(/\{\{([a-z][\w.-]+)\}\}/g)) literals.add(placeholder);
+    for (const [, template = ""] of source.matchAll(/`([a-z-]+\.(?:[^`$\s]|\$\{[^}]*\})*)`/g)) {
+      const pattern = template
+        .split(/\$\{[^}]*\}/)
+        .map((part) => part.replaceAll(/[.*+?^$()|[\]\\{}]/g, "\\$&"));
+      templates.push(new RegExp(`^${pattern.join("[a-z-]+")}$`));
+    }
+  }
+  return keys.filter((key) => !literals.has(key) && !templates.some((template) => template.test(key)));
+}
+
+/** Keys of messages that say something by symbols alone: no letter and no argument. Joining marks are none. */
+export function emojiOnlyMessages(messages: Readonly<Record<string, string>>): string[] {
+  return Object.entries(messages)
+    .filter(([, text]) => !/[\p{L}{]/u.test(text) && !/^[\s,;、]+$/u.test(text))
+    .map(([key]) => key);
+}

@@ -1,0 +1,50 @@
+import type { Command } from "../../src/core/command.ts";
+import { declarationOf, settingGroups, settingNames } from "../../src/core/layered-settings.ts";
+import { actionLabels } from "../../src/core/reply-actions.ts";
+import { settingLabel } from "../../src/core/setting-words.ts";
+
+/**
+ * The English texts that are declared outside the catalogue, by the keys that the other languages translate them with:
+ * commands, their options and choices, the settings of `/settings`, and the buttons below answers.
+ */
+export function declaredTexts(commands: readonly Command[]): Record<string, string> {
+  return { ...settingTexts(), ...commandTexts(commands), ...actionTexts() };
+}
+
+function settingTexts(): Record<string, string> {
+  const texts: Record<string, string> = {};
+  for (const [group, title] of Object.entries(settingGroups)) {
+    texts[`setting-group.${group}`] = title;
+    texts[`setting-group.${group}.in-label`] = title.toLowerCase();
+  }
+  for (const name of settingNames) {
+    const setting = declarationOf(name);
+    texts[`setting.${name}.label`] = settingLabel(name);
+    texts[`setting.${name}.description`] = setting.description;
+    if (setting.kind !== "choice") continue;
+    for (const { value, label } of setting.choices) texts[`setting.${name}.choice.${value}`] = label;
+  }
+  return texts;
+}
+
+function commandTexts(commands: readonly Command[]): Record<string, string> {
+  const texts: Record<string, string> = {};
+  for (const command of commands) {
+    texts[`command.${command.name}.name`] = command.name;
+    texts[`command.${command.name}.description`] = command.description;
+    if (command.messageCommand !== undefined)
+      texts[`command.${command.name}.menu`] = command.messageCommand.label;
+    for (const [name, option] of Object.entries(command.options)) {
+      texts[`option-name.${name}`] = name;
+      texts[`command.${command.name}.option.${name}`] = option.description;
+      if (option.kind !== "string") continue;
+      for (const choice of option.choices ?? [])
+        if (!(settingNames as readonly string[]).includes(choice)) texts[`choice.${choice}`] = choice;
+    }
+  }
+  return texts;
+}
+
+function actionTexts(): Record<string, string> {
+  return Object.fromEntries(Object.entries(actionLabels).map(([kind, label]) => [`button.${kind}`, label]));
+}

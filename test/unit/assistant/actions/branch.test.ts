@@ -1,0 +1,119 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { BranchRequest } from "../../../../src/core/branch.ts";
+import { fixture } from "../../../fixtures/fixtures.ts";
+import { ada, createWorld, message, said, type World } from "../../../support/fakes.ts";
+
+const from = "fake:c1";
+const to = "fake:c2";
+const png = { id: "png", name: "cat.png", source: null };
+
+let world: World;
+beforeEach(async () => {
+  world = await createWorld({
+    files: { png: await fixture("picture.png") },
+    rules: { deny: ["fake:user:eve"] },
+  });
+});
+afterEach(() => world.close());
+
+async function say(text: string, more: Parameters<typeof message>[1] = {}) {
+  const asked = message(text, more);
+  await world.assistant.receive(asked);
+  await settled();
+  return asked;
+}
+
+async function settled(): Promise<void> {
+  await vi.waitFor(() => {
+    expect(world.assistant.pending()).toBe(0);
+  });
+  await world.store.queue.idle();
+}
+
+const branch = (until: BranchRequest["until"], more: Partial<BranchRequest> = {}, by = ada) =>
+  world.assistant.branch(
+    { from, to, until, toKey: (key) => `${to}:${key}`, toAddress: (key) => ({ at: key }), ...more },
+    by,
+  );
+
+const stored = (id: string) => world.history.history(id, { maxMessages: 100 });
+
+async function linesOf(id: string): Promise<string[]> {
+  return (await stored(id)).map(
+    ({ role, parts }) =>
+      `${role}: ${parts.map((part) => ("text" in part ? part.text : part.kind)).join("+")}`,
+  );
+}
+
+describe("a branch", () => {
+  test("has what was said up to the answer, and goes on by itself", async () => {
+    const one = await say("one");
+    await say("two");
+    expect(await branch({ turnKey: one.key })).toBe("branched");
+    expect(await linesOf(to)).toEqual(["user: one", "assistant: you said: one"]);
+    await say("three", { conversationId: to });
+    expect(said(world.gateway.requests.at(-1))).toEqual([
+      "system: Be brief.",
+      "user: one",
+      "assistant: you said: one",
+      "user: three",
+    ]);
+    expect(await linesOf(from)).toHaveLength(4);
+    expect(await world.store.conversations.settings(to)).toMatchObject({ title: "one (branch)" });
+  });
+
+  test("before a question has neither it nor its answer", async () => {
+    await say("one");
+    const two = await say("two");
+    expect(await branch({ beforeKey: two.key })).toBe("branched");
+    expect(await linesOf(to)).toEqual(["user: one", "assistant: you said: one"]);
+  });
+
+  test("keeps files when the original is deleted", async () => {
+    const asked = await say("look", { attachments: [png] });
+    expect(await branch({ turnKey: asked.key })).toBe("branched");
+    await world.assistant.conversationDeleted(from);
+    const [question] = await stored(to);
+    const picture = question?.parts.find((part) => part.kind === "image");
+    expect(await world.history.readBlob(to, picture?.blob.hash ?? "")).toBeDefined();
+  });
+
+  test("has an answer that can be asked for anew, without touching the original", async () => {
+    const asked = await say("look", { attachments: [png] });
+    await branch({ turnKey: asked.key });
+    const [, copy] = await stored(to);
+    const key = `${to} ${copy!.id} 1`;
+    world.gateway.answerWith(async function* answer(request) {
+      yield { kind: "text", text: "another" };
+      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    });
+    expect(await world.assistant.act({ kind: "regenerate", key }, ada)).toEqual({ kind: "done" });
+    await settled();
+    expect(await linesOf(to)).toEqual(["user: look+image", "assistant: another"]);
+    expect(await linesOf(from)).toEqual(["user: look+image", 'assistant: you said: ["text","image"]']);
+    const sent = world.gateway.requests.at(-1)?.messages.at(-1);
+    expect(JSON.stringify(sent)).toContain("image");
+  });
+
+  test("asked for again is the same one, and never goes into another conversation", async () => {
+    const asked = await say("one");
+    await say("other", { conversationId: "fake:c3" });
+    expect(await branch({ turnKey: asked.key })).toBe("branched");
+    expect(await branch({ turnKey: asked.key })).toBe("branched");
+    expect(await linesOf(to)).toHaveLength(2);
+    expect(await branch({ turnKey: asked.key }, { to: "fake:c3" })).toBe("gone");
+    expect(await branch({ turnKey: asked.key }, { to: "slack:c3" })).toBe("gone");
+    expect(await branch({ turnKey: "fake:unknown" })).toBe("gone");
+    expect(await linesOf("fake:c3")).toHaveLength(2);
+  });
+
+  test("is refused to people who may not use the bot", async () => {
+    const asked = await say("one");
+    const eve = {
+      platform: "fake",
+      author: { id: "fake:eve", name: "Eve" },
+      origin: { user: "fake:user:eve", isMember: true, isManager: false },
+    };
+    await expect(branch({ turnKey: asked.key }, {}, eve)).rejects.toMatchObject({ code: "access-denied" });
+  });
+});

@@ -1,0 +1,118 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { FinishReason } from "../../../../src/core/gateway.ts";
+import type { ReplyAction, ReplyActionKind } from "../../../../src/core/reply-actions.ts";
+import { ada, createWorld, message, said, type World } from "../../../support/fakes.ts";
+
+describe("Continue", () => {
+  let world: World;
+  beforeEach(async () => {
+    world = await createWorld();
+  });
+  afterEach(() => world.close());
+
+  function answers(...answer: readonly (readonly [string, FinishReason])[]): void {
+    const left = [...answer];
+    world.gateway.answerWith(async function* scripted(request) {
+      const [text, reason] = left.shift() ?? ["", "stop"];
+      yield { kind: "text", text };
+      const usage = { promptTokens: 10, completionTokens: 4, costUsd: 0.5, isEstimated: false };
+      yield { kind: "finish", reason, model: request.model, usage };
+    });
+  }
+
+  async function settled(): Promise<void> {
+    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    await world.store.queue.idle();
+  }
+
+  function button(kind: ReplyActionKind): ReplyAction {
+    const found = world.platform.replies.at(-1)?.actions.find((action) => action.kind === kind);
+    if (found === undefined) throw new Error(`no button ${kind}`);
+    return found;
+  }
+
+  async function pressed(): Promise<void> {
+    expect(await world.assistant.act(button("continue"), ada)).toEqual({ kind: "done" });
+    await settled();
+  }
+
+  test("joins the rest to the same answer, again and again; receipt and usage add up", async () => {
+    answers(["One two thr", "length"], ["ee four", "length"], [" five.", "stop"]);
+    await world.assistant.receive(message("Count."));
+    await settled();
+    expect(world.platform.replies[0]?.notices).toEqual([
+      "The answer reached its length limit and may be unfinished.",
+    ]);
+    await pressed();
+    expect(world.platform.replies[0]).toMatchObject({ text: "One two three four", state: "finished" });
+    const [, , answer, request] = said(world.gateway.requests[1]);
+    expect(answer).toBe("assistant: One two thr");
+    expect(request).toMatch(/^user: .*length limit.*\n\nOne two thr$/s);
+    await pressed();
+    expect(world.platform.replies).toMatchObject([{ text: "One two three four five.", notices: [] }]);
+    expect(world.platform.replies[0]?.actions.map(({ kind }) => kind)).toEqual([
+      "regenerate",
+      "model",
+      "details",
+    ]);
+    const log = await world.history.history("fake:c1", { maxMessages: 9 });
+    expect(log).toMatchObject([
+      { role: "user" },
+      {
+        parts: [{ kind: "text", text: "One two three four five." }],
+        usage: { promptTokens: 30, completionTokens: 12, costUsd: 1.5 },
+        receipt: { calls: [{}, {}, {}] },
+      },
+    ]);
+    const told = await world.assistant.act(button("details"), ada);
+    expect(told).toMatchObject({ markdown: expect.stringContaining("Continued: 2 earlier parts") as string });
+  });
+
+  test("keeps what there is where the rest does not come", async () => {
+    answers(["One two", "length"]);
+    await world.assistant.receive(message("Count."));
+    await settled();
+    world.gateway.answerWith(async function* broken(request) {
+      if (request.messages.length > 0) throw new Error("broken");
+      yield { kind: "text", text: "" };
+    });
+    await pressed();
+    expect(world.platform.replies[0]).toMatchObject({ text: "One two", state: "finished" });
+    expect(world.platform.replies[0]?.actions.map(({ kind }) => kind)).toContain("continue");
+  });
+
+  test("that is stopped keeps the beginning and what came of the rest", async () => {
+    answers(["One two", "length"]);
+    await world.assistant.receive(message("Count."));
+    await settled();
+    world.gateway.answerWith(async function* hanging(_request, signal) {
+      yield { kind: "text", text: " three" };
+      await new Promise((_resolve, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason as Error));
+      });
+    });
+    await world.assistant.act(button("continue"), ada);
+    await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(2));
+    await world.assistant.cancel("fake:c1", ada);
+    await settled();
+    expect(world.platform.replies[0]).toMatchObject({ text: "One two three", notices: ["Stopped."] });
+  });
+
+  test("of an answer that is complete is refused", async () => {
+    answers(["One two", "length"], [" three", "stop"]);
+    await world.assistant.receive(message("Count."));
+    await settled();
+    const before = button("continue");
+    await pressed();
+    const told = await world.assistant.act(before, ada);
+    expect(told).toMatchObject({
+      kind: "told",
+      markdown: expect.stringContaining("earlier attempt") as string,
+    });
+    const { key } = button("regenerate");
+    expect(await world.assistant.act({ kind: "continue", key }, ada)).toEqual({
+      kind: "told",
+      markdown: "This answer is complete.",
+    });
+  });
+});

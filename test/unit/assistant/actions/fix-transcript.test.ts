@@ -1,0 +1,283 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { fixture } from "../../../fixtures/fixtures.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import type { ActionResult, ReplyAction } from "../../../../src/core/reply-actions.ts";
+import { heardWordsOf, withCorrections } from "../../../../src/assistant/actions/fix-transcript.ts";
+import { createReceiptDraft } from "../../../../src/assistant/turn/receipt-draft.ts";
+import { ada, bo, call, createWorld, message, said, type World } from "../../../support/fakes.ts";
+
+const note = (id = "voice") => ({ id, name: `${id}.ogg`, source: null });
+
+describe("Fix transcript", () => {
+  let world: World;
+  beforeEach(async () => {
+    const voice = await fixture("voice.ogg");
+    world = await createWorld({ files: { voice, second: voice } });
+    world.gateway.answerWith(async function* answer(request) {
+      yield { kind: "text", text: `answer ${world.gateway.requests.length}` };
+      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    });
+  });
+  afterEach(() => world.close());
+
+  async function settled(): Promise<void> {
+    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0), { timeout: 5000 });
+    await world.store.queue.idle();
+  }
+
+  async function asked(...files: string[]): Promise<void> {
+    await world.assistant.receive(message("", { attachments: files.map((id) => note(id)) }));
+    await settled();
+  }
+
+  function button(index = -1): ReplyAction {
+    const found = world.platform.replies.at(index)?.actions.find(({ kind }) => kind === "transcript");
+    if (found === undefined) throw new Error("no button");
+    return found;
+  }
+
+  const open = (by = ada, action = button()) => world.assistant.act(action, by);
+  const submit = (values: Record<string, string>, by = ada, action = button()) =>
+    world.assistant.act(action, by, { values });
+  const markdown = (result: ActionResult) => (result.kind === "told" ? result.markdown : result.kind);
+
+  async function storedWords(): Promise<string[]> {
+    const messages = await world.history.history("fake:c1", { maxMessages: 20 });
+    return messages.flatMap(({ parts }) => parts.flatMap((part) => ("text" in part ? [part.text] : [])));
+  }
+
+  it("opens a form with the words that were heard", async () => {
+    await asked("voice");
+    const form = await open();
+    expect(form).toMatchObject({
+      kind: "form",
+      form: {
+        title: "Fix transcript",
+        fields: [
+          { name: "words-1", label: "voice.ogg", value: "heard voice.ogg", isLong: true, isRequired: true },
+        ],
+      },
+    });
+  });
+
+  it("answers anew in the same reply; the corrected words take the place of the old ones, and are quoted", async () => {
+    await asked("voice");
+    expect(world.platform.replies[0]?.text).toContain("> Heard: heard voice.ogg");
+    expect(await submit({ "words-1": "the swords" })).toEqual({ kind: "done" });
+    await settled();
+    expect(world.platform.replies).toMatchObject([
+      { text: "> Heard: the swords\n\nanswer 2", shown: 2, state: "finished" },
+    ]);
+    expect(said(world.gateway.requests[1]).slice(1)).toEqual([
+      "user: [voice note voice.ogg, transcribed] the swords",
+    ]);
+    expect(await storedWords()).toEqual(["the swords", "answer 2"]);
+    // Once more, from the words as they are now.
+    expect(await open()).toMatchObject({ form: { fields: [{ value: "the swords" }] } });
+    await submit({ "words-1": "the chords" });
+    await settled();
+    expect(await storedWords()).toEqual(["the chords", "answer 3"]);
+  });
+
+  it("corrects one of several recordings, and listens to none again", async () => {
+    await asked("voice", "second");
+    await submit({ "words-1": "heard voice.ogg", "words-2": "other words" });
+    await settled();
+    expect(await storedWords()).toEqual(["heard voice.ogg", "other words", "answer 2"]);
+    expect(world.gateway.transcriptions).toHaveLength(2);
+  });
+
+  it("leaves the other recording alone when an edit takes the corrected one away", async () => {
+    const event = message("", { attachments: [note(), note("second")] });
+    await world.assistant.receive(event);
+    await settled();
+    await submit({ "words-1": "the swords", "words-2": "heard second.ogg" });
+    await settled();
+    await world.assistant.messageEdited({
+      key: event.key,
+      editedAt: Date.now() + 60_000,
+      conversationIds: [event.conversationId],
+      read: () => Promise.resolve({ text: "listen", attachments: [note("second")] }),
+    });
+    await settled();
+    expect(await storedWords()).toEqual(["listen", "heard second.ogg", "answer 3"]);
+    // Nothing else keeps the corrected words of what was taken away.
+    const [entry] = await world.store.inbox.lookUp([event.key]);
+    expect(JSON.stringify(entry)).not.toContain("the swords");
+  });
+
+  it("offers no words that others said in the thread", async () => {
+    await asked("voice");
+    const messages = await world.history.history("fake:c1", { maxMessages: 20 });
+    const stored = new Map(messages.map((one) => [one.id, { ...one, room: { isApp: false } }]));
+    const find = (_: string, id: string) => Promise.resolve(stored.get(id));
+    expect(await heardWordsOf({ find }, "fake:c1", messages[1]!)).toEqual([]);
+    const receipt = createReceiptDraft();
+    receipt.add(messages[1]!.receipt!.calls);
+    receipt.reads([...stored.values()]);
+    expect(receipt.toReceipt()?.files).toMatchObject({ read: 1 });
+    expect(receipt.toReceipt()?.files?.voices).toBeUndefined();
+  });
+
+  it("keeps the corrected words with the message that has the recording", () => {
+    const [one, two] = [message("one"), message("two")];
+    const word = { messageKey: two.key, name: "voice.ogg", position: 0, text: "the swords" };
+    const [corrected, ...rest] = withCorrections([one, two], [word]);
+    const fixedWords = [{ name: "voice.ogg", position: 0, text: "the swords" }];
+    expect(corrected).toEqual({ ...two, fixedWords });
+    expect(rest).toEqual([]);
+    const again = withCorrections([one, corrected!], [{ ...word, text: "the chords" }]);
+    expect(again[0]?.fixedWords).toEqual([{ ...fixedWords[0], text: "the chords" }]);
+  });
+
+  it("is there for voice notes alone", async () => {
+    await world.assistant.receive(message("hello"));
+    await settled();
+    expect(world.platform.replies[0]?.actions.map(({ kind }) => kind)).not.toContain("transcript");
+  });
+
+  it("takes neither empty words nor the same ones", async () => {
+    await asked("voice");
+    expect(await submit({ "words-1": "  " })).toEqual({
+      kind: "problems",
+      problems: { "words-1": "Write what was said, or cancel." },
+    });
+    expect(markdown(await submit({ "words-1": "heard voice.ogg" }))).toContain("Nothing was changed");
+    expect(world.gateway.requests).toHaveLength(1);
+  });
+
+  it("is refused to bystanders, and open to moderators", async () => {
+    await asked("voice");
+    expect(markdown(await open(bo))).toBe("Only the person who asked, or a moderator, can do this.");
+    expect(markdown(await submit({ "words-1": "no" }, bo))).toBe(
+      "Only the person who asked, or a moderator, can do this.",
+    );
+    const moderator = { ...bo, origin: { user: "fake:user:bo", isMember: true, isManager: true } };
+    expect(await submit({ "words-1": "yes" }, moderator)).toEqual({ kind: "done" });
+    await settled();
+    expect(await storedWords()).toEqual(["yes", "answer 2"]);
+  });
+
+  it("submitted twice runs once", async () => {
+    await asked("voice");
+    const action = button();
+    const results = await Promise.all([
+      submit({ "words-1": "one" }, ada, action),
+      submit({ "words-1": "two" }, ada, action),
+    ]);
+    expect(results.map(({ kind }) => kind).toSorted()).toEqual(["done", "told"]);
+    await settled();
+    expect(world.gateway.requests).toHaveLength(2);
+    expect(markdown(await submit({ "words-1": "three" }, ada, action))).toContain("earlier attempt");
+  });
+
+  it("of a deleted message says that it is gone", async () => {
+    await asked("voice");
+    const action = button();
+    const [question] = await world.history.history("fake:c1", { maxMessages: 1 });
+    await world.assistant.messagesDeleted("fake:c1", [question!.turnKey]);
+    expect(["gone", "told"]).toContain((await open(ada, action)).kind);
+    expect(["gone", "told"]).toContain((await submit({ "words-1": "x" }, ada, action)).kind);
+    expect(world.gateway.requests).toHaveLength(1);
+  });
+
+  it("while another answer is on its way says so", async () => {
+    await asked("voice");
+    await world.store.inbox.accept(message("waits"));
+    expect(markdown(await open())).toContain("on its way");
+    expect(markdown(await submit({ "words-1": "x" }))).toContain("on its way");
+  });
+
+  it("survives a crash: the corrected words are answered after it", async () => {
+    await asked("voice");
+    const { key } = button();
+    const turnKey = key.split(" ")[1]!.replace(/\/answer$/, "");
+    const [entry] = await world.store.inbox.lookUp([turnKey]);
+    const { event } = entry!;
+    if (event.kind !== "message") throw new Error("not a message");
+    const fixedWords = [{ name: "voice.ogg", position: 0, text: "the swords" }];
+    await world.store.inbox.redo(turnKey, { kind: "edit" }, { edited: [{ ...event, fixedWords }] });
+    const after = world.restart();
+    await after.recover("fake");
+    await vi.waitFor(() => expect(after.pending()).toBe(0));
+    await world.store.queue.idle();
+    expect(await storedWords()).toEqual(["the swords", "answer 2"]);
+    expect(world.platform.replies.at(-1)).toMatchObject({
+      text: "> Heard: the swords\n\nanswer 2",
+      state: "finished",
+    });
+  });
+
+  describe("of a command", () => {
+    it("that transcribes replaces the transcript, here and in the history; nothing is listened to again", async () => {
+      const event = call("transcribe", { file: note() }, { inConversation: true });
+      await world.assistant.receive(event);
+      await settled();
+      expect(await open()).toMatchObject({
+        form: {
+          introduction: "Write what was said. It takes the place of the transcript.",
+          fields: [{ label: "voice.ogg", value: "heard voice.ogg" }],
+        },
+      });
+      const first = button();
+      const { receipt } = (await world.store.conversations.find("fake:c1", `${event.key}/answer`))!;
+      expect(await submit({ "words-1": "the swords" })).toEqual({ kind: "done" });
+      await settled();
+      expect(world.platform.replies).toMatchObject([{ text: "the swords", shown: 2, state: "finished" }]);
+      expect(await storedWords()).toEqual(["the swords", "the swords"]);
+      const stored = await world.store.conversations.find("fake:c1", `${event.key}/answer`);
+      expect(stored).toMatchObject({ attempt: 2, receipt, model: "listener" });
+      expect(world.gateway.transcriptions).toHaveLength(1);
+      expect(JSON.stringify(await world.store.inbox.lookUp([event.key]))).not.toContain("heard voice.ogg");
+      // Once more, and not with the earlier button.
+      expect(markdown(await open(ada, first))).toContain("earlier attempt");
+      await submit({ "words-1": "the chords" });
+      await settled();
+      expect(await storedWords()).toEqual(["the chords", "the chords"]);
+    });
+
+    it("that stands alone, or is private, does the same", async () => {
+      for (const more of [{}, { isPrivate: true, inConversation: true }]) {
+        const event = call("transcribe", { file: note() }, more);
+        await world.assistant.receive(event);
+        await settled();
+        expect(await submit({ "words-1": "the swords" })).toEqual({ kind: "done" });
+        await settled();
+        expect(world.platform.replies.at(-1)).toMatchObject({ text: "the swords", state: "finished" });
+        const kept = await world.history.history(event.key, { maxMessages: 9 });
+        expect(JSON.stringify(kept)).not.toContain("heard voice.ogg");
+      }
+    });
+
+    it("that asks about a voice message answers anew", async () => {
+      const subject = { author: ada.author, text: "", attachments: [note()] };
+      await world.assistant.receive(call("ask", { prompt: "what is it?" }, { subject }));
+      await settled();
+      expect(await submit({ "words-1": "the swords" })).toEqual({ kind: "done" });
+      await settled();
+      expect(world.platform.replies.at(-1)?.text).toContain("> Heard: the swords\n\nanswer 2");
+      expect(said(world.gateway.requests[1]).at(-1)).toContain("transcribed] the swords");
+    });
+
+    it("whose recording was erased meanwhile says that it is gone", async () => {
+      const event = call("transcribe", { file: note() }, { inConversation: true });
+      await world.assistant.receive(event);
+      await settled();
+      const action = button();
+      await world.assistant.messagesDeleted("fake:c1", [event.key]);
+      expect(["gone", "told"]).toContain((await submit({ "words-1": "x" }, ada, action)).kind);
+    });
+  });
+
+  it("keeps the corrected words when the new answer fails", async () => {
+    await asked("voice");
+    world.gateway.answerWith(async function* broken() {
+      yield* [];
+      throw new ParleyError("gateway-unreachable", "gone");
+    });
+    await submit({ "words-1": "the swords" });
+    await settled();
+    expect((await storedWords())[0]).toBe("the swords");
+    expect(world.platform.replies[0]).toMatchObject({ state: "failed" });
+  });
+});

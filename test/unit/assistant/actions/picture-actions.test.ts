@@ -1,0 +1,154 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { Actor } from "../../../../src/core/access.ts";
+import type { CommandCall } from "../../../../src/core/events.ts";
+import type { ActionCall, ActionResult, ReplyAction } from "../../../../src/core/reply-actions.ts";
+import { call, createWorld, message, type World } from "../../../support/fakes.ts";
+
+const ada: Actor = {
+  platform: "fake",
+  author: { id: "fake:ada", name: "Ada" },
+  origin: { user: "fake:user:ada", isMember: true, isManager: false },
+};
+const eve: Actor = {
+  ...ada,
+  author: { id: "fake:eve", name: "Eve" },
+  origin: { ...ada.origin!, user: "fake:user:eve" },
+};
+
+describe("pictures", () => {
+  let world: World;
+  beforeEach(async () => {
+    world = await createWorld({ rules: { deny: ["fake:user:eve"] } });
+  });
+  afterEach(() => world.close());
+
+  /** Draws, and resolves to the reply's button of that kind. */
+  async function drawn(
+    kind: "again" | "change",
+    options: CommandCall["options"] = { prompt: "a fox", size: "64x64", count: 2 },
+    more: Partial<CommandCall> = { inConversation: true },
+  ): Promise<ReplyAction> {
+    await world.assistant.receive(call("imagine", options, more));
+    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    return world.platform.replies.at(-1)!.actions.find((action) => action.kind === kind)!;
+  }
+
+  const toCall = (result: ActionResult): ActionCall => {
+    if (result.kind !== "call") throw new Error(`no call but ${result.kind}`);
+    return result.call;
+  };
+
+  /** What a platform does with a call. */
+  async function run({ name, options, pictures, conversationId }: ActionCall) {
+    await world.assistant.receive(
+      call(name, options, {
+        ...(pictures === undefined ? {} : { pictures }),
+        ...(conversationId === undefined ? {} : { conversationId, inConversation: true }),
+      }),
+    );
+    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    return world.platform.replies.at(-1)!;
+  }
+
+  test("are drawn again with the same prompt, model, size and count, as a new answer", async () => {
+    const action = await drawn("again");
+    const asked = toCall(await world.assistant.act(action, ada));
+    expect(asked).toMatchObject({
+      name: "imagine",
+      options: { prompt: "a fox", size: "64x64", count: 2, model: "chatty" },
+      conversationId: "fake:c1",
+      written: "/imagine a fox size:64x64 count:2 model:chatty",
+    });
+    const before = world.platform.replies.length;
+    const reply = await run(asked);
+    expect(world.platform.replies).toHaveLength(before + 1);
+    expect(reply.files).toHaveLength(2);
+    expect(reply.text).toContain("a fox");
+  });
+
+  test("of a command that stands alone are drawn again alone", async () => {
+    const action = await drawn("again", { prompt: "a fox" }, {});
+    expect(toCall(await world.assistant.act(action, ada)).conversationId).toBeUndefined();
+  });
+
+  test("of a chat answer are asked for again in the same words", async () => {
+    world.gateway.answerWith(async function* answer(request) {
+      yield { kind: "image", image: { bytes: new Uint8Array([1, 2]), mediaType: "image/png" } };
+      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    });
+    await world.assistant.receive(message("please draw a cat"));
+    await world.store.queue.idle();
+    const action = world.platform.replies[0]!.actions.find(({ kind }) => kind === "again")!;
+    expect(toCall(await world.assistant.act(action, ada))).toMatchObject({
+      name: "ask",
+      options: { prompt: "please draw a cat", model: "chatty" },
+      conversationId: "fake:c1",
+    });
+  });
+
+  test("are asked for once by a double click, and again a second later", async () => {
+    const action = await drawn("again");
+    expect((await world.assistant.act(action, ada)).kind).toBe("call");
+    world.clock.now += 900;
+    expect((await world.assistant.act(action, ada)).kind).toBe("done");
+    const bo = { ...ada, author: { id: "fake:bo", name: "Bo" } };
+    expect((await world.assistant.act(action, bo)).kind).toBe("call");
+    world.clock.now += 200;
+    expect((await world.assistant.act(action, ada)).kind).toBe("call");
+  });
+
+  test("are changed by what a form says, and the reply says from which picture", async () => {
+    const action = await drawn("change");
+    const opened = await world.assistant.act(action, ada);
+    expect(opened).toMatchObject({
+      kind: "form",
+      form: { fields: [{ name: "change" }, { name: "picture" }] },
+    });
+    const blank = await world.assistant.act(action, ada, { values: { change: " ", picture: "1" } });
+    expect(blank).toMatchObject({ kind: "problems", problems: { change: "Say what should change." } });
+    world.gateway.answerWith(async function* answer(request) {
+      yield { kind: "image", image: { bytes: new Uint8Array([7, 7]), mediaType: "image/png" } };
+      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    });
+    const values = { change: "make it blue", picture: "2" };
+    const reply = await run(toCall(await world.assistant.act(action, ada, { values })));
+    const sent = world.gateway.requests.at(-1)?.messages.at(-1)?.content;
+    // The second picture that the fake gateway draws ends with a 1.
+    const url = `data:image/png;base64,${Buffer.from([0x89, 0x50, 1]).toString("base64")}`;
+    expect(sent).toEqual([
+      { kind: "text", text: "make it blue" },
+      { kind: "image", url },
+    ]);
+    expect(reply.notices[0]).toMatch(
+      /^Changed from picture 2 of 2 “a fox” \(\d{4}-\d\d-\d\d \d\d:\d\d UTC\)\.$/,
+    );
+    expect(reply.files).toHaveLength(1);
+  });
+
+  test("of a command that stands alone are changed with the bytes in the new conversation", async () => {
+    const action = await drawn("change", { prompt: "a fox" }, {});
+    const opened = await world.assistant.act(action, ada);
+    expect(opened).toMatchObject({ kind: "form", form: { fields: [{ name: "change" }] } });
+    world.gateway.answerWith(async function* answer(request) {
+      yield { kind: "image", image: { bytes: new Uint8Array([7, 7]), mediaType: "image/png" } };
+      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    });
+    const reply = await run(
+      toCall(await world.assistant.act(action, ada, { values: { change: "make it blue" } })),
+    );
+    expect(reply.notices[0]).toContain("Changed from the picture “a fox”");
+    const again = reply.actions.find(({ kind }) => kind === "again")!;
+    // What was changed is changed in the same way once more.
+    expect((await run(toCall(await world.assistant.act(again, ada)))).notices[0]).toContain("Changed from");
+  });
+
+  test("are gone with their answer, for people without access refused, and private ones their owner's alone", async () => {
+    const action = await drawn("again");
+    await expect(world.assistant.act(action, eve)).rejects.toMatchObject({ code: "access-denied" });
+    const bo = { ...ada, author: { id: "fake:bo", name: "Bo" } };
+    expect((await world.assistant.act(action, bo, { isPrivate: true })).kind).toBe("gone");
+    await world.assistant.conversationDeleted("fake:c1");
+    expect((await world.assistant.act(action, ada)).kind).toBe("gone");
+    expect((await world.assistant.act({ ...action, kind: "change" }, ada)).kind).toBe("gone");
+  });
+});

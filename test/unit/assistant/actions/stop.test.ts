@@ -1,0 +1,206 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { Actor } from "../../../../src/core/access.ts";
+import { toStopAction } from "../../../../src/core/reply-actions.ts";
+import { bo, call, createWorld, message, said, type World } from "../../../support/fakes.ts";
+
+const ada: Actor = {
+  platform: "fake",
+  author: { id: "fake:ada", name: "Ada" },
+  origin: { user: "fake:user:ada", isMember: true, isManager: false },
+};
+
+describe("Stop", () => {
+  let world: World;
+  let isEnded = false;
+  beforeEach(async () => {
+    world = await createWorld();
+    isEnded = false;
+    world.gateway.answerWith(async function* endless(_request, signal) {
+      try {
+        yield { kind: "text", text: "The first words" };
+        await new Promise((_resolve, reject) => {
+          if (signal.aborted) reject(signal.reason as Error);
+          signal.addEventListener("abort", () => reject(signal.reason as Error));
+        });
+      } finally {
+        isEnded = true;
+      }
+    });
+  });
+  afterEach(() => world.close());
+
+  async function settled(): Promise<void> {
+    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    await world.store.queue.idle();
+  }
+
+  async function growing(text = "tell me"): Promise<string> {
+    const event = message(text);
+    const before = world.platform.replies.length;
+    await world.assistant.receive(event);
+    await vi.waitFor(() => expect(world.platform.replies).toHaveLength(before + 1));
+    await vi.waitFor(() => expect(world.platform.replies.at(-1)?.text).toBe("The first words"));
+    return event.key;
+  }
+
+  test("ends the request, and keeps the text so far as the answer, which says who stopped it", async () => {
+    const key = await growing();
+    expect(await world.assistant.act(toStopAction(key), ada)).toEqual({ kind: "done" });
+    await settled();
+    expect(isEnded).toBe(true);
+    expect(world.platform.replies).toMatchObject([
+      { text: "The first words", state: "finished", notices: ["Stopped by Ada."] },
+    ]);
+    expect(world.platform.replies[0]?.actions.map(({ kind }) => kind)).toEqual([
+      "regenerate",
+      "model",
+      "details",
+    ]);
+    await growing("and then?");
+    expect(said(world.gateway.requests[1])).toContain("assistant: The first words");
+    await world.assistant.cancel("fake:c1", ada);
+    await settled();
+  });
+
+  test("by a bystander is refused to them alone; by a moderator it is not", async () => {
+    const key = await growing();
+    expect(await world.assistant.act(toStopAction(key), bo)).toMatchObject({ kind: "told" });
+    await expect(world.assistant.cancel("fake:c1", bo)).rejects.toMatchObject({ code: "not-permitted" });
+    expect(isEnded).toBe(false);
+    const moderator = { ...bo, origin: { user: "fake:user:bo", isMember: true, isManager: true } };
+    expect(await world.assistant.act(toStopAction(key), moderator)).toEqual({ kind: "done" });
+    await settled();
+    expect(world.platform.replies[0]?.notices).toEqual(["Stopped by Bo."]);
+    expect(await world.assistant.act(toStopAction(key), ada)).toEqual({
+      kind: "told",
+      markdown: "This answer has ended already.",
+    });
+  });
+
+  test("of a turn that waits takes it out of the queue", async () => {
+    await growing();
+    const waiting = message("never mind");
+    await world.assistant.receive(waiting);
+    expect(await world.assistant.act(toStopAction(waiting.key), ada)).toEqual({ kind: "done" });
+    await world.assistant.cancel("fake:c1", ada);
+    await settled();
+    expect(world.gateway.requests).toHaveLength(1);
+    expect(world.platform.replies).toHaveLength(1);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
+  test("before a crash is not undone by the recovery: the reply ends with the notice", async () => {
+    const event = message("tell me");
+    await world.store.inbox.accept(event);
+    await world.store.inbox.claimTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 1 });
+    await world.store.inbox.stop([event.key], "Ada");
+    await world.assistant.recover("fake");
+    await settled();
+    expect(world.gateway.requests).toEqual([]);
+    expect(world.platform.replies).toMatchObject([{ state: "finished", notices: ["Stopped by Ada."] }]);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
+  test("stores what is shown with its mark: a start after a crash shows it, and keeps it as the answer", async () => {
+    const stop = vi.spyOn(world.store.inbox, "stop");
+    const first = await growing();
+    await world.assistant.act(toStopAction(first), ada);
+    await settled();
+    const answer = stop.mock.calls[0]?.[2];
+    expect(answer).toMatchObject({
+      lead: "",
+      message: {
+        outcome: "interrupted",
+        parts: [{ text: "The first words" }],
+        notices: ["Stopped by Ada."],
+      },
+    });
+    const event = message("and then?", { conversationId: "fake:c2" });
+    await world.store.inbox.accept(event);
+    await world.store.inbox.claimTurn({ keys: [event.key], address: { at: "c2", message: 7 }, attempts: 1 });
+    const id = `${event.key}/answer`;
+    const shown = { ...answer!, message: { ...answer!.message, id, turnKey: event.key } };
+    await world.store.inbox.stop([event.key], "Ada", { ...shown, lead: "> heard" });
+    await world.assistant.recover("fake");
+    await settled();
+    expect(world.platform.replies.at(-1)).toMatchObject({
+      text: "> heard\n\nThe first words",
+      state: "finished",
+      notices: ["Stopped by Ada."],
+    });
+    expect(world.platform.replies.at(-1)?.actions.map(({ kind }) => kind)).toEqual([
+      "regenerate",
+      "model",
+      "details",
+    ]);
+    expect(await world.store.conversations.find("fake:c2", id)).toMatchObject({
+      attempt: 2,
+      parts: [{ text: "The first words" }],
+      shownAs: ["fake:reply:7"],
+    });
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
+  test("of a summary keeps its words as the answer", async () => {
+    await world.store.conversations.append("fake:c1", {
+      id: "said",
+      role: "user",
+      turnKey: "said",
+      parts: [{ kind: "text", text: "we meet on Monday" }],
+      createdAt: 1,
+      estimatedTokens: 4,
+    });
+    const event = call("summarize", {}, { inConversation: true });
+    await world.assistant.receive(event);
+    await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("The first words"));
+    const stop = vi.spyOn(world.store.inbox, "stop");
+    await world.assistant.act(toStopAction(event.key), ada);
+    await settled();
+    const kept = {
+      outcome: "interrupted",
+      parts: [{ text: "The first words" }],
+      notices: ["Stopped by Ada."],
+    };
+    expect(stop.mock.calls[0]?.[2]).toMatchObject({ message: kept });
+    expect(world.platform.replies).toMatchObject([
+      { text: "The first words", state: "finished", notices: ["Stopped by Ada."] },
+    ]);
+    expect(await world.store.conversations.recent("fake:c1", { maxMessages: 9 })).toMatchObject([
+      { id: "said" },
+      { role: "user", parts: [{ text: "/summarize" }] },
+      { role: "assistant", ...kept },
+    ]);
+  });
+
+  test("of a turn that no process runs ends its reply now", async () => {
+    const event = message("tell me");
+    await world.store.inbox.accept(event);
+    await world.store.inbox.claimTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 1 });
+    expect(await world.assistant.act(toStopAction(event.key), ada)).toEqual({ kind: "done" });
+    await settled();
+    expect(world.platform.replies).toMatchObject([{ state: "finished", notices: ["Stopped by Ada."] }]);
+  });
+
+  test("of a new attempt before its first words shows the earlier answer again", async () => {
+    const key = await growing();
+    await world.assistant.act(toStopAction(key), ada);
+    await settled();
+    world.gateway.answerWith(async function* silent(_request, signal) {
+      await new Promise((_resolve, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason as Error));
+      });
+      yield { kind: "text", text: "" };
+    });
+    const [regenerate] = world.platform.replies[0]?.actions ?? [];
+    await world.assistant.act(regenerate!, ada);
+    await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(2));
+    await world.assistant.act(toStopAction(key), ada);
+    await settled();
+    expect(world.platform.replies).toMatchObject([
+      {
+        text: "The first words",
+        notices: ["Stopped by Ada.", "There is no new answer, so this is the earlier one. Stopped by Ada."],
+      },
+    ]);
+  });
+});

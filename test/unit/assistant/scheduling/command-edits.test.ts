@@ -1,0 +1,124 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { EditedMessage } from "../../../../src/core/platform.ts";
+import { ada, call, createWorld, message, type World } from "../../../support/fakes.ts";
+
+let world: World;
+beforeEach(async () => {
+  world = await createWorld();
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await world.close();
+});
+
+let editedAt = 1_800_000_000_000;
+
+const editOf = (
+  { key, conversationId }: { readonly key: string; readonly conversationId: string },
+  text: string,
+): EditedMessage => ({
+  key,
+  editedAt: (editedAt += 1000),
+  conversationIds: [conversationId],
+  read: () => Promise.resolve({ text }),
+});
+
+async function settled(): Promise<void> {
+  await vi.waitFor(() => expect(world.assistant.pending()).toBe(0), { timeout: 5000 });
+  await world.store.queue.idle();
+}
+
+/** The answer hangs after a word until its request is aborted. */
+function hang(): void {
+  world.gateway.answerWith(async function* hanging(_request, signal: AbortSignal) {
+    yield { kind: "text", text: "half" };
+    await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+  });
+}
+
+const log = async () =>
+  (await world.history.history("fake:c1", { maxMessages: 50 })).map(
+    ({ role, parts }) =>
+      `${role}: ${parts.map((part) => ("text" in part ? part.text : part.kind)).join(" ")}`,
+  );
+const replies = () => world.platform.replies.map(({ state, text }) => `${state}: ${text}`);
+
+describe("an edited command", () => {
+  describe("that runs", () => {
+    async function running(): Promise<ReturnType<typeof call>> {
+      hang();
+      const event = call("ask", { prompt: "my secret" }, { inConversation: true, isInputVisible: true });
+      await world.assistant.receive(event);
+      await vi.waitFor(() => expect(replies()).toEqual(["open: half"]));
+      return event;
+    }
+    const stop = ({ key }: { readonly key: string }) => world.assistant.act({ kind: "stop", key }, ada);
+    const expectApplied = async (event: { readonly key: string }) => {
+      expect(await log()).toEqual(["user: /ask harmless", "assistant: half"]);
+      expect(await world.store.inbox.listOpen()).toEqual([]);
+      expect(await world.store.inbox.lookUp([event.key])).toEqual([]);
+      expect(await world.store.inbox.accept(message("", { key: event.key }))).toBe("duplicate");
+    };
+
+    it("is durable at once, and takes the place of what is stored when the command has run as it was", async () => {
+      const event = await running();
+      expect(await world.assistant.messageEdited(editOf(event, "/ask hasty"))).toBe("edited");
+      expect(await world.assistant.messageEdited(editOf(event, "/ask harmless"))).toBe("edited");
+      expect((await world.store.inbox.lookUp([event.key]))[0]?.event).toMatchObject({
+        options: { prompt: "my secret" },
+        edit: { count: 2 },
+        editedTo: { text: "/ask harmless" },
+      });
+      await stop(event);
+      await settled();
+      await expectApplied(event);
+      expect(world.gateway.requests).toHaveLength(1);
+    });
+
+    it("is applied where the command ends at that moment", async () => {
+      const event = await running();
+      const close = world.store.inbox.close.bind(world.store.inbox);
+      vi.spyOn(world.store.inbox, "close").mockImplementationOnce(async (...closed) => {
+        await world.assistant.messageEdited(editOf(event, "/ask harmless"));
+        return await close(...closed);
+      });
+      await stop(event);
+      await settled();
+      await expectApplied(event);
+    });
+
+    it("is applied where the command has just ended", async () => {
+      const event = await running();
+      const open = await world.store.inbox.lookUp([event.key]);
+      await stop(event);
+      await settled();
+      vi.spyOn(world.store.inbox, "lookUp").mockResolvedValueOnce(open);
+      await world.assistant.messageEdited(editOf(event, "/ask harmless"));
+      await settled();
+      await expectApplied(event);
+      expect(world.gateway.requests).toHaveLength(1);
+    });
+  });
+
+  it("that draws leaves no word of it in the question, nor in its call", async () => {
+    const event = call("imagine", { prompt: "my secret" }, { inConversation: true });
+    await world.assistant.receive(event);
+    await settled();
+    await world.assistant.messageEdited(editOf(event, "/imagine a fox"));
+    await settled();
+    const question = await world.store.conversations.find("fake:c1", `${event.key}/user`);
+    expect(JSON.stringify(question)).not.toContain("secret");
+  });
+
+  it("that has run changes what is stored of it; the command does not run again", async () => {
+    const event = call("ask", { prompt: "my secret" }, { inConversation: true });
+    await world.assistant.receive(event);
+    await settled();
+    const asked = world.gateway.requests.length;
+    await world.assistant.messageEdited(editOf(event, "/ask harmless"));
+    await settled();
+    expect(world.gateway.requests).toHaveLength(asked);
+    expect((await log())[0]).toBe("user: /ask harmless");
+    expect(JSON.stringify(await world.store.inbox.lookUp([event.key]))).not.toContain("secret");
+  });
+});

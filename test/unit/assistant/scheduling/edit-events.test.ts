@@ -1,0 +1,395 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import type { IncomingMessage } from "../../../../src/core/events.ts";
+import type { ChatRequest } from "../../../../src/core/gateway.ts";
+import type { EditedMessage } from "../../../../src/core/platform.ts";
+import { fixture } from "../../../fixtures/fixtures.ts";
+import { createWorld, message, said, type World } from "../../../support/fakes.ts";
+
+let world: World;
+beforeEach(async () => {
+  world = await createWorld({ files: { png: await fixture("picture.png") } });
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await world.close();
+});
+
+let editedAt = 1_800_000_000_000;
+
+const editOf = (
+  { key, conversationId }: Pick<IncomingMessage, "key" | "conversationId">,
+  text: string,
+  more: Partial<EditedMessage> = {},
+): EditedMessage => ({
+  key,
+  editedAt: (editedAt += 1000),
+  conversationIds: [conversationId],
+  read: () => Promise.resolve({ text }),
+  ...more,
+});
+const edit = (event: IncomingMessage, text: string, more: Partial<EditedMessage> = {}) =>
+  world.assistant.messageEdited(editOf(event, text, more));
+
+async function settled(): Promise<void> {
+  await vi.waitFor(() => expect(world.assistant.pending()).toBe(0), { timeout: 5000 });
+  await world.store.queue.idle();
+}
+
+async function ask(text: string, more: Partial<IncomingMessage> = {}): Promise<IncomingMessage> {
+  const event = message(text, more);
+  await world.assistant.receive(event);
+  await settled();
+  return event;
+}
+
+/** The first answer hangs after a word until its request is aborted; later ones repeat the question. */
+function hangOnce(): { readonly aborted: () => number } {
+  let aborted = 0;
+  let isFirst = true;
+  world.gateway.answerWith(async function* hang(request: ChatRequest, signal: AbortSignal) {
+    if (isFirst) {
+      isFirst = false;
+      yield { kind: "text", text: "half" };
+      await new Promise((_, reject) =>
+        signal.addEventListener("abort", () => {
+          aborted += 1;
+          reject(signal.reason);
+        }),
+      );
+    }
+    const last = request.messages.at(-1)?.content ?? "";
+    yield { kind: "text", text: `re: ${typeof last === "string" ? last : "parts"}` };
+    yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+  });
+  return { aborted: () => aborted };
+}
+
+const log = async () =>
+  (await world.history.history("fake:c1", { maxMessages: 50 })).map(
+    ({ role, parts }) =>
+      `${role}: ${parts.map((part) => ("text" in part ? part.text : part.kind)).join(" ")}`,
+  );
+const replies = () => world.platform.replies.map(({ state, text }) => `${state}: ${text}`);
+
+describe("an edited question", () => {
+  it("that was answered last is answered anew, in the same reply; the earlier words are gone", async () => {
+    await ask("first");
+    const event = await ask("my secret");
+    expect(await edit(event, "harmless")).toBe("edited");
+    await settled();
+    expect(replies()).toEqual(["finished: you said: first", "finished: you said: harmless"]);
+    expect(await log()).toEqual([
+      "user: first",
+      "assistant: you said: first",
+      "user: harmless",
+      "assistant: you said: harmless",
+    ]);
+    expect(said(world.gateway.requests.at(-1)).join()).not.toContain("secret");
+    expect(JSON.stringify(await world.store.inbox.lookUp([event.key]))).not.toContain("secret");
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
+  it("that is being answered stops the request, and is answered in the same reply", async () => {
+    const { aborted } = hangOnce();
+    const event = message("my secret");
+    await world.assistant.receive(event);
+    await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
+    expect(await edit(event, "harmless")).toBe("edited");
+    await vi.waitFor(() => expect(aborted()).toBe(1));
+    await settled();
+    expect(replies()).toEqual(["finished: re: harmless"]);
+    expect(await log()).toEqual(["user: harmless", "assistant: re: harmless"]);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
+  it("that waits is replaced, in the order of the questions", async () => {
+    hangOnce();
+    const [first, second, third] = [message("one"), message("two"), message("three")];
+    await world.assistant.receive(first);
+    await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
+    for (const event of [second, third]) await world.assistant.receive(event);
+    await edit(second, "2");
+    await edit(first, "1");
+    await settled();
+    expect(await log()).toEqual([
+      "user: 1",
+      "assistant: re: 1",
+      "user: 2",
+      "user: three",
+      "assistant: re: three",
+    ]);
+    expect(world.gateway.requests).toHaveLength(3);
+  });
+
+  it("of a burst changes only its own part, and the burst is answered in its reply", async () => {
+    hangOnce();
+    const [zero, ...burst] = ["zero", "one", "two", "three"].map((text) => message(text));
+    await world.assistant.receive(zero!);
+    await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
+    for (const event of burst) await world.assistant.receive(event);
+    await edit(zero!, "0");
+    await settled();
+    expect(world.platform.replies).toHaveLength(2);
+    await edit(burst[1]!, "2");
+    await settled();
+    expect(replies()).toEqual(["finished: re: 0", "finished: re: three"]);
+    expect(await log()).toEqual([
+      "user: 0",
+      "assistant: re: 0",
+      "user: one",
+      "user: 2",
+      "user: three",
+      "assistant: re: three",
+    ]);
+    expect(said(world.gateway.requests.at(-1)).slice(-3)).toEqual(["user: one", "user: 2", "user: three"]);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
+  it("of a burst that is being answered is answered anew with the others", async () => {
+    hangOnce();
+    const [zero, one, two] = ["zero", "one", "two"].map((text) => message(text));
+    await world.store.inbox.accept(zero!);
+    for (const event of [one!, two!]) await world.store.inbox.accept(event);
+    await world.store.inbox.claimTurn({
+      keys: [zero!.key, one!.key, two!.key],
+      address: { at: "c1", message: 7 },
+      attempts: 1,
+    });
+    await world.assistant.recover("fake");
+    await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
+    await edit(two!, "2");
+    await settled();
+    expect(await log()).toEqual(["user: zero", "user: one", "user: 2", "assistant: re: 2"]);
+    expect(world.platform.replies).toHaveLength(1);
+  });
+
+  it("that is an older one changes the history only", async () => {
+    const first = await ask("my secret");
+    await ask("second");
+    const asked = world.gateway.requests.length;
+    expect(await edit(first, "harmless")).toBe("edited");
+    await settled();
+    expect(world.gateway.requests).toHaveLength(asked);
+    expect((await log())[0]).toBe("user: harmless");
+    expect(JSON.stringify(await world.store.inbox.lookUp([first.key]))).not.toContain("secret");
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+    await ask("third");
+    expect(said(world.gateway.requests.at(-1)).slice(1, 2)).toEqual(["user: harmless"]);
+  });
+
+  it("before a reset changes the history only", async () => {
+    const event = await ask("before");
+    const { id } = (await world.history.history("fake:c1", { maxMessages: 9 })).at(-1)!;
+    await world.store.conversations.saveSettings("fake:c1", { resetAfter: id });
+    await edit(event, "after");
+    await settled();
+    expect(world.gateway.requests).toHaveLength(1);
+    expect((await log())[0]).toBe("user: after");
+  });
+
+  it("with a question that waits behind it is an older one", async () => {
+    const first = await ask("one");
+    hangOnce();
+    const second = message("two");
+    await world.assistant.receive(second);
+    await vi.waitFor(() => expect(world.platform.replies[1]?.text).toBe("half"));
+    await edit(first, "1");
+    await edit(second, "2");
+    await settled();
+    expect(await log()).toEqual(["user: 1", "assistant: you said: one", "user: 2", "assistant: re: 2"]);
+  });
+
+  it("that says the same costs nothing; nor does one that takes the words back at once", async () => {
+    const event = await ask("hello");
+    expect(await edit(event, "hello")).toBe("unchanged");
+    await edit(event, "hallo");
+    await edit(event, "hello");
+    await settled();
+    expect(world.gateway.requests).toHaveLength(1);
+    expect(await log()).toEqual(["user: hello", "assistant: you said: hello"]);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
+  it("many times in a row is one request", async () => {
+    const event = await ask("0");
+    for (let n = 1; n <= 20; n++) await edit(event, `${n}`);
+    await settled();
+    expect(replies()).toEqual(["finished: you said: 20"]);
+    expect(world.gateway.requests).toHaveLength(2);
+  });
+
+  it("counts the latest edit, in whatever order edits arrive, and each once", async () => {
+    const event = await ask("0");
+    const [one, two] = [editOf(event, "1"), editOf(event, "2")];
+    expect(await world.assistant.messageEdited(two)).toBe("edited");
+    expect(await world.assistant.messageEdited(one)).toBe("unchanged");
+    await settled();
+    expect(await world.assistant.messageEdited(two)).toBe("unchanged");
+    await settled();
+    expect(await log()).toEqual(["user: 2", "assistant: you said: 2"]);
+    expect(world.gateway.requests).toHaveLength(2);
+  });
+
+  it("to nothing is like a deletion", async () => {
+    const event = await ask("my secret");
+    expect(await edit(event, "")).toBe("edited");
+    await settled();
+    expect(await log()).toEqual(["assistant: you said: my secret"]);
+    expect(await world.store.inbox.lookUp([event.key])).toEqual([]);
+  });
+
+  it("of which nothing is known, or that was refused, forgotten or hidden, is none", async () => {
+    expect(await edit(message("never seen"), "new")).toBe("unknown");
+    const refused = message("refused");
+    await world.assistant.refuse(refused.key);
+    expect(await edit(refused, "new")).toBe("unknown");
+    const forgotten = await ask("forgotten");
+    await world.store.erasure.forgetAuthor("fake:c1", "fake:ada");
+    expect(await edit(forgotten, "new")).toBe("unknown");
+    const hidden = await ask("hidden");
+    expect(await edit(hidden, "", { read: () => Promise.resolve(undefined) })).toBe("unchanged");
+    await settled();
+    expect(await log()).toEqual(["user: hidden", "assistant: you said: hidden"]);
+  });
+
+  const pass = (days: number) => world.store.sweep(Date.now() + days * 24 * 60 * 60_000);
+
+  it("weeks later is answered anew where it is the last question of its conversation", async () => {
+    const event = await ask("one");
+    await pass(50);
+    expect(await edit(event, "two")).toBe("edited");
+    await settled();
+    expect(await log()).toEqual(["user: two", "assistant: you said: two"]);
+    expect(world.platform.replies).toHaveLength(1);
+  });
+
+  it("weeks later changes an earlier question in the history, and leaves the last answer as it is", async () => {
+    const event = await ask("one");
+    await ask("two");
+    await pass(50);
+    expect(await edit(event, "uno")).toBe("edited");
+    await settled();
+    expect(await log()).toEqual([
+      "user: uno",
+      "assistant: you said: one",
+      "user: two",
+      "assistant: you said: two",
+    ]);
+  });
+
+  it("that only its conversation knows changes the history only", async () => {
+    const event = await ask("my secret");
+    await world.store.inbox.withdraw([event.key]);
+    expect(await edit(event, "harmless")).toBe("edited");
+    await settled();
+    expect(await log()).toEqual(["user: harmless", "assistant: you said: my secret"]);
+    expect(world.gateway.requests).toHaveLength(1);
+    expect(await edit(event, "harmless", { editedAt })).toBe("unchanged");
+  });
+
+  it("loses a file that was taken away, and keeps the others", async () => {
+    const files = ["kept", "gone"].map((name) => ({ id: "png", name: `${name}.png`, source: {} }));
+    const event = await ask("look", { attachments: files });
+    await edit(event, "look", {
+      read: () => Promise.resolve({ text: "look", attachments: files.slice(0, 1) }),
+    });
+    // Their ids are the same here: only words count then.
+    await edit(event, "look there", {
+      read: () => Promise.resolve({ text: "look there", attachments: files.slice(0, 1) }),
+    });
+    await settled();
+    const [question] = await world.history.history("fake:c1", { maxMessages: 5 });
+    expect(question?.parts).toMatchObject([{ text: "look there" }, { kind: "image", name: "kept.png" }]);
+    expect(question?.parts).toHaveLength(2);
+  });
+
+  it("takes its words out of the address of the reply", async () => {
+    const event = await ask("my secret", { address: { at: "c1", title: "my secret" } });
+    await ask("later");
+    await edit(event, "harmless", {
+      toAddress: (address, { text }) => ({ ...address, title: text }),
+    });
+    await settled();
+    const [entry] = await world.store.inbox.lookUp([event.key]);
+    expect(JSON.stringify(entry)).not.toContain("secret");
+    expect(entry?.turn?.address).toMatchObject({ title: "harmless" });
+  });
+});
+
+describe("an edited question and limits", () => {
+  it("counts each new answer for its author, and says in the reply that there were too many", async () => {
+    await world.close();
+    world = await createWorld({ spending: { turnsPersonMinute: 2 } });
+    const event = await ask("0");
+    await edit(event, "1");
+    await edit(event, "2");
+    await settled();
+    expect(replies()).toEqual(["finished: you said: 2"]);
+    await edit(event, "3");
+    await settled();
+    expect(world.platform.replies).toHaveLength(1);
+    expect(world.platform.replies[0]?.state).toBe("failed");
+    expect(world.platform.replies[0]?.failure?.text).toMatch(/minute|too many|often/i);
+    expect((await log())[0]).toBe("user: 3");
+    expect(JSON.stringify(await log())).not.toContain("you said: 2");
+    expect(world.gateway.requests).toHaveLength(2);
+  });
+
+  it("of somebody who may not use it any more changes the history only", async () => {
+    const event = await ask("0", { origin: { user: "fake:user:ada", isMember: true, isManager: false } });
+    const later = world.restart({ rules: { deny: ["fake:user:ada"] } });
+    await later.messageEdited(editOf(event, "1"));
+    await vi.waitFor(() => expect(later.pending()).toBe(0), { timeout: 5000 });
+    await world.store.queue.idle();
+    expect(await log()).toEqual(["user: 1", "assistant: you said: 0"]);
+  });
+});
+
+describe("an edited question survives", () => {
+  it("the end of the process right after it was taken in", async () => {
+    const event = await ask("my secret");
+    const { attempts } = (await world.store.inbox.lookUp([event.key]))[0]!.turn!;
+    await world.store.inbox.edit({ ...event, text: "harmless" }, { at: 5, attemptsBefore: attempts });
+    expect(await world.restart().recover("fake")).toBe(1);
+    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+    await world.store.queue.idle();
+    expect(replies()).toEqual(["finished: you said: harmless"]);
+    expect(await log()).toEqual(["user: harmless", "assistant: you said: harmless"]);
+  });
+
+  it("the end of the process while the earlier form is answered", async () => {
+    const event = message("my secret");
+    await world.store.inbox.accept(event);
+    await world.store.inbox.claimTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 1 });
+    await world.store.inbox.edit({ ...event, text: "harmless" }, { at: 5, attemptsBefore: 1 });
+    expect(await world.restart().recover("fake")).toBe(1);
+    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+    await world.store.queue.idle();
+    expect(replies()).toEqual(["finished: you said: harmless"]);
+  });
+
+  it("an answer of another process to the earlier form: it runs again", async () => {
+    const realClose = world.store.inbox.close.bind(world.store.inbox);
+    const event = message("my secret");
+    vi.spyOn(world.store.inbox, "close").mockImplementationOnce(async (keys, how) => {
+      await world.store.inbox.edit({ ...event, text: "harmless" }, { at: 5, attemptsBefore: 1 });
+      return await realClose(keys, how);
+    });
+    await world.assistant.receive(event);
+    await settled();
+    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+    expect(await log()).toEqual(["user: harmless", "assistant: you said: harmless"]);
+    expect(world.platform.replies).toHaveLength(1);
+  });
+
+  it("a store that is unavailable: it is not taken in, and may be delivered again", async () => {
+    const event = await ask("0");
+    const change = editOf(event, "1");
+    vi.spyOn(world.store.inbox, "edit").mockRejectedValueOnce(new ParleyError("store-unavailable", "away"));
+    await expect(world.assistant.messageEdited(change)).rejects.toMatchObject({ code: "store-unavailable" });
+    expect(await world.assistant.messageEdited(change)).toBe("edited");
+    await settled();
+    expect(await log()).toEqual(["user: 1", "assistant: you said: 1"]);
+  });
+});

@@ -1,0 +1,185 @@
+import { buffer } from "node:stream/consumers";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import type { RoomMessage, RoomQuery } from "../../../../src/core/room.ts";
+import { createWorld, message, said, type World } from "../../../support/fakes.ts";
+import { fixture } from "../../../fixtures/fixtures.ts";
+
+let world: World;
+afterEach(() => world.close());
+
+async function settled(): Promise<void> {
+  await vi.waitFor(() => {
+    expect(world.assistant.pending()).toBe(0);
+  });
+  await world.store.queue.idle();
+}
+
+let sent = 0;
+/** A message in the room; the newest has the largest number. */
+function remark(text: string, more: Partial<RoomMessage> = {}): RoomMessage {
+  sent += 1;
+  return {
+    key: `fake:room:${sent}`,
+    author: { id: "fake:cy", name: "Cy" },
+    isApp: false,
+    text,
+    attachments: [],
+    sentAt: sent,
+    ...more,
+  };
+}
+
+const ask = (text: string, more: Parameters<typeof message>[1] = {}) =>
+  message(text, { inRoom: true, sentAt: 1_000_000, ...more });
+
+describe("a question in people's thread", () => {
+  it("reads what is new each time, up to the question, and no message twice", async () => {
+    world = await createWorld();
+    const queries: RoomQuery[] = [];
+    const all = [remark("one"), remark("two")];
+    world.platform.room.read = async (_address, query) => {
+      queries.push(query);
+      return { messages: all, hasOlder: false };
+    };
+    await world.assistant.receive(ask("first?", { key: "fake:q1" }));
+    await settled();
+    all.push(remark("three"));
+    await world.assistant.receive(ask("second?", { key: "fake:q2" }));
+    await settled();
+    expect(queries.map(({ after, before, maxMessages }) => [after, before, maxMessages])).toEqual([
+      [undefined, "fake:q1", 100],
+      ["fake:q1", "fake:q2", 100],
+    ]);
+    const last = said(world.gateway.requests.at(-1)).join("\n");
+    for (const words of ["one", "two", "three"])
+      expect(last.match(new RegExp(`> ${words}$`, "gm"))).toHaveLength(1);
+  });
+
+  it("keeps the newest characters, and says that earlier messages were left out", async () => {
+    world = await createWorld({ room: { maxMessages: 10, maxChars: 1000 } });
+    const messages = [remark("a".repeat(600)), remark("b".repeat(600)), remark("c".repeat(600))];
+    world.platform.room.read = async () => ({ messages, hasOlder: false });
+    await world.assistant.receive(ask("sum?"));
+    await settled();
+    const prompt = said(world.gateway.requests.at(-1)).join("\n");
+    expect(prompt).toContain("c".repeat(600));
+    expect(prompt).toContain(`> ${"b".repeat(400)} (cut)`);
+    expect(prompt).not.toContain("aaa");
+    expect(world.platform.replies[0]?.notices).toEqual([
+      "Of what was said here before, the last 2 messages were read; earlier ones were left out.",
+    ]);
+  });
+
+  it("is answered where its files or the room cannot be read; what is missing is said", async () => {
+    world = await createWorld({ files: { voice: await fixture("voice.ogg") } });
+    world.platform.room.read = async () => ({
+      messages: [
+        remark("listen", { attachments: [{ id: "voice", name: "note.ogg", source: {} }] }),
+        remark("", { attachments: [{ id: "gone", name: "plan.pdf", source: {} }] }),
+      ],
+      hasOlder: false,
+      failure: new ParleyError("platform-unreachable", "slow"),
+    });
+    vi.spyOn(world.gateway.gateway, "transcribe").mockRejectedValue(
+      new ParleyError("gateway-error", "the test's gateway is down"),
+    );
+    await world.assistant.receive(ask("well?"));
+    await settled();
+    expect(world.platform.replies[0]).toMatchObject({ state: "finished" });
+    expect(world.platform.replies[0]?.notices).toEqual([
+      "Only the first 2 messages of what was said here before could be read in time.",
+      "Not read from what was said here before: note.ogg, plan.pdf.",
+    ]);
+  });
+
+  it("reads nothing where ROOM_MESSAGES is 0, and in threads that the bot answers whole", async () => {
+    world = await createWorld({ room: { maxMessages: 0, maxChars: 1000 } });
+    const read = vi.fn(world.platform.room.read);
+    world.platform.room.read = read;
+    await world.assistant.receive(ask("one?"));
+    await world.assistant.receive(message("two?", { conversationId: "fake:own" }));
+    await settled();
+    expect(read).not.toHaveBeenCalled();
+  });
+
+  it("says a missing permission once, and reads from the beginning when it is there", async () => {
+    world = await createWorld();
+    const queries: RoomQuery[] = [];
+    let failure: ParleyError | undefined = new ParleyError("platform-forbidden", "no", {
+      detail: { permission: "Read Message History" },
+    });
+    world.platform.room.read = async (_address, query) => {
+      queries.push(query);
+      return { messages: [], hasOlder: false, ...(failure === undefined ? {} : { failure }) };
+    };
+    for (const text of ["one?", "two?"]) {
+      await world.assistant.receive(ask(text));
+      await settled();
+    }
+    failure = undefined;
+    await world.assistant.receive(ask("three?"));
+    await settled();
+    expect(world.platform.replies.map(({ notices }) => notices.length)).toEqual([1, 0, 0]);
+    expect(queries.map(({ after }) => after)).toEqual([undefined, undefined, undefined]);
+  });
+});
+
+it("an export shows it as context", async () => {
+  world = await createWorld();
+  world.platform.room.read = async () => ({ messages: [remark("we ship")], hasOlder: false });
+  await world.assistant.receive(ask("when?"));
+  await settled();
+  const [markdown] = (await world.store.exportConversation("fake:c1")).files;
+  const text = (await buffer(markdown!.read())).toString();
+  expect(text).toMatch(/^## Cy \(context\), .* UTC\n\nwe ship$/m);
+  expect(text).toMatch(/^## Ada, .* UTC\n\nwhen\?$/m);
+});
+
+describe("which messages of a thread are answered", () => {
+  const place = { server: "fake:server", channel: "fake:channel:1" };
+  const answersTo = (id: string) => world.assistant.answersTo(id, place);
+
+  it("is what /chat and /dismiss say, then the channel, then who had the thread", async () => {
+    world = await createWorld();
+    const { conversations, settings } = world.store;
+    expect(await answersTo("fake:none")).toBeUndefined();
+    await world.assistant.receive(ask("hello", { conversationId: "fake:room" }));
+    await settled();
+    expect(await answersTo("fake:room")).toBeUndefined();
+    await world.assistant.receive(message("hello", { conversationId: "fake:own" }));
+    await settled();
+    expect(await answersTo("fake:own")).toBe("every-message");
+    await conversations.saveSettings("fake:own", { answerTo: "mentions" });
+    expect(await answersTo("fake:own")).toBe("mentions");
+    await settings.change(place.channel, { "answer-to": "every-message" });
+    world.clock.now += 10_000;
+    expect(await answersTo("fake:room")).toBe("every-message");
+    expect(await answersTo("fake:own")).toBe("mentions");
+  });
+
+  it("is every message of conversations that were stored before people's threads were marked", async () => {
+    world = await createWorld();
+    await world.store.conversations.append("fake:old", {
+      id: "fake:0/user",
+      role: "user",
+      turnKey: "fake:0",
+      parts: [{ kind: "text", text: "hello" }],
+      createdAt: 0,
+      estimatedTokens: 2,
+    });
+    expect(await answersTo("fake:old")).toBe("every-message");
+    // Called by a command, as on Discord, where each command in a thread may be in people's.
+    await world.assistant.receive(ask("hello", { conversationId: "fake:old" }));
+    await settled();
+    expect(await answersTo("fake:old")).toBe("every-message");
+  });
+
+  it("is known as soon as a message is accepted, before its turn runs", async () => {
+    world = await createWorld();
+    await world.store.inbox.accept(ask("first", { conversationId: "fake:room" }));
+    await world.store.inbox.accept(message("first", { conversationId: "fake:own" }));
+    expect(await answersTo("fake:room")).toBeUndefined();
+    expect(await answersTo("fake:own")).toBe("every-message");
+  });
+});

@@ -1,0 +1,112 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Backend } from "../../../src/conversations/backend.ts";
+import { createBlobEntries } from "../../../src/conversations/blob-entries.ts";
+import { createConversationLog } from "../../../src/conversations/conversation-log.ts";
+import { createInbox } from "../../../src/conversations/inbox.ts";
+import { createKeyValueStore } from "../../../src/conversations/key-value.ts";
+import { sweep } from "../../../src/conversations/retention.ts";
+import type { Conversations } from "../../../src/core/storage.ts";
+import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sqlite/sqlite-backend.ts";
+import { entryAt } from "../../../src/conversations/store-keys.ts";
+import { createKeyedQueue } from "../../../src/support/keyed-queue.ts";
+import { silentLog } from "../../support/silent-log.ts";
+import { eventOf, messageOf } from "../../support/store-samples.ts";
+
+/** Reads entries as a server that was replaced, and has none of them, while `isStale`; indexes are read as they are. */
+function withStaleReads(sqlite: SqliteBackend) {
+  const state = { isStale: false };
+  const backend: Backend = {
+    ...sqlite,
+    reader(space) {
+      const reader = sqlite.reader(space);
+      return {
+        get: async (key) => (state.isStale ? undefined : await reader.get(key)),
+        getMany: async (keys) => (state.isStale ? keys.map(() => undefined) : await reader.getMany(keys)),
+        hasMany: async (keys) => (state.isStale ? keys.map(() => false) : await reader.hasMany(keys)),
+      };
+    },
+  };
+  return { backend, state };
+}
+
+/** Reads entries from another server than it writes to, so many times. */
+function withReadsOf(sqlite: SqliteBackend, other: SqliteBackend, times: number): Backend {
+  let left = times;
+  const source = () => (left-- > 0 ? other : sqlite);
+  return {
+    ...sqlite,
+    reader: (space) => ({
+      get: async (key) => source().reader(space).get(key),
+      getMany: async (keys) => source().reader(space).getMany(keys),
+      hasMany: async (keys) => source().reader(space).hasMany(keys),
+    }),
+  };
+}
+
+function createLog(backend: Backend): Conversations {
+  const store = createKeyValueStore(backend);
+  const blobs = createBlobEntries(store);
+  return createConversationLog({ store, blobs, writers: createKeyedQueue(), log: silentLog });
+}
+
+describe("entries that are read from a server that was replaced", () => {
+  let folder: string;
+  let sqlite: SqliteBackend;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "parley-stale-"));
+    sqlite = openSqliteBackend(join(folder, "parley.db"));
+  });
+  afterEach(async () => {
+    await sqlite.close();
+    await rm(folder, { recursive: true });
+  });
+
+  it("do not take an open event from its list", async () => {
+    const { backend, state } = withStaleReads(sqlite);
+    const store = createKeyValueStore(backend);
+    const open = () => createInbox({ store, log: silentLog, isShared: true, isOpenToOthers: true });
+    await open().accept(eventOf("k1", "test:1"));
+    state.isStale = true;
+    expect(await open().listOpen()).toEqual([]);
+    state.isStale = false;
+    expect((await open().listOpen()).map(({ event }) => event.key)).toEqual(["k1"]);
+    expect((await open().listOpenIn("test:1")).map(({ event }) => event.key)).toEqual(["k1"]);
+  });
+
+  it("do not take a conversation from the lists", async () => {
+    const { backend, state } = withStaleReads(sqlite);
+    const store = createKeyValueStore(backend);
+    const blobs = createBlobEntries(store);
+    const log = createLog(backend);
+    await log.append("test:1", messageOf("m1"));
+    await log.saveSettings("test:1", { within: ["test:guild:1"] });
+    state.isStale = true;
+    await sweep(store, blobs, Date.now());
+    state.isStale = false;
+    expect(await log.listWithin("test:guild:1")).toEqual(["test:1"]);
+  });
+
+  it.each([1, 2, 3])("leave no gap when the old server has more messages, for %i reads", async (times) => {
+    const replaced = openSqliteBackend(join(folder, "replaced.db"));
+    for (const id of ["m1", "unconfirmed"]) await createLog(replaced).append("test:1", messageOf(id));
+    await createLog(sqlite).append("test:1", messageOf("m1"));
+    const log = createLog(withReadsOf(sqlite, replaced, times));
+    expect(await log.append("test:1", messageOf("m2"))).toBe("appended");
+    await replaced.close();
+    const recent = await createLog(sqlite).recent("test:1", { maxMessages: 5 });
+    expect(recent.map(({ id }) => id)).toEqual(["m1", "m2"]);
+  });
+
+  it("do not keep a conversation from being continued in which a message is lost", async () => {
+    await createLog(sqlite).append("test:1", messageOf("m1"));
+    await createLog(sqlite).append("test:1", messageOf("m2"));
+    await sqlite.apply([], [{ kind: "delete", at: entryAt.slot("test:1", 1) }]);
+    expect(await createLog(sqlite).append("test:1", messageOf("m3"))).toBe("appended");
+    await expect(createLog(sqlite).recent("test:1", { maxMessages: 5 })).rejects.toMatchObject({
+      code: "store-corrupt",
+    });
+  });
+});

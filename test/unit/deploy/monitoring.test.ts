@@ -1,0 +1,146 @@
+import { readFile } from "node:fs/promises";
+import { beforeAll, describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import type { MetricsSources } from "../../../src/operations/metric-sources.ts";
+import { createLatencyHistogram } from "../../../src/operations/latency-histogram.ts";
+import { createMetrics } from "../../../src/operations/metrics.ts";
+import { parsePromql } from "./promql.ts";
+
+interface Panel {
+  readonly id: number;
+  readonly type: string;
+  readonly title: string;
+  readonly targets?: readonly { readonly expr: string }[];
+}
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly for?: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: { readonly summary: string };
+}
+
+/** Prometheus itself adds these to each series, and has `up`. */
+const ownLabels = ["job", "instance"];
+const ownMetrics = new Map([["up", new Set(ownLabels)]]);
+
+/** Every metric that a bot exports: each source is given, each instrument is used once. */
+async function readMetrics(): Promise<Map<string, Set<string>>> {
+  const latency = createLatencyHistogram();
+  latency.observe("read", "ok", 0.001);
+  const sources: Required<MetricsSources> = {
+    version: "1.2.3",
+    countDataLosses: () => 0,
+    countWrites: () => ({ commits: 0, syncs: 0 }),
+    storeLatency: () => latency.series(),
+    storeBytes: async () => 1,
+    deliveryWaiting: () => [{ platform: "slack", method: "chat.update", urgency: "final", count: 1 }],
+    connections: () => [{ platform: "discord", connection: "shard 0", isReady: true }],
+    partsReady: async () => ({ store: true }),
+    httpConnections: () => 1,
+    load: () => ({ turns: { running: 1, waiting: 1 }, gatewayCalls: { running: 1, waiting: 1 } }),
+    gatewayKeys: async () => ({ active: 1, revoked: 0 }),
+  };
+  const metrics = createMetrics(sources);
+  metrics.turn({ platform: "slack", kind: "message", outcome: "complete" }, 1);
+  metrics.firstText({ platform: "slack" }, 1);
+  metrics.delivery({ platform: "slack", method: "chat.update", urgency: "final" }, 1);
+  metrics.platformLimited({ platform: "slack", method: "chat.update" });
+  metrics.rated({ platform: "slack", rating: "good", model: "m" });
+  metrics.refused({ platform: "slack", code: "busy" });
+  metrics.gatewayRetry({ operation: "chat", code: "gateway-rate-limited" }, 1);
+  metrics.call(
+    { operation: "chat", outcome: "stop", model: "m" },
+    { promptTokens: 1, completionTokens: 1, costUsd: 1, isEstimated: false },
+  );
+  const { body } = await metrics.text();
+  const found = new Map(ownMetrics);
+  for (const line of body.split("\n")) {
+    const [, name, labels = ""] = /^(\w+)(?:\{(.*)\})? /.exec(line) ?? [];
+    if (name === undefined) continue;
+    const known = found.get(name) ?? new Set(ownLabels);
+    for (const [, label] of labels.matchAll(/(\w+)="/g)) known.add(label!);
+    found.set(name, known);
+  }
+  return found;
+}
+
+let known: Map<string, Set<string>>;
+beforeAll(async () => {
+  known = await readMetrics();
+});
+
+function problemsOf(expression: string): string[] {
+  const { metrics, groupedBy } = parsePromql(expression);
+  expect(metrics, expression).not.toEqual([]);
+  const labels = new Set(metrics.flatMap(({ name }) => [...(known.get(name) ?? [])]));
+  return [
+    ...metrics.flatMap(({ name, matchers }) => {
+      const own = known.get(name);
+      if (own === undefined) return [`there is no metric ${name}`];
+      return matchers
+        .filter(({ label }) => !own.has(label))
+        .map(({ label }) => `${name} has no label ${label}`);
+    }),
+    ...groupedBy.filter((label) => !labels.has(label)).map((label) => `nothing has a label ${label}`),
+  ];
+}
+
+describe("the dashboard", () => {
+  test("reads metrics and labels that there are, in panels with unique ids", async () => {
+    const dashboard = JSON.parse(await readFile("deploy/grafana-dashboard.json", "utf8")) as {
+      readonly panels: readonly Panel[];
+    };
+    const panels = dashboard.panels.filter(({ type }) => type !== "row");
+    const expressions = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+    expect(expressions.length).toBeGreaterThan(25);
+    expect(expressions.flatMap((expression) => problemsOf(expression))).toEqual([]);
+    expect(new Set(dashboard.panels.map(({ id }) => id)).size).toBe(dashboard.panels.length);
+  });
+
+  test("shows every metric of Parley's own", async () => {
+    const text = await readFile("deploy/grafana-dashboard.json", "utf8");
+    const names = [...known.keys()]
+      .filter((name) => name.startsWith("parley_"))
+      .map((name) => name.replace(/_(bucket|sum|count)$/, ""));
+    expect([...new Set(names)].filter((name) => !text.includes(name))).toEqual([]);
+  });
+});
+
+describe("the alerts", () => {
+  test("read metrics and labels that there are, and say what is wrong and how bad it is", async () => {
+    const { groups } = parse(await readFile("deploy/prometheus-alerts.yaml", "utf8")) as {
+      readonly groups: readonly { readonly rules: readonly Rule[] }[];
+    };
+    const rules = groups.flatMap((group) => group.rules);
+    expect(rules.length).toBeGreaterThan(10);
+    expect(rules.flatMap(({ expr }) => problemsOf(expr))).toEqual([]);
+    for (const { alert, labels, annotations, for: wait = "0m" } of rules) {
+      expect(alert).toMatch(/^Parley[A-Z]\w+$/);
+      expect(["warning", "critical"], alert).toContain(labels.severity);
+      expect(annotations.summary, alert).not.toBe("");
+      expect(wait, alert).toMatch(/^\d+[mh]$/);
+    }
+  });
+
+  test("are each explained in docs/operations.md", async () => {
+    const { groups } = parse(await readFile("deploy/prometheus-alerts.yaml", "utf8")) as {
+      readonly groups: readonly { readonly rules: readonly Rule[] }[];
+    };
+    const guide = await readFile("docs/operations.md", "utf8");
+    const names = groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
+    expect(names.filter((name) => !guide.includes(`\`${name}\``))).toEqual([]);
+  });
+
+  test.each([
+    ["parley_no_such_metric > 0", "there is no metric parley_no_such_metric"],
+    ['parley_part_ready{name="store"} == 0', "parley_part_ready has no label name"],
+    ["sum by (state) (parley_turns_running)", "nothing has a label state"],
+  ])("would be refused: %s", (expression, problem) => {
+    expect(problemsOf(expression)).toEqual([problem]);
+  });
+
+  test("that are not PromQL are refused", () => {
+    expect(() => parsePromql("sum(parley_turns_running")).toThrow("not PromQL");
+  });
+});

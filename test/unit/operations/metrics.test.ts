@@ -1,0 +1,71 @@
+import { expect, test } from "vitest";
+import { createLatencyHistogram } from "../../../src/operations/latency-histogram.ts";
+import { createMetrics } from "../../../src/operations/metrics.ts";
+
+const linesOf = async (metrics: ReturnType<typeof createMetrics>, name: string): Promise<string[]> =>
+  (await metrics.text()).body.split("\n").filter((line) => line.startsWith(name));
+
+test("the store's times are a histogram, by operation and outcome", async () => {
+  const latency = createLatencyHistogram();
+  for (const seconds of [0.0004, 0.002, 0.002, 9]) latency.observe("read", "ok", seconds);
+  latency.observe("write", "error", 0.04);
+  const metrics = createMetrics({ storeLatency: () => latency.series() });
+  const lines = await linesOf(metrics, "parley_store_seconds");
+  expect(lines).toContain('parley_store_seconds_bucket{le="0.0005",operation="read",outcome="ok"} 1');
+  expect(lines).toContain('parley_store_seconds_bucket{le="0.0025",operation="read",outcome="ok"} 3');
+  expect(lines).toContain('parley_store_seconds_bucket{le="5",operation="read",outcome="ok"} 3');
+  expect(lines).toContain('parley_store_seconds_bucket{le="+Inf",operation="read",outcome="ok"} 4');
+  expect(lines).toContain('parley_store_seconds_count{operation="read",outcome="ok"} 4');
+  expect(lines).toContain('parley_store_seconds_sum{operation="write",outcome="error"} 0.04');
+});
+
+test("gauges are read when they are asked for", async () => {
+  const load = { turns: { running: 2, waiting: 1 }, gatewayCalls: { running: 3, waiting: 4 } };
+  const metrics = createMetrics({
+    version: "1.2.3",
+    load: () => load,
+    storeBytes: async () => 4096,
+    httpConnections: () => 7,
+    partsReady: async () => ({ store: true, gateway: false }),
+    gatewayKeys: async () => ({ active: 5, revoked: 1 }),
+  });
+  expect(await linesOf(metrics, "parley_")).toEqual(
+    expect.arrayContaining([
+      `parley_build_info{version="1.2.3",node="${process.versions.node}"} 1`,
+      "parley_turns_running 2",
+      "parley_turns_waiting 1",
+      "parley_gateway_calls_running 3",
+      "parley_gateway_calls_waiting 4",
+      "parley_store_bytes 4096",
+      "parley_http_connections 7",
+      'parley_part_ready{part="store"} 1',
+      'parley_part_ready{part="gateway"} 0',
+      'parley_gateway_keys{state="active"} 5',
+      'parley_gateway_keys{state="revoked"} 1',
+    ]),
+  );
+  load.turns.running = 0;
+  expect(await linesOf(metrics, "parley_turns_running")).toEqual(["parley_turns_running 0"]);
+});
+
+test("a size that is not known is left out", async () => {
+  const metrics = createMetrics({ storeBytes: async () => undefined });
+  expect(await linesOf(metrics, "parley_store_bytes")).toEqual([]);
+});
+
+test("waits and refusals are counted by why", async () => {
+  const metrics = createMetrics();
+  metrics.gatewayRetry({ operation: "chat", code: "gateway-rate-limited" }, 2);
+  metrics.refused({ platform: "slack", code: "rate-limited" });
+  metrics.rated({ platform: "slack", rating: "good", model: "m" });
+  await metrics.text();
+  expect(await linesOf(metrics, "parley_gateway_retry_wait_seconds_sum")).toEqual([
+    'parley_gateway_retry_wait_seconds_sum{operation="chat",code="gateway-rate-limited"} 2',
+  ]);
+  expect(await linesOf(metrics, "parley_ratings_total")).toEqual([
+    'parley_ratings_total{platform="slack",rating="good",model="m"} 1',
+  ]);
+  expect(await linesOf(metrics, "parley_refusals_total")).toEqual([
+    'parley_refusals_total{platform="slack",code="rate-limited"} 1',
+  ]);
+});

@@ -1,0 +1,104 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import type { Records } from "../../../../../src/core/storage.ts";
+import { createAccounts, type Accounts } from "../../../../../src/platforms/web/accounts/accounts.ts";
+import { createSharedMemory } from "../../../../support/memory-records.ts";
+
+const password = "correct horse";
+let records: Records;
+let accounts: Accounts;
+beforeEach(() => {
+  records = createSharedMemory().records;
+  accounts = createAccounts(records);
+});
+
+describe("accounts", () => {
+  it("are found by name and password, and by nothing else", async () => {
+    expect(await accounts.hasAny()).toBe(false);
+    const added = await accounts.add("anna", password);
+    expect(added).toMatchObject({ name: "anna", state: "open", id: expect.stringMatching(/^[0-9a-f]{12}$/) });
+    expect(await accounts.hasAny()).toBe(true);
+    expect(await accounts.check("anna", password)).toEqual(added);
+    expect(await accounts.check("anna", "wrong")).toBeUndefined();
+    expect(await accounts.check("ben", password)).toBeUndefined();
+    // Names of JavaScript's own must not be found.
+    expect(await accounts.check("constructor", password)).toBeUndefined();
+    expect(await accounts.find(added.id)).toEqual(added);
+  });
+
+  it("are stored without their passwords", async () => {
+    const written: string[] = [];
+    const watched: Records = {
+      ...records,
+      set(key, value) {
+        written.push(JSON.stringify(value));
+        return records.set(key, value);
+      },
+    };
+    await createAccounts(watched).add("anna", password);
+    expect(written.join(" ")).not.toContain(password);
+    expect(written.join(" ")).toContain("$argon2id$v=19$m=19456,t=2,p=1$");
+  });
+
+  it("have a name that is not taken, and a password that is long enough", async () => {
+    await accounts.add("anna", password);
+    await expect(accounts.add("anna", password)).rejects.toThrow("There is an account anna already.");
+    await expect(accounts.add("Anna", password)).rejects.toThrow("cannot be a name");
+    await expect(accounts.add("a b", password)).rejects.toThrow("cannot be a name");
+    await expect(accounts.add("ben", "short")).rejects.toThrow("8 to 200 characters");
+    await expect(accounts.setPassword("anna", "x".repeat(201))).rejects.toThrow("8 to 200 characters");
+    await expect(accounts.setPassword("carl", password)).rejects.toThrow('There is no account "carl".');
+  });
+
+  it("have another password once it is changed", async () => {
+    let now = 1000;
+    const timed = createAccounts(records, () => now);
+    const added = await timed.add("anna", password);
+    now = 2000;
+    const changed = await timed.setPassword("anna", "battery staple");
+    expect(changed).toEqual({ ...added, changedAt: 2000 });
+    expect(await timed.check("anna", password)).toBeUndefined();
+    expect(await timed.check("anna", "battery staple")).toEqual(changed);
+  });
+
+  it("that are closed cannot log in until they are reopened; the page stays closed to others", async () => {
+    const { id } = await accounts.add("anna", password);
+    await accounts.setState("anna", "closed");
+    expect(await accounts.check("anna", password)).toBeUndefined();
+    expect(await accounts.find(id)).toBeUndefined();
+    expect(await accounts.hasAny()).toBe(true);
+    await expect(accounts.add("anna", password)).rejects.toThrow("There is a closed account anna");
+    await accounts.setState("anna", "open");
+    expect(await accounts.check("anna", password)).toMatchObject({ id });
+  });
+
+  it("that were erased leave their name, never their id", async () => {
+    const { id } = await accounts.add("anna", password);
+    await accounts.setState("anna", "erasing");
+    expect(await accounts.check("anna", password)).toBeUndefined();
+    expect(await accounts.hasAny()).toBe(false);
+    await expect(accounts.add("anna", password)).rejects.toThrow("is being erased");
+    await expect(accounts.setState("anna", "open")).rejects.toThrow("is being erased");
+    await accounts.forget(id);
+    expect(await accounts.list()).toEqual([]);
+    expect((await accounts.add("anna", password)).id).not.toBe(id);
+  });
+
+  it("of two processes are the same after two seconds at most", async () => {
+    const other = createAccounts(records);
+    expect(await other.hasAny()).toBe(false);
+    const { id } = await accounts.add("anna", password);
+    await expect.poll(() => other.hasAny(), { timeout: 4000 }).toBe(true);
+    expect(await other.find(id)).toMatchObject({ name: "anna" });
+    // At once where somebody logs in.
+    await accounts.add("ben", password);
+    expect(await other.check("ben", password)).toMatchObject({ name: "ben" });
+    await accounts.setState("anna", "closed");
+    await expect.poll(() => other.find(id), { timeout: 4000 }).toBeUndefined();
+  });
+
+  it("that cannot be read are not taken for none", async () => {
+    await records.set("web/accounts", ["damaged"]);
+    await expect(accounts.hasAny()).rejects.toMatchObject({ code: "store-corrupt" });
+    await expect(accounts.check("anna", password)).rejects.toMatchObject({ code: "store-corrupt" });
+  });
+});

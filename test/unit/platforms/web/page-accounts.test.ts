@@ -1,0 +1,342 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { FormDesk } from "../../../../src/core/forms.ts";
+import type { Records } from "../../../../src/core/storage.ts";
+import { eraseRemoved } from "../../../../src/platforms/web/accounts/account-erasure.ts";
+import { createAccounts, type Accounts } from "../../../../src/platforms/web/accounts/accounts.ts";
+import { createSharedMemory } from "../../../support/memory-records.ts";
+import { storedMessage } from "./fake-receiver.ts";
+import { followEvents, startPageServer, type PageServer } from "./page-server.ts";
+
+const password = "correct horse";
+const chat = "c".repeat(24);
+const messageId = "m".repeat(24);
+const path = `/api/conversations/${chat}`;
+
+let records: Records;
+let accounts: Accounts;
+let server: PageServer;
+let anna: Record<string, string>;
+let ben: Record<string, string>;
+let ids: { anna: string; ben: string };
+
+async function logIn(name: string, given = password): Promise<Record<string, string>> {
+  const login = await server.askAsPage("POST", "/api/login", { name, password: given });
+  expect(login.status).toBe(200);
+  return { cookie: String(login.headers["set-cookie"]?.[0]).split(";")[0]! };
+}
+
+beforeEach(async () => {
+  records = createSharedMemory().records;
+  accounts = createAccounts(records);
+  ids = { anna: (await accounts.add("anna", password)).id, ben: (await accounts.add("ben", password)).id };
+  server = await startPageServer({ records });
+  anna = await logIn("anna");
+  ben = await logIn(" Ben ");
+});
+afterEach(async () => {
+  await server.close();
+});
+
+const send = (who: Record<string, string>, text: string, uploads: readonly string[] = []) =>
+  server.askAsPage("POST", `${path}/messages`, { id: messageId, text, uploads }, who);
+
+async function upload(who: Record<string, string>): Promise<string> {
+  const answer = await server.ask("/api/uploads?name=plan.txt", {
+    method: "POST",
+    headers: { "x-parley": "1", "content-type": "text/plain", ...who },
+    body: "the vault code is 7319",
+  });
+  expect(answer.status).toBe(201);
+  return String(answer.json()["id"]);
+}
+
+describe("a page with accounts", () => {
+  it("shows nobody anything without a login, and asks for a name", async () => {
+    const page = await server.ask("/");
+    expect(page.status).toBe(401);
+    expect(page.bytes.toString("utf8")).toContain('class="login-account"');
+    expect((await server.askAsPage("GET", "/api/state")).status).toBe(401);
+    expect((await server.askAsPage("GET", "/api/conversations")).status).toBe(401);
+  });
+
+  it("says who is logged in", async () => {
+    const { accountName, hasPassword } = (
+      await server.askAsPage("GET", "/api/state", undefined, anna)
+    ).json();
+    expect({ accountName, hasPassword }).toEqual({ accountName: "anna", hasPassword: true });
+  });
+
+  it("takes messages as those of the account, in a conversation of its own", async () => {
+    expect((await send(anna, "hello")).status).toBe(202);
+    expect((await send(ben, "hello")).json()).toEqual({ outcome: "accepted" });
+    expect(server.receiver.events).toMatchObject([
+      {
+        conversationId: `web:@${ids.anna}:${chat}`,
+        author: { id: `web:@${ids.anna}`, name: "anna" },
+        origin: { user: "web:user:anna", server: "web", isMember: true, isManager: false },
+      },
+      { conversationId: `web:@${ids.ben}:${chat}`, author: { id: `web:@${ids.ben}`, name: "ben" } },
+    ]);
+  });
+
+  it("lists the chats of the account alone", async () => {
+    const summary = (conversationId: string) => ({ conversationId, title: conversationId, updatedAt: 1 });
+    server.receiver.summaries = [
+      summary(`web:@${ids.anna}:${chat}`),
+      summary(`web:@${ids.anna}:${chat}:${messageId}`),
+      summary(`web:@${ids.ben}:${"d".repeat(24)}`),
+      summary(`web:${"e".repeat(24)}`),
+    ];
+    const list = async (who: Record<string, string>) =>
+      (await server.askAsPage("GET", "/api/conversations", undefined, who)).json()["conversations"];
+    expect(await list(anna)).toMatchObject([{ id: chat }]);
+    expect(await list(ben)).toMatchObject([{ id: "d".repeat(24) }]);
+  });
+
+  it("exports, sums up and branches nobody else's chat, and shows no text of another's upload", async () => {
+    const annas = `web:@${ids.anna}:${chat}`;
+    const stored = storedMessage(`${annas}:${messageId}/assistant/1`, "assistant", "the vault code is 7319", {
+      receipt: {
+        calls: [{ operation: "chat", asked: "m", usage: { promptTokens: 7319, isEstimated: false } }],
+        totalMs: 1,
+      },
+    });
+    server.receiver.stored.set(annas, [stored]);
+    const usage = async (who: Record<string, string>) =>
+      (await server.askAsPage("GET", `${path}/usage`, undefined, who)).json();
+    expect(await usage(anna)).toEqual({ tokens: 7319 });
+    expect(await usage(ben)).toEqual({});
+    for (const kind of ["md", "zip"]) {
+      const of = async (who: Record<string, string>) =>
+        (await server.askAsPage("GET", `${path}/export.${kind}`, undefined, who)).status;
+      expect(await of(anna)).toBe(200);
+      expect(await of(ben)).toBe(404);
+    }
+    const body = { itemId: `${stored.turnKey}/assistant`, to: "d".repeat(24) };
+    expect((await server.askAsPage("POST", `${path}/branch`, body, anna)).status).toBe(201);
+    expect((await server.askAsPage("POST", `${path}/branch`, body, ben)).status).toBe(404);
+    expect(server.receiver.branches.map(({ from, to }) => [from, to])).toEqual([
+      [annas, `web:@${ids.anna}:${"d".repeat(24)}`],
+      [`web:@${ids.ben}:${chat}`, `web:@${ids.ben}:${"d".repeat(24)}`],
+    ]);
+    const id = await upload(anna);
+    const text = (who: Record<string, string>) =>
+      server.askAsPage("GET", `/api/uploads/${id}/text`, undefined, who);
+    expect((await text(anna)).json()).toMatchObject({ text: "the vault code is 7319" });
+    expect((await text(ben)).status).toBe(410);
+  });
+
+  it("shows nothing of another's chat under its id, and deletes, stops and edits nothing there", async () => {
+    const annas = `web:@${ids.anna}:${chat}`;
+    const stored = storedMessage(`${annas}:${messageId}/user`, "user", "the vault code is 7319");
+    server.receiver.stored.set(annas, [stored]);
+    const events = await followEvents(server.host, `${path}/events`, ben);
+    expect(JSON.stringify(await events.until(() => true))).not.toContain("7319");
+    const own = await followEvents(server.host, `${path}/events`, anna);
+    expect(JSON.stringify(await own.until(() => true))).toContain("7319");
+
+    await server.askAsPage("DELETE", path, undefined, ben);
+    await server.askAsPage("POST", `${path}/cancel`, {}, ben);
+    await server.askAsPage("POST", `${path}/edit`, { itemId: stored.id, text: "x" }, ben);
+    expect((await server.askAsPage("POST", `${path}/retry`, { retryKey: stored.turnKey }, ben)).status).toBe(
+      410,
+    );
+    const key = `${annas} ${messageId}/answer`;
+    expect((await server.askAsPage("POST", `${path}/act`, { kind: "details", key }, ben)).status).toBe(410);
+    expect(server.receiver.gone).toEqual([`web:@${ids.ben}:${chat}`]);
+    expect(server.receiver.cancelled).toEqual([`web:@${ids.ben}:${chat}`]);
+    expect([...server.receiver.edits, ...server.receiver.acted, ...server.receiver.retried]).toEqual([]);
+  });
+
+  it("keeps files of others from an account that knows their id", async () => {
+    const file = await upload(anna);
+    expect((await server.askAsPage("GET", `/api/uploads/${file}`, undefined, ben)).status).toBe(410);
+    expect((await send(ben, "look", [file])).status).toBe(410);
+    await server.askAsPage("DELETE", `/api/uploads/${file}`, undefined, ben);
+    expect((await server.askAsPage("GET", `/api/uploads/${file}`, undefined, anna)).status).toBe(200);
+    await server.platform.erasure.forgetAuthor(undefined, `web:@${ids.ben}`);
+    expect((await server.askAsPage("GET", `/api/uploads/${file}`, undefined, anna)).status).toBe(200);
+    await server.platform.erasure.forgetAuthor(undefined, `web:@${ids.anna}`);
+    expect((await server.askAsPage("GET", `/api/uploads/${file}`, undefined, anna)).status).toBe(410);
+  });
+
+  it("keeps room for the files of others when one account sends very many", async () => {
+    await server.close();
+    server = await startPageServer({ records, maxFileBytes: 1000 });
+    anna = await logIn("anna");
+    ben = await logIn("ben");
+    const sendFile = (who: Record<string, string>) =>
+      server.ask("/api/uploads?name=a", {
+        method: "POST",
+        headers: { "x-parley": "1", "content-type": "text/plain", ...who },
+        body: "x".repeat(1000),
+      });
+    // 100 files of the largest size are the total.
+    const statuses: number[] = [];
+    for (let index = 0; index < 27; index++) statuses.push((await sendFile(anna)).status);
+    expect(statuses).toEqual([...Array.from({ length: 25 }, () => 201), 413, 413]);
+    expect((await sendFile(ben)).status).toBe(201);
+  });
+
+  it("saves settings of forms that the account is offered, and of no other conversation", async () => {
+    const submitted: string[] = [];
+    const forms: FormDesk = {
+      offers: (_, conversationId) => [
+        {
+          key: `settings/conversation/models/${conversationId ?? ""}`,
+          label: "",
+          scope: "",
+          layer: "conversation",
+          group: "models",
+        },
+      ],
+      open: () => Promise.reject(new Error("not opened")),
+      submit(key) {
+        submitted.push(key);
+        return Promise.resolve({ kind: "saved", text: "Saved." });
+      },
+    };
+    server.receiver.forms = forms;
+    const save = async (conversationId: string) => {
+      const key = `settings/conversation/models/${conversationId}`;
+      return (await server.askAsPage("POST", "/api/settings", { key, values: {} }, ben)).status;
+    };
+    expect(await save(`web:@${ids.anna}:${chat}`)).toBe(422);
+    expect(await save(`web:${chat}`)).toBe(422);
+    expect(await save("discord:1")).toBe(422);
+    expect(await save(`web:@${ids.ben}:${chat}`)).toBe(200);
+    expect(submitted).toEqual([`settings/conversation/models/web:@${ids.ben}:${chat}`]);
+  });
+
+  it("gives a chat that a call opens to the same account", async () => {
+    const address = { conversationId: `web:@${ids.anna}:${chat}`, replyId: messageId };
+    const opened = await server.platform.openThread(address, { title: "x" });
+    expect(opened?.conversationId).toMatch(new RegExp(`^web:@${ids.anna}:[0-9a-f]{24}$`));
+  });
+
+  it("ends the sessions of an account that is closed, and its event streams", async () => {
+    const events = await followEvents(server.host, `${path}/events`, anna);
+    await accounts.setState("anna", "closed");
+    await expect
+      .poll(async () => (await server.askAsPage("GET", "/api/state", undefined, anna)).status, {
+        timeout: 5000,
+      })
+      .toBe(401);
+    await expect(events.until(() => false)).rejects.toThrow("ended too early");
+    expect((await server.askAsPage("POST", "/api/login", { name: "anna", password })).status).toBe(403);
+    expect((await server.askAsPage("GET", "/api/state", undefined, ben)).status).toBe(200);
+  });
+
+  it("lets people change their password, which ends their other sessions", async () => {
+    const other = await logIn("anna");
+    const change = (old: string, next: string) =>
+      server.askAsPage("POST", "/api/password", { old, new: next }, anna);
+    expect((await change("wrong", "battery staple")).status).toBe(403);
+    expect((await change(password, "short")).status).toBe(422);
+    const changed = await change(password, "battery staple");
+    expect(changed.status).toBe(200);
+    const fresh = { cookie: String(changed.headers["set-cookie"]?.[0]).split(";")[0]! };
+    expect((await server.askAsPage("GET", "/api/state", undefined, fresh)).status).toBe(200);
+    expect((await server.askAsPage("GET", "/api/state", undefined, other)).status).toBe(401);
+    expect((await server.askAsPage("GET", "/api/state", undefined, anna)).status).toBe(401);
+    await logIn("anna", "battery staple");
+    expect((await server.askAsPage("POST", "/api/login", { name: "anna", password })).status).toBe(403);
+  });
+
+  it("says alike that a name or a password is wrong, and delays an address that keeps failing", async () => {
+    const statuses: number[] = [];
+    const words = new Set<unknown>();
+    for (const name of ["anna", "nobody", "anna", "nobody", "anna"]) {
+      const answer = await server.askAsPage("POST", "/api/login", { name, password: "wrong" });
+      statuses.push(answer.status);
+      if (answer.status === 403) words.add(JSON.stringify(answer.json()));
+    }
+    expect(statuses).toEqual([403, 403, 403, 403, 429]);
+    expect(words.size).toBe(1);
+  });
+
+  it("knows who an account is for the dashboard, and nobody without one", async () => {
+    const ask = (cookie?: string) => server.platform.accountOf({ headers: { cookie }, socket: {} } as never);
+    expect(await ask(anna["cookie"])).toMatchObject({ platform: "web", origin: { user: "web:user:anna" } });
+    expect(await ask("parley_session=guess")).toBeUndefined();
+    expect(await ask()).toBeUndefined();
+  });
+});
+
+describe("the page's password beside accounts", () => {
+  beforeEach(async () => {
+    await server.close();
+    server = await startPageServer({ records, password: "everybody's own" });
+  });
+
+  it("opens the shared chats, which no account sees", async () => {
+    expect((await server.ask("/")).bytes.toString("utf8")).toContain('class="login-either"');
+    const shared = await logIn("", "everybody's own");
+    await send(shared, "hello");
+    await send(await logIn("anna"), "hello");
+    expect(
+      server.receiver.events.map(({ conversationId, origin }) => [conversationId, origin?.user]),
+    ).toEqual([
+      [`web:${chat}`, undefined],
+      [`web:@${ids.anna}:${chat}`, "web:user:anna"],
+    ]);
+    expect(await server.platform.accountOf({ headers: shared, socket: {} } as never)).toBeUndefined();
+    expect(
+      (await server.askAsPage("POST", "/api/login", { name: "anna", password: "everybody's own" })).status,
+    ).toBe(403);
+  });
+});
+
+describe("a page whose store fails", () => {
+  it("lets nobody in", async () => {
+    await server.close();
+    const broken: Records = { ...records, get: () => Promise.reject(new Error("the disk is gone")) };
+    server = await startPageServer({ records: broken });
+    expect((await server.ask("/")).status).toBe(500);
+    expect((await server.askAsPage("GET", "/api/state")).status).toBe(500);
+  });
+});
+
+describe("PAGE_LOGIN=accounts", () => {
+  it("lets nobody in without an account, also while there is none", async () => {
+    await server.close();
+    server = await startPageServer({ loginMode: "accounts" });
+    expect((await server.ask("/")).status).toBe(401);
+    expect((await server.askAsPage("GET", "/api/state")).status).toBe(401);
+  });
+});
+
+describe("an account that is removed with its chats", () => {
+  it("is erased once the page runs, with settings, counts and files", async () => {
+    const annas = [`web:@${ids.anna}:${chat}`, `web:@${ids.anna}:${chat}:${messageId}`];
+    server.receiver.summaries = [...annas, `web:@${ids.ben}:${chat}`, `web:${chat}`].map(
+      (conversationId) => ({ conversationId, title: "", updatedAt: 1 }),
+    );
+    const erased: string[] = [];
+    server.receiver.peopleDeleted = async (prefix) => void erased.push(prefix);
+    await accounts.setState("anna", "erasing");
+    const fresh = createAccounts(records);
+    const count = await eraseRemoved({
+      accounts: fresh,
+      receiver: server.receiver,
+      history: server.receiver,
+      removeUploadsOf: async (authorId) => void erased.push(`files of ${authorId}`),
+      removeFeed: (conversationId) => void erased.push(`feed of ${conversationId}`),
+    });
+    expect(count).toBe(1);
+    expect(server.receiver.gone).toEqual(annas);
+    expect(erased).toEqual([
+      ...annas.map((id) => `feed of ${id}`),
+      `files of web:@${ids.anna}`,
+      `web:@${ids.anna}`,
+    ]);
+    expect(await createAccounts(records).list()).toMatchObject([{ name: "ben" }]);
+  });
+
+  it("is looked for when the page starts", async () => {
+    await server.close();
+    await accounts.setState("anna", "erasing");
+    server = await startPageServer({ records });
+    await expect.poll(() => createAccounts(records).list()).toMatchObject([{ name: "ben" }]);
+  });
+});

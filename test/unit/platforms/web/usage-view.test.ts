@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import type { ReceiptCall } from "../../../../src/core/receipt.ts";
+import { sumUsage, toUsageView } from "../../../../src/platforms/web/usage-view.ts";
+
+const callOf = (usage?: ReceiptCall["usage"]): ReceiptCall => ({
+  operation: "chat",
+  asked: "m",
+  ...(usage === undefined ? {} : { usage }),
+});
+const viewOf = (...calls: readonly ReceiptCall[]) => toUsageView({ calls, totalMs: 1 });
+
+test("an answer's usage is the sum of its calls", () => {
+  const heard = callOf({ audioSeconds: 60, costUsd: 0.01, isEstimated: false });
+  const answered = callOf({ promptTokens: 1000, completionTokens: 20, costUsd: 0.002, isEstimated: true });
+  expect(viewOf(heard, answered)).toEqual({ tokens: 1020, costUsd: 0.012, isEstimated: true });
+  expect(viewOf(callOf({ completionTokens: 5, isEstimated: false }))).toEqual({ tokens: 5 });
+});
+
+test("what has no price makes the cost partial, and what is not known is not shown", () => {
+  const free = callOf({ promptTokens: 1, isEstimated: false });
+  const priced = callOf({ promptTokens: 1, costUsd: 1, isEstimated: false });
+  expect(viewOf(free, priced)).toEqual({ tokens: 2, costUsd: 1, isPartial: true });
+  expect(viewOf(callOf())).toBeUndefined();
+  expect(viewOf()).toBeUndefined();
+});
+
+test("the usage of a chat is the sum of its answers", () => {
+  expect(
+    sumUsage([
+      { tokens: 3, costUsd: 0.5 },
+      { tokens: 4, costUsd: 0.25, isEstimated: true },
+    ]),
+  ).toEqual({
+    tokens: 7,
+    costUsd: 0.75,
+    isEstimated: true,
+  });
+  expect(sumUsage([{ tokens: 3 }, { costUsd: 1 }])).toEqual({ tokens: 3, costUsd: 1, isPartial: true });
+  expect(sumUsage([])).toEqual({});
+});

@@ -1,0 +1,83 @@
+import type { IncomingMessage } from "node:http";
+import { describe, expect, it } from "vitest";
+import { createClientAddress, isAddressOrNetwork } from "../../../src/support/client-address.ts";
+import { createLoginDelays } from "../../../src/support/login-delays.ts";
+
+describe("delays after wrong passwords", () => {
+  it("grow from the fourth failure of an address, up to a minute", () => {
+    let now = 0;
+    const delays = createLoginDelays(() => now);
+    const waits: number[] = [];
+    for (let index = 0; index < 12; index++) {
+      delays.failed("a");
+      waits.push(delays.waitMs("a"));
+      now += waits.at(-1) ?? 0;
+    }
+    expect(waits).toEqual([0, 0, 0, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000]);
+    expect(delays.waitMs("a")).toBe(0);
+    now += 16 * 60_000;
+    delays.failed("a");
+    expect(delays.waitMs("a")).toBe(0);
+  });
+
+  it("let an address that has not failed in at once, however many others fail", () => {
+    const delays = createLoginDelays(() => 0);
+    for (let index = 0; index < 50_000; index++) delays.failed(`attacker ${index}`);
+    expect(delays.waitMs("somebody")).toBe(0);
+  });
+
+  it("are longer while all addresses together fail often, and a mistake costs a bounded time", () => {
+    let now = 0;
+    const delays = createLoginDelays(() => now);
+    for (let index = 0; index < 200; index++) delays.failed(`attacker ${index}`);
+    delays.failed("somebody");
+    expect(delays.waitMs("somebody")).toBe(8000);
+    for (let index = 0; index < 9; index++) delays.failed("somebody");
+    expect(delays.waitMs("somebody")).toBe(60_000);
+    now += 10 * 60_000;
+    delays.failed("another");
+    expect(delays.waitMs("another")).toBe(0);
+  });
+});
+
+describe("the address of a client", () => {
+  const from = (remoteAddress: string, ...forwarded: string[]) =>
+    ({
+      socket: { remoteAddress },
+      headersDistinct: forwarded.length === 0 ? {} : { "x-forwarded-for": forwarded },
+    }) as unknown as IncomingMessage;
+
+  it("is the socket's where no proxy is trusted", () => {
+    const addressOf = createClientAddress([]);
+    expect(addressOf(from("203.0.113.5", "198.51.100.1"))).toBe("203.0.113.5");
+    expect(addressOf(from("127.0.0.1", "198.51.100.1"))).toBe("127.0.0.1");
+    expect(addressOf(from("::ffff:203.0.113.5"))).toBe("203.0.113.5");
+  });
+
+  it("is the last one in X-Forwarded-For that no trusted proxy has", () => {
+    const addressOf = createClientAddress(["127.0.0.1", "10.0.0.0/8", "2001:db8:1::/48"]);
+    expect(addressOf(from("127.0.0.1", "198.51.100.1"))).toBe("198.51.100.1");
+    expect(addressOf(from("127.0.0.1", "1.2.3.4, 198.51.100.1, 10.0.0.9"))).toBe("198.51.100.1");
+    expect(addressOf(from("::ffff:10.0.0.1", "1.2.3.4", "198.51.100.1"))).toBe("198.51.100.1");
+    expect(addressOf(from("2001:db8:1::5", "198.51.100.1"))).toBe("198.51.100.1");
+    expect(addressOf(from("127.0.0.1", "nonsense"))).toBe("127.0.0.1");
+    expect(addressOf(from("127.0.0.1"))).toBe("127.0.0.1");
+    expect(addressOf(from("203.0.113.5", "198.51.100.1"))).toBe("203.0.113.5");
+  });
+
+  it("counts an IPv6 network as one", () => {
+    const addressOf = createClientAddress([]);
+    expect(addressOf(from("2001:db8:0:1::1"))).toBe("2001:db8:0:1");
+    expect(addressOf(from("2001:0db8::1:ffff:2:3:4"))).toBe("2001:db8:0:1");
+    expect(addressOf(from("2001:db8:0:2::1"))).toBe("2001:db8:0:2");
+    expect(addressOf(from("::1"))).toBe("0:0:0:0");
+    expect(addressOf(from("fe80::1%eth0"))).toBe("fe80:0:0:0");
+  });
+
+  it("is trusted by addresses and networks only", () => {
+    for (const right of ["127.0.0.1", "10.0.0.0/8", "::1", "2001:db8::/32"])
+      expect(isAddressOrNetwork(right), right).toBe(true);
+    for (const wrong of ["", "proxy", "10.0.0.0/33", "10.0.0.0/", "::/129", "1.2.3", "10.0.0.0/8/8", "*"])
+      expect(isAddressOrNetwork(wrong), wrong).toBe(false);
+  });
+});

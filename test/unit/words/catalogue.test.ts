@@ -1,0 +1,117 @@
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { IntlMessageFormat } from "intl-messageformat";
+import { describe, expect, test } from "vitest";
+import { loadCommands } from "../../../src/load-commands.ts";
+import { english } from "../../../src/words/english.ts";
+import { languages } from "../../../src/words/languages.ts";
+import { messagesOf } from "../../../src/words/translate.ts";
+import { declaredTexts } from "../../support/declared-texts.ts";
+import {
+  argumentsOf,
+  emojiOnlyMessages,
+  missingBranches,
+  unusedKeys,
+} from "../../support/catalogue-checks.ts";
+
+const root = path.resolve(import.meta.dirname, "../../..");
+const declared = declaredTexts([...(await loadCommands()).values()]);
+const others = languages.filter((language) => language !== "en");
+const all = { ...english, ...declared };
+
+/** The sources that may use a message: TypeScript, and the page's JavaScript. */
+function sources(): string[] {
+  return ["src", "commands"].flatMap((top) =>
+    readdirSync(path.join(root, top), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && /\.(?:ts|js|html)$/.test(entry.name))
+      .map((entry) => path.join(entry.parentPath, entry.name))
+      .filter((file) => !file.startsWith(path.join(root, "src/words/en/")))
+      .map((file) => readFileSync(file, "utf8")),
+  );
+}
+
+describe("the catalogue", () => {
+  test.each(others)("has every message in %s, and no other", (language) => {
+    expect(Object.keys(messagesOf(language)).sort()).toEqual(Object.keys(all).sort());
+  });
+
+  test.each(languages)("has a text for every key in %s", (language) => {
+    const blank = Object.entries(messagesOf(language)).filter(([, text]) => text.trim() === "");
+    expect(blank).toEqual([]);
+  });
+
+  test.each(languages)(
+    "has messages of valid syntax in %s, with the arguments of the English ones",
+    (language) => {
+      const wrong = Object.entries(messagesOf(language)).flatMap(([key, text]) => {
+        const wanted = argumentsOf(all[key as keyof typeof all] ?? "");
+        const found = argumentsOf(text);
+        return JSON.stringify(found) === JSON.stringify(wanted) ? [] : [{ key, wanted, found }];
+      });
+      expect(wrong).toEqual([]);
+    },
+  );
+
+  test.each(languages)("has the plural forms of %s", (language) => {
+    const wrong = Object.entries(messagesOf(language)).flatMap(([key, text]) =>
+      missingBranches(text, language).map((problem) => `${key}: ${problem}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  test("has no message that nothing says", () => {
+    expect(unusedKeys(Object.keys(english), sources())).toEqual([]);
+  });
+
+  test.each(languages)("says nothing by symbols alone in %s", (language) => {
+    expect(emojiOnlyMessages(messagesOf(language))).toEqual([]);
+  });
+
+  test("translates no name of a setting of the operator, command or option", () => {
+    const literal = /\b[A-Z]{2,}(?:_[A-Z]+)+\b|`[^`{}]+`/g;
+    const wrong = others.flatMap((language) =>
+      Object.entries(messagesOf(language)).flatMap(([key, text]) => {
+        const wanted = (all[key as keyof typeof all] ?? "").match(literal) ?? [];
+        const missing = wanted.filter((word) => !text.includes(word));
+        return missing.length === 0 ? [] : [{ language, key, missing }];
+      }),
+    );
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe("the checks of the catalogue", () => {
+  test("find an argument that is missing", () => {
+    expect(argumentsOf("Not read: {name} ({reason}).")).toEqual(["name", "reason"]);
+    expect(argumentsOf("{count, plural, one {# of {all}} other {#}}")).toEqual(["all", "count:number"]);
+    expect(() => argumentsOf("{name")).toThrow();
+    expect(() => argumentsOf("{kind, select, a {b} other {c}}")).toThrow("select");
+  });
+
+  test("find a plural form that is missing or too many", () => {
+    expect(missingBranches("{n, plural, other {#}}", "de")).toEqual(['"n" lacks one']);
+    expect(missingBranches("{n, plural, one {1} other {#}}", "ja")).toEqual(['"n" has one']);
+    expect(missingBranches("{n, plural, one {1} other {#}}", "fr")).toEqual([
+      '"n" says 1 for 0 too: write {n} or #',
+    ]);
+    expect(missingBranches("{n, plural, one {#} other {#}}", "fr")).toEqual([]);
+  });
+
+  test("find a message that no source names", () => {
+    const keys = ["error.a", "error.b", "layer.x.for", "layer.x.gone"];
+    expect(unusedKeys(keys, ['translate("error.a")', "translate(`layer.${kind}.for`)"])).toEqual([
+      "error.b",
+      "layer.x.gone",
+    ]);
+  });
+
+  test("find a message without words", () => {
+    expect(
+      emojiOnlyMessages({ a: "⚠️", b: "⚠️ {failure}", c: "…", d: "Stopped.", e: "{name}: {text}" }),
+    ).toEqual(["a", "c"]);
+  });
+
+  test("format as the library does", () => {
+    expect(new IntlMessageFormat("l’{x}", "fr", undefined, { ignoreTag: true }).format({ x: 1 })).toBe("l’1");
+  });
+});

@@ -1,0 +1,33 @@
+import { globSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { languages } from "../../../src/words/languages.ts";
+import { messagesOf } from "../../../src/words/translate.ts";
+
+const root = path.resolve(import.meta.dirname, "../../..");
+
+/** Where a sign stands beside words that say the same; nothing is said by it alone. */
+const decorated: readonly string[] = [
+  // Before the sentence that says what went wrong.
+  "src/platforms/discord/content.ts",
+  "src/platforms/discord/form-clicks.ts",
+  "src/platforms/slack/home-view.ts",
+  "src/platforms/slack/message-blocks.ts",
+  // Boxes of a task list, as the model wrote them; screen readers read them as boxes.
+  "src/platforms/web/page/markdown-blocks.js",
+];
+
+const sign = /\p{Extended_Pictographic}|[\u2600-\u27bf]|:warning:/u;
+
+test("what Parley says to people has no emoji that says something alone", () => {
+  const files = globSync("{commands,src/{assistant,core,media,platforms,words}}/**/*.{ts,js,html}", {
+    cwd: root,
+  });
+  const found = files.filter((file) => sign.test(readFileSync(path.join(root, file), "utf8")));
+  expect(found.toSorted()).toEqual(decorated.toSorted());
+});
+
+test.each(languages)("the messages in %s are words alone", (language) => {
+  const found = Object.entries(messagesOf(language)).filter(([, text]) => sign.test(text));
+  expect(found).toEqual([]);
+});

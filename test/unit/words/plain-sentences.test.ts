@@ -1,0 +1,117 @@
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { plainSentences } from "../../support/plain-sentences.ts";
+
+const root = path.resolve(import.meta.dirname, "../../..");
+
+/** Rooms whose words people see. The others speak to operators and to models. */
+const rooms = ["commands", "src/assistant", "src/core", "src/gateway", "src/media", "src/platforms"];
+
+/** Files whose sentences are for others, and why. */
+const others: readonly (readonly [files: RegExp, why: string])[] = [
+  [
+    /^commands\/|^src\/core\/layered-settings\.ts$/,
+    "declared in English; catalogue.test.ts wants translations",
+  ],
+  [/-module\.ts$|^src\/core\/settings\.ts$/, "settings of the operator"],
+  [/checks\.ts$|socket-check\.ts$|token-shape\.ts$|shard-plan\.ts$|web\/guard\.ts$/, "doctor and start"],
+  [/discord\/(?:close-codes|connection|identify-throttle|invalid-requests)\.ts$/, "log and health"],
+  [/slack\/(?:connection|signed-request|installed-token)\.ts$/, "log and health"],
+  [/slack\/manifest\.ts$/, "the manifest, which has no translations"],
+  [/web\/accounts\/account-commands\.ts$/, "a command of the operator"],
+  [/assistant\/access\/access(?:-rules)?\.ts$/, "settings of the operator, and the start lines"],
+  [/core\/command\.ts$/, "problems of a command file, told at the start"],
+  [/gateway\/(?!call|images|answer-output|chat-answer)[\w-]+\.ts$/, "messages of errors, for the log"],
+  [/media\/guarded-download\.ts$/, "messages of errors, for the log"],
+  [/discord\/(?:errors|retry-after)\.ts$|slack\/errors\.ts$/, "messages of errors, for the log"],
+];
+
+/** Phrases that are no words of Parley to people. */
+const allowed: ReadonlySet<string> = new Set([
+  // To the model.
+  "Keep every answer short: a few sentences at most.",
+  "Answer in detail: explain, and give examples where they help.",
+  "Always answer in",
+  ", whatever language you are asked in.",
+  "[picture at an address]",
+  "[Notes on part",
+  "[Said in this thread]",
+  "Sum up for",
+  'asks for this in particular ("me" is',
+  "in its message)",
+  "Pictures in this conversation, oldest first, by number:",
+  "The person replies to the message with",
+  '">the change, as an instruction</',
+  "Forwarded message of",
+  "Preview of",
+  "An app",
+  "Your last answer reached its length limit and broke off. Write the rest of it.",
+  "Write a title for this conversation: at most six words, in its language, without quotation marks. Reply with the title only.",
+  // To the log.
+  "Slack refuses SLACK_BOT_TOKEN (",
+  "deletion not applied: the deleted content is still stored",
+  "edit not applied: the earlier words are still stored",
+  "document not read:",
+  "Forwarded message",
+  "(several answers may be chosen)",
+  // Labels of buttons, declared in English; catalogue.test.ts wants translations.
+  "Fix transcript",
+  "Other model",
+  // Markup.
+  "noopener noreferrer nofollow",
+  "textarea, input, select",
+  // Discord's names of permissions.
+  "Send Messages in Threads",
+  "Create Public Threads",
+  "Read Message History",
+  "the Message Content Intent",
+]);
+
+function sources(): string[] {
+  return rooms.flatMap((room) =>
+    readdirSync(path.join(root, room), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && /\.(?:ts|js)$/.test(entry.name))
+      .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)))
+      .filter((file) => !others.some(([files]) => files.test(file))),
+  );
+}
+
+test("no source says a sentence of its own to people", () => {
+  const found = sources().flatMap((file) =>
+    plainSentences(file, readFileSync(path.join(root, file), "utf8")),
+  );
+  // Lists of words, such as tags and codes.
+  const sentences = found.filter(({ text }) => !allowed.has(text) && !/^(?:\S{1,10} ){15}/.test(text));
+  expect(sentences).toEqual([]);
+});
+
+describe("what counts as a sentence", () => {
+  const textsOf = (source: string) => plainSentences("a.ts", source).map(({ text }) => text);
+
+  test.each([
+    ['reply.fail({ text: "This went wrong." })', "This went wrong."],
+    ["notices.push(`Only ${count} files are read.`)", "files are read."],
+    [
+      'new ParleyError("busy", "too many at once", { detail: { problem: "it is far too long" } })',
+      "it is far too long",
+    ],
+    ['const status = "Working on it";', "Working on it"],
+    ['html`<button aria-label="Close the list">x</button>`', "Close the list"],
+    ["html`<p>Nothing was found here.</p>`", "Nothing was found here."],
+  ])("%s", (source, text) => {
+    expect(textsOf(source)).toEqual([text]);
+  });
+
+  test.each([
+    'import { a } from "../some/file name of words.ts";',
+    'log.warn({ err }, "message was not delivered");',
+    'throw new Error("this must not happen");',
+    'new ParleyError("busy", "too many events in flight")',
+    'type A = "one of three words";',
+    'translate("error.busy")',
+    'html`<div class="one two three"><img src="a b c" /></div>`',
+  ])("%s is none", (source) => {
+    expect(textsOf(source)).toEqual([]);
+  });
+});
