@@ -1,13 +1,33 @@
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-/** A port of 127.0.0.1 that nothing listens on. */
+/** Systems give ports above this range to outgoing connections and to servers that ask for any port. */
+const lowest = 10_000;
+const past = 16_000;
+const tries = 50;
+
+/**
+ * A port of 127.0.0.1 that nothing listens on, for a program that must be told its port. It stays free until the program
+ * listens: no other connection is given a port of this range by chance.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
+  for (let tried = 0; tried < tries; tried++) {
+    const port = randomInt(lowest, past);
+    if (await isFree(port)) return port;
+  }
+  throw new Error(`no free port from ${lowest} to ${past - 1} in ${tries} tries`);
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer().listen(port, "127.0.0.1");
+  try {
+    await once(server, "listening");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") return false;
+    throw error;
+  }
   server.close();
   await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
+  return true;
 }

@@ -5,6 +5,7 @@ import { sleep } from "../../src/support/sleep.ts";
 import { freePort } from "./free-port.ts";
 import { type RedisServer, startRedis } from "./redis-server.ts";
 import { redisPrograms } from "./redis-programs.ts";
+import { orRemove, startAll } from "./start-all.ts";
 
 const run = promisify(execFile);
 const pollMs = 50;
@@ -28,29 +29,25 @@ export interface RedisCluster {
 }
 
 export async function startCluster(): Promise<RedisCluster> {
-  const servers = await Promise.all(
-    Array.from({ length: primaries * 2 }, async () =>
-      startRedis([
-        "--cluster-enabled",
-        "yes",
-        "--cluster-node-timeout",
-        "1000",
-        "--cluster-port",
-        String(await freePort()),
-        "--cluster-replica-validity-factor",
-        "0",
-      ]),
+  const servers = await startAll(
+    Array.from(
+      { length: primaries * 2 },
+      () => async () =>
+        startRedis([
+          "--cluster-enabled",
+          "yes",
+          "--cluster-node-timeout",
+          "1000",
+          "--cluster-port",
+          String(await freePort()),
+          "--cluster-replica-validity-factor",
+          "0",
+        ]),
     ),
   );
   const addresses = servers.map(({ port }) => `127.0.0.1:${port}`);
-  await run(redisPrograms.client, [
-    "--cluster",
-    "create",
-    ...addresses,
-    "--cluster-replicas",
-    "1",
-    "--cluster-yes",
-  ]);
+  const create = ["--cluster", "create", ...addresses, "--cluster-replicas", "1", "--cluster-yes"];
+  await orRemove(servers, () => run(redisPrograms.client, create));
 
   /** The first server that responds. */
   const ask = async (...command: string[]): Promise<unknown> => {

@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -8,6 +8,7 @@ import { sleep } from "../../src/support/sleep.ts";
 import { freePort } from "./free-port.ts";
 import { type RedisServer, startRedis } from "./redis-server.ts";
 import { redisPrograms } from "./redis-programs.ts";
+import { orRemove, type Removable, startAll } from "./start-all.ts";
 
 /** A primary with a replica, and three sentinels that watch them. */
 export interface RedisSentinels {
@@ -28,12 +29,13 @@ const pollMs = 50;
 
 /** `options`: of both servers. */
 export async function startSentinels(options: readonly string[] = []): Promise<RedisSentinels> {
-  const [first, second] = [await startRedis(options), await startRedis(options)];
-  await send(second.port, "REPLICAOF", "127.0.0.1", String(first.port));
+  const servers = await startAll([() => startRedis(options), () => startRedis(options)]);
+  const [first, second] = servers as [RedisServer, RedisServer];
   const folder = await mkdtemp(join(tmpdir(), "parley-sentinel-"));
-  const sentinels = await Promise.all(
-    [1, 2, 3].map((n) => startSentinel(join(folder, `${n}.conf`), first.port)),
-  );
+  const sentinels = await orRemove(servers, async () => {
+    await send(second.port, "REPLICAOF", "127.0.0.1", String(first.port));
+    return startAll([1, 2, 3].map((n) => () => startSentinel(join(folder, `${n}.conf`), first.port)));
+  });
   // By default they tell each other every 2 s what they know, and look every 10 s how a server is. Redis before 7.0 has no
   // such command, and is slower.
   for (const { port } of sentinels)
@@ -62,12 +64,7 @@ export async function startSentinels(options: readonly string[] = []): Promise<R
     whenReplicated,
     whenReplaced: (server) => until(async () => (await portOf()) !== server.port),
     async remove() {
-      for (const { child } of sentinels) {
-        const gone = once(child, "exit");
-        child.kill("SIGKILL");
-        await gone;
-      }
-      await Promise.all([first.remove(), second.remove()]);
+      await Promise.all([...sentinels, first, second].map((server) => server.remove()));
       await rm(folder, { recursive: true, force: true });
     },
   };
@@ -76,7 +73,7 @@ export async function startSentinels(options: readonly string[] = []): Promise<R
 async function startSentinel(
   file: string,
   primaryPort: number,
-): Promise<{ port: number; child: ChildProcess }> {
+): Promise<Removable & { readonly port: number }> {
   const port = await freePort();
   await writeFile(
     file,
@@ -89,17 +86,25 @@ async function startSentinel(
       "",
     ].join("\n"),
   );
-  const child = spawn(redisPrograms.server, [file, "--sentinel"], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(redisPrograms.server, [file, "--sentinel"], { stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   await new Promise<void>((resolve, reject) => {
     child.once("error", reject);
     child.once("exit", () => reject(new Error(`sentinel ended: ${output}`)));
+    child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
     child.stdout.on("data", (chunk: Buffer) => {
       output += chunk.toString();
       if (output.includes("monitor master")) resolve();
     });
   });
-  return { port, child };
+  return {
+    port,
+    async remove() {
+      const gone = once(child, "exit");
+      child.kill("SIGKILL");
+      await gone;
+    },
+  };
 }
 
 async function send(port: number, ...command: string[]): Promise<unknown> {

@@ -33,14 +33,16 @@ export async function startRedis(options: readonly string[] = []): Promise<Redis
       // prettier-ignore
       ["--port", String(port), "--bind", "127.0.0.1", "--dir", folder, "--save", "", "--appendonly", "yes",
         "--appendfsync", "always", "--daemonize", "no", "--repl-diskless-sync-delay", "0", ...options],
-      { stdio: ["ignore", "pipe", "inherit"] },
+      // What it inherits it would hold open for as long as it runs, also when the tests have ended without it.
+      { stdio: ["ignore", "pipe", "pipe"] },
     );
     child = started;
     let output = "";
     await new Promise<void>((resolve, reject) => {
       started.once("error", reject);
       started.once("exit", () => reject(new Error(`${redisPrograms.server} ended: ${output}`)));
-      started.stdout?.on("data", (chunk: Buffer) => {
+      started.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
+      started.stdout.on("data", (chunk: Buffer) => {
         output += chunk.toString();
         if (output.includes("Ready to accept connections")) resolve();
       });
