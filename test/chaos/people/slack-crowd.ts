@@ -192,8 +192,7 @@ export async function createSlackCrowd(random: Random, count: number): Promise<S
 
   /** @param alone the person of a private command, whose direct messages hold nothing else */
   function refusalOf(result: Interaction | undefined, alone: Person | undefined): Refusal | undefined {
-    if (result?.kind === "failed") return { reason: "platform", words: `operation_${result.reason}` };
-    const { text } = result?.ack ?? {};
+    const { text } = result?.kind === "acknowledged" ? result.ack : {};
     const words = [
       typeof text === "string" ? text : "",
       ...(alone === undefined
@@ -203,7 +202,12 @@ export async function createSlackCrowd(random: Random, count: number): Promise<S
             .saidByBot()
             .map((said) => said.text)),
     ];
-    return words.map((one) => toRefusal(one)).find((refusal) => refusal !== undefined);
+    // What the bot says, also after Slack said that the bot did not respond in time.
+    const said = words.map((one) => toRefusal(one)).find((refusal) => refusal !== undefined);
+    if (said !== undefined) return said;
+    return result?.kind === "failed"
+      ? { reason: "platform", words: `operation_${result.reason}` }
+      : undefined;
   }
 
   function shown(): ShownMessage[] {
