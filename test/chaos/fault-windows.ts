@@ -1,23 +1,10 @@
-/**
- * What a fault is about: a store that fails, a process that drains or is paused, any process, anything. `starved` is no
- * fault that was made: the machine was too busy to run a process that had something to do.
- */
-export type FaultKind =
-  | "store"
-  | "stopping"
-  | "paused"
-  | "process"
-  | "platform"
-  | "gateway"
-  | "clock"
-  | "starved";
+/** What a fault is about: a store that fails, a process that drains or is paused, any process, anything. */
+export type FaultKind = "store" | "stopping" | "paused" | "process" | "platform" | "gateway" | "clock";
 
 /** When which faults were in effect, in Unix milliseconds. */
 export interface FaultWindows {
   /** Runs `work` within a window. */
   during<T>(kind: FaultKind, work: () => Promise<T>): Promise<T>;
-  /** A window that is over. */
-  add(kind: FaultKind, from: number, to: number): void;
   /** Whether one of these kinds was in effect at some moment from `from` to `to`. */
   had(kinds: readonly FaultKind[], from: number, to: number): boolean;
 }
@@ -40,11 +27,9 @@ export function createFaultWindows(): FaultWindows {
         window.to = Date.now();
       }
     },
-    add: (kind, from, to) => void windows.push({ kind, from, to }),
     had: (kinds, from, to) =>
       windows.some((window) => {
-        const isPause = window.kind === "paused" || window.kind === "starved";
-        const afterMs = isPause ? afterPauseMs : aftermathMs;
+        const afterMs = window.kind === "paused" ? afterPauseMs : aftermathMs;
         return kinds.includes(window.kind) && window.from <= to && window.to + afterMs >= from;
       }),
   };

@@ -8,7 +8,6 @@ import { startSlowGateway } from "../simulators/gateway/slow-gateway.ts";
 import { silentLog } from "../support/silent-log.ts";
 import { checkAccount, type Account } from "./account/account.ts";
 import { createBot } from "./bots.ts";
-import { watchBusyMachine } from "./busy-machine.ts";
 import { createFaultWindows } from "./fault-windows.ts";
 import { startChaosStore, type ChaosStore, type ChaosStoreName } from "./faults/chaos-stores.ts";
 import { createFaults, makeFaults, type FaultName, type Faults, type FaultTools } from "./faults/faults.ts";
@@ -57,7 +56,6 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const random = createRandom(options.seed);
   const folder = await mkdtemp(join(tmpdir(), "parley-chaos-"));
   const windows = createFaultWindows();
-  const stopWatching = watchBusyMachine(windows);
   const [people, gateway, chaosStore] = await Promise.all([
     createPeople(createRandom(options.seed + 1)),
     startSlowGateway(answerMs),
@@ -121,7 +119,6 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       output: [...account.evidence, ...bots.map((bot) => bot.output())].join("\n"),
     };
   } finally {
-    stopWatching();
     await Promise.all(bots.map((bot) => bot.stop()));
     await Promise.all([people.close(), gateway.close()]);
     await chaosStore.remove();

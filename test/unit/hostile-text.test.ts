@@ -281,7 +281,6 @@ const parsers: readonly Parser[] = [
 const surroundings: readonly (readonly [before: string, after: string])[] = [["a ", " a"]];
 const slowMs = 12;
 const maxGrowth = 8;
-const rounds = 3;
 
 const fill = (part: string, [before, after]: readonly [string, string], chars: number): string =>
   before + part.repeat(Math.ceil(chars / part.length)).slice(0, chars) + after;
@@ -308,9 +307,9 @@ async function findProblem(
   maxChars: number,
   textOf: (chars: number) => string,
 ): Promise<string | undefined> {
-  const msOf = (chars: number, times: number): Promise<number> => {
+  const msOf = (chars: number, rounds: number): Promise<number> => {
     const text = textOf(chars);
-    return cpuMsOf(() => parse(text), times);
+    return cpuMsOf(() => parse(text), rounds);
   };
   for (const share of [64, 16, 4]) {
     const ms = await msOf(Math.ceil(maxChars / share), 1);
@@ -319,21 +318,13 @@ async function findProblem(
     if (ms > 500) return `${Math.ceil(maxChars / share)} characters took ${ms} ms`;
   }
   if ((await msOf(maxChars, 1)) < slowMs) return undefined;
-  // Another process may take the processor during one measurement; quadratic time stays quadratic in all of them.
-  let problem: string | undefined;
-  for (let round = 0; round < rounds && (round === 0 || problem !== undefined); round++)
-    problem = await compare();
-  return problem;
-
-  async function compare(): Promise<string | undefined> {
-    const [quarter, half, whole] = [
-      await msOf(Math.ceil(maxChars / 4), 3),
-      await msOf(Math.ceil(maxChars / 2), 3),
-      await msOf(maxChars, 3),
-    ];
-    if (whole > slowMs && whole > maxGrowth * quarter && whole > (maxGrowth / 2) * half)
-      return `a quarter of the length took ${quarter} ms, half ${half} ms, the whole ${whole} ms`;
-    const limitMs = whole > holdUpMs ? holdUpMs * (await slowdown()) : holdUpMs;
-    return whole > limitMs ? `${maxChars} characters took ${whole} ms of ${limitMs}` : undefined;
-  }
+  const [quarter, half, whole] = [
+    await msOf(Math.ceil(maxChars / 4), 3),
+    await msOf(Math.ceil(maxChars / 2), 3),
+    await msOf(maxChars, 3),
+  ];
+  if (whole > slowMs && whole > maxGrowth * quarter && whole > (maxGrowth / 2) * half)
+    return `a quarter of the length took ${quarter} ms, half ${half} ms, the whole ${whole} ms`;
+  const limitMs = whole > holdUpMs ? holdUpMs * (await slowdown()) : holdUpMs;
+  return whole > limitMs ? `${maxChars} characters took ${whole} ms of ${limitMs}` : undefined;
 }

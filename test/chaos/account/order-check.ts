@@ -11,7 +11,7 @@ const maxDelayMs = 3000;
 /**
  * A line, and what it is about, for each answer that is shown, or message that is stored, before one that was sent earlier in the same
  * conversation. Each instance has Discord's messages in their order. Slack delivers each to one instance: nobody else
- * knows of it while that one is paused, gets no processor, or cannot reach the store.
+ * knows of it while that one is paused or cannot reach the store.
  */
 export function findDisorder(
   outcomes: readonly Outcome[],
@@ -49,7 +49,7 @@ export function findDisorder(
     if (platform !== "slack") return false;
     const [afterMs, laterAt] = [acceptedAfterMs(earlier), later.sent.sentAt + acceptedAfterMs(later)];
     const isLate = afterMs < maxDelayMs && sentAt + afterMs > laterAt + settleMs;
-    return isLate && windows.had(["paused", "store", "starved"], sentAt, sentAt + afterMs);
+    return isLate && windows.had(["paused", "store"], sentAt, sentAt + afterMs);
   }
 
   /** Twice the position of the answer, and the place within an answer to several. */

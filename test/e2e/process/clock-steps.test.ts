@@ -9,11 +9,6 @@ import { runParley } from "./run-parley.ts";
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
-/**
- * Slack's own client takes a step of the clock for a missing pong, and connects anew. An event that Slack sends to the
- * connection that just ends is delivered again at once, and after a minute if there is no other one by then.
- */
-const redeliveredWithinMs = 80_000;
 const closing: (() => Promise<void>)[] = [];
 
 afterEach(async () => {
@@ -95,7 +90,7 @@ const steps = [
 ];
 
 describe("a clock that steps while answers stream", () => {
-  it.each(steps)("$step: none breaks off, is lost or comes twice", { timeout: 200_000 }, async ({ ms }) => {
+  it.each(steps)("$step: none breaks off, is lost or comes twice", async ({ ms }) => {
     const world = await startWorld();
     const { gateway, clock, parley } = world;
     world.ask("a");
@@ -105,17 +100,17 @@ describe("a clock that steps while answers stream", () => {
     await clock.stepBy(ms);
     const labels = ["#as", "#ad", "#ac"];
     const complete = () => labels.map((label) => world.shown().filter((text) => answers(text, label)).length);
-    await expect.poll(complete, { timeout: redeliveredWithinMs }).toEqual(labels.map(() => 1));
+    await expect.poll(complete, { timeout: 20_000 }).toEqual(labels.map(() => 1));
     // What is delivered again is known, and the next question is answered after the first.
     world.redeliver();
     world.ask("b");
     labels.push("#bs", "#bd", "#bc");
-    await expect.poll(complete, { timeout: redeliveredWithinMs }).toEqual(labels.map(() => 1));
+    await expect.poll(complete, { timeout: 20_000 }).toEqual(labels.map(() => 1));
     await clock.reset();
     world.redeliver();
     world.ask("c");
     labels.push("#cs", "#cd", "#cc");
-    await expect.poll(complete, { timeout: redeliveredWithinMs }).toEqual(labels.map(() => 1));
+    await expect.poll(complete, { timeout: 20_000 }).toEqual(labels.map(() => 1));
     expect(gateway.turns.map(({ labels: [label = ""] }) => label).toSorted()).toEqual(labels.toSorted());
     expect(world.shown()).toHaveLength(labels.length);
     expect(parley.output()).not.toMatch(/broke off|too old|"level":50/);
