@@ -6,7 +6,7 @@ import { backoffMs, retry } from "../../support/retry.ts";
 import { sleep } from "../../support/sleep.ts";
 import { loadBolt, type Bolt } from "./bolt.ts";
 import { createEventIntake, type EventIntake, type FindApp } from "./event-intake.ts";
-import { createSocket, type Socket } from "./socket.ts";
+import { createSocket, withoutPingChecks, type Socket } from "./socket.ts";
 
 /** What every connection needs. */
 export interface ConnectionOptions {
@@ -94,6 +94,7 @@ export function createSocketConnection(options: SocketConnectionOptions): Connec
         ending.add(socket);
         if (socket === current) startReplacing();
       },
+      silent: () => log.warn({}, "Slack does not answer pings; the connection is replaced"),
       ended() {
         sockets.delete(socket);
         if (socket !== current) return;
@@ -124,6 +125,7 @@ export function createSocketConnection(options: SocketConnectionOptions): Connec
         appToken,
         logger: bolt.logger,
         autoReconnectEnabled: false,
+        ...withoutPingChecks,
         installerOptions: { clientOptions: bolt.clientOptions() },
         processEventErrorHandler: ({ error }) => {
           log.warn({ err: error }, "event not accepted; Slack will deliver it again");

@@ -1,5 +1,6 @@
 import type { SocketModeReceiver } from "@slack/bolt";
 import { toParleyError } from "./errors.ts";
+import { watchPings } from "./ping-watch.ts";
 
 /** One connection of Socket Mode. */
 export interface Socket {
@@ -13,9 +14,18 @@ export interface Socket {
 export interface SocketEvents {
   /** Slack will close it in some seconds. Until then it delivers, and takes acknowledgements. */
   ending(): void;
+  /** Its pings are not answered; it is being closed. */
+  silent(): void;
   /** It was closed, whoever closed it. */
   ended(): void;
 }
+
+/**
+ * Options for the client of a socket: its own checks of pings never end one. That of its own pings compares wall-clock
+ * times, that of Slack's pings fires when a paused process wakes, before it has read anything.
+ * They are timers: 2^31 - 1 milliseconds is the longest.
+ */
+export const withoutPingChecks = { clientPingTimeout: 2 ** 31 - 1, serverPingTimeout: 2 ** 31 - 1 };
 
 const helloTimeoutMs = 20_000;
 /** Slack leaves TCP open for seconds after the close handshake, and the client waits for its end. */
@@ -25,6 +35,7 @@ const closeHandshakeMs = 100;
 export function createSocket(client: SocketModeReceiver["client"], events: SocketEvents): Socket {
   let isOpen = false;
   let closed: Promise<void> | undefined;
+  let endWatch: (() => void) | undefined;
 
   /** The client would close the socket as soon as Slack says that it will, with acknowledgements in flight. */
   function keepUntilReplaced(): void {
@@ -38,6 +49,7 @@ export function createSocket(client: SocketModeReceiver["client"], events: Socke
   }
 
   async function disconnect(): Promise<void> {
+    endWatch?.();
     const disconnected = client.disconnect();
     // A second call gives up waiting for TCP.
     const timer = setTimeout(() => void client.disconnect(), closeHandshakeMs);
@@ -63,7 +75,17 @@ export function createSocket(client: SocketModeReceiver["client"], events: Socke
       } finally {
         clearTimeout(timer);
       }
-      client.once("disconnected", () => events.ended());
+      // Private, but nothing else says which pongs are its own.
+      const webSocket = client.websocket?.["websocket"];
+      if (webSocket != null)
+        endWatch = watchPings(webSocket, () => {
+          events.silent();
+          void disconnect();
+        });
+      client.once("disconnected", () => {
+        endWatch?.();
+        events.ended();
+      });
     },
     close() {
       closed ??= disconnect();

@@ -34,6 +34,8 @@ export interface SlackSimulator extends SimulatedWorkspace {
   readonly calls: readonly ApiCall[];
   /** Open sockets. */
   readonly connections: number;
+  /** How many pings of the app's have arrived over its sockets. */
+  readonly pings: number;
   /** Another workspace, where the app is not installed yet. */
   addWorkspace(options?: { readonly enterpriseId?: string }): SimulatedWorkspace;
   /** A person of the workspace approves the app. Returns where Slack redirects the browser to. */
@@ -60,6 +62,8 @@ export interface SlackSimulator extends SimulatedWorkspace {
   recycleConnections(): void;
   /** Terminates all sockets. */
   cutConnections(): void;
+  /** Nothing passes over the open sockets any more, and neither side is told, as when a router forgets them. */
+  silenceConnections(): void;
   /**
    * Resolves to the first result of `look` that is neither `undefined` nor `false`.
    * @param what names the condition in the error
@@ -211,6 +215,7 @@ export async function createSlackSimulator(options: SimulatorOptions = {}): Prom
       fail: (method: string, fault: Fault) => void faults.set(method, [...(faults.get(method) ?? []), fault]),
       recycleConnections: () => hub.recycle(),
       cutConnections: () => hub.cut(),
+      silenceConnections: () => hub.silence(),
       waitFor,
       async close() {
         clock.close();
@@ -223,6 +228,7 @@ export async function createSlackSimulator(options: SimulatorOptions = {}): Prom
     {
       ...Object.getOwnPropertyDescriptors(own),
       connections: { get: () => hub.connections, enumerable: true },
+      pings: { get: () => hub.pings, enumerable: true },
     },
   ) as unknown as SlackSimulator;
   return simulator;

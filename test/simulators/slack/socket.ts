@@ -43,12 +43,21 @@ export interface SocketHub {
   recycle(): void;
   /** Terminates all connections without a close handshake. */
   cut(): void;
+  /** How many pings of the app's have arrived. */
+  readonly pings: number;
+  /**
+   * Nothing passes over the open connections any more, and neither side is told, as when a router forgets them. Slack gives
+   * them up after 30 seconds.
+   */
+  silence(): void;
 }
 
 const ackDeadlineMs = 3000;
 /** @see https://docs.slack.dev/apis/events-api/using-socket-mode */
 const maxConnections = 10;
 const warningMs = 10_000;
+/** When Slack gives up a connection that is silent; how long it waits is not documented. */
+const silentMs = 30_000;
 /** Delays after a failed attempt. @see https://docs.slack.dev/apis/events-api#retries */
 const redeliveryDelaysMs = [200, 60_000, 300_000];
 
@@ -73,7 +82,9 @@ export function createSocketHub(
       settle: (result: Delivery["outcome"], ack: Fields) => void;
     }
   >();
+  const silent = new WeakSet<WebSocket>();
   let turn = 0;
+  let pings = 0;
   const openSockets = (): WebSocket[] => [...sockets].filter((socket) => socket.readyState === socket.OPEN);
 
   function receive(raw: string): void {
@@ -118,6 +129,7 @@ export function createSocketHub(
     }
     const cancel = clock.after(ackDeadlineMs, () => settle("timeout", {}));
     waiting.set(made.envelopeId, { made, socket, settle });
+    if (silent.has(socket)) return;
     socket.send(
       JSON.stringify({
         envelope_id: made.envelopeId,
@@ -181,7 +193,12 @@ export function createSocketHub(
         return socket.close(1000);
       }
       sockets.add(socket);
-      const beat = setInterval(() => socket.ping(), 5000);
+      const beat = setInterval(() => {
+        if (!silent.has(socket)) socket.ping();
+      }, 5000);
+      socket.on("ping", () => {
+        pings += 1;
+      });
       socket.on("message", (data) => receive((data as Buffer).toString("utf8")));
       socket.on("close", () => {
         clearInterval(beat);
@@ -246,6 +263,17 @@ export function createSocketHub(
     },
     cut() {
       for (const socket of sockets) socket.terminate();
+    },
+    get pings() {
+      return pings;
+    },
+    silence() {
+      for (const socket of sockets) {
+        silent.add(socket);
+        // Not read: neither pings nor the close handshake are answered.
+        socket.pause();
+        clock.after(silentMs, () => socket.terminate());
+      }
     },
   };
 }

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { isParleyError } from "../../../../src/core/errors.ts";
 import type { Platform } from "../../../../src/core/platform.ts";
 import { createSlackPlatform } from "../../../../src/platforms/slack/platform.ts";
@@ -227,4 +227,36 @@ test("an open socket that is lost is replaced", async () => {
   const opened = () => slack.calls.filter(({ method }) => method === "apps.connections.open").length;
   await slack.waitFor("the replacement", () => opened() === 2 && slack.connections === 1);
   await slack.waitFor("the greeting", () => platform.health().state === "ready");
+});
+
+test("a step of the wall clock ends no socket", async () => {
+  const platform = make();
+  await platform.start(createSlackReceiver(), createSlackReceiver());
+  const opened = () => slack.calls.filter(({ method }) => method === "apps.connections.open").length;
+  // Pongs have arrived before and after the step.
+  await slack.waitFor("pings", () => slack.pings >= 2);
+  const now = Date.now;
+  vi.spyOn(Date, "now").mockImplementation(() => now() + 11 * 60_000);
+  try {
+    const before = slack.pings;
+    await slack.waitFor("more pings", () => slack.pings >= before + 3);
+  } finally {
+    vi.restoreAllMocks();
+  }
+  expect(opened()).toBe(1);
+  expect(platform.health().state).toBe("ready");
+});
+
+test("a socket over which nothing comes any more is replaced within seconds", async () => {
+  const platform = make();
+  await platform.start(createSlackReceiver(), createSlackReceiver());
+  const ada = slack.person("Ada");
+  const general = slack.channel("general", [ada]);
+  slack.silenceConnections();
+  const opened = () => slack.calls.filter(({ method }) => method === "apps.connections.open").length;
+  await slack.waitFor("the replacement", () => opened() === 2, 10_000);
+  await slack.waitFor("the greeting", () => platform.health().state === "ready");
+  slack.clock.advance(30_000);
+  await slack.waitFor("the end of the silent one", () => slack.connections === 1);
+  expect((await ada.usesCommand("/models", "", { channel: general.id })).kind).toBe("acknowledged");
 });
