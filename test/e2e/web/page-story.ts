@@ -62,9 +62,11 @@ export async function chooseInMenu(page: Page, title: string, item: string): Pro
   await list.getByRole("menuitem", { name: item, exact: true }).click();
 }
 
-/** The text of the answer with this index, after it has ended. */
+/** The text of the answer with this index, after it has ended and its Markdown is rendered. */
 export async function answerAfter(page: Page, index: number): Promise<string> {
   const answer = page.locator(".from-parley").nth(index);
   await answer.and(page.locator(".is-finished, .is-failed")).waitFor();
+  // The renderer is loaded by the first message; until then the text is shown as it was written.
+  await answer.locator(".as-written").first().waitFor({ state: "detached" });
   return await answer.innerText();
 }

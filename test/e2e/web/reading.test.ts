@@ -114,6 +114,24 @@ describe.skipIf(!has("chromium"))("reading on the page", () => {
     await page.context().close();
   });
 
+  it("is read aloud without markup also where the renderer is loaded late", async () => {
+    answer = "Go **in**.";
+    const { page } = await story.open();
+    const { promise: isAnswered, resolve } = Promise.withResolvers<void>();
+    await page.route("**/page/markdown.js", async (route) => {
+      await isAnswered;
+      await route.continue();
+    });
+    await page.reload();
+    await field(page).fill("How?");
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await page.locator(".from-parley.is-finished .as-written").waitFor();
+    resolve();
+    const spoken = page.locator(".sr-only[aria-live=polite]");
+    await expect.poll(() => spoken.innerText()).toBe("Parley: Go in.");
+    await page.context().close();
+  });
+
   it("lays pictures out in two columns, on a phone too", async () => {
     answer = "Done.";
     for (const width of [1200, 380]) {

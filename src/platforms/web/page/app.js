@@ -157,8 +157,7 @@ export function App({ initial }) {
           show(next);
           if (change.kind === "put") {
             const old = before.items.find((item) => item.id === change.item.id);
-            const text = announcementOf(change.item, old);
-            if (text !== undefined) setAnnouncement(text);
+            void announcementOf(change.item, old).then((text) => text !== undefined && setAnnouncement(text));
             // A confirmed command may have removed messages: a new snapshot shows which are left.
             if (old !== undefined && change.item.state === "finished" && confirmed.current.delete(old.id))
               return false;
@@ -389,7 +388,7 @@ export function App({ initial }) {
  * @param {import("./thread-state.js").Item} item
  * @param {import("./thread-state.js").Item | undefined} old
  */
-function announcementOf(item, old) {
+async function announcementOf(item, old) {
   if (item.role !== "assistant" || (old !== undefined && old.state === item.state)) return undefined;
   if (item.state === "waiting") return translate("page.answering");
   if (item.state === "failed") return translate("page.answer-failed", { reason: item.failure ?? "" });
@@ -397,9 +396,8 @@ function announcementOf(item, old) {
   const pictures = item.files.map((file) =>
     file.kind === "image" ? translate("page.spoken-picture", { description: file.altText }) : "",
   );
-  return ["Parley:", toSpoken(item.text.slice(0, 2000)).slice(0, 1000), ...pictures, ...noticesOf(item)]
-    .join(" ")
-    .trim();
+  const words = (await toSpoken(item.text.slice(0, 2000))).slice(0, 1000);
+  return ["Parley:", words, ...pictures, ...noticesOf(item)].join(" ").trim();
 }
 
 /** Whether a media query matches, kept up to date. @param {string} query */

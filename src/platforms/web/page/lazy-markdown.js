@@ -43,7 +43,8 @@ export function Markdown({ text }) {
     : html`<${renderer.Markdown} text=${text} />`;
 }
 
-/** Markdown as a screen reader says it. @param {string} text */
-export function toSpoken(text) {
+/** Markdown as a screen reader says it; as it is written where the renderer cannot be loaded. @param {string} text */
+export async function toSpoken(text) {
+  await loadMarkdown().catch(() => undefined);
   return renderer === undefined ? text : renderer.toSpoken(text);
 }
