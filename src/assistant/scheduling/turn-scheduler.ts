@@ -16,11 +16,10 @@ import {
   type PendingTurn,
 } from "./pending-turn.ts";
 import { toOpenTurns } from "./open-turns.ts";
+import { createSettleTime } from "./settle-time.ts";
 
 /** How long abandoned turns may take to end, in milliseconds. */
 const abortGraceMs = 2000;
-/** How long a message waits for earlier ones that other processes are accepting, in milliseconds. */
-const settleMs = 150;
 /** How long a turn waits at most for people who go on changing its question, in milliseconds. */
 const maxQuietMs = 10_000;
 /** Time before a conversation whose turn was left open runs it again. */
@@ -84,6 +83,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
   const settled = new LRUCache<string, number>({ max: 1000 });
   /** Since when turns wait for people to have changed everything, by conversation. The same clock. */
   const quietSince = new LRUCache<string, number>({ max: 1000 });
+  const settleTime = createSettleTime();
   const stopping = new AbortController();
   /** Names of people who stopped turns that were not running, by the keys of their events. */
   const stopped = new LRUCache<string, string>({ max: 1000 });
@@ -93,7 +93,10 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     { unlessLeased = false, mayBeLater = false, quietMs }: ScheduleOptions = {},
   ): void {
     const conversationId = storedIn(turn.event);
-    if (mayBeLater) settled.set(conversationId, performance.now() + settleMs);
+    if (mayBeLater) {
+      const waitMs = settleTime.after(options.now() - turn.event.sentAt);
+      settled.set(conversationId, performance.now() + waitMs);
+    }
     // It may have been stopped in an earlier run.
     if (turn.stoppedBy === undefined) for (const key of keysOf(turn)) stopped.delete(key);
     if (quietMs !== undefined) {

@@ -7,6 +7,7 @@ import {
 import { keysOf, type PendingTurn } from "../../../../src/assistant/scheduling/pending-turn.ts";
 import type { ActiveTurn } from "../../../../src/assistant/scheduling/active-turn.ts";
 import { createLocalQueue } from "../../../../src/conversations/local-queue.ts";
+import { sleep } from "../../../../src/support/sleep.ts";
 import { call, message, silentLog } from "../../../support/fakes.ts";
 
 const turn = (key: string, conversationId = "fake:c1"): PendingTurn => ({
@@ -127,6 +128,20 @@ describe("the turn scheduler", () => {
     acceptElsewhere(message("a", { key: "a", sentAt: 1 }));
     for (const count of [1, 2]) (await running(count)).end();
     expect(runs.map(({ keys }) => keys.join())).toEqual(["a", "b"]);
+  });
+
+  it("waits longer where its acceptance took longer than that of others", async () => {
+    const { scheduler, runs, running, acceptElsewhere } = createHarness();
+    const quick = message("quick", { key: "quick", sentAt: 0, conversationId: "fake:c2" });
+    scheduler.schedule({ event: quick, progress: undefined, others: [] }, { mayBeLater: true });
+    (await running(1)).end();
+    const slow = message("b", { key: "b", sentAt: -135 });
+    scheduler.schedule({ event: slow, progress: undefined, others: [] }, { mayBeLater: true });
+    await sleep(300);
+    expect(runs).toHaveLength(1);
+    acceptElsewhere(message("a", { key: "a", sentAt: -136 }));
+    for (const count of [2, 3]) (await running(count)).end();
+    expect(runs.map(({ keys }) => keys.join())).toEqual(["quick", "a", "b"]);
   });
 
   it("stops at once when nothing runs, and starts nothing more", async () => {

@@ -1,0 +1,28 @@
+const minMs = 150;
+const maxMs = 1500;
+const factor = 4;
+/** How many acceptances are compared. */
+const windowSize = 100;
+
+/**
+ * How long a message waits, once accepted, for earlier ones that other processes are accepting. What makes one acceptance
+ * slow (a busy machine, a slow store, lookups) makes others slower still: it waits a multiple of the time by which its own
+ * took longer than the quickest of late. That is compared, and not taken as it is, since the platform's clock may differ.
+ */
+export interface SettleTime {
+  /** @param tookMs from its sending to its acceptance. @returns milliseconds, from 150 to 1500 */
+  after(tookMs: number): number;
+}
+
+/** @see {@link SettleTime} */
+export function createSettleTime(): SettleTime {
+  const recent: number[] = [];
+  return {
+    after(tookMs) {
+      recent.push(tookMs);
+      if (recent.length > windowSize) recent.shift();
+      const longerMs = tookMs - Math.min(...recent);
+      return Math.min(maxMs, Math.max(minMs, factor * longerMs));
+    },
+  };
+}
