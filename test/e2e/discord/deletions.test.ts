@@ -39,7 +39,7 @@ describe("deletions on Discord", () => {
 
     ada.deletes(secret);
     await gone("vault code is 7319");
-    expect(await story.isKept("plans.png")).toBe(false);
+    await gone("plans.png");
     ada.sends({ channel: direct, text: "what did I say?" });
     await story.settled(direct, 3);
     expect(story.said(2).join("\n")).not.toContain("7319");
