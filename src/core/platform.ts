@@ -97,6 +97,11 @@ export interface ReplyHooks {
   readonly isResumed?: boolean;
   /** Nothing is shown before the reply ends: no placeholder, no text that grows. Default false. */
   readonly isCalm?: boolean;
+  /**
+   * It only ends what an earlier run has shown: `show` changes nothing. Otherwise it would put a placeholder back, which
+   * stays if this process is killed before the end. Default false.
+   */
+  readonly isEndOnly?: boolean;
   /** A button that ends the reply early: shown with text that grows, and gone when the reply has ended. Default: none. */
   readonly stop?: ReplyAction;
   /**

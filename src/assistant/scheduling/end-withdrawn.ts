@@ -27,6 +27,7 @@ export async function endWithdrawn(
   try {
     const reply = platform.openReply(turn.progress?.address ?? turn.event.address, {
       isResumed: true,
+      isEndOnly: true,
       saveAddress: () => Promise.resolve(),
     });
     active.reply = reply;

@@ -4,6 +4,8 @@ import type { Platform } from "../../core/platform.ts";
 import type { Conversations, Inbox } from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
 import { createConcurrencyLimit } from "../../support/concurrency-limit.ts";
+import { throwIfAbandoned } from "../turn/abandoned.ts";
+import type { ActiveTurn } from "./active-turn.ts";
 import { toOpenTurns } from "./open-turns.ts";
 import { storedIn, type PendingTurn } from "./pending-turn.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
@@ -68,6 +70,7 @@ export function createRecovery({ inbox, now, scheduler }: RecoveryOptions): Reco
 export async function sealReply(
   { event, progress }: PendingTurn,
   dependencies: {
+    readonly active: ActiveTurn;
     readonly inbox: Inbox;
     readonly conversations: Pick<Conversations, "savePlaces">;
     readonly platform: Platform;
@@ -76,14 +79,17 @@ export async function sealReply(
     readonly meter: Pick<Meter, "refused">;
   },
 ): Promise<void> {
-  const { inbox, conversations, platform, isAnswered, log, meter } = dependencies;
+  const { active, inbox, conversations, platform, isAnswered, log, meter } = dependencies;
   if (progress === undefined) return;
   try {
     const reply = platform.openReply(progress.address, {
+      isEndOnly: true,
       async saveAddress(address, how) {
         await inbox.saveTurn({ ...progress, address }, how);
       },
     });
+    // A process that loses the lease meanwhile shows nothing more: another one may have answered.
+    active.reply = reply;
     await reply.show();
     await reply.fail({ text: toNotice(new ParleyError("too-old", "sealed")), retryKey: event.key });
     log.info(
@@ -95,7 +101,9 @@ export async function sealReply(
     if (event.kind === "message" && event.inRoom !== true && event.within !== undefined)
       await conversations.savePlaces(event.conversationId, event.within);
     if (await isAnswered()) return;
+    throwIfAbandoned(active.signal);
   } catch (error) {
+    active.reply?.abandon();
     log.warn({ err: error }, "reply not sealed");
     if (isOutage(error)) return;
   }

@@ -103,12 +103,12 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     if (first.stoppedBy === undefined && first.isSealed === true && !(await canShowAnswer(first))) {
       const { conversations } = dependencies;
       const isAnswered = () => canShowAnswer(first);
-      await sealReply(first, { inbox, conversations, platform, isAnswered, log, meter });
+      await sealReply(first, { active, inbox, conversations, platform, isAnswered, log, meter });
       return "ended";
     }
     const allowed = batch.filter((turn) => eventsOf(turn).some(isAllowed));
     const refused = batch.filter((turn) => !allowed.includes(turn));
-    for (const turn of refused) await refuseTurn(turn, { inbox, platform, log });
+    for (const turn of refused) await refuseTurn(turn, { active, inbox, platform, log });
     if (allowed.length === 0) return "ended";
     const run = await openRun(allowed, active, platform);
     const startedAt = performance.now();

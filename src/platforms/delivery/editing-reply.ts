@@ -28,6 +28,8 @@ export interface EditingReplyOptions {
   readonly firstMessageIsShown?: boolean;
   /** Nothing is shown before the reply ends, except files. Default false. */
   readonly isCalm?: boolean;
+  /** `show` changes nothing. Default false. */
+  readonly isEndOnly?: boolean;
   /** A button that is there while the reply grows. */
   readonly stop?: ReplyAction | undefined;
   /** Status until the first `status` or `write`. */
@@ -350,6 +352,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
 
   return {
     async show() {
+      if (options.isEndOnly === true) return;
       await runAlone(async () => {
         const [first] = planStreaming(
           text,

@@ -348,6 +348,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         },
         log,
         isCalm: hooks.isCalm === true,
+        isEndOnly: hooks.isEndOnly === true,
         stop: hooks.stop,
         placeholder: translate("delivery.status", { status: translate("delivery.thinking") }),
         // Discord shows "thinking…" for a deferred command until the first edit.

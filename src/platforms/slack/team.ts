@@ -272,6 +272,7 @@ export async function createTeam(
         target,
         ...(address.refs === undefined ? {} : { savedRefs: address.refs }),
         isCalm: hooks.isCalm === true,
+        isEndOnly: hooks.isEndOnly === true,
         stop: hooks.stop,
         savedFiles: parseShownFiles(address.files),
         async saveRefs(refs: readonly Json[], files) {

@@ -32,3 +32,30 @@ describe("a calm reply", () => {
     expect(saved.at(-1)).toEqual([{ id: 0 }]);
   });
 });
+
+describe("a reply that only ends what an earlier run has shown", () => {
+  it("puts no placeholder back before its end", async () => {
+    const target = createFakeTarget();
+    const first = createEditingReply({
+      target,
+      placeholder: "Thinking",
+      saveRefs: async () => {},
+      log: silentLog,
+    });
+    await first.show();
+    first.abandon();
+    const reply = createEditingReply({
+      target,
+      isEndOnly: true,
+      placeholder: "Thinking",
+      savedRefs: [{ id: 0 }],
+      saveRefs: async () => {},
+      log: silentLog,
+    });
+    await reply.show();
+    expect(target.calls.map(({ kind }) => kind)).toEqual(["post"]);
+    await reply.fail({ text: "Too old." });
+    expect(target.calls.map(({ kind }) => kind)).toEqual(["post", "edit"]);
+    expect(target.messages).toMatchObject([{ failure: "Too old.", state: "failed" }]);
+  });
+});
