@@ -110,6 +110,19 @@ export function toRefusal(words: string): Refusal | undefined {
   return undefined;
 }
 
+/**
+ * What a person was told at last, of everything that was said about a command: a refusal without conditions; else what
+ * became of one that "could be kept"; else that it could.
+ */
+export function findRefusal(said: readonly string[]): Refusal | undefined {
+  const refusals = said.map((words) => toRefusal(words)).filter((refusal) => refusal !== undefined);
+  return (
+    refusals.find(({ isConditional }) => isConditional !== true) ??
+    refusals.find(({ reason }) => reason === "unconfirmed") ??
+    refusals[0]
+  );
+}
+
 /** Whether a text ends in a status ("Thinking…") or within an answer, with no failure said. */
 export function isUnfinishedText(text: string): boolean {
   if (/⚠|:warning:/.test(text)) return false;

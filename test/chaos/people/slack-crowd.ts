@@ -10,7 +10,7 @@ import {
   editedShare,
   isUnfinishedText,
   regeneratedShare,
-  toRefusal,
+  findRefusal,
   toSecret,
   toText,
   type Crowd,
@@ -203,7 +203,7 @@ export async function createSlackCrowd(random: Random, count: number): Promise<S
             .map((said) => said.text)),
     ];
     // What the bot says, also after Slack said that the bot did not respond in time.
-    const said = words.map((one) => toRefusal(one)).find((refusal) => refusal !== undefined);
+    const said = findRefusal(words);
     if (said !== undefined) return said;
     return result?.kind === "failed"
       ? { reason: "platform", words: `operation_${result.reason}` }
