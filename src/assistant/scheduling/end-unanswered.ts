@@ -20,12 +20,12 @@ type Ended = Pick<
 
 /**
  * Ends the reply of a turn that is not run: the earlier answer where there is one, and why there is none. The end is the
- * turn's answer from then on.
+ * turn's answer from then on; one that nobody stopped can be retried.
  */
 export async function endUnanswered(
   dependencies: Pick<TurnDependencies, "conversations" | "archive" | "now" | "log">,
   turn: Ended,
-): Promise<"cancelled"> {
+): Promise<"cancelled" | "failed"> {
   const { key, attempt, conversationId, reply, redo, stoppedBy, stoppedAnswer } = turn;
   if (stoppedAnswer !== undefined) return await endWithAnswer(dependencies, turn, stoppedAnswer);
   const why = toNotice(
@@ -35,6 +35,7 @@ export async function endUnanswered(
   if (keepsEarlier(redo) && (await showEarlier(dependencies, turn, why))) return "cancelled";
   const question = await dependencies.conversations.find(conversationId, messageIds.user(key));
   const shownAs = turn.shownMessageKeys();
+  const isStopped = stoppedBy !== undefined;
   if (question !== undefined)
     await keepAnswer(dependencies, turn, {
       id: messageIds.complete(key),
@@ -44,12 +45,16 @@ export async function endUnanswered(
       parts: [],
       createdAt: dependencies.now(),
       estimatedTokens: 0,
-      outcome: "interrupted",
-      notices: [why],
+      ...(isStopped ? { outcome: "interrupted", notices: [why] } : { outcome: "failed", failure: why }),
       ...(shownAs.length === 0 ? {} : { shownAs }),
     });
-  await reply.finish({ notices: [why] });
-  return "cancelled";
+  if (isStopped) {
+    await reply.finish({ notices: [why] });
+    return "cancelled";
+  }
+  dependencies.log.info({ attempt }, "turn sealed: too old, or failed too often");
+  await reply.fail({ text: why, retryKey: key });
+  return "failed";
 }
 
 /** The words stay where people saw them, and are the answer. */

@@ -81,11 +81,15 @@ export async function sealReply(
 ): Promise<void> {
   const { active, inbox, conversations, platform, isAnswered, log, meter } = dependencies;
   if (progress === undefined) return;
+  const { keys } = progress;
+  const attempts = progress.attempts + 1;
   try {
+    // A lease may be lost: of several processes that seal or run it, one goes on.
+    if (!(await inbox.claimTurn({ ...progress, attempts }))) return;
     const reply = platform.openReply(progress.address, {
       isEndOnly: true,
       async saveAddress(address, how) {
-        await inbox.saveTurn({ ...progress, address }, how);
+        await inbox.saveTurn({ ...progress, address, attempts }, how);
       },
     });
     // A process that loses the lease meanwhile shows nothing more: another one may have answered.
@@ -107,7 +111,7 @@ export async function sealReply(
     log.warn({ err: error }, "reply not sealed");
     if (isOutage(error)) return;
   }
-  await inbox.close(progress.keys);
+  await inbox.close(keys, { attempts });
 }
 
 /** Whether the same turn may succeed later: the store, the platform or this process was unavailable. */

@@ -84,3 +84,12 @@ for (const [what, end] of Object.entries(ends)) {
     await begun.close();
   });
 }
+
+it("a turn that another process has claimed by now is not sealed", async () => {
+  const begun = await begin();
+  vi.spyOn(begun.inbox, "claimTurn").mockResolvedValue(false);
+  await ends["a turn that is sealed"]?.(begun);
+  expect(begun.opened).toEqual([]);
+  expect(await begun.isOpen()).toBe(true);
+  await begun.close();
+});
