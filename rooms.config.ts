@@ -72,7 +72,8 @@ export const rooms: readonly Room[] = [
     folder: "src/platforms/discord",
     packages: [...platform.packages, "discord.js", "@discordjs*"],
   },
-  { ...platform, folder: "src/platforms/slack", packages: [...platform.packages, "@slack/*"] },
+  // The sockets of Slack's client are of undici: they are pinged.
+  { ...platform, folder: "src/platforms/slack", packages: [...platform.packages, "@slack/*", "undici"] },
   { ...platform, folder: "src/platforms/web" },
   { folder: "src/operations", imports: ground, packages: ["@opentelemetry/*", "pino", "prom-client"] },
   { folder: "commands", imports: ground, packages: [] },

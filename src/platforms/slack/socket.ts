@@ -1,4 +1,5 @@
 import type { SocketModeReceiver } from "@slack/bolt";
+import { WebSocket } from "undici";
 import { toParleyError } from "./errors.ts";
 import { watchPings } from "./ping-watch.ts";
 
@@ -76,8 +77,8 @@ export function createSocket(client: SocketModeReceiver["client"], events: Socke
         clearTimeout(timer);
       }
       // Private, but nothing else says which pongs are its own.
-      const webSocket = client.websocket?.["websocket"];
-      if (webSocket != null)
+      const webSocket: unknown = client.websocket?.["websocket"];
+      if (webSocket instanceof WebSocket)
         endWatch = watchPings(webSocket, () => {
           events.silent();
           void disconnect();
