@@ -115,6 +115,23 @@ describe.skipIf(!has("redis"))("with sentinels", () => {
       expect(await store.inbox.accept(eventOf("together"))).toBe("accepted");
     });
 
+    it("cannot lose what another connection finds already written: that is an error too", async () => {
+      const [store, other] = [await open(), await open()];
+      expect(await other.inbox.accept(eventOf("before"))).toBe("accepted");
+      const primary = await redis.primary();
+      const replica = redis.servers.find((server) => server !== primary);
+      replica?.pause();
+      onTestFinished(() => replica?.resume());
+      const unavailable = { code: "store-unavailable" };
+      await expect(store.inbox.accept(eventOf("alone"))).rejects.toMatchObject(unavailable);
+      await expect(other.inbox.accept(eventOf("alone"))).rejects.toMatchObject(unavailable);
+      await expect(other.inbox.refuse("alone")).rejects.toMatchObject(unavailable);
+      replica?.resume();
+      await vi.waitFor(async () => expect(await other.inbox.accept(eventOf("alone"))).toBe("duplicate"), {
+        timeout: 20_000,
+      });
+    });
+
     it("finds no deleted text on either server: replicas rewrite their files too", async () => {
       const secret = "the-words-that-must-go";
       const store = await open();
