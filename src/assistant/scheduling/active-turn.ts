@@ -5,7 +5,7 @@ import type { StoppedAnswer } from "../../core/storage.ts";
 /** A turn that is running. */
 export interface ActiveTurn {
   readonly signal: AbortSignal;
-  /** Set once the reply is open. */
+  /** Set once the reply is open. One that is set after the turn was abandoned is abandoned at once. */
   reply: Reply | undefined;
   /** Set while an answer grows. Returns it as it is stored if a person stops it now. */
   soFar: ((by: string) => StoppedAnswer | undefined) | undefined;
@@ -35,9 +35,16 @@ export function createActiveTurn(keys: readonly string[]): ActiveTurn {
   const controller = new AbortController();
   const deleted = new Set<string>();
   let isAbandoned = false;
+  let reply: Reply | undefined;
   return {
     signal: controller.signal,
-    reply: undefined,
+    get reply() {
+      return reply;
+    },
+    set reply(opened) {
+      reply = opened;
+      if (isAbandoned) opened?.abandon();
+    },
     soFar: undefined,
     keys,
     stop(by) {
@@ -56,7 +63,7 @@ export function createActiveTurn(keys: readonly string[]): ActiveTurn {
     isAbandoned: () => isAbandoned,
     abandon(reason) {
       isAbandoned = true;
-      this.reply?.abandon();
+      reply?.abandon();
       controller.abort(reason);
     },
   };

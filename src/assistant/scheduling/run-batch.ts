@@ -163,8 +163,9 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       const progress = { keys, address: grown, attempts: attempt };
       if (!(await (isClaimed ? inbox.saveTurn(progress, how) : inbox.claimTurn(progress)))) {
         active.abandon(new ParleyError("stopping", "another process runs this turn"));
-        throwIfAbandoned(active.signal);
       }
+      // The lease may be lost meanwhile.
+      throwIfAbandoned(active.signal);
       isClaimed = true;
       // Before a message of an earlier attempt is removed: its deletion must not look like that of the answer.
       const now = platform.shownMessageKeys(grown);

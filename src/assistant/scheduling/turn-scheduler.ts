@@ -204,6 +204,8 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
       current.abandon(new ParleyError("stopping", "lease lost", { cause: lease.reason }));
     };
     lease.addEventListener("abort", onLeaseLost);
+    // While edits were applied.
+    if (lease.aborted) onLeaseLost();
     active.set(conversationId, current);
     for (const key of keys) if (stopped.has(key)) current.stop(stopped.get(key) ?? "");
     let outcome: "ended" | "left-open" = "left-open";
