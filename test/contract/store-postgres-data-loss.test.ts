@@ -72,12 +72,12 @@ describe.skipIf(!has("postgres"))("with a Postgres server", () => {
         await server.query("SELECT pg_reload_conf()");
       };
       await setReadOnly("on");
-      await vi.waitFor(async () =>
-        expect(await store.findProblems()).toEqual(["refuses writes: it is a replica, or read-only (25006)"]),
-      );
+      await expect
+        .poll(() => store.findProblems())
+        .toEqual(["refuses writes: it is a replica, or read-only (25006)"]);
       await expect(store.inbox.accept(eventOf("e"))).rejects.toMatchObject({ code: "store-unavailable" });
       await setReadOnly("off");
-      await vi.waitFor(async () => expect(await store.findProblems()).toEqual([]));
+      await expect.poll(() => store.findProblems()).toEqual([]);
       expect(await store.inbox.accept(eventOf("e"))).toBe("accepted");
     });
   });

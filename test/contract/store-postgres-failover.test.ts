@@ -29,9 +29,9 @@ describe.skipIf(!has("postgres"))("a replica of Postgres that takes over", () =>
       const store = await openStore(url, { log: createMemoryLog(lines) });
       onTestFinished(() => store.close());
       await store.conversations.append("test:1", messageOf("m"));
-      await vi.waitFor(async () =>
-        expect(await replica.query("SELECT FROM parley.entries WHERE space = 'slot'")).toHaveLength(1),
-      );
+      await expect
+        .poll(() => replica.query("SELECT FROM parley.entries WHERE space = 'slot'"))
+        .toHaveLength(1);
       // Acknowledged by the primary, and not replicated.
       await replica.kill();
       await store.inbox.accept(eventOf("late"));
@@ -40,9 +40,9 @@ describe.skipIf(!has("postgres"))("a replica of Postgres that takes over", () =>
       expect(await replica.query("SELECT FROM parley.entries WHERE space = 'inbox'")).toEqual([]);
 
       proxy.switchTo(replica.port);
-      await vi.waitFor(async () =>
-        expect(await store.findProblems()).toEqual(["refuses writes: it is a replica, or read-only (25006)"]),
-      );
+      await expect
+        .poll(() => store.findProblems())
+        .toEqual(["refuses writes: it is a replica, or read-only (25006)"]);
       await replica.query("SELECT pg_promote()");
       await vi.waitFor(() => store.ping(), { timeout: 20_000, interval: 50 });
       expect((await store.inbox.listOpen()).map(({ event }) => event.key)).toEqual(["late"]);

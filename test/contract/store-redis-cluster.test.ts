@@ -164,6 +164,6 @@ describe.skipIf(!has("redis"))("with a cluster of three primaries and their repl
     await expect(store.inbox.accept(eventOf(freshId()))).rejects.toMatchObject({ code: "store-unavailable" });
     await replica?.start();
     await redis.whenWhole();
-    await vi.waitFor(async () => expect(await store.inbox.accept(eventOf(freshId()))).toBe("accepted"));
+    await expect.poll(() => store.inbox.accept(eventOf(freshId()))).toBe("accepted");
   });
 });

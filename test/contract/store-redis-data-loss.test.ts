@@ -75,10 +75,10 @@ describe.skipIf(!has("redis"))("a Redis that refuses writes", () => {
     // In the place of the snapshot's file.
     await mkdir(join(server.folder, "dump.rdb"));
     await client.bgSave();
-    await vi.waitUntil(async () => (await client.info("persistence")).includes("last_bgsave_status:err"));
+    await expect.poll(() => client.info("persistence")).toContain("last_bgsave_status:err");
     expect(await store.findProblems()).toEqual(["refuses writes (MISCONF)"]);
     await rmdir(join(server.folder, "dump.rdb"));
     await client.bgSave();
-    await vi.waitUntil(async () => (await store.findProblems()).length === 0);
+    await expect.poll(() => store.findProblems()).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 import { toNotice } from "../../core/error-messages.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { Platform } from "../../core/platform.ts";
+import type { Platform, ReplyHooks } from "../../core/platform.ts";
 import type { Inbox } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { ActiveTurn } from "./active-turn.ts";
@@ -15,18 +15,20 @@ export async function endWithdrawn(
   turn: PendingTurn,
   dependencies: {
     readonly active: ActiveTurn;
+    readonly otherTurnsShow: NonNullable<ReplyHooks["otherTurnsShow"]>;
     readonly inbox: Pick<Inbox, "withdraw">;
     readonly platform: Platform;
     readonly log: Log;
   },
 ): Promise<"ended" | "left-open"> {
-  const { active, inbox, platform, log } = dependencies;
+  const { active, otherTurnsShow, inbox, platform, log } = dependencies;
   const because = new ParleyError("cancelled", "its message was deleted", {
     detail: { because: "deleted" },
   });
   try {
     const reply = platform.openReply(turn.progress?.address ?? turn.event.address, {
       isResumed: true,
+      otherTurnsShow,
       isEndOnly: true,
       saveAddress: () => Promise.resolve(),
     });

@@ -1,6 +1,6 @@
 import { toNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
-import type { Platform } from "../../core/platform.ts";
+import type { Platform, ReplyHooks } from "../../core/platform.ts";
 import type { Conversations, Inbox } from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
 import { createConcurrencyLimit } from "../../support/concurrency-limit.ts";
@@ -71,6 +71,7 @@ export async function sealReply(
   { event, progress }: PendingTurn,
   dependencies: {
     readonly active: ActiveTurn;
+    readonly otherTurnsShow: NonNullable<ReplyHooks["otherTurnsShow"]>;
     readonly inbox: Inbox;
     readonly conversations: Pick<Conversations, "savePlaces">;
     readonly platform: Platform;
@@ -79,7 +80,7 @@ export async function sealReply(
     readonly meter: Pick<Meter, "refused">;
   },
 ): Promise<void> {
-  const { active, inbox, conversations, platform, isAnswered, log, meter } = dependencies;
+  const { active, otherTurnsShow, inbox, conversations, platform, isAnswered, log, meter } = dependencies;
   if (progress === undefined) return;
   const { keys } = progress;
   const attempts = progress.attempts + 1;
@@ -87,6 +88,9 @@ export async function sealReply(
     // A lease may be lost: of several processes that seal or run it, one goes on.
     if (!(await inbox.claimTurn({ ...progress, attempts }))) return;
     const reply = platform.openReply(progress.address, {
+      // What the runs before have posted without saving its address is found and edited.
+      isResumed: true,
+      otherTurnsShow,
       isEndOnly: true,
       async saveAddress(address, how) {
         await inbox.saveTurn({ ...progress, address, attempts }, how);

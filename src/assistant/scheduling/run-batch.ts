@@ -27,6 +27,7 @@ import { toStopped, type ActiveTurn } from "./active-turn.ts";
 import { endUnanswered } from "./end-unanswered.ts";
 import { isEditedError, toEditedError } from "./edited-error.ts";
 import { endWithdrawn } from "./end-withdrawn.ts";
+import { createOtherTurns } from "./other-turns.ts";
 import {
   editsOf,
   eventsOf,
@@ -41,9 +42,6 @@ import { refuseTurn } from "./refuse-turn.ts";
 
 /** Runs of a turn whose answer is stored, until it is sealed all the same. */
 const maxShownAttempts = 20;
-
-/** Stored messages that are looked at for those of other turns. */
-const maxRecentAnswers = 50;
 
 export interface BatchRunnerOptions {
   readonly dependencies: Omit<TurnDependencies, "gateway" | "admitBytes" | "chat" | "models">;
@@ -82,6 +80,7 @@ interface BatchRun {
 export function createBatchRunner(options: BatchRunnerOptions) {
   const { dependencies, inbox, platforms } = options;
   const { log, meter } = dependencies;
+  const findOtherTurns = createOtherTurns(inbox, dependencies.conversations);
 
   return async function runBatch(
     batch: readonly PendingTurn[],
@@ -95,7 +94,9 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       log.warn({ platform: event.platform }, "platform of an open turn is off");
       return "left-open";
     }
-    if (first.isWithdrawn === true) return await endWithdrawn(first, { active, inbox, platform, log });
+    const otherTurnsShow = findOtherTurns(event, keysOf(first), platform);
+    if (first.isWithdrawn === true)
+      return await endWithdrawn(first, { otherTurnsShow, active, inbox, platform, log });
     if (first.stoppedBy !== undefined && !hasReply(first)) {
       await inbox.close(keysOf(first));
       return "ended";
@@ -103,7 +104,16 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     if (first.stoppedBy === undefined && first.isSealed === true && !(await canShowAnswer(first))) {
       const { conversations } = dependencies;
       const isAnswered = () => canShowAnswer(first);
-      await sealReply(first, { active, inbox, conversations, platform, isAnswered, log, meter });
+      await sealReply(first, {
+        otherTurnsShow,
+        active,
+        inbox,
+        conversations,
+        platform,
+        isAnswered,
+        log,
+        meter,
+      });
       return "ended";
     }
     const allowed = batch.filter((turn) => eventsOf(turn).some(isAllowed));
@@ -184,18 +194,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     const { isCalm } = settings;
     const language = settings.language ?? currentLanguage();
     const isResumed = first.progress !== undefined;
-    const otherTurnsShow = async (wanted: readonly string[]): Promise<readonly string[]> => {
-      const open = await inbox.listOpenIn(first.event.conversationId);
-      const others = open.filter(({ event }) => !keys.includes(event.key));
-      const shown = others.flatMap(({ turn }) =>
-        turn === undefined ? [] : platform.shownMessageKeys(turn.address),
-      );
-      // Another process may have begun and ended one meanwhile.
-      const { conversations } = dependencies;
-      const stored = await conversations.recent(storedIn(first.event), { maxMessages: maxRecentAnswers });
-      for (const { turnKey, shownAs = [] } of stored) if (!keys.includes(turnKey)) shown.push(...shownAs);
-      return wanted.filter((key) => shown.includes(key));
-    };
+    const otherTurnsShow = findOtherTurns(first.event, keys, platform);
     const stop = toStopAction(first.event.key);
     const reply = createTracedReply(
       inLanguage(language, () =>

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { startCrashStory, type CrashStory } from "./crash-story.ts";
 import {
   createDiscordSurface,
@@ -131,7 +131,7 @@ for (const [name, createSurface] of Object.entries(surfaces)) {
         await running.until((all) => has(all, "Answer to two"));
         expect(running.asked()).toHaveLength(2);
         expect(running.asked()[1]).toEqual(["user: one", "assistant: Answer to ", "user: two"]);
-        await vi.waitFor(async () => expect(await running.surface.seen()).toHaveLength(2));
+        await expect.poll(() => running.surface.seen()).toHaveLength(2);
       });
     }
   });

@@ -225,9 +225,8 @@ describe("the other commands", () => {
     expect((await ask("sandbox/image")).status).toBe(403);
     expect(await keys("list")).not.toContain(secret);
     const [id] = /^\S+/.exec(await keys("usage")) ?? [];
-    await vi.waitFor(async () => {
-      expect(await keys("usage", id!)).toMatch(/ [1-9] requests?,/);
-    });
+    // Each look starts a process.
+    await expect.poll(() => keys("usage", id!)).toMatch(/ [1-9] requests?,/);
     await keys("revoke", id!);
     await vi.waitFor(
       async () => {

@@ -49,7 +49,7 @@ test("the last question is answered anew in the same message, an older one chang
   await story.answerTo(channel.id, root, 1);
   const asked = story.asked().length;
   ana.edits(root, "hello", { channel: channel.id, mentionBot: true });
-  await vi.waitFor(async () => expect(await story.isKept("vault has a code")).toBe(true));
+  await expect.poll(() => story.isKept("vault has a code")).toBe(true);
   ana.edits(second, "there is a pin", { channel: channel.id });
   await shows(channel.id, "You said: there is a pin");
   await gone("pin is 4471");

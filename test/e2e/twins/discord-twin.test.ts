@@ -62,7 +62,7 @@ describe.skipIf(!hasTwins)("on a Discord that others have simulated", () => {
   });
 
   it("a slash command is answered in its deferred response", async () => {
-    await vi.waitUntil(async () => (await twin.commands()) > 0);
+    await expect.poll(() => twin.commands()).toBeGreaterThan(0);
     await ada(twinIds.channel).runSlashCommand({
       name: "ask",
       options: [{ name: "prompt", type: 3, value: "What is new?" }],

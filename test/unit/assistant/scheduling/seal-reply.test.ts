@@ -2,6 +2,7 @@ import { expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ReplyHooks } from "../../../../src/core/platform.ts";
 import { createActiveTurn } from "../../../../src/assistant/scheduling/active-turn.ts";
+import { endWithdrawn } from "../../../../src/assistant/scheduling/end-withdrawn.ts";
 import { sealReply } from "../../../../src/assistant/scheduling/recovery.ts";
 import { refuseTurn } from "../../../../src/assistant/scheduling/refuse-turn.ts";
 import { createFakePlatform, createWorld, message, silentLog } from "../../../support/fakes.ts";
@@ -48,12 +49,15 @@ async function begin(onEnd: () => void = () => {}) {
   };
 }
 
+const otherTurnsShow = () => Promise.resolve([]);
+
 type Begun = Awaited<ReturnType<typeof begin>>;
 
 const ends: Record<string, (begun: Begun) => Promise<void>> = {
   "a turn that is sealed": ({ turn, active, inbox, conversations, platform }) =>
     sealReply(turn, {
       active,
+      otherTurnsShow,
       inbox,
       conversations,
       platform,
@@ -69,7 +73,8 @@ for (const [what, end] of Object.entries(ends)) {
   it(`${what} shows its end alone, and is closed`, async () => {
     const begun = await begin();
     await end(begun);
-    expect(begun.opened.map(({ isEndOnly }) => isEndOnly)).toEqual([true]);
+    // What the runs before have posted without saving its address is looked for.
+    expect(begun.opened).toMatchObject([{ isEndOnly: true, isResumed: true }]);
     expect(begun.replies.at(-1)).toMatchObject({ state: "failed" });
     expect(await begun.isOpen()).toBe(false);
     await begun.close();
@@ -84,6 +89,13 @@ for (const [what, end] of Object.entries(ends)) {
     await begun.close();
   });
 }
+
+it("a turn whose message was deleted takes no reply of another turn for its own", async () => {
+  const { turn, active, inbox, platform, opened, close } = await begin();
+  expect(await endWithdrawn(turn, { active, otherTurnsShow, inbox, platform, log: silentLog })).toBe("ended");
+  expect(opened).toMatchObject([{ isEndOnly: true, isResumed: true, otherTurnsShow }]);
+  await close();
+});
 
 it("a turn that another process has claimed by now is not sealed", async () => {
   const begun = await begin();
