@@ -96,14 +96,15 @@ export function toTable(figures: readonly Figure[]): string {
     .join("\n");
 }
 
-/** One line for each aim that is not met; empty: all are. */
+/** One line for each aim that is not met, or could not be judged; empty: all are met. */
 export function listUnmet(figures: readonly Figure[]): string[] {
   return figures
-    .filter((figure) => isMet(figure) === false)
-    .map(
-      (figure) =>
-        `NOT met: ${figure.group}: ${figure.name}: ${toCell(figure.parley, figure.unit)}, aim ${aimText(figure)}`,
-    );
+    .filter((figure) => figure.aim !== undefined && isMet(figure) !== true)
+    .map((figure) => {
+      const { group, name, parley, unit } = figure;
+      const what = isMet(figure) === false ? "NOT met" : "NOT judged, nothing to compare with";
+      return `${what}: ${group}: ${name}: ${toCell(parley, unit)}, aim ${aimText(figure)}`;
+    });
 }
 
 function toCell(values: readonly number[], unit: string): string {
