@@ -160,7 +160,7 @@ export async function checkAccount(options: Evidence): Promise<Account> {
       const state = entry === undefined ? "neither accepted nor refused" : "accepted and not answered";
       report(
         "lost",
-        `${what} ${state}; ${JSON.stringify({ key: one.keys, at: one.sentAt, answers, turn: entry?.turn, refusal, showing: showingOf(outcome) })}`,
+        `${what} ${state}; ${JSON.stringify({ key: one.keys, at: one.sentAt, answers, turn: entry?.turn, refusal, told: one.told?.(), showing: showingOf(outcome) })}`,
       );
     }
   }

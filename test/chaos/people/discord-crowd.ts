@@ -127,18 +127,21 @@ export async function createDiscordCrowd(
       keys: kind === "chat" ? [key, `${key}/first`] : [key],
       sentAt: Date.now(),
       refusal: () => refusalOf(used),
+      told: () => [used.state(), ...responsesTo(used)],
       isRedelivered: () => false,
       deliveries: () => [],
     };
   }
 
+  function responsesTo({ id, interaction }: Use): readonly string[] {
+    return (discord.world.channels.get(interaction.channelId)?.messages ?? [])
+      .filter(({ interactionId, isDeleted }) => interactionId === id && !isDeleted)
+      .map(({ content }) => content);
+  }
+
   /** What the person sees as the response to a command: the bot's words, or Discord's own. */
   function refusalOf(used: Use): Refusal | undefined {
-    const { channelId } = used.interaction;
-    const responses = (discord.world.channels.get(channelId)?.messages ?? []).filter(
-      ({ interactionId, isDeleted }) => interactionId === used.id && !isDeleted,
-    );
-    for (const { content } of responses) {
+    for (const content of responsesTo(used)) {
       const refusal = parseAnswer(content) === undefined ? toRefusal(content) : undefined;
       if (refusal !== undefined) return refusal;
     }

@@ -19,6 +19,8 @@ export interface SentMessage {
   isDeletionReceived?: () => boolean;
   /** The words that refuse it, as far as its author sees any now. */
   readonly refusal: () => Refusal | undefined;
+  /** Of a command: all that its author sees as the response; to explain faults. */
+  readonly told?: () => readonly string[];
   /** Whether the platform delivered it again, so that later messages may have arrived before it. */
   readonly isRedelivered: () => boolean;
   /** How each of its deliveries ended, where the platform knows. */
@@ -104,6 +106,7 @@ export function toSecret(label: string): string {
 export function toRefusal(words: string): Refusal | undefined {
   if (words.includes("Slack did not confirm")) return { reason: "unconfirmed", words, isConditional: true };
   if (words.includes("could be kept")) return { reason: "store", words, isConditional: true };
+  if (words.includes("was not kept")) return { reason: "store", words };
   if (words.includes("cannot reach its store")) return { reason: "store", words };
   if (/Parley is restarting/.test(words)) return { reason: "stopping", words };
   if (/Parley is busy|not answered yet/.test(words)) return { reason: "busy", words };

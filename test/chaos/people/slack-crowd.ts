@@ -185,15 +185,16 @@ export async function createSlackCrowd(random: Random, count: number): Promise<S
       keys: kind === "chat" ? [key, `${key}/first`] : [key],
       sentAt: Date.now(),
       refusal: () => refusalOf(result, kind === "private-ask" ? person : undefined),
+      told: () => [JSON.stringify(result), ...toldOf(result, kind === "private-ask" ? person : undefined)],
       isRedelivered: () => false,
       deliveries: () => [],
     };
   }
 
   /** @param alone the person of a private command, whose direct messages hold nothing else */
-  function refusalOf(result: Interaction | undefined, alone: Person | undefined): Refusal | undefined {
+  function toldOf(result: Interaction | undefined, alone: Person | undefined): readonly string[] {
     const { text } = result?.kind === "acknowledged" ? result.ack : {};
-    const words = [
+    return [
       typeof text === "string" ? text : "",
       ...(alone === undefined
         ? []
@@ -202,8 +203,11 @@ export async function createSlackCrowd(random: Random, count: number): Promise<S
             .saidByBot()
             .map((said) => said.text)),
     ];
+  }
+
+  function refusalOf(result: Interaction | undefined, alone: Person | undefined): Refusal | undefined {
     // What the bot says, also after Slack said that the bot did not respond in time.
-    const said = findRefusal(words);
+    const said = findRefusal(toldOf(result, alone));
     if (said !== undefined) return said;
     return result?.kind === "failed"
       ? { reason: "platform", words: `operation_${result.reason}` }

@@ -1,13 +1,17 @@
 import { expect, test } from "vitest";
+import { acceptingNotice, notAcceptedNotice, toNotice } from "../../../src/core/error-messages.ts";
+import { ParleyError } from "../../../src/core/errors.ts";
 import { findRefusal } from "../../chaos/people/sent-message.ts";
 
-const conditional = "The answer appears here if your command could be kept.";
+const conditional = acceptingNotice();
 const unconfirmed = "Slack did not confirm this answer.";
-const refused = "Parley is restarting.";
+const refused = toNotice(new ParleyError("stopping", "the process is stopping"));
 
 test("what a person was told at last counts", () => {
-  expect(findRefusal([conditional])?.reason).toBe("store");
+  expect(findRefusal([conditional])).toMatchObject({ reason: "store", isConditional: true });
   expect(findRefusal([conditional, "re #e1", unconfirmed])?.reason).toBe("unconfirmed");
   expect(findRefusal([conditional, unconfirmed, refused])?.reason).toBe("stopping");
+  expect(findRefusal([notAcceptedNotice()])).toEqual({ reason: "store", words: notAcceptedNotice() });
+  expect(findRefusal([conditional, notAcceptedNotice()])?.words).toBe(notAcceptedNotice());
   expect(findRefusal(["", "re #e1"])).toBeUndefined();
 });
