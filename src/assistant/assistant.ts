@@ -305,10 +305,9 @@ export function createAssistant(options: AssistantOptions): Assistant {
     }
     if (result === "accepted") {
       recovery.resumeFirst(storedIn(event));
+      const isInOrder = platforms.get(event.platform)?.deliversInOrder !== false;
       const mayBeLater =
-        queue.isShared &&
-        event.kind === "message" &&
-        platforms.get(event.platform)?.deliversInOrder === false;
+        !queue.isShared || event.kind !== "message" ? undefined : isInOrder ? "when-slow" : "always";
       scheduler.schedule({ event, progress: undefined, others: [] }, { mayBeLater });
     }
     return result;

@@ -28,7 +28,7 @@ const failureBackoff = { baseMs: 50, maxMs: 1000 };
 /** @see {@link TurnScheduler.schedule} */
 export interface ScheduleOptions {
   readonly unlessLeased?: boolean;
-  readonly mayBeLater?: boolean;
+  readonly mayBeLater?: "always" | "when-slow" | undefined;
   readonly quietMs?: number;
 }
 
@@ -37,7 +37,7 @@ export interface TurnScheduler {
   /**
    * Queues a turn. `unlessLeased`: skipped where another process holds the conversation, which may be running this
    * very turn; the next recovery looks again. `mayBeLater`: other processes may be about to accept messages that were
-   * sent before; it waits for them for a moment. `quietMs`: it waits until people have changed nothing for so long; a
+   * sent before; it waits for them for a moment, `when-slow` only where its own acceptance was slow. `quietMs`: it waits until people have changed nothing for so long; a
    * turn that waits already waits on.
    */
   schedule(turn: PendingTurn, options?: ScheduleOptions): void;
@@ -90,12 +90,12 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
 
   function schedule(
     turn: PendingTurn,
-    { unlessLeased = false, mayBeLater = false, quietMs }: ScheduleOptions = {},
+    { unlessLeased = false, mayBeLater, quietMs }: ScheduleOptions = {},
   ): void {
     const conversationId = storedIn(turn.event);
-    if (mayBeLater) {
-      const waitMs = settleTime.after(options.now() - turn.event.sentAt);
-      settled.set(conversationId, performance.now() + waitMs);
+    if (mayBeLater !== undefined) {
+      const waitMs = settleTime.after(options.now() - turn.event.sentAt, mayBeLater === "when-slow");
+      if (waitMs > 0) settled.set(conversationId, performance.now() + waitMs);
     }
     // It may have been stopped in an earlier run.
     if (turn.stoppedBy === undefined) for (const key of keysOf(turn)) stopped.delete(key);

@@ -51,7 +51,7 @@ export interface MessageEvent extends SlackMessageInfo, Omit<DeletionFields, key
 
 /** What {@link createIncoming} needs. */
 export interface IncomingOptions {
-  readonly api: Pick<SlackApi, "messagesAfter" | "renameSession">;
+  readonly api: Pick<SlackApi, "message" | "messagesAfter" | "renameSession">;
   readonly identity: Identity;
   readonly names: Names;
   readonly read: MessageReader;
@@ -182,6 +182,10 @@ export function createIncoming(options: IncomingOptions): Incoming {
   async function accept(event: MessageEvent, redelivery: number, edit?: MessageEdit): Promise<Accepted> {
     const key = keyOf(event);
     if (refusedKeys.has(key)) return undefined;
+    if (redelivery > 0 && !acceptedKeys.has(key) && (await isDeleted(event))) {
+      log.info({ key }, "deleted message not taken in");
+      return undefined;
+    }
     const hasFiles = (event.files ?? []).length > 0;
     const user = event.user ?? "";
     const [isInChannel, inRoom] = await Promise.all([isAnsweredInChannel(event), isInRoom(event)]);
@@ -230,6 +234,21 @@ export function createIncoming(options: IncomingOptions): Incoming {
     }
     acceptedKeys.set(key, hasFiles ? "whole" : "without files");
     return outcome;
+  }
+
+  /**
+   * Slack delivers a message again although its author has deleted it meanwhile: of an unknown one, the deletion changed
+   * nothing. False where Slack does not say: nothing must be lost.
+   */
+  async function isDeleted({ channel, ts, thread_ts: thread }: MessageEvent): Promise<boolean> {
+    try {
+      const lookup = api.message(channel, thread === ts ? undefined : thread, ts);
+      const found = await inLookupTime(lookup.then((message) => ({ message })));
+      return found !== undefined && (found.message === undefined || found.message.subtype === "tombstone");
+    } catch (error) {
+      log.debug({ err: error }, "redelivered message not looked up");
+      return false;
+    }
   }
 
   /** Takes files in that an accepted message lacks, as an edit would. */

@@ -19,3 +19,10 @@ test("the quickest of long ago does not count", () => {
   for (let count = 0; count < 99; count++) expect(settleTime.after(1010)).toBe(1500);
   expect(settleTime.after(1010)).toBe(150);
 });
+
+test("where messages are delivered in order, only a slow acceptance waits", () => {
+  const settleTime = createSettleTime();
+  expect([10, 110, 509, 510, 60_000].map((tookMs) => settleTime.after(tookMs, true))).toEqual([
+    0, 0, 0, 1500, 1500,
+  ]);
+});

@@ -124,7 +124,7 @@ describe("the turn scheduler", () => {
   it("waits a moment where another process may be accepting an earlier message, and answers that first", async () => {
     const { scheduler, runs, running, acceptElsewhere } = createHarness();
     const later = message("b", { key: "b", sentAt: 2 });
-    scheduler.schedule({ event: later, progress: undefined, others: [] }, { mayBeLater: true });
+    scheduler.schedule({ event: later, progress: undefined, others: [] }, { mayBeLater: "always" });
     acceptElsewhere(message("a", { key: "a", sentAt: 1 }));
     for (const count of [1, 2]) (await running(count)).end();
     expect(runs.map(({ keys }) => keys.join())).toEqual(["a", "b"]);
@@ -133,13 +133,27 @@ describe("the turn scheduler", () => {
   it("waits longer where its acceptance took longer than that of others", async () => {
     const { scheduler, runs, running, acceptElsewhere } = createHarness();
     const quick = message("quick", { key: "quick", sentAt: 0, conversationId: "fake:c2" });
-    scheduler.schedule({ event: quick, progress: undefined, others: [] }, { mayBeLater: true });
+    scheduler.schedule({ event: quick, progress: undefined, others: [] }, { mayBeLater: "always" });
     (await running(1)).end();
     const slow = message("b", { key: "b", sentAt: -135 });
-    scheduler.schedule({ event: slow, progress: undefined, others: [] }, { mayBeLater: true });
+    scheduler.schedule({ event: slow, progress: undefined, others: [] }, { mayBeLater: "always" });
     await sleep(300);
     expect(runs).toHaveLength(1);
     acceptElsewhere(message("a", { key: "a", sentAt: -136 }));
+    for (const count of [2, 3]) (await running(count)).end();
+    expect(runs.map(({ keys }) => keys.join())).toEqual(["quick", "a", "b"]);
+  });
+
+  it("waits for earlier messages of a platform that delivers in order where its own acceptance was slow", async () => {
+    const { scheduler, runs, running, acceptElsewhere } = createHarness();
+    const quick = message("quick", { key: "quick", sentAt: 0, conversationId: "fake:c2" });
+    scheduler.schedule({ event: quick, progress: undefined, others: [] }, { mayBeLater: "when-slow" });
+    (await running(1)).end();
+    const slow = message("b", { key: "b", sentAt: -1000 });
+    scheduler.schedule({ event: slow, progress: undefined, others: [] }, { mayBeLater: "when-slow" });
+    await sleep(200);
+    expect(runs).toHaveLength(1);
+    acceptElsewhere(message("a", { key: "a", sentAt: -1001 }));
     for (const count of [2, 3]) (await running(count)).end();
     expect(runs.map(({ keys }) => keys.join())).toEqual(["quick", "a", "b"]);
   });

@@ -288,6 +288,35 @@ describe("accepting", () => {
     expect(new Set(messages().map(({ conversationId }) => conversationId)).size).toBe(1);
   });
 
+  test("a message that was deleted before it could be stored is not taken in when Slack delivers it again", async () => {
+    const { slack, receiver } = harness;
+    const ana = slack.person("Ana");
+    receiver.failures = 2;
+    const root = ana.sends({ channel: ana.directMessages, text: "a secret" });
+    const kept = ana.sends({ channel: ana.directMessages, text: "no secret" });
+    await slack.waitFor("failures", () => receiver.failures === 0);
+    slack.directMessages(ana).deleteMessage(root);
+    const outcomes = (attempt: number) =>
+      slack.deliveries.filter((one) => one.attempt === attempt).map(({ outcome }) => outcome);
+    await slack.waitFor("the deletion's acknowledgement", () => outcomes(0).includes("acknowledged"));
+    slack.clock.advance(3000);
+    slack.clock.advance(1000);
+    await slack.waitFor("the others", () => outcomes(1).join() === "acknowledged,acknowledged");
+    expect(messages().map(({ key }) => key.split(":").at(-1))).toEqual([kept]);
+  });
+
+  test("a redelivered event whose message cannot be looked up is taken in", async () => {
+    const { slack, receiver } = harness;
+    const ana = slack.person("Ana");
+    receiver.failures = 1;
+    ana.sends({ channel: ana.directMessages, text: "keep this" });
+    await slack.waitFor("a failure", () => receiver.failures === 0);
+    slack.fail("conversations.history", { status: 503 });
+    slack.clock.advance(3000);
+    slack.clock.advance(1000);
+    expect((await nextMessage()).text).toBe("keep this");
+  });
+
   test("a redelivered event has the same key", async () => {
     const ana = harness.slack.person("Ana");
     ana.sends({ channel: ana.directMessages, text: "once" });
