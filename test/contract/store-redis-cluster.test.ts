@@ -151,19 +151,35 @@ describe.skipIf(!has("redis"))("with a cluster of three primaries and their repl
     expect(lines.filter((line) => line.startsWith("error"))).toEqual([]);
   });
 
-  it("refuses a write that no replica has", { timeout: 60_000 }, async () => {
-    const store = await open({ encryptionKeys: [Buffer.alloc(32, 9).toString("base64")] });
-    const key = clusterNames.entry(entryAt.event("k"));
-    const primary = await redis.primaryOf(key);
-    const others = redis.servers.filter((server) => server !== primary);
-    const replicas = await Promise.all(
-      others.map(async (server) => ({ server, isReplica: await redis.isReplicaOf(server, primary) })),
-    );
-    const replica = replicas.find(({ isReplica }) => isReplica)?.server;
-    await replica?.kill();
-    await expect(store.inbox.accept(eventOf(freshId()))).rejects.toMatchObject({ code: "store-unavailable" });
-    await replica?.start();
-    await redis.whenWhole();
-    await expect.poll(() => store.inbox.accept(eventOf(freshId()))).toBe("accepted");
-  });
+  it(
+    "refuses a write that no replica has, also where another process made it",
+    { timeout: 60_000 },
+    async () => {
+      const encryptionKeys = [Buffer.alloc(32, 9).toString("base64")];
+      const [store, other] = [await open({ encryptionKeys }), await open({ encryptionKeys })];
+      const key = clusterNames.entry(entryAt.event("k"));
+      const primary = await redis.primaryOf(key);
+      const others = redis.servers.filter((server) => server !== primary);
+      const replicas = await Promise.all(
+        others.map(async (server) => ({ server, isReplica: await redis.isReplicaOf(server, primary) })),
+      );
+      const replica = replicas.find(({ isReplica }) => isReplica)?.server;
+      await replica?.kill();
+      const unavailable = { code: "store-unavailable" };
+      await expect(store.inbox.accept(eventOf(freshId()))).rejects.toMatchObject(unavailable);
+      await replica?.start();
+      await redis.whenWhole();
+      await expect.poll(() => store.inbox.accept(eventOf(freshId()))).toBe("accepted");
+
+      expect(await other.inbox.accept(eventOf(freshId()))).toBe("accepted");
+      replica?.pause();
+      onTestFinished(() => replica?.resume());
+      const event = eventOf(freshId());
+      await expect(store.inbox.accept(event)).rejects.toMatchObject(unavailable);
+      // Another process finds it there, and its own earlier write is confirmed already.
+      await expect(other.inbox.accept(event)).rejects.toMatchObject(unavailable);
+      replica?.resume();
+      await expect.poll(() => other.inbox.accept(event)).toBe("duplicate");
+    },
+  );
 });

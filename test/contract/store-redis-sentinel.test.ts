@@ -126,6 +126,12 @@ describe.skipIf(!has("redis"))("with sentinels", () => {
       await expect(store.inbox.accept(eventOf("alone"))).rejects.toMatchObject(unavailable);
       await expect(other.inbox.accept(eventOf("alone"))).rejects.toMatchObject(unavailable);
       await expect(other.inbox.refuse("alone")).rejects.toMatchObject(unavailable);
+      await expect(store.conversations.append("test:alone", messageOf("m"))).rejects.toMatchObject(
+        unavailable,
+      );
+      await expect(other.conversations.append("test:alone", messageOf("m"))).rejects.toMatchObject(
+        unavailable,
+      );
       replica?.resume();
       await vi.waitFor(async () => expect(await other.inbox.accept(eventOf("alone"))).toBe("duplicate"), {
         timeout: 20_000,

@@ -20,7 +20,7 @@ export interface RedisCluster {
   primaryOf(key: string): Promise<RedisServer>;
   /** Resolves when another server than this one is the primary of the key. */
   whenReplaced(key: string, server: RedisServer): Promise<void>;
-  /** Resolves when all slots are served and each primary has a replica that is in step. */
+  /** Resolves when all slots are served and each primary has a replica that is in step, and every server knows it. */
   whenWhole(): Promise<void>;
   isReplicaOf(server: RedisServer, primary: RedisServer): Promise<boolean>;
   /** The keys of each primary. */
@@ -81,6 +81,9 @@ export async function startCluster(): Promise<RedisCluster> {
       for (const { port } of servers) {
         const info = String(await send(port, "CLUSTER", "INFO"));
         if (!info.includes("cluster_state:ok") || !info.includes("cluster_known_nodes:6")) return false;
+        // Each server hears for itself who replicates whom.
+        const slots = (await send(port, "CLUSTER", "SLOTS")) as RawShard[];
+        if (slots.some(([, , , ...replicas]) => replicas.length === 0)) return false;
       }
       for (const { primary } of await shards()) {
         if (!/slave0:.*state=online/.test(String(await send(primary, "INFO", "replication")))) return false;
@@ -112,7 +115,8 @@ interface Shard {
   readonly to: number;
   readonly primary: number;
 }
-type RawShard = readonly [from: number, to: number, primary: readonly [host: string, port: number]];
+type RawNode = readonly [host: string, port: number];
+type RawShard = readonly [from: number, to: number, primary: RawNode, ...replicas: RawNode[]];
 
 function toShard([from, to, [, primary]]: RawShard): Shard {
   return { from, to, primary };

@@ -5,7 +5,7 @@ import { describeLosses } from "../data-loss-watch.ts";
 import { type Leases, withCheck } from "../leased-queue.ts";
 import { connectRedis } from "./connect-redis.ts";
 import type { RedisClient, RedisConnection, RedisConnectionOptions } from "./redis-connection.ts";
-import { type GroupWrite, splitByGroup } from "./redis-groups.ts";
+import { type GroupWrite, isAdding, splitByGroup } from "./redis-groups.ts";
 import { clusterNames, keyOf, namespaceOf, serverNames } from "./redis-layout.ts";
 import { watchGeneration } from "./redis-generation.ts";
 import { createRedisLeases } from "./redis-leases.ts";
@@ -107,12 +107,17 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
   const confirmed = createConfirmedWrite(connection);
   const asAsked = (resolves: Resolves | undefined): ConfirmedWrite =>
     resolves === "soon" ? (_, write) => write() : confirmed;
-  const applyOne = async ({ conditions, changes }: GroupWrite, resolves: Resolves | undefined) => {
+  const applyOne = async (
+    { conditions, changes }: GroupWrite,
+    resolves: Resolves | undefined,
+    hasChanged = (result: unknown) => Number(result) === -1,
+  ) => {
     const input = toApplyInput(names, conditions, changes, steadyClock.latest());
     const [key] = input.keys;
     // A check that is no write of anything.
     if (key === undefined) return -1;
-    return Number(await attempt(() => asAsked(resolves)(key, () => run(applyScript, input))));
+    const found = await attempt(() => asAsked(resolves)(key, () => run(applyScript, input), hasChanged));
+    return Math.max(Number(found), -1);
   };
 
   return {
@@ -141,7 +146,10 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
       const { before, main, after } = splitByGroup(conditions, changes);
       for (const write of before) await applyOne(write, resolves);
       const found = await applyOne(main, resolves);
-      if (found === -1) for (const write of after) await applyOne(write, resolves);
+      // Members that are there are those of `before`, which is confirmed.
+      const areAdded = ({ changes: members }: GroupWrite) => members.every(isAdding);
+      if (found === -1)
+        for (const write of after) await applyOne(write, resolves, areAdded(write) ? () => true : undefined);
       return found;
     },
     async count(limits, changes) {
@@ -153,7 +161,11 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
       const key = names.entry(at);
       const input = { keys: [key], arguments: [old, value] };
       const replaced = await attempt(() =>
-        asAsked(resolves)(key, () => connection.client.eval(replaceSource, input)),
+        asAsked(resolves)(
+          key,
+          () => connection.client.eval(replaceSource, input),
+          (result) => Number(result) === 1,
+        ),
       );
       return Number(replaced) === 1;
     },

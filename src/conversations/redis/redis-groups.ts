@@ -46,7 +46,8 @@ function tagOf(change: BackendChange): string {
   return "at" in change ? tagOfEntry(change.at) : tagOfIndex(change.index);
 }
 
-function isAdding({ kind }: BackendChange): boolean {
+/** Whether all it can do is put a member into an index. */
+export function isAdding({ kind }: BackendChange): boolean {
   return kind === "add-member" || kind === "append-member";
 }
 

@@ -7,8 +7,14 @@ const timeoutMs = 1000;
  * Runs a write and waits until so many replicas have it as the store's URL asks for, so that a failover does not lose
  * it. Writes that end in one moment wait together. Rejects when too few replicas respond in time, or when the connection
  * was replaced meanwhile, which would confirm nothing: the outcome is then unknown. `key`: one of those written.
+ * `hasChanged`: whether the write changed anything. If not, what it found is confirmed: another connection may have
+ * written it a moment ago.
  */
-export type ConfirmedWrite = <T>(key: string, write: () => Promise<T>) => Promise<T>;
+export type ConfirmedWrite = <T>(
+  key: string,
+  write: () => Promise<T>,
+  hasChanged: (result: T) => boolean,
+) => Promise<T>;
 
 /** @see {@link ConfirmedWrite} */
 export function createConfirmedWrite(connection: RedisConnection): ConfirmedWrite {
@@ -17,7 +23,7 @@ export function createConfirmedWrite(connection: RedisConnection): ConfirmedWrit
   const { isCluster } = connection;
   /** By the server: of a cluster, by the hash tag. */
   const next = new Map<string, Promise<void>>();
-  // WAIT confirms what its own connection has written.
+  // WAIT confirms everything up to the last change that its own connection made. (Redis 7.0: up to its last command.)
   const confirm = async (server: string, key: string) => {
     // Later writes must not rely on a command that is already sent.
     await Promise.resolve();
@@ -25,10 +31,14 @@ export function createConfirmedWrite(connection: RedisConnection): ConfirmedWrit
     const count = await connection.wait(key, replicas, timeoutMs);
     if (count < replicas) throw new Error(`NOREPLICAS ${count} of ${replicas} replicas have a write`);
   };
-  return async (key, write) => {
+  return async (key, write, hasChanged) => {
     const { epoch } = connection;
     const result = await write();
     const server = isCluster ? (/\{[^}]*\}/.exec(key)?.[0] ?? key) : "";
+    if (!hasChanged(result))
+      await connection.client.set(`parley:wait${server}`, "", {
+        expiration: { type: "PX", value: timeoutMs },
+      });
     const waiting = next.get(server) ?? confirm(server, key);
     next.set(server, waiting);
     await waiting;

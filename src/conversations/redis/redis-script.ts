@@ -2,31 +2,38 @@ import { createHash } from "node:crypto";
 import type { KeyNames } from "./redis-layout.ts";
 import type { BackendChange, IndexChange, PassedLimit, ScoreLimit, WriteCondition } from "../backend.ts";
 
-/** Applies the changes whose keys come after KEYS[keyAt] and whose arguments begin at ARGV[arg]. */
+/** Applies the changes whose keys come after KEYS[keyAt] and whose arguments begin at ARGV[arg]. Sets `changed`. */
 const applyChanges = `
+local changed = false
 for i = keyAt + 1, #KEYS do
   local key = KEYS[i]
   local kind = ARGV[arg]
   if kind == 'set' then
     if ARGV[arg + 2] == '' then redis.call('SET', key, ARGV[arg + 1])
     else redis.call('SET', key, ARGV[arg + 1], 'PX', ARGV[arg + 2]) end
-  elseif kind == 'delete' then redis.call('UNLINK', key)
+    changed = true
+  elseif kind == 'delete' then changed = redis.call('UNLINK', key) > 0 or changed
   elseif kind == 'keep' then
-    if ARGV[arg + 2] == '' then redis.call('PERSIST', key)
-    else redis.call('PEXPIRE', key, ARGV[arg + 2]) end
+    if ARGV[arg + 2] == '' then changed = redis.call('PERSIST', key) > 0 or changed
+    else changed = redis.call('PEXPIRE', key, ARGV[arg + 2]) > 0 or changed end
   elseif kind == 'add-member' then
     local old = redis.call('ZSCORE', key, ARGV[arg + 1])
     if not old or tonumber(old) < tonumber(ARGV[arg + 2]) then
       redis.call('ZADD', key, ARGV[arg + 2], ARGV[arg + 1])
+      changed = true
     end
   elseif kind == 'append-member' then
     local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
     local score = tonumber(ARGV[arg + 2])
     if last[2] and tonumber(last[2]) >= score then score = tonumber(last[2]) + 1 end
     redis.call('ZADD', key, string.format('%.0f', score), ARGV[arg + 1])
-  elseif kind == 'add-score' then redis.call('ZINCRBY', key, ARGV[arg + 2], ARGV[arg + 1])
-  elseif kind == 'remove-member' then redis.call('ZREM', key, ARGV[arg + 1])
-  elseif kind == 'trim-index' then redis.call('ZREMRANGEBYSCORE', key, '-inf', ARGV[arg + 1])
+    changed = true
+  elseif kind == 'add-score' then
+    redis.call('ZINCRBY', key, ARGV[arg + 2], ARGV[arg + 1])
+    changed = true
+  elseif kind == 'remove-member' then changed = redis.call('ZREM', key, ARGV[arg + 1]) > 0 or changed
+  elseif kind == 'trim-index' then
+    changed = redis.call('ZREMRANGEBYSCORE', key, '-inf', ARGV[arg + 1]) > 0 or changed
   end
   arg = arg + 3
 end
@@ -34,7 +41,8 @@ end
 
 /**
  * ARGV[1] has a letter for each of the first keys: "a" if it must be absent, "p" if present, "s" if its value must be the
- * next argument. Writes everything or, if one is not so, nothing; returns that key's position or -1.
+ * next argument. Writes everything or, if one is not so, nothing; returns that key's position, else -1, or -2 where
+ * everything was as written already.
  * Redis runs a script alone and persists it as one transaction. Times to live are relative, because SET takes no
  * absolute ones before Redis 6.2.
  */
@@ -49,7 +57,7 @@ for i = 1, keyAt do
   elseif redis.call('EXISTS', KEYS[i]) ~= (expected == 'p' and 1 or 0) then return i - 1 end
 end
 ${applyChanges}
-return -1
+return changed and -1 or -2
 `;
 
 /** Writes everything or, if the sum of one of the first ARGV[1] limits is too high, nothing; returns its scores. */
