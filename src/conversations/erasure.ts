@@ -130,25 +130,25 @@ export function createErasure({ store, blobs, writers, spending, retentionMs }: 
     return { messages, blobs: (await blobHashes(store, conversationId)).length, conversations: 1 };
   };
 
+  /** Has messages that are not stored refused from now on: then no other process stores one behind a scan. */
+  const refuseLate = async (conversationId: string, ids: readonly string[]): Promise<void> => {
+    const entries = ids.map((id) => entryAt.messageId(conversationId, id));
+    const known = await store.hasMany(
+      "id",
+      entries.map(({ key }) => key),
+    );
+    for (const at of entries.filter((_, index) => known[index] !== true))
+      await store.writeIf([at], [{ kind: "set", at, value: noPosition, ttlMs: lateMs }]);
+  };
+
   const removeIn = async (conversationId: string, removed: RemovedMessages): Promise<ErasureReport> => {
     const { ids, shownAs = [], withLooseFiles = false } = removed;
     const [allIds, allShownAs] = [new Set(ids), new Set(shownAs)];
+    await refuseLate(conversationId, ids);
     const scan = await scanConversation(
       slots,
       conversationId,
       (message) => allIds.has(message.id) || message.shownAs?.some((key) => allShownAs.has(key)) === true,
-    );
-    const known = await store.hasMany(
-      "id",
-      ids.map((id) => entryAt.messageId(conversationId, id).key),
-    );
-    await writeBatches(
-      store,
-      ids.flatMap((id, index): Change[] =>
-        known[index] === true
-          ? []
-          : [{ kind: "set", at: entryAt.messageId(conversationId, id), value: noPosition, ttlMs: lateMs }],
-      ),
     );
     const loose = withLooseFiles
       ? (await blobHashes(store, conversationId)).filter((hash) => !scan.remainingBlobs.has(hash))

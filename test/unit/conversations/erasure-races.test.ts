@@ -1,0 +1,74 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Backend } from "../../../src/conversations/backend.ts";
+import { createBlobEntries } from "../../../src/conversations/blob-entries.ts";
+import { createConversationLog } from "../../../src/conversations/conversation-log.ts";
+import { createErasure } from "../../../src/conversations/erasure.ts";
+import { createKeyValueStore } from "../../../src/conversations/key-value.ts";
+import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sqlite/sqlite-backend.ts";
+import { createKeyedQueue } from "../../../src/support/keyed-queue.ts";
+import { silentLog } from "../../support/silent-log.ts";
+import { messageOf } from "../../support/store-samples.ts";
+
+/** One process's access to the store. */
+function openProcess(backend: Backend) {
+  const store = createKeyValueStore(backend);
+  const options = { store, blobs: createBlobEntries(store), writers: createKeyedQueue() };
+  const spending = { forgetPerson: () => Promise.resolve() };
+  return {
+    conversations: createConversationLog({ ...options, log: silentLog }),
+    erasure: createErasure({ ...options, spending }),
+  };
+}
+
+/** Runs `work` once, before or after the first look whether ids are known. */
+function withLook(sqlite: SqliteBackend, when: "before" | "after", work: () => Promise<unknown>): Backend {
+  let isDone = false;
+  const once = async () => {
+    if (!isDone) await work();
+    isDone = true;
+  };
+  return {
+    ...sqlite,
+    reader(space) {
+      const reader = sqlite.reader(space);
+      if (space !== "id") return reader;
+      return {
+        ...reader,
+        async hasMany(keys) {
+          if (when === "before") await once();
+          const known = await reader.hasMany(keys);
+          if (when === "after") await once();
+          return known;
+        },
+      };
+    },
+  };
+}
+
+describe("a message that one process stores while another one removes it", () => {
+  let folder: string;
+  let sqlite: SqliteBackend;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "parley-races-"));
+    sqlite = openSqliteBackend(join(folder, "parley.db"));
+  });
+  afterEach(async () => {
+    await sqlite.close();
+    await rm(folder, { recursive: true });
+  });
+
+  it.each(["before", "after"] as const)("is gone when it was stored %s the look for its id", async (when) => {
+    const storing = openProcess(sqlite);
+    await storing.conversations.append("test:1", messageOf("m1", "stays"));
+    const removing = openProcess(
+      withLook(sqlite, when, () => storing.conversations.append("test:1", messageOf("m2", "goes"))),
+    );
+    await removing.erasure.removeMessages("test:1", { ids: ["m2"] });
+    const kept = await storing.conversations.recent("test:1", { maxMessages: 10 });
+    expect(kept.map(({ id }) => id)).toEqual(["m1"]);
+    expect(await storing.conversations.append("test:1", messageOf("m2", "goes"))).toBe("duplicate");
+  });
+});
