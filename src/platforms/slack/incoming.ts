@@ -4,7 +4,7 @@ import type { IncomingMessage, MessageEdit } from "../../core/events.ts";
 import type { PlaceSettings, Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
-import { backoffMs, retry } from "../../support/retry.ts";
+import { retry } from "../../support/retry.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
 import { toTitle } from "../../support/title.ts";
 import { refuseInTime } from "../delivery/refuse-in-time.ts";
@@ -25,14 +25,15 @@ import { createArrivals } from "./arrivals.ts";
 import { inLookupTime, withLookupTime, withoutLookupTime } from "./lookup-time.ts";
 import { reportDeletedMessage, type DeletionFields } from "./deletion-events.ts";
 import { reportEditedMessage, type EditFields } from "./edit-events.ts";
+import { lookUpPolicy, readLateThread } from "./late-thread.ts";
 import type { Origins } from "./origin.ts";
 import type { Language } from "../../words/languages.ts";
-import type { Names } from "./people.ts";
+import type { People } from "./people.ts";
 import { mentions } from "./plain-text.ts";
 import type { MessageReader, ReadMessage } from "./read-message.ts";
 import type { RefusalNotices } from "./refusal-notices.ts";
 import type { ReplacedMessages } from "./replaced-messages.ts";
-import type { SlackMessageInfo } from "./message-info.ts";
+import { type SlackMessageInfo, teamOf } from "./message-info.ts";
 import type { Identity, MessageRef, SlackApi } from "./web-api.ts";
 import { currentLocale, inLanguage, translate } from "../../words/translate.ts";
 
@@ -41,19 +42,15 @@ export interface MessageEvent extends SlackMessageInfo, Omit<DeletionFields, key
   readonly channel: string;
   readonly channel_type?: string;
   readonly subtype?: string;
-  /** The author's workspace. */
-  readonly team?: string;
   /** Present when the event tells of an edit. */
   readonly edited?: { readonly ts: string };
-  /** The same in channels that are shared with other workspaces. */
-  readonly user_team?: string;
 }
 
 /** What {@link createIncoming} needs. */
 export interface IncomingOptions {
   readonly api: Pick<SlackApi, "message" | "messagesAfter" | "renameSession">;
   readonly identity: Identity;
-  readonly names: Names;
+  readonly people: People;
   readonly read: MessageReader;
   /** What a person is told something in. */
   readonly languageOf: (userId: string) => Promise<Language>;
@@ -91,17 +88,9 @@ type Accepted = "accepted" | "duplicate" | undefined;
 const maxEditedMs = 10 * 60_000;
 /** An event that arrives so long after its message is late, in milliseconds. */
 const lateMs = 3000;
-/** Slack does not deliver again what was acknowledged while its thread was unknown. */
-const lookUpPolicy = {
-  delayMs: (error: unknown, attempt: number) => {
-    const askedMs = isParleyError(error) ? (error.retryAfterMs ?? 0) : 0;
-    return attempt < 6 ? Math.max(askedMs, backoffMs(attempt, { baseMs: 500, maxMs: 8000 })) : undefined;
-  },
-};
-
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
 export function createIncoming(options: IncomingOptions): Incoming {
-  const { api, identity, names, read, origins, refusals, replaced, isCrowded, receiver, log } = options;
+  const { api, identity, people, read, origins, refusals, replaced, isCrowded, receiver, log } = options;
   const acceptedKeys = new LRUCache<string, "whole" | "without files">({ max: maxAcceptedKeys });
   /** Refused, told and acknowledged: the mention's second event must not be answered. */
   const refusedKeys = new LRUCache<string, true>({ max: maxAcceptedKeys });
@@ -191,9 +180,9 @@ export function createIncoming(options: IncomingOptions): Incoming {
     const [isInChannel, inRoom] = await Promise.all([isAnsweredInChannel(event), isInRoom(event)]);
     const [{ text, attachments }, name, language, origin] = await Promise.all([
       read(event),
-      names.nameOf(user),
+      people.nameOf(user),
       options.languageOf(user),
-      origins.originOf({ user, channel: event.channel, team: event.user_team ?? event.team }),
+      origins.originOf({ user, channel: event.channel, team: teamOf(event) }),
     ]);
     const message: IncomingMessage = {
       kind: "message",
@@ -289,12 +278,6 @@ export function createIncoming(options: IncomingOptions): Incoming {
     return files === undefined ? event : { ...event, files };
   }
 
-  async function readThread(channel: string, thread: string, after: string): Promise<SlackMessageInfo[]> {
-    const messages: SlackMessageInfo[] = [];
-    for await (const message of api.messagesAfter(channel, thread, after)) messages.push(message);
-    return messages;
-  }
-
   /**
    * Accepts a message. What people wrote in its thread before a late mention arrived was ignored then, since the
    * thread was unknown: it is accepted now.
@@ -304,10 +287,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
     await accept(event, redelivery);
     // Also where it is known by now: the process that accepted it first may have died before it looked.
     if (!isLate || event.channel_type === "im" || !mentions(event.text ?? "", identity.userId)) return;
-    const later = retry(
-      () => withoutLookupTime(() => readThread(event.channel, event.thread_ts ?? event.ts, event.ts)),
-      lookUpPolicy,
-    );
+    const later = withoutLookupTime(() => readLateThread(event, { api, people, isByPerson, log }));
     // Not awaited: Slack wants its acknowledgement first. What arrives meanwhile comes after, unless Slack takes long.
     void inOrder
       .run(event.channel, async () => {

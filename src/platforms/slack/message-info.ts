@@ -26,6 +26,10 @@ export interface SlackMessageInfo {
   /** Of a reply: who wrote the root of its thread. */
   readonly parent_user_id?: string;
   readonly user?: string;
+  /** The author's workspace. Histories need not have it. */
+  readonly team?: string;
+  /** The same in channels that are shared with other workspaces. */
+  readonly user_team?: string;
   readonly bot_id?: string;
   readonly text?: string;
   readonly subtype?: string;
@@ -54,4 +58,9 @@ export interface MessageWindow {
 export interface MessagePage {
   readonly messages: readonly SlackMessageInfo[];
   readonly cursor: string;
+}
+
+/** The workspace of a message's author, where the message says it. */
+export function teamOf({ user_team: shared, team }: SlackMessageInfo): string | undefined {
+  return shared ?? team;
 }

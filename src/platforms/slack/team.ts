@@ -203,7 +203,7 @@ export async function createTeam(
     const incoming = createIncoming({
       api,
       identity,
-      names: people,
+      people,
       read,
       languageOf: (userId) => languageOf(people, userId),
       origins,

@@ -288,6 +288,28 @@ describe("accepting", () => {
     expect(new Set(messages().map(({ conversationId }) => conversationId)).size).toBe(1);
   });
 
+  test("nobody in the thread of a late mention is a stranger because Slack did not describe them at first", async () => {
+    const { slack, receiver } = harness;
+    const [ana, bo] = [slack.person("Ana"), slack.person("Bo")];
+    const channel = slack.channel("ideas", [ana, bo]);
+    receiver.failures = 2;
+    const root = ana.sends({ channel: channel.id, markup: `<@${slack.botUserId}> first` });
+    await slack.waitFor("failures", () => receiver.failures === 0);
+    bo.sends({ channel: channel.id, thread: root, text: "and this" });
+    await slack.waitFor(
+      "the reply's acknowledgement",
+      () => slack.deliveries.filter(({ outcome }) => outcome === "acknowledged").length === 1,
+    );
+    slack.fail("users.info", { status: 503 });
+    slack.clock.advance(3000);
+    slack.clock.advance(1000);
+    await slack.waitFor("both messages", () => messages().length >= 2);
+    expect(messages().map(({ author, origin }) => [author.name, origin?.isMember])).toEqual([
+      ["Ana", true],
+      ["Bo", true],
+    ]);
+  });
+
   test("a message that was deleted before it could be stored is not taken in when Slack delivers it again", async () => {
     const { slack, receiver } = harness;
     const ana = slack.person("Ana");
