@@ -2,8 +2,12 @@ import type { Readable } from "node:stream";
 
 /** Reads a body by packets. */
 export interface ChunkReader {
-  /** The next packet, `undefined` at the end. A stream error is thrown after all packets that arrived before it. */
-  next(): Promise<Uint8Array | undefined>;
+  /**
+   * What has arrived since the last call, at least one packet; `undefined` at the end. A stream error is thrown after
+   * all packets that arrived before it. `gatherMs`: packets are gathered until so long after the last call returned,
+   * which a slow stream has behind it. The end, an error and {@link maxGatheredBytes} do not wait. Default 0.
+   */
+  next(gatherMs?: number): Promise<Uint8Array | undefined>;
   /** Stops reading. The rest of the body is discarded for up to `ms`, so that the connection can be reused. */
   leave(ms: number): void;
   /** Stops reading and closes the connection, so that the server notices at once. */
@@ -12,6 +16,8 @@ export interface ChunkReader {
 
 /** Backpressure starts at this many unread bytes. */
 const maxQueuedBytes = 1024 * 1024;
+/** So many unread bytes are not gathered further. */
+const maxGatheredBytes = 64 * 1024;
 
 /**
  * A reader that loses no data: the async iterator of a stream discards its buffer when the connection is lost, and
@@ -22,16 +28,30 @@ export function createChunkReader(body: Readable): ChunkReader {
   let queuedBytes = 0;
   let ending: { readonly error?: unknown } | undefined;
   let wake: (() => void) | undefined;
+  let isGathering = false;
+  /** When the last packet was returned. */
+  let returnedAt = Number.NEGATIVE_INFINITY;
 
   const signal = () => {
     wake?.();
     wake = undefined;
   };
+  const woken = () =>
+    new Promise<void>((resolve) => {
+      wake = resolve;
+    });
+  const gather = async (ms: number) => {
+    const timer = setTimeout(signal, ms);
+    isGathering = true;
+    await woken();
+    isGathering = false;
+    clearTimeout(timer);
+  };
   const onData = (chunk: Uint8Array) => {
     queue.push(chunk);
     queuedBytes += chunk.length;
     if (queuedBytes > maxQueuedBytes) body.pause();
-    signal();
+    if (!isGathering || queuedBytes >= maxGatheredBytes) signal();
   };
   const endWith = (how: { readonly error?: unknown }) => {
     ending ??= how;
@@ -51,16 +71,17 @@ export function createChunkReader(body: Readable): ChunkReader {
   };
 
   return {
-    async next() {
-      if (queue.length === 0 && ending === undefined) {
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
+    async next(gatherMs = 0) {
+      if (gatherMs > 0 && ending === undefined && queuedBytes < maxGatheredBytes) {
+        const leftMs = returnedAt + gatherMs - performance.now();
+        if (leftMs > 0) await gather(leftMs);
       }
+      if (queue.length === 0 && ending === undefined) await woken();
       const chunk = queue.length > 1 ? Buffer.concat(queue) : queue[0];
       if (chunk !== undefined) {
         queue = [];
         queuedBytes = 0;
+        returnedAt = performance.now();
         if (body.isPaused()) body.resume();
         return chunk;
       }

@@ -48,4 +48,58 @@ describe("a chunk reader", () => {
     expect(await whole.next()).toBeDefined();
     expect(await whole.next()).toBeUndefined();
   });
+
+  describe("that gathers packets", () => {
+    const start = (gatherMs: number) => {
+      const body = new Readable({ read() {} });
+      const reader = createChunkReader(body);
+      const next = async () => {
+        const chunk = await reader.next(gatherMs);
+        return chunk === undefined ? undefined : Buffer.from(chunk).toString();
+      };
+      return { body, next };
+    };
+
+    it("returns the first at once, and what follows it together", async () => {
+      const { body, next } = start(200);
+      body.push("a");
+      expect(await next()).toBe("a");
+      const startedAt = performance.now();
+      const gathered = next();
+      for (const packet of ["b", "c", "d"]) {
+        body.push(packet);
+        await ticks(2);
+      }
+      expect(await gathered).toBe("bcd");
+      expect(performance.now() - startedAt).toBeGreaterThan(150);
+    });
+
+    it("does not wait for more after a pause", async () => {
+      const { body, next } = start(50);
+      body.push("a");
+      await next();
+      await new Promise((resolve) => setTimeout(resolve, 60));
+      const late = next();
+      body.push("b");
+      await ticks(2);
+      body.push("c");
+      expect(await late).toBe("b");
+      expect(await next()).toBe("c");
+    });
+
+    it.each([
+      ["the end", (body: Readable) => body.push(null)],
+      ["an error", (body: Readable) => body.destroy(new Error("reset"))],
+      ["many bytes", (body: Readable) => body.push(Buffer.alloc(64 * 1024, "m"))],
+    ])("waits no longer at %s", async (_, happens) => {
+      const { body, next } = start(60_000);
+      body.push("a");
+      await next();
+      const gathered = next();
+      body.push("last words");
+      await ticks(2);
+      happens(body);
+      expect((await gathered)?.slice(0, 10)).toBe("last words");
+    });
+  });
 });
