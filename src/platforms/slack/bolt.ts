@@ -8,6 +8,7 @@ import type {
 } from "@slack/bolt";
 import type { WebClient, WebClientOptions } from "@slack/web-api";
 import type { Log } from "../../core/telemetry.ts";
+import { createClientFetch } from "./client-fetch.ts";
 
 /** The client has no timeout by default. It must not retry either: a repeated post would appear twice. */
 const requestTimeoutMs = 20_000;
@@ -39,12 +40,14 @@ export interface AppIdentity {
 export async function loadBolt(apiUrl: string, log: Log): Promise<Bolt> {
   const sdk = await import("@slack/bolt");
   const logger = toBoltLogger(log, sdk.LogLevel.WARN);
+  const fetch = createClientFetch();
   const clientOptions = (): WebClientOptions => ({
     slackApiUrl: apiUrl,
     logger,
     retryConfig: { retries: 0 },
     rejectRateLimitedCalls: true,
     timeout: requestTimeoutMs,
+    fetch,
   });
   return {
     sdk,
