@@ -55,6 +55,19 @@ describe("the SQLite file", () => {
     expect(kept.map(({ id }) => id)).toEqual(["m"]);
   });
 
+  it("keeps its log of writes below 20 MB, whatever is written", async () => {
+    await withStore(async (store) => {
+      const text = "word ".repeat(20_000);
+      for (let n = 0; n < 400; n += 1)
+        await store.conversations.append(`web:${n}`, {
+          ...messageOf(`m${n}`),
+          parts: [{ kind: "text", text }],
+        });
+      expect((await stat(file)).size).toBeGreaterThan(20e6);
+      expect((await stat(`${file}-wal`)).size).toBeLessThan(20e6);
+    });
+  });
+
   it("holds nothing of what was deleted, also where full pages were split", async () => {
     const random = fc.integer({ min: 0, max: 0x7f_ff_ff_ff });
     const left: number[] = [];

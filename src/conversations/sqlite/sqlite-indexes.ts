@@ -66,11 +66,14 @@ function prepare(database: DatabaseSync, table: "rankings" | "counts") {
     "remove-member": database.prepare(`DELETE FROM ${table} WHERE ranking = ? AND member = ?`),
     "trim-index": database.prepare(`DELETE FROM ${table} WHERE ranking = ? AND score <= ?`),
     readScore: database.prepare(`SELECT score FROM ${table} WHERE ranking = ? AND member = ?`),
+    // With a parameter alone as its limit, SQLite compiles a statement anew each time the parameter is bound.
     "highest-first": database.prepare(
-      `SELECT member, score FROM ${table} WHERE ranking = ? AND score >= ? ORDER BY score DESC, member DESC LIMIT ? OFFSET ?`,
+      `SELECT member, score FROM ${table} WHERE ranking = ? AND score >= ?
+       ORDER BY score DESC, member DESC LIMIT ? + 0 OFFSET ?`,
     ),
     "lowest-first": database.prepare(
-      `SELECT member, score FROM ${table} WHERE ranking = ? AND score >= ? ORDER BY score, member LIMIT ? OFFSET ?`,
+      `SELECT member, score FROM ${table} WHERE ranking = ? AND score >= ?
+       ORDER BY score, member LIMIT ? + 0 OFFSET ?`,
     ),
   };
 }
