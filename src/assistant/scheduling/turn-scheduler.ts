@@ -2,6 +2,7 @@ import { LRUCache } from "lru-cache";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { ConversationQueue, Inbox } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { afterRequests } from "../../support/after-requests.ts";
 import { backoffMs } from "../../support/retry.ts";
 import { sleepUnlessAborted } from "../../support/sleep.ts";
 import { createActiveTurn, type ActiveTurn } from "./active-turn.ts";
@@ -189,6 +190,9 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
 
   async function runNext(conversationId: string, lease: AbortSignal): Promise<void> {
     await waitBefore(conversationId, lease);
+    const [next] = pending.get(conversationId) ?? [];
+    // Its platform is waiting for the acknowledgement of a command, which is being sent.
+    if (next?.event.kind === "call") await new Promise<void>(afterRequests);
     await reconcileWithInbox(conversationId);
     // Meanwhile another process may have the conversation.
     lease.throwIfAborted();

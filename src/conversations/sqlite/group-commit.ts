@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { afterRequests } from "../../support/after-requests.ts";
 import type { Resolves, WriteCounts } from "../backend.ts";
 import type { CommitTrail } from "./commit-trail.ts";
 import type { WalSync } from "./wal-sync.ts";
@@ -171,8 +172,8 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
           return;
         }
         isScheduled = true;
-        // What else is written in answer to the same input of the event loop joins in.
-        setImmediate(commitNext);
+        // What else is written in answer to the same input of the event loop joins in, and nobody's request waits for it.
+        afterRequests(commitNext);
       });
     },
     flush() {

@@ -55,7 +55,7 @@ const words = () =>
     .prepare("SELECT word FROM words ORDER BY rowid")
     .all()
     .map((row) => row["word"]);
-const nextMoment = () => new Promise((resolve) => setImmediate(resolve));
+const nextMoment = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));
 /** Whether a promise is settled by now. */
 const isSettled = async (promise: Promise<unknown>) => {
   const pending = Symbol("pending");
@@ -72,6 +72,21 @@ describe("group commit", () => {
     expect(words()).toEqual(["c", "a", "b"]);
     expect(group.counts).toEqual({ commits: 1, durableCommits: 1, syncs: 1 });
     expect(notes).toEqual([1]);
+  });
+
+  it("lets requests be sent first that were made together with a write", async () => {
+    const { group, endSync } = createSubject();
+    const happened: string[] = [];
+    const write = group.run(() => {
+      happened.push("committed");
+      return { result: undefined, isWritten: true };
+    }, "durable");
+    // As undici sends on an idle connection.
+    setImmediate(() => happened.push("sent"));
+    await nextMoment();
+    endSync();
+    await write;
+    expect(happened).toEqual(["sent", "committed"]);
   });
 
   it("resolves when the disk has the write, and writes of meanwhile share the next sync", async () => {
