@@ -327,6 +327,11 @@ async function findProblem(
   }
   if (whole > slowMs && whole > maxGrowth * quarter && whole > (maxGrowth / 2) * half)
     return `a quarter of the length took ${quarter} ms, half ${half} ms, the whole ${whole} ms`;
-  const limitMs = whole > holdUpMs ? holdUpMs * (await slowdown()) : holdUpMs;
+  let limitMs = holdUpMs;
+  // How slow the machine is changes from moment to moment: time and limit are measured side by side.
+  for (let round = 0; whole > limitMs && round < 3; round += 1) {
+    limitMs = holdUpMs * (await slowdown());
+    whole = Math.min(whole, await msOf(maxChars, 1));
+  }
   return whole > limitMs ? `${maxChars} characters took ${whole} ms of ${limitMs}` : undefined;
 }
