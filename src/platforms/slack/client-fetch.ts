@@ -12,7 +12,8 @@ type FetchResponse = Awaited<ReturnType<ClientFetch>>;
  * redirect is an answer with its status, which the client takes for a failure.
  */
 export function createClientFetch(): ClientFetch {
-  const agent = new Agent();
+  // As Node's `fetch`: with HTTP/2, one lost connection would interrupt every call.
+  const agent = new Agent({ allowH2: false });
   return async (url, { method = "GET", headers = {}, body, signal } = {}) => {
     if (body !== undefined && typeof body !== "string")
       throw new TypeError("Slack's client sends files through file-upload.ts only");
