@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { countedPrefix, type IndexChange, type IndexMember, type IndexPage } from "../backend.ts";
+import { prepareRows } from "./prepare-rows.ts";
 
 /** The sorted indexes of an open database. Throws SQLite's errors. */
 export interface SqliteIndexes {
@@ -25,10 +26,10 @@ export function createSqliteIndexes(database: DatabaseSync): SqliteIndexes {
       else if (change.kind === "remove-member") table[change.kind].run(index, change.member);
       else table[change.kind].run(index, change.member, change.score);
     },
-    readScore: (index, member) => Number(tableOf(index).readScore.get(index, member)?.["score"] ?? 0),
+    readScore: (index, member) => tableOf(index).readScore.get(index, member)?.[0] ?? 0,
     readPage(index, { order, minScore = Number.MIN_SAFE_INTEGER, offset, max }) {
       const rows = tableOf(index)[order].all(index, minScore, max, offset);
-      return rows.map((row) => ({ member: String(row["member"]), score: Number(row["score"]) }));
+      return rows.map(([member, score]) => ({ member, score }));
     },
   };
 }
@@ -65,13 +66,18 @@ function prepare(database: DatabaseSync, table: "rankings" | "counts") {
     ),
     "remove-member": database.prepare(`DELETE FROM ${table} WHERE ranking = ? AND member = ?`),
     "trim-index": database.prepare(`DELETE FROM ${table} WHERE ranking = ? AND score <= ?`),
-    readScore: database.prepare(`SELECT score FROM ${table} WHERE ranking = ? AND member = ?`),
+    readScore: prepareRows<[score: number]>(
+      database,
+      `SELECT score FROM ${table} WHERE ranking = ? AND member = ?`,
+    ),
     // With a parameter alone as its limit, SQLite compiles a statement anew each time the parameter is bound.
-    "highest-first": database.prepare(
+    "highest-first": prepareRows<[member: string, score: number]>(
+      database,
       `SELECT member, score FROM ${table} WHERE ranking = ? AND score >= ?
        ORDER BY score DESC, member DESC LIMIT ? + 0 OFFSET ?`,
     ),
-    "lowest-first": database.prepare(
+    "lowest-first": prepareRows<[member: string, score: number]>(
+      database,
       `SELECT member, score FROM ${table} WHERE ranking = ? AND score >= ?
        ORDER BY score, member LIMIT ? + 0 OFFSET ?`,
     ),

@@ -9,6 +9,7 @@ import type {
 } from "../backend.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
 import type { Written } from "./group-commit.ts";
+import { prepareRows } from "./prepare-rows.ts";
 import type { SqliteIndexes } from "./sqlite-indexes.ts";
 
 /** The writes of a {@link Backend}, synchronous and within a transaction. Each says whether it has written. */
@@ -25,10 +26,12 @@ export interface SqliteWriter {
 
 /** Statements prepared once. Nothing is written before everything is looked up. Throws SQLite's errors. */
 export function createSqliteWriter(database: DatabaseSync, indexes: SqliteIndexes): SqliteWriter {
-  const probe = database.prepare(
+  const probe = prepareRows<[1]>(
+    database,
     "SELECT 1 FROM entries WHERE namespace = ? AND key = ? AND (expires IS NULL OR expires > ?)",
   );
-  const readValue = database.prepare(
+  const readValue = prepareRows<[value: string]>(
+    database,
     "SELECT value FROM entries WHERE namespace = ? AND key = ? AND (expires IS NULL OR expires > ?)",
   );
   const upsert = database.prepare(
@@ -63,7 +66,7 @@ export function createSqliteWriter(database: DatabaseSync, indexes: SqliteIndexe
     }
   };
   const holds = ({ space, key, mustExist = false, mustBe }: WriteCondition, now: number): boolean => {
-    if (mustBe !== undefined) return readValue.get(space, key, now)?.["value"] === mustBe;
+    if (mustBe !== undefined) return readValue.get(space, key, now)?.[0] === mustBe;
     return (probe.get(space, key, now) !== undefined) === mustExist;
   };
   const findPassed = (limits: readonly ScoreLimit[]): PassedLimit | undefined => {
