@@ -36,6 +36,18 @@ export function createRoomReader(options: RoomReaderOptions): Platform["readRoom
   async function collect(channelId: string, query: RoomQuery, botNames: Names): Promise<APIMessage[]> {
     const lowest = lowestId(query);
     const beforeId = query.before === undefined ? undefined : parseEventKey(query.before);
+    const toWanted = (message: APIMessage): APIMessage[] => {
+      if (beforeId !== undefined && BigInt(message.id) >= BigInt(beforeId)) return [];
+      const content = toContent(message);
+      return content !== undefined && isWanted(content, channelId, query, botNames) ? [content] : [];
+    };
+    if (query.after !== undefined) {
+      const messages = await api.listMessages(channelId, { after: lowest.toString(), limit: pageSize });
+      // An empty page says nothing: see below. A full one lacks the newest.
+      if (messages.length > 0 && messages.length < pageSize)
+        return messages.flatMap(toWanted).slice(0, query.maxMessages + 1);
+    }
+    query.signal.throwIfAborted();
     // With the question in the first page: without the permission Discord returns no messages, and no error.
     let before = beforeId === undefined ? undefined : (BigInt(beforeId) + 1n).toString();
     const found: APIMessage[] = [];
@@ -46,10 +58,7 @@ export function createRoomReader(options: RoomReaderOptions): Platform["readRoom
         throw lacking("Read Message History");
       for (const message of messages) {
         if (BigInt(message.id) <= lowest) return found;
-        if (message.id === beforeId) continue;
-        const content = toContent(message);
-        if (content === undefined || !isWanted(content, channelId, query, botNames)) continue;
-        found.push(content);
+        found.push(...toWanted(message));
         if (found.length > query.maxMessages) return found;
       }
       const last = messages.at(-1);
