@@ -1,5 +1,10 @@
 import { createHash } from "node:crypto";
-import type { Conversations, ConversationSettings, StoredMessage } from "../core/storage.ts";
+import type {
+  Conversations,
+  ConversationSettings,
+  NotedWithMessage,
+  StoredMessage,
+} from "../core/storage.ts";
 import { ParleyError } from "../core/errors.ts";
 import { maxRatings, type RatingOutcome } from "../core/feedback.ts";
 import type { Log } from "../core/telemetry.ts";
@@ -9,7 +14,7 @@ import type { Resolves } from "./backend.ts";
 import { indexActivity, indexAuthor, indexPin, indexPlaces } from "./conversation-index.ts";
 import { listConversations } from "./list-conversations.ts";
 import { readMembers } from "./index-members.ts";
-import type { KeyValueStore } from "./key-value.ts";
+import type { Change, KeyValueStore } from "./key-value.ts";
 import { outliving, unlistExpiredBlobs } from "./retention.ts";
 import { searchConversations } from "./search-conversations.ts";
 import { confirmAfterMs, createSlots, type Head } from "./slots.ts";
@@ -41,9 +46,35 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
   const { store, blobs, log, writers, retentionMs } = options;
   const outlivingMs = outliving(retentionMs);
   const slots = createSlots(store);
-  const append = async (conversationId: string, message: StoredMessage) => {
+  const readSettings = async (conversationId: string) => {
+    const { space, key } = entryAt.settings(conversationId);
+    return store.get<ConversationSettings>(space, key);
+  };
+
+  /** The settings of a conversation with what a message notes in them; no changes where it notes nothing. */
+  const toNoting = async (
+    conversationId: string,
+    { within, room }: NotedWithMessage,
+    isFirst: boolean,
+  ): Promise<readonly Change[]> => {
+    const places = isFirst ? within : undefined;
+    if (places === undefined && room === undefined) return [];
+    const before = await readSettings(conversationId);
+    const merged: ConversationSettings = {
+      ...before,
+      ...(room === undefined ? {} : { room: { ...before?.room, ...room } }),
+      ...(before?.within !== undefined || places === undefined ? {} : { within: places }),
+    };
+    return [
+      { kind: "set", at: entryAt.settings(conversationId), value: merged, ttlMs: outlivingMs },
+      ...indexPlaces(conversationId, before?.within ?? [], merged.within ?? []),
+    ];
+  };
+
+  const append = async (conversationId: string, message: StoredMessage, noted: NotedWithMessage = {}) => {
     const id = entryAt.messageId(conversationId, message.id);
     let head = await slots.head(conversationId);
+    const noting = await toNoting(conversationId, noted, head === undefined);
     let position = head?.next ?? 0;
     let misses = 0;
     for (let conflict = 0; conflict < maxConflicts; conflict++) {
@@ -66,9 +97,10 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
             } satisfies Head,
             ttlMs: outlivingMs,
           },
-          ...(outlivingMs === undefined
+          ...(outlivingMs === undefined || noting.length > 0
             ? []
             : [{ kind: "keep", at: entryAt.settings(conversationId), ttlMs: outlivingMs } as const]),
+          ...noting,
           ...indexActivity(conversationId, steadyClock.now()),
           ...(message.author === undefined ? [] : indexAuthor(conversationId, message.author.id)),
         ],
@@ -84,11 +116,6 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
       position = await slots.firstFree(conversationId, position + 1);
     }
     throw new ParleyError("store-unavailable", "other processes kept taking the end of the conversation");
-  };
-
-  const readSettings = async (conversationId: string) => {
-    const { space, key } = entryAt.settings(conversationId);
-    return store.get<ConversationSettings>(space, key);
   };
 
   const look = async (conversationId: string) => {
@@ -115,8 +142,8 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     });
 
   return {
-    async append(conversationId, message) {
-      return writers.run(conversationId, () => append(conversationId, message));
+    async append(conversationId, message, noted) {
+      return writers.run(conversationId, () => append(conversationId, message, noted));
     },
     replace: (conversationId, message) =>
       writers.run(conversationId, async () => {

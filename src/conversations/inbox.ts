@@ -285,9 +285,12 @@ export function createInbox(options: InboxOptions): RestorableInbox {
         const { changes, answered, isErased } = toClosing(found);
         const isClaimable = isShared && attempts !== undefined;
         const later = isClaimable ? keys.map((key) => entryAt.claim(key, attempts + 1)) : [];
-        if ((await store.writeIf([...later, ...editGuards(found, edits)], changes, "soon")) === undefined) {
+        // Begun before the write, so that SQLite commits both together. Where it fails, the event is closed later.
+        const earlier = letEarlierGo(answered, keys);
+        const failed = await store.writeIf([...later, ...editGuards(found, edits)], changes, "soon");
+        await earlier;
+        if (failed === undefined) {
           accepted.delete(keys);
-          await letEarlierGo(answered, keys);
           if (isErased) await store.backend.scrub();
           return true;
         }

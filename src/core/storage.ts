@@ -114,13 +114,25 @@ export interface ConversationSettings {
   readonly room?: RoomState;
 }
 
+/** What is saved in the settings of a conversation together with a message. */
+export interface NotedWithMessage {
+  /** {@link IncomingEvent.within}: saved with the first message of a conversation, where no places are saved. */
+  readonly within?: readonly string[] | undefined;
+  /** Changes what is known of the room, and keeps the rest. */
+  readonly room?: RoomState | undefined;
+}
+
 /**
  * The log of every conversation. Every failed operation throws `store-unavailable`; an outage never looks like an
  * empty conversation. An append costs the same at message 10 and at message 10,000.
  */
 export interface Conversations {
-  /** Adds a message at the end. A known id changes nothing and returns `duplicate`. */
-  append(conversationId: string, message: StoredMessage): Promise<"appended" | "duplicate">;
+  /** Adds a message at the end, and notes what goes with it. A known id changes nothing and returns `duplicate`. */
+  append(
+    conversationId: string,
+    message: StoredMessage,
+    noted?: NotedWithMessage,
+  ): Promise<"appended" | "duplicate">;
   /**
    * Stores a message in the place of an earlier one of the same id, which is gone from the service's files too; at the
    * end where there is none. `refused`: a later attempt has stored its own, or the message was erased.

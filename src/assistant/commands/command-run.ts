@@ -36,7 +36,8 @@ export async function storeQuestion(
   parts: readonly MessagePart[],
   { inContext = true, call }: { readonly inContext?: boolean; readonly call?: StoredCall } = {},
 ): Promise<void> {
-  await dependencies.conversations.append(run.conversationId, {
+  const isOfCall = run.conversationId === run.call.conversationId;
+  const message: StoredMessage = {
     id: messageIds.user(run.call.key),
     role: "user",
     turnKey: run.call.key,
@@ -46,9 +47,10 @@ export async function storeQuestion(
     createdAt: run.call.sentAt,
     estimatedTokens: estimatePartsTokens(parts),
     ...(inContext ? {} : { inContext }),
-  });
-  if (run.conversationId === run.call.conversationId)
-    await storePlaces(dependencies, run.conversationId, run.call.within);
+  };
+  const { within } = run.call;
+  await dependencies.conversations.append(run.conversationId, message, isOfCall ? { within } : {});
+  if (isOfCall) await storePlaces(dependencies, run.conversationId, within);
 }
 
 /** What a command stores of its result. */

@@ -4,6 +4,7 @@ import type { CommandCall } from "../../core/events.ts";
 import { toTitle } from "../../support/title.ts";
 import type { OpenedThread } from "../../core/platform.ts";
 import { readRoom } from "../turn/read-room.ts";
+import { changeRoomState } from "../turn/room-state.ts";
 import type { TurnDependencies } from "../turn/turn.ts";
 import type { CommandRun } from "./command-run.ts";
 import { showExport } from "./show-export.ts";
@@ -28,7 +29,7 @@ export function createConversationServices(
     const { key } = call;
     const room = await readRoom(dependencies, { key, platform, conversationId, address, reply, signal });
     for (const one of room.messages) await conversations.append(conversationId, one);
-    await room.save();
+    if (room.state !== undefined) await changeRoomState(conversations, conversationId, room.state);
   }
 
   return {

@@ -3,7 +3,7 @@ import type { Attachment, IncomingMessage } from "../../core/events.ts";
 import type { TimedWords } from "../../core/gateway.ts";
 import type { ReplyFile } from "../../core/platform.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
-import type { MessagePart, StoredMessage } from "../../core/storage.ts";
+import type { MessagePart, NotedWithMessage, StoredMessage } from "../../core/storage.ts";
 import { readFiles } from "./attachment-reader.ts";
 import type { ReadAttachments } from "./attachments.ts";
 import { applyEdit } from "./edited-question.ts";
@@ -45,9 +45,10 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
   const notices: string[] = [];
   const calls: ReceiptCall[] = [];
   const timed = new Map<MessagePart, readonly TimedWords[]>();
-  const store = (message: StoredMessage): void => {
+  const within = turn.messages[0]?.within;
+  const store = (message: StoredMessage, noted: NotedWithMessage = {}): void => {
     // Not waited for: the log keeps the order of the calls.
-    writes.push(conversations.append(turn.conversationId, message));
+    writes.push(conversations.append(turn.conversationId, message, { within, ...noted }));
     // A later message may fail to be read first; then nobody waits.
     void Promise.allSettled(writes);
     stored.push(message);
@@ -70,7 +71,7 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
     }
     const read = await readMessage(dependencies, turn, message);
     while (said[0] !== undefined && said[0].createdAt <= message.sentAt) store(said.shift()!);
-    store(read.message);
+    store(read.message, message === turn.messages.at(-1) ? { room: room?.state } : {});
     writes.push(noteLastPicture(conversations, turn.conversationId, read.message));
     void Promise.allSettled(writes);
     questions.push(read.message);
@@ -80,7 +81,7 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
   }
   const parts = questions.flatMap((message) => message.parts);
   for (const part of parts) if (part.kind === "unread") notices.push(unreadNotice(part.name, part.reason));
-  const whenStored = Promise.all(writes).then(() => room?.save());
+  const whenStored = Promise.all(writes).then(() => undefined);
   void Promise.allSettled([whenStored]);
   const transcripts = parts.flatMap((part) =>
     part.kind === "voice" ? [toShownTranscript(part.name, part.text, timed.get(part))] : [],

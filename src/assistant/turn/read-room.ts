@@ -10,7 +10,6 @@ import { cutText } from "../../support/cut-text.ts";
 import { sleepUnlessAborted } from "../../support/sleep.ts";
 import { translate } from "../../words/translate.ts";
 import { readFiles } from "./attachment-reader.ts";
-import { changeRoomState } from "./room-state.ts";
 import { estimatePartsTokens, messageIds } from "./stored-messages.ts";
 import type { RoomBounds, TurnDependencies } from "./turn.ts";
 
@@ -44,8 +43,8 @@ export interface ReadRoom {
   readonly notices: readonly string[];
   /** The transcriptions made. */
   readonly calls: readonly ReceiptCall[];
-  /** Notes how far it was read. Call it when the messages are stored. */
-  save(): Promise<void>;
+  /** How far it was read: to be noted when the messages are stored. `undefined`: nothing new. */
+  readonly state: RoomState | undefined;
 }
 
 /**
@@ -86,13 +85,11 @@ export async function readRoom(dependencies: TurnDependencies, target: RoomTarge
       ...(read.unread.length === 0 ? [] : [roomFilesNotice(read.unread)]),
     ],
     calls: read.calls,
-    save: async () => {
-      if (Object.keys(change).length > 0) await changeRoomState(conversations, conversationId, change);
-    },
+    state: Object.keys(change).length > 0 ? change : undefined,
   };
 }
 
-const nothing: ReadRoom = { messages: [], notices: [], calls: [], save: () => Promise.resolve() };
+const nothing: ReadRoom = { messages: [], notices: [], calls: [], state: undefined };
 
 async function readInTime(
   { platform, address, before, signal }: RoomTarget,

@@ -2,8 +2,8 @@ import type { ConversationSettings } from "../../core/storage.ts";
 import type { TurnDependencies } from "./turn.ts";
 
 /**
- * Stores once per conversation in which places it lies, so that it is erased with them. Must not throw: a failure is
- * logged, and the next turn tries again. `settings`: as they are stored; read where they are not given.
+ * Stores in which places a conversation lies, so that it is erased with them, where its first message has not done so. Must
+ * not throw: a failure is logged, and the next turn tries again. `settings`: as they were; read where they lack places.
  */
 export async function storePlaces(
   { conversations, log }: Pick<TurnDependencies, "conversations" | "log">,
@@ -11,9 +11,9 @@ export async function storePlaces(
   within: readonly string[] | undefined,
   settings?: ConversationSettings,
 ): Promise<void> {
-  if (within === undefined) return;
+  if (within === undefined || settings?.within !== undefined) return;
   try {
-    const stored = settings ?? (await conversations.settings(conversationId));
+    const stored = await conversations.settings(conversationId);
     if (stored.within === undefined) await conversations.savePlaces(conversationId, within);
   } catch (error) {
     log.warn({ conversation: conversationId, err: error }, "places of a conversation not stored");
