@@ -55,13 +55,15 @@ export async function readRoom(dependencies: TurnDependencies, target: RoomTarge
   const { conversations, room: bounds } = dependencies;
   const { conversationId } = target;
   if (bounds.maxMessages === 0) return nothing;
-  const [{ room = {} }, recent] = await Promise.all([
-    conversations.settings(conversationId),
-    conversations.recent(conversationId, { maxMessages: maxCompared }),
-  ]);
+  const { room = {} } = await conversations.settings(conversationId);
   const reading = await readInTime(target, bounds, room.readUpTo);
   target.signal.throwIfAborted();
   if (reading === undefined) return nothing;
+  // Mostly nobody said anything: then nothing is compared.
+  const recent =
+    reading.messages.length === 0
+      ? []
+      : await conversations.recent(conversationId, { maxMessages: maxCompared });
   const known = new Set(recent.map(({ id }) => id));
   const unknown = reading.messages.filter(({ key }) => !known.has(messageIds.user(key)));
   const fitting = fitChars(unknown, bounds.maxChars);
