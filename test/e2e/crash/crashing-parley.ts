@@ -41,7 +41,7 @@ function withDeath(store: Store): Store {
     },
     conversations: {
       ...conversations,
-      append: (id, message) => dieAt(message.role, () => conversations.append(id, message)),
+      append: (...message) => dieAt(message[1].role, () => conversations.append(...message)),
       replace: (...answer) => dieAt("replace", () => conversations.replace(...answer)),
       saveSettings: (id, settings) => dieAt("settings", () => conversations.saveSettings(id, settings)),
       noteSettings: (id, settings) => dieAt("noted-settings", () => conversations.noteSettings(id, settings)),

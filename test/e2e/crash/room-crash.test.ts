@@ -19,10 +19,8 @@ const steps: Readonly<Record<string, string>> = {
   "while the thread is read": "settings after 1",
   "before anything of it is stored": "user before 1",
   "when a part of it is stored": "user after 2",
-  "before the question is stored": "user before 4",
-  "after the question is stored": "user after 4",
-  "before it is stored how far it was read": "noted-settings before 1",
-  "after it is stored how far it was read": "noted-settings after 1",
+  "before the question is stored, and with it how far it was read": "user before 4",
+  "after the question is stored, and with it how far it was read": "user after 4",
   "before the answer is stored": "assistant before 1",
 };
 

@@ -164,6 +164,29 @@ describe.skipIf(!has("chromium"))("the page under failures", () => {
     await page.context().close();
   });
 
+  it("sends what was typed and entered while the message before it was on its way", async () => {
+    answers = [
+      () => sse(chunk({ content: "The first." }, "stop"), done),
+      () => sse(chunk({ content: "The second." }, "stop"), done),
+    ];
+    const { page } = await story.open();
+    const held: (() => void)[] = [];
+    await page.route("**/messages", async (route) => {
+      if (held.length === 0) await new Promise<void>((resolve) => held.push(resolve));
+      await route.fallback();
+    });
+    await field(page).fill("A first message");
+    await field(page).press("Enter");
+    await expect.poll(() => held.length).toBe(1);
+    await field(page).fill("A second message");
+    await field(page).press("Enter");
+    held[0]?.();
+    await page.locator(".bubble", { hasText: "A second message" }).waitFor();
+    expect(await page.locator(".bubble").allInnerTexts()).toEqual(["A first message", "A second message"]);
+    await expect.poll(() => field(page).inputValue()).toBe("");
+    await page.context().close();
+  });
+
   it("answers once what is sent again because the response to the first attempt was lost", async () => {
     answers = [
       () => sse(chunk({ content: "Heard once." }, "stop"), done),

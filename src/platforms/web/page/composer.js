@@ -37,6 +37,9 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
   const [caret, setCaret] = useState(text.length);
   const [problem, setProblem] = useState("");
   const [isSending, setSending] = useState(false);
+  /** The text that is being sent, and what was entered below it meanwhile: that is sent next. */
+  const sent = useRef("");
+  const entered = useRef("");
   const [isRecording, setRecording] = useState(false);
   const { pending, add, remove, clear } = usePendingFiles(state.limits, setProblem);
   const isOver = useDroppedFiles((files) => add(files));
@@ -86,13 +89,21 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
     picker.current.accept = "";
   }, [prefill?.nonce]);
 
+  /** What is in the field and not on its way. */
+  const withoutSent = () => {
+    const now = field.current?.value ?? sent.current;
+    return now.startsWith(sent.current) ? now.slice(sent.current.length) : now;
+  };
+
   const send = async () => {
+    if (isSending) entered.current = withoutSent();
     if (!canSend) return;
     const unreadable = pending.find((one) => one.isUnreadable);
     if (unreadable !== undefined) {
       setProblem(translate("page.remove-first", { name: unreadable.file.name }));
       return;
     }
+    sent.current = text;
     setSending(true);
     setProblem("");
     try {
@@ -107,9 +118,9 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
       dropSendId(conversationId);
       clear(pending);
       // Keeps what was typed while the message was being sent.
-      const now = field.current?.value ?? text;
-      replaceText(now.startsWith(text) ? now.slice(text.length) : now);
+      replaceText(withoutSent());
     } catch (error) {
+      entered.current = "";
       if (!mayHaveTakenEffect(error)) dropSendId(conversationId);
       setProblem(/** @type {Error} */ (error).message);
     } finally {
@@ -117,6 +128,14 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
       field.current?.focus();
     }
   };
+
+  useEffect(() => {
+    if (isSending || entered.current === "") return;
+    // What was typed on after Enter waits for the next one.
+    const isAsEntered = entered.current === text;
+    entered.current = "";
+    if (isAsEntered) void send();
+  }, [isSending]);
 
   /** @param {import("./completion.js").Suggestion} suggestion */
   const acceptSuggestion = (suggestion) => {
