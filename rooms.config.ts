@@ -70,7 +70,8 @@ export const rooms: readonly Room[] = [
   {
     ...platform,
     folder: "src/platforms/discord",
-    packages: [...platform.packages, "discord.js", "@discordjs*"],
+    // Of discord.js only the types: rest.ts.
+    packages: [...platform.packages, "discord.js", "discord-api-types", "@discordjs*", "undici"],
   },
   // The sockets of Slack's client are of undici: they are pinged.
   { ...platform, folder: "src/platforms/slack", packages: [...platform.packages, "@slack/*", "undici"] },

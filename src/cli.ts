@@ -163,7 +163,7 @@ async function warmUp(): Promise<void> {
     ...platformModules.map((module) => module.load()),
     import("./conversations/open-store.ts"),
     import("./embedded-gateway/embedded-gateway.ts"),
-    import("discord.js"),
+    import("./platforms/discord/rest.ts"),
     import("@slack/bolt"),
     loadCommands(),
   ]);

@@ -1,9 +1,10 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
 import { listenFailure } from "../support/listen-failure.ts";
 import { isLoopback } from "../support/loopback.ts";
+import { createHttpServer } from "../support/node-http.ts";
 import { createAdmission, type Admission } from "./admission.ts";
 import { ApiError, clip } from "./api-error.ts";
 import { hashKey } from "./authorize.ts";
@@ -159,7 +160,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       .finally(() => running.delete(work));
     running.add(work);
   };
-  const server = createServer(
+  const server = createHttpServer(
     {
       keepAliveTimeout: 65_000,
       headersTimeout: options.headersTimeoutMs ?? 10_000,

@@ -1,7 +1,8 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { ParleyError } from "../core/errors.ts";
 import { listenFailure } from "../support/listen-failure.ts";
+import { createHttpServer } from "../support/node-http.ts";
 import { createSharedRun } from "../support/shared-run.ts";
 import type { HttpHandler } from "../core/platform-module.ts";
 import type { Log } from "../core/telemetry.ts";
@@ -74,13 +75,16 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const guard = createHostGuard(options.host, options.allowedHosts);
   const readiness = createSharedRun(() => options.readiness());
   const { headersTimeoutMs = clientLimits.headersTimeout } = options;
-  const server = createServer({ ...clientLimits, headersTimeout: headersTimeoutMs }, (request, response) => {
-    void respond(request, response, { ...options, guard, readiness }).catch((error: unknown) => {
-      options.log.error({ err: error, method: request.method }, "request handler failed");
-      if (!response.headersSent) response.writeHead(500, { "content-type": "text/plain" });
-      response.end();
-    });
-  });
+  const server = createHttpServer(
+    { ...clientLimits, headersTimeout: headersTimeoutMs },
+    (request, response) => {
+      void respond(request, response, { ...options, guard, readiness }).catch((error: unknown) => {
+        options.log.error({ err: error, method: request.method }, "request handler failed");
+        if (!response.headersSent) response.writeHead(500, { "content-type": "text/plain" });
+        response.end();
+      });
+    },
+  );
   server.setTimeout(idleTimeoutMs);
   server.maxRequestsPerSocket = maxRequestsPerSocket;
   // No bound on their number besides their size: surplus headers would be left out, and checks would not see them.

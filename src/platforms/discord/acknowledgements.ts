@@ -1,4 +1,5 @@
-import { InteractionResponseType, type APIInteraction } from "discord.js";
+import { InteractionResponseType } from "discord-api-types/v10";
+import type { APIInteraction } from "discord.js";
 import { acceptingNotice, toNotice } from "../../core/error-messages.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";

@@ -1,10 +1,5 @@
-import {
-  InteractionResponseType,
-  InteractionType,
-  MessageFlags,
-  type APIMessageComponentInteraction,
-  type APIModalSubmitInteraction,
-} from "discord.js";
+import { InteractionResponseType, InteractionType, MessageFlags } from "discord-api-types/v10";
+import type { APIMessageComponentInteraction, APIModalSubmitInteraction } from "discord.js";
 import type { Actor } from "../../core/access.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { goneNotice, toNotice } from "../../core/error-messages.ts";

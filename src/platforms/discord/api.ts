@@ -1,21 +1,15 @@
-import {
-  RateLimitError,
-  REST,
-  RESTEvents,
-  Routes,
-  type APIApplicationCommand,
-  type APIChannel,
-  type APIGuildMember,
-  type APIMessage,
-  type APIRequest,
-  type APIThreadChannel,
-  type RawFile,
-  type ResponseLike,
-  type RESTPatchAPIChannelMessageJSONBody,
-  type RESTPostAPIChannelMessageJSONBody,
-  type RESTPostAPIWebhookWithTokenJSONBody,
-  type RESTOptions,
-  type RESTPutAPIApplicationCommandsJSONBody,
+import { Routes } from "discord-api-types/v10";
+import type {
+  APIApplicationCommand,
+  APIChannel,
+  APIGuildMember,
+  APIMessage,
+  APIThreadChannel,
+  RawFile,
+  RESTPatchAPIChannelMessageJSONBody,
+  RESTPostAPIChannelMessageJSONBody,
+  RESTPostAPIWebhookWithTokenJSONBody,
+  RESTPutAPIApplicationCommandsJSONBody,
 } from "discord.js";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
@@ -24,8 +18,10 @@ import type { Reservation } from "../delivery/delivery-scheduler.ts";
 import { createDirectChannels } from "./direct-channels.ts";
 import type { DiscordClock } from "./discord-clock.ts";
 import { errorCodes, discordCode, toParleyError } from "./errors.ts";
+import { observing, type HttpAgent, type ResponseObserver } from "./http-agent.ts";
 import type { RequestGuard } from "./invalid-requests.ts";
 import { createRateLimitReset } from "./rate-limit-reset.ts";
+import { RateLimitError, REST } from "./rest.ts";
 import { createRequestWithRetryAfter } from "./retry-after.ts";
 import { withLocalizations } from "./localizations.ts";
 
@@ -157,21 +153,22 @@ export interface DiscordApi {
 export function createDiscordApi(options: {
   readonly token: string;
   readonly apiUrl: string;
-  readonly agent: NonNullable<RESTOptions["agent"]>;
+  readonly agent: HttpAgent;
   readonly onResponse?: DiscordClock["observe"];
   /** Wraps all requests. */
   readonly guard?: RequestGuard;
   /** The limits that responses to requests with urgency name. */
-  readonly onLimits?: (request: APIRequest, response: ResponseLike) => void;
+  readonly onLimits?: ResponseObserver;
 }): DiscordApi {
   const common = {
     version: "10",
     api: options.apiUrl,
-    agent: options.agent,
     offset: options.apiUrl === publicApiUrl ? 50 : 0,
     // The library would also retry what a process that was paused must not send any more: see `retrying`.
     retries: 0,
-    makeRequest: createRequestWithRetryAfter(options.guard),
+    makeRequest: observing(createRequestWithRetryAfter(options.agent, options.guard), (_, response) =>
+      options.onResponse?.(response),
+    ),
   };
   const rest = new REST({
     ...common,
@@ -181,6 +178,7 @@ export function createDiscordApi(options: {
   // What shows something waits elsewhere, in the order of its urgency: here it would wait in the order of its arrival.
   const shown = new REST({
     ...common,
+    makeRequest: observing(common.makeRequest, (...observed) => options.onLimits?.(...observed)),
     globalRequestsPerSecond: unlimited,
     rejectOnRateLimit: () => true,
   }).setToken(options.token);
@@ -195,10 +193,6 @@ export function createDiscordApi(options: {
   const resets = all.map((one) => createRateLimitReset(one));
   /** How often the clock was set back so far. */
   const countSteps = (): number => resets.reduce((sum, reset) => sum + reset(), 0);
-  const { onResponse, onLimits } = options;
-  if (onResponse !== undefined)
-    for (const one of all) one.on(RESTEvents.Response, (_, response) => onResponse(response));
-  if (onLimits !== undefined) shown.on(RESTEvents.Response, onLimits);
 
   async function send<T>(action: string, request: () => Promise<unknown>): Promise<T> {
     const stepsBefore = countSteps();

@@ -1,11 +1,10 @@
-import {
-  ComponentType,
-  TextInputStyle,
-  type APILabelComponent,
-  type APIModalInteractionResponseCallbackData,
-  type APIModalSubmitInteraction,
-  type APIStringSelectComponent,
-  type APITextInputComponent,
+import { ComponentType, TextInputStyle } from "discord-api-types/v10";
+import type {
+  APILabelComponent,
+  APIModalInteractionResponseCallbackData,
+  APIModalSubmitInteraction,
+  APIStringSelectComponent,
+  APITextInputComponent,
 } from "discord.js";
 import { freeTextOption, type Command, type Option } from "../../core/command.ts";
 import { choiceLabel, menuLabel, optionDescription, optionTitle } from "../../core/command-words.ts";

@@ -1,4 +1,5 @@
-import { InteractionResponseType as ResponseType, MessageFlags, type APIInteraction } from "discord.js";
+import { InteractionResponseType as ResponseType, MessageFlags } from "discord-api-types/v10";
+import type { APIInteraction } from "discord.js";
 import { acceptingNotice, notAcceptedNotice } from "../../core/error-messages.ts";
 import { isParleyError, isRefusal } from "../../core/errors.ts";
 import type { CommandCall } from "../../core/events.ts";

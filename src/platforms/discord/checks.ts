@@ -1,12 +1,8 @@
-import {
-  OAuth2Scopes,
-  PermissionFlagsBits,
-  REST,
-  RESTEvents,
-  Routes,
-  type RESTGetAPIGatewayBotResult,
-  type RESTGetCurrentApplicationResult,
-  type RESTGetAPICurrentUserGuildsResult,
+import { OAuth2Scopes, PermissionFlagsBits, Routes } from "discord-api-types/v10";
+import type {
+  RESTGetAPIGatewayBotResult,
+  RESTGetCurrentApplicationResult,
+  RESTGetAPICurrentUserGuildsResult,
 } from "discord.js";
 import { right, warning, wrong, type Check, type CheckContext, type Finding } from "../../core/checks.ts";
 import type { Command } from "../../core/command.ts";
@@ -14,7 +10,8 @@ import { isParleyError } from "../../core/errors.ts";
 import { publicApiUrl } from "./api.ts";
 import { findCommandChanges } from "./commands.ts";
 import { toParleyError } from "./errors.ts";
-import { createHttpAgent } from "./http-agent.ts";
+import { createHttpAgent, observing } from "./http-agent.ts";
+import { REST } from "./rest.ts";
 import { automaticShards, toShardPlan, type ShardSettings } from "./shard-plan.ts";
 import { tokenShapeProblem } from "./token-shape.ts";
 import { withLocalizations } from "./localizations.ts";
@@ -55,11 +52,12 @@ export function createDiscordChecks(options: DiscordCheckOptions): Check[] {
     const rest = new REST({
       version: "10",
       api: apiUrl,
-      agent: createHttpAgent(),
+      makeRequest: observing(createHttpAgent().makeRequest, (_, response) =>
+        noteDate("Discord", response.headers.get("date")),
+      ),
       retries: 0,
       rejectOnRateLimit: () => true,
     }).setToken(token);
-    rest.on(RESTEvents.Response, (_, response) => noteDate("Discord", response.headers.get("date")));
     return async <T>(action: string, route: `/${string}`, query?: URLSearchParams): Promise<T> => {
       try {
         return (await rest.get(route, { signal, ...(query === undefined ? {} : { query }) })) as T;

@@ -1,11 +1,10 @@
-import {
-  ApplicationCommandOptionType as OptionType,
-  ApplicationCommandType,
-  type APIApplicationCommand,
-  type APIApplicationCommandBasicOption,
-  type APIApplicationCommandOptionChoice,
-  type FileUploadType,
-  type RESTPostAPIApplicationCommandsJSONBody,
+import { ApplicationCommandOptionType as OptionType, ApplicationCommandType } from "discord-api-types/v10";
+import type {
+  APIApplicationCommand,
+  APIApplicationCommandBasicOption,
+  APIApplicationCommandOptionChoice,
+  FileUploadType,
+  RESTPostAPIApplicationCommandsJSONBody,
 } from "discord.js";
 import type { Command, Option } from "../../core/command.ts";
 import {

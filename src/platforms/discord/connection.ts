@@ -1,14 +1,6 @@
 import { WebSocketManager, WebSocketShardEvents, type SessionInfo } from "@discordjs/ws";
-import {
-  GatewayDispatchEvents,
-  GatewayIntentBits,
-  REST,
-  RESTEvents,
-  Routes,
-  type GatewayReadyDispatchData,
-  type RESTGetAPIGatewayBotResult,
-  type RESTOptions,
-} from "discord.js";
+import { GatewayDispatchEvents, GatewayIntentBits, Routes } from "discord-api-types/v10";
+import type { GatewayReadyDispatchData, RESTGetAPIGatewayBotResult } from "discord.js";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Claims } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -21,8 +13,10 @@ import type { DiscordClock } from "./discord-clock.ts";
 import { unauthorized } from "./errors.ts";
 import { dispatchEvent, type ConnectionEvents } from "./gateway-events.ts";
 import { createGuildDirectory, type GuildDirectory } from "./guild-directory.ts";
+import { observing, type HttpAgent } from "./http-agent.ts";
 import type { RequestGuard } from "./invalid-requests.ts";
 import { createIdentifyThrottle, type IdentifyThrottle } from "./identify-throttle.ts";
+import { REST } from "./rest.ts";
 import { createRequestWithRetryAfter } from "./retry-after.ts";
 import { shardOf, toShardPlan, type Shard, type ShardPlan, type ShardSettings } from "./shard-plan.ts";
 import { createShardStates, type ShardStates } from "./shard-states.ts";
@@ -46,7 +40,7 @@ export interface Identity {
 export interface ConnectionOptions {
   readonly token: string;
   readonly apiUrl: string;
-  readonly agent: NonNullable<RESTOptions["agent"]>;
+  readonly agent: HttpAgent;
   readonly shards: ShardSettings;
   readonly claims: Claims;
   readonly onResponse: DiscordClock["observe"];
@@ -195,33 +189,23 @@ export function createConnection(options: ConnectionOptions): Connection {
 }
 
 function createGatewayRest({ token, apiUrl, agent, onResponse, guard }: ConnectionOptions): REST {
-  const rest = new REST({
+  return new REST({
     version: "10",
     api: apiUrl,
-    agent,
     offset: apiUrl === publicApiUrl ? 50 : 0,
-    makeRequest: createRequestWithRetryAfter(guard),
+    makeRequest: observing(createRequestWithRetryAfter(agent, guard), (_, response) => onResponse(response)),
   }).setToken(token);
-  rest.on(RESTEvents.Response, (_, response) => onResponse(response));
-  return rest;
 }
 
 async function readGateway(rest: REST): Promise<RESTGetAPIGatewayBotResult> {
   return (await rest.get(Routes.gatewayBot())) as RESTGetAPIGatewayBotResult;
 }
 
-/** The one request of the library, answered with what was read before. */
-class KnownGateway extends REST {
-  readonly #gateway: RESTGetAPIGatewayBotResult;
+type LibraryRest = ConstructorParameters<typeof WebSocketManager>[0]["rest"];
 
-  constructor(gateway: RESTGetAPIGatewayBotResult) {
-    super({ hashSweepInterval: 0, handlerSweepInterval: 0 });
-    this.#gateway = gateway;
-  }
-
-  override get(): Promise<RESTGetAPIGatewayBotResult> {
-    return Promise.resolve(this.#gateway);
-  }
+/** For the one request of the library: the answer to it, which was read before. */
+function createKnownGateway(gateway: RESTGetAPIGatewayBotResult): LibraryRest {
+  return { get: () => Promise.resolve(gateway) } satisfies Pick<LibraryRest, "get"> as unknown as LibraryRest;
 }
 
 interface Shards {
@@ -259,7 +243,7 @@ function createShards(
   allReady.promise.catch(() => undefined);
   const manager = new WebSocketManager({
     token: options.token,
-    rest: new KnownGateway(options.gateway),
+    rest: createKnownGateway(options.gateway),
     intents: toIntents(hasContentIntent),
     shardCount: plan.count,
     shardIds: [...plan.ids],

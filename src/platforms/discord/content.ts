@@ -1,10 +1,8 @@
-import {
-  ButtonStyle,
-  ComponentType,
-  MessageFlags,
-  type APIActionRowComponent,
-  type APIButtonComponentWithCustomId,
-  type APIComponentInMessageActionRow,
+import { ButtonStyle, ComponentType, MessageFlags } from "discord-api-types/v10";
+import type {
+  APIActionRowComponent,
+  APIButtonComponentWithCustomId,
+  APIComponentInMessageActionRow,
 } from "discord.js";
 import { actionLabel } from "../../core/action-words.ts";
 import { isReplyActionKind, type ReplyAction, type ReplyActionKind } from "../../core/reply-actions.ts";

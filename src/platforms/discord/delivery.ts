@@ -1,10 +1,10 @@
-import type { APIRequest, ResponseLike } from "discord.js";
 import { isParleyError } from "../../core/errors.ts";
 import type { Meter } from "../../core/telemetry.ts";
 import type { LaneLimit, Urgency } from "../delivery/delivery-lane.ts";
 import { createDeliveryScheduler, type DeliveryScheduler } from "../delivery/delivery-scheduler.ts";
 import type { DiscordApi, SendOptions } from "./api.ts";
 import { globalLane } from "./errors.ts";
+import type { ResponseObserver } from "./http-agent.ts";
 import { snowflakeTime } from "./snowflake.ts";
 
 /** Names of the limits that requests count against. */
@@ -78,9 +78,9 @@ function laneOf(method: string, path: string): string | undefined {
 export function createLimitReader(
   scheduler: Pick<DeliveryScheduler, "learn">,
   offsetMs: number,
-): (request: APIRequest, response: ResponseLike) => void {
+): ResponseObserver {
   return ({ method, path }, { headers }) => {
-    const lane = laneOf(method.toUpperCase(), path);
+    const lane = laneOf(method, path);
     const remaining = headers.get("x-ratelimit-remaining");
     const resetAfter = headers.get("x-ratelimit-reset-after");
     const limit = Number(headers.get("x-ratelimit-limit") ?? Number.NaN);

@@ -1,9 +1,5 @@
-import {
-  ComponentType,
-  InteractionResponseType as ResponseType,
-  type APIMessageComponentInteraction,
-  type APIModalSubmitInteraction,
-} from "discord.js";
+import { ComponentType, InteractionResponseType as ResponseType } from "discord-api-types/v10";
+import type { APIMessageComponentInteraction, APIModalSubmitInteraction } from "discord.js";
 import { LRUCache } from "lru-cache";
 import type { Actor } from "../../core/access.ts";
 import type { Form } from "../../core/forms.ts";

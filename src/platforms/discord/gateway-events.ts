@@ -1,10 +1,10 @@
-import {
-  GatewayDispatchEvents,
-  type APIChannel,
-  type APIInteraction,
-  type GatewayDispatchPayload,
-  type GatewayMessageCreateDispatchData,
-  type GatewayMessageUpdateDispatchData,
+import { GatewayDispatchEvents } from "discord-api-types/v10";
+import type {
+  APIChannel,
+  APIInteraction,
+  GatewayDispatchPayload,
+  GatewayMessageCreateDispatchData,
+  GatewayMessageUpdateDispatchData,
 } from "discord.js";
 import type { GuildRecorder } from "./guild-directory.ts";
 import type { IndexedChannel } from "./channel-index.ts";

@@ -1,9 +1,5 @@
-import {
-  PermissionFlagsBits,
-  type APIRole,
-  type GatewayGuildCreateDispatchData,
-  type GatewayGuildUpdateDispatchData,
-} from "discord.js";
+import { PermissionFlagsBits } from "discord-api-types/v10";
+import type { APIRole, GatewayGuildCreateDispatchData, GatewayGuildUpdateDispatchData } from "discord.js";
 import type { Shard } from "./shard-plan.ts";
 import { createChannelIndex, type ChannelIndex, type IndexedChannel } from "./channel-index.ts";
 

@@ -6,13 +6,15 @@ import {
   InteractionResponseType as ResponseType,
   InteractionType,
   MessageFlags,
-  type APIApplicationCommandAutocompleteInteraction,
-  type APIApplicationCommandInteraction,
-  type APIChatInputApplicationCommandInteraction,
-  type APIInteraction,
-  type APIMessageApplicationCommandInteraction,
-  type APIMessageComponentInteraction,
-  type APIModalSubmitInteraction,
+} from "discord-api-types/v10";
+import type {
+  APIApplicationCommandAutocompleteInteraction,
+  APIApplicationCommandInteraction,
+  APIChatInputApplicationCommandInteraction,
+  APIInteraction,
+  APIMessageApplicationCommandInteraction,
+  APIMessageComponentInteraction,
+  APIModalSubmitInteraction,
 } from "discord.js";
 import type { Actor } from "../../core/access.ts";
 import type { Command } from "../../core/command.ts";

@@ -1,9 +1,7 @@
 import { LRUCache } from "lru-cache";
-import type { RESTOptions } from "discord.js";
 import type { Log } from "../../core/telemetry.ts";
+import type { MakeRequest } from "./http-agent.ts";
 import { toResponse } from "./to-response.ts";
-
-type MakeRequest = RESTOptions["makeRequest"];
 
 /** Discord bans an address for 10,000 in ten minutes, those of other processes there included. */
 const windowMs = 600_000;

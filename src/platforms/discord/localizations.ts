@@ -1,4 +1,5 @@
-import { Locale, type LocalizationMap } from "discord.js";
+import { Locale } from "discord-api-types/v10";
+import type { LocalizationMap } from "discord.js";
 import { languages, type Language } from "../../words/languages.ts";
 
 /**

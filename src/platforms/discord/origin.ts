@@ -1,9 +1,5 @@
-import {
-  ApplicationIntegrationType,
-  InteractionContextType,
-  type APIInteraction,
-  type APIMessage,
-} from "discord.js";
+import { ApplicationIntegrationType, InteractionContextType } from "discord-api-types/v10";
+import type { APIInteraction, APIMessage } from "discord.js";
 import { LRUCache } from "lru-cache";
 import { ParleyError } from "../../core/errors.ts";
 import type { Origin } from "../../core/events.ts";

@@ -1,4 +1,5 @@
-import { ChannelType, type APIInteraction } from "discord.js";
+import { ChannelType } from "discord-api-types/v10";
+import type { APIInteraction } from "discord.js";
 import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Claims, Records } from "../../core/storage.ts";

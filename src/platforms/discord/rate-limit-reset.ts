@@ -1,4 +1,4 @@
-import type { REST } from "discord.js";
+import type { REST } from "./rest.ts";
 
 /** Smaller changes are corrections of the clock. */
 const toleranceMs = 1000;

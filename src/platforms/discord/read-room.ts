@@ -1,5 +1,6 @@
 import { translate } from "../../words/translate.ts";
-import { MessageType, type APIMessage } from "discord.js";
+import { MessageType } from "discord-api-types/v10";
+import type { APIMessage } from "discord.js";
 import { ParleyError } from "../../core/errors.ts";
 import type { Platform } from "../../core/platform.ts";
 import type { RoomMessage, RoomQuery, RoomReading } from "../../core/room.ts";

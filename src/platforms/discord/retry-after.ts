@@ -1,4 +1,4 @@
-import { DefaultRestOptions, type RESTOptions } from "discord.js";
+import type { HttpAgent, MakeRequest } from "./http-agent.ts";
 import type { RequestGuard } from "./invalid-requests.ts";
 import { toResponse } from "./to-response.ts";
 
@@ -12,9 +12,10 @@ const maxWaitMs = 60_000;
  * is one second, doubled with each such response until another one comes, up to a minute.
  */
 export function createRequestWithRetryAfter(
+  agent: HttpAgent,
   guard: RequestGuard = (makeRequest) => makeRequest,
-): RESTOptions["makeRequest"] {
-  const makeRequest = guard(DefaultRestOptions.makeRequest);
+): MakeRequest {
+  const makeRequest = guard(agent.makeRequest);
   let bareLimits = 0;
   return async (url, init) => {
     const response = await makeRequest(url, init);

@@ -1,4 +1,5 @@
-import { ComponentType, type APIEmbed, type APIMessage, type APIPoll } from "discord.js";
+import { ComponentType } from "discord-api-types/v10";
+import type { APIEmbed, APIMessage, APIPoll } from "discord.js";
 import { cutText } from "../../support/cut-text.ts";
 
 /** What is read of the embeds, components and poll of one message, in characters. */
