@@ -77,7 +77,7 @@ const discord = new Client({
   partials: [Partials.Channel],
   rest: {
     ...(env["DISCORD_API_URL"] === undefined ? {} : { api: env["DISCORD_API_URL"] }),
-    globalRequestsPerSecond: Number(env["BENCH_DISCORD_REQUESTS_PER_SECOND"] ?? 50),
+    globalRequestsPerSecond: Number(env["DISCORD_REQUESTS_PER_SECOND"] ?? 50),
   },
 });
 

@@ -33,6 +33,8 @@ export interface Stage {
 }
 
 const plenty = 10_000_000;
+/** Of a bot in a second, by its own setting. */
+const plentyRequests = 100_000;
 const plentyPerWindow = { limit: plenty, windowMs: 1000 };
 const liftedOnDiscord = {
   messages: plentyPerWindow,
@@ -99,8 +101,8 @@ export async function createStage(limits: Limits): Promise<Stage> {
       TURNS_PERSON_MINUTE: "0",
       GATEWAY_CONCURRENCY: "2000",
       GATEWAY_CONCURRENCY_PERSON: "100",
-      // The tutorial bot's own: its client keeps to Discord's limit by itself.
-      ...(limits === "lifted" ? { BENCH_DISCORD_REQUESTS_PER_SECOND: String(plenty) } : {}),
+      // Both bots keep to Discord's limit by themselves.
+      ...(limits === "lifted" ? { DISCORD_REQUESTS_PER_SECOND: String(plentyRequests) } : {}),
     },
     gateway,
     isConnected: (platform) =>

@@ -154,6 +154,8 @@ export function createDiscordApi(options: {
   readonly token: string;
   readonly apiUrl: string;
   readonly agent: HttpAgent;
+  /** What Discord allows over all. Default 50. */
+  readonly requestsPerSecond?: number;
   readonly onResponse?: DiscordClock["observe"];
   /** Wraps all requests. */
   readonly guard?: RequestGuard;
@@ -172,6 +174,9 @@ export function createDiscordApi(options: {
   };
   const rest = new REST({
     ...common,
+    ...(options.requestsPerSecond === undefined
+      ? {}
+      : { globalRequestsPerSecond: options.requestsPerSecond }),
     rejectOnRateLimit: ({ timeToReset, retryAfter }) =>
       Math.max(timeToReset, retryAfter) > maxRateLimitWaitMs,
   }).setToken(options.token);

@@ -21,8 +21,15 @@ export const lanes = {
   typing: (channelId: string) => `typing ${channelId}`,
 } as const;
 
-/** Discord allows 50 a second. Requests of the gateway's client are not scheduled. */
-const globalLimit: LaneLimit = { perWindow: 48, windowMs: 1000, floor: 5 };
+/** What Discord allows a bot in a second over all. It raises that for large bots. */
+const usualRequestsPerSecond = 50;
+
+/** Requests of the gateway's client are not scheduled: some room is left for them. */
+function toGlobalLimit(requestsPerSecond: number): LaneLimit {
+  const perWindow = Math.max(1, Math.floor(requestsPerSecond * 0.96));
+  return { perWindow, windowMs: 1000, floor: Math.min(5, perWindow) };
+}
+
 const typingLimit: LaneLimit = { perWindow: 8, windowMs: 1000, floor: 1 };
 /** Found out from headers, which say more from the first response on. */
 const channelLimits: Readonly<Record<string, LaneLimit>> = {
@@ -49,10 +56,12 @@ const maxWaitMs: Readonly<Record<Urgency, number>> = {
   preview: 1000,
 };
 
-/** The scheduler of what is shown on Discord. */
+/** The scheduler of what is shown on Discord. `requestsPerSecond`: what Discord allows over all. */
 export function createDiscordScheduler(
   meter: Pick<Meter, "delivery" | "platformLimited"> | undefined,
+  requestsPerSecond: number = usualRequestsPerSecond,
 ): DeliveryScheduler {
+  const globalLimit = toGlobalLimit(requestsPerSecond);
   return createDeliveryScheduler({
     platform: "discord",
     limitOf(lane) {

@@ -73,6 +73,10 @@ export const discord = definePlatform({
       schema: shardIds.default([]),
       description: "the shards of this process (`0,1`), the others being other processes'; empty: all",
     },
+    DISCORD_REQUESTS_PER_SECOND: {
+      schema: z.coerce.number().int().min(1).max(100_000).default(50),
+      description: "what Discord allows this process in all channels together: 50, more for large bots",
+    },
   },
   accessTerms: { guild: snowflake, channel: snowflake, role: snowflake, user: snowflake },
   isOn: ({ DISCORD_TOKEN }) => DISCORD_TOKEN !== undefined,
@@ -101,7 +105,13 @@ export const discord = definePlatform({
     const { createLocaleErasure } = await import("./locales.ts");
     return {
       create(
-        { DISCORD_TOKEN: token = "", DISCORD_API_URL: apiUrl, DISCORD_SHARDS: count, DISCORD_SHARD_IDS: ids },
+        {
+          DISCORD_TOKEN: token = "",
+          DISCORD_API_URL: apiUrl,
+          DISCORD_SHARDS: count,
+          DISCORD_SHARD_IDS: ids,
+          DISCORD_REQUESTS_PER_SECOND: requestsPerSecond,
+        },
         { commands, log, meter, claims, records },
       ) {
         const problem = sharingProblem(count, ids, claims.isShared);
@@ -112,6 +122,7 @@ export const discord = definePlatform({
             token,
             commands,
             shards: toShardSettings(count, ids),
+            requestsPerSecond,
             claims,
             records,
             log,

@@ -50,6 +50,8 @@ export interface DiscordOptions {
   readonly token: string;
   /** Default `https://discord.com/api`. Its host is also trusted for attachments. */
   readonly apiUrl?: string;
+  /** What Discord allows this process, over all routes. Default 50. */
+  readonly requestsPerSecond?: number;
   readonly commands: ReadonlyMap<string, Command>;
   readonly log: Log;
   readonly meter?: Pick<Meter, "delivery" | "platformLimited">;
@@ -75,10 +77,19 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   const now = options.now ?? (() => clock.now());
   const onResponse = clock.observe;
   const agent = createHttpAgent();
-  const scheduler = createDiscordScheduler(options.meter);
+  const { requestsPerSecond } = options;
+  const scheduler = createDiscordScheduler(options.meter, requestsPerSecond);
   const onLimits = createLimitReader(scheduler, apiUrl === publicApiUrl ? 50 : 0);
   const guard = createInvalidRequestGuard({ log });
-  const plainApi = createDiscordApi({ token: options.token, apiUrl, agent, onResponse, onLimits, guard });
+  const plainApi = createDiscordApi({
+    token: options.token,
+    apiUrl,
+    agent,
+    onResponse,
+    onLimits,
+    guard,
+    ...(requestsPerSecond === undefined ? {} : { requestsPerSecond }),
+  });
   const acknowledgements = createAcknowledgements(plainApi, log);
   const api = withPlainReplies(
     withDelivery(withAcknowledgements(plainApi, acknowledgements), scheduler, now),
