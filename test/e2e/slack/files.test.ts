@@ -64,8 +64,10 @@ test("a long recording is transcribed in parts, with progress, and its words com
     "",
     { "meeting.wav": makeLongWav(1210) },
     {
+      // Hearing takes a gateway longer than the half second after which a status is shown.
       transcription: () => ({
-        body: JSON.stringify({ text: words }),
+        body: `\n\n${JSON.stringify({ text: words })}`,
+        eventEveryMs: 700,
         headers: { "content-type": "application/json" },
       }),
     },
