@@ -174,9 +174,7 @@ export function createDiscordApi(options: {
   };
   const rest = new REST({
     ...common,
-    ...(options.requestsPerSecond === undefined
-      ? {}
-      : { globalRequestsPerSecond: options.requestsPerSecond }),
+    globalRequestsPerSecond: options.requestsPerSecond ?? 50,
     rejectOnRateLimit: ({ timeToReset, retryAfter }) =>
       Math.max(timeToReset, retryAfter) > maxRateLimitWaitMs,
   }).setToken(options.token);

@@ -51,7 +51,7 @@ export function createHttpAgent(): HttpAgent {
 export function observing(makeRequest: MakeRequest, observe: ResponseObserver): MakeRequest {
   return async (url, init) => {
     const response = await makeRequest(url, init);
-    const path = new URL(url).pathname.replace(/^.*?\/v\d+(?=\/)/, "");
+    const path = new URL(url).pathname.replace(/^.*\/v\d+(?=\/)/, "");
     observe({ method: (init.method ?? "GET").toUpperCase(), path }, response);
     return response;
   };

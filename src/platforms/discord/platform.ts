@@ -77,19 +77,10 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   const now = options.now ?? (() => clock.now());
   const onResponse = clock.observe;
   const agent = createHttpAgent();
-  const { requestsPerSecond } = options;
-  const scheduler = createDiscordScheduler(options.meter, requestsPerSecond);
+  const scheduler = createDiscordScheduler(options.meter, options.requestsPerSecond);
   const onLimits = createLimitReader(scheduler, apiUrl === publicApiUrl ? 50 : 0);
   const guard = createInvalidRequestGuard({ log });
-  const plainApi = createDiscordApi({
-    token: options.token,
-    apiUrl,
-    agent,
-    onResponse,
-    onLimits,
-    guard,
-    ...(requestsPerSecond === undefined ? {} : { requestsPerSecond }),
-  });
+  const plainApi = createDiscordApi({ ...options, apiUrl, agent, onResponse, onLimits, guard });
   const acknowledgements = createAcknowledgements(plainApi, log);
   const api = withPlainReplies(
     withDelivery(withAcknowledgements(plainApi, acknowledgements), scheduler, now),
