@@ -46,6 +46,23 @@ describeStores("many entries read at once", (current) => {
     expect(await reader.hasMany(keysOf(names))).toEqual([true, true, false, true, false, true, false]);
   });
 
+  it("are absent from the moment they are written with an end that has passed", async () => {
+    const reader = backend.reader("record");
+    for (let round = 0; round < 50; round += 1) {
+      const name = `ended-${round}`;
+      const expires = Date.now() - 10;
+      // Sent together, so that a server reads within the millisecond in which it writes.
+      const [values] = await Promise.all([
+        backend.apply([], [set(name, expires)]).then(() => reader.getMany(keysOf([name]))),
+        reader.getMany(keysOf([name])).then((early) => expect(early).toEqual([undefined])),
+      ]);
+      expect(values).toEqual([undefined]);
+      await backend.apply([], [set(name)]);
+      await backend.apply([], [{ kind: "keep", at: { space: "record", key: `${id}${name}` }, expires }]);
+      expect(await reader.getMany(keysOf([name]))).toEqual([undefined]);
+    }
+  });
+
   it("are told apart whatever characters are in their keys", async () => {
     const names = [
       '"',

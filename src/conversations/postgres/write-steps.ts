@@ -155,5 +155,5 @@ function isCounted(index: string): boolean {
 }
 
 function toTtl(expires: number | undefined, now: number): number | null {
-  return expires === undefined ? null : Math.max(1, expires - now);
+  return expires === undefined ? null : Math.max(0, expires - now);
 }

@@ -10,6 +10,7 @@ for i = keyAt + 1, #KEYS do
   local kind = ARGV[arg]
   if kind == 'set' then
     if ARGV[arg + 2] == '' then redis.call('SET', key, ARGV[arg + 1])
+    elseif ARGV[arg + 2] == '0' then redis.call('UNLINK', key)
     else redis.call('SET', key, ARGV[arg + 1], 'PX', ARGV[arg + 2]) end
     changed = true
   elseif kind == 'delete' then changed = redis.call('UNLINK', key) > 0 or changed
@@ -44,7 +45,7 @@ end
  * next argument. Writes everything or, if one is not so, nothing; returns that key's position, else -1, or -2 where
  * everything was as written already.
  * Redis runs a script alone and persists it as one transaction. Times to live are relative, because SET takes no
- * absolute ones before Redis 6.2.
+ * absolute ones before Redis 6.2; 0 is the end of an entry that has expired already.
  */
 const applySource = `
 local keyAt = string.len(ARGV[1])
@@ -158,7 +159,7 @@ function addChanges(
   now: number,
 ): void {
   const ttl = (expires: number | undefined) =>
-    expires === undefined ? "" : String(Math.max(1, expires - now));
+    expires === undefined ? "" : String(Math.max(0, expires - now));
   for (const change of changes) {
     switch (change.kind) {
       case "set":
