@@ -1,4 +1,5 @@
 import { Keyv, type KeyvSerializationAdapter, type KeyvStorageAdapter } from "keyv";
+import { createDecodedValues, type Envelope } from "./decoded-values.ts";
 import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { Json } from "../core/events.ts";
 import {
@@ -70,16 +71,23 @@ export function createKeyValueStore(
   backend: Backend,
   { entries }: Pick<Encryption, "entries"> = createEncryption(),
 ): KeyValueStore {
+  const decoded = createDecodedValues((at, stored) => {
+    const envelope: Envelope = plainJson.parse(entries.open(at, stored)) as never;
+    checkShape(at.space, envelope.value);
+    return envelope;
+  });
   const keyvs = new Map(
     spaces.map((space) => [
       space,
-      openKeyv(backend.reader(space), (key, stored) => entries.open({ space, key }, stored)),
+      openKeyv(backend.reader(space), (key, stored) => decoded.of({ space, key }, stored)),
     ]),
   );
   const keyv = (space: Space) => keyvs.get(space) as Keyv;
 
   const encode = async (change: Change): Promise<BackendChange> => {
     checkNames(change);
+    // What was erased is not kept in memory either.
+    if (change.kind === "set" || change.kind === "delete") decoded.drop(change.at);
     switch (change.kind) {
       case "set": {
         const text = String(await keyv(change.at.space).encode({ value: change.value as Json }));
@@ -108,18 +116,12 @@ export function createKeyValueStore(
     });
   const get = async <T>(space: Space, key: string) => {
     checkName(key);
-    return checkShape(space, await backend.attempt(async () => keyv(space).get<T>(key)));
+    return backend.attempt(async () => keyv(space).get<T>(key));
   };
   const getMany = async <T>(space: Space, keys: readonly string[]) => {
     if (keys.length === 0) return [];
     keys.forEach(checkName);
-    const values = await backend.attempt(async () => keyv(space).getMany<T>([...keys]));
-    return values.map((value) => checkShape(space, value));
-  };
-
-  const open = (at: EntryAddress, stored: string): unknown => {
-    const decoded: { value?: unknown } = plainJson.parse(entries.open(at, stored)) as never;
-    return checkShape(at.space, decoded.value);
+    return backend.attempt(async () => keyv(space).getMany<T>([...keys]));
   };
 
   return {
@@ -146,7 +148,7 @@ export function createKeyValueStore(
       checkName(at.key);
       const stored = await backend.attempt(async () => backend.reader(at.space).get(at.key));
       if (stored === undefined) return { value: undefined, unchanged: at };
-      return { value: open(at, stored) as T | undefined, unchanged: { ...at, mustBe: stored } };
+      return { value: decoded.of(at, stored).value as T | undefined, unchanged: { ...at, mustBe: stored } };
     },
     async write(changes, resolves) {
       await apply([], changes, resolves);
@@ -157,11 +159,12 @@ export function createKeyValueStore(
         for (;;) {
           const stored = await backend.reader(space).get(key);
           if (stored === undefined) return;
-          const value = open({ space, key }, stored) as T | undefined;
+          const value = decoded.of({ space, key }, stored).value as T | undefined;
           const changed = value === undefined ? undefined : change(value);
           if (changed === undefined) return;
           const text = String(await keyv(space).encode({ value: changed as Json }));
           const sealed = entries.seal({ space, key }, text);
+          decoded.drop({ space, key });
           if (await backend.replace({ space, key }, stored, sealed, resolves)) return;
         }
       });
@@ -195,7 +198,7 @@ export async function readRaw(
  * Keyv swallows failures while its `error` event has a listener (a read returns `undefined`), and throws them when
  * it has none: so it must have none.
  */
-function openKeyv(reader: EntryReader, open: (key: string, stored: string) => string): Keyv {
+function openKeyv(reader: EntryReader, open: (key: string, stored: string) => Envelope): Keyv {
   return new Keyv({
     store: toKeyvStorage(reader, open),
     serialization: plainJson,
@@ -204,10 +207,13 @@ function openKeyv(reader: EntryReader, open: (key: string, stored: string) => st
   });
 }
 
-/** Keyv only reads here: every write goes through `Backend.apply`. `expires` has Keyv take the reader as it is. */
+/**
+ * Keyv only reads here: every write goes through `Backend.apply`. It takes rows that are decoded already as they are.
+ * `expires` has Keyv take the reader as it is.
+ */
 function toKeyvStorage(
   reader: EntryReader,
-  open: (key: string, stored: string) => string,
+  open: (key: string, stored: string) => Envelope,
 ): KeyvStorageAdapter {
   const openIfAny = (key: string, stored: string | undefined) =>
     typeof stored === "string" ? open(key, stored) : undefined;

@@ -48,6 +48,8 @@ export interface GroupCommitOptions {
   readonly disk: Pick<WalSync, "sync" | "syncNow">;
   /** Whether an error concerns one write alone; the others of its transaction are then tried without it. */
   readonly isOfOneWrite: (error: unknown) => boolean;
+  /** Called when a transaction was rolled back. */
+  onRollback(): void;
 }
 
 /** @see {@link GroupCommit} */
@@ -109,6 +111,7 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
     } catch (error) {
       // A full disk rolls back by itself; a second ROLLBACK would hide the first error.
       if (database.isTransaction) database.exec("ROLLBACK");
+      options.onRollback();
       throw error;
     }
   }

@@ -5,6 +5,7 @@ import { steadyClock } from "../../support/steady-clock.ts";
 import { type Backend, type EntryReader, spaces, type Space } from "../backend.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
 import { compact, compactIfDue, isSmall } from "./compaction.ts";
+import { createEntryCache } from "./entry-cache.ts";
 import { createPrivateFile } from "./private-file.ts";
 import { isOfOneWrite, toSqliteStoreError } from "./sqlite-errors.ts";
 import { createGroupCommit, type GroupResolves, type Written } from "./group-commit.ts";
@@ -36,6 +37,8 @@ const busyTimeoutMs = 2000;
  * copying holds the event loop, and takes a page once however often it was written: less in all, and more rarely.
  */
 const checkpointPages = 4000;
+/** Of the file, kept in memory: the usual 2 MB do not hold what a busy hour changes, which was read again with each turn. */
+const cacheKibibytes = 16 * 1024;
 const maxBackupAttempts = 20;
 
 /** {@link Backend} with a copy of the file. */
@@ -92,12 +95,13 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     throw error;
   }
   const { database, trail, disk, restored, lostAfter } = opened;
+  const cache = createEntryCache(database);
   const readers = new Map<Space, EntryReader>(
-    spaces.map((space) => [space, createSqliteReader(database, space)]),
+    spaces.map((space) => [space, createSqliteReader(database, space, cache)]),
   );
   const indexes = createSqliteIndexes(database);
-  const writer = createSqliteWriter(database, indexes);
-  const group = createGroupCommit(database, { trail, disk, isOfOneWrite });
+  const writer = createSqliteWriter(database, indexes, cache);
+  const group = createGroupCommit(database, { trail, disk, isOfOneWrite, onRollback: () => cache.clear() });
   const write = <T>(work: () => Written<T>, resolves: GroupResolves = "durable"): Promise<T> =>
     writes.track(guardAsync(() => group.run(work, resolves)));
   const writes = createWriteState(file, async () => {
@@ -248,6 +252,7 @@ function openDatabase(file: string): DatabaseSync {
       PRAGMA secure_delete = ON;
       PRAGMA trusted_schema = OFF;
       PRAGMA wal_autocheckpoint = ${checkpointPages};
+      PRAGMA cache_size = -${cacheKibibytes};
     `);
     migrate(database, file);
     createCountsTable(database);

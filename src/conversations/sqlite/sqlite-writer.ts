@@ -8,6 +8,7 @@ import type {
   WriteCondition,
 } from "../backend.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
+import type { EntryCache } from "./entry-cache.ts";
 import type { Written } from "./group-commit.ts";
 import { prepareRows } from "./prepare-rows.ts";
 import type { SqliteIndexes } from "./sqlite-indexes.ts";
@@ -24,8 +25,15 @@ export interface SqliteWriter {
   removeExpired(now: number): Written<number>;
 }
 
-/** Statements prepared once. Nothing is written before everything is looked up. Throws SQLite's errors. */
-export function createSqliteWriter(database: DatabaseSync, indexes: SqliteIndexes): SqliteWriter {
+/**
+ * Statements prepared once. Nothing is written before everything is looked up. What it writes is in the cache at once: who
+ * rolls its transaction back clears that. Throws SQLite's errors.
+ */
+export function createSqliteWriter(
+  database: DatabaseSync,
+  indexes: SqliteIndexes,
+  cache: EntryCache,
+): SqliteWriter {
   const probe = prepareRows<[1]>(
     database,
     "SELECT 1 FROM entries WHERE namespace = ? AND key = ? AND (expires IS NULL OR expires > ?)",
@@ -50,12 +58,15 @@ export function createSqliteWriter(database: DatabaseSync, indexes: SqliteIndexe
     switch (change.kind) {
       case "set":
         upsert.run(change.at.space, change.at.key, change.value, change.expires ?? null);
+        cache.set(change.at, { value: change.value, expires: change.expires ?? null });
         return;
       case "delete":
         remove.run(change.at.space, change.at.key);
+        cache.delete(change.at);
         return;
       case "keep":
         keep.run(change.expires ?? null, change.at.space, change.at.key);
+        cache.delete(change.at);
         return;
       case "add-member":
       case "append-member":
@@ -92,6 +103,7 @@ export function createSqliteWriter(database: DatabaseSync, indexes: SqliteIndexe
     },
     replace({ space, key }, old, value) {
       const isReplaced = replaceValue.run(value, space, key, old).changes > 0;
+      cache.delete({ space, key });
       return { result: isReplaced, isWritten: isReplaced };
     },
     removeExpired(now) {

@@ -33,6 +33,7 @@ function createSubject(): {
   let syncs = 0;
   let commits = 0;
   const group = createGroupCommit(database, {
+    onRollback: () => {},
     trail: { advance: () => ++commits, note: (commit) => void notes.push(commit) },
     disk: {
       sync(done) {

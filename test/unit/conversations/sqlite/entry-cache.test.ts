@@ -1,0 +1,100 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import {
+  openSqliteBackend,
+  type SqliteBackend,
+} from "../../../../src/conversations/sqlite/sqlite-backend.ts";
+
+let folder: string;
+let backend: SqliteBackend;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "parley-cache-"));
+  backend = openSqliteBackend(join(folder, "a.db"));
+});
+afterEach(async () => {
+  await backend.close();
+  await rm(folder, { recursive: true });
+});
+
+const at = (key: string) => ({ space: "record", key }) as const;
+const set = (key: string, value: string, expires?: number) =>
+  backend.apply([], [{ kind: "set", at: at(key), value, expires }]);
+const get = (key: string) => backend.reader("record").get(key);
+
+/** Runs a statement as another program would. */
+function beside(sql: string): void {
+  const other = new DatabaseSync(join(folder, "a.db"));
+  other.exec(sql);
+  other.close();
+}
+
+describe("entries in memory", () => {
+  it("are what was written, replaced and deleted last", async () => {
+    expect(await get("a")).toBeUndefined();
+    await set("a", "1");
+    expect(await get("a")).toBe("1");
+    await set("a", "2");
+    expect(await backend.reader("record").getMany(["a", "b"])).toEqual(["2", undefined]);
+    expect(await backend.replace(at("a"), "2", "3")).toBe(true);
+    expect(await get("a")).toBe("3");
+    await backend.apply([], [{ kind: "delete", at: at("a") }]);
+    expect(await get("a")).toBeUndefined();
+    expect(await backend.reader("record").hasMany(["a", "b"])).toEqual([false, false]);
+  });
+
+  it("are read anew once another program has written to the file", async () => {
+    await set("a", "1");
+    expect(await get("a")).toBe("1");
+    expect(await get("b")).toBeUndefined();
+    beside("UPDATE entries SET value = 'theirs' WHERE key = 'a'");
+    expect(await get("a")).toBe("theirs");
+    beside("INSERT INTO entries (namespace, key, value) VALUES ('record', 'b', 'new')");
+    expect(await backend.reader("record").getMany(["a", "b"])).toEqual(["theirs", "new"]);
+    beside("DELETE FROM entries");
+    expect(await backend.reader("record").hasMany(["a", "b"])).toEqual([false, false]);
+  });
+
+  it("expire, and later where they are kept", async () => {
+    const now = Date.now();
+    await set("gone", "1", now - 1);
+    await set("kept", "1", now + 100);
+    expect(await get("gone")).toBeUndefined();
+    expect(await get("kept")).toBe("1");
+    await backend.apply([], [{ kind: "keep", at: at("kept"), expires: now - 1 }]);
+    expect(await get("kept")).toBeUndefined();
+    await backend.apply([], [{ kind: "keep", at: at("kept"), expires: undefined }]);
+    expect(await get("kept")).toBe("1");
+  });
+
+  it("are not those of a transaction that was taken back", async () => {
+    await set("a", "1");
+    expect(await get("a")).toBe("1");
+    // The second change fails after the first one was made: a score must be a number.
+    const failing = backend.apply(
+      [],
+      [
+        { kind: "set", at: at("a"), value: "2", expires: undefined },
+        { kind: "add-member", index: "i", member: "m", score: Number.NaN },
+      ],
+    );
+    await expect(failing).rejects.toThrow();
+    expect(await get("a")).toBe("1");
+  });
+
+  it("are kept up to a size, and are whole beyond it", async () => {
+    const large = "x".repeat(70_000);
+    await set("large", large);
+    expect(await get("large")).toBe(large);
+    await set("large", "small");
+    expect(await get("large")).toBe("small");
+    await set("large", large);
+    expect(await get("large")).toBe(large);
+    const keys = Array.from({ length: 200 }, (_, index) => `many-${index}`);
+    for (const key of keys) await set(key, `${key}:${"y".repeat(60_000)}`);
+    const read = await backend.reader("record").getMany(keys);
+    expect(read.map((value) => value?.split(":")[0])).toEqual(keys);
+  });
+});
