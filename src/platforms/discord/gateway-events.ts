@@ -30,6 +30,8 @@ export interface ConnectionEvents {
   interaction(interaction: APIInteraction): void;
   /** A thread was updated. */
   channelChanged(channelId: string): void;
+  /** The bot may see other channels than before, or a thread only from now on. `channelId` undefined: any channel. */
+  accessChanged(channelId?: string): void;
   messagesDeleted(channelId: string, messageIds: readonly string[]): void;
   /** A channel or thread was deleted. */
   channelDeleted(channelId: string): void;
@@ -54,17 +56,26 @@ export function dispatchEvent(
     case GatewayDispatchEvents.MessageDeleteBulk:
       return events.messagesDeleted(payload.d.channel_id, payload.d.ids);
     case GatewayDispatchEvents.ThreadUpdate:
+      events.accessChanged(payload.d.id);
       return events.channelChanged(payload.d.id);
+    case GatewayDispatchEvents.ThreadMemberUpdate:
+    case GatewayDispatchEvents.ThreadMembersUpdate:
+      return events.accessChanged(payload.d.id);
+    case GatewayDispatchEvents.ThreadListSync:
+    case GatewayDispatchEvents.GuildMemberUpdate:
+      return events.accessChanged();
     case GatewayDispatchEvents.ThreadDelete:
       return events.channelDeleted(payload.d.id);
     case GatewayDispatchEvents.ChannelCreate:
     case GatewayDispatchEvents.ChannelUpdate:
+      events.accessChanged();
       return recordChannel(guilds, payload.d);
     case GatewayDispatchEvents.ChannelDelete:
       if ("guild_id" in payload.d) guilds.removeChannel(payload.d.guild_id ?? "", payload.d.id);
       return events.channelDeleted(payload.d.id);
     case GatewayDispatchEvents.GuildCreate:
       // Also of a server in an outage, with nothing but its id.
+      events.accessChanged();
       if (payload.d.unavailable === true) return;
       guilds.add(payload.d, botId);
       return events.guildAvailable(
@@ -74,14 +85,17 @@ export function dispatchEvent(
     case GatewayDispatchEvents.GuildUpdate:
       return guilds.update(payload.d, botId);
     case GatewayDispatchEvents.GuildDelete:
+      events.accessChanged();
       // `unavailable`: an outage, not a deletion.
       if (payload.d.unavailable === true) return;
       guilds.remove(payload.d.id);
       return events.guildDeleted(payload.d.id);
     case GatewayDispatchEvents.GuildRoleCreate:
     case GatewayDispatchEvents.GuildRoleUpdate:
+      events.accessChanged();
       return guilds.setRole(payload.d.guild_id, payload.d.role, botId);
     case GatewayDispatchEvents.GuildRoleDelete:
+      events.accessChanged();
       return guilds.removeRole(payload.d.guild_id, payload.d.role_id);
     default:
       return undefined;

@@ -37,6 +37,7 @@ import { createDiscordTarget } from "./reply.ts";
 import { snowflakeAt } from "./snowflake.ts";
 import { createOrigins } from "./origin.ts";
 import { createLocales } from "./locales.ts";
+import { createHeardMessages, withHearing } from "./heard-messages.ts";
 import { createRoomReader } from "./read-room.ts";
 import { createModalTargetCache } from "./modal-target-cache.ts";
 import { withPlainReplies } from "./plain-replies.ts";
@@ -121,6 +122,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   });
 
   const botId = (): string => connection?.identity()?.botId ?? "";
+  const heard = createHeardMessages(botId);
 
   function names(guildId: string | undefined): Names {
     const guilds = connection?.guilds;
@@ -257,7 +259,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       now,
       log,
     });
-    const events: ConnectionEvents = {
+    const events = {
       sessionStarted: (shard) => missed.start(shard),
       guildAvailable: (guildId, channelsOf) => missed.guildAvailable(guildId, channelsOf),
       message(message) {
@@ -274,7 +276,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         memberships.clear();
         deletions.guild(guildId);
       },
-    };
+    } satisfies Omit<ConnectionEvents, "accessChanged">;
     return createConnection({
       token: options.token,
       apiUrl,
@@ -287,7 +289,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         // Once for all processes: the commands are the application's.
         if (isOwnGuild(undefined, plan)) register(applicationId);
       },
-      events,
+      events: withHearing(events, heard),
       log,
       signal: stopping.signal,
     });
@@ -306,6 +308,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       return names(place.status === "fulfilled" ? place.value.guildId : undefined);
     },
     readsContents,
+    heard,
   });
 
   return {

@@ -7,6 +7,7 @@ import type { RoomMessage, RoomQuery, RoomReading } from "../../core/room.ts";
 import { isDirectType, fromReplyAddress, parseEventKey, toEventKey, type DiscordAddress } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 import { toParleyError, withPermission } from "./errors.ts";
+import type { HeardMessages } from "./heard-messages.ts";
 import { readMessage, toAuthor, type Names } from "./incoming.ts";
 import { snowflakeAt } from "./snowflake.ts";
 
@@ -27,11 +28,20 @@ export interface RoomReaderOptions {
   readonly names: (channelId: string) => Promise<Names>;
   /** Whether messages that do not mention the bot have their content. */
   readonly readsContents: () => boolean;
+  readonly heard: Pick<HeardMessages, "isQuietBetween">;
 }
 
 /** Returns {@link Platform.readRoom} for Discord's threads and channels. */
 export function createRoomReader(options: RoomReaderOptions): Platform["readRoom"] {
-  const { api, names, readsContents } = options;
+  const { api, names, readsContents, heard } = options;
+
+  /** Whether it is known without asking that there is nothing to read. */
+  function isQuiet(channelId: string, { after, before, includesOwn = false }: RoomQuery): boolean {
+    const afterId = after === undefined ? undefined : parseEventKey(after);
+    const beforeId = before === undefined ? undefined : parseEventKey(before);
+    if (includesOwn || afterId === undefined || beforeId === undefined) return false;
+    return heard.isQuietBetween(channelId, afterId, beforeId);
+  }
 
   /** Newest first, at most `maxMessages` that fit the query and one more. */
   async function collect(channelId: string, query: RoomQuery, botNames: Names): Promise<APIMessage[]> {
@@ -94,6 +104,7 @@ export function createRoomReader(options: RoomReaderOptions): Platform["readRoom
   return async (given, query) => {
     const address = fromReplyAddress(given);
     if (isDirectType(address.channelType)) return undefined;
+    if (isQuiet(address.channelId, query)) return { messages: [], hasOlder: false };
     try {
       return await read(address, query);
     } catch (error) {

@@ -56,6 +56,40 @@ describe("reading the room", () => {
     ]);
   });
 
+  it("people's thread is asked for what was said only where somebody said something, or may have", async () => {
+    const { discord, ada, ben, general, thread } = await begin();
+    const readings = (): number =>
+      discord.requests.filter(
+        ({ method, path }) => method === "GET" && path.startsWith(`/channels/${thread.id}/messages`),
+      ).length;
+    const ask = async (text: string, answers: number): Promise<void> => {
+      ada.sends({ channel: thread, text, mentionBot: true });
+      await story.settled(thread, answers);
+    };
+    ada.sends({ channel: thread, text: "The build is red" });
+    await ask("what now?", 1);
+    const first = readings();
+    expect(first).toBeGreaterThan(0);
+    await ask("and then?", 2);
+    ben.sends({ channel: general, text: "elsewhere" });
+    await ask("and in the end?", 3);
+    expect(readings()).toBe(first);
+    expect(story.said(2).join("\n")).toContain("The build is red");
+
+    ben.sends({ channel: thread, text: "I restart it" });
+    await ask("better?", 4);
+    expect(readings()).toBe(first + 1);
+    expect(story.said(3).join("\n")).toContain("I restart it");
+
+    // A new session: what was said meanwhile was not delivered.
+    discord.gateway.expireSessions();
+    discord.gateway.drop();
+    ben.sends({ channel: thread, text: "said while you were away" });
+    await expect.poll(() => discord.gateway.counts.identify, { timeout: 15_000 }).toBe(2);
+    await ask("and now?", 5);
+    expect(story.said(4).join("\n")).toContain("said while you were away");
+  });
+
   it("an app's message that the app changes says what it says now, also after it was read", async () => {
     const { discord, ada, thread } = await begin();
     ada.sends({ channel: thread, text: "look" });

@@ -8,7 +8,7 @@ const threadId = "500";
 const keyOf = (id: number) => `discord:${id}`;
 
 /** A thread with messages of these ids, oldest first; `asked` has the queries. */
-function setUp(ids: readonly number[], { mayRead = true } = {}) {
+function setUp(ids: readonly number[], { mayRead = true, isQuiet = false } = {}) {
   const asked: { after?: string; before?: string | undefined; limit: number }[] = [];
   const toMessage = (id: number): APIMessage =>
     ({
@@ -36,6 +36,7 @@ function setUp(ids: readonly number[], { mayRead = true } = {}) {
     },
     names: async () => ({ botId: "1" }) as never,
     readsContents: () => true,
+    heard: { isQuietBetween: (...between) => isQuiet && between.join() === `${threadId},1000,1002` },
   });
   const address = { channelId: threadId, channelType: ChannelType.PublicThread } as unknown as DiscordAddress;
   const read = async (query: Partial<RoomQuery>) =>
@@ -86,5 +87,19 @@ describe("a thread of which some was read before", () => {
     const { read } = setUp(range(1000, 1005));
     const reading = await read({ after: keyOf(1005), before: keyOf(1010) });
     expect(reading).toEqual({ messages: [], hasOlder: false });
+  });
+});
+
+describe("a thread in which nobody said anything", () => {
+  it("is not asked for what was delivered anyway", async () => {
+    const { asked, read } = setUp([1000, 1002], { isQuiet: true });
+    const between = { after: keyOf(1000), before: keyOf(1002) };
+    expect(await read(between)).toEqual({ messages: [], hasOlder: false });
+    expect(asked).toEqual([]);
+    await read({ ...between, includesOwn: true });
+    await read({ before: keyOf(1002) });
+    await read({ after: keyOf(1000) });
+    await read({ ...between, after: keyOf(999) });
+    expect(asked).toHaveLength(4);
   });
 });
