@@ -108,6 +108,8 @@ export function createSqliteWriter(
     },
     removeExpired(now) {
       const removed = Number(removeExpired.run(now).changes);
+      // Which they were is not known.
+      if (removed > 0) cache.clear();
       return { result: removed, isWritten: removed > 0 };
     },
   };

@@ -69,6 +69,15 @@ describe("entries in memory", () => {
     expect(await get("kept")).toBe("1");
   });
 
+  it("are removed with a sweep, whatever time it is given", async () => {
+    const now = Date.now();
+    await set("a", "1", now + 60_000);
+    await set("b", "1", now + 600_000);
+    expect(await get("a")).toBe("1");
+    expect(await backend.sweep(now + 61_000)).toBe(1);
+    expect(await backend.reader("record").getMany(["a", "b"])).toEqual([undefined, "1"]);
+  });
+
   it("are not those of a transaction that was taken back", async () => {
     await set("a", "1");
     expect(await get("a")).toBe("1");
