@@ -6,7 +6,11 @@ export interface Envelope {
   readonly value?: unknown;
 }
 
-/** Values that were decoded lately, so that what a turn reads again is decoded once. They are shared: nobody changes them. */
+/**
+ * Values that were decoded lately, so that what a turn reads again is decoded once. They are shared, and
+ * therefore frozen; those of the space `record` are decoded each time, because their readers pass them to libraries that
+ * change them.
+ */
 export interface DecodedValues {
   /** @throws what decoding throws */
   of(at: EntryAddress, stored: string): Envelope;
@@ -33,7 +37,7 @@ export function createDecodedValues(decode: (at: EntryAddress, stored: string) =
       // Decided by the stored text alone: whoever wrote it, and wherever it came from.
       if (known?.stored === stored) return known.envelope;
       const envelope = decode(at, stored);
-      values.set(name, { stored, envelope });
+      if (at.space !== "record") values.set(name, { stored, envelope: freeze(envelope) });
       return envelope;
     },
     drop(at) {
@@ -44,4 +48,10 @@ export function createDecodedValues(decode: (at: EntryAddress, stored: string) =
 
 function toName({ space, key }: EntryAddress): string {
   return `${space}\0${key}`;
+}
+
+function freeze<T>(value: T): T {
+  if (typeof value !== "object" || value === null) return value;
+  for (const part of Object.values(value)) freeze(part);
+  return Object.freeze(value);
 }
