@@ -2,6 +2,7 @@ import type { RawFile } from "discord.js";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { ReplyFile } from "../../core/platform.ts";
+import { afterRequests } from "../../support/after-requests.ts";
 import { sleep } from "../../support/sleep.ts";
 import type { Urgency } from "../delivery/delivery-lane.ts";
 import type { DeliveryScheduler } from "../delivery/delivery-scheduler.ts";
@@ -83,6 +84,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
   const saved = (address.messages ?? []).map(fromRef);
   let posted = address.posts ?? saved.length;
   let firstId = saved[0]?.messageId;
+  let isClosed = false;
   /** Where ordinary messages are posted. */
   const destinations = createDestinationFinder(options);
   /** A command has a sign of its own. */
@@ -370,6 +372,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     },
 
     close() {
+      isClosed = true;
       for (const leave of leaves.splice(0)) leave();
       destinations.close();
     },
@@ -378,12 +381,15 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
   /** Its thread is opened while the model works: the first text does not wait for it. */
   function toSign(sign: WorkSign): WorkSign {
     return {
-      showsWords: false,
+      ...sign,
       show(status) {
-        destinations.find().catch((error: unknown) => log.debug({ err: error }, "thread not opened yet"));
+        // After the gateway is asked, which takes longer.
+        afterRequests(() => {
+          if (isClosed) return;
+          destinations.find().catch((error: unknown) => log.debug({ err: error }, "thread not opened yet"));
+        });
         sign.show(status);
       },
-      clear: () => sign.clear(),
     };
   }
 
