@@ -86,7 +86,7 @@ export function createKeyValueStore(
 
   const encode = async (change: Change): Promise<BackendChange> => {
     checkNames(change);
-    // What was erased is not kept in memory either.
+    // What is erased is not to stay in memory; a read until the commit may put it back for a while.
     if (change.kind === "set" || change.kind === "delete") decoded.drop(change.at);
     switch (change.kind) {
       case "set": {

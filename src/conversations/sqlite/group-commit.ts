@@ -48,7 +48,7 @@ export interface GroupCommitOptions {
   readonly disk: Pick<WalSync, "sync" | "syncNow">;
   /** Whether an error concerns one write alone; the others of its transaction are then tried without it. */
   readonly isOfOneWrite: (error: unknown) => boolean;
-  /** Called when a transaction was rolled back. */
+  /** Called when a transaction is rolled back. */
   onRollback(): void;
 }
 
@@ -109,9 +109,10 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
       }
       return written;
     } catch (error) {
+      // First, since rolling back may fail too.
+      options.onRollback();
       // A full disk rolls back by itself; a second ROLLBACK would hide the first error.
       if (database.isTransaction) database.exec("ROLLBACK");
-      options.onRollback();
       throw error;
     }
   }

@@ -74,8 +74,8 @@ export function dispatchEvent(
       if ("guild_id" in payload.d) guilds.removeChannel(payload.d.guild_id ?? "", payload.d.id);
       return events.channelDeleted(payload.d.id);
     case GatewayDispatchEvents.GuildCreate:
-      // Also of a server in an outage, with nothing but its id.
       events.accessChanged();
+      // Also of a server in an outage, with nothing but its id.
       if (payload.d.unavailable === true) return;
       guilds.add(payload.d, botId);
       return events.guildAvailable(

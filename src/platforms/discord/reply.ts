@@ -378,12 +378,11 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     },
   };
 
-  /** Its thread is opened while the model works: the first text does not wait for it. */
+  /** Its thread is opened once the model is asked, while it works: the first text does not wait for it. */
   function toSign(sign: WorkSign): WorkSign {
     return {
       ...sign,
       show(status) {
-        // After the gateway is asked, which takes longer.
         afterRequests(() => {
           if (isClosed) return;
           destinations.find().catch((error: unknown) => log.debug({ err: error }, "thread not opened yet"));
