@@ -281,6 +281,9 @@ const parsers: readonly Parser[] = [
 const surroundings: readonly (readonly [before: string, after: string])[] = [["a ", " a"]];
 const slowMs = 12;
 const maxGrowth = 8;
+/** Measurements of each length, and how many more settle whether one that looks too slow is. */
+const leastRounds = 3;
+const mostRounds = 20;
 
 const fill = (part: string, [before, after]: readonly [string, string], chars: number): string =>
   before + part.repeat(Math.ceil(chars / part.length)).slice(0, chars) + after;
@@ -318,14 +321,16 @@ async function findProblem(
     if (ms > 500) return `${Math.ceil(maxChars / share)} characters took ${ms} ms`;
   }
   if ((await msOf(maxChars, 1)) < slowMs) return undefined;
-  // In turns, so that what slows the machine down for a moment slows all three.
+  // In turns, so that what slows the machine down for a moment slows all three. The least of each is compared: other
+  // threads of this process (garbage, compilation) only ever add to it.
   let [quarter, half, whole] = [Infinity, Infinity, Infinity];
-  for (let round = 0; round < 3; round += 1) {
+  const growsTooFast = () => whole > slowMs && whole > maxGrowth * quarter && whole > (maxGrowth / 2) * half;
+  for (let round = 0; round < leastRounds || (growsTooFast() && round < mostRounds); round += 1) {
     quarter = Math.min(quarter, await msOf(Math.ceil(maxChars / 4), 1));
     half = Math.min(half, await msOf(Math.ceil(maxChars / 2), 1));
     whole = Math.min(whole, await msOf(maxChars, 1));
   }
-  if (whole > slowMs && whole > maxGrowth * quarter && whole > (maxGrowth / 2) * half)
+  if (growsTooFast())
     return `a quarter of the length took ${quarter} ms, half ${half} ms, the whole ${whole} ms`;
   let limitMs = holdUpMs;
   // How slow the machine is changes from moment to moment: time and limit are measured side by side.
