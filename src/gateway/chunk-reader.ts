@@ -5,7 +5,8 @@ export interface ChunkReader {
   /**
    * What has arrived since the last call, at least one packet; `undefined` at the end. A stream error is thrown after
    * all packets that arrived before it. `gatherMs`: packets are gathered until so long after the last call returned,
-   * which a slow stream has behind it. The end, an error and {@link maxGatheredBytes} do not wait. Default 0.
+   * which a slow stream has behind it. Meanwhile the body is paused: packets that wait in the connection cost nothing,
+   * each that is read wakes the process. An end that has arrived, an error and a large body do not wait. Default 0.
    */
   next(gatherMs?: number): Promise<Uint8Array | undefined>;
   /** Stops reading. The rest of the body is discarded for up to `ms`, so that the connection can be reused. */
@@ -16,7 +17,7 @@ export interface ChunkReader {
 
 /** Backpressure starts at this many unread bytes. */
 const maxQueuedBytes = 1024 * 1024;
-/** So many unread bytes are not gathered further. */
+/** So many bytes at once are not words, but a picture: more of it is not gathered. */
 const maxGatheredBytes = 64 * 1024;
 
 /**
@@ -28,9 +29,9 @@ export function createChunkReader(body: Readable): ChunkReader {
   let queuedBytes = 0;
   let ending: { readonly error?: unknown } | undefined;
   let wake: (() => void) | undefined;
-  let isGathering = false;
   /** When the last packet was returned. */
   let returnedAt = Number.NEGATIVE_INFINITY;
+  let returnedBytes = 0;
 
   const signal = () => {
     wake?.();
@@ -41,22 +42,29 @@ export function createChunkReader(body: Readable): ChunkReader {
       wake = resolve;
     });
   const gather = async (ms: number) => {
+    body.pause();
     const timer = setTimeout(signal, ms);
-    isGathering = true;
     await woken();
-    isGathering = false;
     clearTimeout(timer);
+    body.resume();
+    // What waits in the connection is read in the next poll phase.
+    await new Promise<void>((resolve) => {
+      setImmediate(resolve);
+    });
   };
   const onData = (chunk: Uint8Array) => {
     queue.push(chunk);
     queuedBytes += chunk.length;
     if (queuedBytes > maxQueuedBytes) body.pause();
-    if (!isGathering || queuedBytes >= maxGatheredBytes) signal();
+    signal();
   };
   const endWith = (how: { readonly error?: unknown }) => {
     ending ??= how;
+    // What a paused body still holds when it fails.
+    for (let chunk = readRest(); chunk !== null; chunk = readRest()) queue.push(chunk);
     signal();
   };
+  const readRest = () => body.read() as Uint8Array | null;
   body.on("data", onData);
   body.on("end", () => endWith({}));
   body.on("error", (error) => endWith({ error }));
@@ -72,7 +80,7 @@ export function createChunkReader(body: Readable): ChunkReader {
 
   return {
     async next(gatherMs = 0) {
-      if (gatherMs > 0 && ending === undefined && queuedBytes < maxGatheredBytes) {
+      if (gatherMs > 0 && ending === undefined && queuedBytes + returnedBytes < maxGatheredBytes) {
         const leftMs = returnedAt + gatherMs - performance.now();
         if (leftMs > 0) await gather(leftMs);
       }
@@ -82,6 +90,7 @@ export function createChunkReader(body: Readable): ChunkReader {
         queue = [];
         queuedBytes = 0;
         returnedAt = performance.now();
+        returnedBytes = chunk.length;
         if (body.isPaused()) body.resume();
         return chunk;
       }

@@ -13,6 +13,12 @@ import type { AttemptTimeouts } from "./attempt-timeouts.ts";
 /** Largest part of an error body that is read. */
 const maxErrorBytes = 64 * 1024;
 
+/**
+ * Options of a socket that is not read while the body of its response is paused. By default up to 64 KiB are read ahead:
+ * each packet of a stream wakes the process, and undici loses them when the connection is reset. Its types lack this one.
+ */
+const pausable = { highWaterMark: 1 };
+
 /** One request to the gateway. */
 interface GatewayRequest {
   readonly operation: Operation;
@@ -69,7 +75,7 @@ export function createTransport(options: TransportOptions): Transport {
   const { origin, basePath, search } = parseBaseUrl(options.baseUrl);
   const { log, scrub } = options;
   const agent = new Agent({
-    connect: { timeout: options.connectMs },
+    connect: { ...pausable, timeout: options.connectMs },
     // With HTTP/2 one lost connection would interrupt every running answer.
     allowH2: false,
     maxHeaderSize: 16 * 1024,
@@ -106,6 +112,8 @@ export function createTransport(options: TransportOptions): Transport {
           // undici accepts any iterable and applies backpressure; its types do not say so.
           body: (request.body ?? null) as string | null,
           signal: timeouts.signal,
+          // The reader of an answer pauses it.
+          ...(operation === "chat" && { highWaterMark: 1 }),
         });
       } catch (error) {
         const failure = translateFailure(error, { operation, model, timeouts, callerSignal });

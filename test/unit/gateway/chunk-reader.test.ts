@@ -1,6 +1,13 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
 import { Readable } from "node:stream";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { Log } from "../../../src/core/telemetry.ts";
+import type { AttemptTimeouts } from "../../../src/gateway/attempt-timeouts.ts";
 import { createChunkReader } from "../../../src/gateway/chunk-reader.ts";
+import { createTransport } from "../../../src/gateway/transport.ts";
 
 const ticks = async (count: number) => {
   for (let tick = 0; tick < count; tick++) await new Promise((resolve) => setImmediate(resolve));
@@ -87,19 +94,121 @@ describe("a chunk reader", () => {
       expect(await next()).toBe("c");
     });
 
-    it.each([
-      ["the end", (body: Readable) => body.push(null)],
-      ["an error", (body: Readable) => body.destroy(new Error("reset"))],
-      ["many bytes", (body: Readable) => body.push(Buffer.alloc(64 * 1024, "m"))],
-    ])("waits no longer at %s", async (_, happens) => {
+    it("reads nothing meanwhile", async () => {
+      const { body, next } = start(100);
+      body.push("a");
+      await next();
+      const gathered = next();
+      body.push("b");
+      await ticks(5);
+      expect(body.readableLength).toBe(1);
+      expect(await gathered).toBe("b");
+    });
+
+    it("notices an end when the time is over", async () => {
+      const { body, next } = start(100);
+      body.push("a");
+      await next();
+      const gathered = next();
+      body.push("last words");
+      body.push(null);
+      expect(await gathered).toBe("last words");
+      expect(await next()).toBeUndefined();
+    });
+
+    it("waits no longer at an error, and returns what the paused body held", async () => {
       const { body, next } = start(60_000);
       body.push("a");
       await next();
       const gathered = next();
       body.push("last words");
       await ticks(2);
-      happens(body);
-      expect((await gathered)?.slice(0, 10)).toBe("last words");
+      body.destroy(new Error("reset"));
+      expect(await gathered).toBe("last words");
+      await expect(next()).rejects.toThrow("reset");
+    });
+
+    it.each([
+      ["after a large packet", 64 * 1024, 1],
+      ["while much is unread", 32 * 1024, 2],
+    ])("does not wait %s", async (_, bytes, packets) => {
+      const { body, next } = start(60_000);
+      for (let packet = 0; packet < packets; packet++) body.push(Buffer.alloc(bytes, "m"));
+      await ticks(2);
+      expect((await next())?.length).toBe(bytes * packets);
+      const following = next();
+      body.push("n");
+      expect(await following).toBe("n");
+    });
+  });
+
+  describe("on a connection", () => {
+    /** Begins an answer whose first packet has been read. */
+    const begin = async () => {
+      const connected = new Promise<Socket>((resolve) => {
+        subscribe("undici:client:connected", function note(message) {
+          unsubscribe("undici:client:connected", note);
+          resolve((message as { readonly socket: Socket }).socket);
+        });
+      });
+      const responding = Promise.withResolvers<ServerResponse>();
+      const server = createServer((_, response) => responding.resolve(response));
+      await once(server.listen(0, "127.0.0.1"), "listening");
+      const transport = createTransport({
+        baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+        apiKey: undefined,
+        connectMs: 1000,
+        scrub: (text) => text,
+        log: { debug: () => {} } as unknown as Log,
+      });
+      onTestFinished(async () => {
+        server.closeAllConnections();
+        server.close();
+        await transport.close();
+      });
+      const { signal } = new AbortController();
+      const sent = transport.send(
+        { operation: "chat", model: "m", method: "GET", path: "/v1/chat", headers: {}, body: undefined },
+        { signal } as AttemptTimeouts,
+        signal,
+      );
+      const response = await responding.promise;
+      const write = (packet: string) => new Promise<unknown>((resolve) => response.write(packet, resolve));
+      await write("packet 0\n");
+      const reader = createChunkReader((await sent).body);
+      const next = async (gatherMs: number) => Buffer.from((await reader.next(gatherMs)) ?? []).toString();
+      expect(await next(0)).toBe("packet 0\n");
+      return { next, write, response, socket: await connected };
+    };
+    const packets = Array.from({ length: 30 }, (_, at) => `packet ${at + 1}\n`);
+
+    it("leaves packets unread while it gathers, and then reads all", async () => {
+      const { next, write, socket } = await begin();
+      const before = socket.bytesRead;
+      const gathered = next(500);
+      for (const packet of packets) {
+        await write(packet);
+        await ticks(3);
+      }
+      const read = socket.bytesRead - before;
+      expect(read).toBeGreaterThan(0);
+      expect(read).toBeLessThan(packets.join("").length / 5);
+      expect(await gathered).toBe(packets.join(""));
+    });
+
+    it.each([
+      ["one", 1],
+      ["many", packets.length],
+    ])("loses nothing when the connection is reset with %s unread", async (_, count) => {
+      const { next, write, response } = await begin();
+      const gathered = next(200);
+      for (const packet of packets.slice(0, count)) {
+        await write(packet);
+        await ticks(3);
+      }
+      response.socket?.resetAndDestroy();
+      expect(await gathered).toBe(packets.slice(0, count).join(""));
+      await expect(next(200)).rejects.toMatchObject({ code: "ECONNRESET" });
     });
   });
 });
