@@ -7,7 +7,6 @@ import type { RoomMessage, RoomReading, RoomState } from "../../core/room.ts";
 import { roomFailureNotice, roomFilesNotice } from "../../core/room-words.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
 import { cutText } from "../../support/cut-text.ts";
-import { sleepUnlessAborted } from "../../support/sleep.ts";
 import { translate } from "../../words/translate.ts";
 import { readFiles } from "./attachment-reader.ts";
 import { estimatePartsTokens, messageIds } from "./stored-messages.ts";
@@ -98,25 +97,27 @@ async function readInTime(
   { maxMessages }: RoomBounds,
   after: string | undefined,
 ): Promise<RoomReading | undefined> {
-  const ended = new AbortController();
-  const late: Promise<RoomReading> = sleepUnlessAborted(
-    readForMs + graceMs,
-    AbortSignal.any([signal, ended.signal]),
-  ).then(() => ({
-    messages: [],
-    hasOlder: false,
-    failure: new ParleyError("platform-unreachable", "the room could not be read in time"),
-  }));
-  const query = {
-    after,
-    before,
-    maxMessages,
-    signal: AbortSignal.any([signal, AbortSignal.timeout(readForMs)]),
+  const { promise: givenUp, resolve } = Promise.withResolvers<RoomReading>();
+  // Made where it is needed: an error costs a stack, and this runs with every turn in a thread.
+  const toFailure = () => new ParleyError("platform-unreachable", "the room could not be read in time");
+  const giveUp = (): void => resolve({ messages: [], hasOlder: false, failure: toFailure() });
+  const reading = new AbortController();
+  const timers = [
+    setTimeout(() => reading.abort(toFailure()), readForMs),
+    setTimeout(giveUp, readForMs + graceMs),
+  ];
+  const abort = (): void => {
+    reading.abort(signal.reason);
+    giveUp();
   };
+  if (signal.aborted) abort();
+  else signal.addEventListener("abort", abort, { once: true });
   try {
-    return await Promise.race([platform.readRoom(address, query), late]);
+    const query = { after, before, maxMessages, signal: reading.signal };
+    return await Promise.race([platform.readRoom(address, query), givenUp]);
   } finally {
-    ended.abort("read");
+    for (const timer of timers) clearTimeout(timer);
+    signal.removeEventListener("abort", abort);
   }
 }
 

@@ -12,8 +12,13 @@ export interface CachedEntry {
 
 /** Entries of the file that were read or written lately. A turn reads the same few again and again. */
 export interface EntryCache {
-  /** Before a read: forgets everything when another program has written to the file. Throws SQLite's errors. */
+  /**
+   * Before a read: forgets everything when another program has written to the file. Asks the file once in each iteration of
+   * the event loop: whoever tells this process of that write does so in a later one. Throws SQLite's errors.
+   */
   compareWithFile(): void;
+  /** After a read of the file itself: entries that are read next are not older than that. */
+  compareAgain(): void;
   /** `undefined`: the file must be read. */
   get(at: EntryAddress): CachedEntry | undefined;
   /** What was just read, or is written by a transaction that {@link EntryCache.clear} takes back. */
@@ -40,13 +45,21 @@ export function createEntryCache(database: DatabaseSync): EntryCache {
   // Changes when another connection has written to the file. @see https://sqlite.org/pragma.html#pragma_data_version
   const dataVersion = prepareRows<[number]>(database, "PRAGMA data_version");
   let version = dataVersion.get()?.[0];
+  let isCompared = false;
+  const forgetComparing = () => {
+    isCompared = false;
+  };
 
   return {
     compareWithFile() {
+      if (isCompared) return;
+      isCompared = true;
+      setImmediate(forgetComparing);
       const now = dataVersion.get()?.[0];
       if (now !== version) entries.clear();
       version = now;
     },
+    compareAgain: forgetComparing,
     get(at) {
       return entries.get(toName(at));
     },

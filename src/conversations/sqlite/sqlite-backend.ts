@@ -119,11 +119,13 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     count: (limits, changes) => write(() => writer.count(limits, changes), "counted"),
     replace: (at, old, value, resolves) => write(() => writer.replace(at, old, value), resolves),
     async readIndex(name, page) {
+      cache.compareAgain();
       return guard(() => indexes.readPage(name, page));
     },
     async *keys(space) {
       let last = "";
       for (;;) {
+        cache.compareAgain();
         const rows = guard(() => keyPage.all(space, last));
         for (const row of rows) yield String(row["key"]);
         if (rows.length === 0) return;

@@ -24,11 +24,12 @@ const set = (key: string, value: string, expires?: number) =>
   backend.apply([], [{ kind: "set", at: at(key), value, expires }]);
 const get = (key: string) => backend.reader("record").get(key);
 
-/** Runs a statement as another program would. */
-function beside(sql: string): void {
+/** Runs a statement as another program would; what is read after it, in the next iteration of the event loop, must know. */
+async function beside(sql: string): Promise<void> {
   const other = new DatabaseSync(join(folder, "a.db"));
   other.exec(sql);
   other.close();
+  await new Promise((resolve) => setImmediate(resolve));
 }
 
 describe("entries in memory", () => {
@@ -49,12 +50,27 @@ describe("entries in memory", () => {
     await set("a", "1");
     expect(await get("a")).toBe("1");
     expect(await get("b")).toBeUndefined();
-    beside("UPDATE entries SET value = 'theirs' WHERE key = 'a'");
+    await beside("UPDATE entries SET value = 'theirs' WHERE key = 'a'");
     expect(await get("a")).toBe("theirs");
-    beside("INSERT INTO entries (namespace, key, value) VALUES ('record', 'b', 'new')");
+    await beside("INSERT INTO entries (namespace, key, value) VALUES ('record', 'b', 'new')");
     expect(await backend.reader("record").getMany(["a", "b"])).toEqual(["theirs", "new"]);
-    beside("DELETE FROM entries");
+    await beside("DELETE FROM entries");
     expect(await backend.reader("record").hasMany(["a", "b"])).toEqual([false, false]);
+  });
+
+  it("are not older than an index or a list of keys that was read before them", async () => {
+    for (const read of [
+      () => backend.readIndex("i", { order: "lowest-first", offset: 0, max: 1 }),
+      () => backend.keys("record")[Symbol.asyncIterator]().next(),
+    ]) {
+      await set("a", "1");
+      expect(await get("a")).toBe("1");
+      // In the same iteration of the event loop.
+      const written = beside("UPDATE entries SET value = 'theirs' WHERE key = 'a'");
+      await read();
+      expect(await get("a")).toBe("theirs");
+      await written;
+    }
   });
 
   it("expire, and later where they are kept", async () => {
