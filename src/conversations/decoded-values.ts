@@ -1,9 +1,14 @@
 import { LRUCache } from "lru-cache";
-import type { EntryAddress } from "./backend.ts";
+import { type EntryAddress, type Space, spaces } from "./backend.ts";
 
 /** A stored value as Keyv has it. */
 export interface Envelope {
   readonly value?: unknown;
+}
+
+interface Decoded {
+  readonly stored: string;
+  readonly envelope: Envelope;
 }
 
 /**
@@ -18,36 +23,39 @@ export interface DecodedValues {
   drop(at: EntryAddress): void;
 }
 
-/** Of all stored texts, in characters; decoded values take about as much again. */
-const maxChars = 4 * 1024 * 1024;
+/** Of the stored texts of a space, in characters; decoded values take about as much again. */
+const maxChars = 2 * 1024 * 1024;
 /** A longer text, such as a file that people sent, would take the place of many. */
 const maxTextChars = 64 * 1024;
 
 /** @see {@link DecodedValues} */
 export function createDecodedValues(decode: (at: EntryAddress, stored: string) => Envelope): DecodedValues {
-  const values = new LRUCache<string, { readonly stored: string; readonly envelope: Envelope }>({
-    maxSize: maxChars,
-    maxEntrySize: maxTextChars,
-    sizeCalculation: ({ stored }, name) => stored.length + name.length,
-  });
+  // By space, then by key: joining both would cost more than the look-up.
+  const caches = new Map(
+    spaces.map((space) => [
+      space,
+      new LRUCache<string, Decoded>({
+        maxSize: maxChars,
+        maxEntrySize: maxTextChars,
+        sizeCalculation: ({ stored }, key) => stored.length + key.length,
+      }),
+    ]),
+  );
+  const valuesOf = (space: Space) => caches.get(space) as LRUCache<string, Decoded>;
   return {
     of(at, stored) {
-      const name = toName(at);
-      const known = values.get(name);
+      const values = valuesOf(at.space);
+      const known = values.get(at.key);
       // Decided by the stored text alone: whoever wrote it, and wherever it came from.
       if (known?.stored === stored) return known.envelope;
       const envelope = decode(at, stored);
-      if (at.space !== "record") values.set(name, { stored, envelope: freeze(envelope) });
+      if (at.space !== "record") values.set(at.key, { stored, envelope: freeze(envelope) });
       return envelope;
     },
     drop(at) {
-      values.delete(toName(at));
+      valuesOf(at.space).delete(at.key);
     },
   };
-}
-
-function toName({ space, key }: EntryAddress): string {
-  return `${space}\0${key}`;
 }
 
 function freeze<T>(value: T): T {

@@ -176,13 +176,12 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     const failed = failures.get(conversationId) ?? 0;
     const startedAt = performance.now();
     const failedMs = failed === 0 ? 0 : backoffMs(failed, failureBackoff);
-    const aborted = AbortSignal.any([lease, stopping.signal]);
     // What it waits for may go on meanwhile.
     for (;;) {
       const until = Math.max(startedAt + failedMs, settled.get(conversationId) ?? 0);
       const waitMs = until - performance.now();
-      if (waitMs <= 0 || aborted.aborted) break;
-      await sleepUnlessAborted(waitMs, aborted);
+      if (waitMs <= 0 || lease.aborted || stopping.signal.aborted) break;
+      await sleepUnlessAborted(waitMs, AbortSignal.any([lease, stopping.signal]));
     }
     settled.delete(conversationId);
     quietSince.delete(conversationId);

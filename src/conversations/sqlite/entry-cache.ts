@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { LRUCache } from "lru-cache";
-import type { EntryAddress } from "../backend.ts";
+import { type EntryAddress, type Space, spaces } from "../backend.ts";
 import { prepareRows } from "./prepare-rows.ts";
 
 /** An entry as the file has it. `value` undefined: there is none. */
@@ -28,8 +28,8 @@ export interface EntryCache {
   clear(): void;
 }
 
-/** Of all values, in characters. */
-const maxChars = 8 * 1024 * 1024;
+/** Of the values of a space, in characters. */
+const maxChars = 2 * 1024 * 1024;
 /** A longer value, such as a file that people sent, would take the place of many. */
 const maxEntryChars = 64 * 1024;
 /** What an entry takes besides its value and key. */
@@ -37,11 +37,21 @@ const overheadChars = 100;
 
 /** @see {@link EntryCache} */
 export function createEntryCache(database: DatabaseSync): EntryCache {
-  const entries = new LRUCache<string, CachedEntry>({
-    maxSize: maxChars,
-    maxEntrySize: maxEntryChars,
-    sizeCalculation: ({ value = "" }, key) => value.length + key.length + overheadChars,
-  });
+  // By space, then by key: joining both would cost more than the look-up.
+  const caches = new Map(
+    spaces.map((space) => [
+      space,
+      new LRUCache<string, CachedEntry>({
+        maxSize: maxChars,
+        maxEntrySize: maxEntryChars,
+        sizeCalculation: ({ value = "" }, key) => value.length + key.length + overheadChars,
+      }),
+    ]),
+  );
+  const entriesOf = (space: Space) => caches.get(space) as LRUCache<string, CachedEntry>;
+  const clear = () => {
+    for (const entries of caches.values()) entries.clear();
+  };
   // Changes when another connection has written to the file. @see https://sqlite.org/pragma.html#pragma_data_version
   const dataVersion = prepareRows<[number]>(database, "PRAGMA data_version");
   let version = dataVersion.get()?.[0];
@@ -56,26 +66,18 @@ export function createEntryCache(database: DatabaseSync): EntryCache {
       isCompared = true;
       setImmediate(forgetComparing);
       const now = dataVersion.get()?.[0];
-      if (now !== version) entries.clear();
+      if (now !== version) clear();
       version = now;
     },
     compareAgain: forgetComparing,
-    get(at) {
-      return entries.get(toName(at));
-    },
-    set(at, entry) {
+    get: ({ space, key }) => entriesOf(space).get(key),
+    set({ space, key }, entry) {
       // One that is too large leaves none behind.
-      entries.set(toName(at), entry);
+      entriesOf(space).set(key, entry);
     },
-    delete(at) {
-      entries.delete(toName(at));
+    delete({ space, key }) {
+      entriesOf(space).delete(key);
     },
-    clear() {
-      entries.clear();
-    },
+    clear,
   };
-}
-
-function toName({ space, key }: EntryAddress): string {
-  return `${space}\0${key}`;
 }
