@@ -17,8 +17,10 @@ export interface ChunkReader {
 
 /** Backpressure starts at this many unread bytes. */
 const maxQueuedBytes = 1024 * 1024;
-/** So many bytes at once are not words, but a picture: more of it is not gathered. */
-const maxGatheredBytes = 64 * 1024;
+/** So many bytes at once are not words, but a picture. */
+const pictureBytes = 16 * 1024;
+/** So long after them nothing is gathered: the picture would arrive later. */
+const pictureMs = 250;
 
 /**
  * A reader that loses no data: the async iterator of a stream discards its buffer when the connection is lost, and
@@ -31,7 +33,8 @@ export function createChunkReader(body: Readable): ChunkReader {
   let wake: (() => void) | undefined;
   /** When the last packet was returned. */
   let returnedAt = Number.NEGATIVE_INFINITY;
-  let returnedBytes = 0;
+  /** When so many bytes were returned at once that they are a picture's. */
+  let pictureAt = Number.NEGATIVE_INFINITY;
 
   const signal = () => {
     wake?.();
@@ -80,9 +83,10 @@ export function createChunkReader(body: Readable): ChunkReader {
 
   return {
     async next(gatherMs = 0) {
-      if (gatherMs > 0 && ending === undefined && queuedBytes + returnedBytes < maxGatheredBytes) {
-        const leftMs = returnedAt + gatherMs - performance.now();
-        if (leftMs > 0) await gather(leftMs);
+      if (gatherMs > 0 && ending === undefined && queuedBytes < pictureBytes) {
+        const now = performance.now();
+        const leftMs = returnedAt + gatherMs - now;
+        if (leftMs > 0 && now > pictureAt + pictureMs) await gather(leftMs);
       }
       if (queue.length === 0 && ending === undefined) await woken();
       const chunk = queue.length > 1 ? Buffer.concat(queue) : queue[0];
@@ -90,7 +94,7 @@ export function createChunkReader(body: Readable): ChunkReader {
         queue = [];
         queuedBytes = 0;
         returnedAt = performance.now();
-        returnedBytes = chunk.length;
+        if (chunk.length >= pictureBytes) pictureAt = returnedAt;
         if (body.isPaused()) body.resume();
         return chunk;
       }

@@ -128,17 +128,16 @@ describe("a chunk reader", () => {
       await expect(next()).rejects.toThrow("reset");
     });
 
-    it.each([
-      ["after a large packet", 64 * 1024, 1],
-      ["while much is unread", 32 * 1024, 2],
-    ])("does not wait %s", async (_, bytes, packets) => {
+    it("does not wait while a picture arrives", async () => {
       const { body, next } = start(60_000);
-      for (let packet = 0; packet < packets; packet++) body.push(Buffer.alloc(bytes, "m"));
+      for (const bytes of [8 * 1024, 8 * 1024]) body.push(Buffer.alloc(bytes, "m"));
       await ticks(2);
-      expect((await next())?.length).toBe(bytes * packets);
-      const following = next();
-      body.push("n");
-      expect(await following).toBe("n");
+      expect((await next())?.length).toBe(16 * 1024);
+      for (const packet of ["n", "o"]) {
+        const following = next();
+        body.push(packet);
+        expect(await following).toBe(packet);
+      }
     });
   });
 
