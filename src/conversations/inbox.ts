@@ -3,14 +3,13 @@ import type { Inbox, InboxEntry, TurnProgress } from "../core/storage.ts";
 import type { Log } from "../core/telemetry.ts";
 import { createAcceptedEvents } from "./accepted-events.ts";
 import { createEventEditor, editGuards, maxConflicts, outdate, toConflictError } from "./edit-event.ts";
-import { indexAccepted, indexAnswered, unindexAnswered, unindexOpen } from "./event-index.ts";
+import { toClosing } from "./close-events.ts";
+import { indexAccepted, unindexAnswered, unindexOpen } from "./event-index.ts";
 import {
   answeredTtlMs,
   claimTtlMs,
   type InboxRecord,
-  keptMs,
   orderOf,
-  toClosed,
   toEntry,
   toErased,
   toWithdrawn,
@@ -200,34 +199,6 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     if (key !== undefined) accepted.setTurn(key, turn);
   };
 
-  /** What closes events. Those that the store lost are stored again, so that a late delivery is a duplicate. */
-  const toClosing = (found: Awaited<ReturnType<typeof read>>) => {
-    const changes: Change[] = [];
-    const answered: InboxRecord[] = [];
-    let isErased = false;
-    for (const { key, record, turn } of found) {
-      if (record === undefined) {
-        changes.push({ kind: "remove-member", index: indexes.openEvents, member: key });
-      } else {
-        const closed = toClosed(record);
-        isErased ||= closed.isForgotten === true && record.isForgotten !== true;
-        const ttlMs = closed.isForgotten === true ? answeredTtlMs : keptMs(record, retentionMs);
-        changes.push({ kind: "set", at: entryAt.event(key), value: closed, ttlMs });
-        changes.push(...unindexOpen(record.event));
-        if (closed.isForgotten !== true) {
-          changes.push(...indexAnswered(record.event, ttlMs));
-          answered.push(record);
-        }
-      }
-      if (record?.isForgotten === true) changes.push({ kind: "delete", at: entryAt.turn(key) });
-      else if (turn !== undefined) {
-        const ttlMs = record === undefined ? answeredTtlMs : keptMs(record, retentionMs);
-        changes.push({ kind: "set", at: entryAt.turn(key), value: turn, ttlMs });
-      }
-    }
-    return { changes, answered, isErased };
-  };
-
   return {
     async accept(event) {
       const acceptedAt = steadyClock.latest();
@@ -282,7 +253,7 @@ export function createInbox(options: InboxOptions): RestorableInbox {
           record: record ?? accepted.get(key)?.record,
           turn,
         }));
-        const { changes, answered, isErased } = toClosing(found);
+        const { changes, answered, isErased } = toClosing(found, { retentionMs, isShared });
         const isClaimable = isShared && attempts !== undefined;
         const later = isClaimable ? keys.map((key) => entryAt.claim(key, attempts + 1)) : [];
         // Begun before the write, so that SQLite commits both together. Where it fails, the event is closed later.

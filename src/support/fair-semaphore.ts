@@ -99,8 +99,9 @@ export function createFairSemaphore({ max, maxPerKey }: FairSemaphoreOptions): F
         queue.push(waiter);
         queues.set(key, queue);
         waiting += 1;
-        signal?.addEventListener("abort", onAbort, { once: true });
         serve();
+        // Most begin at once.
+        if (queue.includes(waiter)) signal?.addEventListener("abort", onAbort, { once: true });
       });
     },
   };

@@ -2,6 +2,7 @@ import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import { steadyClock } from "../../support/steady-clock.ts";
 import { createPrivateFile } from "./private-file.ts";
+import { prepareRows } from "./prepare-rows.ts";
 import { readMark } from "./store-marks.ts";
 
 /**
@@ -36,9 +37,14 @@ export function openCommitTrail(
   const inFile = readMark(database, mark) ?? 0;
   // "r+": every note overwrites the one before.
   const descriptor = openSync(path, "r+");
+  // With RETURNING, one statement would take longer than both.
+  const read = prepareRows<[number]>(
+    database,
+    `SELECT score FROM rankings WHERE ranking = 'store-marks' AND member = '${mark}'`,
+  );
   const raise = database.prepare(
     `INSERT INTO rankings (ranking, member, score) VALUES ('store-marks', '${mark}', ?)
-     ON CONFLICT (ranking, member) DO UPDATE SET score = max(score + 1, excluded.score) RETURNING score`,
+     ON CONFLICT (ranking, member) DO UPDATE SET score = excluded.score`,
   );
   const note = (commit: number) => {
     try {
@@ -49,7 +55,11 @@ export function openCommitTrail(
   };
   if (adopt) note(inFile);
   return {
-    advance: () => Number(raise.get(steadyClock.now())?.["score"]),
+    advance() {
+      const commit = Math.max((read.get()?.[0] ?? 0) + 1, steadyClock.now());
+      raise.run(commit);
+      return commit;
+    },
     note,
     lostAfter: noted > inFile ? inFile : undefined,
     close: () => closeSync(descriptor),

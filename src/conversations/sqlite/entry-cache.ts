@@ -23,6 +23,8 @@ export interface EntryCache {
   get(at: EntryAddress): CachedEntry | undefined;
   /** What was just read, or is written by a transaction that {@link EntryCache.clear} takes back. */
   set(at: EntryAddress, entry: CachedEntry): void;
+  /** The entry expires at another time, if there is one. */
+  keep(at: EntryAddress, expires: number | null): void;
   delete(at: EntryAddress): void;
   /** After a transaction that was rolled back. */
   clear(): void;
@@ -74,6 +76,10 @@ export function createEntryCache(database: DatabaseSync): EntryCache {
     set({ space, key }, entry) {
       // One that is too large leaves none behind.
       entriesOf(space).set(key, entry);
+    },
+    keep({ space, key }, expires) {
+      const value = entriesOf(space).get(key)?.value;
+      if (value !== undefined) entriesOf(space).set(key, { value, expires });
     },
     delete({ space, key }) {
       entriesOf(space).delete(key);

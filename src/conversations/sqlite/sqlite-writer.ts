@@ -66,7 +66,7 @@ export function createSqliteWriter(
         return;
       case "keep":
         keep.run(change.expires ?? null, change.at.space, change.at.key);
-        cache.delete(change.at);
+        cache.keep(change.at, change.expires ?? null);
         return;
       case "add-member":
       case "append-member":

@@ -5,7 +5,6 @@ import { isParleyError, isRefusal } from "../../core/errors.ts";
 import type { CommandCall } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { sleepUnlessAborted } from "../../support/sleep.ts";
 import { receivePatiently } from "../delivery/receive-patiently.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
 import type { DiscordApi } from "./api.ts";
@@ -39,11 +38,12 @@ export function createCallIntake(options: {
     acceptance: Promise<unknown>,
     spentMs: number,
   ): Promise<boolean> {
-    const settled = new AbortController();
-    const [result] = await Promise.race([
-      Promise.allSettled([acceptance]).finally(() => settled.abort("settled")),
-      sleepUnlessAborted(Math.max(0, slowAfterMs - spentMs), settled.signal).then(() => [undefined]),
-    ]);
+    let slow: NodeJS.Timeout | undefined;
+    const isSlow = new Promise<[undefined]>((resolve) => {
+      slow = setTimeout(resolve, Math.max(0, slowAfterMs - spentMs), [undefined]);
+    });
+    const [result] = await Promise.race([Promise.allSettled([acceptance]), isSlow]);
+    clearTimeout(slow);
     if (result === undefined) {
       return await acknowledgements.send(interaction, {
         type: ResponseType.ChannelMessageWithSource,
