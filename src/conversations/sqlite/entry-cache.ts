@@ -65,11 +65,11 @@ export function createEntryCache(database: DatabaseSync): EntryCache {
   return {
     compareWithFile() {
       if (isCompared) return;
-      isCompared = true;
-      setImmediate(forgetComparing);
       const now = dataVersion.get()?.[0];
       if (now !== version) clear();
       version = now;
+      isCompared = true;
+      setImmediate(forgetComparing);
     },
     compareAgain: forgetComparing,
     get: ({ space, key }) => entriesOf(space).get(key),
