@@ -1,5 +1,5 @@
-import { LRUCache } from "lru-cache";
-import { type EntryAddress, type Space, spaces } from "./backend.ts";
+import type { EntryAddress } from "./backend.ts";
+import { createCacheBySpace } from "./cache-by-space.ts";
 
 /** A stored value as Keyv has it. */
 export interface Envelope {
@@ -23,38 +23,20 @@ export interface DecodedValues {
   drop(at: EntryAddress): void;
 }
 
-/** Of the stored texts of a space, in characters; decoded values take about as much again. */
-const maxChars = 2 * 1024 * 1024;
-/** A longer text, such as a file that people sent, would take the place of many. */
-const maxTextChars = 64 * 1024;
-
 /** @see {@link DecodedValues} */
 export function createDecodedValues(decode: (at: EntryAddress, stored: string) => Envelope): DecodedValues {
-  // By space, then by key: joining both would cost more than the look-up.
-  const caches = new Map(
-    spaces.map((space) => [
-      space,
-      new LRUCache<string, Decoded>({
-        maxSize: maxChars,
-        maxEntrySize: maxTextChars,
-        sizeCalculation: ({ stored }, key) => stored.length + key.length,
-      }),
-    ]),
-  );
-  const valuesOf = (space: Space) => caches.get(space) as LRUCache<string, Decoded>;
+  // Decoded values take about as much again as their texts.
+  const values = createCacheBySpace<Decoded>(({ stored }) => stored.length);
   return {
     of(at, stored) {
-      const values = valuesOf(at.space);
-      const known = values.get(at.key);
+      const known = values.get(at);
       // Decided by the stored text alone: whoever wrote it, and wherever it came from.
       if (known?.stored === stored) return known.envelope;
       const envelope = decode(at, stored);
-      if (at.space !== "record") values.set(at.key, { stored, envelope: freeze(envelope) });
+      if (at.space !== "record") values.set(at, { stored, envelope: freeze(envelope) });
       return envelope;
     },
-    drop(at) {
-      valuesOf(at.space).delete(at.key);
-    },
+    drop: (at) => values.delete(at),
   };
 }
 

@@ -6,7 +6,7 @@ export interface ChunkReader {
    * What has arrived since the last call, at least one packet; `undefined` at the end. A stream error is thrown after
    * all packets that arrived before it. `gatherMs`: packets are gathered until so long after the last call returned,
    * which a slow stream has behind it. Meanwhile the body is paused: packets that wait in the connection cost nothing,
-   * each that is read wakes the process. An end that has arrived, an error and a large body do not wait. Default 0.
+   * each that is read wakes the process. An end that was noticed, an error and a picture do not wait. Default 0.
    */
   next(gatherMs?: number): Promise<Uint8Array | undefined>;
   /** Stops reading. The rest of the body is discarded for up to `ms`, so that the connection can be reused. */

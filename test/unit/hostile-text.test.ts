@@ -281,7 +281,7 @@ const parsers: readonly Parser[] = [
 const surroundings: readonly (readonly [before: string, after: string])[] = [["a ", " a"]];
 const slowMs = 12;
 const maxGrowth = 8;
-/** Measurements of each length, and how many more settle whether one that looks too slow is. */
+/** How often each length is measured, and how often at most where a parser looks too slow. */
 const leastRounds = 3;
 const mostRounds = 20;
 
