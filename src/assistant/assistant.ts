@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { SettingsStore } from "../core/layered-settings.ts";
 import { LRUCache } from "lru-cache";
 import type { Access, Asker } from "../core/access.ts";
@@ -41,6 +42,7 @@ import { createLayeredSettings } from "./settings/layered-settings.ts";
 import { createThreadRules } from "./settings/thread-rules.ts";
 import type { DeploymentChat } from "./settings/turn-settings.ts";
 import { toLanguage } from "../words/languages.ts";
+import { afterRequests } from "../support/after-requests.ts";
 import { inLanguage } from "../words/translate.ts";
 import { createTokenFactors } from "./turn/context-window.ts";
 import type { RoomBounds } from "./turn/turn.ts";
@@ -288,6 +290,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     if (!isBusyNow) inFlight.add(event);
     let counted: CountedTurn | undefined;
     let result: "accepted" | "duplicate" | undefined;
+    const begin = beginOnce(event);
     try {
       let refusal = isBusyNow ? toBusyError(incoming) : undefined;
       if (isCounted && !isRedelivered) refusal ??= await overBudget(event);
@@ -295,7 +298,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
         counted = await turnRate.count(event.author.id);
         refusal = counted.refusal;
       }
-      if (refusal === undefined) result = await acceptDurably(inbox, event);
+      if (refusal === undefined) result = await acceptDurably(inbox, event, begin);
       // Accepted before, here or by another process: it is answered, and must not be refused in words.
       else if ((await inbox.lookUp([incoming.key])).length > 0) return "duplicate";
       else throw refusal;
@@ -304,13 +307,26 @@ export function createAssistant(options: AssistantOptions): Assistant {
       if (result !== "accepted") await counted?.undo();
     }
     if (result === "accepted") {
+      // The platform waits for the acknowledgement of a command: its request goes out first.
+      if (event.kind === "call") afterRequests(begin);
+      else begin();
+    }
+    return result;
+  }
+
+  /** Schedules the turn of an accepted event. Its acknowledgement may still be waiting for the disk. */
+  function beginOnce(event: IncomingEvent): () => void {
+    let hasBegun = false;
+    // The store calls it for all that one transaction wrote.
+    return AsyncLocalStorage.bind(() => {
+      if (hasBegun) return;
+      hasBegun = true;
       recovery.resumeFirst(storedIn(event));
       const isInOrder = platforms.get(event.platform)?.deliversInOrder !== false;
       const mayBeLater =
         !queue.isShared || event.kind !== "message" ? undefined : isInOrder ? "when-slow" : "always";
       scheduler.schedule({ event, progress: undefined, others: [] }, { mayBeLater });
-    }
-    return result;
+    });
   }
 
   function isBusy({ author, platform }: IncomingEvent): boolean {

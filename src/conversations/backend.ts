@@ -142,12 +142,14 @@ export interface Backend {
   /**
    * Applies all changes, or none if one of the conditions does not hold. Durable when it resolves (`resolves`), and one
    * durable write however many changes there are. Resolves to the position of the first condition that does not hold,
-   * or -1 when everything was written.
+   * or -1 when everything was written. `onWritten`: called once the changes survive the end of the process, where that is
+   * known before they are durable.
    */
   apply(
     conditions: readonly WriteCondition[],
     changes: readonly BackendChange[],
     resolves?: Resolves,
+    onWritten?: () => void,
   ): Promise<number>;
   /**
    * Applies all changes, or none if the sum of a limit is above its `max`; resolves to the first such limit. Atomic

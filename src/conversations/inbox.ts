@@ -200,16 +200,27 @@ export function createInbox(options: InboxOptions): RestorableInbox {
   };
 
   return {
-    async accept(event) {
+    async accept(event, { onWritten } = {}) {
       const acceptedAt = steadyClock.latest();
       const at = entryAt.event(event.key);
       const value: InboxRecord = { event, acceptedAt };
+      let isAdded = false;
+      const add = (): void => {
+        if (!isAdded) accepted.add(value);
+        isAdded = true;
+      };
       const taken = await store.writeIf(
         [at],
         [{ kind: "set", at, value }, ...indexAccepted(event, orderOf(value))],
+        "durable",
+        () => {
+          add();
+          onWritten?.();
+        },
       );
       if (taken !== undefined) return "duplicate";
-      accepted.add(value);
+      // It may have been answered since it was written.
+      add();
       return "accepted";
     },
     async claimTurn(turn) {

@@ -52,11 +52,15 @@ export interface KeyValueStore {
   observe<T>(at: EntryAddress): Promise<Observed<T>>;
   /** All or nothing, durable when it resolves; `resolves` says otherwise. */
   write(changes: readonly Change[], resolves?: Resolves): Promise<void>;
-  /** Like `write`, but changes nothing if one of the conditions does not hold; resolves to the first of those. */
+  /**
+   * Like `write`, but changes nothing if one of the conditions does not hold; resolves to the first of those.
+   * `onWritten`: as of {@link Backend.apply}.
+   */
   writeIf(
     conditions: readonly WriteCondition[],
     changes: readonly Change[],
     resolves?: Resolves,
+    onWritten?: () => void,
   ): Promise<WriteCondition | undefined>;
   /**
    * Changes a value that exists and keeps its expiry, whatever else changes it meanwhile: `change` gets the latest value
@@ -109,10 +113,11 @@ export function createKeyValueStore(
     conditions: readonly WriteCondition[],
     changes: readonly Change[],
     resolves: Resolves | undefined,
+    onWritten?: () => void,
   ) =>
     backend.attempt(async () => {
       for (const { key } of conditions) checkName(key);
-      return backend.apply(conditions, await Promise.all(changes.map(encode)), resolves);
+      return backend.apply(conditions, await Promise.all(changes.map(encode)), resolves, onWritten);
     });
   const get = async <T>(space: Space, key: string) => {
     checkName(key);
@@ -169,8 +174,8 @@ export function createKeyValueStore(
         }
       });
     },
-    async writeIf(conditions, changes, resolves) {
-      const failed = await apply(conditions, changes, resolves);
+    async writeIf(conditions, changes, resolves, onWritten) {
+      const failed = await apply(conditions, changes, resolves, onWritten);
       return failed === -1 ? undefined : conditions[failed];
     },
   };

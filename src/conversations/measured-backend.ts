@@ -35,8 +35,10 @@ export function createMeasuredBackend(backend: Backend, onOperation: OnStoreOper
       }
       return measured;
     },
-    apply: (conditions, changes, resolves) =>
-      timed(resolves === "soon" ? "soon" : "write", () => backend.apply(conditions, changes, resolves)),
+    apply: (conditions, changes, resolves, onWritten) =>
+      timed(resolves === "soon" ? "soon" : "write", () =>
+        backend.apply(conditions, changes, resolves, onWritten),
+      ),
     count: (limits, changes) => timed("count", () => backend.count(limits, changes)),
     replace: (at, old, value, resolves) =>
       timed(resolves === "soon" ? "soon" : "write", () => backend.replace(at, old, value, resolves)),

@@ -307,8 +307,14 @@ export interface NewEdit {
 
 /** Durable record of accepted events. Failures throw `store-unavailable`. */
 export interface Inbox {
-  /** Set-if-absent under `event.key`, durable before it resolves. */
-  accept(event: IncomingEvent): Promise<"accepted" | "duplicate">;
+  /**
+   * Set-if-absent under `event.key`, durable before it resolves. `onWritten`: called before that, where a store knows
+   * earlier that the event survives the end of the process: its turn may begin. Contract: does not throw.
+   */
+  accept(
+    event: IncomingEvent,
+    options?: { readonly onWritten?: (() => void) | undefined },
+  ): Promise<"accepted" | "duplicate">;
   /**
    * Saves the progress of a run for the first time, which claims this attempt at each of its events. False, and
    * nothing is saved: another process has claimed it. A store for one process grants every claim.

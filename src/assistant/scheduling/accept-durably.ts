@@ -9,16 +9,17 @@ const backoff = { baseMs: 25, maxMs: 400 };
 
 /**
  * Accepts an event, and tries again for a moment when the store is unavailable: a person is not told of an outage that
- * is over before they have read it.
+ * is over before they have read it. `onWritten`: as of `Inbox.accept`.
  * @throws ParleyError `store-unavailable`
  */
 export async function acceptDurably(
   inbox: Pick<Inbox, "accept" | "isOpen">,
   event: IncomingEvent,
+  onWritten?: () => void,
 ): Promise<"accepted" | "duplicate"> {
   const deadline = performance.now() + patienceMs;
   let hasFailed = false;
-  const result = await retry(() => inbox.accept(event), {
+  const result = await retry(() => inbox.accept(event, { onWritten }), {
     delayMs(error, attempt) {
       hasFailed = true;
       const waitMs = backoffMs(attempt, backoff);

@@ -2,7 +2,6 @@ import { LRUCache } from "lru-cache";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { ConversationQueue, Inbox } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { afterRequests } from "../../support/after-requests.ts";
 import { backoffMs } from "../../support/retry.ts";
 import { sleepUnlessAborted } from "../../support/sleep.ts";
 import { createActiveTurn, type ActiveTurn } from "./active-turn.ts";
@@ -18,6 +17,7 @@ import {
 } from "./pending-turn.ts";
 import { toOpenTurns } from "./open-turns.ts";
 import { createSettleTime } from "./settle-time.ts";
+import { createTurnPace } from "./turn-pace.ts";
 
 /** How long abandoned turns may take to end, in milliseconds. */
 const abortGraceMs = 2000;
@@ -85,6 +85,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
   /** Since when turns wait for people to have changed everything, by conversation. The same clock. */
   const quietSince = new LRUCache<string, number>({ max: 1000 });
   const settleTime = createSettleTime();
+  const pace = createTurnPace();
   const stopping = new AbortController();
   /** Names of people who stopped turns that were not running, by the keys of their events. */
   const stopped = new LRUCache<string, string>({ max: 1000 });
@@ -190,8 +191,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
   async function runNext(conversationId: string, lease: AbortSignal): Promise<void> {
     await waitBefore(conversationId, lease);
     const [next] = pending.get(conversationId) ?? [];
-    // Its platform is waiting for the acknowledgement of a command, which is being sent.
-    if (next?.event.kind === "call") await new Promise<void>(afterRequests);
+    if (next?.event.kind === "call") await pace.begin();
     await reconcileWithInbox(conversationId);
     // Meanwhile another process may have the conversation.
     lease.throwIfAborted();

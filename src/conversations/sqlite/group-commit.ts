@@ -17,9 +17,10 @@ export interface Written<T> {
 export interface GroupCommit {
   /**
    * Runs `work` in the next transaction, in the order of the calls. A write that fails takes no other with it.
-   * Rejects with SQLite's and the system's errors.
+   * Rejects with SQLite's and the system's errors. `onWritten`: called after the commit, before the disk has it, if
+   * something was written. Contract: does not throw.
    */
-  run<T>(work: () => Written<T>, resolves: GroupResolves): Promise<T>;
+  run<T>(work: () => Written<T>, resolves: GroupResolves, onWritten?: () => void): Promise<T>;
   /** Commits what waits and waits for the disk, on the main thread. Does not throw: the writes reject. */
   flush(): void;
   readonly counts: WriteCounts;
@@ -33,6 +34,7 @@ const joinMs = 10;
 interface Write {
   readonly work: () => Written<unknown>;
   readonly resolves: GroupResolves;
+  readonly onWritten: (() => void) | undefined;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -89,7 +91,9 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
       return;
     }
     for (const [position, write] of writes.entries()) conclude(write, written[position]!);
+    // The disk works while what follows begins.
     syncIfDue();
+    for (const [position, { onWritten }] of writes.entries()) if (written[position]!.isWritten) onWritten?.();
   }
 
   /** All of them, or none. */
@@ -167,9 +171,9 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
   }
 
   return {
-    run<T>(work: () => Written<T>, resolves: GroupResolves) {
+    run<T>(work: () => Written<T>, resolves: GroupResolves, onWritten?: () => void) {
       return new Promise<T>((resolve, reject) => {
-        queue.push({ work, resolves, resolve: resolve as (result: unknown) => void, reject });
+        queue.push({ work, resolves, onWritten, resolve: resolve as (result: unknown) => void, reject });
         if (isScheduled) return;
         if (resolves === "soon") {
           joining ??= setTimeout(commitNext, joinMs);

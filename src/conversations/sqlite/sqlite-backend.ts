@@ -102,8 +102,11 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
   const indexes = createSqliteIndexes(database);
   const writer = createSqliteWriter(database, indexes, cache);
   const group = createGroupCommit(database, { trail, disk, isOfOneWrite, onRollback: () => cache.clear() });
-  const write = <T>(work: () => Written<T>, resolves: GroupResolves = "durable"): Promise<T> =>
-    writes.track(guardAsync(() => group.run(work, resolves)));
+  const write = <T>(
+    work: () => Written<T>,
+    resolves: GroupResolves = "durable",
+    onWritten?: () => void,
+  ): Promise<T> => writes.track(guardAsync(() => group.run(work, resolves, onWritten)));
   const writes = createWriteState(file, async () => {
     await write(() => writer.apply([], []));
   });
@@ -115,7 +118,8 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     reader(space) {
       return readers.get(space) as EntryReader;
     },
-    apply: (conditions, changes, resolves) => write(() => writer.apply(conditions, changes), resolves),
+    apply: (conditions, changes, resolves, onWritten) =>
+      write(() => writer.apply(conditions, changes), resolves, onWritten),
     count: (limits, changes) => write(() => writer.count(limits, changes), "counted"),
     replace: (at, old, value, resolves) => write(() => writer.replace(at, old, value), resolves),
     async readIndex(name, page) {

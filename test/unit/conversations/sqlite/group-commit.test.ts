@@ -75,6 +75,33 @@ describe("group commit", () => {
     expect(notes).toEqual([1]);
   });
 
+  it("says of what was written that it is committed, before the disk has it", async () => {
+    const { group, endSync, syncs } = createSubject();
+    const happened: string[] = [];
+    const says = (word: string) => () =>
+      void happened.push(`${word}, ${words().length} rows, ${syncs()} syncs`);
+    const first = group.run(insert("a"), "durable", says("a"));
+    const taken = group.run(insert("a"), "durable", says("a again"));
+    const second = group.run(insert("b"), "durable", says("b"));
+    await nextMoment();
+    expect(happened).toEqual(["a, 2 rows, 1 syncs", "b, 2 rows, 1 syncs"]);
+    expect(await isSettled(first)).toBe(false);
+    endSync(new FileError("the disk is gone"));
+    for (const write of [first, taken, second]) await expect(write).rejects.toThrow("the disk is gone");
+    expect(happened).toHaveLength(2);
+  });
+
+  it("says nothing of a transaction that is rolled back", async () => {
+    const { group } = createSubject();
+    const onWritten = vi.fn();
+    const fail = () => {
+      throw new FileError("full");
+    };
+    const writes = [group.run(insert("a"), "durable", onWritten), group.run(fail, "durable", onWritten)];
+    for (const write of writes) await expect(write).rejects.toThrow("full");
+    expect(onWritten).not.toHaveBeenCalled();
+  });
+
   it("lets requests be sent first that were made together with a write", async () => {
     const { group, endSync } = createSubject();
     const happened: string[] = [];

@@ -1,0 +1,105 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import { currentTurn } from "../../../../src/core/turn-scope.ts";
+import { call, createWorld, message, type World } from "../../../support/fakes.ts";
+
+let world: World;
+beforeEach(async () => {
+  world = await createWorld();
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await world.close();
+});
+
+type Accept = World["store"]["inbox"]["accept"];
+
+/** Wraps the store's `accept`. */
+function acceptWith(wrap: (accept: Accept) => Accept): void {
+  const { inbox } = world.store;
+  const accept = inbox.accept.bind(inbox);
+  vi.spyOn(inbox, "accept").mockImplementation(wrap(accept));
+}
+const whenAnswered = () =>
+  vi.waitFor(() =>
+    expect(world.platform.replies).toMatchObject([
+      { text: expect.stringContaining("you said: hello"), state: "finished" },
+    ]),
+  );
+const isGone = () => new ParleyError("store-unavailable", "the disk is gone");
+
+describe("the turn of an event that is written and not yet on disk", () => {
+  it("begins: the model is asked before the event is accepted", async () => {
+    const disk = Promise.withResolvers<void>();
+    acceptWith((accept) => async (...args) => {
+      const result = await accept(...args);
+      await disk.promise;
+      return result;
+    });
+    let isAccepted = false;
+    const accepting = world.assistant.receive(message("hello")).then((result) => {
+      isAccepted = true;
+      return result;
+    });
+    await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(1));
+    expect(isAccepted).toBe(false);
+    disk.resolve();
+    expect(await accepting).toBe("accepted");
+    await whenAnswered();
+    expect(world.gateway.requests).toHaveLength(1);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
+  it("begins in its own scope, although the store has written others with it", async () => {
+    const scopes: unknown[] = [];
+    const { inbox } = world.store;
+    const listOpenIn = inbox.listOpenIn.bind(inbox);
+    vi.spyOn(inbox, "listOpenIn").mockImplementation((id) => {
+      scopes.push([id, currentTurn()?.turn]);
+      return listOpenIn(id);
+    });
+    const events = ["c1", "c2"].map((name) => message("hello", { conversationId: `fake:${name}` }));
+    await Promise.all(events.map((event) => world.assistant.receive(event)));
+    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    expect(scopes.slice(0, 2)).toEqual(events.map((event) => [event.conversationId, event.key]));
+  });
+
+  it("answers once where the disk refuses it at first", async () => {
+    let attempts = 0;
+    acceptWith((accept) => async (...args) => {
+      const result = await accept(...args);
+      if (attempts++ === 0) throw isGone();
+      return result;
+    });
+    // By the second attempt its turn may have ended.
+    expect(["accepted", "duplicate"]).toContain(await world.assistant.receive(message("hello")));
+    await whenAnswered();
+    expect(attempts).toBe(2);
+    expect(world.gateway.requests).toHaveLength(1);
+  });
+
+  it("answers once where the disk refuses it for good and the platform delivers it again", async () => {
+    acceptWith((accept) => async (...args) => {
+      await accept(...args);
+      throw isGone();
+    });
+    const event = message("hello");
+    await expect(world.assistant.receive(event)).rejects.toMatchObject({ code: "store-unavailable" });
+    vi.restoreAllMocks();
+    expect(await world.assistant.receive(event)).toBe("duplicate");
+    await whenAnswered();
+    expect(world.gateway.requests).toHaveLength(1);
+    expect(world.assistant.pending()).toBe(0);
+  });
+});
+
+it("a command's acknowledgement is sent before its turn begins, on a store that says nothing before the disk has it", async () => {
+  acceptWith((accept) => (event) => accept(event));
+  await world.assistant.receive(call("ask", { prompt: "hello" }));
+  // As undici sends on an idle connection.
+  const sent = await new Promise<string>((resolve) => {
+    setImmediate(() => resolve(`sent before ${1 - world.platform.replies.length} of 1`));
+  });
+  expect(sent).toBe("sent before 1 of 1");
+  await whenAnswered();
+});
