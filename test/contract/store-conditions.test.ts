@@ -38,6 +38,15 @@ describeStores("conditions of a write", (current) => {
     expect(await has(1)).toBe(true);
   });
 
+  it("says at most once that it is written, when it is there, and never where a condition does not hold", async () => {
+    const found: Promise<boolean | undefined>[] = [];
+    const onWritten = () => void found.push(has(0));
+    const writes = Array.from({ length: 10 }, () => backend.apply([slot(0)], [set(0)], "durable", onWritten));
+    expect((await Promise.all(writes)).filter((failed) => failed === -1)).toHaveLength(1);
+    expect(await backend.apply([slot(0)], [set(0)], "durable", onWritten)).toBe(0);
+    expect(await Promise.all(found)).toEqual(current().url.startsWith("sqlite:") ? [true] : []);
+  });
+
   it("that an entry has not changed: with another value, without one and once it has expired it has", async () => {
     const was = (position: number, mustBe: string) => ({ ...slot(position), mustBe });
     await backend.apply([], [set(0), set(2, Date.now() + 60_000)]);

@@ -261,19 +261,6 @@ export function storeContract(name: string, subject: () => StoreSubject): void {
         expect(answers.filter((answer) => answer === "duplicate")).toHaveLength(49);
       });
 
-      it("says at most once that an event is written, when it is open already, and never of a duplicate", async () => {
-        const event = eventOf(freshId());
-        const opens: Promise<boolean>[] = [];
-        const onWritten = () => void opens.push(store.inbox.isOpen(event.key));
-        const answers = await Promise.all(
-          Array.from({ length: 10 }, () => store.inbox.accept(event, { onWritten })),
-        );
-        expect(answers.filter((answer) => answer === "accepted")).toHaveLength(1);
-        expect(await store.inbox.accept(event, { onWritten })).toBe("duplicate");
-        expect(opens.length).toBeLessThanOrEqual(1);
-        for (const isOpen of opens) expect(await isOpen).toBe(true);
-      });
-
       it("lists open events, oldest first, with their turns", async () => {
         const keys = Array.from({ length: 20 }, freshId);
         for (const key of keys) await store.inbox.accept(eventOf(key));
