@@ -132,6 +132,12 @@ export interface Assistant extends Receiver {
   stop(options: { readonly deadlineMs: number }): Promise<number>;
 }
 
+/**
+ * With more events in flight, the turn of a command begins after its acknowledgement: it would hold up the acknowledgements
+ * of others, for which people and platforms wait.
+ */
+const maxWithEarlyCalls = 8;
+
 /** @see {@link Assistant} */
 export function createAssistant(options: AssistantOptions): Assistant {
   const { access, gateway, conversations, archive, inbox, queue, commands, log, meter, now } = options;
@@ -298,7 +304,10 @@ export function createAssistant(options: AssistantOptions): Assistant {
         counted = await turnRate.count(event.author.id);
         refusal = counted.refusal;
       }
-      if (refusal === undefined) result = await acceptDurably(inbox, event, begin);
+      if (refusal === undefined)
+        result = await acceptDurably(inbox, event, () => {
+          if (event.kind !== "call" || inFlight.size <= maxWithEarlyCalls) begin();
+        });
       // Accepted before, here or by another process: it is answered, and must not be refused in words.
       else if ((await inbox.lookUp([incoming.key])).length > 0) return "duplicate";
       else throw refusal;

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import { currentTurn } from "../../../../src/core/turn-scope.ts";
+import { sleep } from "../../../../src/support/sleep.ts";
 import { call, createWorld, message, type World } from "../../../support/fakes.ts";
 
 let world: World;
@@ -48,6 +49,37 @@ describe("the turn of an event that is written and not yet on disk", () => {
     await whenAnswered();
     expect(world.gateway.requests).toHaveLength(1);
     expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
+  it.each([
+    { count: 8, begun: 8 },
+    { count: 9, begun: 0 },
+  ])("begins with $count commands in flight: $begun of them", async ({ count, begun }) => {
+    const disk = Promise.withResolvers<void>();
+    let written = 0;
+    acceptWith((accept) => async (...args) => {
+      const result = await accept(...args);
+      written++;
+      await disk.promise;
+      return result;
+    });
+    const accepting = Array.from({ length: count }, (_, n) =>
+      world.assistant.receive(
+        call(
+          "ask",
+          { prompt: "hello" },
+          { conversationId: `fake:c${n}`, author: { id: `fake:p${n}`, name: "Bo" } },
+        ),
+      ),
+    );
+    await vi.waitFor(() => expect(written).toBe(count));
+    // One that has begun would ask within this time.
+    await sleep(100);
+    await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(begun));
+    disk.resolve();
+    await Promise.all(accepting);
+    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    expect(world.gateway.requests).toHaveLength(count);
   });
 
   it("begins in its own scope, although the store has written others with it", async () => {
