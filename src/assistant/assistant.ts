@@ -1,16 +1,14 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import type { SettingsStore } from "../core/layered-settings.ts";
 import { LRUCache } from "lru-cache";
 import type { Access, Asker } from "../core/access.ts";
 import type { Command } from "../core/command.ts";
-import { ParleyError, codeOf } from "../core/errors.ts";
+import { ParleyError } from "../core/errors.ts";
 import type { IncomingEvent } from "../core/events.ts";
 import type { Gateway } from "../core/gateway.ts";
 import type { Platform, Receiver } from "../core/platform.ts";
 import type { SpendingLedger } from "../core/spending.ts";
 import type { Archive, Claims, ConversationQueue, Conversations, Inbox } from "../core/storage.ts";
 import { noTracer, type Log, type Meter, type Tracer } from "../core/telemetry.ts";
-import { inTurn } from "../core/turn-scope.ts";
 import { createAdmission, type AdmissionLimits } from "./access/admission.ts";
 import type { AllowedModels } from "./access/allowed-models.ts";
 import { createBudgets, type BudgetsOptions } from "./access/budgets.ts";
@@ -18,13 +16,12 @@ import { createSpentCheck } from "./access/spent-check.ts";
 import { createBranch } from "./actions/branch.ts";
 import { createRateAnswer } from "./actions/rate-answer.ts";
 import { createPersonOverview } from "./access/person-overview.ts";
-import { createTurnRate, type CountedTurn } from "./access/turn-rate.ts";
+import { createTurnRate } from "./access/turn-rate.ts";
 import { createReplyActions } from "./actions/reply-actions.ts";
 import type { HelpSettings } from "../core/command-services.ts";
 import { createLabelConversation } from "./label-conversation.ts";
-import { toCallIfWritten } from "./commands/written-command.ts";
-import { acceptDurably } from "./scheduling/accept-durably.ts";
 import { createDeletionEvents } from "./scheduling/deletion-events.ts";
+import { createEventIntake, type IntakeLimits } from "./scheduling/event-intake.ts";
 import { createEditEvents } from "./scheduling/edit-events.ts";
 import { createPrepareEdits } from "./scheduling/prepare-edits.ts";
 import { createRefusals } from "./scheduling/refusals.ts";
@@ -34,7 +31,6 @@ import { createBatchRunner } from "./scheduling/run-batch.ts";
 import { createRedoTurn } from "./scheduling/redo-turn.ts";
 import { createStopTurn } from "./scheduling/stop-turn.ts";
 import { withStopWatch } from "./scheduling/stop-watch.ts";
-import { storedIn } from "./scheduling/pending-turn.ts";
 import { withTurnScope } from "./scheduling/turn-run-scope.ts";
 import { createTurnScheduler, type TurnScheduler } from "./scheduling/turn-scheduler.ts";
 import { createTurnTraces } from "./scheduling/turn-traces.ts";
@@ -42,7 +38,6 @@ import { createLayeredSettings } from "./settings/layered-settings.ts";
 import { createThreadRules } from "./settings/thread-rules.ts";
 import type { DeploymentChat } from "./settings/turn-settings.ts";
 import { toLanguage } from "../words/languages.ts";
-import { afterRequests } from "../support/after-requests.ts";
 import { inLanguage } from "../words/translate.ts";
 import { createTokenFactors } from "./turn/context-window.ts";
 import type { RoomBounds } from "./turn/turn.ts";
@@ -89,12 +84,7 @@ export interface SpendingOptions extends Pick<BudgetsOptions, "personDayUsd" | "
 }
 
 /** Bounds for this process. */
-export interface AssistantLimits extends AdmissionLimits {
-  /** Events accepted and not yet answered. Past it new ones are refused with `busy`. */
-  readonly events: number;
-  /** The same for one person. */
-  readonly eventsPerPerson: number;
-}
+export interface AssistantLimits extends AdmissionLimits, IntakeLimits {}
 
 const defaultLimits: AssistantLimits = {
   events: 1000,
@@ -131,12 +121,6 @@ export interface Assistant extends Receiver {
    */
   stop(options: { readonly deadlineMs: number }): Promise<number>;
 }
-
-/**
- * With more events in flight, the turn of a command begins after its acknowledgement: it would hold up the acknowledgements
- * of others, for which people and platforms wait.
- */
-const maxWithEarlyCalls = 8;
 
 /** @see {@link Assistant} */
 export function createAssistant(options: AssistantOptions): Assistant {
@@ -200,7 +184,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     // What a command starts in its caller's name is part of the command.
     receive(event) {
       if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
-      return keep(event, { isCounted: false });
+      return intake.keep(event, { isCounted: false });
     },
     schedule: (turn) => scheduler.schedule(turn),
   });
@@ -242,114 +226,34 @@ export function createAssistant(options: AssistantOptions): Assistant {
 
   const refusals = createRefusals({ inbox, scheduler, now, log });
 
+  const intake = createEventIntake({
+    inbox,
+    queue,
+    scheduler,
+    recovery,
+    refusals,
+    platforms,
+    commands,
+    limits,
+    turnRate,
+    traces,
+    tracer,
+    meter,
+    log,
+    expectAllowed,
+    overBudget,
+    onSeen: ({ author }) => void seenNames.set(author.id, author.name),
+  });
+
   async function receive(incoming: IncomingEvent): Promise<"accepted" | "duplicate"> {
     if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
-    return await keep(incoming, { isCounted: true });
+    return await intake.keep(incoming, { isCounted: true });
   }
 
   /** The operator's rules, then those of the place. */
   async function expectAllowed(asker: Asker): Promise<void> {
     access.expectAllowed(asker);
     await settings.rules.expectMayUse(asker);
-  }
-
-  /** Accepts an event as the first step of its turn. */
-  async function keep(
-    incoming: IncomingEvent,
-    how: { readonly isCounted: boolean },
-  ): Promise<"accepted" | "duplicate"> {
-    const { key, platform, kind } = incoming;
-    const isKnown = scheduler.inFlight.has(key);
-    const arrival = traces.arrived(incoming);
-    const span = tracer.start("accept", { parent: arrival });
-    return await inTurn({ turn: key, span: arrival }, async () => {
-      try {
-        const result = await accept(incoming, how);
-        log.debug({ platform, kind, result, conversation: incoming.conversationId }, "event received");
-        span.set({ "parley.result": result });
-        if (result === "duplicate" && !isKnown) traces.end([key], result);
-        return result;
-      } catch (error) {
-        log.debug({ platform, kind, code: codeOf(error) }, "event not accepted");
-        meter.refused({ platform, code: codeOf(error) });
-        span.fail(error);
-        if (!isKnown) traces.end([key], codeOf(error));
-        throw error;
-      } finally {
-        span.end();
-      }
-    });
-  }
-
-  async function accept(
-    incoming: IncomingEvent,
-    { isCounted }: { readonly isCounted: boolean },
-  ): Promise<"accepted" | "duplicate"> {
-    await expectAllowed(incoming);
-    if (refusals.isWaiting(incoming.key)) return "duplicate";
-    seenNames.set(incoming.author.id, incoming.author.name);
-    const { inFlight } = scheduler;
-    const isRedelivered = inFlight.has(incoming.key);
-    const isBusyNow = !isRedelivered && isBusy(incoming);
-    const event = toCallIfWritten(incoming, commands, platforms.get(incoming.platform));
-    // Counted before it is durable, so that many at once cannot pass the bounds together.
-    if (!isBusyNow) inFlight.add(event);
-    let counted: CountedTurn | undefined;
-    let result: "accepted" | "duplicate" | undefined;
-    const begin = beginOnce(event);
-    try {
-      let refusal = isBusyNow ? toBusyError(incoming) : undefined;
-      if (isCounted && !isRedelivered) refusal ??= await overBudget(event);
-      if (isCounted && !isRedelivered && refusal === undefined) {
-        counted = await turnRate.count(event.author.id);
-        refusal = counted.refusal;
-      }
-      if (refusal === undefined)
-        result = await acceptDurably(inbox, event, () => {
-          if (event.kind !== "call" || inFlight.size <= maxWithEarlyCalls) begin();
-        });
-      // Accepted before, here or by another process: it is answered, and must not be refused in words.
-      else if ((await inbox.lookUp([incoming.key])).length > 0) return "duplicate";
-      else throw refusal;
-    } finally {
-      if (result !== "accepted" && !isRedelivered && !isBusyNow) inFlight.delete(event.key);
-      if (result !== "accepted") await counted?.undo();
-    }
-    if (result === "accepted") {
-      // The platform waits for the acknowledgement of a command: its request goes out first.
-      if (event.kind === "call") afterRequests(begin);
-      else begin();
-    }
-    return result;
-  }
-
-  /** Schedules the turn of an accepted event. Its acknowledgement may still be waiting for the disk. */
-  function beginOnce(event: IncomingEvent): () => void {
-    let hasBegun = false;
-    // The store calls it for all that one transaction wrote.
-    return AsyncLocalStorage.bind(() => {
-      if (hasBegun) return;
-      hasBegun = true;
-      recovery.resumeFirst(storedIn(event));
-      const isInOrder = platforms.get(event.platform)?.deliversInOrder !== false;
-      const mayBeLater =
-        !queue.isShared || event.kind !== "message" ? undefined : isInOrder ? "when-slow" : "always";
-      scheduler.schedule({ event, progress: undefined, others: [] }, { mayBeLater });
-    });
-  }
-
-  function isBusy({ author, platform }: IncomingEvent): boolean {
-    const { inFlight } = scheduler;
-    if (inFlight.countOf(author.id) >= limits.eventsPerPerson || inFlight.size >= limits.events) return true;
-    // An answer could not be shown for a long time.
-    return platforms.get(platform)?.delivery?.isFull() === true;
-  }
-
-  function toBusyError({ author }: IncomingEvent): ParleyError {
-    const waiting = scheduler.inFlight.countOf(author.id);
-    return waiting >= limits.eventsPerPerson
-      ? new ParleyError("busy", "too many events in flight for one person", { detail: { waiting } })
-      : new ParleyError("busy", "too many events in flight", { retryAfterMs: 60_000 });
   }
 
   return {
@@ -381,7 +285,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
       log,
     }),
     receive,
-    keep: (event) => keep(event, { isCounted: true }),
+    keep: (event) => intake.keep(event, { isCounted: true }),
     refuse: (key) => refusals.refuse(key),
     recover: (platformId) => recovery.recover(platformId),
     async stop(stopOptions) {

@@ -103,8 +103,7 @@ describe("the turn of an event that is written and not yet on disk", () => {
       if (attempts++ === 0) throw isGone();
       return result;
     });
-    // By the second attempt its turn may have ended.
-    expect(["accepted", "duplicate"]).toContain(await world.assistant.receive(message("hello")));
+    expect(await world.assistant.receive(message("hello"))).toBe("accepted");
     await whenAnswered();
     expect(attempts).toBe(2);
     expect(world.gateway.requests).toHaveLength(1);
@@ -122,6 +121,30 @@ describe("the turn of an event that is written and not yet on disk", () => {
     await whenAnswered();
     expect(world.gateway.requests).toHaveLength(1);
     expect(world.assistant.pending()).toBe(0);
+  });
+
+  it("counts as running, and as asked, where the disk refuses it for good", async () => {
+    await world.close();
+    world = await createWorld({ spending: { turnsPersonMinute: 1 } });
+    const busy = Promise.withResolvers<void>();
+    world.gateway.answerWith(async function* slow(request) {
+      await busy.promise;
+      yield { kind: "text", text: "you said: hello" };
+      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    });
+    acceptWith((accept) => async (...args) => {
+      await accept(...args);
+      throw isGone();
+    });
+    await expect(world.assistant.receive(message("hello"))).rejects.toMatchObject({
+      code: "store-unavailable",
+    });
+    vi.restoreAllMocks();
+    expect(world.assistant.pending()).toBe(1);
+    await expect(world.assistant.receive(message("more"))).rejects.toMatchObject({ code: "rate-limited" });
+    busy.resolve();
+    await whenAnswered();
+    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
   });
 });
 
