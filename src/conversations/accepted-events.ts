@@ -1,4 +1,4 @@
-import type { TurnProgress } from "../core/storage.ts";
+import type { TurnProgress } from "../core/inbox.ts";
 import { steadyClock } from "../support/steady-clock.ts";
 import { indexAccepted } from "./event-index.ts";
 import { type InboxRecord, orderOf, turnTtlMs } from "./inbox-record.ts";

@@ -1,4 +1,4 @@
-import type { TurnProgress } from "../core/storage.ts";
+import type { TurnProgress } from "../core/inbox.ts";
 import { indexAnswered, unindexOpen } from "./event-index.ts";
 import { answeredTtlMs, type InboxRecord, keptMs, toClosed } from "./inbox-record.ts";
 import type { Change } from "./key-value.ts";

@@ -1,4 +1,4 @@
-import type { TurnProgress } from "../core/storage.ts";
+import type { TurnProgress } from "../core/inbox.ts";
 import { expireAnswered } from "./event-index.ts";
 import { answeredTtlMs, editsOf, type InboxRecord } from "./inbox-record.ts";
 import type { Change, KeyValueStore } from "./key-value.ts";

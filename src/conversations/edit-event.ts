@@ -1,5 +1,5 @@
 import { ParleyError } from "../core/errors.ts";
-import type { Inbox, TurnProgress } from "../core/storage.ts";
+import type { Inbox, TurnProgress } from "../core/inbox.ts";
 import type { createAcceptedEvents } from "./accepted-events.ts";
 import { indexOpen, unindexAnswered } from "./event-index.ts";
 import { claimTtlMs, editsOf, orderOf, toEdited, turnTtlMs, type InboxRecord } from "./inbox-record.ts";

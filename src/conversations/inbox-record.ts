@@ -1,5 +1,5 @@
 import type { IncomingEvent, MessageEdit } from "../core/events.ts";
-import type { InboxEntry, NewEdit, OpenRedo, StoppedAnswer, TurnProgress } from "../core/storage.ts";
+import type { InboxEntry, NewEdit, OpenRedo, StoppedAnswer, TurnProgress } from "../core/inbox.ts";
 import { steadyClock } from "../support/steady-clock.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;

@@ -1,4 +1,4 @@
-import type { Inbox, OpenRedo, ReopenedTurn, TurnProgress } from "../core/storage.ts";
+import type { Inbox, OpenRedo, ReopenedTurn, TurnProgress } from "../core/inbox.ts";
 import type { IncomingEvent } from "../core/events.ts";
 import type { createAcceptedEvents } from "./accepted-events.ts";
 import { indexOpen, unindexAnswered } from "./event-index.ts";

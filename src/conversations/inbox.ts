@@ -1,5 +1,5 @@
 import { ParleyError } from "../core/errors.ts";
-import type { Inbox, InboxEntry, TurnProgress } from "../core/storage.ts";
+import type { Inbox, InboxEntry, TurnProgress } from "../core/inbox.ts";
 import type { Log } from "../core/telemetry.ts";
 import { createAcceptedEvents } from "./accepted-events.ts";
 import { createEventEditor, editGuards, maxConflicts, outdate, toConflictError } from "./edit-event.ts";

@@ -1,4 +1,4 @@
-import type { Inbox } from "../../src/core/storage.ts";
+import type { Inbox } from "../../src/core/inbox.ts";
 import { sleep } from "../../src/support/sleep.ts";
 import { parseAnswer } from "./answer-text.ts";
 import type { People } from "./people/people.ts";

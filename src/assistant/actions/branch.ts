@@ -1,11 +1,11 @@
 import type { Actor, Asker } from "../../core/access.ts";
 import type { BranchOutcome, BranchRequest } from "../../core/branch.ts";
 import type { IncomingMessage, PictureRef } from "../../core/events.ts";
+import type { Inbox } from "../../core/inbox.ts";
 import type {
   ConversationQueue,
   Conversations,
   ConversationSettings,
-  Inbox,
   MessagePart,
   StoredMessage,
 } from "../../core/storage.ts";

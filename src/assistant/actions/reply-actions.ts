@@ -8,7 +8,8 @@ import {
   type ActionUse,
   type ReplyAction,
 } from "../../core/reply-actions.ts";
-import type { Conversations, Inbox, StoredMessage } from "../../core/storage.ts";
+import type { Inbox } from "../../core/inbox.ts";
+import type { Conversations, StoredMessage } from "../../core/storage.ts";
 import type { Receipt } from "../../core/receipt.ts";
 import type { StopTurn } from "../scheduling/stop-turn.ts";
 import { toLanguage } from "../../words/languages.ts";

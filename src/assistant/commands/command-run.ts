@@ -1,7 +1,8 @@
 import type { CommandServices } from "../../core/command-services.ts";
 import type { CommandCall } from "../../core/events.ts";
 import type { Platform, Receiver, Reply } from "../../core/platform.ts";
-import type { Inbox, MessagePart, StoredCall, StoredMessage } from "../../core/storage.ts";
+import type { Inbox } from "../../core/inbox.ts";
+import type { MessagePart, StoredCall, StoredMessage } from "../../core/storage.ts";
 import type { ReceiptDraft } from "../turn/receipt-draft.ts";
 import { keepAnswer } from "../turn/keep-answer.ts";
 import { noteLastPicture } from "../turn/stored-pictures.ts";

@@ -1,6 +1,6 @@
 import { isParleyError } from "../../core/errors.ts";
 import type { IncomingEvent } from "../../core/events.ts";
-import type { Inbox } from "../../core/storage.ts";
+import type { Inbox } from "../../core/inbox.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
 
 /** Platforms want an acknowledgement within 3 s; attempts start within this time, in milliseconds. */

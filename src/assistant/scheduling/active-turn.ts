@@ -1,6 +1,6 @@
 import { ParleyError } from "../../core/errors.ts";
 import type { Reply } from "../../core/platform.ts";
-import type { StoppedAnswer } from "../../core/storage.ts";
+import type { StoppedAnswer } from "../../core/inbox.ts";
 
 /** A turn that is running. */
 export interface ActiveTurn {

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "../../core/events.ts";
-import type { Conversations, Inbox, InboxEntry, StoredMessage, TurnProgress } from "../../core/storage.ts";
+import type { Inbox, InboxEntry, TurnProgress } from "../../core/inbox.ts";
+import type { Conversations, StoredMessage } from "../../core/storage.ts";
 import { messageIds } from "../turn/stored-messages.ts";
 import { storedIn } from "./pending-turn.ts";
 

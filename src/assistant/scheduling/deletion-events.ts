@@ -1,6 +1,7 @@
 import type { Receiver } from "../../core/platform.ts";
 import type { SpendingLedger } from "../../core/spending.ts";
-import type { Archive, ConversationQueue, Conversations, Inbox } from "../../core/storage.ts";
+import type { Inbox } from "../../core/inbox.ts";
+import type { Archive, ConversationQueue, Conversations } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { messageIds } from "../turn/stored-messages.ts";
 import type { PendingTurn } from "./pending-turn.ts";

@@ -1,6 +1,7 @@
 import type { Attachment, CommandCall, EditedContent, IncomingMessage } from "../../core/events.ts";
 import type { EditedMessage, Receiver } from "../../core/platform.ts";
-import type { Archive, Conversations, Inbox, InboxEntry } from "../../core/storage.ts";
+import type { Inbox, InboxEntry } from "../../core/inbox.ts";
+import type { Archive, Conversations } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { toCommandLine } from "../commands/written-call.ts";
 import { toEditedQuestion } from "../turn/edited-question.ts";

@@ -1,6 +1,7 @@
 import { toNotice } from "../../core/error-messages.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { StoppedAnswer, StoredMessage } from "../../core/storage.ts";
+import type { StoppedAnswer } from "../../core/inbox.ts";
+import type { StoredMessage } from "../../core/storage.ts";
 import { keepsEarlier, showEarlier, showStored } from "../turn/earlier-answer.ts";
 import { keepAnswer } from "../turn/keep-answer.ts";
 import { messageIds, textOf } from "../turn/stored-messages.ts";

@@ -1,5 +1,5 @@
 import type { IncomingEvent } from "../../core/events.ts";
-import type { InboxEntry, OpenRedo, TurnProgress } from "../../core/storage.ts";
+import type { InboxEntry, OpenRedo, TurnProgress } from "../../core/inbox.ts";
 import type { PendingTurn } from "./pending-turn.ts";
 
 /** Older events are not answered unasked after a restart, in milliseconds. */

@@ -1,6 +1,7 @@
 import type { IncomingEvent } from "../../core/events.ts";
 import type { Platform, ReplyHooks } from "../../core/platform.ts";
-import type { Conversations, Inbox } from "../../core/storage.ts";
+import type { Inbox } from "../../core/inbox.ts";
+import type { Conversations } from "../../core/storage.ts";
 import { storedIn } from "./pending-turn.ts";
 
 /** Stored messages that are looked at for those of other turns. */

@@ -1,6 +1,6 @@
 import type { ParleyError } from "../../core/errors.ts";
 import type { IncomingEvent, IncomingMessage } from "../../core/events.ts";
-import type { OpenRedo, StoppedAnswer, TurnProgress } from "../../core/storage.ts";
+import type { OpenRedo, StoppedAnswer, TurnProgress } from "../../core/inbox.ts";
 
 /** A turn that is waiting to run: its event, and how far an earlier run came. */
 export interface PendingTurn {

@@ -1,6 +1,7 @@
 import { isParleyError } from "../../core/errors.ts";
 import type { CommandCall, IncomingMessage } from "../../core/events.ts";
-import type { Archive, Conversations, Inbox } from "../../core/storage.ts";
+import type { Inbox } from "../../core/inbox.ts";
+import type { Archive, Conversations } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { TurnRate } from "../access/turn-rate.ts";
 import { applyCallEdit, applyEdit } from "../turn/edited-question.ts";

@@ -1,7 +1,8 @@
 import { toNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Platform, ReplyHooks } from "../../core/platform.ts";
-import type { Conversations, Inbox } from "../../core/storage.ts";
+import type { Inbox } from "../../core/inbox.ts";
+import type { Conversations } from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
 import { createConcurrencyLimit } from "../../support/concurrency-limit.ts";
 import { throwIfAbandoned } from "../turn/abandoned.ts";

@@ -1,5 +1,5 @@
 import { ParleyError } from "../../core/errors.ts";
-import type { Inbox, Redo, RedoOptions } from "../../core/storage.ts";
+import type { Inbox, Redo, RedoOptions } from "../../core/inbox.ts";
 import { sleep } from "../../support/sleep.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
 

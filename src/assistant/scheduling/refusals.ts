@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Receiver } from "../../core/platform.ts";
-import type { Inbox } from "../../core/storage.ts";
+import type { Inbox } from "../../core/inbox.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
 import { toOpenTurns } from "./open-turns.ts";

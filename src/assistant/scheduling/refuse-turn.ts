@@ -1,7 +1,7 @@
 import { toNotice } from "../../core/error-messages.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Platform } from "../../core/platform.ts";
-import type { Inbox } from "../../core/storage.ts";
+import type { Inbox } from "../../core/inbox.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { ActiveTurn } from "./active-turn.ts";
 import { keysOf, type PendingTurn } from "./pending-turn.ts";

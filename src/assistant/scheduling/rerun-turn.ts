@@ -2,7 +2,7 @@ import { ParleyError } from "../../core/errors.ts";
 import type { Actor } from "../../core/access.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
-import type { Inbox, TurnProgress } from "../../core/storage.ts";
+import type { Inbox, TurnProgress } from "../../core/inbox.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { TurnRate } from "../access/turn-rate.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";

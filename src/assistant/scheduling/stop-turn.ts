@@ -1,6 +1,6 @@
 import type { Access, Actor } from "../../core/access.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { Inbox, InboxEntry } from "../../core/storage.ts";
+import type { Inbox, InboxEntry } from "../../core/inbox.ts";
 import { translate } from "../../words/translate.ts";
 import { toOpenTurns } from "./open-turns.ts";
 import { storedIn } from "./pending-turn.ts";

@@ -1,5 +1,5 @@
 import { isParleyError } from "../../core/errors.ts";
-import type { Inbox } from "../../core/storage.ts";
+import type { Inbox } from "../../core/inbox.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { ActiveTurn } from "./active-turn.ts";
 import { toEditedError } from "./edited-error.ts";

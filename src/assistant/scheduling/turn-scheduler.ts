@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
-import type { ConversationQueue, Inbox } from "../../core/storage.ts";
+import type { Inbox } from "../../core/inbox.ts";
+import type { ConversationQueue } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { backoffMs } from "../../support/retry.ts";
 import { sleepUnlessAborted } from "../../support/sleep.ts";

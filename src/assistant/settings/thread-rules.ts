@@ -1,5 +1,6 @@
 import type { Receiver } from "../../core/platform.ts";
-import type { Conversations, Inbox } from "../../core/storage.ts";
+import type { Inbox } from "../../core/inbox.ts";
+import type { Conversations } from "../../core/storage.ts";
 import type { PlaceRules } from "./place-rules.ts";
 
 /**

@@ -1,6 +1,7 @@
 import { earlierAnswerNotice } from "../../core/error-messages.ts";
 import { actionsOf } from "../../core/reply-actions.ts";
-import type { OpenRedo, StoredMessage } from "../../core/storage.ts";
+import type { OpenRedo } from "../../core/inbox.ts";
+import type { StoredMessage } from "../../core/storage.ts";
 import { showPictures } from "./show-pictures.ts";
 import { messageIds, textOf } from "./stored-messages.ts";
 import type { Turn, TurnDependencies } from "./turn.ts";

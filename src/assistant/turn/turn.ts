@@ -4,13 +4,8 @@ import type { IncomingMessage } from "../../core/events.ts";
 import type { Gateway } from "../../core/gateway.ts";
 import type { Platform, Reply } from "../../core/platform.ts";
 import type { SpendingLedger } from "../../core/spending.ts";
-import type {
-  Archive,
-  ConversationQueue,
-  Conversations,
-  OpenRedo,
-  StoppedAnswer,
-} from "../../core/storage.ts";
+import type { OpenRedo, StoppedAnswer } from "../../core/inbox.ts";
+import type { Archive, ConversationQueue, Conversations } from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
 import type { Release } from "../../support/fair-semaphore.ts";
 import type { Budgets } from "../access/budgets.ts";

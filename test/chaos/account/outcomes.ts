@@ -1,4 +1,5 @@
-import type { InboxEntry, StoredMessage } from "../../../src/core/storage.ts";
+import type { InboxEntry } from "../../../src/core/inbox.ts";
+import type { StoredMessage } from "../../../src/core/storage.ts";
 import type { Store } from "../../../src/conversations/open-store.ts";
 import { withoutRetriedAttempts } from "../../../src/assistant/turn/stored-messages.ts";
 import { storedIn } from "../../../src/assistant/scheduling/pending-turn.ts";

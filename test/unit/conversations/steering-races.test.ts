@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createInbox } from "../../../src/conversations/inbox.ts";
 import { createKeyValueStore, type KeyValueStore } from "../../../src/conversations/key-value.ts";
 import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sqlite/sqlite-backend.ts";
-import type { Inbox } from "../../../src/core/storage.ts";
+import type { Inbox } from "../../../src/core/inbox.ts";
 import { silentLog } from "../../support/silent-log.ts";
 import { eventOf } from "../../support/store-samples.ts";
 
