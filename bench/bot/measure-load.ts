@@ -76,7 +76,10 @@ export async function measureLoad(bot: Bot, load: Load, seconds: number, note: N
     }
     const turns = await Promise.all(asked);
     noteOutcome(load, turns, { bot, rateLimited: stage.rateLimited(), note });
-    if (process.env["BENCH_DEBUG"] !== undefined) process.stderr.write(child.output());
+    const isUnacknowledged =
+      load.acknowledgedWithinMs !== undefined && turns.some(({ ackedAt }) => Number.isNaN(ackedAt));
+    // Its log says why.
+    if (isUnacknowledged || process.env["BENCH_DEBUG"] !== undefined) process.stderr.write(child.output());
     child.check();
   } catch (error) {
     throw new Error(`${bot.name}: ${String(error)}\n${child.output()}`, { cause: error });
