@@ -17,7 +17,7 @@ import type { KeyValue } from "./keys/key-value.ts";
 import { createOperations, type Operations } from "./operations.ts";
 import { refuseForeignOrigin } from "./origin-guard.ts";
 import { createPictureShelf, picturePath, type ShelvedPicture } from "./picture-shelf.ts";
-import { drainRequest } from "./refusal-drain.ts";
+import { drainRequest } from "../support/drain-request.ts";
 
 /** Settings of {@link createEmbeddedGateway}. */
 export interface EmbeddedGatewayOptions {

@@ -17,6 +17,7 @@ import { handleApi } from "./api.ts";
 import { createConversationViews } from "./conversation-views.ts";
 import { createFeeds } from "./feed.ts";
 import { createClientAddress } from "../../support/client-address.ts";
+import { drainRequest } from "../../support/drain-request.ts";
 import { isForeign, type PageLoginMode } from "./guard.ts";
 import { retryAfter, sendProblem, sendTooMany, statusOf } from "./http.ts";
 import { toEventKey, toSiblingId } from "./ids.ts";
@@ -34,6 +35,10 @@ import { inLanguage, translate } from "../../words/translate.ts";
 const sweepIntervalMs = 10 * 60_000;
 /** How often accounts that were closed or removed meanwhile are looked for. */
 const accountsIntervalMs = 10_000;
+/** How much of a refused file is read after the answer: a proxy that cannot send the rest says that the page is broken. */
+const uploadDrain = { maxBytes: 64 * 1024 * 1024, maxMs: 30_000 };
+/** The same of other requests, which strangers send too. */
+const otherDrain = { maxBytes: 256 * 1024, maxMs: 5000 };
 
 /** @see {@link createWebPlatform} */
 export interface WebPlatformOptions {
@@ -353,9 +358,9 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
       }
       if (!isParleyError(error)) log.error({ err: error, path }, "request handler failed");
       sendProblem(response, statusOf(error), codeOf(error), toNotice(error), {
-        ...(request.complete ? {} : { Connection: "close" }),
         ...(isParleyError(error) && error.retryAfterMs !== undefined ? retryAfter(error.retryAfterMs) : {}),
       });
+      drainRequest(request, path === "/api/uploads" ? uploadDrain : otherDrain);
     }
     return true;
   }
