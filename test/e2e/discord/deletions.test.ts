@@ -72,7 +72,7 @@ describe("deletions on Discord", () => {
 
   it("cancel a pending turn, and stop one that is running", async () => {
     const direct = story.discord.directMessages(ada);
-    story.setGatewayUp(false);
+    story.keepsWaiting("under way");
     const first = ada.sends({ channel: direct, text: "under way" });
     await until(() => direct.isTyping());
     const waits = ada.sends({ channel: direct, text: "waits" });
@@ -80,7 +80,6 @@ describe("deletions on Discord", () => {
     ada.deletes(waits);
     ada.deletes(first);
     await until(() => direct.fromBot()[0]?.text.includes("Stopped: the message was deleted."));
-    story.setGatewayUp(true);
     await story.settled(direct, 2);
     expect(story.chats().at(-1)?.at(-1)?.content).toBe(last.content);
     expect(story.said(story.chats().length - 1).join()).not.toMatch(/under way|waits/);

@@ -46,6 +46,8 @@ export interface Story {
   hears(text: string): void;
   /** Until it is called with `true`, the gateway drops every connection. */
   setGatewayUp(isUp: boolean): void;
+  /** The gateway accepts chat requests whose last message contains this text, and answers none of them. */
+  keepsWaiting(text: string): void;
   /** While it was called with `true`, answers of the model begin with "Half" and do not end. */
   setStalled(isStalled: boolean): void;
   /** The messages of each chat request, in order of the requests. */
@@ -83,6 +85,7 @@ export async function startStory(
   let isUp = true;
   let isStalled = false;
   let isCut = false;
+  let unanswered: string | undefined;
   let heard = "the words of the note";
   /** Each picture is another one: bytes after the end of a PNG are ignored. */
   const base = await fixture("picture.png");
@@ -108,10 +111,17 @@ export async function startStory(
           return json({ text: heard });
         default:
           if (modelOf(request.body) === "story/draw") return drawnInChat(pictures(request.body)[0] ?? "");
+          if (unanswered !== undefined && lastSaid(request.body).includes(unanswered))
+            return { body: ": wait\n\n", after: "hang" };
           if (isStalled) return stream("Half", { isWhole: false });
-          return stream(answers.length > 1 ? (answers.shift() ?? "") : (answers[0] ?? echo(request.body)), {
-            finish: isCut ? "length" : "stop",
-          });
+          return stream(
+            answers.length > 1
+              ? (answers.shift() ?? "")
+              : (answers[0] ?? `I heard: ${lastSaid(request.body)}`),
+            {
+              finish: isCut ? "length" : "stop",
+            },
+          );
       }
     },
     { apiKey },
@@ -159,6 +169,9 @@ export async function startStory(
     },
     setCut(cut) {
       isCut = cut;
+    },
+    keepsWaiting(text) {
+      unanswered = text;
     },
     setStalled(stalled) {
       isStalled = stalled;
@@ -232,10 +245,10 @@ function drawnInChat(base64: string): ScriptedAnswer {
   });
 }
 
-function echo(body: Buffer): string {
+function lastSaid(body: Buffer): string {
   const { messages } = JSON.parse(body.toString()) as { messages: SentMessage[] };
   const last = messages.at(-1);
-  return `I heard: ${last === undefined ? "nothing" : textOf(last)}`;
+  return last === undefined ? "nothing" : textOf(last);
 }
 
 function textOf({ content }: SentMessage): string {
