@@ -7,6 +7,7 @@ export default defineConfig({
     hookTimeout: 30_000,
     // What is waited for comes soon; a busy machine is not a failure.
     expect: { poll: { timeout: 15_000 } },
+    setupFiles: ["test/patience.ts"],
     // Most of the time is spent waiting for processes, sockets and browsers; more at once starve each other.
     maxWorkers: 2,
     globalSetup: ["test/left-out.ts"],

@@ -34,7 +34,7 @@ describe.skipIf(!has("chromium"))("questions that are edited on the page", () =>
     expect(await bubbles(page)).toEqual(["My parrot is called Juniper.", "My bird is a macaw."]);
     expect(await answers(page).count()).toBe(2);
     await edit(page, "Juniper", "My parrot is called Pollux.");
-    expect(await bubbles(page)).toEqual(["My parrot is called Pollux.", "My bird is a macaw."]);
+    await expect.poll(() => bubbles(page)).toEqual(["My parrot is called Pollux.", "My bird is a macaw."]);
     expect(await say(page, "What did I say first?")).toContain("My parrot is called Pollux.");
     const shown = await page.locator(".messages").innerText();
     await page.reload();
