@@ -103,6 +103,12 @@ export interface PassedLimit {
   readonly scores: readonly number[];
 }
 
+/** A count that may resolve once it is decided, before it is written: where nobody else counts. */
+export interface EarlyCount {
+  /** Called where it could not be written after all. */
+  readonly onLost: () => void;
+}
+
 /** Reads of one space, as Keyv calls them. Expired entries are absent. Failures are the service's own errors. */
 export interface EntryReader {
   get(key: string): Promise<string | undefined>;
@@ -153,9 +159,14 @@ export interface Backend {
   ): Promise<number>;
   /**
    * Applies all changes, or none if the sum of a limit is above its `max`; resolves to the first such limit. Atomic
-   * like `apply`. Survives the end of the process, but maybe not a power failure: it waits for no disk.
+   * like `apply`. Survives the end of the process, but maybe not a power failure: it waits for no disk. `early`: it may
+   * resolve before it is written, and is written with or before what is written after it.
    */
-  count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): Promise<PassedLimit | undefined>;
+  count(
+    limits: readonly ScoreLimit[],
+    changes: readonly IndexChange[],
+    early?: EarlyCount,
+  ): Promise<PassedLimit | undefined>;
   /** Writes a value if it is still `old`, and keeps its expiry; false: it was changed or removed. */
   replace(at: EntryAddress, old: string, value: string, resolves?: Resolves): Promise<boolean>;
   /** Members in the order of their scores. Members with equal scores come in a stable order. */

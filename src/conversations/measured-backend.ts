@@ -39,7 +39,7 @@ export function createMeasuredBackend(backend: Backend, onOperation: OnStoreOper
       timed(resolves === "soon" ? "soon" : "write", () =>
         backend.apply(conditions, changes, resolves, onWritten),
       ),
-    count: (limits, changes) => timed("count", () => backend.count(limits, changes)),
+    count: (limits, changes, early) => timed("count", () => backend.count(limits, changes, early)),
     replace: (at, old, value, resolves) =>
       timed(resolves === "soon" ? "soon" : "write", () => backend.replace(at, old, value, resolves)),
     readIndex: (name, page) => timed("read", () => backend.readIndex(name, page)),

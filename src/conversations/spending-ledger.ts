@@ -42,9 +42,19 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
   const count = async (
     limits: readonly ScoreLimit[],
     { adds, lists }: { readonly adds: readonly IndexChange[]; readonly lists: readonly Listing[] },
+    onLost?: () => void,
   ): Promise<PassedLimit | undefined> => {
     const missing = lists.filter(({ member, score }) => (listed.get(member) ?? -1) < score);
-    const passed = await backend.count(limits, [...adds, ...missing]);
+    const early =
+      onLost === undefined
+        ? undefined
+        : {
+            onLost(): void {
+              for (const { member } of missing) listed.delete(member);
+              onLost();
+            },
+          };
+    const passed = await backend.count(limits, [...adds, ...missing], early);
     if (passed === undefined) for (const { member, score } of missing) listed.set(member, score);
     return passed;
   };
@@ -83,7 +93,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
   }
 
   return {
-    async countTurn(personId, { max, now }) {
+    async countTurn(personId, { max, now, onLost }) {
       const minute = Math.floor(now / minuteMs);
       const pastMs = now % minuteMs;
       const passed = await count(
@@ -101,6 +111,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
           adds: [{ kind: "add-score", index: indexes.turns(minute), member: personId, score: 1 }],
           lists: [keepUntil(indexes.turns(minute), (minute + 2) * minuteMs)],
         },
+        onLost,
       );
       if (passed === undefined) return undefined;
       const [current = 0, previous = 0] = passed.scores;

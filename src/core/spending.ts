@@ -103,11 +103,12 @@ export interface UsageQuery {
 export interface SpendingLedger {
   /**
    * Counts a turn of a person unless that would be more than `max` in a minute. `undefined`: counted; otherwise after
-   * how many milliseconds there is room again, and nothing is counted.
+   * how many milliseconds there is room again, and nothing is counted. `onLost`: the count may be written later, with
+   * what is written next; called where it could not be.
    */
   countTurn(
     personId: string,
-    options: { readonly max: number; readonly now: number },
+    options: { readonly max: number; readonly now: number; readonly onLost?: () => void },
   ): Promise<number | undefined>;
   /** Takes a counted turn back: the event turned out to be a redelivery. */
   uncountTurn(personId: string, now: number): Promise<void>;

@@ -56,14 +56,24 @@ export function createTurnRate({ ledger, max, now }: TurnRateOptions): TurnRate 
       await settleOwed(personId);
       const countedAt = now();
       let retryAfterMs: number | undefined;
+      let isLost = false;
+      const onLost = (): void => {
+        isLost = true;
+      };
       try {
-        retryAfterMs = await ledger.countTurn(personId, { max, now: countedAt });
+        retryAfterMs = await ledger.countTurn(personId, { max, now: countedAt, onLost });
       } catch (error) {
         // Accepting the request fails as well, unless the outage is over by then: it is retried for a moment.
         if (!isParleyError(error, "store-unavailable")) throw error;
         return notCounted;
       }
-      if (retryAfterMs === undefined) return { refusal: undefined, undo: () => undo(personId, countedAt) };
+      if (retryAfterMs === undefined)
+        return {
+          refusal: undefined,
+          async undo() {
+            if (!isLost) await undo(personId, countedAt);
+          },
+        };
       const refusal = new ParleyError("rate-limited", "too many requests of one person in a minute", {
         retryAfterMs,
         detail: { max },

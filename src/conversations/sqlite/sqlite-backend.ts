@@ -5,6 +5,7 @@ import { steadyClock } from "../../support/steady-clock.ts";
 import { type Backend, type EntryReader, spaces, type Space } from "../backend.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
 import { compact, compactIfDue, isSmall } from "./compaction.ts";
+import { createEarlyCounts } from "./early-counts.ts";
 import { createEntryCache } from "./entry-cache.ts";
 import { createPrivateFile } from "./private-file.ts";
 import { isOfOneWrite, toSqliteStoreError } from "./sqlite-errors.ts";
@@ -107,6 +108,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     resolves: GroupResolves = "durable",
     onWritten?: () => void,
   ): Promise<T> => writes.track(guardAsync(() => group.run(work, resolves, onWritten)));
+  const earlyCounts = createEarlyCounts(writer, (work) => write(work, "counted"));
   const writes = createWriteState(file, async () => {
     await write(() => writer.apply([], []));
   });
@@ -120,7 +122,10 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     },
     apply: (conditions, changes, resolves, onWritten) =>
       write(() => writer.apply(conditions, changes), resolves, onWritten),
-    count: (limits, changes) => write(() => writer.count(limits, changes), "counted"),
+    async count(limits, changes, early) {
+      if (early !== undefined && exclusive) return guard(() => earlyCounts.count(limits, changes, early));
+      return await write(() => writer.count(limits, changes), "counted");
+    },
     replace: (at, old, value, resolves) => write(() => writer.replace(at, old, value), resolves),
     async readIndex(name, page) {
       cache.compareAgain();

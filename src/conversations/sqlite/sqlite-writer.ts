@@ -19,6 +19,11 @@ export interface SqliteWriter {
   apply(conditions: readonly WriteCondition[], changes: readonly BackendChange[]): Written<number>;
   /** As `Backend.count`. */
   count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): Written<PassedLimit | undefined>;
+  /** The first limit that is passed. `unwritten`: what will be added to a score. Writes nothing. */
+  findPassed(
+    limits: readonly ScoreLimit[],
+    unwritten?: (index: string, member: string) => number,
+  ): PassedLimit | undefined;
   /** As `Backend.replace`. */
   replace(at: EntryAddress, old: string, value: string): Written<boolean>;
   /** Removes some expired entries; how many. `now` in Unix ms. */
@@ -80,9 +85,11 @@ export function createSqliteWriter(
     if (mustBe !== undefined) return readValue.get(space, key, now)?.[0] === mustBe;
     return (probe.get(space, key, now) !== undefined) === mustExist;
   };
-  const findPassed = (limits: readonly ScoreLimit[]): PassedLimit | undefined => {
+  const findPassed: SqliteWriter["findPassed"] = (limits, unwritten = () => 0) => {
     for (const [position, { terms, max }] of limits.entries()) {
-      const scores = terms.map(({ index, member }) => indexes.readScore(index, member));
+      const scores = terms.map(
+        ({ index, member }) => indexes.readScore(index, member) + unwritten(index, member),
+      );
       const sum = terms.reduce((total, { weight = 1 }, at) => total + weight * (scores[at] ?? 0), 0);
       if (sum > max) return { position, scores };
     }
@@ -101,6 +108,7 @@ export function createSqliteWriter(
       if (passed === undefined) changes.forEach(applyChange);
       return { result: passed, isWritten: passed === undefined && changes.length > 0 };
     },
+    findPassed,
     replace({ space, key }, old, value) {
       const isReplaced = replaceValue.run(value, space, key, old).changes > 0;
       cache.delete({ space, key });

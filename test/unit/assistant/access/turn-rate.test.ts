@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
+import { createTurnRate } from "../../../../src/assistant/access/turn-rate.ts";
 import { ada, bo, createWorld, message, type World } from "../../../support/fakes.ts";
 
 let world: World;
@@ -56,5 +57,25 @@ describe("TURNS_PERSON_MINUTE", () => {
     for (const text of ["one", "two"]) expect(await world.assistant.receive(message(text))).toBe("accepted");
     await settled();
     await expect(world.assistant.receive(message("three"))).rejects.toMatchObject({ code: "rate-limited" });
+  });
+
+  test("does not take back a count that was never written", async () => {
+    const undone: string[] = [];
+    const lostLater: (() => void)[] = [];
+    const rate = createTurnRate({
+      ledger: {
+        countTurn(_person, { onLost }) {
+          lostLater.push(() => onLost?.());
+          return Promise.resolve(undefined);
+        },
+        uncountTurn: (person) => Promise.resolve(void undone.push(person)),
+      },
+      max: 2,
+      now: () => 0,
+    });
+    const [kept, lost] = [await rate.count("kept"), await rate.count("lost")];
+    lostLater[1]?.();
+    await Promise.all([kept.undo(), lost.undo()]);
+    expect(undone).toEqual(["kept"]);
   });
 });
