@@ -27,14 +27,22 @@ export interface RedisSentinels {
 const name = "parley";
 const pollMs = 50;
 
-/** `options`: of both servers. */
-export async function startSentinels(options: readonly string[] = []): Promise<RedisSentinels> {
+/**
+ * `options`: of both servers. `downAfterMs`: how long the primary may be silent before there is a failover; on a busy machine
+ * it may be silent for half a second without being down.
+ */
+export async function startSentinels(
+  options: readonly string[] = [],
+  { downAfterMs = 500 }: { readonly downAfterMs?: number } = {},
+): Promise<RedisSentinels> {
   const servers = await startAll([() => startRedis(options), () => startRedis(options)]);
   const [first, second] = servers as [RedisServer, RedisServer];
   const folder = await mkdtemp(join(tmpdir(), "parley-sentinel-"));
   const sentinels = await orRemove(servers, async () => {
     await send(second.port, "REPLICAOF", "127.0.0.1", String(first.port));
-    return startAll([1, 2, 3].map((n) => () => startSentinel(join(folder, `${n}.conf`), first.port)));
+    return startAll(
+      [1, 2, 3].map((n) => () => startSentinel(join(folder, `${n}.conf`), first.port, downAfterMs)),
+    );
   });
   // By default they tell each other every 2 s what they know, and look every 10 s how a server is. Redis before 7.0 has no
   // such command, and is slower.
@@ -73,6 +81,7 @@ export async function startSentinels(options: readonly string[] = []): Promise<R
 async function startSentinel(
   file: string,
   primaryPort: number,
+  downAfterMs: number,
 ): Promise<Removable & { readonly port: number }> {
   const port = await freePort();
   await writeFile(
@@ -81,7 +90,7 @@ async function startSentinel(
       `port ${port}`,
       "bind 127.0.0.1",
       `sentinel monitor ${name} 127.0.0.1 ${primaryPort} 2`,
-      `sentinel down-after-milliseconds ${name} 500`,
+      `sentinel down-after-milliseconds ${name} ${downAfterMs}`,
       `sentinel failover-timeout ${name} 3000`,
       "",
     ].join("\n"),
