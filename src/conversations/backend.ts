@@ -74,10 +74,11 @@ export interface IndexMember {
 }
 
 /**
- * When a write resolves: once it is durable, or once it survives the end of the process. `soon`: it is durable 250 ms
- * later at the latest, and before whatever is durable after it.
+ * When a write resolves: once it is durable, or once it survives the end of the process. `together`: once it is durable, and
+ * it may wait a few milliseconds for another write to be made durable with it. `soon`: it is durable 250 ms later at the
+ * latest, and before whatever is durable after it.
  */
-export type Resolves = "durable" | "soon";
+export type Resolves = "durable" | "together" | "soon";
 
 /** A part of a sorted index. */
 export interface IndexPage {

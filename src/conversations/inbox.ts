@@ -200,7 +200,7 @@ export function createInbox(options: InboxOptions): RestorableInbox {
   };
 
   return {
-    async accept(event, { onWritten } = {}) {
+    async accept(event, { onWritten, canWait = false } = {}) {
       const acceptedAt = steadyClock.latest();
       const at = entryAt.event(event.key);
       const value: InboxRecord = { event, acceptedAt };
@@ -212,7 +212,7 @@ export function createInbox(options: InboxOptions): RestorableInbox {
       const taken = await store.writeIf(
         [at],
         [{ kind: "set", at, value }, ...indexAccepted(event, orderOf(value))],
-        "durable",
+        canWait ? "together" : "durable",
         () => {
           add();
           onWritten?.();

@@ -84,16 +84,20 @@ export interface NewEdit {
   readonly toAddress?: (address: ReplyAddress) => ReplyAddress;
 }
 
+/** @see {@link Inbox.accept} */
+export interface AcceptOptions {
+  readonly onWritten?: (() => void) | undefined;
+  readonly canWait?: boolean | undefined;
+}
+
 /** Durable record of accepted events. Failures throw `store-unavailable`. */
 export interface Inbox {
   /**
    * Set-if-absent under `event.key`, durable before it resolves. `onWritten`: called before that, where a store knows
-   * earlier that the event survives the end of the process: its turn may begin. Contract: does not throw.
+   * earlier that the event survives the end of the process: its turn may begin. Contract: does not throw. `canWait`: a few
+   * milliseconds longer, to become durable together with what its turn writes first.
    */
-  accept(
-    event: IncomingEvent,
-    options?: { readonly onWritten?: (() => void) | undefined },
-  ): Promise<"accepted" | "duplicate">;
+  accept(event: IncomingEvent, options?: AcceptOptions): Promise<"accepted" | "duplicate">;
   /**
    * Saves the progress of a run for the first time, which claims this attempt at each of its events. False, and
    * nothing is saved: another process has claimed it. A store for one process grants every claim.

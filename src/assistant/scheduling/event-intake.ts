@@ -117,8 +117,13 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
 
   /** Its turn begins once the event is written. The acknowledgement, for which `accept` resolves, waits for the disk. */
   async function acceptEarly(event: IncomingEvent, turn: Beginning): Promise<"accepted" | "duplicate"> {
-    const result = await acceptDurably(inbox, event, () => {
-      if (event.kind !== "call" || inFlight.size <= maxWithEarlyCalls) turn.begin();
+    const isCall = event.kind === "call";
+    const result = await acceptDurably(inbox, event, {
+      onWritten() {
+        if (!isCall || inFlight.size <= maxWithEarlyCalls) turn.begin();
+      },
+      // A person sees whether a command is acknowledged; nobody sees whether a message is.
+      canWait: !isCall,
     });
     // After an attempt that failed, its turn may have ended by now.
     return turn.hasBegun() ? "accepted" : result;

@@ -30,6 +30,8 @@ export interface GroupCommit {
 const soonMs = 250;
 /** How long it waits for another write to join its transaction. */
 const joinMs = 10;
+/** How long a write that resolves with others waits for one whose sync it can share: a question follows its event sooner. */
+const togetherMs = 5;
 
 interface Write {
   readonly work: () => Written<unknown>;
@@ -42,6 +44,8 @@ interface Write {
 /** Waits until the transactions up to a number are on disk. */
 interface Waiting {
   readonly transaction: number;
+  /** For others to share its sync. */
+  canWait: boolean;
   readonly settle: (error: unknown) => void;
 }
 
@@ -70,6 +74,7 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
   let waiting: Waiting[] = [];
   let isSyncing = false;
   let soon: NodeJS.Timeout | undefined;
+  let together: NodeJS.Timeout | undefined;
   const counts = { commits: 0, durableCommits: 0, syncs: 0 };
 
   function commitNext(): void {
@@ -102,11 +107,12 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
     try {
       const written = writes.map(({ work }) => work());
       const kinds = new Set(written.flatMap(({ isWritten }, at) => (isWritten ? writes[at]!.resolves : [])));
-      const mustReachDisk = kinds.has("durable") || kinds.has("soon");
+      const isDurable = kinds.has("durable") || kinds.has("together");
+      const mustReachDisk = isDurable || kinds.has("soon");
       const noted = mustReachDisk ? trail.advance() : undefined;
       commit.run();
       if (kinds.size > 0) counts.commits++;
-      if (kinds.has("durable")) counts.durableCommits++;
+      if (isDurable) counts.durableCommits++;
       if (noted !== undefined) {
         committed++;
         unnoted = noted;
@@ -123,19 +129,26 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
 
   /** Also a write that found its entry taken waits for the one that took it. */
   function conclude({ resolves, resolve, reject }: Write, { result }: Written<unknown>): void {
-    if (resolves !== "durable" || committed === synced) {
+    if (resolves === "soon" || resolves === "counted" || committed === synced) {
       resolve(result);
       return;
     }
     waiting.push({
       transaction: committed,
+      canWait: resolves === "together",
       settle: (error) => (error === undefined ? resolve(result) : reject(error)),
     });
   }
 
   function syncIfDue(): void {
-    if (waiting.length > 0) sync();
+    if (waiting.some(({ canWait }) => !canWait)) sync();
+    else if (waiting.length > 0) together ??= setTimeout(syncTogether, togetherMs);
     else if (committed > synced) soon ??= setTimeout(syncSoon, soonMs).unref();
+  }
+
+  function syncTogether(): void {
+    together = undefined;
+    sync();
   }
 
   function syncSoon(): void {
@@ -150,6 +163,8 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
     disk.sync((error) => {
       isSyncing = false;
       concludeSync(transaction, noted, error);
+      // Those that came meanwhile have waited.
+      for (const each of waiting) each.canWait = false;
       syncIfDue();
     });
   }
@@ -164,7 +179,8 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
       if (noted !== undefined) trail.note(noted);
       if (synced === committed) {
         clearTimeout(soon);
-        soon = undefined;
+        clearTimeout(together);
+        soon = together = undefined;
       }
     }
     for (const { settle } of done) settle(error);

@@ -250,6 +250,52 @@ describe("group commit", () => {
     expect(await alone).toBe("c");
   });
 
+  it("lets a write that can wait share the sync of the next one, for 5 ms", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const { group, endSync, syncs, notes } = createSubject();
+    let isWritten = false;
+    const first = group.run(insert("a"), "together", () => (isWritten = true));
+    await nextMoment();
+    expect(isWritten).toBe(true);
+    expect(await isSettled(first)).toBe(false);
+    expect(syncs()).toBe(0);
+    const second = group.run(insert("b"), "durable");
+    await nextMoment();
+    expect(syncs()).toBe(1);
+    endSync();
+    expect(await Promise.all([first, second])).toEqual(["a", "b"]);
+    expect(group.counts).toEqual({ commits: 2, durableCommits: 2, syncs: 1 });
+    expect(notes).toEqual([2]);
+
+    const alone = group.run(insert("c"), "together");
+    await nextMoment();
+    vi.advanceTimersByTime(4);
+    expect(syncs()).toBe(1);
+    vi.advanceTimersByTime(1);
+    expect(syncs()).toBe(2);
+    expect(await isSettled(alone)).toBe(false);
+    endSync();
+    expect(await alone).toBe("c");
+    vi.advanceTimersByTime(1000);
+    expect(syncs()).toBe(2);
+  });
+
+  it("syncs a write that has waited for others next, where the disk was busy meanwhile", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const { group, endSync, syncs } = createSubject();
+    const before = group.run(insert("a"), "durable");
+    await nextMoment();
+    const write = group.run(insert("b"), "together");
+    await nextMoment();
+    expect(syncs()).toBe(1);
+    endSync();
+    await before;
+    expect(syncs()).toBe(2);
+    expect(await isSettled(write)).toBe(false);
+    endSync(new Error("EIO"));
+    await expect(write).rejects.toThrow("EIO");
+  });
+
   it("never waits for the disk for counts, and does not note them", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const { group, syncs, notes } = createSubject();
