@@ -137,6 +137,7 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
       begin: AsyncLocalStorage.bind(() => {
         if (hasBegun) return;
         hasBegun = true;
+        logReceived(event, "accepted");
         recovery.resumeFirst(storedIn(event));
         const isInOrder = platforms.get(event.platform)?.deliversInOrder !== false;
         const mayBeLater =
@@ -144,6 +145,11 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
         scheduler.schedule({ event, progress: undefined, others: [] }, { mayBeLater });
       }),
     };
+  }
+
+  function logReceived(event: IncomingEvent, result: "accepted" | "duplicate"): void {
+    const { platform, kind, conversationId } = event;
+    log.debug({ platform, kind, result, conversation: conversationId }, "event received");
   }
 
   function isBusy({ author, platform }: IncomingEvent): boolean {
@@ -168,7 +174,8 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
       return await inTurn({ turn: key, span: arrival }, async () => {
         try {
           const result = await accept(incoming, how);
-          log.debug({ platform, kind, result, conversation: incoming.conversationId }, "event received");
+          // Where it is accepted, its turn has said so as it began.
+          if (result === "duplicate") logReceived(incoming, result);
           span.set({ "parley.result": result });
           if (result === "duplicate" && !isKnown) traces.end([key], result);
           return result;
