@@ -100,7 +100,7 @@ describe.skipIf(!has("chromium"))("the page's accessibility", () => {
     await page.keyboard.type("second line");
     await page.keyboard.press("Enter");
     await answerAfter(page, 0);
-    expect(await page.locator(".bubble").innerText()).toBe("First line\nsecond line");
+    await expect.poll(() => page.locator(".bubble").innerText()).toBe("First line\nsecond line");
     const announced = page.getByRole("status").filter({ hasText: "Parley:" });
     await expect.poll(() => announced.innerText()).toContain("sandbox");
     expect(await page.evaluate("document.activeElement.tagName")).toBe("TEXTAREA");
@@ -196,7 +196,7 @@ describe.skipIf(!has("chromium"))("another site in the same browser", () => {
     });
     await page.goto(`${story.url}/c/${id}`);
     await answerAfter(page, 0);
-    expect(await page.locator(".bubble").allInnerTexts()).toEqual(["A secret of mine"]);
+    await expect.poll(() => page.locator(".bubble").allInnerTexts()).toEqual(["A secret of mine"]);
     expect(page.frames()).toHaveLength(1);
   });
 
@@ -238,7 +238,7 @@ describe.skipIf(!has("chromium"))("another site in the same browser", () => {
     await page.reload({ waitUntil: "commit" });
     const password = page.getByLabel("Password of this page");
     await password.waitFor();
-    expect(await password.isDisabled()).toBe(true);
+    await expect.poll(() => password.isDisabled()).toBe(true);
     want();
     await password.fill("correct horse");
     await page.keyboard.press("Enter");

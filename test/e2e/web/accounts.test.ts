@@ -54,7 +54,9 @@ describe.skipIf(!has("chromium"))("accounts on the page", () => {
     expect(await say(anna, "The vault code is 7319")).toContain("sandbox");
     const address = anna.url();
     expect(address).toMatch(/\/c\//);
-    expect(await anna.locator(".conversations a").allInnerTexts()).toEqual(["The vault code is 7319"]);
+    await expect
+      .poll(() => anna.locator(".conversations a").allInnerTexts())
+      .toEqual(["The vault code is 7319"]);
 
     const { page: ben } = await story.open();
     await logIn(ben, "Ben", "password of ben");

@@ -20,7 +20,7 @@ describe.skipIf(!has("chromium"))("a chat branches", () => {
     await page.locator(".from-parley").first().getByRole("button", { name: "Branch" }).click();
     await page.waitForURL((url) => url.href !== original);
     await page.getByRole("heading", { level: 1, name: "What is in it? (branch)" }).waitFor();
-    expect(await page.locator(".bubble").allInnerTexts()).toEqual(["What is in it?"]);
+    await expect.poll(() => page.locator(".bubble").allInnerTexts()).toEqual(["What is in it?"]);
     await expect
       .poll(() =>
         page
@@ -33,10 +33,12 @@ describe.skipIf(!has("chromium"))("a chat branches", () => {
     await page.getByRole("button", { name: "Regenerate" }).click();
     await page.locator(".from-parley.is-finished").waitFor();
     await say(page, "And now?");
-    expect(await page.locator(".bubble").allInnerTexts()).toEqual(["What is in it?", "And now?"]);
+    await expect.poll(() => page.locator(".bubble").allInnerTexts()).toEqual(["What is in it?", "And now?"]);
     await page.goto(original);
     await answerAfter(page, 1);
-    expect(await page.locator(".bubble").allInnerTexts()).toEqual(["What is in it?", "Thank you."]);
+    await expect
+      .poll(() => page.locator(".bubble").allInnerTexts())
+      .toEqual(["What is in it?", "Thank you."]);
     expect(problems).toEqual([]);
     await page.context().close();
   });
@@ -55,11 +57,13 @@ describe.skipIf(!has("chromium"))("a chat branches", () => {
     await question.getByRole("button", { name: "Ask in a new chat" }).click();
     await page.waitForURL((url) => url.href !== original);
     expect(await answerAfter(page, 1)).toContain("You sent 1 picture");
-    expect(await page.locator(".bubble").allInnerTexts()).toEqual(["My cat is called Ink.", "Who is this?"]);
+    await expect
+      .poll(() => page.locator(".bubble").allInnerTexts())
+      .toEqual(["My cat is called Ink.", "Who is this?"]);
     await page.locator(".from-user").nth(1).locator("img").waitFor();
     await page.goto(original);
     await answerAfter(page, 2);
-    expect(await page.locator(".bubble").nth(1).innerText()).toBe("Is this Ink?");
+    await expect.poll(() => page.locator(".bubble").nth(1).innerText()).toBe("Is this Ink?");
     expect(problems).toEqual([]);
     await page.context().close();
   });

@@ -24,7 +24,7 @@ describe.skipIf(!has("chromium"))("the list of chats", () => {
 
     await chooseInMenu(page, "The plan for Oslo", "Rename");
     const name = list.getByRole("textbox", { name: "New name of The plan for Oslo" });
-    expect(await name.inputValue()).toBe("The plan for Oslo");
+    await expect.poll(() => name.inputValue()).toBe("The plan for Oslo");
     await page.keyboard.type("Travel");
     await page.keyboard.press("Enter");
     await list.getByRole("link", { name: "Travel" }).waitFor();

@@ -18,20 +18,20 @@ describe.skipIf(!has("chromium"))("the local page with default settings", () => 
     expect(await say(page, "My parrot is called Juniper.")).toContain("sandbox");
     expect(await say(page, "What did I say first?")).toContain("My parrot is called Juniper.");
     const bubbles = ["My parrot is called Juniper.", "What did I say first?"];
-    expect(await page.locator(".bubble").allInnerTexts()).toEqual(bubbles);
+    await expect.poll(() => page.locator(".bubble").allInnerTexts()).toEqual(bubbles);
     const current = page.getByRole("navigation").getByRole("link", { name: "My parrot is called Juniper." });
-    expect(await current.getAttribute("aria-current")).toBe("page");
+    await expect.poll(() => current.getAttribute("aria-current")).toBe("page");
     const shown = await page.locator(".messages").innerText();
 
     await page.reload();
     await answerAfter(page, 1);
-    expect(await page.locator(".messages").innerText()).toBe(shown);
+    await expect.poll(() => page.locator(".messages").innerText()).toBe(shown);
     expect(problems).toEqual([]);
 
     await story.restart();
     await page.reload();
     await answerAfter(page, 1);
-    expect(await page.locator(".messages").innerText()).toBe(shown);
+    await expect.poll(() => page.locator(".messages").innerText()).toBe(shown);
     expect(await say(page, "List everything I said.")).toContain("What did I say first?");
     await page.context().close();
   });
@@ -72,7 +72,7 @@ describe.skipIf(!has("chromium"))("the local page with default settings", () => 
     await field(page).press("Enter");
     await answerAfter(page, 0);
     const note = page.locator(".from-user .voice");
-    expect(await note.locator("figcaption").innerText()).toMatch(/Opus/i);
+    await expect.poll(() => note.locator("figcaption").innerText()).toMatch(/Opus/i);
     await page.reload();
     await answerAfter(page, 0);
     await expect.poll(() => durationOf(page)).toBeGreaterThan(0.5);
@@ -88,8 +88,8 @@ describe.skipIf(!has("chromium"))("the local page with default settings", () => 
     await page.reload();
     expect(await answerAfter(page, 0)).toMatch(/AAC/);
     // Once: the answer is the transcript.
-    expect(await page.getByText(/MPEG-4\/AAC/).count()).toBe(1);
-    expect(await page.locator(".from-user audio").count()).toBe(1);
+    await expect.poll(() => page.getByText(/MPEG-4\/AAC/).count()).toBe(1);
+    await expect.poll(() => page.locator(".from-user audio").count()).toBe(1);
     await page.context().close();
   });
 
@@ -125,7 +125,7 @@ describe.skipIf(!has("chromium"))("the local page with default settings", () => 
     await page.getByText(/voice-.*\.webm/).waitFor();
     await field(page).press("Enter");
     await answerAfter(page, 0);
-    expect(await page.locator(".from-user figcaption").innerText()).toMatch(/Opus/i);
+    await expect.poll(() => page.locator(".from-user figcaption").innerText()).toMatch(/Opus/i);
     // The browser has written no length into it.
     await expect.poll(() => durationOf(page)).toBeCloseTo(2, 0);
     await page.reload();
@@ -144,18 +144,18 @@ describe.skipIf(!has("chromium"))("the local page with default settings", () => 
     await page.keyboard.type("/im");
     await page.getByRole("option", { name: /\/imagine/ }).waitFor();
     await page.keyboard.press("Enter");
-    expect(await field(page).inputValue()).toBe("/imagine ");
+    await expect.poll(() => field(page).inputValue()).toBe("/imagine ");
     await page.keyboard.type("a green hill si");
     await page.getByRole("option", { name: /size:/ }).waitFor();
     await page.keyboard.press("Tab");
-    expect(await field(page).inputValue()).toBe("/imagine a green hill size:");
+    await expect.poll(() => field(page).inputValue()).toBe("/imagine a green hill size:");
     await page.keyboard.type("320x200 ");
     await page.keyboard.press("Enter");
     await answerAfter(page, 0);
     const picture = page.locator(".from-parley img");
     await picture.waitFor();
     expect(await sizeOf(page)).toEqual([320, 200]);
-    expect(await picture.getAttribute("alt")).toContain("green hill");
+    await expect.poll(() => picture.getAttribute("alt")).toContain("green hill");
     await page.reload();
     await answerAfter(page, 0);
     await page.locator(".from-parley img").waitFor();
@@ -186,11 +186,11 @@ describe.skipIf(!has("chromium"))("the local page with default settings", () => 
     await field(page).fill("/imagin a cat");
     await page.keyboard.press("Enter");
     await page.getByRole("alert").getByText("There is no command /imagin").waitFor();
-    expect(await field(page).inputValue()).toBe("/imagin a cat");
+    await expect.poll(() => field(page).inputValue()).toBe("/imagin a cat");
     await field(page).fill("/imagine a cat count:9");
     await page.keyboard.press("Enter");
     await page.getByRole("alert").getByText("a whole number from 1 to 4").waitFor();
-    expect(await field(page).inputValue()).toBe("/imagine a cat count:9");
+    await expect.poll(() => field(page).inputValue()).toBe("/imagine a cat count:9");
     expect(await page.locator(".message").count()).toBe(0);
     await page.context().close();
   });
@@ -204,15 +204,15 @@ describe.skipIf(!has("chromium"))("the local page with default settings", () => 
     await isNotKept.waitFor();
     // It is not part of the context either, and stays visible after the next turn.
     expect(await say(page, "What did I say first?")).not.toContain("secret");
-    expect(await page.locator(".message").count()).toBe(6);
+    await expect.poll(() => page.locator(".message").count()).toBe(6);
     await isNotKept.waitFor();
     expect(await page.getByRole("button", { name: "Stop the answer" }).count()).toBe(0);
 
     await page.reload();
     await answerAfter(page, 1);
     const bubbles = ["My tortoise is called Basil.", "What did I say first?"];
-    expect(await page.locator(".bubble").allInnerTexts()).toEqual(bubbles);
-    expect(await page.locator(".message").count()).toBe(4);
+    await expect.poll(() => page.locator(".bubble").allInnerTexts()).toEqual(bubbles);
+    await expect.poll(() => page.locator(".message").count()).toBe(4);
     expect(await isNotKept.count()).toBe(0);
     await list.getByRole("link", { name: "My tortoise is called Basil." }).waitFor();
     expect(await list.getByRole("link", { name: "What is a secret?" }).count()).toBe(0);
@@ -229,7 +229,7 @@ describe.skipIf(!has("chromium"))("the local page with default settings", () => 
     await page.waitForURL((url) => url.href !== before);
     await answerAfter(page, 0);
     await page.locator(".bubble", { hasText: "Tell me of otters." }).waitFor();
-    expect(await page.locator(".message").count()).toBe(2);
+    await expect.poll(() => page.locator(".message").count()).toBe(2);
     await page.getByRole("navigation").getByRole("link", { name: "Tell me of otters." }).waitFor();
     await page.goBack();
     await page.locator(".bubble", { hasText: "Where do I start?" }).waitFor();

@@ -16,12 +16,14 @@ describe.skipIf(!has("chromium"))("Details on the page", () => {
     await say(page, "My parrot is called Juniper.");
     await say(page, "What did I say first?");
     const details = page.getByRole("button", { name: "Details" });
-    expect(await details.count()).toBe(2);
+    await expect.poll(() => details.count()).toBe(2);
     await details.last().click();
     const told = page.locator(".told:not([hidden])");
     await told.getByText("How this answer came about").waitFor();
-    expect(await told.innerText()).toMatch(/Context: 3 messages, about [\d,]+ tokens; nothing left out/);
-    expect(await details.last().getAttribute("aria-expanded")).toBe("true");
+    await expect
+      .poll(() => told.innerText())
+      .toMatch(/Context: 3 messages, about [\d,]+ tokens; nothing left out/);
+    await expect.poll(() => details.last().getAttribute("aria-expanded")).toBe("true");
     await details.last().click();
     expect(await told.count()).toBe(0);
     expect(problems).toEqual([]);

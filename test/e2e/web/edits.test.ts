@@ -32,14 +32,14 @@ describe.skipIf(!has("chromium"))("questions that are edited on the page", () =>
     await edit(page, "swordfish-4711", "My bird is a macaw.");
     await answers(page).nth(1).getByText("My bird is a macaw.").waitFor();
     expect(await bubbles(page)).toEqual(["My parrot is called Juniper.", "My bird is a macaw."]);
-    expect(await answers(page).count()).toBe(2);
+    await expect.poll(() => answers(page).count()).toBe(2);
     await edit(page, "Juniper", "My parrot is called Pollux.");
     await expect.poll(() => bubbles(page)).toEqual(["My parrot is called Pollux.", "My bird is a macaw."]);
     expect(await say(page, "What did I say first?")).toContain("My parrot is called Pollux.");
     const shown = await page.locator(".messages").innerText();
     await page.reload();
     await answers(page).nth(2).waitFor();
-    expect(await page.locator(".messages").innerText()).toBe(shown);
+    await expect.poll(() => page.locator(".messages").innerText()).toBe(shown);
     const bytes = await bytesOfFolder(story.parley().folder);
     for (const gone of ["swordfish-4711", "Juniper is"]) expect(holds(bytes, gone)).toBe(false);
     expect(problems).toEqual([]);
@@ -57,7 +57,7 @@ describe.skipIf(!has("chromium"))("questions that are edited on the page", () =>
     await editor.fill("Count slowly to two.");
     await editor.press("Control+Enter");
     await answers(page).first().getByText("Count slowly to two.").waitFor();
-    expect(await page.locator(".from-parley").count()).toBe(1);
+    await expect.poll(() => page.locator(".from-parley").count()).toBe(1);
     await page.getByRole("button", { name: "Edit" }).press("Enter");
     await editor.press("Escape");
     expect(await bubbles(page)).toEqual(["Count slowly to two."]);

@@ -52,12 +52,14 @@ describe.skipIf(!has("chromium"))("a chat can be taken along", () => {
     await page.getByRole("status").getByText("Copied").waitFor();
     await field(page).focus();
     await page.keyboard.press("Control+v");
-    expect(await field(page).inputValue()).toBe(markdown);
+    await expect.poll(() => field(page).inputValue()).toBe(markdown);
     await field(page).fill("");
 
     await say(page, "/export");
     const chips = page.locator(".from-parley").nth(1).locator("a.file-chip[download]");
-    expect(await chips.allInnerTexts()).toEqual(["conversation.md", "conversation.json", "conversation.zip"]);
+    await expect
+      .poll(() => chips.allInnerTexts())
+      .toEqual(["conversation.md", "conversation.json", "conversation.zip"]);
     const [packed] = await Promise.all([page.waitForEvent("download"), chips.nth(2).click()]);
     expect(Object.keys(unzipSync(await readFile(await packed.path())))).toHaveLength(3);
     expect(problems).toEqual([]);

@@ -19,19 +19,21 @@ describe.runIf(has("chromium"))("Fix transcript on the page", () => {
     await answer.getByRole("button", { name: "Fix transcript" }).click();
     const words = page.getByLabel("voice.ogg", { exact: true });
     await words.waitFor();
-    expect(await words.inputValue()).toMatch(/I measure sound/);
+    await expect.poll(() => words.inputValue()).toMatch(/I measure sound/);
     await words.fill("Remember the word larch.");
     await page.getByRole("button", { name: "Answer anew" }).click();
     await expect
       .poll(() => page.locator(".from-user .voice figcaption").innerText())
       .toBe("Remember the word larch.");
     expect(await answerAfter(page, 0)).toContain("larch");
-    expect(await page.locator(".from-parley").count()).toBe(1);
+    await expect.poll(() => page.locator(".from-parley").count()).toBe(1);
     expect(problems).toEqual([]);
     await story.restart();
     await page.reload();
     await answerAfter(page, 0);
-    expect(await page.locator(".from-user .voice figcaption").innerText()).toBe("Remember the word larch.");
+    await expect
+      .poll(() => page.locator(".from-user .voice figcaption").innerText())
+      .toBe("Remember the word larch.");
     await page.context().close();
   });
 
@@ -53,8 +55,8 @@ describe.runIf(has("chromium"))("Fix transcript on the page", () => {
     await expect.poll(() => page.locator(".messages").getByText("Remember the word larch.").count()).toBe(1);
     await page.reload();
     expect(await answerAfter(page, 0)).toContain("Remember the word larch.");
-    expect(await page.locator(".from-parley").count()).toBe(1);
-    expect(await page.locator(".messages").getByText("Remember the word larch.").count()).toBe(1);
+    await expect.poll(() => page.locator(".from-parley").count()).toBe(1);
+    await expect.poll(() => page.locator(".messages").getByText("Remember the word larch.").count()).toBe(1);
     expect(await page.locator("main").innerText()).not.toContain("AAC");
     expect(problems).toEqual([]);
     await page.context().close();

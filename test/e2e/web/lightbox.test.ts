@@ -29,7 +29,7 @@ describe.skipIf(!has("chromium"))("a picture at full size", () => {
     );
     await page.keyboard.press("Home");
     await position(page).getByText("1 of 3").waitFor();
-    expect(await box(page).getByRole("img").getAttribute("alt")).toBe("picture.png");
+    await expect.poll(() => box(page).getByRole("img").getAttribute("alt")).toBe("picture.png");
     await page.keyboard.press("ArrowLeft");
     await page.keyboard.press("ArrowRight");
     await position(page).getByText("2 of 3").waitFor();
@@ -68,7 +68,7 @@ describe.skipIf(!has("chromium"))("a picture at full size", () => {
     await box(page).getByRole("button", { name: "Change this picture" }).click();
     await box(page).waitFor({ state: "detached" });
     await page.getByRole("list", { name: "Files to send" }).getByText("picture.png").waitFor();
-    expect(await field(page).inputValue()).toBe("/imagine ");
+    await expect.poll(() => field(page).inputValue()).toBe("/imagine ");
     await say(page, "/imagine in grey");
     await page.locator(".from-parley .picture img").waitFor();
     expect(problems).toEqual([]);

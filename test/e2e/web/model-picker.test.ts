@@ -25,7 +25,7 @@ describe("the model picker in the header", () => {
     await search.fill(other.slice(-5));
     await page.keyboard.press("Enter");
     await list.waitFor({ state: "hidden" });
-    expect(await button.getAttribute("aria-label")).toBe(`Model: ${other}`);
+    await expect.poll(() => button.getAttribute("aria-label")).toBe(`Model: ${other}`);
     // Choosing alone makes no chat.
     expect(await page.locator(".conversations li").count()).toBe(0);
     await say(page, "Hello");
@@ -36,7 +36,7 @@ describe("the model picker in the header", () => {
     await button.click();
     await page.keyboard.press("Home");
     await list.getByRole("option", { name: "Usual: sandbox/chat (default)" }).click();
-    expect(await button.getAttribute("aria-label")).toBe("Model: sandbox/chat (default)");
+    await expect.poll(() => button.getAttribute("aria-label")).toBe("Model: sandbox/chat (default)");
     expect(await say(page, "/settings name:chat-model")).toContain("(default)");
     // Escape closes it and gives the focus back.
     await button.click();

@@ -60,13 +60,13 @@ describe.skipIf(!has("chromium"))("the page loses and hides nothing", () => {
       // As a paste does: what the field refuses is not there.
       element.ownerDocument.execCommand("insertText", false, text);
     }, long);
-    expect(await field(page).inputValue()).toBe(long);
+    await expect.poll(() => field(page).inputValue()).toBe(long);
     await page.getByText("60,499 characters, 499 too many").waitFor();
     await field(page).press("Enter");
     expect(await page.locator(".message").count()).toBe(0);
     await page.getByRole("button", { name: "Attach as a file" }).click();
     await page.getByText("pasted-text.txt").waitFor();
-    expect(await field(page).inputValue()).toBe("");
+    await expect.poll(() => field(page).inputValue()).toBe("");
     await say(page, "How long is it?");
     await page.locator(".file-text summary", { hasText: "pasted-text.txt" }).waitFor();
     expect(problems).toEqual([]);
@@ -77,11 +77,11 @@ describe.skipIf(!has("chromium"))("the page loses and hides nothing", () => {
     const { page } = await sandbox.open();
     await say(page, "/imagine a red fox size:1024x1024 count:2");
     const asked = page.locator(".bubble").first();
-    expect(await asked.innerText()).toBe("/imagine a red fox size:1024x1024 count:2");
+    await expect.poll(() => asked.innerText()).toBe("/imagine a red fox size:1024x1024 count:2");
     await sandbox.restart();
     await page.reload();
     await asked.waitFor();
-    expect(await asked.innerText()).toBe("/imagine a red fox size:1024x1024 count:2");
+    await expect.poll(() => asked.innerText()).toBe("/imagine a red fox size:1024x1024 count:2");
     await page.context().close();
   });
 
@@ -157,7 +157,7 @@ describe.skipIf(!has("chromium"))("the page while an answer is made", () => {
     expect(await page.getByRole("button", { name: "Take back" }).count()).toBe(0);
     await page.reload();
     await page.locator(".markdown", { hasText: "Second answer." }).waitFor();
-    expect(await page.locator(".bubble").allInnerTexts()).toEqual(["First", "Second"]);
+    await expect.poll(() => page.locator(".bubble").allInnerTexts()).toEqual(["First", "Second"]);
     await page.context().close();
   });
 
@@ -174,7 +174,7 @@ describe.skipIf(!has("chromium"))("the page while an answer is made", () => {
     await page.mouse.click(x, y);
     expect(await answerAfter(page, 0)).toContain("Stopped.");
     expect(await page.getByRole("button", { name: "Cancel" }).count()).toBe(0);
-    expect(await field(page).isVisible()).toBe(true);
+    await expect.poll(() => field(page).isVisible()).toBe(true);
     await page.context().close();
   });
 

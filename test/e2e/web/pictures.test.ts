@@ -29,8 +29,8 @@ describe.skipIf(!has("chromium"))("pictures on the page", () => {
     await answer(page, 0).getByRole("button", { name: "Again" }).press("Enter");
     await answerAfter(page, 1);
     expect(await alts(1)).toEqual(["a red fox", "a red fox"]);
-    expect(await page.locator(".from-user").last().innerText()).toContain("/imagine a red fox");
-    expect(await answer(page, 0).locator("img").count()).toBe(2);
+    await expect.poll(() => page.locator(".from-user").last().innerText()).toContain("/imagine a red fox");
+    await expect.poll(() => answer(page, 0).locator("img").count()).toBe(2);
     await page.context().close();
   });
 
@@ -41,15 +41,15 @@ describe.skipIf(!has("chromium"))("pictures on the page", () => {
     await change.press("Enter");
     const words = page.getByLabel("What should change?");
     await words.waitFor();
-    expect(await words.and(page.locator(":focus")).count()).toBe(1);
+    await expect.poll(() => words.and(page.locator(":focus")).count()).toBe(1);
     await page.keyboard.press("Escape");
-    expect(await change.and(page.locator(":focus")).count()).toBe(1);
+    await expect.poll(() => change.and(page.locator(":focus")).count()).toBe(1);
     await change.press("Enter");
     await words.fill("make it blue");
     for (const key of ["Tab", "ArrowDown", "Tab", "Enter"]) await page.keyboard.press(key);
     const text = await answerAfter(page, 1);
     expect(text).toContain("Changed from picture 2 of 2 “a red fox”");
-    expect(await answer(page, 1).locator("img").getAttribute("alt")).toBe("make it blue");
+    await expect.poll(() => answer(page, 1).locator("img").getAttribute("alt")).toBe("make it blue");
     expect(await page.locator(".action-form").count()).toBe(0);
     expect(problems).toEqual([]);
     await page.context().close();
@@ -63,7 +63,7 @@ describe.skipIf(!has("chromium"))("pictures on the page", () => {
     await page.reload();
     await answerAfter(page, 1);
     expect(await say(page, "Make the fox blue")).toContain("Changed from the picture “a red fox”");
-    expect(await answer(page, 2).locator("img").getAttribute("alt")).toBe("Make the fox blue");
+    await expect.poll(() => answer(page, 2).locator("img").getAttribute("alt")).toBe("Make the fox blue");
     expect(await say(page, "Make it darker")).toContain("Changed from the picture “Make the fox blue”");
     await page.context().close();
   });
@@ -74,10 +74,10 @@ describe.skipIf(!has("chromium"))("pictures on the page", () => {
     await say(page, "/ask Draw a red fox model:sandbox/image private:yes");
     await answer(page, 1).getByRole("button", { name: "Again" }).click();
     await answerAfter(page, 2);
-    expect(await answer(page, 2).locator("img").count()).toBe(1);
+    await expect.poll(() => answer(page, 2).locator("img").count()).toBe(1);
     await page.reload();
     await answerAfter(page, 0);
-    expect(await page.locator(".from-parley").count()).toBe(1);
+    await expect.poll(() => page.locator(".from-parley").count()).toBe(1);
     await page.context().close();
   });
 });

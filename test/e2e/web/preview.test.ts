@@ -35,7 +35,7 @@ describe.skipIf(!has("chromium"))("a file can be looked at before it is sent", (
 
     const long = await open("long.txt");
     await long.getByText("The beginning of what Parley reads of it.").waitFor();
-    expect(await long.locator("pre").innerText()).toBe(text.slice(0, 20_000));
+    await expect.poll(() => long.locator("pre").innerText()).toBe(text.slice(0, 20_000));
     await long.getByRole("button", { name: "Close" }).click();
 
     const broken = await open("broken.pdf");

@@ -34,7 +34,7 @@ describe.skipIf(!has("chromium"))("reading on the page", () => {
     answer = "مرحبا بكم في بارلي.\n\nHello.";
     const { page } = await story.open();
     await say(page, "שלום");
-    expect(await page.locator(".bubble:dir(rtl)").innerText()).toBe("שלום");
+    await expect.poll(() => page.locator(".bubble:dir(rtl)").innerText()).toBe("שלום");
     const blocks = page.locator(".markdown .block");
     const rightToLeft = () => blocks.evaluateAll((all) => all.map((block) => block.matches(":dir(rtl)")));
     // The renderer of Markdown is loaded after the first paint.
@@ -47,7 +47,7 @@ describe.skipIf(!has("chromium"))("reading on the page", () => {
     const { page } = await story.open();
     await say(page, "Hello");
     const markdown = page.locator(".markdown");
-    expect(await markdown.innerText()).toMatch(/^Reasoning\s+Hello, you!$/);
+    await expect.poll(() => markdown.innerText()).toMatch(/^Reasoning\s+Hello, you!$/);
     await markdown.getByText("Reasoning").click();
     await markdown.getByText("The person greets me.").waitFor();
     await page.context().close();
@@ -60,7 +60,9 @@ describe.skipIf(!has("chromium"))("reading on the page", () => {
     await say(page, "First");
     await say(page, "And again");
     const second = page.locator(".from-parley").nth(1);
-    expect(await second.locator(".footnotes li").allInnerTexts()).toEqual(["At sea level.", "See here."]);
+    await expect
+      .poll(() => second.locator(".footnotes li").allInnerTexts())
+      .toEqual(["At sea level.", "See here."]);
     await second.getByRole("link", { name: "1", exact: true }).click();
     const note = second.locator(".footnotes li").first();
     await expect.poll(() => note.and(page.locator(":focus")).count()).toBe(1);
@@ -76,10 +78,10 @@ describe.skipIf(!has("chromium"))("reading on the page", () => {
     await say(page, "Maths?");
     const markdown = page.locator(".markdown");
     await markdown.locator("math mfrac").waitFor();
-    expect(await markdown.locator("math").count()).toBe(2);
-    expect(await markdown.locator("math msup").first().isVisible()).toBe(true);
-    expect(await markdown.innerText()).toContain("for $5.");
-    expect(await markdown.locator("code").innerText()).toBe("\\frac{");
+    await expect.poll(() => markdown.locator("math").count()).toBe(2);
+    await expect.poll(() => markdown.locator("math msup").first().isVisible()).toBe(true);
+    await expect.poll(() => markdown.innerText()).toContain("for $5.");
+    await expect.poll(() => markdown.locator("code").innerText()).toBe("\\frac{");
     expect(problems).toEqual([]);
     await page.context().close();
   });
@@ -164,7 +166,7 @@ describe.skipIf(!has("chromium"))("reading on the page", () => {
     const { height } = (await page.locator(".thread-frame").boundingBox())!;
     expect(height).toBeGreaterThan(130);
     await field(page).scrollIntoViewIfNeeded();
-    expect(await field(page).isVisible()).toBe(true);
+    await expect.poll(() => field(page).isVisible()).toBe(true);
     await page.context().close();
   });
 

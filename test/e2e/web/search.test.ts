@@ -22,12 +22,12 @@ describe.skipIf(!has("chromium"))("the search of the page", () => {
     const field = dialog.getByRole("combobox", { name: "Search all that was said" });
     await expect.poll(() => field.evaluate((one) => one === one.ownerDocument.activeElement)).toBe(true);
     // Without words: the latest chats.
-    expect(await dialog.getByRole("option").allInnerTexts()).toHaveLength(2);
+    await expect.poll(() => dialog.getByRole("option").allInnerTexts()).toHaveLength(2);
     await field.fill("CAFE grunerløkka");
     await dialog.getByText("One chat was found.").waitFor();
     const found = dialog.getByRole("option");
-    expect(await found.innerText()).toContain("Where do we meet?");
-    expect(await found.locator("mark").allInnerTexts()).toEqual(["café", "Grünerløkka"]);
+    await expect.poll(() => found.innerText()).toContain("Where do we meet?");
+    await expect.poll(() => found.locator("mark").allInnerTexts()).toEqual(["café", "Grünerløkka"]);
     await page.keyboard.press("Enter");
     await dialog.waitFor({ state: "hidden" });
     await expect.poll(() => page.getByRole("heading", { level: 1 }).innerText()).toBe("Where do we meet?");

@@ -21,10 +21,12 @@ describe.skipIf(!has("chromium"))("the settings panel of the page", () => {
     await panel.getByLabel("Calm").selectOption("on");
     await panel.getByRole("button", { name: "Save" }).click();
     await panel.getByText("Saved.").waitFor();
-    expect(await panel.getByLabel("Language").inputValue()).toBe("German");
+    await expect.poll(() => panel.getByLabel("Language").inputValue()).toBe("German");
 
     await panel.getByRole("radio", { name: "This conversation" }).check();
-    expect(await panel.getByLabel("Language").getAttribute("placeholder")).toBe("German (from this page)");
+    await expect
+      .poll(() => panel.getByLabel("Language").getAttribute("placeholder"))
+      .toBe("German (from this page)");
     const models = await panel.getByLabel("Chat model").locator("option").allInnerTexts();
     const other = models.find((model) => model.startsWith("sandbox/") && model !== "sandbox/chat") ?? "";
     await panel.getByLabel("Chat model").selectOption(other);
@@ -55,7 +57,7 @@ describe.skipIf(!has("chromium"))("the settings panel of the page", () => {
       .waitFor();
     await panel.getByText("2 values are not right.").waitFor();
     const field = panel.getByLabel("Temperature");
-    expect(await field.inputValue()).toBe("abc");
+    await expect.poll(() => field.inputValue()).toBe("abc");
     await expect
       .poll(() => field.evaluate((element) => element === element.ownerDocument.activeElement))
       .toBe(true);
@@ -63,7 +65,7 @@ describe.skipIf(!has("chromium"))("the settings panel of the page", () => {
     await panel.getByLabel("Place budget").fill("2.5");
     await page.keyboard.press("Enter");
     await panel.getByText("Saved.").waitFor();
-    expect(await panel.getByLabel("Place budget").inputValue()).toBe("2.50");
+    await expect.poll(() => panel.getByLabel("Place budget").inputValue()).toBe("2.50");
     await page.context().close();
   });
 

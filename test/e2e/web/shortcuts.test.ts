@@ -21,7 +21,7 @@ describe.skipIf(!has("chromium"))("the keyboard on the page", () => {
     await page.keyboard.press("ArrowUp");
     const editor = page.getByRole("textbox", { name: "Edit question" });
     await hasFocus(editor).toBe(true);
-    expect(await editor.inputValue()).toBe("The last one");
+    await expect.poll(() => editor.inputValue()).toBe("The last one");
     await page.keyboard.press("Escape");
     await editor.waitFor({ state: "detached" });
     // With a draft the key moves the caret.
@@ -30,7 +30,7 @@ describe.skipIf(!has("chromium"))("the keyboard on the page", () => {
     expect(await editor.count()).toBe(0);
     // In a field it is a character.
     await field(page).press("?");
-    expect(await field(page).inputValue()).toContain("?");
+    await expect.poll(() => field(page).inputValue()).toContain("?");
     await field(page).fill("");
 
     await page.keyboard.press("Control+k");

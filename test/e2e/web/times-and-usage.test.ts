@@ -18,19 +18,21 @@ describe.skipIf(!has("chromium"))("below messages", () => {
     const { page, problems } = await story.open({ locale: "en-GB", timezoneId: "Europe/Oslo" });
     await say(page, "Good morning");
     const times = page.locator(".message time");
-    expect(await times.count()).toBe(2);
-    expect(await times.first().innerText()).toMatch(/^\d\d:\d\d$/);
-    expect(await times.first().getAttribute("title")).toMatch(/^\w+,? \d+ \w+ \d{4} at \d\d:\d\d$/);
+    await expect.poll(() => times.count()).toBe(2);
+    await expect.poll(() => times.first().innerText()).toMatch(/^\d\d:\d\d$/);
+    await expect
+      .poll(() => times.first().getAttribute("title"))
+      .toMatch(/^\w+,? \d+ \w+ \d{4} at \d\d:\d\d$/);
     expect(await page.locator(".day").count()).toBe(0);
 
     await page.clock.setFixedTime(Date.now() + dayMs);
     await page.reload();
     await answerAfter(page, 0);
-    expect(await page.locator(".day").allInnerTexts()).toEqual(["Yesterday"]);
+    await expect.poll(() => page.locator(".day").allInnerTexts()).toEqual(["Yesterday"]);
     await page.clock.setFixedTime(Date.now() + 400 * dayMs);
     await page.reload();
     await answerAfter(page, 0);
-    expect(await page.locator(".day").allInnerTexts()).toEqual([expect.stringMatching(/\d{4}$/)]);
+    await expect.poll(() => page.locator(".day").allInnerTexts()).toEqual([expect.stringMatching(/\d{4}$/)]);
     expect(problems).toEqual([]);
     await page.context().close();
   });
@@ -40,7 +42,7 @@ describe.skipIf(!has("chromium"))("below messages", () => {
     await say(page, "One");
     const usage = page.locator(".usage");
     await usage.first().waitFor();
-    expect(await usage.first().innerText()).toMatch(/^(about )?\d+ tokens · \$\d/);
+    await expect.poll(() => usage.first().innerText()).toMatch(/^(about )?\d+ tokens · \$\d/);
     await say(page, "Two");
     await expect.poll(() => usage.count()).toBe(2);
     await page.getByRole("button", { name: "Copy or download this chat" }).click();

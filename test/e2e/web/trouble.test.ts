@@ -75,10 +75,12 @@ describe.skipIf(!has("chromium"))("the page under failures", () => {
       ["https://example.org/page", ...safe],
       ["https://evil.example/pixel.png?secret=1", ...safe],
     ]);
-    expect(await answer.innerText()).toContain("Picture: beacon (evil.example)");
+    await expect.poll(() => answer.innerText()).toContain("Picture: beacon (evil.example)");
     // Raw HTML is shown as text.
-    expect(await answer.innerText()).toContain('<img src="/nothing" onerror="window.pwned = 2">');
-    expect(await answer.locator("code").innerText()).toContain("<script>window.pwned = 6</script>");
+    await expect.poll(() => answer.innerText()).toContain('<img src="/nothing" onerror="window.pwned = 2">');
+    await expect
+      .poll(() => answer.locator("code").innerText())
+      .toContain("<script>window.pwned = 6</script>");
     // No request to another host, and no policy violation.
     expect(problems).toEqual([]);
     await page.context().close();
@@ -110,7 +112,7 @@ describe.skipIf(!has("chromium"))("the page under failures", () => {
     await field(page).fill("Tell me");
     await field(page).press("Enter");
     await page.getByText("Second par").waitFor();
-    expect(await page.locator(".from-parley.is-growing").count()).toBe(1);
+    await expect.poll(() => page.locator(".from-parley.is-growing").count()).toBe(1);
     await page.getByRole("button", { name: "Stop the answer" }).click();
     expect(await answerAfter(page, 0)).toContain("Stopped.");
     expect(await answerAfter(page, 0)).toContain("Second par");
@@ -133,11 +135,11 @@ describe.skipIf(!has("chromium"))("the page under failures", () => {
     await page.reload();
     await page.getByRole("button", { name: "Retry" }).click();
     await page.locator(".markdown", { hasText: "Now it works." }).waitFor();
-    expect(await page.locator(".message").count()).toBe(2);
+    await expect.poll(() => page.locator(".message").count()).toBe(2);
     expect(await page.getByRole("button", { name: "Retry" }).count()).toBe(0);
     await page.reload();
     await page.locator(".markdown", { hasText: "Now it works." }).waitFor();
-    expect(await page.locator(".message").count()).toBe(2);
+    await expect.poll(() => page.locator(".message").count()).toBe(2);
     await page.context().close();
   });
 
@@ -160,7 +162,7 @@ describe.skipIf(!has("chromium"))("the page under failures", () => {
     expect(texts).toEqual(["One", "Thinking", "Two", "Three", "Both heard."]);
     await page.reload();
     await page.locator(".markdown", { hasText: "Both heard." }).waitFor();
-    expect(await page.locator(".bubble, .markdown").allInnerTexts()).toEqual(texts);
+    await expect.poll(() => page.locator(".bubble, .markdown").allInnerTexts()).toEqual(texts);
     await page.context().close();
   });
 
@@ -182,7 +184,9 @@ describe.skipIf(!has("chromium"))("the page under failures", () => {
     await field(page).press("Enter");
     held[0]?.();
     await page.locator(".bubble", { hasText: "A second message" }).waitFor();
-    expect(await page.locator(".bubble").allInnerTexts()).toEqual(["A first message", "A second message"]);
+    await expect
+      .poll(() => page.locator(".bubble").allInnerTexts())
+      .toEqual(["A first message", "A second message"]);
     await expect.poll(() => field(page).inputValue()).toBe("");
     await page.context().close();
   });
@@ -236,12 +240,12 @@ describe.skipIf(!has("chromium"))("the page under failures", () => {
     await field(page).fill("Still there?");
     await field(page).press("Enter");
     await page.getByRole("alert").getByText("Parley cannot be reached.").waitFor();
-    expect(await field(page).inputValue()).toBe("Still there?");
+    await expect.poll(() => field(page).inputValue()).toBe("Still there?");
     await story.restart();
     await page.getByText("Parley cannot be reached. Trying again…").waitFor({ state: "detached" });
     await field(page).press("Enter");
     expect(await answerAfter(page, 1)).toContain("Back.");
-    expect(await page.locator(".message").count()).toBe(4);
+    await expect.poll(() => page.locator(".message").count()).toBe(4);
     await page.context().close();
   });
 });

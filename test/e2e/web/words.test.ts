@@ -10,7 +10,7 @@ describe.skipIf(!has("chromium"))("the words of the page", () => {
     story = await startPageStory();
     const { page } = await story.open({ locale: "fr-FR" });
     await page.getByRole("heading", { name: "De quoi allons-nous parler ?" }).waitFor();
-    expect(await page.locator("html").getAttribute("lang")).toBe("fr");
+    await expect.poll(() => page.locator("html").getAttribute("lang")).toBe("fr");
     await page.getByRole("textbox", { name: "Message" }).fill("/reset");
     await page.getByRole("button", { name: "Envoyer" }).click();
     await page.getByText("Il n’y avait encore rien.").first().waitFor();

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { html } from "./dom.js";
 import { FormField } from "./form-field.js";
 import { translate } from "./words.js";
@@ -23,7 +23,8 @@ export function ActionForm({ form, onSubmit, onClose }) {
   const [failure, setFailure] = useState("");
   const [isBusy, setBusy] = useState(false);
 
-  useEffect(() => focusFirst("textarea, input, select"), []);
+  // Before anything can be typed: it would go elsewhere.
+  useLayoutEffect(() => focusFirst("textarea, input, select"), []);
   useEffect(() => focusFirst("[aria-invalid=true]"), [problems]);
 
   /** @param {string} selector */
