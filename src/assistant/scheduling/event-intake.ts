@@ -90,7 +90,7 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
     if (!isBusyNow) inFlight.add(event);
     let counted: CountedTurn | undefined;
     let result: "accepted" | "duplicate" | undefined;
-    const turn = toBeginning(event);
+    const turn = toBeginning(event, () => logReceived(incoming, "accepted"));
     try {
       let refusal = isBusyNow ? toBusyError(incoming) : undefined;
       if (isCounted && !isRedelivered) refusal ??= await options.overBudget(event);
@@ -129,7 +129,7 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
     return turn.hasBegun() ? "accepted" : result;
   }
 
-  function toBeginning(event: IncomingEvent): Beginning {
+  function toBeginning(event: IncomingEvent, onBegin: () => void): Beginning {
     let hasBegun = false;
     return {
       hasBegun: () => hasBegun,
@@ -137,7 +137,7 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
       begin: AsyncLocalStorage.bind(() => {
         if (hasBegun) return;
         hasBegun = true;
-        logReceived(event, "accepted");
+        onBegin();
         recovery.resumeFirst(storedIn(event));
         const isInOrder = platforms.get(event.platform)?.deliversInOrder !== false;
         const mayBeLater =
