@@ -13,6 +13,9 @@ import { translate } from "./words.js";
  */
 export function Question({ item, onEdit, onAskAnew }) {
   const [isEditing, setEditing] = useState(false);
+  /** What the server has taken, until the event stream brings it: the old words must not come back for a moment. */
+  const [saved, setSaved] = useState(/** @type {string | undefined} */ (undefined));
+  const words = saved ?? item.text;
   const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const wasEditing = useRef(false);
   // Back to where the person was.
@@ -20,15 +23,21 @@ export function Question({ item, onEdit, onAskAnew }) {
     if (wasEditing.current && !isEditing) button.current?.focus();
     wasEditing.current = isEditing;
   }, [isEditing]);
+  useEffect(() => setSaved(undefined), [item.text]);
+  /** @type {EditItem} */
+  const edit = async (edited, text) => {
+    await onEdit(edited, text);
+    setSaved(text.trim());
+  };
   if (isEditing)
     return html`<${Editor}
-      item=${item}
-      onEdit=${onEdit}
+      item=${{ ...item, text: words }}
+      onEdit=${edit}
       onAskAnew=${onAskAnew}
       onClose=${() => setEditing(false)}
     />`;
   return html`
-    ${item.text !== "" && html`<div class="bubble" dir="auto">${item.text}</div>`}
+    ${words !== "" && html`<div class="bubble" dir="auto">${words}</div>`}
     <div class="question-foot">
       ${
         isEditable(item) &&
