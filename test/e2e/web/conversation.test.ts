@@ -88,8 +88,8 @@ describe.skipIf(!has("chromium"))("the local page with default settings", () => 
     await page.reload();
     expect(await answerAfter(page, 0)).toMatch(/AAC/);
     // Once: the answer is the transcript.
-    await expect.poll(() => page.getByText(/MPEG-4\/AAC/).count()).toBe(1);
-    await expect.poll(() => page.locator(".from-user audio").count()).toBe(1);
+    expect(await page.getByText(/MPEG-4\/AAC/).count()).toBe(1);
+    expect(await page.locator(".from-user audio").count()).toBe(1);
     await page.context().close();
   });
 
@@ -204,7 +204,7 @@ describe.skipIf(!has("chromium"))("the local page with default settings", () => 
     await isNotKept.waitFor();
     // It is not part of the context either, and stays visible after the next turn.
     expect(await say(page, "What did I say first?")).not.toContain("secret");
-    await expect.poll(() => page.locator(".message").count()).toBe(6);
+    expect(await page.locator(".message").count()).toBe(6);
     await isNotKept.waitFor();
     expect(await page.getByRole("button", { name: "Stop the answer" }).count()).toBe(0);
 
@@ -212,7 +212,7 @@ describe.skipIf(!has("chromium"))("the local page with default settings", () => 
     await answerAfter(page, 1);
     const bubbles = ["My tortoise is called Basil.", "What did I say first?"];
     await expect.poll(() => page.locator(".bubble").allInnerTexts()).toEqual(bubbles);
-    await expect.poll(() => page.locator(".message").count()).toBe(4);
+    expect(await page.locator(".message").count()).toBe(4);
     expect(await isNotKept.count()).toBe(0);
     await list.getByRole("link", { name: "My tortoise is called Basil." }).waitFor();
     expect(await list.getByRole("link", { name: "What is a secret?" }).count()).toBe(0);
@@ -229,7 +229,7 @@ describe.skipIf(!has("chromium"))("the local page with default settings", () => 
     await page.waitForURL((url) => url.href !== before);
     await answerAfter(page, 0);
     await page.locator(".bubble", { hasText: "Tell me of otters." }).waitFor();
-    await expect.poll(() => page.locator(".message").count()).toBe(2);
+    expect(await page.locator(".message").count()).toBe(2);
     await page.getByRole("navigation").getByRole("link", { name: "Tell me of otters." }).waitFor();
     await page.goBack();
     await page.locator(".bubble", { hasText: "Where do I start?" }).waitFor();

@@ -16,7 +16,7 @@ describe.skipIf(!has("chromium"))("Details on the page", () => {
     await say(page, "My parrot is called Juniper.");
     await say(page, "What did I say first?");
     const details = page.getByRole("button", { name: "Details" });
-    await expect.poll(() => details.count()).toBe(2);
+    expect(await details.count()).toBe(2);
     await details.last().click();
     const told = page.locator(".told:not([hidden])");
     await told.getByText("How this answer came about").waitFor();

@@ -78,7 +78,7 @@ describe.skipIf(!has("chromium"))("reading on the page", () => {
     await say(page, "Maths?");
     const markdown = page.locator(".markdown");
     await markdown.locator("math mfrac").waitFor();
-    await expect.poll(() => markdown.locator("math").count()).toBe(2);
+    expect(await markdown.locator("math").count()).toBe(2);
     await expect.poll(() => markdown.locator("math msup").first().isVisible()).toBe(true);
     await expect.poll(() => markdown.innerText()).toContain("for $5.");
     await expect.poll(() => markdown.locator("code").innerText()).toBe("\\frac{");

@@ -45,7 +45,7 @@ describe.runIf(has("chromium"))("/summarize on the page", () => {
     expect(asked).toContain("what we plant");
     expect(asked).not.toContain("/models");
     const answer = page.locator(".from-parley").nth(3);
-    await expect.poll(() => answer.locator("strong", { hasText: "Decided" }).count()).toBe(1);
+    expect(await answer.locator("strong", { hasText: "Decided" }).count()).toBe(1);
     await expect.poll(() => answer.getByRole("button", { name: "Details" }).isVisible()).toBe(true);
     await page.reload();
     expect(await answerAfter(page, 3)).toContain("Decided: plant a larch.");
