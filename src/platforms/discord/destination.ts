@@ -108,6 +108,8 @@ export function createDestinationFinder(options: DestinationOptions): Destinatio
     if (found !== undefined) return { ...toPosted(found.channelId), found };
     if (thread === undefined || replyTo === undefined)
       return { channelId, ...(replyTo === undefined ? {} : { replyTo }) };
+    // Asked with each question, Discord would refuse each, and the answer would wait for that.
+    if (threads.isFull(channelId)) return toChannel(translate("discord.threads-full"));
     const waitMs = scheduler.waitMs([lanes.threads(channelId)], "files");
     if (waitMs <= maxThreadWaitMs && scheduler.waitMs([lanes.global], "files") <= maxGlobalWaitMs)
       return openThread(replyTo, thread.title, maxThreadWaitMs);

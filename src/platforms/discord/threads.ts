@@ -22,8 +22,10 @@ import { translate } from "../../words/translate.ts";
 const maxTitleChars = 100;
 /** How long a command waits for its thread. */
 const maxWaitMs = 10_000;
-/** Threads opened without a message that are remembered. */
+/** Threads opened without a message that are remembered, and channels without room for one. */
 const maxEntries = 500;
+/** How long a server with as many active threads as Discord allows is taken to be full: one ends rarely. */
+const fullForMs = 60_000;
 
 /** Opens threads. A second call for the same address returns the same thread. */
 export interface Threads {
@@ -32,6 +34,8 @@ export interface Threads {
    * @throws ParleyError `platform-forbidden` with `detail.permission`; `platform-rejected`: no thread is possible
    */
   fromMessage(channelId: string, messageId: string, title: string, options?: SendOptions): Promise<string>;
+  /** Whether Discord said within the last minute that the channel's server has no room for another active thread. */
+  isFull(channelId: string): boolean;
   /** Opens the thread of an address. @throws ParleyError as {@link fromMessage} */
   open(address: DiscordAddress, title: string): Promise<OpenedThread>;
   /**
@@ -48,6 +52,7 @@ export function createThreads(
   log: Log,
 ): Threads {
   const opened = new LRUCache<string, string>({ max: maxEntries });
+  const full = new LRUCache<string, true>({ max: maxEntries, ttl: fullForMs });
 
   async function fromMessage(
     channelId: string,
@@ -61,6 +66,7 @@ export function createThreads(
       return (await api.startThread(channelId, messageId, thread, options)).id;
     } catch (error) {
       if (discordCode(error) === errorCodes.threadExists) return messageId;
+      if (discordCode(error) === errorCodes.tooManyThreads) full.set(channelId, true);
       throw toPermissionError(error);
     }
   }
@@ -121,6 +127,7 @@ export function createThreads(
       }
     },
     fromMessage,
+    isFull: (channelId) => full.has(channelId),
     async open(address, title) {
       const { channelId, channelType } = address;
       if (address.interaction?.isGuest === true) {

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import type { IncomingEvent } from "../../../../src/core/events.ts";
 import type { Reply } from "../../../../src/core/platform.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
@@ -10,10 +10,14 @@ import { startHarness, type Harness } from "./harness.ts";
 let harness: Harness;
 let ada: Person;
 let general: ChannelHandle;
-afterEach(() => harness.close());
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await harness.close();
+});
 
-const start = async (rateLimits: NonNullable<Parameters<typeof startHarness>[0]>["rateLimits"] = {}) => {
-  harness = await startHarness({ rateLimits });
+type Options = NonNullable<Parameters<typeof startHarness>[0]>;
+const start = async (rateLimits: Options["rateLimits"] = {}, options: Options = {}) => {
+  harness = await startHarness({ rateLimits, ...options });
   ada = harness.simulator.person("Ada");
   general = harness.simulator.channel("general");
 };
@@ -66,6 +70,34 @@ describe("where the creation of threads is limited for minutes", () => {
       retryAfterMs: expect.any(Number),
     });
   });
+});
+
+test("a server with as many active threads as Discord allows is asked for one a minute in a channel", async () => {
+  await start({}, { maxActiveThreads: 1 });
+  const asked = () =>
+    harness.simulator.requests.filter(
+      ({ method, template }) => method === "POST" && template.endsWith("/threads"),
+    );
+  const occupied = harness.simulator.thread(general, ada);
+  for (const text of ["one", "two", "three"]) ada.sends({ channel: general, text, mentionBot: true });
+  await event(3);
+  for (const count of [1, 2]) await answer(count, `Answer ${count}.`);
+  const [, second] = general.transcript().filter(({ author }) => author === "Ada");
+  expect(general.fromBot()).toMatchObject([
+    { text: expect.stringMatching(/^Answer 1\.\n-# This server has as many active threads/) },
+    {
+      replyTo: second?.id,
+      text: expect.stringMatching(/^Answer 2\.\n-# This server has as many active threads/),
+    },
+  ]);
+  expect(asked()).toHaveLength(1);
+
+  occupied.archive();
+  const now = performance.now.bind(performance);
+  vi.spyOn(performance, "now").mockImplementation(() => now() + 61_000);
+  await answer(3, "Answer 3.");
+  expect(asked()).toHaveLength(2);
+  expect(general.threads().at(-1)?.fromBot()).toMatchObject([{ text: "Answer 3." }]);
 });
 
 test("pictures of one answer are one message, ten at most", async () => {
