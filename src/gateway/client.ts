@@ -42,7 +42,7 @@ export interface GatewayClientOptions {
   readonly imageHosts?: readonly string[];
   /** Larger images are left out with a notice. */
   readonly maxImageBytes: number;
-  /** Default 3 attempts, 0.5 s doubling up to 8 s, with full jitter. */
+  /** Default 3 attempts, 0.5 s doubling up to 8 s, or as little as half of that. */
   readonly retryRules?: RetryRules;
   /** Called with the headers of every response, names in lower case. */
   onHeaders?(headers: Headers): void;

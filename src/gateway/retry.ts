@@ -3,7 +3,10 @@ import type { Operation } from "../core/gateway.ts";
 import { backoffMs, retry } from "../support/retry.ts";
 import { AttemptError, type RetryClass } from "./attempt-error.ts";
 
-/** How attempts are repeated. Delays have full jitter: from 0 to `baseDelayMs` doubled with each, up to `maxDelayMs`. */
+/**
+ * How attempts are repeated. Delays are `baseDelayMs`, doubled with each up to `maxDelayMs`, or as little as half of that,
+ * at random: not less, so that a gateway that starts anew has time for it.
+ */
 export interface RetryRules {
   /** Including the first. */
   readonly maxAttempts: number;
@@ -11,7 +14,7 @@ export interface RetryRules {
   readonly maxDelayMs: number;
 }
 
-/** The default rules: 3 attempts, 0.5 s doubling up to 8 s. */
+/** The default rules: 3 attempts, 0.5 s doubling up to 8 s. The last one comes 0.75 to 1.5 s after the first has failed. */
 export const defaultRetryRules: RetryRules = { maxAttempts: 3, baseDelayMs: 500, maxDelayMs: 8000 };
 
 /** A repeated image generation is billed twice, so only failures that certainly did nothing are retried. */
@@ -57,7 +60,7 @@ export function withRetries<T>(attempt: () => Promise<T>, context: RetryContext)
     delayMs: (error, attempts) => {
       if (!(error instanceof AttemptError) || attempts >= rules.maxAttempts) return undefined;
       if (!isRetriable(error, context.operation)) return undefined;
-      const jitterMs = Math.ceil(random() * backoffMs(attempts, limits));
+      const jitterMs = Math.ceil((0.5 + random() / 2) * backoffMs(attempts, limits));
       const delayMs = Math.max(jitterMs, error.failure.retryAfterMs ?? 0);
       if (delayMs > context.maxWaitMs || performance.now() + delayMs >= context.deadlineAt) return undefined;
       context.onRetry(error.failure, delayMs);

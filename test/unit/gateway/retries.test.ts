@@ -185,7 +185,11 @@ describe("Retry-After", () => {
 });
 
 describe("delays", () => {
-  it("have full jitter up to a doubling limit", async () => {
+  it.each([
+    { random: 0.999, expected: [4, 8, 10, 10] },
+    // A gateway that starts anew takes a moment, whatever the dice say.
+    { random: 0, expected: [2, 4, 5, 5] },
+  ])("are half to all of a doubling limit: with $random, $expected ms", async ({ random, expected }) => {
     const delays: number[] = [];
     let attempts = 0;
     const failure = new AttemptError(new ParleyError("gateway-error", "x"), "transient");
@@ -201,13 +205,13 @@ describe("delays", () => {
           deadlineAt: performance.now() + 10_000,
           maxWaitMs: 10_000,
           signal: never(),
-          random: () => 0.999,
+          random: () => random,
           onRetry: (_, delayMs) => delays.push(delayMs),
         },
       ),
     );
     expect(attempts).toBe(5);
-    expect(delays).toEqual([4, 8, 10, 10]);
+    expect(delays).toEqual(expected);
   });
 });
 
