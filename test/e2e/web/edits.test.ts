@@ -46,6 +46,31 @@ describe.skipIf(!has("chromium"))("questions that are edited on the page", () =>
     await page.context().close();
   });
 
+  it("show what another tab has changed them to since, however late the response of Save comes", async () => {
+    const { page } = await story.open();
+    await say(page, "My ship is a sloop.");
+    const other = await page.context().newPage();
+    await other.goto(page.url());
+    await other.locator(".bubble", { hasText: "sloop" }).waitFor();
+    let release = (): void => undefined;
+    const isReleased = new Promise<void>((resolve) => (release = resolve));
+    await page.route("**/edit", async (route) => {
+      const response = await route.fetch();
+      await isReleased;
+      await route.fulfill({ response });
+    });
+    const saved = edit(page, "sloop", "My ship is a ketch.");
+    await other.locator(".bubble", { hasText: "ketch" }).waitFor();
+    await edit(other, "ketch", "My ship is a yawl.");
+    await answers(other).getByText("My ship is a yawl.").waitFor();
+    // Of the whole page: the editor is still open.
+    await answers(page).getByText("My ship is a yawl.").waitFor();
+    release();
+    await saved;
+    expect(await bubbles(page)).toEqual(["My ship is a yawl."]);
+    await page.context().close();
+  });
+
   it("stop the answer that is under way, also on a phone, by keyboard, and after a crash", async () => {
     const { page, problems } = await story.open({ viewport: { width: 360, height: 700 }, hasTouch: true });
     await page.getByRole("textbox", { name: "Message" }).fill("Count slowly to one.");

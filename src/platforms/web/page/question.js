@@ -16,6 +16,8 @@ export function Question({ item, onEdit, onAskAnew }) {
   /** What the server has taken, until the event stream brings it: the old words must not come back for a moment. */
   const [saved, setSaved] = useState(/** @type {string | undefined} */ (undefined));
   const words = saved ?? item.text;
+  const newest = useRef(item.text);
+  newest.current = item.text;
   const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const wasEditing = useRef(false);
   // Back to where the person was.
@@ -26,8 +28,10 @@ export function Question({ item, onEdit, onAskAnew }) {
   useEffect(() => setSaved(undefined), [item.text]);
   /** @type {EditItem} */
   const edit = async (edited, text) => {
+    const before = newest.current;
     await onEdit(edited, text);
-    setSaved(text.trim());
+    // It may have come already, and been changed once more in another tab.
+    if (newest.current === before) setSaved(text.trim());
   };
   if (isEditing)
     return html`<${Editor}
