@@ -354,11 +354,8 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     async show() {
       if (options.isEndOnly === true) return;
       await runAlone(async () => {
-        const [first] = planStreaming(
-          text,
-          { status, actions: stop === undefined || isWhole ? [] : [stop] },
-          target,
-        );
+        const actions = stop === undefined || isWhole ? [] : [stop];
+        const [first] = planStreaming(text, { status, actions }, target);
         if (first === undefined) throw new ParleyError("internal", "no message planned for a reply");
         areRefsSaved &&= messages.length > 0;
         const isShown = options.firstMessageIsShown === true || options.isCalm === true;
