@@ -57,7 +57,7 @@ describe.skipIf(!has("chromium"))("the settings panel of the page", () => {
       .waitFor();
     await panel.getByText("2 values are not right.").waitFor();
     const field = panel.getByLabel("Temperature");
-    await expect.poll(() => field.inputValue()).toBe("abc");
+    expect(await field.inputValue()).toBe("abc");
     await expect
       .poll(() => field.evaluate((element) => element === element.ownerDocument.activeElement))
       .toBe(true);
