@@ -24,6 +24,8 @@ const quietMs = 500;
 const loopLanes = 32;
 /** Slack takes about one post a second in a channel, which a bot may know by itself. */
 const restMs = 1200;
+/** Between turns that are timed: a bot that stores the answer after it was shown is done with it by then. */
+const betweenTurnsMs = 100;
 /** A little more than a window of Slack's limits: a bot may count on what is documented although nothing refuses it. */
 const slackWindowMs = 62_000;
 
@@ -153,10 +155,13 @@ async function askAll(talks: readonly Talk[], times: number): Promise<Turn[]> {
   return done;
 }
 
+/** One at a time, each a moment after the last: nobody asks in the millisecond in which another answer ends. */
 async function askOneByOne(talks: readonly Talk[], turns: number): Promise<Turn[]> {
   const done: Turn[] = [];
-  for (let turn = 0; turn < turns; turn += 1)
+  for (let turn = 0; turn < turns; turn += 1) {
+    await delay(betweenTurnsMs);
     done.push(expectAnswered(await talks[turn % talks.length]!.ask()));
+  }
   return done;
 }
 
