@@ -54,14 +54,10 @@ export async function askModel(
   answer: PartialAnswer,
 ): Promise<ModelAnswer> {
   const { conversations } = dependencies;
-  // A command outside of conversations has one of its own, in which nothing but its question can be stored yet.
-  const isNew = turn.conversationId === turn.key && turn.attempt === 1;
-  const [settings, log]: readonly [ConversationSettings, readonly StoredMessage[]] = isNew
-    ? [{}, []]
-    : await Promise.all([
-        conversations.settings(turn.conversationId),
-        conversations.recent(turn.conversationId, { maxMessages: maxHistory + 1 }),
-      ]);
+  const [settings, log] = await Promise.all([
+    conversations.settings(turn.conversationId),
+    conversations.recent(turn.conversationId, { maxMessages: maxHistory + 1 }),
+  ]);
   const chosen = await dependencies.models.choose("chat", turn.model, turn.signal);
   answer.notices.push(...dependencies.models.takeNotices());
   const sinceReset = withoutRetriedAttempts(afterReset(log, settings.resetAfter));

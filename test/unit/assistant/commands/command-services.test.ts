@@ -49,16 +49,6 @@ describe("a command", () => {
     expect(said(world.gateway.requests[0])).toEqual(["system: Be brief.", "user: why?"]);
   });
 
-  it("/ask outside of conversations does not read what was said before: nothing can have been", async () => {
-    const recent = vi.spyOn(world.store.conversations, "recent");
-    await world.assistant.receive(call("ask", { prompt: "why?" }));
-    await settled();
-    expect(recent).not.toHaveBeenCalled();
-    await world.assistant.receive(call("ask", { prompt: "and?" }, { inConversation: true }));
-    await settled();
-    expect(recent).toHaveBeenCalled();
-  });
-
   it("/ask in a conversation is one of its turns", async () => {
     await world.assistant.receive(message("hello"));
     await settled();
