@@ -35,7 +35,7 @@ const [platform, backend] = registries as readonly [Room, Room];
 export const rooms: readonly Room[] = [
   { folder: "src/core", imports: ["src/words"], packages: ["zod"] },
   { folder: "src/words", imports: [], packages: ["intl-messageformat"] },
-  { folder: "src/support", imports: [], packages: ["fastest-levenshtein", "lru-cache", "p-queue"] },
+  { folder: "src/support", imports: ["src/core"], packages: ["fastest-levenshtein", "lru-cache", "p-queue"] },
   {
     folder: "src/media",
     imports: ["src/core", "src/support", "src/words"],

@@ -9,7 +9,7 @@ const reserveMarginMs = 5 * 60_000;
 export async function openConfiguredStore(
   config: Config,
   log: Log,
-  options: Pick<StoreOptions, "exclusive" | "onOperation">,
+  options: Pick<StoreOptions, "exclusive" | "onOperation" | "clock">,
 ): Promise<Store> {
   const { openStore } = await import("./conversations/open-store.ts");
   return await openStore(config.STORE_URL, {

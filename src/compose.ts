@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { termProblems } from "./assistant/access/access-rules.ts";
 import { createAccess } from "./assistant/access/access.ts";
 import { createAllowedModels } from "./assistant/access/allowed-models.ts";
@@ -35,7 +34,8 @@ import { createRecentProblems, type RecentProblems } from "./operations/dashboar
 import { createMetrics, type Metrics } from "./operations/metrics.ts";
 import { describeLimits, spendingWarning } from "./spending-lines.ts";
 import { withPlatformFiles } from "./platform-files.ts";
-import { steadyClock } from "./support/steady-clock.ts";
+import type { Clock } from "./core/clock.ts";
+import { systemClock } from "./support/clock.ts";
 
 /** How often turns that an outage left open are resumed, in milliseconds. */
 const recoverEveryMs = 60_000;
@@ -68,6 +68,8 @@ export interface ComposeOptions {
   readonly gatewayConfig?: GatewayConfig | undefined;
   /** What was logged last, for the dashboard. Default: nothing. */
   readonly problems?: RecentProblems;
+  /** Default: the time of this process. */
+  readonly clock?: Clock;
 }
 
 /**
@@ -82,6 +84,7 @@ export async function startParley(
     gatewayConfig,
     openStore = openConfiguredStore,
     problems = createRecentProblems(),
+    clock = systemClock,
   }: ComposeOptions,
 ): Promise<Parley> {
   const resources = createResourceStack(log);
@@ -96,7 +99,7 @@ export async function startParley(
     const onRetry: Metrics["gatewayRetry"] = (labels, seconds) => metrics.gatewayRetry(labels, seconds);
     // Everything slow runs concurrently: the store's first fsync, the gateway's socket, the SDKs' modules.
     const [store, gateway, loaded] = await Promise.all([
-      resources.add("store", openStore(config, log, { onOperation }), (opened) => opened.close()),
+      resources.add("store", openStore(config, log, { onOperation, clock }), (opened) => opened.close()),
       resources.add("gateway", openGateway(config, log, { gatewayConfig, tracer, onRetry }), (opened) =>
         opened.close(),
       ),
@@ -127,6 +130,7 @@ export async function startParley(
       meter,
       claims: store.claims,
       records: store.records,
+      clock,
     });
     const assistant = createAssistant({
       gateway: gateway.client,
@@ -169,7 +173,7 @@ export async function startParley(
       log,
       meter,
       tracer,
-      now: () => steadyClock.now(),
+      clock,
     });
     const history = createConversationHistory(store.conversations, store, store.restored);
     for (const { platform } of platforms) assistant.addPlatform(platform);
@@ -200,28 +204,25 @@ export async function startParley(
       }),
     );
     const connected = Promise.all(links.map((link) => link.connected)).then(() => undefined);
-    const timer = setInterval(
-      () => {
-        for (const { platform } of platforms) {
-          if (isServing(platform.health())) void recover(assistant, platform, log);
-        }
-      },
-      recoveryIntervalOf(store, config),
-    );
-    timer.unref();
+    const stopRecovering = clock.every(recoveryIntervalOf(store, config), () => {
+      for (const { platform } of platforms) {
+        if (isServing(platform.health())) void recover(assistant, platform, log);
+      }
+    });
     // The list serves completion and capability questions; a slow gateway must not hold up the start.
     // It comes after the platforms' first requests, but does not wait for a platform that is down.
     const linked = Promise.allSettled([connected]);
-    void Promise.race([linked, delay(5000, undefined, { ref: false })]).then(() =>
-      warmUp(gateway.client, log),
-    );
+    const patience = new Promise<void>((resolve) => {
+      clock.after(5000, resolve, { keepsAlive: false });
+    });
+    void Promise.race([linked, patience]).then(() => warmUp(gateway.client, log));
     return {
       url: listening.url,
       lines: toLines(config, { store, gateway, server: listening, access }),
       assistant,
       connected,
       async stop() {
-        clearInterval(timer);
+        stopRecovering();
         // First, so that the services deliver what arrives from now on to another instance, or later.
         await Promise.allSettled(links.map((link) => link.pause()));
         const broken = await assistant.stop({ deadlineMs: config.SHUTDOWN_TIMEOUT_MS });
@@ -256,7 +257,7 @@ async function loadPlatforms(config: Config): Promise<LoadedPlatform[]> {
 function createPlatforms(
   loaded: readonly LoadedPlatform[],
   config: Config,
-  shared: Pick<PlatformDependencies, "commands" | "log" | "meter" | "claims" | "records">,
+  shared: Pick<PlatformDependencies, "commands" | "log" | "meter" | "claims" | "records" | "clock">,
 ): CreatedPlatform[] {
   const gateway = {
     name: config.GATEWAY_BASE_URL ?? "embedded gateway",

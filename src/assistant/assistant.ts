@@ -1,5 +1,7 @@
 import type { SettingsStore } from "../core/layered-settings.ts";
 import { LRUCache } from "lru-cache";
+import type { Clock } from "../core/clock.ts";
+import { systemClock } from "../support/clock.ts";
 import type { Access, Asker } from "../core/access.ts";
 import type { Command } from "../core/command.ts";
 import { ParleyError } from "../core/errors.ts";
@@ -73,8 +75,8 @@ export interface AssistantOptions {
   readonly meter: Meter;
   /** Default: no traces. */
   readonly tracer?: Tracer;
-  /** Unix milliseconds. */
-  readonly now: () => number;
+  /** Default: the time of this process. */
+  readonly clock?: Clock;
 }
 
 /** How much people may ask for and spend. */
@@ -125,8 +127,9 @@ export interface Assistant extends Receiver {
 
 /** @see {@link Assistant} */
 export function createAssistant(options: AssistantOptions): Assistant {
-  const { access, gateway, conversations, archive, inbox, queue, commands, log, meter, now } = options;
-  const { tracer = noTracer } = options;
+  const { access, gateway, conversations, archive, inbox, queue, commands, log, meter } = options;
+  const { tracer = noTracer, clock = systemClock } = options;
+  const now = (): number => clock.now();
   const limits = { ...defaultLimits, ...options.limits };
   const { allowedModels, spending } = options;
   const { ledger } = spending;

@@ -1,4 +1,5 @@
 import type { Finding } from "../core/checks.ts";
+import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/telemetry.ts";
 import type { Backend, EntryAddress } from "./backend.ts";
 import type { Leases } from "./leased-queue.ts";
@@ -51,6 +52,8 @@ export interface BackendOptions {
   readonly exclusive?: boolean | undefined;
   /** A server: longest wait for a response, in milliseconds. Default 5 s. */
   readonly deadlineMs?: number | undefined;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
 }
 
 /**

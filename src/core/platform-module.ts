@@ -6,6 +6,7 @@ import type { Platform } from "./platform.ts";
 import type { Settings, SettingValues } from "./settings.ts";
 import type { Claims, Records } from "./storage.ts";
 import type { Log, Meter } from "./telemetry.ts";
+import type { Clock } from "./clock.ts";
 
 /** The target of a request, parsed once by the HTTP server. Handlers read nothing else of the request's URL. */
 export interface RequestTarget {
@@ -60,6 +61,7 @@ export interface PlatformDependencies {
   readonly claims: Claims;
   /** Of the store; keys of a platform begin with its id. */
   readonly records: Records;
+  readonly clock: Clock;
   /** The model gateway, in words for people. */
   readonly gateway: { readonly name: string; readonly isSandbox: boolean };
 }

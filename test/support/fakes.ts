@@ -21,6 +21,7 @@ import type {
   ReplyFailure,
   ReplyFile,
 } from "../../src/core/platform.ts";
+import { systemClock } from "../../src/support/clock.ts";
 import type { ReplyAction } from "../../src/core/reply-actions.ts";
 import type { Log, Meter } from "../../src/core/telemetry.ts";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
@@ -311,7 +312,7 @@ export async function createWorld(
       log: silentLog,
       meter: silentMeter,
       ...(options.room === undefined ? {} : { room: options.room }),
-      now: () => clock.now,
+      clock: { ...systemClock, now: () => clock.now },
     });
     assistant.addPlatform(platform.platform);
     return assistant;

@@ -1,0 +1,90 @@
+import type { Clock } from "../../src/core/clock.ts";
+
+/** A clock that stands still until a test advances it. */
+export interface ManualClock extends Clock {
+  /**
+   * Lets `ms` milliseconds pass: fires what becomes due in order, each timer at its own time, and lets the code that it
+   * wakes run (promises and a few rounds of the event loop) before the next one.
+   */
+  advance(ms: number): Promise<void>;
+  /** Advances to the next timer, or does nothing without one. Resolves to whether there was one. */
+  advanceToNext(): Promise<boolean>;
+  /** How many timers wait. */
+  waiting(): number;
+}
+
+interface Timer {
+  readonly callback: () => void;
+  readonly everyMs: number | undefined;
+  dueAt: number;
+}
+
+/** @param startAt Unix ms at which the clock stands first */
+export function createManualClock(startAt = Date.UTC(2026, 0, 5, 12)): ManualClock {
+  let elapsedMs = 0;
+  const timers = new Set<Timer>();
+
+  function add(ms: number, callback: () => void, everyMs?: number): () => void {
+    const timer: Timer = { callback, everyMs, dueAt: elapsedMs + Math.max(0, ms) };
+    timers.add(timer);
+    return () => void timers.delete(timer);
+  }
+
+  function next(): Timer | undefined {
+    let first: Timer | undefined;
+    for (const timer of timers) if (first === undefined || timer.dueAt < first.dueAt) first = timer;
+    return first;
+  }
+
+  async function fireUntil(endMs: number): Promise<void> {
+    await settle();
+    for (let timer = next(); timer !== undefined && timer.dueAt <= endMs; timer = next()) {
+      elapsedMs = Math.max(elapsedMs, timer.dueAt);
+      if (timer.everyMs === undefined) timers.delete(timer);
+      else timer.dueAt += Math.max(1, timer.everyMs);
+      timer.callback();
+      await settle();
+    }
+    elapsedMs = endMs;
+  }
+
+  return {
+    now: () => startAt + Math.round(elapsedMs),
+    monotonic: () => elapsedMs,
+    sleep(ms, signal) {
+      return new Promise((resolve, reject) => {
+        if (signal?.aborted === true) return reject(signal.reason as Error);
+        const abort = (): void => {
+          cancel();
+          reject(signal?.reason as Error);
+        };
+        const cancel = add(ms, () => {
+          signal?.removeEventListener("abort", abort);
+          resolve();
+        });
+        signal?.addEventListener("abort", abort, { once: true });
+      });
+    },
+    after: (ms, callback) => add(ms, callback),
+    every: (ms, callback) => add(ms, callback, ms),
+    timeout(ms) {
+      const controller = new AbortController();
+      add(ms, () => controller.abort(new DOMException("The operation timed out.", "TimeoutError")));
+      return controller.signal;
+    },
+    advance: (ms) => fireUntil(elapsedMs + ms),
+    async advanceToNext() {
+      await settle();
+      const timer = next();
+      if (timer === undefined) return false;
+      await fireUntil(Math.max(elapsedMs, timer.dueAt));
+      return true;
+    },
+    waiting: () => timers.size,
+  };
+}
+
+/** Lets promises and immediates run. */
+async function settle(): Promise<void> {
+  for (let round = 0; round < 5; round++) await new Promise<void>((resolve) => setImmediate(resolve));
+}
