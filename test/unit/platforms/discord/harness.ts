@@ -2,12 +2,41 @@ import { allCommands } from "../../../support/commands.ts";
 import { createRecordingReceiver, type RecordingReceiver } from "../../../support/recording-receiver.ts";
 import type { Command } from "../../../../src/core/command.ts";
 import type { Log } from "../../../../src/core/telemetry.ts";
-import type { Platform } from "../../../../src/core/platform.ts";
+import type { Platform, Reply } from "../../../../src/core/platform.ts";
 import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
 import { automaticShards, type ShardSettings } from "../../../../src/platforms/discord/shard-plan.ts";
 import { soonAgain } from "../../../simulators/discord/session-starts.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
-import { until } from "../../../simulators/discord/until.ts";
+import { fasterRateLimits } from "../../../simulators/discord/rate-limits.ts";
+import { until as look } from "../../../simulators/discord/until.ts";
+import { createFlowingClock } from "../../../support/flowing-clock.ts";
+
+/** Of the platforms of these tests. While a test waits for something, its time passes twenty times as fast. */
+export const clock = createFlowingClock();
+const factor = 20;
+
+/** Like the `until` of the simulator, and the time of the platforms passes faster meanwhile. */
+export const until: typeof look = (read, options) => look(read, { ...options, between: () => clock.step() });
+
+/** The time of the platform passes faster while a test waits for it. */
+function hastened(platform: Platform): Platform {
+  return {
+    ...platform,
+    openReply(address, hooks): Reply {
+      const reply = platform.openReply(address, hooks);
+      return {
+        ...reply,
+        show: () => clock.passing(reply.show()),
+        attach: (file) => clock.passing(reply.attach(file)),
+        finish: (ending) => clock.passing(reply.finish(ending)),
+        fail: (failure) => clock.passing(reply.fail(failure)),
+      };
+    },
+    openThread: (...args) => clock.passing(platform.openThread(...args)),
+    download: (...args) => clock.passing(platform.download(...args)),
+    stop: () => clock.passing(platform.stop()),
+  };
+}
 
 /** One line of {@link createListLog}. */
 export interface LogLine {
@@ -53,20 +82,27 @@ export async function startHarness(
   } = {},
 ): Promise<Harness> {
   const { prepare, commands = allCommands, shards = automaticShards, ...simulatorOptions } = options;
-  const simulator = await createDiscordSimulator({ sessionStarts: soonAgain, ...simulatorOptions });
+  const simulator = await createDiscordSimulator({
+    sessionStarts: soonAgain,
+    ...simulatorOptions,
+    rateLimits: { ...fasterRateLimits(factor), ...simulatorOptions.rateLimits },
+  });
   prepare?.(simulator);
   const { log, lines } = createListLog();
   const start = async () => {
-    const platform = createDiscordPlatform({
-      token: simulator.token,
-      apiUrl: simulator.apiUrl,
-      commands,
-      shards,
-      log,
-      now: simulator.world.now,
-    });
+    const platform = hastened(
+      createDiscordPlatform({
+        token: simulator.token,
+        apiUrl: simulator.apiUrl,
+        commands,
+        shards,
+        log,
+        now: simulator.world.now,
+        clock,
+      }),
+    );
     const receiver = createRecordingReceiver();
-    await platform.start(receiver, receiver);
+    await clock.passing(platform.start(receiver, receiver));
     return { platform, receiver };
   };
   const started = await start();
