@@ -1,4 +1,5 @@
 import type { Clock } from "../../src/core/clock.ts";
+import type { Platform } from "../../src/core/platform.ts";
 import { steadyClock } from "../../src/support/steady-clock.ts";
 
 /** How much time passes in one look at what is waited for, in milliseconds. */
@@ -8,7 +9,6 @@ const lookMs = 5;
 
 /**
  * A clock that goes on as the time of this process does, and that a test can put forward: for code between real sockets.
- * Wall time is not put forward: simulators have a time of their own.
  */
 export interface FlowingClock extends Clock {
   /** Lets `ms` milliseconds pass at once: fires what becomes due, in order, and lets the code that it wakes run. */
@@ -26,8 +26,11 @@ interface Timer {
   handle: NodeJS.Timeout | undefined;
 }
 
-/** @see {@link FlowingClock} */
-export function createFlowingClock(): FlowingClock {
+/**
+ * A clock that is not ahead yet.
+ * @param onSkipped called with the milliseconds that a test lets pass, before what is due then happens
+ */
+export function createFlowingClock(onSkipped: (ms: number) => void = () => undefined): FlowingClock {
   let skippedMs = 0;
   let steppedAt = Number.NEGATIVE_INFINITY;
   const timers = new Set<Timer>();
@@ -69,14 +72,20 @@ export function createFlowingClock(): FlowingClock {
     return first;
   }
 
+  function pass(untilMs: number): void {
+    const ms = Math.max(0, untilMs - monotonic());
+    skippedMs += ms;
+    onSkipped(ms);
+  }
+
   async function skip(ms: number): Promise<void> {
     const endMs = monotonic() + ms;
     for (let timer = nextUntil(endMs); timer !== undefined; timer = nextUntil(endMs)) {
-      skippedMs += Math.max(0, timer.dueAt - monotonic());
+      pass(timer.dueAt);
       timer.fire();
       await turn();
     }
-    skippedMs += Math.max(0, endMs - monotonic());
+    pass(endMs);
     for (const timer of timers) arm(timer);
   }
 
@@ -87,7 +96,7 @@ export function createFlowingClock(): FlowingClock {
   }
 
   return {
-    now: () => steadyClock.now(),
+    now: () => Math.round(steadyClock.now() + skippedMs),
     monotonic,
     sleep(ms, signal) {
       return new Promise((resolve, reject) => {
@@ -133,4 +142,24 @@ export function createFlowingClock(): FlowingClock {
 /** Lets promises and immediates run. */
 async function turn(): Promise<void> {
   for (let round = 0; round < 3; round++) await new Promise<void>((resolve) => setImmediate(resolve));
+}
+
+/** The same platform, whose time passes faster while a test waits for it. */
+export function hastened(platform: Platform, clock: FlowingClock): Platform {
+  return {
+    ...platform,
+    openReply(address, hooks) {
+      const reply = platform.openReply(address, hooks);
+      return {
+        ...reply,
+        show: () => clock.passing(reply.show()),
+        attach: (file) => clock.passing(reply.attach(file)),
+        finish: (ending) => clock.passing(reply.finish(ending)),
+        fail: (failure) => clock.passing(reply.fail(failure)),
+      };
+    },
+    openThread: (...args) => clock.passing(platform.openThread(...args)),
+    download: (...args) => clock.passing(platform.download(...args)),
+    stop: () => clock.passing(platform.stop()),
+  };
 }

@@ -2,14 +2,14 @@ import { allCommands } from "../../../support/commands.ts";
 import { createRecordingReceiver, type RecordingReceiver } from "../../../support/recording-receiver.ts";
 import type { Command } from "../../../../src/core/command.ts";
 import type { Log } from "../../../../src/core/telemetry.ts";
-import type { Platform, Reply } from "../../../../src/core/platform.ts";
+import type { Platform } from "../../../../src/core/platform.ts";
 import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
 import { automaticShards, type ShardSettings } from "../../../../src/platforms/discord/shard-plan.ts";
 import { soonAgain } from "../../../simulators/discord/session-starts.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
 import { fasterRateLimits } from "../../../simulators/discord/rate-limits.ts";
 import { until as look } from "../../../simulators/discord/until.ts";
-import { createFlowingClock } from "../../../support/flowing-clock.ts";
+import { createFlowingClock, hastened } from "../../../support/flowing-clock.ts";
 
 /** Of the platforms of these tests. While a test waits for something, its time passes twenty times as fast. */
 export const clock = createFlowingClock();
@@ -17,26 +17,6 @@ const factor = 20;
 
 /** Like the `until` of the simulator, and the time of the platforms passes faster meanwhile. */
 export const until: typeof look = (read, options) => look(read, { ...options, between: () => clock.step() });
-
-/** The time of the platform passes faster while a test waits for it. */
-function hastened(platform: Platform): Platform {
-  return {
-    ...platform,
-    openReply(address, hooks): Reply {
-      const reply = platform.openReply(address, hooks);
-      return {
-        ...reply,
-        show: () => clock.passing(reply.show()),
-        attach: (file) => clock.passing(reply.attach(file)),
-        finish: (ending) => clock.passing(reply.finish(ending)),
-        fail: (failure) => clock.passing(reply.fail(failure)),
-      };
-    },
-    openThread: (...args) => clock.passing(platform.openThread(...args)),
-    download: (...args) => clock.passing(platform.download(...args)),
-    stop: () => clock.passing(platform.stop()),
-  };
-}
 
 /** One line of {@link createListLog}. */
 export interface LogLine {
@@ -100,6 +80,7 @@ export async function startHarness(
         now: simulator.world.now,
         clock,
       }),
+      clock,
     );
     const receiver = createRecordingReceiver();
     await clock.passing(platform.start(receiver, receiver));
