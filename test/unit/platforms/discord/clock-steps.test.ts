@@ -14,7 +14,7 @@ const clock = createDiscordClock();
 
 beforeEach(async () => {
   simulator = await createDiscordSimulator({
-    rateLimits: { edits: { limit: 2, windowMs: 3000 }, messages: { limit: 2, windowMs: 3000 } },
+    rateLimits: { edits: { limit: 2, windowMs: 800 }, messages: { limit: 2, windowMs: 800 } },
   });
   api = createDiscordApi({
     token: simulator.token,

@@ -83,7 +83,9 @@ describe("slash commands", () => {
   test("wait out a store that fails for a moment", async () => {
     const { ana, channel } = setUp();
     harness.receiver.failures = 2;
-    expect((await ana.usesCommand("/ask", "why?", { channel: channel.id })).kind).toBe("acknowledged");
+    expect((await harness.clock.passing(ana.usesCommand("/ask", "why?", { channel: channel.id }))).kind).toBe(
+      "acknowledged",
+    );
     expect(calls()).toHaveLength(1);
     expect(channel.transcript()).toEqual([]);
   });
@@ -91,7 +93,7 @@ describe("slash commands", () => {
   test("tell the caller in time when the store is unavailable, in words that stay true when it is back", async () => {
     const { ana, channel } = setUp();
     harness.receiver.failures = Number.POSITIVE_INFINITY;
-    const result = await ana.usesCommand("/ask", "why?", { channel: channel.id });
+    const result = await harness.clock.passing(ana.usesCommand("/ask", "why?", { channel: channel.id }));
     expect(result.kind).toBe("acknowledged");
     const [told] = channel.transcript();
     expect(told).toMatchObject({ onlyFor: "Ana", text: expect.stringContaining("store does not respond") });
@@ -106,7 +108,7 @@ describe("slash commands", () => {
       const { ana, channel } = setUp();
       const { receiver, slack } = harness;
       Object.assign(receiver, { refuseOutcome, failures: Number.POSITIVE_INFINITY });
-      await ana.usesCommand("/ask", "why?", { channel: channel.id });
+      await harness.clock.passing(ana.usesCommand("/ask", "why?", { channel: channel.id }));
       receiver.isBusy = true;
       await slack.waitFor("the refusal", () => receiver.refused.length === 1);
       const said = () => channel.transcript().map(({ text }) => text);

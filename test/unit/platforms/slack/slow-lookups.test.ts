@@ -64,20 +64,20 @@ describe("while Slack's lookups take 20 seconds, everything is acknowledged in t
 
   test("a slash command whose store is slow too", async () => {
     harness.receiver.failures = 1000;
-    await ana.usesCommand("/ask", "hello", { channel: channel.id });
+    await harness.clock.passing(ana.usesCommand("/ask", "hello", { channel: channel.id }));
     harness.receiver.failures = 0;
   });
 
   test("a slash command that opens a form", async () => {
     harness.slack.delay("views.open", slowMs);
-    await ana.usesCommand("/ask", "", { channel: channel.id });
+    await harness.clock.passing(ana.usesCommand("/ask", "", { channel: channel.id }));
   });
 
   test("a form about a message: it stays open, and is accepted when Slack has responded", async () => {
     const ts = bo.sends({ channel: channel.id, text: "the sky" });
-    await ana.usesShortcut("Ask about this", ts, { channel: channel.id });
+    await harness.clock.passing(ana.usesShortcut("Ask about this", ts, { channel: channel.id }));
     await harness.slack.waitFor("the form", () => ana.modal());
-    expect(await ana.submitsModal({ Prompt: "why?" })).not.toHaveProperty("errors");
+    expect(await harness.clock.passing(ana.submitsModal({ Prompt: "why?" }))).not.toHaveProperty("errors");
     await harness.slack.waitFor("the call", () => harness.receiver.events.length === 1);
     expect(harness.receiver.events[0]).toMatchObject({ subject: { text: "the sky" } });
   });
