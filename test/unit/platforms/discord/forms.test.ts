@@ -272,16 +272,6 @@ describe("button clicks", () => {
     return { ada, general, message };
   }
 
-  test("a confirm button calls the receiver with its key and the person who clicked", async () => {
-    const { general, message } = await showButton("Remove");
-    const bo = harness.simulator.person("Bo");
-    const use = bo.clicks("Remove", message, { channel: general });
-    await until(() => use.state() === "answered");
-    await until(() => harness.receiver.confirmed.length > 0);
-    expect(harness.receiver.confirmed).toEqual([{ key: "key-1", authorId: `discord:${bo.id}` }]);
-    expect(general.fromBot()).toHaveLength(1);
-  });
-
   test("a person who may not confirm is told, and nobody else", async () => {
     const { general, message } = await showButton("Remove");
     harness.receiver.confirmResult = "refused";

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import { fixture } from "../../../fixtures/fixtures.ts";
 import type { Person } from "../../../simulators/discord/people.ts";
 import { type Harness, startHarness, until } from "./harness.ts";
 
@@ -80,38 +79,6 @@ describe("message events", () => {
         await harness.close();
       }
     });
-  });
-
-  test("polls, embeds, stickers and forwarded messages are read; nothing readable in a thread is no turn", async () => {
-    const harness = await startHarness();
-    try {
-      const { simulator, receiver } = harness;
-      const ada = simulator.person("Ada");
-      const direct = simulator.directMessages(ada);
-      const general = simulator.channel("general");
-      const forwards = ada.sends({
-        channel: general,
-        text: "their words",
-        files: [{ name: "a.png", bytes: await fixture("picture.png"), altText: "A red house" }],
-      });
-      ada.sends({ channel: direct, extras: { poll: { question: "Tea?", answers: ["Yes", "No"] } } });
-      ada.sends({ channel: direct, extras: { stickers: ["Wave"] } });
-      ada.sends({
-        channel: direct,
-        extras: { embeds: [{ type: "rich", title: "Title", description: "About" }] },
-      });
-      ada.sends({ channel: direct, extras: { forwards } });
-      await until(() => receiver.events.length === 4, { explain: () => receiver.events });
-      expect(receiver.events.map((event) => event.kind === "message" && event.text)).toEqual([
-        "> Poll:\n> Tea?\n> 1. Yes\n> 2. No",
-        "> Sticker:\n> Wave",
-        "> Embed:\n> Title\n> About",
-        "> Forwarded message:\n> their words",
-      ]);
-      expect(receiver.events[3]).toMatchObject({ attachments: [{ name: "a.png", altText: "A red house" }] });
-    } finally {
-      await harness.close();
-    }
   });
 
   test("a mention of the bot's role while it was offline is seen, although such messages do not name their server", async () => {

@@ -111,24 +111,11 @@ describe("buttons", () => {
   const noticeTo = (name: string) =>
     harness.slack.waitFor("the notice", () => channel.transcript().find(({ onlyFor }) => onlyFor === name));
 
-  test("Retry calls the receiver with the turn's key", async () => {
-    const message = await showReply("retry");
-    expect(message.buttons).toMatchObject([{ label: "Retry" }]);
-    await ana.clicks(message, "Retry", { channel: channel.id });
-    expect(harness.receiver.retried).toEqual(["the-key"]);
-  });
-
   test("Retry says when there is nothing left to retry", async () => {
     const message = await showReply("retry");
     harness.receiver.retryOutcome = "gone";
     await ana.clicks(message, "Retry", { channel: channel.id });
     expect((await noticeTo("Ana")).text).toMatch(/no longer/);
-  });
-
-  test("confirm calls the receiver with the person who pressed", async () => {
-    const message = await showReply("confirm");
-    await ana.clicks(message, "Remove it", { channel: channel.id });
-    expect(harness.receiver.confirmed).toEqual([`the-key by slack:${harness.slack.teamId}:${ana.id}`]);
   });
 
   test.each([
