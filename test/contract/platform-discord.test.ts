@@ -1,8 +1,10 @@
 import { createDiscordPlatform } from "../../src/platforms/discord/platform.ts";
+import { soonAgain } from "../simulators/discord/session-starts.ts";
 import { createDiscordSimulator } from "../simulators/discord/simulator.ts";
 import type { SimMessage } from "../simulators/discord/world.ts";
 import { until } from "../simulators/discord/until.ts";
 import { allCommands } from "../support/commands.ts";
+import { createFlowingClock, hastened } from "../support/flowing-clock.ts";
 import { silentLog } from "../support/silent-log.ts";
 import { describePlatform } from "./platform.ts";
 import type { PlatformSubject, Surface } from "./platform-subject.ts";
@@ -11,15 +13,27 @@ const dayMs = 24 * 3_600_000;
 
 async function open(): Promise<PlatformSubject> {
   const simulator = await createDiscordSimulator({
+    sessionStarts: soonAgain,
     // The contract is about what is seen, not about Discord's rate limits.
     rateLimits: { edits: { limit: 50, windowMs: 1000 }, messages: { limit: 50, windowMs: 1000 } },
   });
+  const clock = createFlowingClock();
   const ada = simulator.person("Ada");
   const channels = { direct: simulator.directMessages(ada), channel: simulator.channel("general") };
   let last: SimMessage | undefined;
 
   const create = (token = simulator.token, apiUrl = simulator.apiUrl) =>
-    createDiscordPlatform({ token, apiUrl, commands: allCommands, log: silentLog, now: simulator.world.now });
+    hastened(
+      createDiscordPlatform({
+        token,
+        apiUrl,
+        commands: allCommands,
+        log: silentLog,
+        now: simulator.world.now,
+        clock,
+      }),
+      clock,
+    );
   const shown = () =>
     Object.values(channels)
       .flatMap((channel) => [channel, ...channel.threads()])
@@ -42,7 +56,11 @@ async function open(): Promise<PlatformSubject> {
       });
       last = sent;
       return {
-        outcome: () => (channels[on].fromBot().length > 0 ? "told" : "pending"),
+        outcome() {
+          // Its sender is told after five seconds.
+          void clock.skip(1000);
+          return channels[on].fromBot().length > 0 ? "told" : "pending";
+        },
         redeliver: () => simulator.redeliver(sent),
       };
     },

@@ -1,14 +1,20 @@
 import { createManifest } from "../../src/platforms/slack/manifest.ts";
 import { createSlackPlatform } from "../../src/platforms/slack/platform.ts";
-import { createSlackSimulator, type SimulatedChannel } from "../simulators/slack/simulator.ts";
+import {
+  createSlackSimulator,
+  type SimulatedChannel,
+  type SlackSimulator,
+} from "../simulators/slack/simulator.ts";
 import type { SeenMessage } from "../simulators/slack/transcript.ts";
 import { allCommands } from "../support/commands.ts";
+import { createFlowingClock, hastened } from "../support/flowing-clock.ts";
 import { silentLog } from "../support/silent-log.ts";
 import { describePlatform } from "./platform.ts";
 import type { PlatformSubject, Surface } from "./platform-subject.ts";
 
 async function open(): Promise<PlatformSubject> {
-  const slack = await createSlackSimulator({
+  const clock = createFlowingClock((ms) => slack.clock.advance(ms));
+  const slack: SlackSimulator = await createSlackSimulator({
     manifest: createManifest(allCommands, { socketMode: true, commandPrefix: "" }),
   });
   const ana = slack.person("Ana");
@@ -16,13 +22,17 @@ async function open(): Promise<PlatformSubject> {
   let last: { readonly ts: string; readonly on: Surface } | undefined;
 
   const create = (botToken = slack.botToken, apiUrl = slack.apiUrl) =>
-    createSlackPlatform({
-      botToken,
-      appToken: slack.appToken,
-      apiUrl,
-      commands: allCommands,
-      log: silentLog,
-    });
+    hastened(
+      createSlackPlatform({
+        botToken,
+        appToken: slack.appToken,
+        apiUrl,
+        commands: allCommands,
+        log: silentLog,
+        clock,
+      }),
+      clock,
+    );
   const shown = (on: Surface) => channels[on].saidByBot();
   const needLast = () => {
     if (last === undefined) throw new Error("no message was sent");

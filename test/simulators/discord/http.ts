@@ -80,11 +80,13 @@ export function createApiServer(options: {
   readonly token: string;
   readonly routes: readonly Route[];
   readonly rateLimits: RateLimitOptions;
+  /** What requests are counted in. Default: real time. */
+  readonly monotonic?: () => number;
   /** Discord's clock, in Unix ms. */
   readonly now: () => number;
   readonly serveFile: (url: URL, response: ServerResponse) => boolean;
 }): ApiServer {
-  const limiter = createRateLimiter(options.rateLimits);
+  const limiter = createRateLimiter(options.rateLimits, options.monotonic);
   const invalid = createInvalidRequests(options.rateLimits.invalidRequests, options.now);
   const faults: Fault[] = [];
   const requests: SeenRequest[] = [];

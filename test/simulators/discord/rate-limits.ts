@@ -80,23 +80,26 @@ export interface CountedRequest {
   readonly isOldEdit: boolean;
 }
 
-/** Counts requests in real time, since the client waits in real time. */
-export function createRateLimiter(options: RateLimitOptions): {
+/** Counts requests. @param now milliseconds in the time that the client waits in */
+export function createRateLimiter(
+  options: RateLimitOptions,
+  now: () => number = () => performance.now(),
+): {
   take(request: CountedRequest): RateVerdict;
   /** Whether direct messages may be opened with one more person now. */
   mayOpenDirectMessages(): boolean;
 } {
   const buckets = new Map<string, { count: number; resetAt: number }>();
   const takeFrom = (key: string, limit: RateLimit) => {
-    const now = performance.now();
+    const at = now();
     let bucket = buckets.get(key);
-    if (bucket === undefined || bucket.resetAt <= now) {
-      bucket = { count: 0, resetAt: now + limit.windowMs };
+    if (bucket === undefined || bucket.resetAt <= at) {
+      bucket = { count: 0, resetAt: at + limit.windowMs };
       buckets.set(key, bucket);
     }
     const isOver = bucket.count >= limit.limit;
     if (!isOver) bucket.count += 1;
-    return { isOver, remaining: limit.limit - bucket.count, resetAfterMs: bucket.resetAt - now };
+    return { isOver, remaining: limit.limit - bucket.count, resetAfterMs: bucket.resetAt - at };
   };
   return {
     mayOpenDirectMessages: () => !takeFrom("direct messages", options.directMessages).isOver,

@@ -148,7 +148,7 @@ export async function createDiscordSimulator(
     /** Of the server. Default 1,000. */
     readonly maxActiveThreads?: number;
     readonly sessionStarts?: Partial<SessionStartOptions>;
-    /** Session starts are counted in its time. Default: real time. */
+    /** Requests and session starts are counted in its time. Default: real time. */
     readonly clock?: Pick<Clock, "monotonic">;
     /** Default: 41,250. */
     readonly heartbeatMs?: number;
@@ -173,6 +173,7 @@ export async function createDiscordSimulator(
     },
     now: () => world.now(),
     rateLimits: { ...platformRateLimits, ...options.rateLimits },
+    ...(options.clock === undefined ? {} : { monotonic: options.clock.monotonic }),
     routes: [
       ...applicationRoutes(world, { ...starts, recommendedShards: startLimits.recommendedShards }),
       ...channelRoutes(world, gatewayOf),
