@@ -4,6 +4,8 @@ import { steadyClock } from "../../src/support/steady-clock.ts";
 
 /** How much time passes in one look at what is waited for, in milliseconds. */
 const stepMs = 100;
+/** As long as a test without this clock may take, three times. */
+const maxMs = 60_000;
 /** However many wait, it is looked no more often. */
 const lookMs = 5;
 
@@ -15,7 +17,10 @@ export interface FlowingClock extends Clock {
   skip(ms: number): Promise<void>;
   /** Lets a tenth of a second pass. A loop that waits in real time and does this between two looks waits less. */
   step(): Promise<void>;
-  /** The result of `work`, for which time passes faster until it is settled. */
+  /**
+   * The result of `work`, for which time passes faster until it is settled.
+   * @throws Error when it is not settled after a minute of that time
+   */
   passing<T>(work: Promise<T>): Promise<T>;
 }
 
@@ -127,10 +132,12 @@ export function createFlowingClock(onSkipped: (ms: number) => void = () => undef
     skip,
     step,
     async passing(work) {
+      const lastAt = monotonic() + maxMs;
       const settled = Promise.allSettled([work]).then(() => true);
       for (;;) {
         const look = new Promise<boolean>((resolve) => setTimeout(resolve, lookMs, false));
         if (await Promise.race([settled, look])) return await work;
+        if (monotonic() > lastAt) throw new Error("not settled within a minute of the time of the test");
         await step();
       }
     },

@@ -36,7 +36,7 @@ export async function openSlackHarness(options: SlackHarnessOptions = {}): Promi
   const { commandPrefix = "", commands = allCommands, streamLifeMs } = options;
   const clock = createFlowingClock((ms) => slack.clock.advance(ms));
   const slack: SlackSimulator = await createSlackSimulator({
-    between: () => clock.step(),
+    botTime: clock,
     manifest: createManifest(commands, { socketMode: true, commandPrefix }),
   });
   const receiver = createSlackReceiver();

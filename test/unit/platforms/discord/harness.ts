@@ -15,8 +15,20 @@ import { createFlowingClock, hastened } from "../../../support/flowing-clock.ts"
 export const clock = createFlowingClock();
 const factor = 20;
 
-/** Like the `until` of the simulator, and the time of the platforms passes faster meanwhile. */
-export const until: typeof look = (read, options) => look(read, { ...options, between: () => clock.step() });
+/**
+ * Like the `until` of the simulator, and the time of the platforms passes faster meanwhile.
+ * @throws Error also after three times `timeoutMs` in their time
+ */
+export const until: typeof look = (read, options = {}) => {
+  const lastAt = clock.monotonic() + 3 * (options.timeoutMs ?? 10_000);
+  return look(read, {
+    ...options,
+    async between() {
+      if (clock.monotonic() > lastAt) throw new Error("too late in the time of the platform");
+      await clock.step();
+    },
+  });
+};
 
 /** One line of {@link createListLog}. */
 export interface LogLine {

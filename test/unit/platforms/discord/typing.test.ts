@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ReplyAddress } from "../../../../src/core/events.ts";
 import type { Person } from "../../../simulators/discord/people.ts";
 import type { ChannelHandle } from "../../../simulators/discord/simulator.ts";
-import { startHarness, type Harness, until } from "./harness.ts";
+import { clock, startHarness, type Harness, until } from "./harness.ts";
 
 describe("typing", () => {
   let harness: Harness;
@@ -40,7 +40,11 @@ describe("typing", () => {
     ada.sends({ channel: direct, text: "hello" });
     const reply = await open();
     await reply.show();
-    await until(() => direct.typingCount() === 2, { timeoutMs: 12_000 });
+    await until(() => direct.typingCount() === 1);
+    const shownAt = clock.monotonic();
+    await until(() => direct.typingCount() === 2);
+    // Discord shows it for ten seconds.
+    expect(clock.monotonic() - shownAt).toBeLessThan(10_000);
     await reply.fail({ text: "No answer." });
     expect(direct.isTyping()).toBe(false);
     const count = direct.typingCount();

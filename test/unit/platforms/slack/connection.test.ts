@@ -15,7 +15,7 @@ const unhandled: unknown[] = [];
 const onUnhandled = (error: unknown) => void unhandled.push(error);
 
 beforeEach(async () => {
-  slack = await createSlackSimulator({ between: () => clock.step() });
+  slack = await createSlackSimulator({ botTime: clock });
   platforms = [];
   unhandled.length = 0;
   process.on("unhandledRejection", onUnhandled);
