@@ -1,6 +1,5 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createClient } from "redis";
 import type { TestProject } from "vitest/node";
 import { type PostgresServer, startPostgres } from "./postgres-server.ts";
 import { type RedisServer, startRedis } from "./redis-server.ts";
@@ -56,13 +55,6 @@ export async function askForStore(servers: string, kind: "redis" | "postgres"): 
   const text = await response.text();
   if (!response.ok) throw new Error(text);
   return text;
-}
-
-/** What a test leaves in a Redis, the server rewrites with every later deletion. */
-export async function emptyRedis(url: string): Promise<void> {
-  const client = await createClient({ url }).connect();
-  await client.flushDb();
-  client.destroy();
 }
 
 let running: SharedServers | undefined;

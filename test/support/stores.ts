@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, inject } from "vi
 import { openStore, type Store, type StoreOptions } from "../../src/conversations/open-store.ts";
 import { makeFastFolder } from "./fast-folder.ts";
 import { has } from "./requirements.ts";
-import { askForStore, emptyRedis, serveStores, type SharedServers } from "./shared-servers.ts";
+import { askForStore, serveStores, type SharedServers } from "./shared-servers.ts";
 import { silentLog } from "./silent-log.ts";
 import { bytesOfFolder, bytesOfPostgres, bytesOfRedis } from "./store-bytes.ts";
 
@@ -22,12 +22,13 @@ export interface TestStore {
   reopen(options?: Partial<StoreOptions>): Promise<Store>;
 }
 
-const kinds = ["sqlite", "redis", "postgres"] as const;
+const allKinds: readonly TestStore["kind"][] = ["sqlite", "redis", "postgres"];
 
-/** Declares tests once for each backend; `current` returns the test's own store. Servers not installed are skipped. */
+/** Declares tests once for each backend, or for some of them; `current` returns the test's own store. Servers not installed are skipped. */
 export function describeStores(
   title: string,
   declare: (current: () => TestStore, kind: TestStore["kind"]) => void,
+  kinds = allKinds,
 ): void {
   for (const kind of kinds)
     describe.skipIf(kind !== "sqlite" && !has(kind))(`${kind}: ${title}`, () => {
@@ -64,7 +65,6 @@ export function describeStores(
       });
       afterEach(async () => {
         await closeAll();
-        if (kind === "redis") await emptyRedis(store.url);
         await rm(store.folder, { recursive: true });
       });
       declare(() => store, kind);
