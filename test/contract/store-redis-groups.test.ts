@@ -15,6 +15,7 @@ import { bytesOfFolder } from "../support/store-bytes.ts";
 import { eventOf, freshId, messageOf } from "../support/store-samples.ts";
 
 const unavailable = { code: "store-unavailable" };
+const encryptionKeys = [Buffer.alloc(32, 9).toString("base64")];
 const lines: string[] = [];
 const open = async (url: string, options: Partial<StoreOptions> = {}) => {
   const store = await openStore(url, { log: createMemoryLog(lines), deadlineMs: 2000, ...options });
@@ -91,7 +92,7 @@ describe.skipIf(!has("redis"))("redis: a cluster of three primaries and their re
     const id = freshId();
     const store = await open(redis.url);
     await store.conversations.append(id, messageOf("m"));
-    const encrypted = await open(redis.url, { encryptionKeys: [Buffer.alloc(32, 9).toString("base64")] });
+    const encrypted = await open(redis.url, { encryptionKeys });
     expect(await encrypted.reencrypt()).toBeGreaterThan(40);
     expect(await encrypted.reencrypt()).toBe(0);
     expect(await encrypted.conversations.recent(id, { maxMessages: 9 })).toHaveLength(1);
@@ -106,6 +107,23 @@ describe.skipIf(!has("redis"))("redis: a cluster of three primaries and their re
       ),
     );
     expect(text).toContain("✓ Durability  every message is on disk before it is acknowledged");
+  });
+
+  it("is unavailable while a primary is down, says so, and goes on when it is back", async () => {
+    // Its replica takes many seconds to follow it again.
+    const store = await open(`${redis.url}?wait_replicas=0`, { encryptionKeys });
+    const id = freshId();
+    await store.conversations.append(id, messageOf("before"));
+    const primary = await redis.primaryOf(clusterNames.entry(entryAt.head(id)));
+    lines.length = 0;
+    await primary.kill();
+    await expect(store.conversations.append(id, messageOf("after"))).rejects.toMatchObject(unavailable);
+    await primary.start();
+    await vi.waitFor(() => store.conversations.append(id, messageOf("after")), { interval: 50 });
+    const kept = await store.conversations.recent(id, { maxMessages: 9 });
+    expect(kept.map((message) => message.id)).toEqual(["before", "after"]);
+    expect(lines).toContainEqual(expect.stringMatching(/^warn Redis connection lost/));
+    expect(lines).toContainEqual(expect.stringMatching(/^info Redis connection restored/));
   });
 });
 
