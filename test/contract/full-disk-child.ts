@@ -1,18 +1,26 @@
 /** `<folder>`: fills a small file system under a store and frees it; prints what the store says, as JSON. */
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { spawnSync } from "node:child_process";
+import { createStoreChecks } from "../../src/conversations/store-checks.ts";
 import { openStore } from "../../src/conversations/open-store.ts";
 import { isParleyError } from "../../src/core/errors.ts";
+import { runDoctorChecks } from "../support/run-checks.ts";
 import { silentLog } from "../support/silent-log.ts";
 import { messageOf } from "../support/store-samples.ts";
 
 const [folder = ""] = process.argv.slice(2);
 const filler = join(folder, "filler");
-const store = await openStore(`sqlite:${join(folder, "parley.db")}`, { log: silentLog });
-const seen: Record<string, unknown> = { empty: await store.findProblems() };
+const url = `sqlite:${join(folder, "parley.db")}`;
+const store = await openStore(url, { log: silentLog });
+/** What the doctor says. */
+const examine = async () =>
+  (await runDoctorChecks(createStoreChecks({ url, encryptionKeys: [], log: silentLog }))).text;
+const seen: Record<string, unknown> = { empty: await store.findProblems(), emptyDoctor: await examine() };
 
 await writeFile(filler, Buffer.alloc(30 * 1024 * 1024));
 seen["nearlyFull"] = await store.findProblems();
+seen["nearlyFullDoctor"] = await examine();
 
 let acknowledged = 0;
 for (;;) {
@@ -25,6 +33,7 @@ for (;;) {
   }
 }
 seen["whileFull"] = await store.findProblems();
+seen["fullDoctor"] = await examine();
 seen["readable"] =
   (await store.conversations.recent("web:1", { maxMessages: 10_000 })).length >= acknowledged;
 await rm(filler);
@@ -37,4 +46,6 @@ for (const until = Date.now() + 5000; problems.length > 0 && Date.now() < until;
 seen["freed"] = problems;
 seen["appended"] = await store.conversations.append("web:1", messageOf("after"));
 await store.close();
+spawnSync("mount", ["-o", "remount,ro", folder]);
+seen["readOnlyDoctor"] = await examine();
 process.stdout.write(JSON.stringify(seen));

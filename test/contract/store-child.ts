@@ -1,4 +1,4 @@
-/** The process of a store test: `append <url> <conversation> <writer> <from> <to>`, `open <url>`, `hold <url>`, `lease <url> <conversation> <lease ms>`. */
+/** The process of a store test: `append <url> <conversation> <writer> <from> <to>`, `open <url>`, `hold <url>`. */
 import { isParleyError } from "../../src/core/errors.ts";
 import { openStore } from "../../src/conversations/open-store.ts";
 import { silentLog } from "../support/silent-log.ts";
@@ -6,8 +6,7 @@ import { silentLog } from "../support/silent-log.ts";
 const [task, url = "", conversationId = "", writer = "", from = "0", to = "0"] = process.argv.slice(2);
 
 try {
-  const leaseMs = task === "lease" ? Number(writer) : undefined;
-  const store = await openStore(url, { log: silentLog, exclusive: task !== "append", leaseMs });
+  const store = await openStore(url, { log: silentLog, exclusive: task !== "append" });
   for (let n = Number(from); n < Number(to); n++) {
     const id = `${writer}-${n}`;
     await store.conversations.append(conversationId, {
@@ -19,13 +18,6 @@ try {
       estimatedTokens: 60,
     });
     process.stdout.write(`${id}\n`);
-  }
-  if (task === "lease") {
-    await store.queue.run(conversationId, async (signal) => {
-      signal.addEventListener("abort", () => process.stdout.write("lost\n"));
-      process.stdout.write("leased\n");
-      await new Promise(() => setInterval(() => {}, 1000));
-    });
   }
   if (task === "hold") {
     process.stdout.write("held\n");

@@ -1,12 +1,8 @@
 import { buffer } from "node:stream/consumers";
 import { randomUUID } from "node:crypto";
-import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { StoredMessage } from "../../src/core/storage.ts";
-import { openStore, type Store } from "../../src/conversations/open-store.ts";
-import { silentLog } from "../support/silent-log.ts";
+import type { Store } from "../../src/conversations/open-store.ts";
 import { holds } from "../support/store-bytes.ts";
 import { eventOf, messageOf } from "../support/store-samples.ts";
 import { describeStores } from "../support/stores.ts";
@@ -22,10 +18,7 @@ const secretOf = (who: string) => `${who}-${randomUUID()}`;
 describeStores("erasure", (current) => {
   let store: Store;
   beforeEach(async () => {
-    store = await openStore(current().url, { log: silentLog });
-  });
-  afterEach(async () => {
-    await store.close();
+    store = await current().open();
   });
 
   /** Stores a message with a picture of its own, and its answered event. */
@@ -129,13 +122,13 @@ describeStores("erasure", (current) => {
     const secret = secretOf("long");
     await say("test:2", ann, secret);
     await store.conversations.saveSettings("test:2", { title: secret });
-    for (let n = 0; n < 500; n++)
+    for (let n = 0; n < 250; n++)
       await store.conversations.append("test:2", messageOf(`${n}`, `${secret} ${n}`));
     const other = secretOf("other");
     await say("test:22", ann, other);
 
     expect(await store.erasure.deleteConversation("test:2")).toEqual({
-      messages: 501,
+      messages: 251,
       blobs: 1,
       conversations: 1,
     });
@@ -228,13 +221,6 @@ describeStores("erasure", (current) => {
     expect(await store.erasure.forgetAuthor("test:7", ann.id)).toEqual(shared);
   });
 
-  it("erases answered events from the files", async () => {
-    const secret = secretOf("event");
-    await say("test:3", ann, secret);
-    await store.erasure.deleteConversation("test:3");
-    expect(holds(await current().bytes(), secret)).toBe(false);
-  });
-
   it("exports a conversation as Markdown, JSON and pictures", async () => {
     const { blob } = await say("test:4", ann, "Look [here]: ```js\n1\n```");
     await store.conversations.saveSettings("test:4", { title: "Ships\nand more" });
@@ -267,82 +253,115 @@ describeStores("erasure", (current) => {
     const json = JSON.parse(files.get("conversation.json") ?? "") as { messages: StoredMessage[] };
     expect(json.messages).toEqual(await store.conversations.recent("test:4", { maxMessages: 9 }));
   });
-});
 
-describe("backup", () => {
-  let folder: string;
-  beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), "parley-backup-"));
-  });
-  afterEach(async () => {
-    await rm(folder, { recursive: true });
-  });
-  const use = async <T>(file: string, work: (store: Store) => Promise<T>): Promise<T> => {
-    const store = await openStore(`sqlite:${file}`, { log: silentLog });
-    try {
-      return await work(store);
-    } finally {
-      await store.close();
-    }
-  };
-
-  it("is a consistent snapshot of a store in use that can be opened as a store", async () => {
-    const target = join(folder, "backup");
-    const bytes = Buffer.from("a picture");
-    const { atStart, acknowledged } = await use(join(folder, "live/parley.db"), async (store) => {
-      const { hash } = await store.conversations.putBlob("web:1", bytes, "image/png");
-      const acknowledged: string[] = [];
-      const end = new AbortController();
-      const writer = (async () => {
-        for (let n = 0; !end.signal.aborted; n++) {
-          await store.conversations.append("web:1", messageOf(`m${n}`, "x".repeat(2000)));
-          acknowledged.push(`m${n}`);
-          await new Promise((resolve) => setImmediate(resolve));
-        }
-      })();
-      while (acknowledged.length < 200) await new Promise((resolve) => setImmediate(resolve));
-      const atStart = acknowledged.length;
-      await store.backup(target);
-      end.abort();
-      await writer;
-      expect(hash).toHaveLength(64);
-      return { atStart, acknowledged };
+  describe("edits of stored messages", () => {
+    const answer = (id: string, text: string): StoredMessage => {
+      const { author: _, ...message } = messageOf(id, text);
+      return { ...message, role: "assistant", outcome: "complete" };
+    };
+    const picture = (name: string) =>
+      store.conversations.putBlob("test:1", Buffer.from(`picture ${name}`), "image/png");
+    const withPictures = async (
+      id: string,
+      text: string,
+      names: readonly string[],
+    ): Promise<StoredMessage> => ({
+      ...messageOf(id, text),
+      parts: [
+        { kind: "text", text },
+        ...(await Promise.all(
+          names.map(async (name) => ({ kind: "image" as const, name, blob: await picture(name) })),
+        )),
+      ],
     });
-    expect((await stat(join(target, "parley.db"))).mode & 0o777).toBe(0o600);
-    await use(join(target, "parley.db"), async (store) => {
-      const ids = (await store.conversations.recent("web:1", { maxMessages: 100_000 })).map(({ id }) => id);
-      expect(ids.length).toBeGreaterThanOrEqual(atStart);
-      expect(ids).toEqual(acknowledged.slice(0, ids.length));
-      const [name] = await readdir(join(target, "blobs"));
-      const [hash] = await readdir(join(target, "blobs", name ?? ""));
-      expect(Buffer.from((await store.conversations.getBlob("web:1", hash ?? ""))?.bytes ?? [])).toEqual(
-        bytes,
+    const texts = async () =>
+      (await store.conversations.recent("test:1", { maxMessages: 99 })).map(({ parts }) =>
+        parts[0]?.kind === "text" ? parts[0].text : "",
       );
+
+    it("replace one at its position: words, title and files that nothing else shows are gone", async () => {
+      const secret = `secret ${randomUUID()}`;
+      await store.conversations.append(
+        "test:1",
+        await withPictures("q1", secret, ["kept", secret, "shared"]),
+      );
+      await store.conversations.saveSettings("test:1", { title: secret, model: "m" });
+      await store.conversations.append("test:1", answer("a1", "an answer"));
+      await store.conversations.append("test:1", await withPictures("q2", "next", ["shared"]));
+      const changed = { ...(await withPictures("q1", "harmless", ["kept"])), editedAt: 5000 };
+      expect(await store.erasure.replaceMessage("test:1", changed)).toBe(true);
+      expect(await texts()).toEqual(["harmless", "an answer", "next"]);
+      expect(await store.conversations.find("test:1", "q1")).toEqual(changed);
+      expect(await store.conversations.settings("test:1")).toEqual({ model: "m" });
+      expect(holds(await current().bytes(), secret)).toBe(false);
+      const hashOf = async (name: string) => (await picture(name)).hash;
+      for (const name of ["kept", "shared"])
+        expect(await store.conversations.getBlob("test:1", await hashOf(name))).toBeDefined();
+    });
+
+    it("keep a title that was not made of the message", async () => {
+      await store.conversations.append("test:1", messageOf("q1", "first"));
+      await store.conversations.append("test:1", messageOf("q2", "second"));
+      await store.conversations.saveSettings("test:1", { title: "first" });
+      expect(await store.erasure.replaceMessage("test:1", { ...messageOf("q2", "new"), editedAt: 1 })).toBe(
+        true,
+      );
+      expect(await store.conversations.settings("test:1")).toEqual({ title: "first" });
+    });
+
+    it("older than the stored one, or of what is not stored or erased, change nothing", async () => {
+      await store.conversations.append("test:1", { ...messageOf("q1", "second"), editedAt: 2000 });
+      expect(
+        await store.erasure.replaceMessage("test:1", { ...messageOf("q1", "first"), editedAt: 1000 }),
+      ).toBe(false);
+      expect(await store.erasure.replaceMessage("test:1", messageOf("q2", "none"))).toBe(false);
+      await store.erasure.removeMessages("test:1", { ids: ["q1", "q3"] });
+      for (const id of ["q1", "q3"])
+        expect(
+          await store.erasure.replaceMessage("test:1", { ...messageOf(id, "back"), editedAt: 9000 }),
+        ).toBe(false);
+      expect(await texts()).toEqual([]);
     });
   });
 
-  it("never fails because the store is written to meanwhile", async () => {
-    await use(join(folder, "live/parley.db"), async (store) => {
-      const end = new AbortController();
-      const writer = (async () => {
-        for (let n = 0; !end.signal.aborted; n++) {
-          await store.records.set(`key ${n}`, "x".repeat(2000));
-          await new Promise((resolve) => setImmediate(resolve));
-        }
-      })();
-      // Before failed first steps were repeated, one in fifteen backups failed.
-      for (let n = 0; n < 80; n++) await store.backup(join(folder, `backup ${n}`));
-      end.abort();
-      await writer;
-    });
-  });
+  describe("of conversations by place", () => {
+    it("lists the conversations within a place until they move or are deleted", async () => {
+      await store.conversations.saveSettings("test:1", { within: ["test:guild:1", "test:channel:1"] });
+      await store.conversations.saveSettings("test:2", { within: ["test:guild:1", "test:channel:2"] });
+      await store.conversations.saveSettings("test:3", { title: "nowhere" });
+      const within = async (place: string) => (await store.conversations.listWithin(place)).toSorted();
+      expect(await within("test:guild:1")).toEqual(["test:1", "test:2"]);
+      expect(await within("test:channel:1")).toEqual(["test:1"]);
+      expect(await within("test:guild")).toEqual([]);
 
-  it("never overwrites another backup", async () => {
-    await use(join(folder, "live/parley.db"), async (store) => {
-      await store.backup(join(folder, "backup"));
-      const before = await readFile(join(folder, "backup/parley.db"));
-      await expect(store.backup(join(folder, "backup"))).rejects.toMatchObject({ code: "config" });
-      expect(await readFile(join(folder, "backup/parley.db"))).toEqual(before);
+      await store.conversations.saveSettings("test:1", { title: "still there" });
+      expect(await within("test:channel:1")).toEqual(["test:1"]);
+      await store.conversations.saveSettings("test:1", { within: ["test:guild:2"] });
+      expect(await within("test:guild:1")).toEqual(["test:2"]);
+      expect(await within("test:channel:1")).toEqual([]);
+      await store.erasure.deleteConversation("test:2");
+      expect(await within("test:guild:1")).toEqual([]);
+      expect(await within("test:guild:2")).toEqual(["test:1"]);
+    });
+
+    it("leave no trace of a deleted conversation and of a forgotten author", async () => {
+      const author = { id: "test:secret-author", name: "Ann" };
+      await store.conversations.append("test:secret-id", { ...messageOf("m1"), author });
+      await store.conversations.append("test:shared", { ...messageOf("m2"), author });
+      await store.conversations.append("test:shared", messageOf("m3"));
+      await store.conversations.saveSettings("test:secret-id", { within: ["test:secret-place"] });
+      expect((await current().bytes()).includes("secret-")).toBe(true);
+      await store.erasure.forgetAuthor(undefined, author.id);
+      expect((await current().bytes()).includes("secret-")).toBe(false);
+    });
+
+    it("forget an author's later messages too", async () => {
+      const author = { id: "test:bob", name: "Bob" };
+      await store.conversations.append("test:1", messageOf("m1"));
+      for (const id of ["m2", "m3"]) {
+        await store.conversations.append("test:1", { ...messageOf(id), author });
+        expect(await store.erasure.forgetAuthor(undefined, author.id)).toMatchObject({ messages: 1 });
+      }
     });
   });
 });

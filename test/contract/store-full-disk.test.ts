@@ -19,12 +19,17 @@ describe.skipIf(!canMount)("a store on a full disk", () => {
     const { stdout } = await promisify(execFile)("unshare", words);
     expect(JSON.parse(stdout)).toEqual({
       empty: [],
+      emptyDoctor: expect.stringMatching(/! Free space {2}only \d\d MiB\n +→ make room on the disk of /),
       nearlyFull: [expect.stringMatching(/^is nearly out of disk space: \d MiB are free, fewer than 16$/)],
+      nearlyFullDoctor: expect.stringMatching(/✗ Free space {2}only \d MiB: new messages are refused soon/),
       full: "store-unavailable",
-      whileFull: [expect.stringMatching(/disk is full/)],
+      // The write that it tries may still fit.
+      whileFull: [expect.stringMatching(/disk is full|is nearly out of disk space: 0 MiB/)],
+      fullDoctor: expect.stringMatching(/✗ Free space {2}only 0 MiB: new messages are refused soon/),
       readable: true,
       freed: [],
       appended: "appended",
+      readOnlyDoctor: expect.stringMatching(/✗ Store .*\(EROFS\).*\n +→ the file system is read-only/),
     });
   });
 });

@@ -1,11 +1,7 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import fc from "fast-check";
-import { afterEach, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { Budget, Reservation, SettledCall, SpentBudget } from "../../src/core/spending.ts";
-import { openStore, type Store } from "../../src/conversations/open-store.ts";
-import { silentLog } from "../support/silent-log.ts";
+import type { Store } from "../../src/conversations/open-store.ts";
 import { describeStores } from "../support/stores.ts";
 
 const dayMs = 24 * 60 * 60_000;
@@ -35,22 +31,14 @@ function used(chargedUsd: number, more: Partial<SettledCall> = {}): SettledCall 
 }
 
 describeStores("spending", (current) => {
-  const opened: Store[] = [];
   /** The same store, opened as another process would. */
-  const open = async (retentionDays = 0): Promise<Store> => {
-    const options = { log: silentLog, exclusive: false, reserveTtlMs, retentionDays };
-    const store = await openStore(current().url, options);
-    opened.push(store);
-    return store;
-  };
-  afterEach(async () => {
-    for (const store of opened.splice(0)) await store.close();
-  });
+  const open = (retentionDays = 0): Promise<Store> =>
+    current().open({ exclusive: false, reserveTtlMs, retentionDays });
 
   it("counts at most so many turns of a person in a minute, and says when there is room again", async () => {
     const [one, other] = [(await open()).spending, (await open()).spending];
     const burst = await Promise.all(
-      Array.from({ length: 300 }, (_, n) =>
+      Array.from({ length: 100 }, (_, n) =>
         (n % 2 === 0 ? one : other).countTurn("ada", { max: 20, now: noon + 30_000 }),
       ),
     );
@@ -115,14 +103,14 @@ describeStores("spending", (current) => {
   });
 
   it("settles a reserve once, also when it is told twice or late", async () => {
-    const { spending } = await open();
+    const store = await open();
+    const { spending } = store;
     const budgets = [budgetOf(everybody, 1)];
     const reservation = (await spending.reserve(1, { budgets, now: noon })) as Reservation;
     await spending.settle(reservation, used(0.25), noon);
     await spending.settle(reservation, used(0.25), noon);
     expect(await spending.spentUsd(everybody, noon)).toBe(0.25);
     const late = (await spending.reserve(0.75, { budgets, now: noon })) as Reservation;
-    const store = opened[0]!;
     await store.sweep(noon + 5 * reserveTtlMs);
     await spending.settle(late, used(0.5), noon + 5 * reserveTtlMs);
     expect(await spending.spentUsd(everybody, noon)).toBe(0.75);
@@ -312,24 +300,21 @@ describeStores("spending", (current) => {
           expect(isReserved(later)).toBe(spentUsd < budgetUsd);
         },
       ),
-      { numRuns: 40 },
+      { numRuns: 25 },
     );
   });
 
-  it("remembers what a killed process has counted", async () => {
-    const { spending } = await open();
-    const script = fileURLToPath(new URL("spending-child.ts", import.meta.url));
-    const child = spawn(process.execPath, [script, current().url, String(noon)], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    const gone = once(child, "exit");
-    await once(child.stdout, "data");
-    child.kill("SIGKILL");
-    await gone;
+  it("remembers what a process has counted that ended without another word", async () => {
     const budgets = [budgetOf(everybody, 1)];
+    const { spending: before } = await open();
+    await before.countTurn("ada", { max: 1, now: noon });
+    const call = used(0.5, { scopes: [everybody] });
+    await before.settle((await before.reserve(0.5, { budgets, now: noon })) as Reservation, call, noon);
+    await before.reserve(0.5, { budgets, now: noon });
+
+    const { spending } = await open();
     expect(await spending.spentUsd(everybody, noon)).toBe(0.5);
     expect(await spending.countTurn("ada", { max: 1, now: noon })).toBeGreaterThan(0);
-    // It died while it held a reserve of 0.5 USD.
     expect(await spending.reserve(0.1, { budgets, now: noon })).toMatchObject({
       spentUsd: 0.5,
       reservedUsd: 0.5,

@@ -1,14 +1,19 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFile, mkdtemp, open, readFile, rm, stat, truncate } from "node:fs/promises";
+import { copyFile, mkdtemp, open, readdir, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import type { Clock } from "../../src/core/clock.ts";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
+import { systemClock } from "../../src/support/clock.ts";
 import { createMemoryLog } from "../support/memory-log.ts";
 import { eventOf, messageOf } from "../support/store-samples.ts";
+
+/** A message that is missing is looked for again without a wait. */
+const hasty: Clock = { ...systemClock, sleep: async () => {} };
 
 let folder: string;
 let file: string;
@@ -23,7 +28,7 @@ afterEach(async () => {
 });
 
 async function withStore<T>(work: (store: Store) => Promise<T>): Promise<T> {
-  const store = await openStore(`sqlite:${file}`, { log: createMemoryLog(lines) });
+  const store = await openStore(`sqlite:${file}`, { log: createMemoryLog(lines), clock: hasty });
   try {
     return await work(store);
   } finally {
@@ -32,8 +37,10 @@ async function withStore<T>(work: (store: Store) => Promise<T>): Promise<T> {
 }
 const fill = (messages: number) =>
   withStore(async (store) => {
-    for (let n = 0; n < messages; n++)
-      await store.conversations.append("web:1", messageOf(`m${n}`, "words ".repeat(100)));
+    const ids = Array.from({ length: messages }, (_, n) => `m${n}`);
+    await Promise.all(
+      ids.map((id) => store.conversations.append("web:1", messageOf(id, "words ".repeat(100)))),
+    );
   });
 const edit = (sql: string) => {
   const database = new DatabaseSync(file);
@@ -159,21 +166,15 @@ async function corruptIndex(): Promise<number> {
 }
 
 describe("a SQLite file without its newest writes", () => {
-  const script = fileURLToPath(new URL("store-child.ts", import.meta.url));
-
-  /** Messages `w-0` to `w-9` of a process that was killed. */
-  async function writeAndKill(): Promise<void> {
-    const child = spawn(process.execPath, [script, "append", `sqlite:${file}`, "web:1", "w", "0", "100000"], {
-      stdio: ["ignore", "pipe", "inherit"],
+  /** Leaves the files as they are when a process is killed that has written ten messages: they are in the -wal. */
+  async function writeAndStop(): Promise<void> {
+    const killed = new Map<string, Buffer>();
+    await withStore(async (store) => {
+      for (let n = 0; n < 10; n++) await store.conversations.append("web:1", messageOf(`w-${n}`));
+      for (const name of await readdir(folder)) killed.set(name, await readFile(join(folder, name)));
     });
-    onTestFinished(() => void child.kill("SIGKILL"));
-    let output = "";
-    child.stdout.on("data", (chunk: Buffer) => {
-      output += chunk.toString();
-    });
-    await vi.waitUntil(() => output.includes("w-9\n"), { timeout: 10_000 });
-    child.kill("SIGKILL");
-    await once(child, "exit");
+    for (const name of await readdir(folder)) await rm(join(folder, name));
+    for (const [name, bytes] of killed) await writeFile(join(folder, name), bytes);
   }
 
   const expectLoss = async () => {
@@ -197,21 +198,21 @@ describe("a SQLite file without its newest writes", () => {
 
   it("because its -wal was removed is reported once", async () => {
     await fill(1);
-    await writeAndKill();
+    await writeAndStop();
     await rm(`${file}-wal`);
     await expectLoss();
   });
 
   it("because its -wal was cut is reported", async () => {
     await fill(1);
-    await writeAndKill();
+    await writeAndStop();
     await truncate(`${file}-wal`, Math.floor((await stat(`${file}-wal`)).size / 2));
     await expectLoss();
   });
 
   it("because its -wal was damaged is reported", async () => {
     await fill(1);
-    await writeAndKill();
+    await writeAndStop();
     const handle = await open(`${file}-wal`, "r+");
     await handle.write(Buffer.alloc(8, 0xa5), 0, 8, 4200);
     await handle.close();
@@ -233,7 +234,18 @@ describe("a SQLite file without its newest writes", () => {
   });
 
   it("is not reported after a kill alone", async () => {
-    await writeAndKill();
+    const script = fileURLToPath(new URL("store-child.ts", import.meta.url));
+    const child = spawn(process.execPath, [script, "append", `sqlite:${file}`, "web:1", "w", "0", "100000"], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    onTestFinished(() => void child.kill("SIGKILL"));
+    let output = "";
+    child.stdout.on("data", (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+    await vi.waitUntil(() => output.includes("w-9\n"));
+    child.kill("SIGKILL");
+    await once(child, "exit");
     await withStore(async (store) => {
       expect((await recent(store)).length).toBeGreaterThanOrEqual(10);
       expect(store.notes().dataLosses).toBe(0);
@@ -255,7 +267,7 @@ describe("a SQLite file without its newest writes", () => {
 
   it("is left for the bot to report by a program beside it", async () => {
     await fill(1);
-    await writeAndKill();
+    await writeAndStop();
     await rm(`${file}-wal`);
     const beside = await openStore(`sqlite:${file}`, { log: createMemoryLog(lines), exclusive: false });
     await beside.close();

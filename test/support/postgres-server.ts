@@ -1,11 +1,11 @@
 import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { appendFile, chown, mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { appendFile, chown, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import pg from "pg";
 import { sleep } from "../../src/support/sleep.ts";
+import { makeFastFolder } from "./fast-folder.ts";
 import { freePort } from "./free-port.ts";
 import { findPostgresProgram } from "./postgres-programs.ts";
 
@@ -55,7 +55,7 @@ async function startIn(
   settings: readonly string[],
   fill: (data: string, as: RunAs) => Promise<void>,
 ): Promise<PostgresServer> {
-  const folder = await mkdtemp(join(tmpdir(), "parley-postgres-"));
+  const folder = await makeFastFolder("parley-postgres-");
   const data = join(folder, "data");
   const port = await freePort();
   const owner = unprivilegedUser();

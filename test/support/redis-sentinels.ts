@@ -17,6 +17,8 @@ export interface RedisSentinels {
   readonly servers: readonly [RedisServer, RedisServer];
   /** The present primary, as the sentinels have it. */
   primary(): Promise<RedisServer>;
+  /** Makes the replica the primary, as an operator does. */
+  failOver(): Promise<void>;
   /** Resolves when another server than this one is the primary. */
   whenReplaced(server: RedisServer): Promise<void>;
   /** Resolves when the primary has a replica that is in step. */
@@ -70,6 +72,9 @@ export async function startSentinels(
     servers: [first, second],
     primary,
     whenReplicated,
+    async failOver() {
+      await send(sentinels[0]!.port, "SENTINEL", "FAILOVER", name);
+    },
     whenReplaced: (server) => until(async () => (await portOf()) !== server.port),
     async remove() {
       await Promise.all([...sentinels, first, second].map((server) => server.remove()));

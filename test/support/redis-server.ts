@@ -1,8 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rm } from "node:fs/promises";
+import { makeFastFolder } from "./fast-folder.ts";
 import { freePort } from "./free-port.ts";
 import { redisPrograms } from "./redis-programs.ts";
 
@@ -23,7 +22,7 @@ export interface RedisServer {
 }
 
 export async function startRedis(options: readonly string[] = []): Promise<RedisServer> {
-  const folder = await mkdtemp(join(tmpdir(), "parley-redis-"));
+  const folder = await makeFastFolder("parley-redis-");
   const port = await freePort();
   let child: ChildProcess | undefined;
 

@@ -1,10 +1,11 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe } from "vitest";
-import { type PostgresServer, startPostgres } from "./postgres-server.ts";
-import { type RedisServer, startRedis } from "./redis-server.ts";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, inject } from "vitest";
+import { openStore, type Store, type StoreOptions } from "../../src/conversations/open-store.ts";
+import { makeFastFolder } from "./fast-folder.ts";
 import { has } from "./requirements.ts";
+import { askForStore, serveStores, type SharedServers } from "./shared-servers.ts";
+import { silentLog } from "./silent-log.ts";
 import { bytesOfFolder, bytesOfPostgres, bytesOfRedis } from "./store-bytes.ts";
 
 /** An empty store of one test, not opened yet. */
@@ -15,69 +16,70 @@ export interface TestStore {
   readonly folder: string;
   /** Every byte of the store, names included. */
   bytes(): Promise<Buffer>;
+  /** Opens it, as another process would where it is open already; what is open at the end of the test is closed. */
+  open(options?: Partial<StoreOptions>): Promise<Store>;
+  /** Closes all that is open and opens it again, as after a restart. */
+  reopen(options?: Partial<StoreOptions>): Promise<Store>;
 }
 
-/** Declares tests once for each backend; `current` returns the test's own store. Servers not installed are skipped. */
+const allKinds: readonly TestStore["kind"][] = ["sqlite", "redis", "postgres"];
+
+/** Declares tests once for each backend, or for some of them; `current` returns the test's own store. Servers not installed are skipped. */
 export function describeStores(
   title: string,
   declare: (current: () => TestStore, kind: TestStore["kind"]) => void,
+  kinds = allKinds,
 ): void {
-  describe(`sqlite: ${title}`, () => {
-    declare(
-      useFolder((folder) => ({
-        kind: "sqlite",
-        url: `sqlite:${join(folder, "parley.db")}`,
-        folder,
-        bytes: () => bytesOfFolder(folder),
-      })),
-      "sqlite",
-    );
-  });
-  describe.skipIf(!has("redis"))(`redis: ${title}`, () => {
-    let server: RedisServer;
-    let database = 0;
-    beforeAll(async () => {
-      server = await startRedis();
+  for (const kind of kinds)
+    describe.skipIf(kind !== "sqlite" && !has(kind))(`${kind}: ${title}`, () => {
+      const newUrl = kind === "sqlite" ? undefined : useServer(kind);
+      let store: TestStore;
+      const opened = new Set<Store>();
+      const closeAll = async () => {
+        for (const one of opened) await one.close();
+      };
+      beforeEach(async () => {
+        const folder = await makeFastFolder("parley-store-");
+        const url = (await newUrl?.()) ?? `sqlite:${join(folder, "parley.db")}`;
+        const bytes = () => {
+          if (kind === "sqlite") return bytesOfFolder(folder);
+          return kind === "redis" ? bytesOfRedis(url) : bytesOfPostgres(url);
+        };
+        const open = async (options: Partial<StoreOptions> = {}) => {
+          const one = await openStore(url, { log: silentLog, ...options });
+          const tracked: Store = {
+            ...one,
+            async close() {
+              opened.delete(tracked);
+              await one.close();
+            },
+          };
+          opened.add(tracked);
+          return tracked;
+        };
+        const reopen = async (options?: Partial<StoreOptions>) => {
+          await closeAll();
+          return open(options);
+        };
+        store = { kind, url, folder, bytes, open, reopen };
+      });
+      afterEach(async () => {
+        await closeAll();
+        await rm(store.folder, { recursive: true });
+      });
+      declare(() => store, kind);
     });
-    afterAll(async () => {
-      await server.remove();
-    });
-    declare(
-      useFolder((folder) => {
-        database = (database + 1) % 16;
-        const url = `${server.url}/${database}`;
-        return { kind: "redis", url, folder, bytes: () => bytesOfRedis(url) };
-      }),
-      "redis",
-    );
-  });
-  describe.skipIf(!has("postgres"))(`postgres: ${title}`, () => {
-    let server: PostgresServer;
-    beforeAll(async () => {
-      server = await startPostgres();
-    });
-    afterAll(async () => {
-      await server.remove();
-    });
-    let schemas = 0;
-    declare(
-      useFolder((folder) => {
-        schemas++;
-        const url = `${server.url}?schema=store_${schemas}`;
-        return { kind: "postgres", url, folder, bytes: () => bytesOfPostgres(url) };
-      }),
-      "postgres",
-    );
-  });
 }
 
-function useFolder(toStore: (folder: string) => TestStore): () => TestStore {
-  let store: TestStore;
-  beforeEach(async () => {
-    store = toStore(await mkdtemp(join(tmpdir(), "parley-store-")));
+/** The server of this run; of this file where the run has none (`test/support/shared-servers.ts`). */
+function useServer(kind: "redis" | "postgres"): () => Promise<string> {
+  let own: SharedServers | undefined;
+  let url = "";
+  beforeAll(async () => {
+    const shared = inject("sharedServers") as string | undefined;
+    own = shared === undefined ? await serveStores() : undefined;
+    url = shared ?? own?.url ?? "";
   });
-  afterEach(async () => {
-    await rm(store.folder, { recursive: true });
-  });
-  return () => store;
+  afterAll(() => own?.close());
+  return () => askForStore(url, kind);
 }

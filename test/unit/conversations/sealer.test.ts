@@ -63,7 +63,7 @@ describe("a sealer of bytes", () => {
         }
         expect(isParleyError(error, "store-corrupt") || isParleyError(error, "config")).toBe(true);
       }),
-      { numRuns: 500 },
+      { numRuns: 150 },
     );
   });
 });

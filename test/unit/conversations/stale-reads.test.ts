@@ -11,9 +11,14 @@ import { sweep } from "../../../src/conversations/retention.ts";
 import type { Conversations } from "../../../src/core/storage.ts";
 import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sqlite/sqlite-backend.ts";
 import { entryAt } from "../../../src/conversations/store-keys.ts";
+import type { Clock } from "../../../src/core/clock.ts";
+import { systemClock } from "../../../src/support/clock.ts";
 import { createKeyedQueue } from "../../../src/support/keyed-queue.ts";
 import { silentLog } from "../../support/silent-log.ts";
 import { eventOf, messageOf } from "../../support/store-samples.ts";
+
+/** A message that is missing is looked for again without a wait. */
+const hasty: Clock = { ...systemClock, sleep: async () => {} };
 
 /** Reads entries as a server that was replaced, and has none of them, while `isStale`; indexes are read as they are. */
 function withStaleReads(sqlite: SqliteBackend) {
@@ -49,7 +54,7 @@ function withReadsOf(sqlite: SqliteBackend, other: SqliteBackend, times: number)
 function createLog(backend: Backend): Conversations {
   const store = createKeyValueStore(backend);
   const blobs = createBlobEntries(store);
-  return createConversationLog({ store, blobs, writers: createKeyedQueue(), log: silentLog });
+  return createConversationLog({ store, blobs, writers: createKeyedQueue(), log: silentLog, clock: hasty });
 }
 
 describe("entries that are read from a server that was replaced", () => {

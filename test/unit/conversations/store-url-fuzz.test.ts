@@ -7,7 +7,7 @@ import { parsePostgresUrl } from "../../../src/conversations/postgres/postgres-u
 import { isParleyError } from "../../../src/core/errors.ts";
 
 /** Printed with the shrunk example when a property fails. */
-const bounds = { seed: 8, numRuns: 500 };
+const bounds = { seed: 8, numRuns: 150 };
 
 const part = fc.oneof(
   fc.string({ unit: "binary", maxLength: 12 }),

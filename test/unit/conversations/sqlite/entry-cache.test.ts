@@ -33,19 +33,6 @@ async function beside(sql: string): Promise<void> {
 }
 
 describe("entries in memory", () => {
-  it("are what was written, replaced and deleted last", async () => {
-    expect(await get("a")).toBeUndefined();
-    await set("a", "1");
-    expect(await get("a")).toBe("1");
-    await set("a", "2");
-    expect(await backend.reader("record").getMany(["a", "b"])).toEqual(["2", undefined]);
-    expect(await backend.replace(at("a"), "2", "3")).toBe(true);
-    expect(await get("a")).toBe("3");
-    await backend.apply([], [{ kind: "delete", at: at("a") }]);
-    expect(await get("a")).toBeUndefined();
-    expect(await backend.reader("record").hasMany(["a", "b"])).toEqual([false, false]);
-  });
-
   it("are read anew once another program has written to the file", async () => {
     await set("a", "1");
     expect(await get("a")).toBe("1");
@@ -71,27 +58,6 @@ describe("entries in memory", () => {
       expect(await get("a")).toBe("theirs");
       await written;
     }
-  });
-
-  it("expire, and later where they are kept", async () => {
-    const now = Date.now();
-    await set("gone", "1", now - 1);
-    await set("kept", "1", now + 100);
-    expect(await get("gone")).toBeUndefined();
-    expect(await get("kept")).toBe("1");
-    await backend.apply([], [{ kind: "keep", at: at("kept"), expires: now - 1 }]);
-    expect(await get("kept")).toBeUndefined();
-    await backend.apply([], [{ kind: "keep", at: at("kept"), expires: undefined }]);
-    expect(await get("kept")).toBe("1");
-  });
-
-  it("are removed with a sweep, whatever time it is given", async () => {
-    const now = Date.now();
-    await set("a", "1", now + 60_000);
-    await set("b", "1", now + 600_000);
-    expect(await get("a")).toBe("1");
-    expect(await backend.sweep(now + 61_000)).toBe(1);
-    expect(await backend.reader("record").getMany(["a", "b"])).toEqual([undefined, "1"]);
   });
 
   it("are not those of a transaction that was taken back", async () => {

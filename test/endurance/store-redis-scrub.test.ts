@@ -44,18 +44,6 @@ describe.skipIf(!has("redis"))("deleted text in the append-only file of Redis", 
   const whenGone = () => vi.waitUntil(async () => !(await isInFiles()), { timeout: 10_000, interval: 50 });
   const isPending = async () => (await client.exists("parley:scrub")) === 1;
 
-  it("goes when a rewrite was in progress already", async () => {
-    await slowDown(20_000);
-    await client.bgRewriteAof();
-    await whenRewriting();
-    await slowDown(0);
-    await store.erasure.deleteConversation("test:1");
-    expect(await isInFiles()).toBe(true);
-    await whenGone();
-    await vi.waitUntil(async () => !(await isPending()), { timeout: 5000 });
-    expect(lines.filter((line) => /^(warn|error).*rewrite/.test(line))).toEqual([]);
-  });
-
   it("goes when a snapshot was being written", async () => {
     await slowDown(20_000);
     await client.bgSave();
@@ -80,19 +68,6 @@ describe.skipIf(!has("redis"))("deleted text in the append-only file of Redis", 
     expect((await countRewrites()) - before).toBeLessThanOrEqual(2);
   });
 
-  it("goes at the next start when the process ended before the rewrite", async () => {
-    await slowDown(20_000);
-    await client.bgRewriteAof();
-    await whenRewriting();
-    await store.erasure.deleteConversation("test:1");
-    await store.close();
-    expect(await isPending()).toBe(true);
-    await slowDown(0);
-    store = await open();
-    await whenGone();
-    await vi.waitUntil(async () => !(await isPending()), { timeout: 5000 });
-  });
-
   it("goes when Redis is killed during the rewrite", async () => {
     await slowDown(20_000);
     await store.erasure.deleteConversation("test:1");
@@ -103,19 +78,6 @@ describe.skipIf(!has("redis"))("deleted text in the append-only file of Redis", 
     await store.sweep(Date.now());
     await whenGone();
     await vi.waitUntil(async () => !(await isPending()), { timeout: 5000 });
-  });
-
-  it("is reported when the server does not rewrite, and goes at the next sweep", async () => {
-    await client.sendCommand(["ACL", "SETUSER", "default", "-bgrewriteaof"]);
-    await store.erasure.deleteConversation("test:1");
-    await vi.waitUntil(() => lines.some((line) => line.includes("did not rewrite")), { timeout: 5000 });
-    expect(lines.filter((line) => line.includes("did not rewrite"))).toEqual([
-      expect.stringMatching(/^warn .*deleted text may still be in it: tried again/),
-    ]);
-    await store.sweep(Date.now());
-    await client.sendCommand(["ACL", "SETUSER", "default", "+bgrewriteaof"]);
-    await store.sweep(Date.now());
-    await whenGone();
   });
 
   async function countRewrites(): Promise<number> {

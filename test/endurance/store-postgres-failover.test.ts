@@ -29,9 +29,9 @@ describe.skipIf(!has("postgres"))("a replica of Postgres that takes over", () =>
       const store = await openStore(url, { log: createMemoryLog(lines) });
       onTestFinished(() => store.close());
       await store.conversations.append("test:1", messageOf("m"));
-      await expect
-        .poll(() => replica.query("SELECT FROM parley.entries WHERE space = 'slot'"))
-        .toHaveLength(1);
+      await vi.waitFor(async () =>
+        expect(await replica.query("SELECT FROM parley.entries WHERE space = 'slot'")).toHaveLength(1),
+      );
       // Acknowledged by the primary, and not replicated.
       await replica.kill();
       await store.inbox.accept(eventOf("late"));

@@ -8,7 +8,6 @@ import { bytesOfFolder } from "../support/store-bytes.ts";
 import { eventOf, messageOf } from "../support/store-samples.ts";
 
 const secret = "the-words-that-must-go";
-const dayMs = 24 * 60 * 60 * 1000;
 
 describe.skipIf(!has("postgres"))("deleted text in the files of Postgres' tables", () => {
   let server: PostgresServer;
@@ -41,26 +40,6 @@ describe.skipIf(!has("postgres"))("deleted text in the files of Postgres' tables
     expect(await isInTables()).toBe(true);
   };
 
-  it("goes soon after it was erased", async () => {
-    await fill();
-    await store.erasure.deleteConversation("test:1");
-    await store.inbox.withdraw(["k"]);
-    await whenGone();
-    await vi.waitUntil(async () => !(await isPending()), { timeout: 5000 });
-    expect(await store.conversations.recent("test:2", { maxMessages: 99 })).toHaveLength(20);
-    expect(lines.filter((line) => /^(warn|error)/.test(line))).toEqual([]);
-  });
-
-  it("goes at the next start when the process ended before", async () => {
-    await fill();
-    await store.close();
-    await server.query("DELETE FROM parley.entries WHERE space IN ('slot', 'inbox')");
-    await server.query("INSERT INTO parley.marks (name, value) VALUES ('scrub', 'before')");
-    store = await open();
-    await whenGone();
-    await vi.waitUntil(async () => !(await isPending()), { timeout: 5000 });
-  });
-
   it("goes when the server is killed meanwhile", async () => {
     await fill();
     await store.erasure.deleteConversation("test:1");
@@ -68,17 +47,6 @@ describe.skipIf(!has("postgres"))("deleted text in the files of Postgres' tables
     await server.kill();
     await server.start();
     await vi.waitFor(() => store.ping(), { timeout: 10_000 });
-    await store.sweep(Date.now());
-    await whenGone();
-  });
-
-  it("goes at the sweep after it has expired", async () => {
-    await store.close();
-    store = await open(300 / dayMs);
-    await store.conversations.append("test:1", messageOf("m", secret));
-    await vi.waitUntil(
-      async () => (await store.conversations.recent("test:1", { maxMessages: 1 })).length === 0,
-    );
     await store.sweep(Date.now());
     await whenGone();
   });

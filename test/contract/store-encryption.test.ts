@@ -1,15 +1,96 @@
-import { createHash, randomBytes } from "node:crypto";
+import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { readdir, readFile, rename, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { openStore, type Store } from "../../src/conversations/open-store.ts";
+import type { Store, StoreOptions } from "../../src/conversations/open-store.ts";
 import { entryAt, folderOf } from "../../src/conversations/store-keys.ts";
 import { createMemoryLog } from "../support/memory-log.ts";
 import { openRawStore, type RawStore } from "../support/raw-store.ts";
 import { silentLog } from "../support/silent-log.ts";
+import { holds } from "../support/store-bytes.ts";
 import { eventOf, messageOf } from "../support/store-samples.ts";
 import { describeStores } from "../support/stores.ts";
 import { sealUnbound, sealUnboundBytes } from "../support/unbound-sealing.ts";
+
+const newKey = () => randomBytes(32).toString("base64");
+
+describeStores("encryption at rest", (current) => {
+  const use = async <T>(options: Partial<StoreOptions>, work: (store: Store) => Promise<T>): Promise<T> => {
+    const store = await current().open(options);
+    try {
+      return await work(store);
+    } finally {
+      await store.close();
+    }
+  };
+  const secret = `secret-${randomUUID()}`;
+  const fill = async (store: Store) => {
+    await store.conversations.append("web:1", messageOf("m1", secret));
+    await store.conversations.saveSettings("web:1", { title: secret, within: ["web:place"] });
+    await store.inbox.accept({ ...eventOf("k1"), text: secret });
+    return store.conversations.putBlob("web:1", Buffer.from(secret), "text/plain");
+  };
+  const check = async (store: Store, hash: string) => {
+    const [message] = await store.conversations.recent("web:1", { maxMessages: 1 });
+    expect(message?.parts).toEqual([{ kind: "text", text: secret }]);
+    expect((await store.conversations.settings("web:1")).title).toBe(secret);
+    expect((await store.inbox.listOpen())[0]?.event).toMatchObject({ text: secret });
+    expect(Buffer.from((await store.conversations.getBlob("web:1", hash))?.bytes ?? []).toString()).toBe(
+      secret,
+    );
+  };
+
+  it("stores readable text without a key (control for the next tests)", async () => {
+    await use({}, async (store) => {
+      await fill(store);
+      expect(await current().bytes()).toSatisfy((bytes: Buffer) => bytes.includes(secret));
+    });
+  });
+
+  it("stores no readable text or file with a key, and reads everything", async () => {
+    const encryptionKeys = [newKey()];
+    const { hash } = await use({ encryptionKeys }, async (store) => {
+      const ref = await fill(store);
+      expect(store.describe()).toContain("encrypted");
+      expect(holds(await current().bytes(), secret)).toBe(false);
+      return ref;
+    });
+    await use({ encryptionKeys }, (store) => check(store, hash));
+  });
+
+  it("fails to open without its key or with another", async () => {
+    await use({ encryptionKeys: [newKey()] }, fill);
+    for (const encryptionKeys of [[], [newKey()]]) {
+      await expect(current().open({ encryptionKeys })).rejects.toMatchObject({
+        code: "config",
+        message: expect.stringContaining("STORE_ENCRYPTION_KEYS"),
+      });
+    }
+  });
+
+  it("changes keys, also from none to one, while in use; the old key is not needed afterwards", async () => {
+    const [one, two] = [newKey(), newKey()];
+    const { hash } = await use({}, fill);
+    await use({ encryptionKeys: [one] }, async (store) => {
+      await check(store, hash);
+      expect(await store.reencrypt()).toBeGreaterThan(4);
+      expect(await store.reencrypt()).toBe(0);
+    });
+    expect(holds(await current().bytes(), secret)).toBe(false);
+    await use({ encryptionKeys: [two, one] }, async (store) => {
+      const writing = Array.from({ length: 50 }, (_, n) =>
+        store.conversations.append("web:2", messageOf(`x${n}`)),
+      );
+      await Promise.all([store.reencrypt(), ...writing]);
+      await store.reencrypt();
+    });
+    await use({ encryptionKeys: [two] }, async (store) => {
+      await check(store, hash);
+      expect(await store.conversations.recent("web:2", { maxMessages: 99 })).toHaveLength(50);
+      expect(await store.reencrypt()).toBe(0);
+    });
+  });
+});
 
 const key = randomBytes(32).toString("base64");
 const corrupt = expect.objectContaining({ code: "store-corrupt" });
@@ -18,7 +99,7 @@ const [a, b] = ["web:a", "web:b"];
 
 describeStores("somebody without a key who writes to the store", (current, kind) => {
   const use = async <T>(keys: readonly string[], work: (store: Store) => Promise<T>, log = silentLog) => {
-    const store = await openStore(current().url, { log, encryptionKeys: keys });
+    const store = await current().open({ log, encryptionKeys: keys });
     try {
       return await work(store);
     } finally {
@@ -172,7 +253,7 @@ const warning = "run npm run reencrypt";
 
 describeStores("a store with values of earlier versions", (current, kind) => {
   const open = async (keys: readonly string[], lines: string[] = []) =>
-    openStore(current().url, { log: createMemoryLog(lines), encryptionKeys: keys });
+    current().open({ log: createMemoryLog(lines), encryptionKeys: keys });
   const withStore = async <T>(keys: readonly string[], work: (store: Store) => Promise<T>) => {
     const lines: string[] = [];
     const store = await open(keys, lines);

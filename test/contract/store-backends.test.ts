@@ -1,0 +1,265 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Backend, BackendChange } from "../../src/conversations/backend.ts";
+import { backendOf } from "../../src/conversations/backends.ts";
+import { readMembers } from "../../src/conversations/index-members.ts";
+import { entryAt } from "../../src/conversations/store-keys.ts";
+import { silentLog } from "../support/silent-log.ts";
+import { eventOf, freshId, messageOf } from "../support/store-samples.ts";
+import { describeStores } from "../support/stores.ts";
+
+describeStores("the backend", (current) => {
+  let backend: Backend;
+  beforeEach(async () => {
+    ({ backend } = await backendOf(current().url).open(current().url, { log: silentLog }));
+  });
+  afterEach(() => backend.close());
+
+  describe("conditions of a write", () => {
+    const id = freshId();
+    const slot = (position: number) => entryAt.slot(id, position);
+    const set = (position: number, expires?: number): BackendChange => ({
+      kind: "set",
+      at: slot(position),
+      value: '{"value":1}',
+      expires,
+    });
+    const has = async (position: number) => {
+      const { space, key } = slot(position);
+      return (await backend.reader(space).hasMany([key]))[0];
+    };
+
+    it("that an entry is absent and that one is there: the first that does not hold, and nothing is written", async () => {
+      await backend.apply([], [set(0)]);
+      const thereIs = { ...slot(0), mustExist: true };
+      const thereWouldBe = { ...slot(5), mustExist: true };
+      expect(await backend.apply([slot(0)], [set(1)])).toBe(0);
+      expect(await backend.apply([slot(1), slot(0)], [set(1)])).toBe(1);
+      expect(await backend.apply([slot(1), thereIs, thereWouldBe], [set(1)])).toBe(2);
+      expect(await has(1)).toBe(false);
+      expect(await backend.apply([slot(1), thereIs], [set(1)])).toBe(-1);
+      expect(await has(1)).toBe(true);
+    });
+
+    it("says at most once that it is written, when it is there, and never where a condition does not hold", async () => {
+      const found: Promise<boolean | undefined>[] = [];
+      const onWritten = () => void found.push(has(0));
+      const writes = Array.from({ length: 10 }, () =>
+        backend.apply([slot(0)], [set(0)], "durable", onWritten),
+      );
+      expect((await Promise.all(writes)).filter((failed) => failed === -1)).toHaveLength(1);
+      expect(await backend.apply([slot(0)], [set(0)], "durable", onWritten)).toBe(0);
+      expect(await Promise.all(found)).toEqual(current().url.startsWith("sqlite:") ? [true] : []);
+    });
+
+    it("that an entry has not changed: with another value, without one and once it has expired it has", async () => {
+      const was = (position: number, mustBe: string) => ({ ...slot(position), mustBe });
+      await backend.apply([], [set(0), set(2, Date.now() + 60_000)]);
+      expect(await backend.apply([was(0, '{"value":2}')], [set(1)])).toBe(0);
+      expect(await backend.apply([was(0, '{"value":1}'), was(5, '{"value":1}')], [set(1)])).toBe(1);
+      expect(await backend.apply([slot(1), was(0, '{"value":1}'), slot(0)], [set(1)])).toBe(2);
+      expect(await has(1)).toBe(false);
+      const thereIs = { ...slot(0), mustExist: true };
+      expect(
+        await backend.apply(
+          [slot(1), was(0, '{"value":1}'), thereIs, was(2, '{"value":1}'), slot(5)],
+          [set(1), { ...set(0), value: "{}" } as BackendChange],
+        ),
+      ).toBe(-1);
+      expect(await has(1)).toBe(true);
+      expect(await backend.apply([was(0, '{"value":1}')], [set(5)])).toBe(0);
+      await backend.apply([], [set(2, Date.now() + 1)]);
+      await expect.poll(() => has(2)).toBe(false);
+      expect(await backend.apply([was(2, '{"value":1}')], [set(5)])).toBe(0);
+      expect(await has(5)).toBe(false);
+    });
+
+    it("that an entry is there: one that has expired is not", async () => {
+      await backend.apply([], [set(0, Date.now() + 1)]);
+      await expect.poll(() => has(0)).toBe(false);
+      expect(await backend.apply([{ ...slot(0), mustExist: true }], [set(1)])).toBe(0);
+    });
+  });
+
+  describe("many entries read at once", () => {
+    const id = freshId();
+    const set = (name: string, expires?: number): BackendChange => ({
+      kind: "set",
+      at: { space: "record", key: `${id}${name}` },
+      value: JSON.stringify({ value: name }),
+      expires,
+    });
+    const keysOf = (names: readonly string[]) => names.map((name) => `${id}${name}`);
+
+    it("come in the order of their keys, also where one is absent, expired, or asked for twice", async () => {
+      const hourMs = 60 * 60 * 1000;
+      await backend.apply(
+        [],
+        [set("b"), set("a"), set("gone", Date.now() - hourMs), set("later", Date.now() + hourMs)],
+      );
+      // The same key in another space is another entry.
+      await backend.apply(
+        [],
+        [{ ...set("elsewhere"), at: { space: "layer", key: `${id}elsewhere` } } as BackendChange],
+      );
+      const names = ["later", "a", "never", "b", "gone", "a", "elsewhere"];
+      const reader = backend.reader("record");
+      expect(await reader.getMany(keysOf(names))).toEqual([
+        '{"value":"later"}',
+        '{"value":"a"}',
+        undefined,
+        '{"value":"b"}',
+        undefined,
+        '{"value":"a"}',
+        undefined,
+      ]);
+      expect(await reader.hasMany(keysOf(names))).toEqual([true, true, false, true, false, true, false]);
+    });
+
+    it("are absent from the moment they are written with an end that has passed", async () => {
+      const reader = backend.reader("record");
+      for (let round = 0; round < 10; round += 1) {
+        const name = `ended-${round}`;
+        const expires = Date.now() - 10;
+        // Sent together, so that a server reads within the millisecond in which it writes.
+        const [values] = await Promise.all([
+          backend.apply([], [set(name, expires)]).then(() => reader.getMany(keysOf([name]))),
+          reader.getMany(keysOf([name])).then((early) => expect(early).toEqual([undefined])),
+        ]);
+        expect(values).toEqual([undefined]);
+        await backend.apply([], [set(name)]);
+        await backend.apply([], [{ kind: "keep", at: { space: "record", key: `${id}${name}` }, expires }]);
+        expect(await reader.getMany(keysOf([name]))).toEqual([undefined]);
+      }
+    });
+
+    it("are told apart whatever characters are in their keys", async () => {
+      const names = [
+        '"',
+        "\\",
+        "\\u0000",
+        "\0",
+        "a\0b",
+        "a",
+        "\n",
+        "\u2028",
+        "\u007f",
+        "é",
+        "e\u0301",
+        "😀",
+        "\ufffe",
+        "%",
+        "'",
+        "[1]",
+        "{}",
+        "null",
+        "1",
+        "1.0",
+        " ",
+      ];
+      await backend.apply(
+        [],
+        names.map((name) => set(name)),
+      );
+      const asked = names.flatMap((name) => [name, `${name}?`]);
+      const reader = backend.reader("record");
+      expect(await reader.getMany(keysOf(asked))).toEqual(
+        names.flatMap((name) => [JSON.stringify({ value: name }), undefined]),
+      );
+      expect(await reader.hasMany(keysOf(asked))).toEqual(names.flatMap(() => [true, false]));
+    });
+
+    it("may be hundreds, or none", async () => {
+      const names = Array.from({ length: 700 }, (_, index) => `${index}`);
+      await backend.apply(
+        [],
+        names.map((name) => set(name)),
+      );
+      const reader = backend.reader("record");
+      const values = await reader.getMany(keysOf(names.toReversed()));
+      expect(values).toEqual(names.toReversed().map((name) => JSON.stringify({ value: name })));
+      expect(await reader.getMany([])).toEqual([]);
+      expect(await reader.hasMany([])).toEqual([]);
+    });
+  });
+
+  describe("pages of an index", () => {
+    const count = 1200;
+
+    const nameOf = (n: number): string => `m${String(n).padStart(4, "0")}`;
+    const names = Array.from({ length: count }, (_, n) => nameOf(n));
+    const fill = (index: string, scoreOf: (n: number) => number) =>
+      backend.apply(
+        [],
+        names.map((member, n) => ({ kind: "add-member", index, member, score: scoreOf(n) })),
+      );
+
+    it.each([
+      ["scores of their own", (n: number) => n],
+      ["the same score", () => 7],
+      ["scores that some share", (n: number) => Math.floor(n / 300)],
+    ])("all members are read, in order: %s", async (_, scoreOf) => {
+      await fill("order", scoreOf);
+      expect(await readMembers({ backend }, "order")).toEqual(names);
+    });
+
+    it("members that stay are all read while others are removed", async () => {
+      await fill("trimmed", (n) => n);
+      let pages = 0;
+      const whileTrimmed: Backend = {
+        ...backend,
+        async readIndex(name, page) {
+          const found = await backend.readIndex(name, page);
+          pages += 1;
+          if (pages === 1) await backend.apply([], [{ kind: "trim-index", index: "trimmed", maxScore: 299 }]);
+          return found;
+        },
+      };
+      const read = await readMembers({ backend: whileTrimmed }, "trimmed");
+      expect(read).toEqual(expect.arrayContaining(names.slice(300)));
+    });
+
+    it("a page has only members of its lowest score or higher ones, in both orders", async () => {
+      await fill("lowest", (n) => n);
+      const page = { minScore: 1000, offset: 2, max: 3 };
+      const read = async (order: "lowest-first" | "highest-first") =>
+        (await backend.readIndex("lowest", { ...page, order })).map(({ member }) => member);
+      expect(await read("lowest-first")).toEqual([nameOf(1002), nameOf(1003), nameOf(1004)]);
+      expect(await read("highest-first")).toEqual([nameOf(1197), nameOf(1196), nameOf(1195)]);
+      const rest = { ...page, order: "highest-first", offset: 199, max: 50 } as const;
+      expect((await backend.readIndex("lowest", rest)).map(({ member }) => member)).toEqual([nameOf(1000)]);
+    });
+  });
+});
+
+describeStores("figures", (current, kind) => {
+  it("say how large the store is, and grow with it", async () => {
+    const store = await current().open();
+    const before = await store.sizeBytes();
+    expect(before).toBeGreaterThan(0);
+    const text = "x".repeat(100_000);
+    for (let index = 0; index < 20; index++)
+      await store.conversations.append("test:1", {
+        ...messageOf(`m${index}`),
+        parts: [{ kind: "text", text }],
+      });
+    // That of Redis is of the whole server, where others write and delete meanwhile.
+    if (kind !== "redis") expect(await store.sizeBytes()).toBeGreaterThan(before ?? 0);
+    await store.close();
+  });
+
+  it("say how long reads and writes took, and whether they failed", async () => {
+    const seen = new Set<string>();
+    const store = await current().open({
+      onOperation(operation, outcome, seconds) {
+        expect(seconds).toBeGreaterThanOrEqual(0);
+        seen.add(`${operation} ${outcome}`);
+      },
+    });
+    await store.inbox.accept(eventOf("k1"));
+    await store.conversations.recent("test:1", { maxMessages: 10 });
+    expect([...seen].toSorted()).toEqual(["read ok", "write ok"]);
+    await store.close();
+    await expect(store.inbox.accept(eventOf("k2"))).rejects.toThrow();
+    expect([...seen]).toContain("write error");
+  });
+});

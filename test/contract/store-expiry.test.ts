@@ -1,0 +1,218 @@
+import { randomUUID } from "node:crypto";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import pg from "pg";
+import { createClient } from "redis";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { toOpenTurns } from "../../src/assistant/scheduling/open-turns.ts";
+import type { Store, StoreOptions } from "../../src/conversations/open-store.ts";
+import { folderOf } from "../../src/conversations/store-keys.ts";
+import { steadyClock } from "../../src/support/steady-clock.ts";
+import { setClockOff } from "../support/clock-off.ts";
+import { openRawStore } from "../support/raw-store.ts";
+import { holds } from "../support/store-bytes.ts";
+import { eventOf, messageOf } from "../support/store-samples.ts";
+import { describeStores } from "../support/stores.ts";
+
+const dayMs = 24 * 60 * 60 * 1000;
+/** 50 ms. */
+const retentionDays = 50 / dayMs;
+
+describeStores("retention", (current, kind) => {
+  const use = async <T>(options: Partial<StoreOptions>, work: (store: Store) => Promise<T>): Promise<T> => {
+    const store = await current().open(options);
+    try {
+      return await work(store);
+    } finally {
+      await store.close();
+    }
+  };
+  const secret = `secret-${randomUUID()}`;
+  const fill = async (store: Store) => {
+    await store.conversations.append("web:1", messageOf("m1", secret));
+    await store.conversations.saveSettings("web:1", { title: secret, within: ["web:place"] });
+    await store.inbox.accept({ ...eventOf("k1"), text: secret });
+    return store.conversations.putBlob("web:1", Buffer.from(secret), "text/plain");
+  };
+  const expireConversation = async (store: Store) => {
+    const { hash } = await fill(store);
+    await store.inbox.close(["k1"]);
+    await vi.waitUntil(
+      async () => (await store.conversations.recent("web:1", { maxMessages: 9 })).length === 0,
+      { timeout: 5000, interval: 20 },
+    );
+    return hash;
+  };
+
+  it("expires messages before the end of the conversation", async () => {
+    await use({ retentionDays }, async (store) => {
+      await expireConversation(store);
+      expect(await store.conversations.find("web:1", "m1")).toBeUndefined();
+      // The head outlives the messages by a day, so that numbering goes on.
+      expect(await store.conversations.append("web:1", messageOf("m2", "later"))).toBe("appended");
+    });
+  });
+
+  // SQLite keeps the times to itself; its sweep is tested below.
+  it.skipIf(kind === "sqlite")("expires every entry within a day after the retention", async () => {
+    await use({ retentionDays }, async (store) => {
+      await expireConversation(store);
+      await store.conversations.append("web:1", messageOf("m2", "later"));
+      const remaining = await remainingTimes(current().url);
+      expect(remaining.length).toBeGreaterThan(3);
+      for (const [key, ms] of remaining) expect(ms, key).toBeLessThan(dayMs + 2000);
+    });
+  });
+
+  // Servers go by clocks of their own.
+  it.skipIf(kind !== "sqlite")(
+    "removes expired conversations from the disk, blobs and indexes included",
+    async () => {
+      await use({ retentionDays }, async (store) => {
+        const hash = await expireConversation(store);
+        await store.sweep(Date.now() + 2 * dayMs);
+        expect(await store.conversations.getBlob("web:1", hash)).toBeUndefined();
+        expect(await store.conversations.list("web:", { max: 9 })).toEqual([]);
+        expect(await store.conversations.listWithin("web:place")).toEqual([]);
+        expect(holds(await current().bytes(), secret)).toBe(false);
+        expect(await readdir(join(current().folder, "blobs"))).toEqual([]);
+      });
+    },
+  );
+
+  describe("of blobs", () => {
+    afterEach(() => {
+      vi.useRealTimers();
+    });
+    let store: Store;
+    beforeEach(async () => {
+      store = await current().open({ retentionDays: 1 });
+    });
+
+    it("do not let the list of a conversation's blobs grow past the retention", async () => {
+      vi.useFakeTimers({ toFake: ["Date", "performance"] });
+      const raw = await openRawStore(current().url);
+      for (let day = 0; day < 12; day++) {
+        const { hash } = await store.conversations.putBlob(
+          "web:1",
+          Buffer.from(`picture ${day}`),
+          "image/png",
+        );
+        // Redis has a clock of its own: as if it had expired.
+        if (day < 9) await raw.delete("blob", `${folderOf("web:1")}/${hash}`);
+        vi.advanceTimersByTime(dayMs);
+      }
+      const listed = await raw.countMembers(`blobs:${folderOf("web:1")}`);
+      await raw.close();
+      expect(listed).toBeLessThan(4);
+    });
+
+    it("keep blobs listed that have no expiry, so that they are deleted with their conversation", async () => {
+      store = await current().reopen();
+      const kept = await store.conversations.putBlob("web:1", Buffer.from("a kept picture"), "image/png");
+      store = await current().reopen({ retentionDays: 1 });
+      vi.useFakeTimers({ toFake: ["Date", "performance"] });
+      for (let day = 0; day < 6; day++) {
+        vi.advanceTimersByTime(dayMs);
+        await store.conversations.putBlob("web:1", Buffer.from(`picture ${day}`), "image/png");
+      }
+      expect(await store.conversations.getBlob("web:1", kept.hash)).toBeDefined();
+      await store.erasure.deleteConversation("web:1");
+      expect(await store.conversations.getBlob("web:1", kept.hash)).toBeUndefined();
+    });
+  });
+});
+
+/** Remaining time to live of each entry, in ms. What has no expiry holds no text of people. */
+async function remainingTimes(url: string): Promise<readonly (readonly [string, number])[]> {
+  return url.startsWith("redis:") ? remainingInRedis(url) : remainingInPostgres(url);
+}
+
+async function remainingInRedis(url: string): Promise<[string, number][]> {
+  const client = await createClient({ url }).connect();
+  const keys = (await client.keys("*")).filter(
+    (key) => !/^parley:(schema|generation|ranking|lease|meta)/.test(key),
+  );
+  const times = await Promise.all(
+    keys.map(async (key): Promise<[string, number]> => {
+      const ms = await client.pTTL(key);
+      return [key, ms === -1 ? Number.POSITIVE_INFINITY : ms];
+    }),
+  );
+  await client.close();
+  return times;
+}
+
+async function remainingInPostgres(url: string): Promise<[string, number][]> {
+  const schema = new URL(url).searchParams.get("schema");
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query<{ key: string; expires: string | null }>(
+    `SELECT key, expires FROM ${schema}.entries WHERE space NOT IN ('meta', 'mark')`,
+  );
+  await client.end();
+  return rows.map(({ key, expires }) => [
+    key,
+    expires === null ? Number.POSITIVE_INFINITY : Number(expires) - Date.now(),
+  ]);
+}
+
+describeStores("a store whose process has a clock that steps", (current) => {
+  afterEach(() => {
+    setClockOff(0);
+    vi.restoreAllMocks();
+  });
+
+  it.each([
+    ["two days ahead", 2 * dayMs],
+    ["two days behind", -2 * dayMs],
+    ["in 2099", 73 * 365 * dayMs],
+  ])(
+    "%s: knows what was answered, and keeps order, messages and blobs, during the step and after it",
+    async (_, ms) => {
+      let store = await current().open({ retentionDays: 1 });
+      const texts = async () =>
+        (await store.conversations.recent("test:1", { maxMessages: 9 })).map(({ id }) => id);
+      const isSealed = async () =>
+        toOpenTurns(await store.inbox.listOpen(), steadyClock.now()).map((turn) => turn.isSealed ?? false);
+      const live = async (name: string) => {
+        await store.inbox.accept(eventOf(`answered ${name}`));
+        await store.inbox.close([`answered ${name}`]);
+        await store.inbox.accept(eventOf(`open ${name}`));
+        await store.conversations.append("test:1", messageOf(name));
+        await store.conversations.append(`test:of ${name}`, messageOf(name));
+        const blob = await store.conversations.putBlob("test:1", Buffer.from(name), "image/png");
+        await expect.poll(() => performance.now()).toBeGreaterThan(performance.now());
+        return blob.hash;
+      };
+      const before = await live("before");
+      setClockOff(ms);
+      await store.sweep(steadyClock.earliest());
+      // No turn is too old that has just begun.
+      expect(await isSealed()).toEqual([false]);
+      expect(await store.inbox.accept(eventOf("answered before"))).toBe("duplicate");
+      const during = await live("during");
+      // As another process: its clock has never been off.
+      setClockOff(0);
+      store = await current().reopen({ retentionDays: 1 });
+      await store.sweep(steadyClock.earliest());
+      expect(await isSealed()).toEqual([false, false]);
+      await live("after");
+      for (const name of ["before", "during"])
+        expect(await store.inbox.accept(eventOf(`answered ${name}`))).toBe("duplicate");
+      for (const open of [await store.inbox.listOpen(), await store.inbox.listOpenIn("test:inbox")])
+        expect(open.map(({ event }) => event.key)).toEqual(["open before", "open during", "open after"]);
+      expect(await texts()).toEqual(["before", "during", "after"]);
+      for (const hash of [before, during])
+        expect(await store.conversations.getBlob("test:1", hash)).toBeDefined();
+      const listed = await store.conversations.list("test:of", { max: 9 });
+      expect(listed.map(({ conversationId }) => conversationId)).toEqual([
+        "test:of after",
+        "test:of during",
+        "test:of before",
+      ]);
+      await store.erasure.forgetAuthor(undefined, "test:ann");
+      expect(await store.inbox.lookUp(["answered before", "answered during"])).toEqual([]);
+    },
+  );
+});

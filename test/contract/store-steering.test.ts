@@ -1,0 +1,359 @@
+import { randomUUID } from "node:crypto";
+import { beforeEach, describe, expect, it } from "vitest";
+import type { Store } from "../../src/conversations/open-store.ts";
+import { openRawStore } from "../support/raw-store.ts";
+import { holds } from "../support/store-bytes.ts";
+import { eventOf, messageOf } from "../support/store-samples.ts";
+import { describeStores } from "../support/stores.ts";
+
+const dayMs = 24 * 60 * 60 * 1000;
+const turnOf = (keys: readonly string[], attempts = 1) => ({ keys, address: { message: "7" }, attempts });
+
+describeStores("the inbox", (current, kind) => {
+  let store: Store;
+  beforeEach(async () => {
+    store = await current().open();
+  });
+  const openKeys = async () => (await store.inbox.listOpen()).map(({ event }) => event.key);
+
+  describe("turns that people steer", () => {
+    async function answered(...keys: string[]): Promise<void> {
+      for (const key of keys) await store.inbox.accept(eventOf(key, "test:1"));
+      expect(await store.inbox.claimTurn(turnOf(keys))).toBe(true);
+      await store.inbox.close(keys);
+    }
+
+    it("are reopened whole, once, and stay so until they are closed", async () => {
+      await answered("a", "b");
+      const [one, two] = await Promise.all([
+        store.inbox.redo("a", { kind: "regenerate", model: "m" }),
+        store.inbox.redo("a", { kind: "regenerate", model: "m" }),
+      ]);
+      expect([one, two].filter((result) => result === "open")).toHaveLength(1);
+      const reopened = one === "open" ? two : one;
+      const redo = { kind: "regenerate", model: "m", since: 1, requestedAt: expect.any(Number) as number };
+      expect(reopened).toMatchObject({
+        event: { key: "a" },
+        others: [{ key: "b" }],
+        turn: turnOf(["a", "b"]),
+        redo,
+      });
+      expect(await openKeys()).toEqual(["a", "b"]);
+      store = await current().reopen();
+      const [entry, other] = await store.inbox.listOpenIn("test:1");
+      expect(entry).toMatchObject({ redo, turn: turnOf(["a", "b"]) });
+      expect(other?.redo).toBeUndefined();
+      expect(await store.inbox.claimTurn(turnOf(["a", "b"], 2))).toBe(true);
+      await store.inbox.close(["a", "b"], { attempts: 2 });
+      expect(await openKeys()).toEqual([]);
+      expect((await store.inbox.lookUp(["a"]))[0]?.redo).toBeUndefined();
+      expect(await store.inbox.redo("a", { kind: "continue" })).toMatchObject({ redo: { since: 2 } });
+    });
+
+    it("are not resumed by a process that learnt of them before another one answered them", async () => {
+      const other = await current()
+        .open()
+        .catch(() => undefined);
+      // SQLite is one process's.
+      if (other === undefined) return;
+      await store.inbox.accept(eventOf("a", "test:1"));
+      expect(await store.inbox.claimTurn(turnOf(["a"]))).toBe(true);
+      const [entry] = await other.inbox.listOpen();
+      expect(entry?.turn?.attempts).toBe(1);
+      expect(await store.inbox.close(["a"], { attempts: 1 })).toBe(true);
+      expect(await other.inbox.claimTurn({ ...turnOf(["a"], 2), address: { message: "old" } })).toBe(false);
+      expect((await store.inbox.lookUp(["a"]))[0]?.turn).toEqual(turnOf(["a"]));
+      await store.inbox.reopen("a");
+      expect(await other.inbox.claimTurn(turnOf(["a"], 2))).toBe(true);
+    });
+
+    it("are not reopened while they are open, when they are erased, and when nobody knows them", async () => {
+      await store.inbox.accept(eventOf("a", "test:1"));
+      expect(await store.inbox.redo("a", { kind: "regenerate" })).toBe("open");
+      await store.inbox.withdraw(["a"]);
+      expect(await store.inbox.redo("a", { kind: "regenerate" })).toBe("gone");
+      expect(await store.inbox.redo("nobody", { kind: "regenerate" })).toBe("gone");
+    });
+
+    it("are reopened with an edited question, of which the earlier words are gone", async () => {
+      await answered("a");
+      const edited = { ...eventOf("a", "test:1"), text: "the new words" };
+      await store.inbox.redo("a", { kind: "edit" }, { edited: [edited] });
+      expect((await store.inbox.listOpen())[0]?.event).toMatchObject({ text: "the new words" });
+    });
+
+    it("are stopped while they are open, by name, also for other processes", async () => {
+      await answered("done");
+      await store.inbox.accept(eventOf("a", "test:1"));
+      expect(await store.inbox.stop(["a", "done", "nobody"], "Ada")).toEqual(["a"]);
+      const [entry] = await store.inbox.lookUp(["a"]);
+      expect(entry).toMatchObject({ stoppedBy: "Ada" });
+      store = await current().reopen();
+      expect(await store.inbox.listOpenIn("test:1")).toMatchObject([
+        { event: { key: "a" }, stoppedBy: "Ada" },
+      ]);
+      await store.inbox.close(["a"]);
+      const [closed] = await store.inbox.lookUp(["a"]);
+      expect(closed).toMatchObject({ isClosed: true });
+      expect(closed?.stoppedBy).toBeUndefined();
+    });
+
+    it("are stopped with the words that people saw, until they are closed, edited or withdrawn", async () => {
+      const answer = {
+        lead: "> asked",
+        message: { ...messageOf("a/answer", "the first words"), attempt: 1 },
+      };
+      await store.inbox.accept(eventOf("a", "test:1"));
+      await store.inbox.accept(eventOf("b", "test:1"));
+      expect(await store.inbox.stop(["a", "b"], "Ada", answer)).toEqual(["a", "b"]);
+      store = await current().reopen();
+      const [first, second] = await store.inbox.listOpenIn("test:1");
+      expect(first?.stoppedAnswer).toEqual(answer);
+      expect(second).toMatchObject({ stoppedBy: "Ada" });
+      expect(second?.stoppedAnswer).toBeUndefined();
+      await store.inbox.close(["a"]);
+      expect((await store.inbox.lookUp(["a"]))[0]?.stoppedAnswer).toBeUndefined();
+      await store.inbox.stop(["b"], "Ada", answer);
+      const edited = { ...eventOf("b", "test:1"), text: "new" };
+      await store.inbox.edit(edited, { at: 5, attemptsBefore: 1 });
+      expect((await store.inbox.lookUp(["b"]))[0]?.stoppedAnswer).toBeUndefined();
+      await store.inbox.stop(["b"], "Ada", answer);
+      await store.inbox.withdraw(["b"], { keepsReplies: true });
+      expect(JSON.stringify(await store.inbox.listOpen())).not.toContain("the first words");
+    });
+
+    const answerOf = (text: string, attempt: number) => ({
+      ...messageOf("a/answer", text),
+      role: "assistant" as const,
+      attempt,
+    });
+
+    it("have their answer replaced in its place; the earlier words are gone from the store", async () => {
+      await store.conversations.append("test:1", messageOf("q"));
+      await store.conversations.append("test:1", answerOf("the forgettable first words", 1));
+      await store.conversations.append("test:1", messageOf("later"));
+      expect(await store.conversations.replace("test:1", answerOf("second", 2))).toBe("replaced");
+      const kept = await store.conversations.recent("test:1", { maxMessages: 10 });
+      expect(kept.map(({ parts }) => parts)).toMatchObject([
+        [{ text: "words of q" }],
+        [{ text: "second" }],
+        [{ text: "words of later" }],
+      ]);
+      // An attempt of a process that was paused.
+      expect(await store.conversations.replace("test:1", answerOf("late", 1))).toBe("refused");
+      expect(await store.conversations.find("test:1", "a/answer")).toMatchObject({ attempt: 2 });
+      await expect
+        .poll(async () => (await current().bytes()).includes("the forgettable first words"), {
+          timeout: 20_000,
+        })
+        .toBe(false);
+    });
+
+    it("have an answer appended where there is none, and none where it was erased", async () => {
+      expect(await store.conversations.replace("test:1", answerOf("new", 2))).toBe("appended");
+      await store.erasure.removeMessages("test:1", { ids: ["a/answer"] });
+      expect(await store.conversations.replace("test:1", answerOf("again", 3))).toBe("refused");
+      expect(await store.conversations.recent("test:1", { maxMessages: 10 })).toEqual([]);
+    });
+  });
+
+  describe("edits", () => {
+    const edited = (key: string, text: string) => ({ ...eventOf(key, "test:1"), text });
+    const entryOf = async (key: string) => (await store.inbox.lookUp([key]))[0];
+    it("replace what waits, and nothing of it stays", async () => {
+      const secret = `secret ${randomUUID()}`;
+      await store.inbox.accept(edited("a", secret));
+      await store.inbox.accept(edited("b", "later"));
+      expect(await store.inbox.edit(edited("a", "harmless"), { at: 5000, attemptsBefore: 0 })).toBe("edited");
+      const open = await store.inbox.listOpenIn("test:1");
+      expect(open.map(({ event }) => event)).toMatchObject([
+        { key: "a", text: "harmless", edit: { at: 5000, count: 1, attemptsBefore: 0 } },
+        { key: "b", text: "later" },
+      ]);
+      expect(open[0]).not.toHaveProperty("wasAnswered");
+      expect(holds(await current().bytes(), secret)).toBe(false);
+    });
+
+    it("in another order than they were made keep the latest; the same one twice is one", async () => {
+      await store.inbox.accept(edited("a", "one"));
+      expect(await store.inbox.edit(edited("a", "three"), { at: 3000, attemptsBefore: 0 })).toBe("edited");
+      expect(await store.inbox.edit(edited("a", "two"), { at: 2000, attemptsBefore: 0 })).toBe("unchanged");
+      expect(await store.inbox.edit(edited("a", "three"), { at: 3000, attemptsBefore: 0 })).toBe("unchanged");
+      expect(await store.inbox.edit(edited("a", "four"), { at: 4000, attemptsBefore: 0 })).toBe("edited");
+      expect(await entryOf("a")).toMatchObject({ event: { text: "four", edit: { at: 4000, count: 2 } } });
+    });
+
+    it("at the same time in any number end with the latest", async () => {
+      await store.inbox.accept(edited("a", "0"));
+      const times = Array.from({ length: 12 }, (_, n) => ((n * 5) % 12) + 1);
+      await Promise.all(times.map((at) => store.inbox.edit(edited("a", `${at}`), { at, attemptsBefore: 0 })));
+      expect(await entryOf("a")).toMatchObject({ event: { text: "12", edit: { at: 12 } } });
+    });
+
+    it("of a command leave it as it was until it is closed; then nothing of it stays", async () => {
+      const secret = `secret ${randomUUID()}`;
+      const { text: _text, attachments: _files, ...base } = eventOf("a", "test:1");
+      const call = {
+        ...base,
+        kind: "call" as const,
+        name: "ask",
+        options: { prompt: secret },
+        inConversation: true,
+        isPrivate: false,
+      };
+      await store.inbox.accept(call);
+      await store.inbox.claimTurn(turnOf(["a"]));
+      await store.inbox.stop(["a"], "Ada");
+      const changed = { ...call, editedTo: { text: "harmless" } };
+      expect(await store.inbox.edit(changed, { at: 5000, attemptsBefore: 1 })).toBe("edited");
+      expect(await entryOf("a")).toMatchObject({
+        event: { options: { prompt: secret }, editedTo: { text: "harmless" }, edit: { count: 1 } },
+        stoppedBy: "Ada",
+      });
+      // A run that has not seen the edit.
+      expect(await store.inbox.close(["a"], { attempts: 1, edits: new Map([["a", 0]]) })).toBe(false);
+      expect(await store.inbox.close(["a"], { attempts: 1, edits: new Map([["a", 1]]) })).toBe(true);
+      expect(await entryOf("a")).toBeUndefined();
+      expect(await store.inbox.accept(call)).toBe("duplicate");
+      expect(await openKeys()).toEqual([]);
+      await expect.poll(async () => holds(await current().bytes(), secret), { timeout: 20_000 }).toBe(false);
+    });
+
+    it("open an answered one again, with its turn, until it is closed", async () => {
+      const secret = `secret ${randomUUID()}`;
+      await store.inbox.accept(edited("a", secret));
+      await store.inbox.claimTurn(turnOf(["a"]));
+      await store.inbox.close(["a"], { attempts: 1 });
+      expect(await store.inbox.edit(edited("a", "harmless"), { at: 5000, attemptsBefore: 0 })).toBe("edited");
+      expect(await entryOf("a")).toMatchObject({
+        wasAnswered: true,
+        turn: turnOf(["a"]),
+        event: { text: "harmless", edit: { attemptsBefore: 1 } },
+      });
+      expect(await openKeys()).toEqual(["a"]);
+      expect(holds(await current().bytes(), secret)).toBe(false);
+      expect(await store.inbox.edit(edited("a", "again"), { at: 6000, attemptsBefore: 0 })).toBe("edited");
+      expect(await entryOf("a")).toMatchObject({ wasAnswered: true, event: { edit: { count: 2 } } });
+      expect(await store.inbox.close(["a"], { edits: new Map([["a", 2]]) })).toBe(true);
+      expect(await openKeys()).toEqual([]);
+      expect(await store.inbox.reopen("a")).not.toHaveProperty("wasAnswered");
+      expect(await store.inbox.accept(edited("a", secret))).toBe("duplicate");
+    });
+
+    it("survive the process, and are not closed by a run that answered the earlier form", async () => {
+      await store.inbox.accept(edited("a", "one"));
+      await store.inbox.accept(edited("b", "other"));
+      await store.inbox.claimTurn(turnOf(["a", "b"]));
+      await store.inbox.edit(edited("b", "two"), { at: 2000, attemptsBefore: 0 });
+      expect(await store.inbox.close(["a", "b"], { attempts: 1, edits: new Map() })).toBe(false);
+      expect(await openKeys()).toEqual(["a", "b"]);
+      store = await current().reopen();
+      expect(await entryOf("b")).toMatchObject({ event: { text: "two" } });
+      expect(await store.inbox.close(["a", "b"], { attempts: 1, edits: new Map([["b", 1]]) })).toBe(true);
+      expect(await openKeys()).toEqual([]);
+    });
+
+    it("bring nothing back that was erased, refused or never accepted", async () => {
+      await store.inbox.accept(edited("a", "one"));
+      await store.inbox.withdraw(["a"]);
+      await store.inbox.refuse("b");
+      for (const key of ["a", "b", "c"])
+        expect(await store.inbox.edit(edited(key, "secret words"), { at: 5000, attemptsBefore: 0 })).toBe(
+          "unknown",
+        );
+      expect(await openKeys()).toEqual([]);
+      expect(holds(await current().bytes(), "secret words")).toBe(false);
+    });
+  });
+
+  describe("answered turns that people may steer later", () => {
+    // Servers go by their own clocks.
+    const only = kind === "sqlite" ? it : () => {};
+    /** Removes what expires within so many days. */
+    async function pass(days: number): Promise<void> {
+      await store.sweep(Date.now() + days * dayMs);
+    }
+
+    async function answered(keys: readonly string[], conversationId = "test:1"): Promise<void> {
+      for (const key of keys) await store.inbox.accept(eventOf(key, conversationId));
+      await store.inbox.claimTurn(turnOf(keys));
+      expect(await store.inbox.close(keys, { attempts: 1 })).toBe(true);
+    }
+
+    const known = async (...keys: string[]) => (await store.inbox.lookUp(keys)).map(({ event }) => event.key);
+
+    it("stay known as long as messages are kept: the last of each conversation, with all its events", async () => {
+      await answered(["a", "b"]);
+      await answered(["lone"], "lone");
+      await pass(400);
+      expect(await known("a", "b", "lone")).toEqual(["a", "b", "lone"]);
+      expect(await store.inbox.redo("a", { kind: "regenerate" })).toMatchObject({
+        others: [{ key: "b" }],
+        turn: turnOf(["a", "b"]),
+      });
+      expect((await store.inbox.listOpen()).map(({ event }) => event.key)).toEqual(["a", "b"]);
+    });
+
+    only("are known for a day once a later message is answered", async () => {
+      for (let turn = 0; turn < 4; turn++) await answered([`k${turn}`]);
+      expect(await known("k0", "k2", "k3")).toEqual(["k0", "k2", "k3"]);
+      await pass(2);
+      expect(await known("k0", "k1", "k2", "k3")).toEqual(["k3"]);
+      const raw = await openRawStore(current().url);
+      const entries = await raw.all();
+      for (const index of ["answered-events-in:test:1", "answered-events-by:test:ann"])
+        expect(await raw.countMembers(index)).toBe(1);
+      await raw.close();
+      expect(entries.filter(([space]) => space === "inbox" || space === "turn")).toHaveLength(2);
+      await answered(["last"]);
+      await pass(2);
+      expect(await known("k3", "last")).toEqual(["last"]);
+    });
+
+    it("outlive commands after them, and edits of earlier messages", async () => {
+      await answered(["earlier"]);
+      await answered(["a"]);
+      const call = {
+        ...eventOf("c", "test:1"),
+        kind: "call",
+        name: "models",
+        options: {},
+        isPrivate: false,
+        inConversation: true,
+      };
+      const { text: _, attachments: __, ...event } = call;
+      await store.inbox.accept(event as never);
+      await store.inbox.close(["c"]);
+      const edited = { ...eventOf("earlier", "test:1"), text: "other words" };
+      expect(await store.inbox.edit(edited, { at: 1, attemptsBefore: 1 })).toBe("edited");
+      expect(await store.inbox.close(["earlier"], { edits: new Map([["earlier", 1]]) })).toBe(true);
+      await pass(400);
+      expect(await known("a")).toEqual(["a"]);
+    });
+
+    only("are kept as long as their question is, however often they are answered anew", async () => {
+      store = await current().reopen({ retentionDays: 30 });
+      await answered(["a"]);
+      await pass(29);
+      expect(await known("a")).toEqual(["a"]);
+      await pass(31);
+      expect(await known("a")).toEqual([]);
+    });
+
+    it("are erased with their conversation, and with what their author wrote", async () => {
+      await answered(["a"]);
+      await answered(["b"], "test:2");
+      await pass(400);
+      await store.erasure.deleteConversation("test:1");
+      expect(await known("a", "b")).toEqual(["b"]);
+      await store.erasure.forgetAuthor(undefined, "test:ann");
+      expect(await known("b")).toEqual([]);
+      expect(await store.inbox.redo("a", { kind: "regenerate" })).toBe("gone");
+      await store.erasure.deleteConversation("test:2");
+      const raw = await openRawStore(current().url);
+      expect(JSON.stringify(await raw.all())).not.toContain("text of");
+      expect(await raw.countMembers("expiring-indexes")).toBe(0);
+      await raw.close();
+    });
+  });
+});
