@@ -4,9 +4,8 @@ import { createManifest } from "../../../src/platforms/slack/manifest.ts";
 import { soonAgain } from "../../simulators/discord/session-starts.ts";
 import { createDiscordSimulator } from "../../simulators/discord/simulator.ts";
 import { until } from "../../simulators/discord/until.ts";
-import { createSlackSimulator } from "../../simulators/slack/simulator.ts";
+import { createSlackSimulator, type SlackSimulator } from "../../simulators/slack/simulator.ts";
 import { firstEvent } from "../../unit/platforms/web/page-server.ts";
-import type { RunningParley } from "../process/run-parley.ts";
 
 /** The file that people speak into. */
 const recording = "voice.ogg";
@@ -20,10 +19,10 @@ export interface SeenAnswer {
 
 /** One person's conversation with the bot, on a platform that outlives the bot's processes. */
 export interface Surface {
-  /** Environment of the bot's process. */
+  /** Of the bot. */
   readonly settings: Readonly<Record<string, string>>;
-  /** Resolves when a started process is connected. */
-  waitUntilReady(parley: RunningParley): Promise<void>;
+  /** Resolves when people can use a bot that has connected; `lines` are those that its start prints. */
+  meet(lines: string): Promise<void>;
   /** Sends a message. It may be lost if no process is connected. */
   say(text: string): Promise<void>;
   /** Sends a recording, to be answered or (`/transcribe`) to be written down. */
@@ -38,8 +37,8 @@ export interface Surface {
   edit(text: string): Promise<void>;
   /** The bot's messages so far. */
   seen(): Promise<readonly SeenAnswer[]>;
-  /** Lets the platform redeliver. */
-  passTime(): void;
+  /** Lets the platform deliver again what was not acknowledged: the page sends it again, where it shows that it failed. */
+  redeliver(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -60,8 +59,7 @@ export async function createDiscordSurface(kind: "direct" | "thread" | "room" | 
   }
   return {
     settings: { DISCORD_TOKEN: discord.token, DISCORD_API_URL: discord.apiUrl },
-    async waitUntilReady(parley) {
-      await parley.says(/Ready\./);
+    async meet() {
       await until(() => discord.world.commands.length > 0);
     },
     async say(text) {
@@ -105,15 +103,26 @@ export async function createDiscordSurface(kind: "direct" | "thread" | "room" | 
         .flatMap((channel) => channel.fromBot())
         .map(({ id, text, buttons }) => ({ id, text, buttons: buttons.map(({ label }) => label) }));
     },
-    passTime() {},
+    // The bot fetches what it has missed.
+    redeliver: () => Promise.resolve(),
     close: () => discord.close(),
   };
 }
 
-/** A thread in direct messages on Slack, or mentions in a thread that people had before, as on Discord. */
-export async function createSlackSurface(kind: "direct" | "room" = "direct"): Promise<Surface> {
+/**
+ * A thread in direct messages on Slack, or mentions in a thread that people had before, as on Discord. `mode`: whether the
+ * bot opens a socket, or Slack sends requests to it, for which it has the token of the settings or that of an
+ * installation.
+ */
+export async function createSlackSurface(
+  kind: "direct" | "room" = "direct",
+  mode: "socket" | "http" | "installed" = "socket",
+): Promise<Surface> {
+  const isHttp = mode !== "socket";
+  let isInstalled = mode !== "installed";
   const slack = await createSlackSimulator({
-    manifest: createManifest(allCommands, { socketMode: true }),
+    manifest: createManifest(allCommands, { socketMode: !isHttp, publicUrl: "https://parley.example.com" }),
+    sendsRequests: isHttp,
   });
   const ana = slack.person("Ana");
   const general = slack.channel("general", [ana]);
@@ -127,12 +136,20 @@ export async function createSlackSurface(kind: "direct" | "room" = "direct"): Pr
   }
   return {
     settings: {
-      SLACK_BOT_TOKEN: slack.botToken,
-      SLACK_APP_TOKEN: slack.appToken,
+      ...(isInstalled
+        ? { SLACK_BOT_TOKEN: slack.botToken }
+        : {
+            SLACK_CLIENT_ID: slack.oauth.clientId,
+            SLACK_CLIENT_SECRET: slack.oauth.clientSecret,
+            STORE_ENCRYPTION_KEYS: `${"k".repeat(43)}=`,
+          }),
+      ...(isHttp ? { SLACK_SIGNING_SECRET: slack.signingSecret } : { SLACK_APP_TOKEN: slack.appToken }),
       SLACK_API_URL: slack.apiUrl,
     },
-    async waitUntilReady(parley) {
-      await parley.says(/Ready\./);
+    async meet(lines) {
+      if (isHttp) slack.endpoint.url = /HTTP mode, ([^\s,]+)/.exec(lines)?.[1] ?? "";
+      if (!isInstalled) await install(slack);
+      isInstalled = true;
     },
     async say(text) {
       const thread = root === undefined ? {} : { thread: root };
@@ -178,9 +195,19 @@ export async function createSlackSurface(kind: "direct" | "room" = "direct"): Pr
       }));
     },
     // Slack redelivers an unacknowledged event after a minute.
-    passTime: () => slack.clock.advance(61_000),
+    redeliver: async () => slack.clock.advance(61_000),
     close: () => slack.close(),
   };
+}
+
+/** As a person's browser does. */
+async function install(slack: SlackSimulator): Promise<void> {
+  const begun = await fetch(new URL("/slack/install", slack.endpoint.url));
+  const [, link = ""] = /href="([^"]+)"/.exec(await begun.text()) ?? [];
+  const [cookie = ""] = (begun.headers.get("set-cookie") ?? "").split(";");
+  const redirect = slack.approve(link.replaceAll("&amp;", "&"), slack);
+  const { status } = await fetch(redirect, { headers: { cookie } });
+  if (status !== 200) throw new Error(`not installed: ${status}`);
 }
 
 /** A conversation on the page. */
@@ -201,20 +228,22 @@ export function createPageSurface(): Surface {
     return (data.items as Item[]).filter(({ role }) => role === "assistant");
   };
   const headers = () => ({ "content-type": "application/json", "x-parley": "1", origin: url });
+  /** A message or an edit whose acknowledgement never came. */
+  let failed: readonly [path: string, body: unknown] | undefined;
   const post = async (path: string, body: unknown): Promise<void> => {
     const to = `${url}/api/conversations/${conversation}/${path}`;
-    await fetch(to, { method: "POST", headers: headers(), body: JSON.stringify(body) }).catch(
-      (error: unknown) => {
-        // The process died before it responded.
-        if (!(error instanceof TypeError)) throw error;
-      },
-    );
+    try {
+      await fetch(to, { method: "POST", headers: headers(), body: JSON.stringify(body) });
+    } catch (error) {
+      // The bot died before it responded.
+      if (!(error instanceof TypeError)) throw error;
+      if (path === "messages" || path === "edit") failed = [path, body];
+    }
   };
   return {
     settings: { PAGE: "on" },
-    async waitUntilReady(parley) {
-      [, url = ""] = await parley.says(/Page +on +(\S+)/);
-      await parley.says(/Ready\.|Health/);
+    async meet(lines) {
+      [, url = ""] = /Page +on +(\S+)/.exec(lines) ?? [];
     },
     async say(text) {
       const id = `message${String(++said).padStart(16, "0")}`;
@@ -257,7 +286,11 @@ export function createPageSurface(): Surface {
         ],
       }));
     },
-    passTime() {},
+    async redeliver() {
+      const [path, body] = failed ?? [];
+      failed = undefined;
+      if (path !== undefined) await post(path, body);
+    },
     close: () => Promise.resolve(),
   };
 }

@@ -1,24 +1,21 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { vi } from "vitest";
 import { startScriptedGateway, type ScriptedAnswer } from "../../simulators/gateway/scripted-gateway.ts";
-import { runParley, type RunningParley } from "../process/run-parley.ts";
 import type { Surface, SeenAnswer } from "./crash-platforms.ts";
+import { createLives, type Life, type Lives } from "./life.ts";
+import type { DieAt } from "./steps.ts";
 
 const json = { "content-type": "application/json" };
-const program = join(import.meta.dirname, "crashing-parley.ts");
 
 interface Sent {
   readonly role: string;
   readonly content: string | readonly { readonly text?: string }[];
 }
 
-/** A person, consecutive processes of the bot, and a model that answers "Answer to <message>". */
+/** A person, consecutive lives of the bot, and a model that answers "Answer to <message>". */
 export interface CrashStory {
   readonly surface: Surface;
-  /** Starts the bot; with `dieAt` it kills itself there (see `crashing-parley.ts`). */
-  start(dieAt?: string, settings?: Readonly<Record<string, string>>): Promise<RunningParley>;
+  /** Starts the bot; with `dieAt` it dies there (see {@link Lives}). */
+  start(dieAt?: DieAt): Promise<Life>;
   /** While true, each answer stops after its first words. */
   setHanging(isHanging: boolean): void;
   /** What answers begin with from now on; `isCut`: they end at their length limit. A continuation is " and the rest". */
@@ -29,13 +26,13 @@ export interface CrashStory {
   modelsAsked(): string[];
   /** Resolves to the bot's messages when the condition holds for them. */
   until(isMet: (seen: readonly SeenAnswer[]) => boolean): Promise<readonly SeenAnswer[]>;
+  /** What is seen and what the bot has logged, for the error of a test. */
+  explain(): Promise<string>;
   close(): Promise<void>;
 }
 
-/** Starts the gateway; the bot is started by {@link CrashStory.start}. */
-export async function startCrashStory(surface: Surface): Promise<CrashStory> {
-  const folder = await mkdtemp(join(tmpdir(), "parley-crash-"));
-  const processes: RunningParley[] = [];
+/** Starts the gateway; the bot is started by {@link CrashStory.start}. Default of `lives`: in this process. */
+export async function startCrashStory(surface: Surface, lives: Lives = createLives()): Promise<CrashStory> {
   let isHanging = false;
   let beginning = "Answer to ";
   let isCut = false;
@@ -54,26 +51,24 @@ export async function startCrashStory(surface: Surface): Promise<CrashStory> {
       return { body: `${chunk(" and the rest")}${chunk("", "stop")}data: [DONE]\n\n` };
     return { body: `${first}${chunk(last)}${chunk("", isCut ? "length" : "stop")}data: [DONE]\n\n` };
   });
+  const asked = (): string[][] =>
+    gateway.requests
+      .filter(({ path }) => path === "/v1/chat/completions")
+      .map(({ body }) => toMessages(body));
   return {
     surface,
-    async start(dieAt, settings = {}) {
-      const parley = await runParley({
-        folder,
-        ...(dieAt === undefined ? {} : { program }),
-        settings: {
-          LOG_LEVEL: "info",
+    async start(dieAt) {
+      const life = await lives.begin(
+        {
           GATEWAY_BASE_URL: gateway.baseUrl,
           CHAT_MODEL: "m",
           TRANSCRIPTION_MODEL: "m",
-          STORE_URL: `sqlite:${join(folder, "parley.db")}`,
-          ...(dieAt === undefined ? {} : { DIE_AT: dieAt }),
           ...surface.settings,
-          ...settings,
         },
-      });
-      processes.push(parley);
-      await surface.waitUntilReady(parley);
-      return parley;
+        dieAt,
+      );
+      await surface.meet(life.lines);
+      return life;
     },
     setHanging(hanging) {
       isHanging = hanging;
@@ -86,10 +81,7 @@ export async function startCrashStory(surface: Surface): Promise<CrashStory> {
       gateway.requests
         .filter(({ path }) => path === "/v1/chat/completions")
         .map(({ body }) => (JSON.parse(body.toString("utf8")) as { model: string }).model),
-    asked: () =>
-      gateway.requests
-        .filter(({ path }) => path === "/v1/chat/completions")
-        .map(({ body }) => toMessages(body)),
+    asked,
     async until(isMet) {
       let seen: readonly SeenAnswer[] = [];
       try {
@@ -98,18 +90,20 @@ export async function startCrashStory(surface: Surface): Promise<CrashStory> {
             seen = await surface.seen();
             return isMet(seen) && seen;
           },
-          { timeout: 45_000, interval: 50 },
+          { timeout: 15_000, interval: 10 },
         );
       } catch (error) {
-        const said = processes.map((parley) => parley.output().slice(-3000)).join("\n---\n");
-        throw new Error(`timed out; seen: ${JSON.stringify(seen)}\n${said}`, { cause: error });
+        throw new Error("timed out", { cause: error });
       }
     },
+    async explain() {
+      const seen = await surface.seen().catch(String);
+      return `seen: ${JSON.stringify(seen)}\nasked: ${JSON.stringify(asked())}\n${lives.output()}`;
+    },
     async close() {
-      for (const parley of processes) await parley.remove();
+      await lives.bury();
       await surface.close();
       await gateway.close();
-      await rm(folder, { recursive: true, force: true });
     },
   };
 }

@@ -37,7 +37,7 @@ describe.each(modes)("faults that nothing handles, in $mode", ({ args, ready, pa
   const get = async (url: string) =>
     (await fetch(`${url}${path}`, { headers: { authorization: "Bearer a-key-for-the-test" } })).status;
 
-  it("a rejection is logged, and it still serves", async () => {
+  it("a rejection is logged, and it still serves; an exception is logged and ends it with code 1", async () => {
     const parley = await start({ args, settings });
     const [, url = ""] = await parley.says(ready);
     parley.process.kill("SIGUSR2");
@@ -47,17 +47,10 @@ describe.each(modes)("faults that nothing handles, in $mode", ({ args, ready, pa
     parley.process.kill("SIGUSR2");
     await parley.says(/(unhandled rejection[^]*){2}/);
     expect(await get(url)).toBe(200);
-    expect(parley.output()).not.toContain("a-key-for-the-test");
-    expect(await parley.stop()).toBe(0);
-  });
-
-  it("an exception is logged with its stack and ends the process with code 1", async () => {
-    const parley = await start({ args, settings });
-    await parley.says(ready);
+    expect(parley.output()).not.toContain("uncaught exception");
     parley.process.kill("SIGHUP");
     expect(await parley.ended).toBe(1);
-    expect(parley.output()).toContain("uncaught exception");
-    expect(parley.output()).toContain("provoke-faults.mjs");
+    expect(parley.output()).toMatch(/provoked exception[^]*provoke-faults\.mjs[^]*uncaught exception/);
     expect(parley.output()).not.toContain("a-key-for-the-test");
   });
 });
@@ -73,21 +66,17 @@ describe("faults that nothing handles, in the short commands", () => {
   `)}`;
   const key = randomBytes(32).toString("base64");
 
-  it.each([
-    { args: ["settings"] },
-    { args: ["--check-config"] },
-    { args: ["warm-up"] },
-    { args: ["backup", "copy"] },
-    { args: ["reencrypt"] },
-    { args: ["gateway", "keys", "list"] },
-    { args: ["slack-manifest"] },
-  ])("$args completes after a rejection", async ({ args }) => {
-    const parley = await start({
-      args,
-      nodeArgs: ["--import", rejecting],
-      settings: { STORE_ENCRYPTION_KEYS: key },
-    });
-    expect(await parley.ended).toBe(0);
-    expect(parley.output().match(/unhandled rejection/g)).toHaveLength(2);
-  });
+  // One with a store, and one without.
+  it.each([{ args: ["reencrypt"] }, { args: ["settings"] }])(
+    "$args completes after a rejection",
+    async ({ args }) => {
+      const parley = await start({
+        args,
+        nodeArgs: ["--import", rejecting],
+        settings: { STORE_ENCRYPTION_KEYS: key },
+      });
+      expect(await parley.ended).toBe(0);
+      expect(parley.output().match(/unhandled rejection/g)).toHaveLength(2);
+    },
+  );
 });

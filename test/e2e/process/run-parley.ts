@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const compileCache = join(import.meta.dirname, "..", "..", "..", "node_modules", ".cache", "parley");
+export const compileCache = join(import.meta.dirname, "..", "..", "..", "node_modules", ".cache", "parley");
 const main = join(import.meta.dirname, "..", "..", "..", "src", "main.ts");
 
 /** Parley in a process and a folder of its own, with only the given settings. */

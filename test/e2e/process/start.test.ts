@@ -1,13 +1,21 @@
 import { once } from "node:events";
 import { mkdir, stat, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
+import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { createDiscordSimulator } from "../../simulators/discord/simulator.ts";
+import { createSlackSimulator } from "../../simulators/slack/simulator.ts";
 import { allCommands } from "../../support/commands.ts";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { startCommandRunner, type CommandRunner } from "./run-commands.ts";
 import { runParley, type RunningParley, type RunOptions } from "./run-parley.ts";
 
 const started: RunningParley[] = [];
+let commands: CommandRunner;
+beforeAll(() => {
+  commands = startCommandRunner();
+});
+afterAll(() => commands.close());
 
 async function start(options: RunOptions = {}): Promise<RunningParley> {
   const parley = await runParley(options);
@@ -19,6 +27,20 @@ afterEach(async () => {
   await Promise.all(started.splice(0).map((parley) => parley.remove()));
 });
 
+/** A server of another program, on a free port. */
+async function takePort(): Promise<{ readonly server: Server; readonly port: string }> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return { server, port: String((server.address() as AddressInfo).port) };
+}
+
+const gatewaySettings = {
+  GATEWAY_BASE_URL: "http://127.0.0.1:9/v1",
+  GATEWAY_API_KEY: "a-key-for-the-test",
+};
+const guild = "discord:guild:1234567890123456789";
+const person = "discord:user:1234567890123456780";
+
 describe("npm start", () => {
   it("with default settings prints what is on and off and why, serves the page, and stops cleanly", async () => {
     const parley = await start();
@@ -28,6 +50,8 @@ describe("npm start", () => {
     expect(parley.output()).toMatch(/Slack {4}off {2}SLACK_BOT_TOKEN is not set/);
     expect(parley.output()).toMatch(/Gateway {2}embedded sandbox/);
     expect(parley.output()).toMatch(/Store {4}SQLite file .*parley\.db/);
+    // Nobody pays for the sandbox.
+    expect(parley.output()).not.toContain("Warning");
     const page = await fetch(url!);
     expect(page.status).toBe(200);
     expect(await page.text()).toContain("<title>");
@@ -42,206 +66,246 @@ describe("npm start", () => {
     });
     expect(await (await fetch(`${url}/metrics`)).text()).toContain("parley_turn_seconds");
     expect((await fetch(`${url}/nowhere`)).status).toBe(404);
-    expect(await parley.stop()).toBe(0);
-  });
-
-  it("makes its store readable by its owner only", async () => {
-    const parley = await start();
-    await parley.says(/Health/);
+    // The store is readable by its owner only.
     expect((await stat(join(parley.folder, "data", "parley.db"))).mode & 0o077).toBe(0);
+    // A backup may be made beside it.
+    const target = join(parley.folder, "copy");
+    const backup = await commands.run(["backup", target], { folder: parley.folder });
+    expect(backup).toMatchObject({ code: 0, output: expect.stringContaining("Backed up into") as string });
+    expect((await commands.run(["backup"], { folder: parley.folder })).code).toBe(2);
+    expect(await parley.stop()).toBe(0);
+
+    // The next start opens the copy, and reads .env, overridden by the environment. Something limits spending then.
+    const lines = ["PAGE=off", "LOG_LEVEL=nonsense", `STORE_URL=sqlite:${join(target, "parley.db")}`];
+    await writeFile(join(parley.folder, ".env"), `${lines.join("\n")}\n`);
+    const again = await start({
+      folder: parley.folder,
+      settings: {
+        ...gatewaySettings,
+        LOG_LEVEL: "warn",
+        ALLOW: `${guild}, slack:team:T012AB3CD`,
+        DENY: person,
+        ADMINS: "slack:user:U012AB3CD",
+        TURNS_PERSON_MINUTE: "5",
+        BUDGET_PERSON_DAY_USD: "0.5",
+        BUDGET_DAY_USD: "10",
+        MODELS_ALLOWED: "openai/*",
+      },
+    });
+    await again.says(/Page {5}off {2}PAGE=off/);
+    await again.says(/Health/);
+    expect(again.output()).toContain(join("copy", "parley.db"));
+    expect(again.output()).toContain(
+      "Access   only 2 entries of ALLOW, except 1 entry of DENY; 1 entry of ADMINS",
+    );
+    expect(again.output()).toContain(
+      "Limits   5 requests a minute and person; $0.5 a day and person; $10 a day in all; models openai/*",
+    );
+    expect(again.output()).not.toContain("Warning");
   });
 
-  it("reads .env, overridden by the environment", async () => {
-    const parley = await start();
-    await parley.says(/Health/);
-    await parley.stop();
-    await writeFile(join(parley.folder, ".env"), "PAGE=off\nLOG_LEVEL=nonsense\n");
-    const again = await start({ folder: parley.folder, settings: { LOG_LEVEL: "warn" } });
-    await again.says(/Page {5}off {2}PAGE=off/);
+  it("says who may use it and what limits it, and warns when nothing limits spending", async () => {
+    const open = await start({ settings: gatewaySettings });
+    await open.says(/Health/);
+    expect(open.output()).toContain("Access   everybody in servers and workspaces with the bot; no admins");
+    expect(open.output()).toContain("Limits   20 requests a minute and person\n");
+    expect(open.output()).toContain(
+      "Warning  nothing limits spending: set ALLOW, BUDGET_PERSON_DAY_USD or BUDGET_DAY_USD",
+    );
   });
 });
 
 describe("a start that fails", () => {
   it("names every invalid setting and its remedy, without a stack trace", async () => {
-    const parley = await start({ settings: { PORT: "x", CHAT_TEMPERATURE: "3", STORE_URL: "file.db" } });
-    expect(await parley.ended).toBe(1);
-    expect(parley.output()).toContain("3 settings are not right:");
-    expect(parley.output()).toContain("PORT must be a number");
-    expect(parley.output()).not.toContain("    at ");
+    const { code, output } = await commands.run([], {
+      settings: { PORT: "x", CHAT_TEMPERATURE: "3", STORE_URL: "file.db" },
+    });
+    expect(code).toBe(1);
+    expect(output).toContain("3 settings are not right:");
+    expect(output).toContain("PORT must be a number");
+    expect(output).not.toContain("    at ");
+  });
+
+  it("says in one line each which settings are not right or contradict each other", async () => {
+    const { code, output } = await commands.run([], {
+      settings: {
+        ...gatewaySettings,
+        ALLOW: `${person}, discord:gild:1234567890123456789`,
+        DENY: person,
+        ADMINS: "slack:user:ana",
+        BUDGET_DAY_USD: "abc",
+        BUDGET_PERSON_DAY_USD: "-1",
+        TURNS_PERSON_MINUTE: "many",
+        MODELS_ALLOWED: "openai/*",
+        CHAT_MODEL: "mistral/large",
+      },
+    });
+    expect(code).toBe(1);
+    const lines = output.split("\n");
+    for (const words of [
+      /ALLOW lists "discord:gild:.*did you mean discord:guild:<id>\?/,
+      /ALLOW and DENY both list discord:user:1234567890123456780: remove it from one of them/,
+      /ADMINS lists "slack:user:ana", whose id does not have the form of a slack user id/,
+      /BUDGET_DAY_USD must/,
+      /BUDGET_PERSON_DAY_USD must/,
+      /TURNS_PERSON_MINUTE must/,
+      /CHAT_MODEL names "mistral\/large", which MODELS_ALLOWED does not list/,
+    ])
+      expect(
+        lines.filter((line) => words.test(line)),
+        String(words),
+      ).toHaveLength(1);
+    expect(output).not.toContain("    at ");
   });
 
   it("says that the port is in use and what to do", async () => {
-    const other = createServer().listen(0, "127.0.0.1");
-    await once(other, "listening");
-    const { port } = other.address() as AddressInfo;
-    const parley = await start({ settings: { PORT: String(port) } });
-    expect(await parley.ended).toBe(1);
-    expect(parley.output()).toContain("another program listens there");
-    other.close();
+    const { server, port } = await takePort();
+    const { code, output } = await commands.run([], { settings: { PORT: port } });
+    expect(code).toBe(1);
+    expect(output).toContain("another program listens there");
+    const settings = { GATEWAY_PORT: port };
+    expect(await commands.run(["gateway"], { settings })).toMatchObject({
+      code: 1,
+      output: `GATEWAY_HOST 127.0.0.1 GATEWAY_PORT ${port} cannot be used: another program listens there; stop it, or set GATEWAY_PORT to another number (0 binds any free port)\n`,
+    });
+    server.close();
   });
 
   it("says that the store cannot be opened", async () => {
-    const parley = await start({ args: ["--check-config"] });
-    await parley.ended;
-    const file = join(parley.folder, "data");
-    await mkdir(file, { recursive: true });
-    await writeFile(join(file, "parley.db"), "this is not a database file, but as long as one. ".repeat(40));
-    const broken = await start({ folder: parley.folder });
-    expect(await broken.ended).toBe(1);
-    expect(broken.output()).toMatch(/parley\.db/);
-    expect(broken.output()).not.toContain("    at ");
+    const { folder } = await commands.run(["--check-config"]);
+    const data = join(folder, "data");
+    await mkdir(data, { recursive: true });
+    await writeFile(join(data, "parley.db"), "this is not a database file, but as long as one. ".repeat(40));
+    const { code, output } = await commands.run([], { folder });
+    expect(code).toBe(1);
+    expect(output).toMatch(/parley\.db/);
+    expect(output).not.toContain("    at ");
   });
 
   it("refuses a non-loopback HOST without a password", async () => {
-    const parley = await start({ settings: { HOST: "0.0.0.0" } });
-    expect(await parley.ended).toBe(1);
-    expect(parley.output()).toContain("PAGE_PASSWORD");
-    const config = await start({ args: ["--check-config"], settings: { HOST: "0.0.0.0" } });
-    expect(await config.ended).toBe(1);
-    expect(config.output()).toContain("PAGE_PASSWORD");
-    const tool = await start({ args: ["slack-manifest"], settings: { HOST: "0.0.0.0" } });
-    expect(await tool.ended).toBe(0);
+    const settings = { HOST: "0.0.0.0" };
+    for (const args of [[], ["--check-config"]]) {
+      const { code, output } = await commands.run(args, { settings });
+      expect(code).toBe(1);
+      expect(output).toContain("PAGE_PASSWORD");
+    }
+    expect((await commands.run(["slack-manifest"], { settings })).code).toBe(0);
   });
 
   it("prints its usage for an unknown command", async () => {
-    const parley = await start({ args: ["dance"] });
-    expect(await parley.ended).toBe(2);
-    expect(parley.output()).toContain("Usage:");
+    const { code, output } = await commands.run(["dance"]);
+    expect(code).toBe(2);
+    expect(output).toContain("Usage:");
+  });
+});
+
+describe("a start with a refused token ends with the name of its variable, without its value", () => {
+  const expectRefused = (parley: RunningParley, name: string, token: string): void => {
+    expect(parley.output()).toContain(name);
+    expect(parley.output()).not.toContain(token);
+    expect(parley.output()).not.toContain("    at ");
+  };
+
+  it("on Discord", async () => {
+    const discord = await createDiscordSimulator();
+    const token = "MTIzNDU2Nzg5MDEyMzQ1Njc4.wrong.token-of-the-test";
+    const parley = await start({ settings: { DISCORD_TOKEN: token, DISCORD_API_URL: discord.apiUrl } });
+    expect(await parley.ended).toBe(1);
+    expectRefused(parley, "DISCORD_TOKEN", token);
+    await discord.close();
+  });
+
+  it("on Slack", async () => {
+    const slack = await createSlackSimulator();
+    const token = "xoxb-wrong-token-of-the-test";
+    const parley = await start({
+      settings: { SLACK_BOT_TOKEN: token, SLACK_APP_TOKEN: slack.appToken, SLACK_API_URL: slack.apiUrl },
+    });
+    expect(await parley.ended).toBe(1);
+    expectRefused(parley, "SLACK_BOT_TOKEN", token);
+    await slack.close();
   });
 });
 
 describe("the other commands", () => {
   it("--check-config starts nothing", async () => {
-    const parley = await start({ args: ["--check-config"] });
-    expect(await parley.ended).toBe(0);
-    expect(parley.output()).toBe(`The settings are right; ${allCommands.size} commands.\n`);
+    expect(await commands.run(["--check-config"])).toMatchObject({
+      code: 0,
+      output: `The settings are right; ${allCommands.size} commands.\n`,
+    });
   });
 
   it("warm-up reads no settings, so that an install cannot fail because of one", async () => {
-    const parley = await start({ args: ["warm-up"], settings: { PORT: "x" } });
-    expect(await parley.ended).toBe(0);
-    expect(parley.output()).toBe("");
-  });
-
-  it("backup copies the store of a running bot, and the copy can be opened", async () => {
-    const parley = await start();
-    await parley.says(/Health/);
-    const target = join(parley.folder, "copy");
-    const backup = await start({ args: ["backup", target], folder: parley.folder });
-    expect(await backup.ended).toBe(0);
-    expect(backup.output()).toContain("Backed up into");
-    await parley.stop();
-    const restored = await start({
-      folder: parley.folder,
-      settings: { STORE_URL: `sqlite:${join(target, "parley.db")}` },
-    });
-    await restored.says(/Health/);
-    const nameless = await start({ args: ["backup"], folder: parley.folder });
-    expect(await nameless.ended).toBe(2);
-  });
-
-  it("gateway serves the embedded gateway alone and requires its key", async () => {
-    const parley = await start({
-      args: ["gateway"],
-      settings: { GATEWAY_PORT: "0", GATEWAY_API_KEY: "a-key-for-the-test" },
-    });
-    const [, url] = await parley.says(/GATEWAY_BASE_URL=(\S+)/);
-    expect((await fetch(`${url}/v1/models`)).status).toBe(401);
-    const models = await fetch(`${url}/v1/models`, {
-      headers: { authorization: "Bearer a-key-for-the-test" },
-    });
-    expect(models.status).toBe(200);
-    expect(parley.output()).not.toContain("a-key-for-the-test");
-    expect(await parley.stop()).toBe(0);
-  });
-
-  it("gateway says which port is in use and what to do", async () => {
-    const other = createServer().listen(0, "127.0.0.1");
-    await once(other, "listening");
-    const { port } = other.address() as AddressInfo;
-    const parley = await start({ args: ["gateway"], settings: { GATEWAY_PORT: String(port) } });
-    expect(await parley.ended).toBe(1);
-    expect(parley.output()).toBe(
-      `GATEWAY_HOST 127.0.0.1 GATEWAY_PORT ${port} cannot be used: another program listens there; stop it, or set GATEWAY_PORT to another number (0 binds any free port)\n`,
-    );
-    other.close();
-  });
-
-  it("gateway reads its configuration and serves the upstream's models under a prefix", async () => {
-    const upstream = await start({
-      args: ["gateway"],
-      settings: { GATEWAY_PORT: "0", GATEWAY_API_KEY: "upstream-key-1" },
-    });
-    const [, upstreamUrl] = await upstream.says(/GATEWAY_BASE_URL=(\S+)/);
-    const file = join(upstream.folder, "gateway.jsonc");
-    await writeFile(
-      file,
-      JSON.stringify({
-        sandbox: false,
-        upstreams: { local: { baseUrl: `${upstreamUrl}/v1`, apiKeyEnv: "LOCAL_KEY" } },
-      }),
-    );
-    const settings = { GATEWAY_PORT: "0", GATEWAY_CONFIG: file };
-    const keyless = await start({ args: ["--check-config"], settings });
-    expect(await keyless.ended).toBe(1);
-    expect(keyless.output()).toContain("LOCAL_KEY is not set");
-
-    const gateway = await start({
-      args: ["gateway"],
-      settings: { ...settings, LOCAL_KEY: "upstream-key-1" },
-    });
-    const [, url] = await gateway.says(/GATEWAY_BASE_URL=(\S+)/);
-    const models = (await (await fetch(`${url}/v1/models`)).json()) as { data: { id: string }[] };
-    expect(models.data.map(({ id }) => id)).toContain("local/sandbox/chat");
-    const answer = await fetch(`${url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ model: "local/sandbox/chat", messages: [{ role: "user", content: "hello" }] }),
-    });
-    expect(await answer.json()).toMatchObject({ model: "local/sandbox/chat", object: "chat.completion" });
-    expect(gateway.output() + upstream.output()).not.toContain("upstream-key-1");
-  });
-
-  it("gateway keys creates a key that a running gateway accepts, counts and, after revocation, refuses", async () => {
-    const gateway = await start({
-      args: ["gateway"],
-      settings: { GATEWAY_PORT: "0", GATEWAY_API_KEY: "master-key-1" },
-    });
-    const [, url] = await gateway.says(/GATEWAY_BASE_URL=(\S+)/);
-    const keys = async (...words: string[]): Promise<string> => {
-      const command = await start({ args: ["gateway", "keys", ...words], folder: gateway.folder });
-      expect(await command.ended).toBe(0);
-      return command.output();
-    };
-    const created = await keys("create", "ada", "--models", "sandbox/chat", "--day", "1");
-    const secret = created.trim().split("\n").at(-1)!;
-    const ask = (model: string) =>
-      fetch(`${url}/v1/chat/completions`, {
-        method: "POST",
-        headers: { "content-type": "application/json", authorization: `Bearer ${secret}` },
-        body: JSON.stringify({ model, messages: [{ role: "user", content: "hello" }] }),
-      });
-    expect((await ask("sandbox/chat")).status).toBe(200);
-    expect((await ask("sandbox/image")).status).toBe(403);
-    expect(await keys("list")).not.toContain(secret);
-    const [id] = /^\S+/.exec(await keys("usage")) ?? [];
-    // Each look starts a process.
-    await expect.poll(() => keys("usage", id!)).toMatch(/ [1-9] requests?,/);
-    await keys("revoke", id!);
-    await vi.waitFor(
-      async () => {
-        expect((await ask("sandbox/chat")).status).toBe(401);
-      },
-      { timeout: 10_000, interval: 300 },
-    );
+    const settings = { PORT: "x" };
+    expect(await commands.run(["warm-up"], { settings })).toMatchObject({ code: 0, output: "" });
   });
 
   it("slack-manifest prints a manifest with every command", async () => {
-    const parley = await start({ args: ["slack-manifest"], settings: { SLACK_COMMAND_PREFIX: "p-" } });
-    expect(await parley.ended).toBe(0);
-    const manifest = JSON.parse(parley.output()) as { features: { slash_commands: { command: string }[] } };
+    const { code, output } = await commands.run(["slack-manifest"], {
+      settings: { SLACK_COMMAND_PREFIX: "p-" },
+    });
+    expect(code).toBe(0);
+    const manifest = JSON.parse(output) as { features: { slash_commands: { command: string }[] } };
     expect(manifest.features.slash_commands.map(({ command }) => command)).toEqual(
       [...allCommands.keys()].map((name) => `/p-${name}`),
     );
+  });
+});
+
+describe("npm run gateway", () => {
+  const ask = (url: string, model: string, key?: string) =>
+    fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+      },
+      body: JSON.stringify({ model, messages: [{ role: "user", content: "hello" }] }),
+    });
+
+  it("requires its key, and keys that are created beside it count and, after revocation, are refused", async () => {
+    const settings = { GATEWAY_PORT: "0", GATEWAY_API_KEY: "master-key-1" };
+    const gateway = await start({ args: ["gateway"], settings });
+    const [, url = ""] = await gateway.says(/GATEWAY_BASE_URL=(\S+)/);
+    const listModels = async (headers: Record<string, string> = {}) =>
+      (await fetch(`${url}/v1/models`, { headers })).status;
+    expect(await listModels()).toBe(401);
+    expect(await listModels({ authorization: "Bearer master-key-1" })).toBe(200);
+    const keys = async (...words: string[]): Promise<string> => {
+      const { code, output } = await commands.run(["gateway", "keys", ...words], { folder: gateway.folder });
+      expect(code).toBe(0);
+      return output;
+    };
+    const created = await keys("create", "ada", "--models", "sandbox/chat", "--day", "1");
+    const secret = created.trim().split("\n").at(-1)!;
+    expect((await ask(url, "sandbox/chat", secret)).status).toBe(200);
+    expect((await ask(url, "sandbox/image", secret)).status).toBe(403);
+    expect(await keys("list")).not.toContain(secret);
+    const [id] = /^\S+/.exec(await keys("usage")) ?? [];
+    await expect.poll(() => keys("usage", id!)).toMatch(/ [1-9] requests?,/);
+    // One that the gateway has not seen yet: it remembers the others for five seconds.
+    const unused = (await keys("create", "bob")).trim().split("\n").at(-1)!;
+    const [bob] = /^\S+(?= .*bob)/m.exec(await keys("list")) ?? [];
+    await keys("revoke", bob!);
+    expect((await ask(url, "sandbox/chat", unused)).status).toBe(401);
+
+    // Another gateway serves its models under a prefix.
+    const file = join(gateway.folder, "gateway.jsonc");
+    const upstreams = { local: { baseUrl: `${url}/v1`, apiKeyEnv: "LOCAL_KEY" } };
+    await writeFile(file, JSON.stringify({ sandbox: false, upstreams }));
+    const configured = { GATEWAY_PORT: "0", GATEWAY_CONFIG: file };
+    const keyless = await commands.run(["--check-config"], { settings: configured });
+    expect(keyless.code).toBe(1);
+    expect(keyless.output).toContain("LOCAL_KEY is not set");
+    const other = await start({ args: ["gateway"], settings: { ...configured, LOCAL_KEY: "master-key-1" } });
+    const [, otherUrl = ""] = await other.says(/GATEWAY_BASE_URL=(\S+)/);
+    const models = (await (await fetch(`${otherUrl}/v1/models`)).json()) as { data: { id: string }[] };
+    expect(models.data.map(({ id: model }) => model)).toContain("local/sandbox/chat");
+    expect(await (await ask(otherUrl, "local/sandbox/chat")).json()).toMatchObject({
+      model: "local/sandbox/chat",
+      object: "chat.completion",
+    });
+    expect(gateway.output() + other.output()).not.toContain("master-key-1");
+    expect(await gateway.stop()).toBe(0);
   });
 });

@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { ItemView } from "../../../src/platforms/web/views.ts";
 import { createManifest } from "../../../src/platforms/slack/manifest.ts";
@@ -10,52 +7,40 @@ import { until } from "../../simulators/discord/until.ts";
 import { createSlackSimulator } from "../../simulators/slack/simulator.ts";
 import { allCommands } from "../../support/commands.ts";
 import { firstEvent } from "../../unit/platforms/web/page-server.ts";
-import { runParley, type RunningParley } from "../process/run-parley.ts";
+import { createLives, type Life } from "./life.ts";
+import type { DieAt } from "./steps.ts";
 
-const program = join(import.meta.dirname, "crashing-parley.ts");
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-/** Consecutive processes with the sandbox's models on one store. */
-async function createProcesses(settings: Readonly<Record<string, string>>) {
-  const folder = await mkdtemp(join(tmpdir(), "parley-pictures-"));
-  closing.push(() => rm(folder, { recursive: true, force: true }));
-  return async (dieAt?: string): Promise<RunningParley> => {
-    const parley = await runParley({
-      folder,
-      ...(dieAt === undefined ? {} : { program }),
-      settings: {
-        LOG_LEVEL: "info",
-        STORE_URL: `sqlite:${join(folder, "parley.db")}`,
-        ...(dieAt === undefined ? {} : { DIE_AT: dieAt }),
-        ...settings,
-      },
-    });
-    closing.push(() => parley.remove());
-    await parley.says(/Ready\./);
-    return parley;
+/** Consecutive lives with the sandbox's models on one store. */
+function createStart(settings: Readonly<Record<string, string>>) {
+  const lives = createLives();
+  closing.push(() => lives.bury());
+  return async (dieAt?: DieAt): Promise<Life> => {
+    return await lives.begin(settings, dieAt);
   };
 }
 
-/** Where a process is killed while it draws two pictures. */
-const steps: Readonly<Record<string, string>> = {
+/** Where a bot dies while it draws two pictures. */
+const steps: Readonly<Record<string, DieAt>> = {
   "when the call is accepted": "accept after 1",
   "when the answer is stored": "assistant after 1",
   "before the call is closed": "close before 1",
 };
 /** `nth`: which saved address of a reply is the first one with its pictures. */
-const afterUpload = (nth: number): Readonly<Record<string, string>> => ({
+const afterUpload = (nth: number): Readonly<Record<string, DieAt>> => ({
   "between the upload and its saved address": `address before ${nth}`,
   "when the pictures' address is saved": `address after ${nth}`,
 });
 
-describe("a process killed while pictures are drawn again on Discord", () => {
+describe("a bot that dies while pictures are drawn again on Discord", () => {
   async function begin() {
     const discord = await createDiscordSimulator({ sessionStarts: soonAgain });
     closing.push(() => discord.close());
-    const start = await createProcesses({ DISCORD_TOKEN: discord.token, DISCORD_API_URL: discord.apiUrl });
+    const start = createStart({ DISCORD_TOKEN: discord.token, DISCORD_API_URL: discord.apiUrl });
     const ada = discord.person("Ada");
     const general = discord.channel("general");
     const pictures = () =>
@@ -75,7 +60,7 @@ describe("a process killed while pictures are drawn again on Discord", () => {
       const { start, ada, general, pictures, buttons } = await begin();
       const doomed = await start(dieAt);
       ada.clicks("Again", buttons()[0]!, { channel: general });
-      expect(await doomed.ended).toBe(null);
+      await doomed.died;
       await start();
       await until(() => buttons().length === 2, { timeoutMs: 30_000 });
       expect(pictures()).toEqual([2, 2]);
@@ -84,14 +69,14 @@ describe("a process killed while pictures are drawn again on Discord", () => {
   }
 });
 
-describe("a process killed while a picture is changed on Slack", () => {
+describe("a bot that dies while a picture is changed on Slack", () => {
   for (const [when, dieAt] of Object.entries({ ...steps, ...afterUpload(2) })) {
     it(`${when}: it is shown once`, async () => {
       const slack = await createSlackSimulator({
         manifest: createManifest(allCommands, { socketMode: true }),
       });
       closing.push(() => slack.close());
-      const start = await createProcesses({
+      const start = createStart({
         SLACK_BOT_TOKEN: slack.botToken,
         SLACK_APP_TOKEN: slack.appToken,
         SLACK_API_URL: slack.apiUrl,
@@ -109,7 +94,7 @@ describe("a process killed while a picture is changed on Slack", () => {
       await ana.clicks(buttons()[0]!, "Change", { channel: channel.id });
       await slack.waitFor("the form", () => ana.modal());
       await ana.submitsModal({ "What should change?": "make it blue" });
-      expect(await doomed.ended).toBe(null);
+      await doomed.died;
       await start();
       await until(() => buttons().length === 2, { timeoutMs: 30_000 });
       expect(shown().map(({ files }) => files.length)).toEqual([1, 1]);
@@ -118,16 +103,16 @@ describe("a process killed while a picture is changed on Slack", () => {
   }
 });
 
-describe("a process killed while pictures are drawn again or changed on the page", () => {
+describe("a bot that dies while pictures are drawn again or changed on the page", () => {
   const conversation = "picturespicturespict";
 
   async function begin() {
-    const start = await createProcesses({ PAGE: "on" });
+    const start = createStart({ PAGE: "on" });
     let url = "";
-    const open = async (dieAt?: string): Promise<RunningParley> => {
-      const parley = await start(dieAt);
-      [, url = ""] = await parley.says(/Page +on +(\S+)/);
-      return parley;
+    const open = async (dieAt?: DieAt): Promise<Life> => {
+      const life = await start(dieAt);
+      [, url = ""] = /Page +on +(\S+)/.exec(life.lines) ?? [];
+      return life;
     };
     const items = async () => {
       const { data } = await firstEvent(new URL(url).host, `/api/conversations/${conversation}/events`);
@@ -140,7 +125,7 @@ describe("a process killed while pictures are drawn again or changed on the page
         headers: { "content-type": "application/json", "x-parley": "1", origin: url },
         body: JSON.stringify(body),
       }).catch((error: unknown) => {
-        // The process died before it responded.
+        // The bot died before it responded.
         if (!(error instanceof TypeError)) throw error;
       });
     const press = async (kind: "again" | "change", values?: Readonly<Record<string, string>>) => {
@@ -164,18 +149,19 @@ describe("a process killed while pictures are drawn again or changed on the page
   }
 
   const changed = { change: "make it blue", picture: "2" };
-  for (const [when, dieAt] of Object.entries({
+  const deaths: Readonly<Record<string, DieAt>> = {
     ...steps,
     "before its reply is claimed": "address before 1",
     "when its reply is claimed": "address after 1",
     "before the answer is stored": "assistant before 1",
-  })) {
+  };
+  for (const [when, dieAt] of Object.entries(deaths)) {
     for (const kind of ["again", "change"] as const) {
       it(`${kind}, ${when}: they are shown once, below what was asked`, async () => {
         const { open, press, drawn, items } = await begin();
         const doomed = await open(dieAt);
         await press(kind, kind === "change" ? changed : undefined);
-        expect(await doomed.ended).toBe(null);
+        await doomed.died;
         await open();
         const [, second] = await drawn(2);
         expect(second?.files).toHaveLength(kind === "again" ? 2 : 1);
