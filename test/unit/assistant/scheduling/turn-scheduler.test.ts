@@ -7,8 +7,8 @@ import {
 import { keysOf, type PendingTurn } from "../../../../src/assistant/scheduling/pending-turn.ts";
 import type { ActiveTurn } from "../../../../src/assistant/scheduling/active-turn.ts";
 import { createLocalQueue } from "../../../../src/conversations/local-queue.ts";
-import { sleep } from "../../../../src/support/sleep.ts";
 import { call, message, silentLog } from "../../../support/fakes.ts";
+import { createManualClock } from "../../../support/manual-clock.ts";
 
 const turn = (key: string, conversationId = "fake:c1"): PendingTurn => ({
   event: message(key, { key, conversationId }),
@@ -19,6 +19,7 @@ const turn = (key: string, conversationId = "fake:c1"): PendingTurn => ({
 function createHarness(closed: ReadonlySet<string> = new Set()) {
   const runs: { keys: string[]; active: ActiveTurn; end: () => void; leave: () => void }[] = [];
   const queue = createLocalQueue();
+  const clock = createManualClock(0);
   const accepted = new Map<string, IncomingEvent>();
   const answered = new Set(closed);
   const created = createTurnScheduler({
@@ -33,7 +34,7 @@ function createHarness(closed: ReadonlySet<string> = new Set()) {
     },
     queue,
     log: silentLog,
-    now: () => 0,
+    clock,
     prepare: (batch) => Promise.resolve(batch),
     runBatch: (batch, active) =>
       new Promise<"ended" | "left-open">((resolve) => {
@@ -52,12 +53,18 @@ function createHarness(closed: ReadonlySet<string> = new Set()) {
       created.schedule(scheduled, how);
     },
   };
-  const running = async (count: number) => {
-    await expect.poll(() => runs.length).toBe(count);
+  /** The newest of so many runs, which begins in so many milliseconds and not before. */
+  const running = async (count: number, inMs = 0) => {
+    if (inMs > 0) {
+      await clock.advance(inMs - 1);
+      expect(runs.length).toBeLessThan(count);
+    }
+    await clock.advance(Math.min(1, inMs));
+    expect(runs).toHaveLength(count);
     return runs.at(-1)!;
   };
   const acceptElsewhere = (event: IncomingEvent): void => void accepted.set(event.key, event);
-  return { scheduler, runs, running, queue, acceptElsewhere };
+  return { scheduler, runs, running, queue, clock, acceptElsewhere };
 }
 
 describe("the turn scheduler", () => {
@@ -113,67 +120,54 @@ describe("the turn scheduler", () => {
     };
     scheduler.schedule(call1);
     scheduler.schedule(turn("b"));
-    const startedAt = performance.now();
-    for (let count = 1; count <= 4; count++) (await running(count)).leave();
-    (await running(5)).end();
-    expect(performance.now() - startedAt).toBeGreaterThan(50 + 100 + 200 + 400);
+    (await running(1)).leave();
+    for (const [index, afterMs] of [50, 100, 200].entries()) (await running(index + 2, afterMs)).leave();
+    (await running(5, 400)).end();
     (await running(6)).end();
     expect(runs.map(({ keys }) => keys.join())).toEqual(["a", "a", "a", "a", "a", "b"]);
   });
 
-  it("waits a moment where another process may be accepting an earlier message, and answers that first", async () => {
-    const { scheduler, runs, running, acceptElsewhere } = createHarness();
-    const later = message("b", { key: "b", sentAt: 2 });
-    scheduler.schedule({ event: later, progress: undefined, others: [] }, { mayBeLater: "always" });
-    acceptElsewhere(message("a", { key: "a", sentAt: 1 }));
-    for (const count of [1, 2]) (await running(count)).end();
-    expect(runs.map(({ keys }) => keys.join())).toEqual(["a", "b"]);
-  });
-
-  it("waits longer where its acceptance took longer than that of others", async () => {
-    const { scheduler, runs, running, acceptElsewhere } = createHarness();
-    const quick = message("quick", { key: "quick", sentAt: 0, conversationId: "fake:c2" });
-    scheduler.schedule({ event: quick, progress: undefined, others: [] }, { mayBeLater: "always" });
-    (await running(1)).end();
-    const slow = message("b", { key: "b", sentAt: -135 });
-    scheduler.schedule({ event: slow, progress: undefined, others: [] }, { mayBeLater: "always" });
-    await sleep(300);
-    expect(runs).toHaveLength(1);
-    acceptElsewhere(message("a", { key: "a", sentAt: -136 }));
-    for (const count of [2, 3]) (await running(count)).end();
-    expect(runs.map(({ keys }) => keys.join())).toEqual(["quick", "a", "b"]);
-  });
-
-  it("waits for earlier messages of a platform that delivers in order where its own acceptance was slow", async () => {
-    const { scheduler, runs, running, acceptElsewhere } = createHarness();
-    const quick = message("quick", { key: "quick", sentAt: 0, conversationId: "fake:c2" });
-    scheduler.schedule({ event: quick, progress: undefined, others: [] }, { mayBeLater: "when-slow" });
-    (await running(1)).end();
-    const slow = message("b", { key: "b", sentAt: -1000 });
-    scheduler.schedule({ event: slow, progress: undefined, others: [] }, { mayBeLater: "when-slow" });
-    await sleep(200);
-    expect(runs).toHaveLength(1);
-    acceptElsewhere(message("a", { key: "a", sentAt: -1001 }));
-    for (const count of [2, 3]) (await running(count)).end();
+  it.each([
+    ["waits a moment where another process may be accepting an earlier message", "always", 10, 150],
+    ["waits longer where its acceptance took longer than that of others", "always", 145, 540],
+    ["does not wait on a platform that delivers in order", "when-slow", 400, 0],
+    ["waits on a platform that delivers in order where its own acceptance was slow", "when-slow", 1010, 1500],
+  ] as const)("%s, and answers that first", async (_, mayBeLater, tookMs, waitsMs) => {
+    const { scheduler, runs, running, clock, acceptElsewhere } = createHarness();
+    const scheduleSent = (key: string, agoMs: number, conversationId: string): void => {
+      const event = message(key, { key, sentAt: clock.now() - agoMs, conversationId });
+      scheduler.schedule({ event, progress: undefined, others: [] }, { mayBeLater });
+    };
+    scheduleSent("quick", 10, "fake:c2");
+    (await running(1, mayBeLater === "always" ? 150 : 0)).end();
+    scheduleSent("b", tookMs, "fake:c1");
+    acceptElsewhere(message("a", { key: "a", sentAt: clock.now() - tookMs - 1 }));
+    (await running(2, waitsMs)).end();
+    (await running(3)).end();
     expect(runs.map(({ keys }) => keys.join())).toEqual(["quick", "a", "b"]);
   });
 
   it("stops at once when nothing runs, and starts nothing more", async () => {
-    const { scheduler, runs } = createHarness();
+    const { scheduler, runs, clock } = createHarness();
     expect(await scheduler.stop({ deadlineMs: 60_000 })).toBe(0);
     scheduler.schedule(turn("late"));
-    await expect.poll(() => scheduler.inFlight.size).toBe(0);
+    await clock.advance(0);
+    expect(scheduler.inFlight.size).toBe(0);
     expect(runs).toEqual([]);
   });
 
   it("abandons what still runs at the deadline, and drops what waits", async () => {
-    const { scheduler, running } = createHarness();
+    const { scheduler, running, clock } = createHarness();
     scheduler.schedule(turn("a"));
     const run = await running(1);
     scheduler.schedule(turn("b"));
     run.active.signal.addEventListener("abort", run.end);
-    expect(await scheduler.stop({ deadlineMs: 1 })).toBe(1);
+    const stopped = scheduler.stop({ deadlineMs: 9000 });
+    await clock.advance(8999);
+    expect(run.active.signal.aborted).toBe(false);
+    await clock.advance(1);
     expect(run.active.signal.reason).toMatchObject({ code: "stopping" });
-    await expect.poll(() => scheduler.inFlight.size).toBe(0);
+    expect(await stopped).toBe(1);
+    expect(scheduler.inFlight.size).toBe(0);
   });
 });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   transcribeRecording,
   type DownloadedRecording,
@@ -6,10 +6,30 @@ import {
 import type { Transcription } from "../../../../src/assistant/turn/transcribe.ts";
 import type { TimedWords, TranscriptionRequest } from "../../../../src/core/gateway.ts";
 import { ParleyError, type ErrorCode } from "../../../../src/core/errors.ts";
+import { cutRecording } from "../../../../src/media/recordings/cut-recording.ts";
+import type { RecordingPart } from "../../../../src/media/recordings/cut-into-parts.ts";
+import { createManualClock } from "../../../support/manual-clock.ts";
 import { makeLongWav } from "../../../support/recordings.ts";
 
-/** Cut into three parts. */
-const long = makeLongWav(1300);
+let long: Uint8Array;
+/** Of the long recording: it is decoded once. */
+const cutParts: RecordingPart[] = [];
+
+beforeAll(async () => {
+  long = makeLongWav(1300);
+  const { bytes, mediaType, container } = recordingOf(long);
+  const input = { bytes: bytes as Uint8Array<ArrayBuffer>, mediaType, container };
+  const limits = { wholeSeconds: 1200, wholeBytes: 24_000_000, partSeconds: 600, maxSeconds: 14_400 };
+  const keep = (part: RecordingPart) => Promise.resolve(void cutParts.push(part));
+  await cutRecording({ ...input, ...limits }, "test:1", keep, AbortSignal.timeout(60_000));
+});
+afterAll(() => void cutParts.splice(0));
+
+const cutOnce: typeof cutRecording = async ({ bytes }, _key, onPart) => {
+  if (bytes.length !== long.length) return { kind: "undecodable" };
+  for (const part of cutParts) await onPart(part);
+  return { kind: "cut" };
+};
 
 type Request = Omit<TranscriptionRequest, "model">;
 
@@ -41,10 +61,12 @@ function recordingOf(bytes: Uint8Array, extra: Partial<DownloadedRecording> = {}
 async function transcribe(
   recording: DownloadedRecording,
   answerTo: (number: number, request: Request) => Transcription | Error,
-  hint?: string,
+  { hint, cut = cutOnce }: { readonly hint?: string; readonly cut?: typeof cutRecording } = {},
 ) {
   const requests: Request[] = [];
   const statuses: string[] = [];
+  const clock = createManualClock();
+  const slept: number[] = [];
   const result = await transcribeRecording(
     recording,
     {
@@ -56,10 +78,15 @@ async function transcribe(
       status: (text) => statuses.push(text),
       hint,
       key: "test:1",
+      cut,
+      clock: {
+        ...clock,
+        sleep: async (ms) => void slept.push(ms),
+      },
     },
     AbortSignal.timeout(60_000),
   );
-  return { ...result, requests, statuses };
+  return { ...result, requests, statuses, slept };
 }
 
 describe("transcribeRecording", () => {
@@ -72,9 +99,12 @@ describe("transcribeRecording", () => {
   });
 
   it("sends a large one of a known short length as it is, with its length", async () => {
-    const bytes = makeLongWav(600);
-    const { requests } = await transcribe(recordingOf(bytes), () => answer("hello"));
+    const bytes = new Uint8Array(5_000_000);
+    const { requests } = await transcribe(recordingOf(bytes), () => answer("hello"), {
+      cut: () => Promise.resolve({ kind: "whole", seconds: 600 }),
+    });
     expect(requests).toMatchObject([{ fileName: "talk.wav", durationMs: 600_000 }]);
+    expect(requests[0]?.bytes).toBe(bytes);
   });
 
   it("sends a long one in parts, each with the last words of the one before, and joins them with their times", async () => {
@@ -88,7 +118,7 @@ describe("transcribeRecording", () => {
               { fromSeconds: 5, text: "the travel plan." },
             ])
           : answer(words[number - 1]!),
-      "Parley",
+      { hint: "Parley" },
     );
     expect(text).toBe(words.join("\n\n"));
     expect(statuses.slice(1)).toEqual([
@@ -113,11 +143,12 @@ describe("transcribeRecording", () => {
   });
 
   it("tries a part that failed once more, and says so", async () => {
-    const { text, statuses, notices } = await transcribe(recordingOf(long), (number) =>
+    const { text, statuses, notices, slept } = await transcribe(recordingOf(long), (number) =>
       number === 2 ? new ParleyError("gateway-error", "down") : answer(`part after call ${number}`),
     );
     expect(text.split("\n\n")).toHaveLength(3);
     expect(statuses).toContain("Part 2 of 3 failed; trying it again");
+    expect(slept).toEqual([1000]);
     expect(notices).toEqual([]);
   });
 
@@ -158,19 +189,17 @@ describe("transcribeRecording", () => {
   });
 
   it("cuts a recording that the gateway refuses as too large, and halves parts that still are", async () => {
-    const bytes = makeLongWav(1100);
-    const { text, requests } = await transcribe(recordingOf(bytes, { durationMs: 1_100_000 }), (_, request) =>
+    const { text, requests } = await transcribe(recordingOf(long, { durationMs: 1_100_000 }), (_, request) =>
       request.bytes.length > 4_000_000 ? tooLarge() : answer(`${Math.round(request.durationMs! / 1000)} s`),
     );
-    expect(requests[0]?.bytes).toBe(bytes);
+    expect(requests[0]?.bytes).toBe(long);
     const seconds = text.split("\n\n").map((part) => Number.parseInt(part, 10));
     expect(seconds.length).toBeGreaterThanOrEqual(5);
-    expect(seconds.reduce((sum, value) => sum + value)).toBeGreaterThan(1090);
+    expect(seconds.reduce((sum, value) => sum + value)).toBeGreaterThan(1290);
   });
 
   it("says that a long recording cannot be cut when the gateway refuses it whole", async () => {
-    const broken = makeLongWav(1300);
-    broken.fill(255, 20, 44);
+    const broken = new Uint8Array(2_000_000);
     await expect(transcribe(recordingOf(broken), tooLarge)).rejects.toMatchObject({
       code: "attachment-unreadable",
     });
