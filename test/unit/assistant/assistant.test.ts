@@ -20,13 +20,6 @@ afterEach(async () => {
   await world.close();
 });
 
-async function settled(): Promise<void> {
-  await vi.waitFor(() => {
-    expect(world.assistant.pending()).toBe(0);
-  });
-  await world.store.queue.idle();
-}
-
 function gate(): { readonly opened: Promise<void>; open(): void } {
   let open!: () => void;
   const opened = new Promise<void>((resolve) => {
@@ -37,8 +30,7 @@ function gate(): { readonly opened: Promise<void>; open(): void } {
 
 describe("a message", () => {
   it("is answered, and both are kept in order", async () => {
-    await world.assistant.receive(message("hello"));
-    await settled();
+    await world.ask("hello");
     expect(world.platform.replies).toMatchObject([{ text: "you said: hello", state: "finished", shown: 1 }]);
     const log = await world.history.history("fake:c1", { maxMessages: 10 });
     expect(log.map(({ role, parts }) => [role, parts])).toEqual([
@@ -52,9 +44,9 @@ describe("a message", () => {
     const event = message("once");
     expect(await world.assistant.receive(event)).toBe("accepted");
     expect(await world.assistant.receive(event)).toBe("duplicate");
-    await settled();
+    await world.settled();
     expect(await world.assistant.receive(event)).toBe("duplicate");
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toHaveLength(1);
   });
 
@@ -66,8 +58,7 @@ describe("a message", () => {
 
   it("carries the conversation: earlier turns reach the gateway in order", async () => {
     for (const text of ["one", "two", "three"]) {
-      await world.assistant.receive(message(text));
-      await settled();
+      await world.ask(text);
     }
     expect(said(world.gateway.requests.at(-1))).toEqual([
       "system: Be brief.",
@@ -93,7 +84,7 @@ describe("a message", () => {
     await world.assistant.receive(message("second"));
     await world.assistant.receive(message("third"));
     busy.open();
-    await settled();
+    await world.settled();
     expect(world.platform.replies.map(({ text }) => text)).toEqual(["answer 1", "answer 2"]);
     expect(said(world.gateway.requests[1])).toEqual([
       "system: Be brief.",
@@ -106,10 +97,8 @@ describe("a message", () => {
   });
 
   it("carries its author's name once several people take part", async () => {
-    await world.assistant.receive(message("hi"));
-    await settled();
-    await world.assistant.receive(message("me too", { author: { id: "fake:bo", name: "Bo" } }));
-    await settled();
+    await world.ask("hi");
+    await world.ask("me too", { author: { id: "fake:bo", name: "Bo" } });
     expect(said(world.gateway.requests[0])).toContain("user: hi");
     expect(said(world.gateway.requests[1])).toEqual([
       "system: Be brief.",
@@ -125,8 +114,7 @@ describe("a message", () => {
       { id: "voice", name: "note.bin", source: null },
       { id: "text", name: "notes.txt", source: null },
     ];
-    await world.assistant.receive(message("look", { attachments }));
-    await settled();
+    await world.ask("look", { attachments });
     const [prompt] = said(world.gateway.requests[0]).slice(-1);
     expect(prompt).toContain("look");
     expect(prompt).toContain("<data:image/png;>");
@@ -140,8 +128,7 @@ describe("a message", () => {
       { id: "nothing", name: "empty.bin", source: null },
       { id: "gone", name: "lost.png", source: null },
     ];
-    await world.assistant.receive(message("and these?", { attachments }));
-    await settled();
+    await world.ask("and these?", { attachments });
     expect(world.platform.replies[0]).toMatchObject({ state: "finished" });
     expect(world.platform.replies[0]?.notices).toEqual([
       "Not read: empty.bin (the file is empty).",
@@ -150,10 +137,7 @@ describe("a message", () => {
   });
 
   it("with nothing readable fails with words and asks no model", async () => {
-    await world.assistant.receive(
-      message("", { attachments: [{ id: "nothing", name: "empty.bin", source: null }] }),
-    );
-    await settled();
+    await world.ask("", { attachments: [{ id: "nothing", name: "empty.bin", source: null }] });
     expect(world.platform.replies[0]).toMatchObject({
       state: "failed",
       failure: { text: "There was nothing in it that Parley can read." },
@@ -169,7 +153,7 @@ describe("an answer that goes wrong", () => {
     });
     const event = message("are you there?");
     await world.assistant.receive(event);
-    await settled();
+    await world.settled();
     const [reply] = world.platform.replies;
     expect(reply).toMatchObject({ state: "failed", failure: { retryKey: event.key } });
     expect(reply?.failure?.text).toContain("cannot be reached");
@@ -181,12 +165,9 @@ describe("an answer that goes wrong", () => {
       notices: [],
     });
 
-    world.gateway.answerWith(async function* back(request) {
-      yield { kind: "text", text: "yes" };
-      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
-    });
+    world.answerWith("yes");
     expect(await world.assistant.retry(event.key, ada)).toBe("accepted");
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toHaveLength(1);
     expect(reply).toMatchObject({ state: "finished", text: "yes" });
     const log = await world.history.history("fake:c1", { maxMessages: 10 });
@@ -201,8 +182,7 @@ describe("an answer that goes wrong", () => {
       yield { kind: "text", text: "half of it" };
       throw new ParleyError("gateway-interrupted", "cut");
     });
-    await world.assistant.receive(message("tell me"));
-    await settled();
+    await world.ask("tell me");
     expect(world.platform.replies[0]).toMatchObject({ state: "failed", text: "half of it" });
     const log = await world.history.history("fake:c1", { maxMessages: 10 });
     expect(log.at(-1)).toMatchObject({
@@ -220,12 +200,9 @@ describe("an answer that goes wrong", () => {
       yield { kind: "text", text: "ok" };
       yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
     });
-    await world.assistant.receive(message("word ".repeat(9000)));
-    await settled();
-    await world.assistant.receive(message("word ".repeat(9000)));
-    await settled();
-    await world.assistant.receive(message("and now?"));
-    await settled();
+    await world.ask("word ".repeat(9000));
+    await world.ask("word ".repeat(9000));
+    await world.ask("and now?");
     expect(world.gateway.requests.at(-1)!.messages.length).toBeLessThan(
       world.gateway.requests.at(-2)!.messages.length,
     );
@@ -234,20 +211,13 @@ describe("an answer that goes wrong", () => {
   });
 
   it("is stopped on request; what was said is kept", async () => {
-    world.gateway.answerWith(async function* endless(_request, signal) {
-      yield { kind: "text", text: "and so on" };
-      await new Promise((_resolve, reject) => {
-        signal.addEventListener("abort", () => {
-          reject(signal.reason as Error);
-        });
-      });
-    });
+    world.hang("and so on");
     await world.assistant.receive(message("talk"));
     await vi.waitFor(() => {
       expect(world.platform.replies[0]?.text).toBe("and so on");
     });
     expect(await world.assistant.cancel("fake:c1", ada)).toBe(true);
-    await settled();
+    await world.settled();
     expect(world.platform.replies[0]).toMatchObject({
       state: "finished",
       text: "and so on",
@@ -260,8 +230,7 @@ describe("an answer that goes wrong", () => {
       yield { kind: "text", text: "once upon" };
       yield { kind: "finish", reason: "length", model: request.model, usage: { isEstimated: true } };
     });
-    await world.assistant.receive(message("a story"));
-    await settled();
+    await world.ask("a story");
     expect(world.platform.replies[0]?.notices).toEqual([
       "The answer reached its length limit and may be unfinished.",
     ]);
@@ -275,9 +244,7 @@ describe("after a restart", () => {
     await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 77 }, attempts: 1 });
     const restarted = world.restart();
     expect(await restarted.recover("fake")).toBe(1);
-    await vi.waitFor(() => {
-      expect(restarted.pending()).toBe(0);
-    });
+    await world.settled();
     expect(world.platform.replies).toMatchObject([
       { address: { message: 77 }, text: "you said: before the crash" },
     ]);
@@ -287,14 +254,12 @@ describe("after a restart", () => {
   it("a stored answer is shown, and nothing is asked again", async () => {
     const event = message("asked");
     await world.assistant.receive(event);
-    await settled();
+    await world.settled();
     const asked = world.gateway.requests.length;
     await world.store.inbox.reopen(event.key);
     const restarted = world.restart();
     await restarted.recover("fake");
-    await vi.waitFor(() => {
-      expect(restarted.pending()).toBe(0);
-    });
+    await world.settled();
     expect(world.gateway.requests).toHaveLength(asked);
     expect(world.platform.replies).toHaveLength(1);
     expect(world.platform.replies[0]).toMatchObject({ text: "you said: asked", state: "finished", shown: 2 });
@@ -304,11 +269,10 @@ describe("after a restart", () => {
     vi.spyOn(world.store.queue, "run").mockImplementationOnce(() =>
       Promise.reject(new ParleyError("store-unavailable", "no lease")),
     );
-    await world.assistant.receive(message("in an outage"));
-    await settled();
+    await world.ask("in an outage");
     expect(world.platform.replies).toEqual([]);
     expect(await world.assistant.recover("fake")).toBe(1);
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([{ text: "you said: in an outage", state: "finished" }]);
   });
 
@@ -318,20 +282,13 @@ describe("after a restart", () => {
     vi.spyOn(world.store.queue, "run").mockImplementationOnce((id, work) =>
       realRun(id, () => work(lost.signal)),
     );
-    world.gateway.answerWith(async function* endless(_request, signal) {
-      yield { kind: "text", text: "so far" };
-      await new Promise((_resolve, reject) => {
-        signal.addEventListener("abort", () => {
-          reject(signal.reason as Error);
-        });
-      });
-    });
+    world.hang("so far");
     await world.assistant.receive(message("talk"));
     await vi.waitFor(() => {
       expect(world.platform.replies[0]?.text).toBe("so far");
     });
     lost.abort(new ParleyError("store-unavailable", "lease lost"));
-    await settled();
+    await world.settled();
     expect(world.platform.replies[0]?.state).toBe("abandoned");
     expect(await world.store.inbox.listOpen()).toHaveLength(1);
   });
@@ -339,29 +296,22 @@ describe("after a restart", () => {
   it("what is too old is sealed with a Retry", async () => {
     const event = message("long ago");
     await world.store.inbox.accept(event);
-    world.clock.now += 2 * 60 * 60_000;
+    await world.clock.advance(2 * 60 * 60_000);
     const restarted = world.restart();
     await restarted.recover("fake");
-    await world.store.queue.idle();
+    await world.settled();
     expect(world.platform.replies[0]).toMatchObject({ state: "failed", failure: { retryKey: event.key } });
     expect(world.gateway.requests).toEqual([]);
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
 
   it("stopping breaks a running turn off at the deadline and leaves it open", async () => {
-    world.gateway.answerWith(async function* endless(_request, signal) {
-      yield { kind: "text", text: "so far" };
-      await new Promise((_resolve, reject) => {
-        signal.addEventListener("abort", () => {
-          reject(signal.reason as Error);
-        });
-      });
-    });
+    world.hang("so far");
     await world.assistant.receive(message("talk"));
     await vi.waitFor(() => {
       expect(world.platform.replies[0]?.text).toBe("so far");
     });
-    expect(await world.assistant.stop({ deadlineMs: 10 })).toBe(1);
+    expect(await world.passingTime(world.assistant.stop({ deadlineMs: 5000 }))).toBe(1);
     expect(world.platform.replies[0]?.state).toBe("abandoned");
     expect(await world.store.inbox.listOpen()).toHaveLength(1);
     await expect(world.assistant.receive(message("late"))).rejects.toMatchObject({ code: "stopping" });
@@ -424,6 +374,6 @@ test("while too many calls wait under the platform's limits, new messages are re
   expect(await world.store.inbox.listOpen()).toEqual([]);
   isFull = false;
   expect(await world.assistant.receive(message("now"))).toBe("accepted");
-  await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+  await world.settled();
   expect(world.gateway.requests).toHaveLength(1);
 });

@@ -14,13 +14,11 @@ const root = { ...ada, user: "fake:user:root" };
 describe("/usage", () => {
   let world: World;
   beforeEach(async () => {
-    world = await createWorld({ rules: { admins: ["fake:user:root"] } });
-    world.clock.now = Date.parse("2026-11-21T12:00:00Z");
-    world.gateway.answerWith(async function* answer(request) {
-      yield { kind: "text", text: "ok" };
-      const usage = { promptTokens: 1000, completionTokens: 500, costUsd: 0.25, isEstimated: false };
-      yield { kind: "finish", reason: "stop", model: request.model, usage };
+    world = await createWorld({
+      startAt: Date.UTC(2026, 10, 21, 12),
+      rules: { admins: ["fake:user:root"] },
     });
+    world.answerWith("ok", { promptTokens: 1000, completionTokens: 500, costUsd: 0.25, isEstimated: false });
   });
   afterEach(() => world.close());
 

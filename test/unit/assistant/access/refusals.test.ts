@@ -41,7 +41,7 @@ test("a stored turn of somebody who is refused since then is told to the author 
   await vi.waitFor(async () => {
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
-  await world.store.queue.idle();
+  await world.settled();
   expect(world.gateway.requests).toEqual([]);
   expect(world.platform.replies).toMatchObject([
     { state: "failed", failure: { text: expect.stringContaining("not on the list") as string } },
@@ -69,7 +69,7 @@ describe("somebody whom the rules refuse", () => {
     });
     const event = message("hello");
     await world.assistant.receive(event);
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    await world.settled();
     await expect(world.assistant.retry(event.key, denied)).rejects.toMatchObject(refusal);
     expect(world.gateway.requests).toHaveLength(1);
     expect(await world.assistant.retry(event.key, bo)).toBe("accepted");
@@ -89,12 +89,7 @@ describe("somebody whom the rules refuse", () => {
 
   test("cannot stop an answer; who asked can", async () => {
     world = await createWorld({ rules: { deny: ["discord:user:7"] } });
-    world.gateway.answerWith(async function* endless(_request, signal) {
-      yield { kind: "text", text: "and so on" };
-      await new Promise((_resolve, reject) => {
-        signal.addEventListener("abort", () => reject(signal.reason as Error));
-      });
-    });
+    world.hang("and so on");
     const talk = message("talk");
     await world.assistant.receive(talk);
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("and so on"));

@@ -17,17 +17,9 @@ afterEach(async () => {
   await world.close();
 });
 
-async function settled(): Promise<void> {
-  await vi.waitFor(() => {
-    expect(world.assistant.pending()).toBe(0);
-  });
-  await world.store.queue.idle();
-}
-
 /** A world in which Ada's budget of a cent is spent. */
 async function withSpentBudget(more: Parameters<typeof createWorld>[0] = {}): Promise<void> {
-  world = await createWorld({ models, prices, spending: { personDayUsd: 0.01 }, ...more });
-  world.clock.now = noon;
+  world = await createWorld({ startAt: noon, models, prices, spending: { personDayUsd: 0.01 }, ...more });
   world.gateway.answerWith(async function* answer(request) {
     yield { kind: "text", text: "an answer" };
     yield {
@@ -37,8 +29,7 @@ async function withSpentBudget(more: Parameters<typeof createWorld>[0] = {}): Pr
       usage: { costUsd: 0.02, isEstimated: false },
     };
   });
-  await world.assistant.receive(message("one"));
-  await settled();
+  await world.ask("one");
 }
 
 describe("a request past a spent budget", () => {
@@ -54,9 +45,9 @@ describe("a request past a spent budget", () => {
     }
     expect(await world.store.inbox.lookUp(events.map(({ key }) => key))).toEqual([]);
     expect(world.platform.replies).toHaveLength(1);
-    world.clock.now = noon + 12 * 60 * 60_000;
+    await world.clock.advance(12 * 60 * 60_000);
     expect(await world.assistant.receive(message("tomorrow"))).toBe("accepted");
-    await settled();
+    await world.settled();
   });
 
   test("is taken where it costs nothing: commands without a model, and free models", async () => {
@@ -68,13 +59,13 @@ describe("a request past a spent budget", () => {
       message("two", { model: "gratis" }),
     ])
       expect(await world.assistant.receive(event)).toBe("accepted");
-    await settled();
+    await world.settled();
     expect(world.gateway.requests.map(({ model }) => model)).toEqual(["chatty", "gratis", "gratis"]);
     expect(world.platform.replies.map(({ state }) => state)).not.toContain("failed");
     await world.store.settings.change("fake:ada", { "chat-model": "gratis" });
-    world.clock.now += 3000;
+    await world.clock.advance(3000);
     expect(await world.assistant.receive(message("three"))).toBe("accepted");
-    await settled();
+    await world.settled();
   });
 
   test("is not counted against the rate, and one that was accepted before is not refused in words", async () => {
@@ -83,25 +74,24 @@ describe("a request past a spent budget", () => {
       await expect(world.assistant.receive(message("two"))).rejects.toMatchObject({ code: "over-budget" });
     const taken = call("usage", {});
     expect(await world.assistant.receive(taken)).toBe("accepted");
-    await settled();
+    await world.settled();
     const before = message("before");
     await world.store.inbox.accept(before);
     expect(await world.assistant.receive(before)).toBe("duplicate");
   });
 
   test("is decided in the turn while the ledger cannot be read, and nothing is read without a budget", async () => {
-    world = await createWorld({ models, prices, spending: { personDayUsd: 0.01 } });
+    world = await createWorld({ startAt: noon, models, prices, spending: { personDayUsd: 0.01 } });
     const read = vi
       .spyOn(world.store.spending, "spentUsd")
       .mockRejectedValue(new ParleyError("store-unavailable", "gone"));
     expect(await world.assistant.receive(message("one"))).toBe("accepted");
-    await settled();
+    await world.settled();
     expect(read).toHaveBeenCalledTimes(1);
     await world.close();
-    world = await createWorld({ models, prices });
+    world = await createWorld({ startAt: noon, models, prices });
     const unread = vi.spyOn(world.store.spending, "spentUsd");
-    await world.assistant.receive(message("one"));
-    await settled();
+    await world.ask("one");
     expect(unread).not.toHaveBeenCalled();
   });
 });

@@ -9,13 +9,6 @@ afterEach(async () => {
   await world.close();
 });
 
-async function settled(): Promise<void> {
-  await vi.waitFor(() => {
-    expect(world.assistant.pending()).toBe(0);
-  });
-  await world.store.queue.idle();
-}
-
 const outage = () => Promise.reject(new ParleyError("store-unavailable", "gone"));
 
 describe("TURNS_PERSON_MINUTE", () => {
@@ -23,12 +16,12 @@ describe("TURNS_PERSON_MINUTE", () => {
     world = await createWorld({ spending: { turnsPersonMinute: 3 } });
     const asked = message("one");
     await world.assistant.receive(asked);
-    await settled();
+    await world.settled();
     for (let times = 0; times < 5; times++)
       expect(await world.assistant.retry("fake:nothing", ada)).toBe("gone");
     for (let times = 0; times < 2; times++) {
       expect(await world.assistant.retry(asked.key, ada)).toBe("accepted");
-      await settled();
+      await world.settled();
     }
     await expect(world.assistant.retry(asked.key, ada)).rejects.toMatchObject({
       code: "rate-limited",
@@ -36,7 +29,7 @@ describe("TURNS_PERSON_MINUTE", () => {
     });
     await expect(world.assistant.receive(message("two"))).rejects.toMatchObject({ code: "rate-limited" });
     expect(await world.assistant.retry(asked.key, bo)).toBe("accepted");
-    await settled();
+    await world.settled();
   });
 
   test("does not count what the store did not take, however often a platform tries again", async () => {
@@ -55,7 +48,7 @@ describe("TURNS_PERSON_MINUTE", () => {
     accept.mockRestore();
     uncount.mockRestore();
     for (const text of ["one", "two"]) expect(await world.assistant.receive(message(text))).toBe("accepted");
-    await settled();
+    await world.settled();
     await expect(world.assistant.receive(message("three"))).rejects.toMatchObject({ code: "rate-limited" });
   });
 

@@ -19,15 +19,8 @@ afterEach(() => world.close());
 async function say(text: string, more: Parameters<typeof message>[1] = {}) {
   const asked = message(text, more);
   await world.assistant.receive(asked);
-  await settled();
+  await world.settled();
   return asked;
-}
-
-async function settled(): Promise<void> {
-  await vi.waitFor(() => {
-    expect(world.assistant.pending()).toBe(0);
-  });
-  await world.store.queue.idle();
 }
 
 const branch = (until: BranchRequest["until"], more: Partial<BranchRequest> = {}, by = ada) =>
@@ -83,12 +76,9 @@ describe("a branch", () => {
     await branch({ turnKey: asked.key });
     const [, copy] = await stored(to);
     const key = `${to} ${copy!.id} 1`;
-    world.gateway.answerWith(async function* answer(request) {
-      yield { kind: "text", text: "another" };
-      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
-    });
+    world.answerWith("another");
     expect(await world.assistant.act({ kind: "regenerate", key }, ada)).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(await linesOf(to)).toEqual(["user: look+image", "assistant: another"]);
     expect(await linesOf(from)).toEqual(["user: look+image", 'assistant: you said: ["text","image"]']);
     const sent = world.gateway.requests.at(-1)?.messages.at(-1);

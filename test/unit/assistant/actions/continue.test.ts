@@ -20,11 +20,6 @@ describe("Continue", () => {
     });
   }
 
-  async function settled(): Promise<void> {
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
-    await world.store.queue.idle();
-  }
-
   function button(kind: ReplyActionKind): ReplyAction {
     const found = world.platform.replies.at(-1)?.actions.find((action) => action.kind === kind);
     if (found === undefined) throw new Error(`no button ${kind}`);
@@ -33,13 +28,12 @@ describe("Continue", () => {
 
   async function pressed(): Promise<void> {
     expect(await world.assistant.act(button("continue"), ada)).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
   }
 
   test("joins the rest to the same answer, again and again; receipt and usage add up", async () => {
     answers(["One two thr", "length"], ["ee four", "length"], [" five.", "stop"]);
-    await world.assistant.receive(message("Count."));
-    await settled();
+    await world.ask("Count.");
     expect(world.platform.replies[0]?.notices).toEqual([
       "The answer reached its length limit and may be unfinished.",
     ]);
@@ -70,8 +64,7 @@ describe("Continue", () => {
 
   test("keeps what there is where the rest does not come", async () => {
     answers(["One two", "length"]);
-    await world.assistant.receive(message("Count."));
-    await settled();
+    await world.ask("Count.");
     world.gateway.answerWith(async function* broken(request) {
       if (request.messages.length > 0) throw new Error("broken");
       yield { kind: "text", text: "" };
@@ -83,25 +76,18 @@ describe("Continue", () => {
 
   test("that is stopped keeps the beginning and what came of the rest", async () => {
     answers(["One two", "length"]);
-    await world.assistant.receive(message("Count."));
-    await settled();
-    world.gateway.answerWith(async function* hanging(_request, signal) {
-      yield { kind: "text", text: " three" };
-      await new Promise((_resolve, reject) => {
-        signal.addEventListener("abort", () => reject(signal.reason as Error));
-      });
-    });
+    await world.ask("Count.");
+    world.hang(" three");
     await world.assistant.act(button("continue"), ada);
     await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(2));
     await world.assistant.cancel("fake:c1", ada);
-    await settled();
+    await world.settled();
     expect(world.platform.replies[0]).toMatchObject({ text: "One two three", notices: ["Stopped."] });
   });
 
   test("of an answer that is complete is refused", async () => {
     answers(["One two", "length"], [" three", "stop"]);
-    await world.assistant.receive(message("Count."));
-    await settled();
+    await world.ask("Count.");
     const before = button("continue");
     await pressed();
     const told = await world.assistant.act(before, ada);

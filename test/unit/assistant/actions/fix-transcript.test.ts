@@ -20,14 +20,8 @@ describe("Fix transcript", () => {
   });
   afterEach(() => world.close());
 
-  async function settled(): Promise<void> {
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0), { timeout: 5000 });
-    await world.store.queue.idle();
-  }
-
   async function asked(...files: string[]): Promise<void> {
-    await world.assistant.receive(message("", { attachments: files.map((id) => note(id)) }));
-    await settled();
+    await world.ask("", { attachments: files.map((id) => note(id)) });
   }
 
   function button(index = -1): ReplyAction {
@@ -64,7 +58,7 @@ describe("Fix transcript", () => {
     await asked("voice");
     expect(world.platform.replies[0]?.text).toContain("> Heard: heard voice.ogg");
     expect(await submit({ "words-1": "the swords" })).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([
       { text: "> Heard: the swords\n\nanswer 2", shown: 2, state: "finished" },
     ]);
@@ -75,14 +69,14 @@ describe("Fix transcript", () => {
     // Once more, from the words as they are now.
     expect(await open()).toMatchObject({ form: { fields: [{ value: "the swords" }] } });
     await submit({ "words-1": "the chords" });
-    await settled();
+    await world.settled();
     expect(await storedWords()).toEqual(["the chords", "answer 3"]);
   });
 
   it("corrects one of several recordings, and listens to none again", async () => {
     await asked("voice", "second");
     await submit({ "words-1": "heard voice.ogg", "words-2": "other words" });
-    await settled();
+    await world.settled();
     expect(await storedWords()).toEqual(["heard voice.ogg", "other words", "answer 2"]);
     expect(world.gateway.transcriptions).toHaveLength(2);
   });
@@ -90,16 +84,16 @@ describe("Fix transcript", () => {
   it("leaves the other recording alone when an edit takes the corrected one away", async () => {
     const event = message("", { attachments: [note(), note("second")] });
     await world.assistant.receive(event);
-    await settled();
+    await world.settled();
     await submit({ "words-1": "the swords", "words-2": "heard second.ogg" });
-    await settled();
+    await world.settled();
     await world.assistant.messageEdited({
       key: event.key,
       editedAt: Date.now() + 60_000,
       conversationIds: [event.conversationId],
       read: () => Promise.resolve({ text: "listen", attachments: [note("second")] }),
     });
-    await settled();
+    await world.settled();
     expect(await storedWords()).toEqual(["listen", "heard second.ogg", "answer 3"]);
     // Nothing else keeps the corrected words of what was taken away.
     const [entry] = await world.store.inbox.lookUp([event.key]);
@@ -131,8 +125,7 @@ describe("Fix transcript", () => {
   });
 
   it("is there for voice notes alone", async () => {
-    await world.assistant.receive(message("hello"));
-    await settled();
+    await world.ask("hello");
     expect(world.platform.replies[0]?.actions.map(({ kind }) => kind)).not.toContain("transcript");
   });
 
@@ -154,19 +147,18 @@ describe("Fix transcript", () => {
     );
     const moderator = { ...bo, origin: { user: "fake:user:bo", isMember: true, isManager: true } };
     expect(await submit({ "words-1": "yes" }, moderator)).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(await storedWords()).toEqual(["yes", "answer 2"]);
   });
 
   it("submitted twice runs once", async () => {
     await asked("voice");
     const action = button();
-    const results = await Promise.all([
-      submit({ "words-1": "one" }, ada, action),
-      submit({ "words-1": "two" }, ada, action),
-    ]);
+    const results = await world.passingTime(
+      Promise.all([submit({ "words-1": "one" }, ada, action), submit({ "words-1": "two" }, ada, action)]),
+    );
     expect(results.map(({ kind }) => kind).toSorted()).toEqual(["done", "told"]);
-    await settled();
+    await world.settled();
     expect(world.gateway.requests).toHaveLength(2);
     expect(markdown(await submit({ "words-1": "three" }, ada, action))).toContain("earlier attempt");
   });
@@ -200,7 +192,7 @@ describe("Fix transcript", () => {
     const after = world.restart();
     await after.recover("fake");
     await vi.waitFor(() => expect(after.pending()).toBe(0));
-    await world.store.queue.idle();
+    await world.settled();
     expect(await storedWords()).toEqual(["the swords", "answer 2"]);
     expect(world.platform.replies.at(-1)).toMatchObject({
       text: "> Heard: the swords\n\nanswer 2",
@@ -212,7 +204,7 @@ describe("Fix transcript", () => {
     it("that transcribes replaces the transcript, here and in the history; nothing is listened to again", async () => {
       const event = call("transcribe", { file: note() }, { inConversation: true });
       await world.assistant.receive(event);
-      await settled();
+      await world.settled();
       expect(await open()).toMatchObject({
         form: {
           introduction: "Write what was said. It takes the place of the transcript.",
@@ -222,7 +214,7 @@ describe("Fix transcript", () => {
       const first = button();
       const { receipt } = (await world.store.conversations.find("fake:c1", `${event.key}/answer`))!;
       expect(await submit({ "words-1": "the swords" })).toEqual({ kind: "done" });
-      await settled();
+      await world.settled();
       expect(world.platform.replies).toMatchObject([{ text: "the swords", shown: 2, state: "finished" }]);
       expect(await storedWords()).toEqual(["the swords", "the swords"]);
       const stored = await world.store.conversations.find("fake:c1", `${event.key}/answer`);
@@ -232,7 +224,7 @@ describe("Fix transcript", () => {
       // Once more, and not with the earlier button.
       expect(markdown(await open(ada, first))).toContain("earlier attempt");
       await submit({ "words-1": "the chords" });
-      await settled();
+      await world.settled();
       expect(await storedWords()).toEqual(["the chords", "the chords"]);
     });
 
@@ -240,9 +232,9 @@ describe("Fix transcript", () => {
       for (const more of [{}, { isPrivate: true, inConversation: true }]) {
         const event = call("transcribe", { file: note() }, more);
         await world.assistant.receive(event);
-        await settled();
+        await world.settled();
         expect(await submit({ "words-1": "the swords" })).toEqual({ kind: "done" });
-        await settled();
+        await world.settled();
         expect(world.platform.replies.at(-1)).toMatchObject({ text: "the swords", state: "finished" });
         const kept = await world.history.history(event.key, { maxMessages: 9 });
         expect(JSON.stringify(kept)).not.toContain("heard voice.ogg");
@@ -252,9 +244,9 @@ describe("Fix transcript", () => {
     it("that asks about a voice message answers anew", async () => {
       const subject = { author: ada.author, text: "", attachments: [note()] };
       await world.assistant.receive(call("ask", { prompt: "what is it?" }, { subject }));
-      await settled();
+      await world.settled();
       expect(await submit({ "words-1": "the swords" })).toEqual({ kind: "done" });
-      await settled();
+      await world.settled();
       expect(world.platform.replies.at(-1)?.text).toContain("> Heard: the swords\n\nanswer 2");
       expect(said(world.gateway.requests[1]).at(-1)).toContain("transcribed] the swords");
     });
@@ -262,7 +254,7 @@ describe("Fix transcript", () => {
     it("whose recording was erased meanwhile says that it is gone", async () => {
       const event = call("transcribe", { file: note() }, { inConversation: true });
       await world.assistant.receive(event);
-      await settled();
+      await world.settled();
       const action = button();
       await world.assistant.messagesDeleted("fake:c1", [event.key]);
       expect(["gone", "told"]).toContain((await submit({ "words-1": "x" }, ada, action)).kind);
@@ -276,7 +268,7 @@ describe("Fix transcript", () => {
       throw new ParleyError("gateway-unreachable", "gone");
     });
     await submit({ "words-1": "the swords" });
-    await settled();
+    await world.settled();
     expect((await storedWords())[0]).toBe("the swords");
     expect(world.platform.replies[0]).toMatchObject({ state: "failed" });
   });

@@ -25,14 +25,8 @@ describe("Regenerate with another model", () => {
     });
   }
 
-  async function settled(): Promise<void> {
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
-    await world.store.queue.idle();
-  }
-
   async function asked(text: string, more: Parameters<typeof message>[1] = {}): Promise<void> {
-    await world.assistant.receive(message(text, more));
-    await settled();
+    await world.ask(text, more);
   }
 
   function button(kind: ReplyActionKind): ReplyAction {
@@ -55,7 +49,7 @@ describe("Regenerate with another model", () => {
     await asked("why?");
     expect(await offered()).toEqual(["maker/large", "maker/large-blind"]);
     expect(await choose("maker/large")).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([{ text: "by maker/large", shown: 2, state: "finished" }]);
     const details = await world.assistant.act(button("details"), ada);
     expect(details).toMatchObject({
@@ -79,7 +73,7 @@ describe("Regenerate with another model", () => {
       },
     });
     expect(await choose("maker/large")).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "by maker/large", notices: [] });
   });
 
@@ -104,7 +98,7 @@ describe("Regenerate with another model", () => {
     expect(await problem("secret")).toContain("secret");
     expect(world.gateway.requests).toHaveLength(1);
     expect(await choose("BLIND")).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(world.gateway.requests.at(-1)?.model).toBe("maker/large-blind");
   });
 
@@ -136,7 +130,7 @@ describe("Regenerate with another model", () => {
       problems: { model: expect.stringContaining("your budget for a day") as string },
     });
     expect(await choose("maker/large")).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([{ text: "by maker/large" }]);
     // The one model that is left has made this answer.
     await expect(world.assistant.act(button("model"), ada)).rejects.toMatchObject({ code: "over-budget" });
@@ -151,9 +145,9 @@ describe("Regenerate with another model", () => {
     });
     expect(await choose("maker/large", bo)).toMatchObject({ kind: "told" });
     const first = button("model");
-    const twice = await Promise.all([choose("maker/large"), choose("maker/large-blind")]);
+    const twice = await world.passingTime(Promise.all([choose("maker/large"), choose("maker/large-blind")]));
     expect(twice.map(({ kind }) => kind).toSorted()).toEqual(["done", "told"]);
-    await settled();
+    await world.settled();
     expect(world.gateway.requests).toHaveLength(2);
     expect(await world.assistant.act(first, ada)).toMatchObject({
       kind: "told",
@@ -170,7 +164,7 @@ describe("Regenerate with another model", () => {
   test("of a command asks the model that was chosen; after a crash too", async () => {
     await start();
     await world.assistant.receive(call("ask", { prompt: "why?", model: "maker/large" }));
-    await settled();
+    await world.settled();
     expect(await offered()).toEqual(["usual", "maker/large-blind"]);
     const { key } = button("model");
     const [, turnKey = ""] = /^(\S+) /.exec(key) ?? [];
@@ -178,7 +172,7 @@ describe("Regenerate with another model", () => {
     const after = world.restart();
     await after.recover("fake");
     await vi.waitFor(() => expect(after.pending()).toBe(0));
-    await world.store.queue.idle();
+    await world.settled();
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "> why?\n\nby maker/large-blind" });
   });
 
@@ -189,7 +183,7 @@ describe("Regenerate with another model", () => {
     const turnKey = key.replace(/.* |\/answer$/g, "");
     await world.store.inbox.redo(turnKey, { kind: "regenerate", model: "retired" });
     await world.assistant.recover("fake");
-    await settled();
+    await world.settled();
     const [reply] = world.platform.replies;
     expect(reply).toMatchObject({ text: "by usual", state: "finished" });
     expect(reply?.notices[0]).toContain("There is no new answer, so this is the earlier one.");
@@ -204,9 +198,9 @@ describe("Regenerate with another model", () => {
       yield { kind: "finish", reason: "length", model: request.model, usage: { isEstimated: true } };
     });
     await choose("maker/large");
-    await settled();
+    await world.settled();
     expect(await world.assistant.act(button("continue"), ada)).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(world.gateway.requests.at(-1)?.model).toBe("maker/large");
   });
 });

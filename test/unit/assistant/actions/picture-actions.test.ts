@@ -29,7 +29,7 @@ describe("pictures", () => {
     more: Partial<CommandCall> = { inConversation: true },
   ): Promise<ReplyAction> {
     await world.assistant.receive(call("imagine", options, more));
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    await world.settled();
     return world.platform.replies.at(-1)!.actions.find((action) => action.kind === kind)!;
   }
 
@@ -46,7 +46,7 @@ describe("pictures", () => {
         ...(conversationId === undefined ? {} : { conversationId, inConversation: true }),
       }),
     );
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    await world.settled();
     return world.platform.replies.at(-1)!;
   }
 
@@ -77,7 +77,7 @@ describe("pictures", () => {
       yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
     });
     await world.assistant.receive(message("please draw a cat"));
-    await world.store.queue.idle();
+    await world.settled();
     const action = world.platform.replies[0]!.actions.find(({ kind }) => kind === "again")!;
     expect(toCall(await world.assistant.act(action, ada))).toMatchObject({
       name: "ask",
@@ -89,11 +89,11 @@ describe("pictures", () => {
   test("are asked for once by a double click, and again a second later", async () => {
     const action = await drawn("again");
     expect((await world.assistant.act(action, ada)).kind).toBe("call");
-    world.clock.now += 900;
+    await world.clock.advance(900);
     expect((await world.assistant.act(action, ada)).kind).toBe("done");
     const bo = { ...ada, author: { id: "fake:bo", name: "Bo" } };
     expect((await world.assistant.act(action, bo)).kind).toBe("call");
-    world.clock.now += 200;
+    await world.clock.advance(200);
     expect((await world.assistant.act(action, ada)).kind).toBe("call");
   });
 

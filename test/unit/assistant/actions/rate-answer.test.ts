@@ -18,7 +18,7 @@ describe("a rating of an answer", () => {
 
   async function answered(): Promise<string> {
     await world.assistant.receive(message("hello"));
-    await world.store.queue.idle();
+    await world.settled();
     const details = world.platform.replies[0]?.actions.find(({ kind }) => kind === "details");
     return details?.key ?? "";
   }

@@ -14,11 +14,6 @@ describe("Regenerate", () => {
   });
   afterEach(() => world.close());
 
-  async function settled(): Promise<void> {
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
-    await world.store.queue.idle();
-  }
-
   function button(kind: ReplyActionKind, index = -1): ReplyAction {
     const found = world.platform.replies.at(index)?.actions.find((action) => action.kind === kind);
     if (found === undefined) throw new Error(`no button ${kind}`);
@@ -26,8 +21,7 @@ describe("Regenerate", () => {
   }
 
   async function asked(text: string, more: Parameters<typeof message>[1] = {}): Promise<void> {
-    await world.assistant.receive(message(text, more));
-    await settled();
+    await world.ask(text, more);
   }
 
   const log = async () =>
@@ -39,7 +33,7 @@ describe("Regenerate", () => {
     await asked("one");
     await asked("two");
     expect(await world.assistant.act(button("regenerate"), ada)).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([
       { text: "answer 1", shown: 1 },
       { text: "answer 3", shown: 2, state: "finished" },
@@ -47,7 +41,7 @@ describe("Regenerate", () => {
     expect(said(world.gateway.requests[2])).toEqual(said(world.gateway.requests[1]));
     expect(await log()).toEqual(["one", "answer 1", "two", "answer 3"]);
     await world.assistant.act(button("regenerate"), ada);
-    await settled();
+    await world.settled();
     await asked("three");
     expect(said(world.gateway.requests.at(-1))).toContain("assistant: answer 4");
     expect(await world.store.inbox.listOpen()).toEqual([]);
@@ -58,14 +52,14 @@ describe("Regenerate", () => {
     await world.store.inbox.accept(message("second", { key: "fake:b2" }));
     await world.store.inbox.claimTurn({ keys: ["fake:b1", "fake:b2"], address: { at: "c1" }, attempts: 1 });
     await world.assistant.recover("fake");
-    await settled();
+    await world.settled();
     await world.assistant.act(button("regenerate"), ada);
-    await settled();
+    await world.settled();
     expect(said(world.gateway.requests[1]).slice(1)).toEqual(["user: first", "user: second"]);
     await world.assistant.receive(call("ask", { prompt: "why?" }));
-    await settled();
+    await world.settled();
     await world.assistant.act(button("regenerate"), ada);
-    await settled();
+    await world.settled();
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "> why?\n\nanswer 4", state: "finished" });
   });
 
@@ -76,7 +70,7 @@ describe("Regenerate", () => {
       throw new ParleyError("gateway-unreachable", "gone");
     });
     await world.assistant.act(button("regenerate"), ada);
-    await settled();
+    await world.settled();
     const [reply] = world.platform.replies;
     expect(reply).toMatchObject({ text: "answer 1", state: "finished" });
     expect(reply?.notices).toEqual([
@@ -84,18 +78,18 @@ describe("Regenerate", () => {
     ]);
     expect(await log()).toEqual(["one", "answer 1"]);
     expect(await world.assistant.act(button("regenerate"), ada)).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
   });
 
   test("of a command that cannot run any more keeps its answer", async () => {
     await world.assistant.receive(call("ask", { prompt: "why?", model: "chatty" }));
-    await settled();
+    await world.settled();
     world.gateway.answerWith(async function* refused(request) {
       if (request.messages.length > 0) throw new ParleyError("model-not-allowed", "not any more");
       yield { kind: "text", text: "" };
     });
     expect(await world.assistant.act(button("regenerate"), ada)).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(world.platform.replies[0]).toMatchObject({ text: "> why?\n\nanswer 1", state: "finished" });
     expect(world.platform.replies[0]?.notices[0]).toContain("There is no new answer");
   });
@@ -109,7 +103,7 @@ describe("Regenerate", () => {
     });
     const moderator = { ...bo, origin: { user: "fake:user:bo", isMember: true, isManager: true } };
     expect(await world.assistant.act(first, moderator)).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     const outdated = await world.assistant.act(first, ada);
     expect(outdated).toMatchObject({
       kind: "told",
@@ -131,9 +125,11 @@ describe("Regenerate", () => {
   test("pressed twice runs once", async () => {
     await asked("one");
     const action = button("regenerate");
-    const results = await Promise.all([world.assistant.act(action, ada), world.assistant.act(action, ada)]);
+    const results = await world.passingTime(
+      Promise.all([world.assistant.act(action, ada), world.assistant.act(action, ada)]),
+    );
     expect(results.map(({ kind }) => kind).toSorted()).toEqual(["done", "told"]);
-    await settled();
+    await world.settled();
     expect(world.gateway.requests).toHaveLength(2);
   });
 
@@ -144,7 +140,7 @@ describe("Regenerate", () => {
     const after = world.restart();
     await after.recover("fake");
     await vi.waitFor(() => expect(after.pending()).toBe(0));
-    await world.store.queue.idle();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([{ text: "answer 2", state: "finished" }]);
     // Killed between the answer and the end of the turn: the answer is shown, nothing is asked.
     await world.store.inbox.redo(entry!.event.key, { kind: "regenerate" });
@@ -161,7 +157,7 @@ describe("Regenerate", () => {
     await world.store.inbox.claimTurn({ ...entry!.turn!, attempts: 3 });
     await after.recover("fake");
     await vi.waitFor(() => expect(after.pending()).toBe(0));
-    await world.store.queue.idle();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([{ text: "stored before the crash", state: "finished" }]);
     expect(world.gateway.requests).toHaveLength(2);
   });
@@ -177,7 +173,7 @@ describe("Regenerate", () => {
         "People have gone on since this answer. Only the last answer of a conversation can be changed.",
     });
     expect(await world.assistant.act(button("regenerate"), ada)).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([{ text: "answer 1" }, { text: "answer 3" }]);
   });
 
@@ -186,7 +182,7 @@ describe("Regenerate", () => {
     world = await createWorld({ spending: { turnsPersonMinute: 2 } });
     await asked("one");
     await world.assistant.act(button("regenerate"), ada);
-    await settled();
+    await world.settled();
     await expect(world.assistant.act(button("regenerate"), ada)).rejects.toMatchObject({
       code: "rate-limited",
     });

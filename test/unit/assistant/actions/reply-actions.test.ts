@@ -23,7 +23,7 @@ describe("Details of an answer", () => {
   async function answered(text: string, more: Parameters<typeof message>[1] = {}): Promise<ReplyAction> {
     const before = world.platform.replies.length;
     await world.assistant.receive(message(text, more));
-    await world.store.queue.idle();
+    await world.settled();
     const action = world.platform.replies[before]?.actions.find(({ kind }) => kind === "details");
     if (action === undefined) throw new Error("the answer has no button");
     return action;
@@ -88,7 +88,7 @@ describe("Details of an answer", () => {
     const attachments = [{ id: "a", name: "notes.txt", source: {} }];
     const asked = message("Look", { attachments });
     await world.assistant.receive(asked);
-    await world.store.queue.idle();
+    await world.settled();
     await world.assistant.messagesDeleted("fake:c1", [asked.key]);
     const text = await detailsOf(world.platform.replies[0]!.actions.find(({ kind }) => kind === "details")!);
     expect(text).toMatch(/Files: 1 read$/m);
@@ -96,7 +96,7 @@ describe("Details of an answer", () => {
 
   test("are there for drawn pictures", async () => {
     await world.assistant.receive(call("imagine", { prompt: "a fox" }));
-    await world.store.queue.idle();
+    await world.settled();
     const action = world.platform.replies[0]?.actions.find(({ kind }) => kind === "details");
     const text = await detailsOf(action!);
     expect(text).toContain("Drawn by: `chatty`");
@@ -151,7 +151,7 @@ describe("Details of an answer", () => {
     await world.assistant.receive(asked);
     await expect.poll(() => world.platform.replies[0]?.text).toBe("Once upon");
     await world.assistant.cancel("fake:c1", ada);
-    await world.store.queue.idle();
+    await world.settled();
     const action = world.platform.replies[0]?.actions.find(({ kind }) => kind === "details");
     expect(await detailsOf(action!)).toContain("its answer did not arrive completely");
   });

@@ -29,11 +29,6 @@ describe("Stop", () => {
   });
   afterEach(() => world.close());
 
-  async function settled(): Promise<void> {
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
-    await world.store.queue.idle();
-  }
-
   async function growing(text = "tell me"): Promise<string> {
     const event = message(text);
     const before = world.platform.replies.length;
@@ -46,7 +41,7 @@ describe("Stop", () => {
   test("ends the request, and keeps the text so far as the answer, which says who stopped it", async () => {
     const key = await growing();
     expect(await world.assistant.act(toStopAction(key), ada)).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(isEnded).toBe(true);
     expect(world.platform.replies).toMatchObject([
       { text: "The first words", state: "finished", notices: ["Stopped by Ada."] },
@@ -59,7 +54,7 @@ describe("Stop", () => {
     await growing("and then?");
     expect(said(world.gateway.requests[1])).toContain("assistant: The first words");
     await world.assistant.cancel("fake:c1", ada);
-    await settled();
+    await world.settled();
   });
 
   test("by a bystander is refused to them alone; by a moderator it is not", async () => {
@@ -69,7 +64,7 @@ describe("Stop", () => {
     expect(isEnded).toBe(false);
     const moderator = { ...bo, origin: { user: "fake:user:bo", isMember: true, isManager: true } };
     expect(await world.assistant.act(toStopAction(key), moderator)).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(world.platform.replies[0]?.notices).toEqual(["Stopped by Bo."]);
     expect(await world.assistant.act(toStopAction(key), ada)).toEqual({
       kind: "told",
@@ -83,7 +78,7 @@ describe("Stop", () => {
     await world.assistant.receive(waiting);
     expect(await world.assistant.act(toStopAction(waiting.key), ada)).toEqual({ kind: "done" });
     await world.assistant.cancel("fake:c1", ada);
-    await settled();
+    await world.settled();
     expect(world.gateway.requests).toHaveLength(1);
     expect(world.platform.replies).toHaveLength(1);
     expect(await world.store.inbox.listOpen()).toEqual([]);
@@ -95,7 +90,7 @@ describe("Stop", () => {
     await world.store.inbox.claimTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 1 });
     await world.store.inbox.stop([event.key], "Ada");
     await world.assistant.recover("fake");
-    await settled();
+    await world.settled();
     expect(world.gateway.requests).toEqual([]);
     expect(world.platform.replies).toMatchObject([{ state: "finished", notices: ["Stopped by Ada."] }]);
     expect(await world.store.inbox.listOpen()).toEqual([]);
@@ -105,7 +100,7 @@ describe("Stop", () => {
     const stop = vi.spyOn(world.store.inbox, "stop");
     const first = await growing();
     await world.assistant.act(toStopAction(first), ada);
-    await settled();
+    await world.settled();
     const answer = stop.mock.calls[0]?.[2];
     expect(answer).toMatchObject({
       lead: "",
@@ -122,7 +117,7 @@ describe("Stop", () => {
     const shown = { ...answer!, message: { ...answer!.message, id, turnKey: event.key } };
     await world.store.inbox.stop([event.key], "Ada", { ...shown, lead: "> heard" });
     await world.assistant.recover("fake");
-    await settled();
+    await world.settled();
     expect(world.platform.replies.at(-1)).toMatchObject({
       text: "> heard\n\nThe first words",
       state: "finished",
@@ -155,7 +150,7 @@ describe("Stop", () => {
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("The first words"));
     const stop = vi.spyOn(world.store.inbox, "stop");
     await world.assistant.act(toStopAction(event.key), ada);
-    await settled();
+    await world.settled();
     const kept = {
       outcome: "interrupted",
       parts: [{ text: "The first words" }],
@@ -177,14 +172,14 @@ describe("Stop", () => {
     await world.store.inbox.accept(event);
     await world.store.inbox.claimTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 1 });
     expect(await world.assistant.act(toStopAction(event.key), ada)).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([{ state: "finished", notices: ["Stopped by Ada."] }]);
   });
 
   test("of a new attempt before its first words shows the earlier answer again", async () => {
     const key = await growing();
     await world.assistant.act(toStopAction(key), ada);
-    await settled();
+    await world.settled();
     world.gateway.answerWith(async function* silent(_request, signal) {
       await new Promise((_resolve, reject) => {
         signal.addEventListener("abort", () => reject(signal.reason as Error));
@@ -195,7 +190,7 @@ describe("Stop", () => {
     await world.assistant.act(regenerate!, ada);
     await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(2));
     await world.assistant.act(toStopAction(key), ada);
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([
       {
         text: "The first words",

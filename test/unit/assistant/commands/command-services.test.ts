@@ -34,26 +34,18 @@ afterEach(async () => {
   await world.close();
 });
 
-async function settled(): Promise<void> {
-  await vi.waitFor(() => {
-    expect(world.assistant.pending()).toBe(0);
-  });
-  await world.store.queue.idle();
-}
-
 describe("a command", () => {
   it("/ask answers alone and begins with the question", async () => {
     await world.assistant.receive(call("ask", { prompt: "why?" }));
-    await settled();
+    await world.settled();
     expect(world.platform.replies[0]).toMatchObject({ text: "> why?\n\nyou said: why?", state: "finished" });
     expect(said(world.gateway.requests[0])).toEqual(["system: Be brief.", "user: why?"]);
   });
 
   it("/ask in a conversation is one of its turns", async () => {
-    await world.assistant.receive(message("hello"));
-    await settled();
+    await world.ask("hello");
     await world.assistant.receive(call("ask", { prompt: "and?" }, { inConversation: true }));
-    await settled();
+    await world.settled();
     expect(said(world.gateway.requests.at(-1))).toEqual([
       "system: Be brief.",
       "user: hello",
@@ -66,13 +58,12 @@ describe("a command", () => {
     await world.assistant.receive(
       call("ask", { prompt: "secret?", private: true }, { inConversation: true, isPrivate: true }),
     );
-    await settled();
+    await world.settled();
     expect(await world.history.history("fake:c1", { maxMessages: 10 })).toEqual([]);
   });
 
   it("can ask the model for a completion that brings no conversation along and is shown by itself", async () => {
-    await world.assistant.receive(message("something said before"));
-    await settled();
+    await world.ask("something said before");
     await world.assistant.receive(
       call(
         "translate",
@@ -80,7 +71,7 @@ describe("a command", () => {
         { inConversation: true, isPrivate: true },
       ),
     );
-    await settled();
+    await world.settled();
     expect(said(world.gateway.requests.at(-1))).toEqual([
       "system: Translate into English. Answer with the translation only.",
       "user: Guten Tag",
@@ -91,7 +82,7 @@ describe("a command", () => {
 
   it("/imagine shows as many pictures as asked, with alt text", async () => {
     await world.assistant.receive(call("imagine", { prompt: "a red fox", count: 2, size: "64x64" }));
-    await settled();
+    await world.settled();
     expect(world.platform.replies[0]?.files.map(({ name, altText }) => [name, altText])).toEqual([
       ["picture-1.png", "a red fox"],
       ["picture-2.png", "a red fox"],
@@ -106,7 +97,7 @@ describe("a command", () => {
     });
     const image = { id: "png", name: "cat.png", source: null };
     await world.assistant.receive(call("imagine", { prompt: "make it grey", image }));
-    await settled();
+    await world.settled();
     expect(world.gateway.requests[0]).toMatchObject({ stream: false });
     expect(said(world.gateway.requests[0])).toEqual(["user: make it grey <data:image/png;>"]);
     expect(world.platform.replies[0]?.files).toHaveLength(1);
@@ -114,28 +105,24 @@ describe("a command", () => {
 
   it("/transcribe shows the words", async () => {
     await world.assistant.receive(call("transcribe", { file: { id: "voice", name: "v.ogg", source: null } }));
-    await settled();
+    await world.settled();
     expect(world.platform.replies[0]).toMatchObject({ text: "heard v.ogg", state: "finished" });
   });
 
   it("/chat opens a thread and begins it", async () => {
     await world.assistant.receive(call("chat", { message: "let us talk" }, { address: { at: "here" } }));
-    await settled();
-    await settled();
+    await world.settled();
+    await world.settled();
     expect(await world.assistant.knows("fake:thread:here")).toBe(true);
     expect(world.platform.replies.map(({ text }) => text)).toContain("you said: let us talk");
-    await world.assistant.receive(message("go on", { conversationId: "fake:thread:here" }));
-    await settled();
+    await world.ask("go on", { conversationId: "fake:thread:here" });
     expect(said(world.gateway.requests.at(-1))).toContain("user: let us talk");
   });
 
   it("/reset hides what was said from the model, not from people", async () => {
-    await world.assistant.receive(message("my name is Ada"));
-    await settled();
-    await world.assistant.receive(message("/reset"));
-    await settled();
-    await world.assistant.receive(message("who am I?"));
-    await settled();
+    await world.ask("my name is Ada");
+    await world.ask("/reset");
+    await world.ask("who am I?");
     expect(said(world.gateway.requests.at(-1))).toEqual(["system: Be brief.", "user: who am I?"]);
     expect(world.platform.replies.at(-1)?.notices).toEqual([]);
     expect(await world.history.history("fake:c1", { maxMessages: 20 })).toHaveLength(6);
@@ -143,27 +130,22 @@ describe("a command", () => {
 
   it("/reset outside a conversation says where it works", async () => {
     await world.assistant.receive(call("reset", {}));
-    await settled();
+    await world.settled();
     expect(world.platform.replies[0]?.failure?.text).toContain("inside a thread or direct message");
   });
 
   it("/forget asks first, then removes what the caller said and says what that was", async () => {
-    world.gateway.answerWith(async function* nod(request) {
-      yield { kind: "text", text: "noted" };
-      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
-    });
-    await world.assistant.receive(message("a secret of Ada's"));
-    await settled();
-    await world.assistant.receive(message("and of Bo's", { author: { id: "fake:bo", name: "Bo" } }));
-    await settled();
+    world.answerWith("noted");
+    await world.ask("a secret of Ada's");
+    await world.ask("and of Bo's", { author: { id: "fake:bo", name: "Bo" } });
     const here = { inConversation: true, isPrivate: true };
     await world.assistant.receive(call("forget", {}, here));
-    await settled();
+    await world.settled();
     expect(world.platform.replies.at(-1)?.text).toContain("/forget where:here confirm:yes");
     expect(await world.history.history("fake:c1", { maxMessages: 10 })).toHaveLength(4);
 
     await world.assistant.receive(call("forget", { confirm: true }, here));
-    await settled();
+    await world.settled();
     expect(world.platform.replies.at(-1)?.text).toContain("1 message");
     const left = JSON.stringify(await world.history.history("fake:c1", { maxMessages: 10 }));
     expect(left).not.toContain("secret of Ada");
@@ -171,12 +153,9 @@ describe("a command", () => {
   });
 
   it("/export shows the conversation as files", async () => {
-    await world.assistant.receive(
-      message("look", { attachments: [{ id: "png", name: "cat.png", source: null }] }),
-    );
-    await settled();
+    await world.ask("look", { attachments: [{ id: "png", name: "cat.png", source: null }] });
     await world.assistant.receive(call("export", {}, { inConversation: true, isPrivate: true }));
-    await settled();
+    await world.settled();
     const files = world.platform.replies.at(-1)?.files ?? [];
     expect(files.map(({ mediaType }) => mediaType)).toEqual([
       "text/markdown",
@@ -191,16 +170,12 @@ describe("a command", () => {
     Object.assign(world.platform.platform, { guide: { ...guide, exportsAs: "archive" } });
     const exported = async () => {
       await world.assistant.receive(call("export", {}, { inConversation: true, isPrivate: true }));
-      await settled();
+      await world.settled();
       return world.platform.replies.at(-1)?.files ?? [];
     };
-    await world.assistant.receive(message("hello"));
-    await settled();
+    await world.ask("hello");
     expect((await exported()).map(({ name }) => name)).toEqual(["conversation.md", "conversation.json"]);
-    await world.assistant.receive(
-      message("look", { attachments: [{ id: "png", name: "cat.png", source: null }] }),
-    );
-    await settled();
+    await world.ask("look", { attachments: [{ id: "png", name: "cat.png", source: null }] });
     const files = await exported();
     expect(files.map(({ name }) => name)).toEqual([
       "conversation.md",
@@ -216,15 +191,14 @@ describe("a command", () => {
 
   it("/models lists and searches", async () => {
     await world.assistant.receive(call("models", { search: "LIST" }));
-    await settled();
+    await world.settled();
     expect(world.platform.replies[0]?.text).toBe(
       "1 of 2 models match:\n- `listener`: transcribes **(usual for transcription)**",
     );
   });
 
   it("that is wrong is kept as it was written, with what was wrong, for people only", async () => {
-    await world.assistant.receive(message("/imagine a fox count:9"));
-    await settled();
+    await world.ask("/imagine a fox count:9");
     const [asked, failed] = await world.history.history("fake:c1", { maxMessages: 10 });
     expect(asked).toMatchObject({ parts: [{ text: "/imagine a fox count:9" }], inContext: false });
     expect(failed).toMatchObject({
@@ -243,7 +217,7 @@ describe("a command", () => {
     ["nonsense", {}, "There is no command /nonsense"],
   ])("/%s with %o is told what is wrong", async (name, options, words) => {
     await world.assistant.receive(call(name, options));
-    await settled();
+    await world.settled();
     expect(world.platform.replies[0]?.state).toBe("failed");
     expect(world.platform.replies[0]?.failure?.text).toContain(words);
   });
@@ -256,13 +230,13 @@ describe("a command whose store fails at its end", () => {
       .mockRejectedValueOnce(new ParleyError("store-unavailable", "away for a moment"));
     const event = call("models", {}, { inConversation: true });
     await world.assistant.receive(event);
-    await settled();
+    await world.settled();
     const [reply] = world.platform.replies;
     expect(reply).toMatchObject({ state: "failed", failure: { retryKey: event.key } });
     expect(await world.store.inbox.isOpen(event.key)).toBe(true);
     append.mockRestore();
     expect(await world.assistant.recover("fake")).toBe(1);
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toHaveLength(1);
     expect(reply).toMatchObject({ state: "finished", text: expect.stringContaining("models") });
     expect(await world.store.inbox.isOpen(event.key)).toBe(false);

@@ -11,9 +11,7 @@ afterEach(async () => {
 async function noticesOf(options: Readonly<Record<string, string>>): Promise<readonly string[]> {
   const image = { id: "png", name: "a.png", source: null };
   await world.assistant.receive(call("imagine", { prompt: "at night", image, ...options }));
-  await vi.waitFor(() => {
-    expect(world.assistant.pending()).toBe(0);
-  });
+  await world.settled();
   const [reply] = world.platform.replies.splice(0);
   expect(reply?.state).toBe("finished");
   return reply?.notices ?? [];
@@ -32,13 +30,13 @@ test("a picture is changed by a model that can, and the reply says so where the 
   expect(await noticesOf({})).toContain(words);
   expect(await noticesOf({ model: "editor" })).not.toContain(words);
   await world.store.settings.change("fake:ada", { "image-model": "painter" });
-  world.clock.now += 3000;
+  await world.clock.advance(3000);
   expect(await noticesOf({})).toContain(words);
   await world.store.settings.change("fake:ada", { "image-model": "both" });
-  world.clock.now += 3000;
+  await world.clock.advance(3000);
   expect((await noticesOf({})).join()).not.toContain("cannot change pictures");
   await world.store.settings.change("fake:ada", { "image-model": "gone" });
-  world.clock.now += 3000;
+  await world.clock.advance(3000);
   const explained = await noticesOf({});
   expect(explained.join()).toContain("so editor was used");
   expect(explained.join()).not.toContain("painter");

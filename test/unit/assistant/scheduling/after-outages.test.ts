@@ -12,22 +12,13 @@ afterEach(async () => {
   await world.close();
 });
 
-async function settled(): Promise<void> {
-  await vi.waitFor(() => {
-    expect(world.assistant.pending()).toBe(0);
-  });
-  await world.store.queue.idle();
-}
-
 describe("after an outage", () => {
   it("a turn that it left open runs before a later message of its conversation", async () => {
     vi.spyOn(world.store.queue, "run").mockImplementationOnce(() =>
       Promise.reject(new ParleyError("store-unavailable", "no lease")),
     );
-    await world.assistant.receive(message("one"));
-    await settled();
-    await world.assistant.receive(message("two"));
-    await settled();
+    await world.ask("one");
+    await world.ask("two");
     expect(world.platform.replies.map(({ text }) => text)).toEqual(["you said: one", "you said: two"]);
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
@@ -36,10 +27,9 @@ describe("after an outage", () => {
     vi.spyOn(world.store.conversations, "append").mockRejectedValueOnce(
       new ParleyError("store-unavailable", "the disk is full"),
     );
-    await world.assistant.receive(message("one"));
-    await settled();
+    await world.ask("one");
     await world.assistant.recover("fake");
-    await settled();
+    await world.settled();
     const log = await world.store.conversations.recent("fake:c1", { maxMessages: 9 });
     expect(log.map(({ role, outcome }) => [role, outcome])).toEqual([
       ["user", undefined],
@@ -50,15 +40,13 @@ describe("after an outage", () => {
   it("what failed too often is not sealed where its answer is stored: the answer is shown", async () => {
     const event = message("asked");
     await world.assistant.receive(event);
-    await settled();
+    await world.settled();
     const asked = world.gateway.requests.length;
     await world.store.inbox.reopen(event.key);
     await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 77 }, attempts: 4 });
     const restarted = world.restart();
     await restarted.recover("fake");
-    await vi.waitFor(() => {
-      expect(restarted.pending()).toBe(0);
-    });
+    await world.settled();
     expect(world.gateway.requests).toHaveLength(asked);
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "you said: asked", state: "finished" });
     expect(await world.store.inbox.listOpen()).toEqual([]);
@@ -67,7 +55,7 @@ describe("after an outage", () => {
   it("what was sealed while its answer was being stored shows the answer in the end", async () => {
     const event = message("asked");
     await world.assistant.receive(event);
-    await settled();
+    await world.settled();
     const [kept] = (await world.store.conversations.recent("fake:c1", { maxMessages: 1 })).slice(-1);
     await world.store.inbox.reopen(event.key);
     await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 4 });
@@ -75,7 +63,7 @@ describe("after an outage", () => {
     vi.spyOn(world.store.conversations, "find").mockResolvedValueOnce(undefined);
     for (let round = 0; round < 2; round++) {
       await world.assistant.recover("fake");
-      await settled();
+      await world.settled();
     }
     expect(kept?.outcome).toBe("complete");
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "you said: asked", state: "finished" });
@@ -85,12 +73,12 @@ describe("after an outage", () => {
   it("an answer whose showing fails again and again is sealed at last", async () => {
     const event = message("asked");
     await world.assistant.receive(event);
-    await settled();
+    await world.settled();
     await world.store.inbox.reopen(event.key);
     await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 77 }, attempts: 20 });
     const restarted = world.restart();
     await restarted.recover("fake");
-    await world.store.queue.idle();
+    await world.settled();
     expect(world.platform.replies.at(-1)).toMatchObject({ state: "failed" });
   });
 
@@ -118,12 +106,12 @@ describe("after an outage", () => {
         const openThread = forgetThreads();
         const event = chat();
         await world.assistant.receive(event);
-        await settled();
+        await world.settled();
         await world.store.inbox.reopen(event.key);
         await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "x", message: 77 }, attempts });
         const restarted = world.restart();
         await restarted.recover("fake");
-        await vi.waitFor(() => expect(restarted.pending()).toBe(0));
+        await world.settled();
         expect(world.platform.replies.at(-1)).toMatchObject({ text: goOn, state: "finished" });
         expect(openThread).toHaveBeenCalledTimes(1);
         expect(world.gateway.requests).toHaveLength(1);
@@ -142,11 +130,11 @@ describe("after an outage", () => {
           : append(id, stored),
       );
       await world.assistant.receive(event);
-      await settled();
+      await world.settled();
       isOut = false;
       const restarted = world.restart();
       expect(await restarted.recover("fake")).toBe(1);
-      await vi.waitFor(() => expect(restarted.pending()).toBe(0));
+      await world.settled();
       expect(world.platform.replies.map(({ text }) => text)).toContain("you said: let us talk");
       expect(world.platform.replies.find(({ text }) => text === goOn)).toMatchObject({ state: "finished" });
       expect(openThread).toHaveBeenCalledTimes(1);
@@ -155,7 +143,7 @@ describe("after an outage", () => {
 
     it("is forgotten with what its caller said", async () => {
       await world.assistant.receive(chat());
-      await settled();
+      await world.settled();
       await world.store.erasure.forgetAuthor(undefined, "fake:ada");
       expect(await world.store.conversations.list("fake:", { max: 10 })).toEqual([]);
     });

@@ -23,17 +23,9 @@ const editOf = (
   read: () => Promise.resolve({ text }),
 });
 
-async function settled(): Promise<void> {
-  await vi.waitFor(() => expect(world.assistant.pending()).toBe(0), { timeout: 5000 });
-  await world.store.queue.idle();
-}
-
 /** The answer hangs after a word until its request is aborted. */
 function hang(): void {
-  world.gateway.answerWith(async function* hanging(_request, signal: AbortSignal) {
-    yield { kind: "text", text: "half" };
-    await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
-  });
+  world.hang("half");
 }
 
 const log = async () =>
@@ -70,7 +62,7 @@ describe("an edited command", () => {
         editedTo: { text: "/ask harmless" },
       });
       await stop(event);
-      await settled();
+      await world.settled();
       await expectApplied(event);
       expect(world.gateway.requests).toHaveLength(1);
     });
@@ -83,7 +75,7 @@ describe("an edited command", () => {
         return await close(...closed);
       });
       await stop(event);
-      await settled();
+      await world.settled();
       await expectApplied(event);
     });
 
@@ -91,10 +83,10 @@ describe("an edited command", () => {
       const event = await running();
       const open = await world.store.inbox.lookUp([event.key]);
       await stop(event);
-      await settled();
+      await world.settled();
       vi.spyOn(world.store.inbox, "lookUp").mockResolvedValueOnce(open);
       await world.assistant.messageEdited(editOf(event, "/ask harmless"));
-      await settled();
+      await world.settled();
       await expectApplied(event);
       expect(world.gateway.requests).toHaveLength(1);
     });
@@ -103,9 +95,9 @@ describe("an edited command", () => {
   it("that draws leaves no word of it in the question, nor in its call", async () => {
     const event = call("imagine", { prompt: "my secret" }, { inConversation: true });
     await world.assistant.receive(event);
-    await settled();
+    await world.settled();
     await world.assistant.messageEdited(editOf(event, "/imagine a fox"));
-    await settled();
+    await world.settled();
     const question = await world.store.conversations.find("fake:c1", `${event.key}/user`);
     expect(JSON.stringify(question)).not.toContain("secret");
   });
@@ -113,10 +105,10 @@ describe("an edited command", () => {
   it("that has run changes what is stored of it; the command does not run again", async () => {
     const event = call("ask", { prompt: "my secret" }, { inConversation: true });
     await world.assistant.receive(event);
-    await settled();
+    await world.settled();
     const asked = world.gateway.requests.length;
     await world.assistant.messageEdited(editOf(event, "/ask harmless"));
-    await settled();
+    await world.settled();
     expect(world.gateway.requests).toHaveLength(asked);
     expect((await log())[0]).toBe("user: /ask harmless");
     expect(JSON.stringify(await world.store.inbox.lookUp([event.key]))).not.toContain("secret");

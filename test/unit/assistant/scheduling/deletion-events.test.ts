@@ -12,15 +12,10 @@ afterEach(async () => {
   await world.close();
 });
 
-async function settled(): Promise<void> {
-  await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
-  await world.store.queue.idle();
-}
-
 async function ask(text: string, more: Parameters<typeof message>[1] = {}) {
   const event = message(text, more);
   await world.assistant.receive(event);
-  await settled();
+  await world.settled();
   return event;
 }
 
@@ -50,7 +45,7 @@ describe("messages that people removed", () => {
     });
     await world.assistant.messagesDeleted("fake:c1", [event.key]);
     await vi.waitFor(() => expect(world.platform.replies).toHaveLength(1));
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([{ address: { message: 7 }, state: "finished", text: "" }]);
     expect(world.platform.replies[0]?.notices.join()).toMatch(/deleted/);
     expect(world.gateway.requests).toEqual([]);
@@ -65,7 +60,7 @@ describe("messages that people removed", () => {
       Promise.reject(new ParleyError("store-unavailable", "no lease")),
     );
     await world.assistant.messagesDeleted("fake:c1", [event.key]);
-    await settled();
+    await world.settled();
     await world.assistant.recover("fake");
     await vi.waitFor(() => expect(world.platform.replies).toMatchObject([{ state: "finished" }]));
     expect(world.platform.replies[0]?.notices.join()).toMatch(/deleted/);
@@ -84,7 +79,7 @@ describe("messages that people removed", () => {
     const deletion = world.assistant.messagesDeleted("fake:c1", [event.key]);
     lost.abort(new ParleyError("store-unavailable", "lease lost"));
     await deletion;
-    await settled();
+    await world.settled();
     await vi.waitFor(() => expect(world.platform.replies.at(-1)).toMatchObject({ state: "finished" }));
     expect(world.platform.replies.at(-1)?.notices.join()).toMatch(/deleted/);
   });
@@ -110,9 +105,9 @@ describe("messages that people removed", () => {
       attempts: 1,
     });
     await world.assistant.messagesDeleted("fake:c1", [gone.key]);
-    await settled();
+    await world.settled();
     expect(await world.assistant.recover("fake")).toBe(1);
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([
       { address: { message: 7 }, state: "finished", text: "you said: but this" },
     ]);
@@ -128,7 +123,7 @@ describe("messages that people removed", () => {
     await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 77 }, attempts: 1 });
     await world.assistant.messagesDeleted("fake:c1", [event.key]);
     await world.assistant.cancel("fake:c1", ada);
-    await settled();
+    await world.settled();
     const ended = world.platform.replies.find(({ address }) => address["message"] === 77);
     expect(ended).toMatchObject({ state: "finished", text: "" });
     expect(world.platform.replies[0]).toMatchObject({ state: "finished", text: "half" });
@@ -147,7 +142,7 @@ describe("messages that people removed", () => {
       "user: what now?",
     ]);
     expect(await world.assistant.receive(first)).toBe("duplicate");
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toHaveLength(3);
     expect(await world.assistant.retry(first.key, ada)).toBe("gone");
   });
@@ -173,7 +168,7 @@ describe("messages that people removed", () => {
     await world.assistant.receive(stays);
     await world.assistant.messagesDeleted("fake:c1", [gone.key]);
     await world.assistant.cancel("fake:c1", ada);
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toHaveLength(2);
     expect(said(world.gateway.requests.at(-1)).join()).not.toContain("never mind");
     expect(await kept()).not.toContain("never mind");
@@ -195,7 +190,7 @@ describe("messages that people removed", () => {
     await world.assistant.receive(event);
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
     await world.assistant.messagesDeleted("fake:c1", [event.key]);
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([
       { text: "half", state: "finished", notices: ["Stopped: the message was deleted."] },
     ]);
@@ -214,7 +209,7 @@ describe("messages that people removed", () => {
     await world.assistant.cancel("fake:c1", ada);
     await vi.waitFor(() => expect(world.platform.replies[1]?.text).toBe("half"));
     await world.assistant.messagesDeleted("fake:c1", [two.key]);
-    await settled();
+    await world.settled();
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "whole", state: "finished" });
     expect(said(world.gateway.requests.at(-1)).at(-1)).toBe("user: burst one");
     const answers = await world.history.history("fake:c1", { maxMessages: 50 });
@@ -251,7 +246,7 @@ describe("messages that people removed", () => {
     await ask("hello");
     expect(await kept()).toContain("you said");
     await world.assistant.messagesDeleted("fake:c1", ["fake:reply:7"]);
-    await settled();
+    await world.settled();
     expect(await kept()).toContain("hello");
     expect(await kept()).not.toContain("you said");
   });
@@ -261,7 +256,7 @@ describe("messages that people removed", () => {
     await ask("last before the reset");
     const last = world.platform.replies[1]?.address["message"];
     await world.assistant.receive(call("reset", {}, { inConversation: true }));
-    await settled();
+    await world.settled();
     await world.assistant.messagesDeleted("fake:c1", [`fake:reply:${JSON.stringify(last)}`]);
     await ask("anew");
     expect(said(world.gateway.requests.at(-1))).toEqual(["system: Be brief.", "user: anew"]);
@@ -272,7 +267,7 @@ describe("messages that people removed", () => {
     await world.assistant.messagesDeleted("fake:unknown", ["fake:nothing"]);
     expect(await world.assistant.knows("fake:unknown")).toBe(false);
     expect(await world.assistant.receive(message("hi", { key: "fake:nothing" }))).toBe("accepted");
-    await settled();
+    await world.settled();
   });
 });
 
@@ -285,7 +280,7 @@ describe("a conversation deleted on the platform", () => {
     await vi.waitFor(() => expect(world.platform.replies[2]?.text).toBe("half"));
     await world.assistant.receive(message("waiting"));
     await world.assistant.conversationDeleted("fake:c1");
-    await settled();
+    await world.settled();
     expect(await world.assistant.knows("fake:c1")).toBe(false);
     expect(await world.assistant.knows("fake:c2")).toBe(true);
     expect(world.platform.replies).toHaveLength(3);
@@ -308,7 +303,7 @@ describe("a conversation deleted on the platform", () => {
     await world.assistant.receive(message("a secret", { within: ["fake:server:1"] }));
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
     await world.assistant.placeDeleted("fake:server:1");
-    await settled();
+    await world.settled();
     expect(await world.assistant.knows("fake:c1")).toBe(false);
     expect(await kept()).not.toContain("a secret");
     expect(await world.store.inbox.listOpen()).toEqual([]);
@@ -320,7 +315,7 @@ describe("a conversation with nothing but a command in it", () => {
     await world.assistant.receive(
       call("imagine", { prompt: "a fox" }, { inConversation: true, within: ["fake:server:1"] }),
     );
-    await settled();
+    await world.settled();
     expect(await world.assistant.knows("fake:c1")).toBe(true);
     await world.assistant.placeDeleted("fake:server:1");
     expect(await world.assistant.knows("fake:c1")).toBe(false);
@@ -334,17 +329,17 @@ describe("a command that asks first", () => {
     await ask("a secret", { attachments: [{ id: "png", name: "a.png", source: null }] });
     const event = call("forget", {}, here);
     await world.assistant.receive(event);
-    await settled();
+    await world.settled();
     const reply = world.platform.replies.at(-1);
     expect(reply?.text).toContain("2 messages and 1 file (1 whole conversation) in this conversation");
     expect(reply?.confirm).toEqual({ label: "Remove 2 messages", key: event.key });
 
     expect(await world.assistant.confirm(event.key, bo)).toBe("refused");
-    await settled();
+    await world.settled();
     expect(await kept()).toContain("a secret");
 
     expect(await world.assistant.confirm(event.key, ada)).toBe("accepted");
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toHaveLength(2);
     expect(reply?.text).toContain("Removed in this conversation: 2 messages and 1 file");
     expect(reply?.confirm).toBeUndefined();
@@ -355,12 +350,11 @@ describe("a command that asks first", () => {
     await ask("a secret");
     const event = call("forget", {}, here);
     await world.assistant.receive(event);
-    await settled();
+    await world.settled();
     await world.store.inbox.reopen(event.key);
     const restarted = world.restart();
     expect(await restarted.recover("fake")).toBe(1);
-    await vi.waitFor(() => expect(restarted.pending()).toBe(0));
-    await world.store.queue.idle();
+    await world.settled();
     expect(world.platform.replies.at(-1)?.confirm?.key).toBe(event.key);
     expect(await kept()).toContain("a secret");
   });
@@ -369,7 +363,7 @@ describe("a command that asks first", () => {
     const event = await ask("a message, no command");
     expect(await world.assistant.confirm(event.key, ada)).toBe("gone");
     expect(await world.assistant.confirm("fake:never", ada)).toBe("gone");
-    await settled();
+    await world.settled();
     expect(world.gateway.requests).toHaveLength(1);
   });
 });

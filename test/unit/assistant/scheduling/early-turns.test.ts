@@ -78,7 +78,7 @@ describe("the turn of an event that is written and not yet on disk", () => {
     await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(begun));
     disk.resolve();
     await Promise.all(accepting);
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    await world.settled();
     expect(world.gateway.requests).toHaveLength(count);
   });
 
@@ -92,7 +92,7 @@ describe("the turn of an event that is written and not yet on disk", () => {
     });
     const events = ["c1", "c2"].map((name) => message("hello", { conversationId: `fake:${name}` }));
     await Promise.all(events.map((event) => world.assistant.receive(event)));
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    await world.settled();
     expect(scopes.slice(0, 2)).toEqual(events.map((event) => [event.conversationId, event.key]));
   });
 
@@ -144,7 +144,7 @@ describe("the turn of an event that is written and not yet on disk", () => {
     await expect(world.assistant.receive(message("more"))).rejects.toMatchObject({ code: "rate-limited" });
     busy.resolve();
     await whenAnswered();
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    await world.settled();
   });
 });
 

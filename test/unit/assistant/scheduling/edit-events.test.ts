@@ -31,15 +31,10 @@ const editOf = (
 const edit = (event: IncomingMessage, text: string, more: Partial<EditedMessage> = {}) =>
   world.assistant.messageEdited(editOf(event, text, more));
 
-async function settled(): Promise<void> {
-  await vi.waitFor(() => expect(world.assistant.pending()).toBe(0), { timeout: 5000 });
-  await world.store.queue.idle();
-}
-
 async function ask(text: string, more: Partial<IncomingMessage> = {}): Promise<IncomingMessage> {
   const event = message(text, more);
   await world.assistant.receive(event);
-  await settled();
+  await world.settled();
   return event;
 }
 
@@ -77,7 +72,7 @@ describe("an edited question", () => {
     await ask("first");
     const event = await ask("my secret");
     expect(await edit(event, "harmless")).toBe("edited");
-    await settled();
+    await world.settled();
     expect(replies()).toEqual(["finished: you said: first", "finished: you said: harmless"]);
     expect(await log()).toEqual([
       "user: first",
@@ -97,7 +92,7 @@ describe("an edited question", () => {
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
     expect(await edit(event, "harmless")).toBe("edited");
     await vi.waitFor(() => expect(aborted()).toBe(1));
-    await settled();
+    await world.settled();
     expect(replies()).toEqual(["finished: re: harmless"]);
     expect(await log()).toEqual(["user: harmless", "assistant: re: harmless"]);
     expect(await world.store.inbox.listOpen()).toEqual([]);
@@ -111,7 +106,7 @@ describe("an edited question", () => {
     for (const event of [second, third]) await world.assistant.receive(event);
     await edit(second, "2");
     await edit(first, "1");
-    await settled();
+    await world.settled();
     expect(await log()).toEqual([
       "user: 1",
       "assistant: re: 1",
@@ -129,10 +124,10 @@ describe("an edited question", () => {
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
     for (const event of burst) await world.assistant.receive(event);
     await edit(zero!, "0");
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toHaveLength(2);
     await edit(burst[1]!, "2");
-    await settled();
+    await world.settled();
     expect(replies()).toEqual(["finished: re: 0", "finished: re: three"]);
     expect(await log()).toEqual([
       "user: 0",
@@ -159,7 +154,7 @@ describe("an edited question", () => {
     await world.assistant.recover("fake");
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
     await edit(two!, "2");
-    await settled();
+    await world.settled();
     expect(await log()).toEqual(["user: zero", "user: one", "user: 2", "assistant: re: 2"]);
     expect(world.platform.replies).toHaveLength(1);
   });
@@ -169,7 +164,7 @@ describe("an edited question", () => {
     await ask("second");
     const asked = world.gateway.requests.length;
     expect(await edit(first, "harmless")).toBe("edited");
-    await settled();
+    await world.settled();
     expect(world.gateway.requests).toHaveLength(asked);
     expect((await log())[0]).toBe("user: harmless");
     expect(JSON.stringify(await world.store.inbox.lookUp([first.key]))).not.toContain("secret");
@@ -183,7 +178,7 @@ describe("an edited question", () => {
     const { id } = (await world.history.history("fake:c1", { maxMessages: 9 })).at(-1)!;
     await world.store.conversations.saveSettings("fake:c1", { resetAfter: id });
     await edit(event, "after");
-    await settled();
+    await world.settled();
     expect(world.gateway.requests).toHaveLength(1);
     expect((await log())[0]).toBe("user: after");
   });
@@ -196,7 +191,7 @@ describe("an edited question", () => {
     await vi.waitFor(() => expect(world.platform.replies[1]?.text).toBe("half"));
     await edit(first, "1");
     await edit(second, "2");
-    await settled();
+    await world.settled();
     expect(await log()).toEqual(["user: 1", "assistant: you said: one", "user: 2", "assistant: re: 2"]);
   });
 
@@ -205,7 +200,7 @@ describe("an edited question", () => {
     expect(await edit(event, "hello")).toBe("unchanged");
     await edit(event, "hallo");
     await edit(event, "hello");
-    await settled();
+    await world.settled();
     expect(world.gateway.requests).toHaveLength(1);
     expect(await log()).toEqual(["user: hello", "assistant: you said: hello"]);
     expect(await world.store.inbox.listOpen()).toEqual([]);
@@ -214,7 +209,7 @@ describe("an edited question", () => {
   it("many times in a row is one request", async () => {
     const event = await ask("0");
     for (let n = 1; n <= 20; n++) await edit(event, `${n}`);
-    await settled();
+    await world.settled();
     expect(replies()).toEqual(["finished: you said: 20"]);
     expect(world.gateway.requests).toHaveLength(2);
   });
@@ -224,9 +219,9 @@ describe("an edited question", () => {
     const [one, two] = [editOf(event, "1"), editOf(event, "2")];
     expect(await world.assistant.messageEdited(two)).toBe("edited");
     expect(await world.assistant.messageEdited(one)).toBe("unchanged");
-    await settled();
+    await world.settled();
     expect(await world.assistant.messageEdited(two)).toBe("unchanged");
-    await settled();
+    await world.settled();
     expect(await log()).toEqual(["user: 2", "assistant: you said: 2"]);
     expect(world.gateway.requests).toHaveLength(2);
   });
@@ -234,7 +229,7 @@ describe("an edited question", () => {
   it("to nothing is like a deletion", async () => {
     const event = await ask("my secret");
     expect(await edit(event, "")).toBe("edited");
-    await settled();
+    await world.settled();
     expect(await log()).toEqual(["assistant: you said: my secret"]);
     expect(await world.store.inbox.lookUp([event.key])).toEqual([]);
   });
@@ -249,7 +244,7 @@ describe("an edited question", () => {
     expect(await edit(forgotten, "new")).toBe("unknown");
     const hidden = await ask("hidden");
     expect(await edit(hidden, "", { read: () => Promise.resolve(undefined) })).toBe("unchanged");
-    await settled();
+    await world.settled();
     expect(await log()).toEqual(["user: hidden", "assistant: you said: hidden"]);
   });
 
@@ -259,7 +254,7 @@ describe("an edited question", () => {
     const event = await ask("one");
     await pass(50);
     expect(await edit(event, "two")).toBe("edited");
-    await settled();
+    await world.settled();
     expect(await log()).toEqual(["user: two", "assistant: you said: two"]);
     expect(world.platform.replies).toHaveLength(1);
   });
@@ -269,7 +264,7 @@ describe("an edited question", () => {
     await ask("two");
     await pass(50);
     expect(await edit(event, "uno")).toBe("edited");
-    await settled();
+    await world.settled();
     expect(await log()).toEqual([
       "user: uno",
       "assistant: you said: one",
@@ -282,7 +277,7 @@ describe("an edited question", () => {
     const event = await ask("my secret");
     await world.store.inbox.withdraw([event.key]);
     expect(await edit(event, "harmless")).toBe("edited");
-    await settled();
+    await world.settled();
     expect(await log()).toEqual(["user: harmless", "assistant: you said: my secret"]);
     expect(world.gateway.requests).toHaveLength(1);
     expect(await edit(event, "harmless", { editedAt })).toBe("unchanged");
@@ -298,7 +293,7 @@ describe("an edited question", () => {
     await edit(event, "look there", {
       read: () => Promise.resolve({ text: "look there", attachments: files.slice(0, 1) }),
     });
-    await settled();
+    await world.settled();
     const [question] = await world.history.history("fake:c1", { maxMessages: 5 });
     expect(question?.parts).toMatchObject([{ text: "look there" }, { kind: "image", name: "kept.png" }]);
     expect(question?.parts).toHaveLength(2);
@@ -310,7 +305,7 @@ describe("an edited question", () => {
     await edit(event, "harmless", {
       toAddress: (address, { text }) => ({ ...address, title: text }),
     });
-    await settled();
+    await world.settled();
     const [entry] = await world.store.inbox.lookUp([event.key]);
     expect(JSON.stringify(entry)).not.toContain("secret");
     expect(entry?.turn?.address).toMatchObject({ title: "harmless" });
@@ -324,10 +319,10 @@ describe("an edited question and limits", () => {
     const event = await ask("0");
     await edit(event, "1");
     await edit(event, "2");
-    await settled();
+    await world.settled();
     expect(replies()).toEqual(["finished: you said: 2"]);
     await edit(event, "3");
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toHaveLength(1);
     expect(world.platform.replies[0]?.state).toBe("failed");
     expect(world.platform.replies[0]?.failure?.text).toMatch(/minute|too many|often/i);
@@ -340,8 +335,7 @@ describe("an edited question and limits", () => {
     const event = await ask("0", { origin: { user: "fake:user:ada", isMember: true, isManager: false } });
     const later = world.restart({ rules: { deny: ["fake:user:ada"] } });
     await later.messageEdited(editOf(event, "1"));
-    await vi.waitFor(() => expect(later.pending()).toBe(0), { timeout: 5000 });
-    await world.store.queue.idle();
+    await world.settled();
     expect(await log()).toEqual(["user: 1", "assistant: you said: 0"]);
   });
 });
@@ -353,7 +347,7 @@ describe("an edited question survives", () => {
     await world.store.inbox.edit({ ...event, text: "harmless" }, { at: 5, attemptsBefore: attempts });
     expect(await world.restart().recover("fake")).toBe(1);
     await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
-    await world.store.queue.idle();
+    await world.settled();
     expect(replies()).toEqual(["finished: you said: harmless"]);
     expect(await log()).toEqual(["user: harmless", "assistant: you said: harmless"]);
   });
@@ -365,7 +359,7 @@ describe("an edited question survives", () => {
     await world.store.inbox.edit({ ...event, text: "harmless" }, { at: 5, attemptsBefore: 1 });
     expect(await world.restart().recover("fake")).toBe(1);
     await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
-    await world.store.queue.idle();
+    await world.settled();
     expect(replies()).toEqual(["finished: you said: harmless"]);
   });
 
@@ -377,7 +371,7 @@ describe("an edited question survives", () => {
       return await realClose(keys, how);
     });
     await world.assistant.receive(event);
-    await settled();
+    await world.settled();
     await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
     expect(await log()).toEqual(["user: harmless", "assistant: you said: harmless"]);
     expect(world.platform.replies).toHaveLength(1);
@@ -389,7 +383,7 @@ describe("an edited question survives", () => {
     vi.spyOn(world.store.inbox, "edit").mockRejectedValueOnce(new ParleyError("store-unavailable", "away"));
     await expect(world.assistant.messageEdited(change)).rejects.toMatchObject({ code: "store-unavailable" });
     expect(await world.assistant.messageEdited(change)).toBe("edited");
-    await settled();
+    await world.settled();
     expect(await log()).toEqual(["user: 1", "assistant: you said: 1"]);
   });
 });

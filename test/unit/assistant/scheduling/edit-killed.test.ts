@@ -22,7 +22,7 @@ it("an edit that was being answered when the process died is answered, although 
   await world.store.inbox.accept(message("later"));
   expect(await world.restart().recover("fake")).toBe(2);
   await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]), { timeout: 5000 });
-  await world.store.queue.idle();
+  await world.settled();
   expect(texts()).toEqual(["finished: you said: harmless", "finished: you said: later"]);
 });
 
@@ -38,7 +38,7 @@ it("an edit whose answer failed too often is sealed, and can be retried", async 
   const restarted = world.restart();
   await restarted.recover("fake");
   await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
-  await world.store.queue.idle();
+  await world.settled();
   const reply = world.platform.replies.at(-1)!;
   expect(reply).toMatchObject({ state: "failed", failure: { retryKey: event.key } });
   const log = () => world.store.conversations.recent("fake:c1", { maxMessages: 9 });
@@ -46,7 +46,7 @@ it("an edit whose answer failed too often is sealed, and can be retried", async 
 
   expect(await restarted.retry(event.key, event)).toBe("accepted");
   await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
-  await world.store.queue.idle();
+  await world.settled();
   expect(texts().at(-1)).toBe("finished: you said: harmless");
   expect((await log()).map(({ outcome }) => outcome)).toEqual([undefined, "complete"]);
 });

@@ -29,7 +29,7 @@ describe("a lease that is lost", () => {
     const event = message("asked");
     await world.assistant.receive(event);
     await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
-    await world.store.queue.idle();
+    await world.settled();
     const before = world.platform.replies.length;
     await world.store.inbox.reopen(event.key);
     await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 77 }, attempts: 1 });
@@ -41,7 +41,7 @@ describe("a lease that is lost", () => {
       return isClaimed;
     });
     await restarted.recover("fake");
-    await vi.waitFor(() => expect(restarted.pending()).toBe(0));
+    await world.settled();
     expect(world.platform.replies.slice(before)).toEqual([]);
     expect(await world.store.inbox.isOpen(event.key)).toBe(true);
   });
@@ -58,7 +58,7 @@ describe("a lease that is lost", () => {
       return await find(...what);
     });
     await restarted.recover("fake");
-    await vi.waitFor(() => expect(restarted.pending()).toBe(0));
+    await world.settled();
     expect(world.platform.replies).toEqual([]);
     expect(world.gateway.requests).toEqual([]);
     expect(await world.store.inbox.isOpen(event.key)).toBe(true);

@@ -132,7 +132,7 @@ it("a resumed reply can ask which messages show the other open turns of its conv
   });
   await world.assistant.recover("fake");
   await vi.waitFor(() => expect(found).toHaveLength(2));
-  await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+  await world.settled();
   // The first turn is answered when the second one asks.
   expect(found).toEqual([["fake:reply:71"], ["fake:reply:70"]]);
 });
@@ -168,5 +168,5 @@ it("and which show those that are answered", async () => {
   });
   await world.assistant.recover("fake");
   await vi.waitFor(() => expect(found).toEqual(["fake:reply:70"]));
-  await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+  await world.settled();
 });

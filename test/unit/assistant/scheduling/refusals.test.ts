@@ -45,7 +45,7 @@ describe("a refusal", () => {
     await world.assistant.receive(event);
     await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
     expect(await world.assistant.refuse(event.key)).toBe("accepted");
-    await world.store.queue.idle();
+    await world.settled();
     expect(world.platform.replies).toHaveLength(1);
   });
 
@@ -53,7 +53,7 @@ describe("a refusal", () => {
     vi.spyOn(world.store.inbox, "refuse").mockImplementation(away);
     const refusal = world.assistant.refuse("fake:1");
     const failed = expect(refusal).rejects.toMatchObject({ code: "stopping" });
-    await world.assistant.stop({ deadlineMs: 100 });
+    await world.passingTime(world.assistant.stop({ deadlineMs: 100 }));
     await failed;
     await expect(world.assistant.refuse("fake:2")).rejects.toMatchObject({ code: "store-unavailable" });
   });

@@ -33,8 +33,8 @@ describe("a turn that several processes may run", () => {
       return await realRun(id, work);
     });
     await world.assistant.receive(event);
-    await world.store.queue.idle();
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    await world.settled();
+    await world.settled();
     expect(world.gateway.requests).toEqual([]);
     expect(world.platform.replies).toEqual([]);
   });
@@ -44,12 +44,12 @@ describe("a turn that several processes may run", () => {
     const taken = vi.spyOn(world.store.queue, "runUnlessTaken").mockResolvedValue(false);
     for (let round = 0; round < 3; round++) {
       expect(await world.assistant.recover("fake")).toBe(1);
-      await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+      await world.settled();
     }
     expect(world.platform.replies).toEqual([]);
     taken.mockRestore();
     await world.assistant.recover("fake");
-    await world.store.queue.idle();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([{ state: "finished" }]);
   });
 
@@ -59,7 +59,7 @@ describe("a turn that several processes may run", () => {
     await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 3 });
     await world.store.conversations.append("fake:c1", answer(event.key, 1, "the first and only answer"));
     await world.assistant.recover("fake");
-    await world.store.queue.idle();
+    await world.settled();
     expect(world.gateway.requests).toEqual([]);
     expect(world.platform.replies).toMatchObject([{ text: "the first and only answer", state: "finished" }]);
   });
@@ -77,7 +77,7 @@ describe("a turn that several processes may run", () => {
       yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
     });
     await world.assistant.receive(message("talk"));
-    await world.store.queue.idle();
+    await world.settled();
     expect(world.platform.replies[0]?.state).toBe("abandoned");
     expect(await world.store.inbox.listOpen()).toHaveLength(1);
     const kept = await world.store.conversations.recent("fake:c1", { maxMessages: 10 });
@@ -96,7 +96,7 @@ describe("a turn that several processes may run", () => {
     });
     const event = message("hello");
     await world.assistant.receive(event);
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    await world.settled();
     expect(world.gateway.requests).toEqual([]);
     expect(world.platform.replies).toEqual([]);
     expect((await inbox.listOpen()).map(({ event: { key } }) => key)).toEqual([event.key]);
@@ -113,7 +113,7 @@ describe("a turn that several processes may run", () => {
       attempts: 1,
     });
     expect(await world.assistant.recover("fake")).toBe(1);
-    await world.store.queue.idle();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([{ address, state: "finished" }]);
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
@@ -127,7 +127,7 @@ describe("a turn that several processes may run", () => {
       yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
     });
     await world.assistant.receive(event);
-    await world.store.queue.idle();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([{ text: "the other process's", state: "finished" }]);
     const kept = await world.store.conversations.recent("fake:c1", { maxMessages: 10 });
     expect(kept.filter(({ role }) => role === "assistant")).toHaveLength(1);
@@ -140,14 +140,14 @@ describe("a turn that several processes may run", () => {
     await world.store.inbox.accept(one);
     await world.store.inbox.saveTurn({ keys: [one.key], address: { at: "c1", message: 7 }, attempts: 1 });
     await world.assistant.recover("fake");
-    await world.store.queue.idle();
+    await world.settled();
     expect(world.gateway.requests).toEqual([]);
     expect((await world.store.inbox.listOpen()).map(({ event }) => event.key)).toEqual([one.key]);
     const before = world.platform.replies.length;
     Object.assign(world.store.queue, { isShared: true });
     vi.spyOn(world.store.inbox, "claimTurn").mockResolvedValueOnce(false);
     await world.assistant.receive(two);
-    await world.store.queue.idle();
+    await world.settled();
     // Nothing is posted that nobody would end.
     expect(world.platform.replies).toHaveLength(before);
     expect(await world.store.inbox.listOpen()).toHaveLength(2);
@@ -165,12 +165,12 @@ describe("a turn that met a missing store", () => {
       new ParleyError("store-unavailable", "away for a moment"),
     );
     await world.assistant.receive(message("hello"));
-    await world.store.queue.idle();
+    await world.settled();
     expect(world.platform.replies[0]?.failure?.text).toContain("cannot reach its store");
     expect(await world.store.inbox.listOpen()).toHaveLength(1);
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    await world.settled();
     await world.assistant.recover("fake");
-    await world.store.queue.idle();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([{ text: "you said: hello", state: "finished" }]);
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
@@ -180,7 +180,7 @@ describe("stopping", () => {
   it("does not wait for turns that wait for another process's conversation", async () => {
     await world.assistant.receive(message("one"));
     const second = message("two");
-    expect(await world.assistant.stop({ deadlineMs: 5000 })).toBe(0);
+    expect(await world.passingTime(world.assistant.stop({ deadlineMs: 5000 }))).toBe(0);
     await expect(world.store.queue.run("fake:c1", () => Promise.resolve())).rejects.toMatchObject({
       code: "stopping",
     });

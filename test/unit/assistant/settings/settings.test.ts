@@ -27,19 +27,12 @@ const manager: Origin = { ...inChannel, user: "fake:user:mia", isManager: true }
 const ada = { id: "fake:ada", name: "Ada" };
 const mia = { id: "fake:mia", name: "Mia" };
 
-async function settled(): Promise<void> {
-  await vi.waitFor(() => {
-    expect(world.assistant.pending()).toBe(0);
-  });
-  await world.store.queue.idle();
-}
-
 /** Uses `/settings` and returns what the caller reads. */
 async function settings(options: CommandCall["options"], more: Partial<CommandCall> = {}): Promise<string> {
   await world.assistant.receive(
     call("settings", options, { origin: inChannel, isPrivate: true, inConversation: true, ...more }),
   );
-  await settled();
+  await world.settled();
   const reply = world.platform.replies.at(-1);
   return reply?.failure?.text ?? reply?.text ?? "";
 }
@@ -47,8 +40,7 @@ async function settings(options: CommandCall["options"], more: Partial<CommandCa
 const asManager = { origin: manager, author: mia };
 
 async function ask(text: string, more: Parameters<typeof message>[1] = {}): Promise<string> {
-  await world.assistant.receive(message(text, { origin: inChannel, ...more }));
-  await settled();
+  await world.ask(text, { origin: inChannel, ...more });
   return world.gateway.requests.at(-1)?.model ?? "none";
 }
 
@@ -111,7 +103,7 @@ describe("the layers of settings", () => {
     await vi.waitFor(() => {
       expect(other.pending()).toBe(0);
     });
-    world.clock.now += 2001;
+    await world.clock.advance(2001);
     expect(await ask("two")).toBe("quick");
   });
 
@@ -265,9 +257,9 @@ describe("what is erased", () => {
     await world.assistant.receive(
       call("forget", { where: "everywhere", confirm: true }, { isPrivate: true }),
     );
-    await settled();
+    await world.settled();
     expect(await world.store.settings.read(["fake:ada"])).toEqual([{}]);
-    world.clock.now += 2001;
+    await world.clock.advance(2001);
     expect(await ask("one")).toBe("chatty");
   });
 
@@ -276,7 +268,7 @@ describe("what is erased", () => {
     await world.assistant.receive(
       call("forget", { where: "everywhere" }, { isPrivate: true, conversationId: "fake:c7" }),
     );
-    await settled();
+    await world.settled();
     expect(world.platform.replies.at(-1)).toMatchObject({ confirm: { label: "Remove" } });
     expect(world.platform.replies.at(-1)?.text).toContain("0 messages and 1 setting in all");
   });
@@ -284,10 +276,10 @@ describe("what is erased", () => {
   it("what is set and counted for people goes with their workspace", async () => {
     await settings({ name: "chat-model", value: "clever", for: "me" });
     const { spending } = world.store;
-    const reservation = (await spending.reserve(0, { budgets: [], now: world.clock.now })) as Reservation;
+    const reservation = (await spending.reserve(0, { budgets: [], now: world.clock.now() })) as Reservation;
     const labels = { personId: "fake:ada", model: "clever", operation: "chat" } as const;
     const used = { labels, amounts: {}, costUsd: 1, chargedUsd: 1, isEstimated: false, scopes: [] };
-    await spending.settle(reservation, used, world.clock.now);
+    await spending.settle(reservation, used, world.clock.now());
     const days = { fromDay: reservation.day, toDay: reservation.day };
     const counted = async () => (await world.store.spending.usage(days)).map(({ personId }) => personId);
     expect(await counted()).toContain("fake:ada");

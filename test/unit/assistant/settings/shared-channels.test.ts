@@ -22,13 +22,6 @@ const originIn = (workspace: string, isManager = false): Origin => ({
   isManager,
 });
 
-async function settled(): Promise<void> {
-  await vi.waitFor(() => {
-    expect(world.assistant.pending()).toBe(0);
-  });
-  await world.store.queue.idle();
-}
-
 /** A manager sets the model of the channel in a workspace. */
 async function set(workspace: string, value: string): Promise<void> {
   const origin = originIn(workspace, true);
@@ -36,14 +29,13 @@ async function set(workspace: string, value: string): Promise<void> {
   await world.assistant.receive(
     call("settings", options, { origin, isPrivate: true, conversationId: `fake:${workspace}` }),
   );
-  await settled();
+  await world.settled();
 }
 
 /** The model that answers in the channel, as a workspace sees it. */
 async function askIn(workspace: string): Promise<string> {
   const where = { origin: originIn(workspace), conversationId: `fake:${workspace}` };
-  await world.assistant.receive(message("one", where));
-  await settled();
+  await world.ask("one", where);
   return world.gateway.requests.at(-1)?.model ?? "none";
 }
 
@@ -78,7 +70,7 @@ describe("a channel that several workspaces share", () => {
       prices: { chatty: { inputPerMillionUsd: 1e6, outputPerMillionUsd: 1e6 } },
     });
     expect(await askIn("a")).toBe("chatty");
-    const spentIn = (id: string) => world.store.spending.spentUsd({ kind: "place", id }, world.clock.now);
+    const spentIn = (id: string) => world.store.spending.spentUsd({ kind: "place", id }, world.clock.now());
     expect(await spentIn("fake:channel:a:1")).toBeGreaterThan(0);
     expect([await spentIn("fake:channel:b:1"), await spentIn("fake:channel:1")]).toEqual([0, 0]);
   });

@@ -27,7 +27,7 @@ describe("pictures of a chat answer", () => {
       }
     });
     await world.assistant.receive(message("draw cats"));
-    await world.store.queue.idle();
+    await world.settled();
     return world.platform.replies[0]!;
   }
 

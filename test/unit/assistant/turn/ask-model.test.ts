@@ -7,9 +7,7 @@ it("what was said in a thread before is sent with the message that the thread ha
   try {
     for (const event of [message("My ship is a sloop."), message("Which is it?", { key: "fake:c1" })]) {
       await world.assistant.receive(event);
-      await vi.waitFor(() => {
-        expect(world.assistant.pending()).toBe(0);
-      });
+      await world.settled();
     }
     expect(said(world.gateway.requests.at(-1))).toEqual([
       "system: Be brief.",

@@ -99,7 +99,7 @@ describe("a chat model without pictures of its own", () => {
       ],
     });
     await world.assistant.receive(call("imagine", { prompt: "a fox", count: 2 }, { inConversation: true }));
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    await world.settled();
   });
   afterEach(() => world.close());
 
@@ -118,7 +118,7 @@ describe("a chat model without pictures of its own", () => {
 
   async function ask(text: string) {
     await world.assistant.receive(message(text));
-    await world.store.queue.idle();
+    await world.settled();
     return world.platform.replies.at(-1)!;
   }
 
@@ -170,7 +170,7 @@ describe("a chat model without pictures of its own", () => {
     answersWith('<change_picture number="2">blue</change_picture>');
     expect((await ask("make it blue")).notices.join()).toContain("Changed from picture 2 of 2 “a fox”");
     await world.assistant.receive(call("reset", {}, { inConversation: true }));
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    await world.settled();
     answersWith("What is blue?");
     await ask("make it green");
     expect(said(world.gateway.requests.at(-1)).join()).not.toContain("change_picture");

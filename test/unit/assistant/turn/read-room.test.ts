@@ -8,13 +8,6 @@ import { fixture } from "../../../fixtures/fixtures.ts";
 let world: World;
 afterEach(() => world.close());
 
-async function settled(): Promise<void> {
-  await vi.waitFor(() => {
-    expect(world.assistant.pending()).toBe(0);
-  });
-  await world.store.queue.idle();
-}
-
 let sent = 0;
 /** A message in the room; the newest has the largest number. */
 function remark(text: string, more: Partial<RoomMessage> = {}): RoomMessage {
@@ -43,10 +36,10 @@ describe("a question in people's thread", () => {
       return { messages: all, hasOlder: false };
     };
     await world.assistant.receive(ask("first?", { key: "fake:q1" }));
-    await settled();
+    await world.settled();
     all.push(remark("three"));
     await world.assistant.receive(ask("second?", { key: "fake:q2" }));
-    await settled();
+    await world.settled();
     expect(queries.map(({ after, before, maxMessages }) => [after, before, maxMessages])).toEqual([
       [undefined, "fake:q1", 100],
       ["fake:q1", "fake:q2", 100],
@@ -61,7 +54,7 @@ describe("a question in people's thread", () => {
     const messages = [remark("a".repeat(600)), remark("b".repeat(600)), remark("c".repeat(600))];
     world.platform.room.read = async () => ({ messages, hasOlder: false });
     await world.assistant.receive(ask("sum?"));
-    await settled();
+    await world.settled();
     const prompt = said(world.gateway.requests.at(-1)).join("\n");
     expect(prompt).toContain("c".repeat(600));
     expect(prompt).toContain(`> ${"b".repeat(400)} (cut)`);
@@ -85,7 +78,7 @@ describe("a question in people's thread", () => {
       new ParleyError("gateway-error", "the test's gateway is down"),
     );
     await world.assistant.receive(ask("well?"));
-    await settled();
+    await world.settled();
     expect(world.platform.replies[0]).toMatchObject({ state: "finished" });
     expect(world.platform.replies[0]?.notices).toEqual([
       "Only the first 2 messages of what was said here before could be read in time.",
@@ -98,8 +91,7 @@ describe("a question in people's thread", () => {
     const read = vi.fn(world.platform.room.read);
     world.platform.room.read = read;
     await world.assistant.receive(ask("one?"));
-    await world.assistant.receive(message("two?", { conversationId: "fake:own" }));
-    await settled();
+    await world.ask("two?", { conversationId: "fake:own" });
     expect(read).not.toHaveBeenCalled();
   });
 
@@ -115,11 +107,11 @@ describe("a question in people's thread", () => {
     };
     for (const text of ["one?", "two?"]) {
       await world.assistant.receive(ask(text));
-      await settled();
+      await world.settled();
     }
     failure = undefined;
     await world.assistant.receive(ask("three?"));
-    await settled();
+    await world.settled();
     expect(world.platform.replies.map(({ notices }) => notices.length)).toEqual([1, 0, 0]);
     expect(queries.map(({ after }) => after)).toEqual([undefined, undefined, undefined]);
   });
@@ -129,7 +121,7 @@ it("an export shows it as context", async () => {
   world = await createWorld();
   world.platform.room.read = async () => ({ messages: [remark("we ship")], hasOlder: false });
   await world.assistant.receive(ask("when?"));
-  await settled();
+  await world.settled();
   const [markdown] = (await world.store.exportConversation("fake:c1")).files;
   const text = (await buffer(markdown!.read())).toString();
   expect(text).toMatch(/^## Cy \(context\), .* UTC\n\nwe ship$/m);
@@ -145,15 +137,14 @@ describe("which messages of a thread are answered", () => {
     const { conversations, settings } = world.store;
     expect(await answersTo("fake:none")).toBeUndefined();
     await world.assistant.receive(ask("hello", { conversationId: "fake:room" }));
-    await settled();
+    await world.settled();
     expect(await answersTo("fake:room")).toBeUndefined();
-    await world.assistant.receive(message("hello", { conversationId: "fake:own" }));
-    await settled();
+    await world.ask("hello", { conversationId: "fake:own" });
     expect(await answersTo("fake:own")).toBe("every-message");
     await conversations.saveSettings("fake:own", { answerTo: "mentions" });
     expect(await answersTo("fake:own")).toBe("mentions");
     await settings.change(place.channel, { "answer-to": "every-message" });
-    world.clock.now += 10_000;
+    await world.clock.advance(10_000);
     expect(await answersTo("fake:room")).toBe("every-message");
     expect(await answersTo("fake:own")).toBe("mentions");
   });
@@ -171,7 +162,7 @@ describe("which messages of a thread are answered", () => {
     expect(await answersTo("fake:old")).toBe("every-message");
     // Called by a command, as on Discord, where each command in a thread may be in people's.
     await world.assistant.receive(ask("hello", { conversationId: "fake:old" }));
-    await settled();
+    await world.settled();
     expect(await answersTo("fake:old")).toBe("every-message");
   });
 
