@@ -2,13 +2,20 @@ import { createAccess } from "../../src/assistant/access/access.ts";
 import type { AccessRules, Actor } from "../../src/core/access.ts";
 import type { Command } from "../../src/core/command.ts";
 import { allCommands } from "./commands.ts";
+import { afterEach, beforeEach, vi } from "vitest";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { createConversationHistory } from "../../src/assistant/conversation-history.ts";
 import { createAllowedModels } from "../../src/assistant/access/allowed-models.ts";
 import { createAssistant, type Assistant, type SpendingOptions } from "../../src/assistant/assistant.ts";
 import { ParleyError } from "../../src/core/errors.ts";
-import type { Attachment, CommandCall, IncomingMessage, ReplyAddress } from "../../src/core/events.ts";
+import type {
+  Attachment,
+  CommandCall,
+  IncomingEvent,
+  IncomingMessage,
+  ReplyAddress,
+} from "../../src/core/events.ts";
 import type { FormOffer } from "../../src/core/forms.ts";
 import type {
   ChatEvent,
@@ -27,7 +34,7 @@ import type {
   ReplyFailure,
   ReplyFile,
 } from "../../src/core/platform.ts";
-import type { ReplyAction } from "../../src/core/reply-actions.ts";
+import type { ReplyAction, ReplyActionKind } from "../../src/core/reply-actions.ts";
 import type { Log, Meter } from "../../src/core/telemetry.ts";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
 import { createManualClock, type ManualClock } from "./manual-clock.ts";
@@ -277,8 +284,19 @@ export interface World {
   passingTime<T>(work: Promise<T>): Promise<T>;
   /** Resolves when no assistant of this world has anything left to do; time passes meanwhile. */
   settled(): Promise<void>;
+  /** Hands an event in and waits until it is answered. */
+  answered<T extends IncomingEvent>(event: T): Promise<T>;
   /** Sends a message and waits until it is answered. */
   ask(text: string, more?: Partial<IncomingMessage>): Promise<IncomingMessage>;
+  /** Leaves events as a process that died did: accepted, and begun so often in the reply `message` of the conversation. */
+  leaveBegun(
+    events: readonly IncomingEvent[],
+    how?: { readonly message?: number; readonly attempts?: number },
+  ): Promise<void>;
+  /** Resumes open turns, here or as after a restart, and waits for them. Resolves to how many there were. */
+  recover(by?: Assistant): Promise<number>;
+  /** A button of a reply; default of the last. */
+  button(kind: ReplyActionKind, reply?: number): ReplyAction;
   /** What the gateway answers with from now on. */
   answerWith(text: string, usage?: Partial<Usage>): void;
   /** The answers begin with these words and hang until their requests are aborted. */
@@ -288,25 +306,26 @@ export interface World {
   close(): Promise<void>;
 }
 
+/** What {@link createWorld} makes. */
+export interface WorldOptions {
+  readonly files?: Readonly<Record<string, Uint8Array>>;
+  readonly models?: readonly Model[];
+  /** By model. */
+  readonly prices?: Readonly<Record<string, ModelPrice>>;
+  readonly rules?: Partial<AccessRules>;
+  readonly spending?: Partial<SpendingOptions>;
+  /** Default: the assistant's own. */
+  readonly room?: { readonly maxMessages: number; readonly maxChars: number };
+  /** Patterns. Default: all. */
+  readonly allowedModels?: readonly string[];
+  /** Beside those of `commands/`. */
+  readonly commands?: readonly Command[];
+  /** Unix ms at which the clock stands first. Default: now. */
+  readonly startAt?: number;
+}
+
 /** The real assistant on a real store, between a fake platform and a fake gateway. */
-export async function createWorld(
-  options: {
-    readonly files?: Readonly<Record<string, Uint8Array>>;
-    readonly models?: readonly Model[];
-    /** By model. */
-    readonly prices?: Readonly<Record<string, ModelPrice>>;
-    readonly rules?: Partial<AccessRules>;
-    readonly spending?: Partial<SpendingOptions>;
-    /** Default: the assistant's own. */
-    readonly room?: { readonly maxMessages: number; readonly maxChars: number };
-    /** Patterns. Default: all. */
-    readonly allowedModels?: readonly string[];
-    /** Beside those of `commands/`. */
-    readonly commands?: readonly Command[];
-    /** Unix ms at which the clock stands first. Default: now. */
-    readonly startAt?: number;
-  } = {},
-): Promise<World> {
+export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const folder = await makeFastFolder("parley-assistant-");
   const store = await openStore(`sqlite:${join(folder, "parley.db")}`, { log: silentLog });
   const gateway = createFakeGateway(options);
@@ -372,6 +391,11 @@ export async function createWorld(
   }
   const settled = () => passingTime(isIdle());
   const assistant = create();
+  async function answered<T extends IncomingEvent>(event: T): Promise<T> {
+    await assistant.receive(event);
+    await settled();
+    return event;
+  }
   const history = createConversationHistory(store.conversations, store, undefined);
   return {
     assistant,
@@ -383,11 +407,22 @@ export async function createWorld(
     restart: create,
     passingTime,
     settled,
-    async ask(text, more) {
-      const event = message(text, more);
-      await assistant.receive(event);
+    answered,
+    ask: (text, more) => answered(message(text, more)),
+    async leaveBegun(events, { message: shown = 7, attempts = 1 } = {}) {
+      for (const event of events) await store.inbox.accept(event);
+      const keys = events.map(({ key }) => key);
+      await store.inbox.saveTurn({ keys, address: { at: "c1", message: shown }, attempts });
+    },
+    async recover(by = assistant) {
+      const count = await by.recover("fake");
       await settled();
-      return event;
+      return count;
+    },
+    button(kind, index = -1) {
+      const found = platform.replies.at(index)?.actions.find((action) => action.kind === kind);
+      if (found === undefined) throw new Error(`no button ${kind}`);
+      return found;
     },
     answerWith(text, usage) {
       gateway.answerWith(async function* scripted(request) {
@@ -419,6 +454,31 @@ export async function createWorld(
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** A {@link World} that is another one in each test of a file. */
+export interface EachWorld extends World {
+  /** Closes the world of this test and opens another one. */
+  renew(options: WorldOptions): Promise<void>;
+}
+
+/** Gives each test of a file a world of its own; spies are taken off before it is closed. */
+export function worldOfEachTest(options: WorldOptions | (() => Promise<WorldOptions>) = {}): EachWorld {
+  let world: World | undefined;
+  async function renew(next: WorldOptions): Promise<void> {
+    vi.restoreAllMocks();
+    await world?.close();
+    world = await createWorld(next);
+  }
+  beforeEach(async () => await renew(typeof options === "function" ? await options() : options));
+  afterEach(async () => {
+    vi.restoreAllMocks();
+    await world?.close();
+    world = undefined;
+  });
+  return new Proxy({ renew } as EachWorld, {
+    get: (own, name) => Reflect.get(name in own ? own : (world ?? {}), name) as unknown,
+  });
 }
 
 let count = 0;

@@ -1,24 +1,16 @@
-import { afterEach, beforeEach, describe, expect, it, test, vi } from "vitest";
+import { describe, expect, it, test, vi } from "vitest";
 import { isParleyError, ParleyError } from "../../../src/core/errors.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
-import { ada, call, createWorld, message, said, type World } from "../../support/fakes.ts";
+import { ada, call, message, said, worldOfEachTest } from "../../support/fakes.ts";
 
-let world: World;
-
-beforeEach(async () => {
-  world = await createWorld({
-    files: {
-      png: await fixture("picture.png"),
-      voice: await fixture("voice.ogg"),
-      text: await fixture("notes.txt"),
-      nothing: new Uint8Array(),
-    },
-  });
-});
-
-afterEach(async () => {
-  await world.close();
-});
+const world = worldOfEachTest(async () => ({
+  files: {
+    png: await fixture("picture.png"),
+    voice: await fixture("voice.ogg"),
+    text: await fixture("notes.txt"),
+    nothing: new Uint8Array(),
+  },
+}));
 
 function gate(): { readonly opened: Promise<void>; open(): void } {
   let open!: () => void;
@@ -151,9 +143,7 @@ describe("an answer that goes wrong", () => {
     world.gateway.answerWith(() => {
       throw new ParleyError("gateway-unreachable", "refused");
     });
-    const event = message("are you there?");
-    await world.assistant.receive(event);
-    await world.settled();
+    const event = await world.ask("are you there?");
     const [reply] = world.platform.replies;
     expect(reply).toMatchObject({ state: "failed", failure: { retryKey: event.key } });
     expect(reply?.failure?.text).toContain("cannot be reached");
@@ -240,11 +230,8 @@ describe("an answer that goes wrong", () => {
 describe("after a restart", () => {
   it("an accepted, unanswered message is answered into its own reply", async () => {
     const event = message("before the crash");
-    await world.store.inbox.accept(event);
-    await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 77 }, attempts: 1 });
-    const restarted = world.restart();
-    expect(await restarted.recover("fake")).toBe(1);
-    await world.settled();
+    await world.leaveBegun([event], { message: 77 });
+    expect(await world.recover(world.restart())).toBe(1);
     expect(world.platform.replies).toMatchObject([
       { address: { message: 77 }, text: "you said: before the crash" },
     ]);
@@ -252,14 +239,10 @@ describe("after a restart", () => {
   });
 
   it("a stored answer is shown, and nothing is asked again", async () => {
-    const event = message("asked");
-    await world.assistant.receive(event);
-    await world.settled();
+    const event = await world.ask("asked");
     const asked = world.gateway.requests.length;
     await world.store.inbox.reopen(event.key);
-    const restarted = world.restart();
-    await restarted.recover("fake");
-    await world.settled();
+    await world.recover(world.restart());
     expect(world.gateway.requests).toHaveLength(asked);
     expect(world.platform.replies).toHaveLength(1);
     expect(world.platform.replies[0]).toMatchObject({ text: "you said: asked", state: "finished", shown: 2 });
@@ -271,8 +254,7 @@ describe("after a restart", () => {
     );
     await world.ask("in an outage");
     expect(world.platform.replies).toEqual([]);
-    expect(await world.assistant.recover("fake")).toBe(1);
-    await world.settled();
+    expect(await world.recover()).toBe(1);
     expect(world.platform.replies).toMatchObject([{ text: "you said: in an outage", state: "finished" }]);
   });
 
@@ -297,9 +279,7 @@ describe("after a restart", () => {
     const event = message("long ago");
     await world.store.inbox.accept(event);
     await world.clock.advance(2 * 60 * 60_000);
-    const restarted = world.restart();
-    await restarted.recover("fake");
-    await world.settled();
+    await world.recover(world.restart());
     expect(world.platform.replies[0]).toMatchObject({ state: "failed", failure: { retryKey: event.key } });
     expect(world.gateway.requests).toEqual([]);
     expect(await world.store.inbox.listOpen()).toEqual([]);

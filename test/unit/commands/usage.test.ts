@@ -1,6 +1,6 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { UsageRow } from "../../../src/core/spending.ts";
-import { call, createWorld, message, type World } from "../../support/fakes.ts";
+import { call, message, worldOfEachTest } from "../../support/fakes.ts";
 
 const ada = {
   user: "fake:user:ada",
@@ -12,15 +12,13 @@ const ada = {
 const root = { ...ada, user: "fake:user:root" };
 
 describe("/usage", () => {
-  let world: World;
-  beforeEach(async () => {
-    world = await createWorld({
-      startAt: Date.UTC(2026, 10, 21, 12),
-      rules: { admins: ["fake:user:root"] },
-    });
+  const world = worldOfEachTest({
+    startAt: Date.UTC(2026, 10, 21, 12),
+    rules: { admins: ["fake:user:root"] },
+  });
+  beforeEach(() => {
     world.answerWith("ok", { promptTokens: 1000, completionTokens: 500, costUsd: 0.25, isEstimated: false });
   });
-  afterEach(() => world.close());
 
   async function ask(text: string, who: "ada" | "bo" = "ada"): Promise<void> {
     const author = { id: `fake:${who}`, name: who === "ada" ? "Ada" : "=Bo|" };

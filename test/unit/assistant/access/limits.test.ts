@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import type { ModelPrice } from "../../../../src/core/model-price.ts";
-import type { Usage } from "../../../../src/core/gateway.ts";
 import { toNotice } from "../../../../src/core/error-messages.ts";
-import type { IncomingEvent } from "../../../../src/core/events.ts";
 import { isParleyError, ParleyError } from "../../../../src/core/errors.ts";
+import type { IncomingEvent } from "../../../../src/core/events.ts";
+import type { Usage } from "../../../../src/core/gateway.ts";
+import type { ModelPrice } from "../../../../src/core/model-price.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { ada, call, createWorld, message, type World } from "../../../support/fakes.ts";
 
@@ -78,9 +78,7 @@ describe("TURNS_PERSON_MINUTE", () => {
 
   test("a redelivered event is not counted, and never refused in words", async () => {
     world = await createWorld({ startAt: noon, spending: { turnsPersonMinute: 2 } });
-    const first = message("one");
-    await world.assistant.receive(first);
-    await world.settled();
+    const first = await world.ask("one");
     for (let times = 0; times < 5; times++) expect(await world.assistant.receive(first)).toBe("duplicate");
     const second = message("two");
     expect(await world.assistant.receive(second)).toBe("accepted");
@@ -166,8 +164,7 @@ describe("budgets", () => {
     });
     answerFor({ promptTokens: 7, completionTokens: 3, costUsd: 0.5, isEstimated: false });
     await world.ask("hear", { origin, attachments: [{ id: "voice", name: "note.ogg", source: null }] });
-    await world.assistant.receive(call("imagine", { prompt: "a fox", count: 2 }, { origin }));
-    await world.settled();
+    await world.answered(call("imagine", { prompt: "a fox", count: 2 }, { origin }));
     const labels = { personId: "fake:ada", channel: "discord:channel:5", calls: 1 };
     const found = (await rows()).toSorted((a, b) => a.operation.localeCompare(b.operation));
     expect(found).toMatchObject([
@@ -238,12 +235,10 @@ describe("budgets", () => {
 describe("MODELS_ALLOWED", () => {
   test("a model that is not allowed is refused by name with those that are", async () => {
     world = await createWorld({ startAt: noon, allowedModels: ["chat*"] });
-    await world.assistant.receive(call("ask", { prompt: "hi", model: "chatter-9" }));
-    await world.settled();
+    await world.answered(call("ask", { prompt: "hi", model: "chatter-9" }));
     expect(world.platform.replies[0]?.text).toBe("");
     expect(world.assistant.suggestModels("")).toEqual(["chatty"]);
-    await world.assistant.receive(call("ask", { prompt: "hi", model: "listener" }));
-    await world.settled();
+    await world.answered(call("ask", { prompt: "hi", model: "listener" }));
     expect(world.platform.replies[1]?.failure?.text).toBe(
       "The model listener is not allowed here. Allowed: chatty. /models lists what is.",
     );

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Actor } from "../../../../src/core/access.ts";
-
 import { createPersonOverview } from "../../../../src/assistant/access/person-overview.ts";
+import type { Actor } from "../../../../src/core/access.ts";
 import { isParleyError, ParleyError } from "../../../../src/core/errors.ts";
 import type { UsageQuery } from "../../../../src/core/spending.ts";
 

@@ -67,9 +67,7 @@ describe("somebody whom the rules refuse", () => {
       yield { kind: "text", text: "half" };
       throw new ParleyError("gateway-interrupted", "cut");
     });
-    const event = message("hello");
-    await world.assistant.receive(event);
-    await world.settled();
+    const event = await world.ask("hello");
     await expect(world.assistant.retry(event.key, denied)).rejects.toMatchObject(refusal);
     expect(world.gateway.requests).toHaveLength(1);
     expect(await world.assistant.retry(event.key, bo)).toBe("accepted");

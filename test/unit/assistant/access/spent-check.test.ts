@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { ParleyError } from "../../../../src/core/errors.ts";
 import { toNotice } from "../../../../src/core/error-messages.ts";
-import { call, createWorld, message, type World } from "../../../support/fakes.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import { call, createWorld, message, type World, type WorldOptions } from "../../../support/fakes.ts";
 
 const noon = Date.UTC(2026, 6, 28, 12);
 const paid = { inputPerMillionUsd: 1, outputPerMillionUsd: 10, perImageUsd: 0.04 };
@@ -18,7 +18,7 @@ afterEach(async () => {
 });
 
 /** A world in which Ada's budget of a cent is spent. */
-async function withSpentBudget(more: Parameters<typeof createWorld>[0] = {}): Promise<void> {
+async function withSpentBudget(more: WorldOptions = {}): Promise<void> {
   world = await createWorld({ startAt: noon, models, prices, spending: { personDayUsd: 0.01 }, ...more });
   world.gateway.answerWith(async function* answer(request) {
     yield { kind: "text", text: "an answer" };

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { ParleyError } from "../../../../src/core/errors.ts";
 import { createTurnRate } from "../../../../src/assistant/access/turn-rate.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
 import { ada, bo, createWorld, message, type World } from "../../../support/fakes.ts";
 
 let world: World;
@@ -14,9 +14,7 @@ const outage = () => Promise.reject(new ParleyError("store-unavailable", "gone")
 describe("TURNS_PERSON_MINUTE", () => {
   test("counts a Retry for who clicks; past it the click is refused, and one that finds nothing is not counted", async () => {
     world = await createWorld({ spending: { turnsPersonMinute: 3 } });
-    const asked = message("one");
-    await world.assistant.receive(asked);
-    await world.settled();
+    const asked = await world.ask("one");
     for (let times = 0; times < 5; times++)
       expect(await world.assistant.retry("fake:nothing", ada)).toBe("gone");
     for (let times = 0; times < 2; times++) {

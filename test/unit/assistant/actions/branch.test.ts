@@ -1,25 +1,19 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { BranchRequest } from "../../../../src/core/branch.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { ada, createWorld, message, said, type World } from "../../../support/fakes.ts";
+import { ada, message, said, worldOfEachTest } from "../../../support/fakes.ts";
 
 const from = "fake:c1";
 const to = "fake:c2";
 const png = { id: "png", name: "cat.png", source: null };
 
-let world: World;
-beforeEach(async () => {
-  world = await createWorld({
-    files: { png: await fixture("picture.png") },
-    rules: { deny: ["fake:user:eve"] },
-  });
-});
-afterEach(() => world.close());
+const world = worldOfEachTest(async () => ({
+  files: { png: await fixture("picture.png") },
+  rules: { deny: ["fake:user:eve"] },
+}));
 
 async function say(text: string, more: Parameters<typeof message>[1] = {}) {
-  const asked = message(text, more);
-  await world.assistant.receive(asked);
-  await world.settled();
+  const asked = await world.ask(text, more);
   return asked;
 }
 

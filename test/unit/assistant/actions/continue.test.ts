@@ -1,14 +1,9 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { FinishReason } from "../../../../src/core/gateway.ts";
-import type { ReplyAction, ReplyActionKind } from "../../../../src/core/reply-actions.ts";
-import { ada, createWorld, message, said, type World } from "../../../support/fakes.ts";
+import { ada, said, worldOfEachTest } from "../../../support/fakes.ts";
 
 describe("Continue", () => {
-  let world: World;
-  beforeEach(async () => {
-    world = await createWorld();
-  });
-  afterEach(() => world.close());
+  const world = worldOfEachTest();
 
   function answers(...answer: readonly (readonly [string, FinishReason])[]): void {
     const left = [...answer];
@@ -20,14 +15,8 @@ describe("Continue", () => {
     });
   }
 
-  function button(kind: ReplyActionKind): ReplyAction {
-    const found = world.platform.replies.at(-1)?.actions.find((action) => action.kind === kind);
-    if (found === undefined) throw new Error(`no button ${kind}`);
-    return found;
-  }
-
   async function pressed(): Promise<void> {
-    expect(await world.assistant.act(button("continue"), ada)).toEqual({ kind: "done" });
+    expect(await world.assistant.act(world.button("continue"), ada)).toEqual({ kind: "done" });
     await world.settled();
   }
 
@@ -58,7 +47,7 @@ describe("Continue", () => {
         receipt: { calls: [{}, {}, {}] },
       },
     ]);
-    const told = await world.assistant.act(button("details"), ada);
+    const told = await world.assistant.act(world.button("details"), ada);
     expect(told).toMatchObject({ markdown: expect.stringContaining("Continued: 2 earlier parts") as string });
   });
 
@@ -78,7 +67,7 @@ describe("Continue", () => {
     answers(["One two", "length"]);
     await world.ask("Count.");
     world.hang(" three");
-    await world.assistant.act(button("continue"), ada);
+    await world.assistant.act(world.button("continue"), ada);
     await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(2));
     await world.assistant.cancel("fake:c1", ada);
     await world.settled();
@@ -88,14 +77,14 @@ describe("Continue", () => {
   test("of an answer that is complete is refused", async () => {
     answers(["One two", "length"], [" three", "stop"]);
     await world.ask("Count.");
-    const before = button("continue");
+    const before = world.button("continue");
     await pressed();
     const told = await world.assistant.act(before, ada);
     expect(told).toMatchObject({
       kind: "told",
       markdown: expect.stringContaining("earlier attempt") as string,
     });
-    const { key } = button("regenerate");
+    const { key } = world.button("regenerate");
     expect(await world.assistant.act({ kind: "continue", key }, ada)).toEqual({
       kind: "told",
       markdown: "This answer is complete.",

@@ -1,24 +1,24 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { fixture } from "../../../fixtures/fixtures.ts";
-import { ParleyError } from "../../../../src/core/errors.ts";
-import type { ActionResult, ReplyAction } from "../../../../src/core/reply-actions.ts";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { heardWordsOf, withCorrections } from "../../../../src/assistant/actions/fix-transcript.ts";
 import { createReceiptDraft } from "../../../../src/assistant/turn/receipt-draft.ts";
-import { ada, bo, call, createWorld, message, said, type World } from "../../../support/fakes.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import type { ActionResult, ReplyAction } from "../../../../src/core/reply-actions.ts";
+import { fixture } from "../../../fixtures/fixtures.ts";
+import { ada, bo, call, message, said, worldOfEachTest } from "../../../support/fakes.ts";
 
 const note = (id = "voice") => ({ id, name: `${id}.ogg`, source: null });
 
 describe("Fix transcript", () => {
-  let world: World;
-  beforeEach(async () => {
+  const world = worldOfEachTest(async () => {
     const voice = await fixture("voice.ogg");
-    world = await createWorld({ files: { voice, second: voice } });
+    return { files: { voice, second: voice } };
+  });
+  beforeEach(() => {
     world.gateway.answerWith(async function* answer(request) {
       yield { kind: "text", text: `answer ${world.gateway.requests.length}` };
       yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
     });
   });
-  afterEach(() => world.close());
 
   async function asked(...files: string[]): Promise<void> {
     await world.ask("", { attachments: files.map((id) => note(id)) });
@@ -82,9 +82,7 @@ describe("Fix transcript", () => {
   });
 
   it("leaves the other recording alone when an edit takes the corrected one away", async () => {
-    const event = message("", { attachments: [note(), note("second")] });
-    await world.assistant.receive(event);
-    await world.settled();
+    const event = await world.ask("", { attachments: [note(), note("second")] });
     await submit({ "words-1": "the swords", "words-2": "heard second.ogg" });
     await world.settled();
     await world.assistant.messageEdited({
@@ -202,9 +200,7 @@ describe("Fix transcript", () => {
 
   describe("of a command", () => {
     it("that transcribes replaces the transcript, here and in the history; nothing is listened to again", async () => {
-      const event = call("transcribe", { file: note() }, { inConversation: true });
-      await world.assistant.receive(event);
-      await world.settled();
+      const event = await world.answered(call("transcribe", { file: note() }, { inConversation: true }));
       expect(await open()).toMatchObject({
         form: {
           introduction: "Write what was said. It takes the place of the transcript.",
@@ -230,9 +226,7 @@ describe("Fix transcript", () => {
 
     it("that stands alone, or is private, does the same", async () => {
       for (const more of [{}, { isPrivate: true, inConversation: true }]) {
-        const event = call("transcribe", { file: note() }, more);
-        await world.assistant.receive(event);
-        await world.settled();
+        const event = await world.answered(call("transcribe", { file: note() }, more));
         expect(await submit({ "words-1": "the swords" })).toEqual({ kind: "done" });
         await world.settled();
         expect(world.platform.replies.at(-1)).toMatchObject({ text: "the swords", state: "finished" });
@@ -243,8 +237,7 @@ describe("Fix transcript", () => {
 
     it("that asks about a voice message answers anew", async () => {
       const subject = { author: ada.author, text: "", attachments: [note()] };
-      await world.assistant.receive(call("ask", { prompt: "what is it?" }, { subject }));
-      await world.settled();
+      await world.answered(call("ask", { prompt: "what is it?" }, { subject }));
       expect(await submit({ "words-1": "the swords" })).toEqual({ kind: "done" });
       await world.settled();
       expect(world.platform.replies.at(-1)?.text).toContain("> Heard: the swords\n\nanswer 2");
@@ -252,9 +245,7 @@ describe("Fix transcript", () => {
     });
 
     it("whose recording was erased meanwhile says that it is gone", async () => {
-      const event = call("transcribe", { file: note() }, { inConversation: true });
-      await world.assistant.receive(event);
-      await world.settled();
+      const event = await world.answered(call("transcribe", { file: note() }, { inConversation: true }));
       const action = button();
       await world.assistant.messagesDeleted("fake:c1", [event.key]);
       expect(["gone", "told"]).toContain((await submit({ "words-1": "x" }, ada, action)).kind);

@@ -1,8 +1,15 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Model } from "../../../../src/core/gateway.ts";
-import type { ReplyAction, ReplyActionKind } from "../../../../src/core/reply-actions.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { ada, bo, call, createWorld, message, type World } from "../../../support/fakes.ts";
+import {
+  ada,
+  bo,
+  call,
+  createWorld,
+  message,
+  type World,
+  type WorldOptions,
+} from "../../../support/fakes.ts";
 
 const sees = { chats: true, seesImages: true } as const;
 const models: readonly Model[] = [
@@ -17,7 +24,7 @@ describe("Regenerate with another model", () => {
   let world: World;
   afterEach(() => world.close());
 
-  async function start(options: Parameters<typeof createWorld>[0] = {}): Promise<void> {
+  async function start(options: WorldOptions = {}): Promise<void> {
     world = await createWorld({ models, ...options });
     world.gateway.answerWith(async function* answer(request) {
       yield { kind: "text", text: `by ${request.model}` };
@@ -29,20 +36,15 @@ describe("Regenerate with another model", () => {
     await world.ask(text, more);
   }
 
-  function button(kind: ReplyActionKind): ReplyAction {
-    const found = world.platform.replies.at(-1)?.actions.find((action) => action.kind === kind);
-    if (found === undefined) throw new Error(`no button ${kind}`);
-    return found;
-  }
-
   async function offered(by = ada): Promise<readonly string[]> {
-    const result = await world.assistant.act(button("model"), by);
+    const result = await world.assistant.act(world.button("model"), by);
     if (result.kind !== "form") throw new Error(JSON.stringify(result));
     expect(result.form.fields).toHaveLength(1);
     return result.form.fields[0]?.options?.map(({ value }) => value) ?? [];
   }
 
-  const choose = (model: string, by = ada) => world.assistant.act(button("model"), by, { values: { model } });
+  const choose = (model: string, by = ada) =>
+    world.assistant.act(world.button("model"), by, { values: { model } });
 
   test("offers the others that answer questions, and answers anew in the same reply by the one chosen", async () => {
     await start();
@@ -51,7 +53,7 @@ describe("Regenerate with another model", () => {
     expect(await choose("maker/large")).toEqual({ kind: "done" });
     await world.settled();
     expect(world.platform.replies).toMatchObject([{ text: "by maker/large", shown: 2, state: "finished" }]);
-    const details = await world.assistant.act(button("details"), ada);
+    const details = await world.assistant.act(world.button("details"), ada);
     expect(details).toMatchObject({
       kind: "told",
       markdown: expect.stringContaining("maker/large") as string,
@@ -106,7 +108,7 @@ describe("Regenerate with another model", () => {
     await start({ allowedModels: ["usual", "painter"] });
     await asked("why?");
     const none = { kind: "told", markdown: "There is no other model that could answer this." };
-    expect(await world.assistant.act(button("model"), ada)).toEqual(none);
+    expect(await world.assistant.act(world.button("model"), ada)).toEqual(none);
     expect(await choose("maker/large")).toEqual(none);
   });
 
@@ -133,18 +135,20 @@ describe("Regenerate with another model", () => {
     await world.settled();
     expect(world.platform.replies).toMatchObject([{ text: "by maker/large" }]);
     // The one model that is left has made this answer.
-    await expect(world.assistant.act(button("model"), ada)).rejects.toMatchObject({ code: "over-budget" });
+    await expect(world.assistant.act(world.button("model"), ada)).rejects.toMatchObject({
+      code: "over-budget",
+    });
   });
 
   test("is refused to bystanders, on older answers, on an earlier attempt, and runs once when submitted twice", async () => {
     await start();
     await asked("one");
-    expect(await world.assistant.act(button("model"), bo)).toEqual({
+    expect(await world.assistant.act(world.button("model"), bo)).toEqual({
       kind: "told",
       markdown: "Only the person who asked, or a moderator, can do this.",
     });
     expect(await choose("maker/large", bo)).toMatchObject({ kind: "told" });
-    const first = button("model");
+    const first = world.button("model");
     const twice = await world.passingTime(Promise.all([choose("maker/large"), choose("maker/large-blind")]));
     expect(twice.map(({ kind }) => kind).toSorted()).toEqual(["done", "told"]);
     await world.settled();
@@ -153,7 +157,7 @@ describe("Regenerate with another model", () => {
       kind: "told",
       markdown: expect.stringContaining("earlier attempt") as string,
     });
-    const second = button("model");
+    const second = world.button("model");
     await asked("two");
     expect(await world.assistant.act(second, ada)).toMatchObject({
       kind: "told",
@@ -163,10 +167,9 @@ describe("Regenerate with another model", () => {
 
   test("of a command asks the model that was chosen; after a crash too", async () => {
     await start();
-    await world.assistant.receive(call("ask", { prompt: "why?", model: "maker/large" }));
-    await world.settled();
+    await world.answered(call("ask", { prompt: "why?", model: "maker/large" }));
     expect(await offered()).toEqual(["usual", "maker/large-blind"]);
-    const { key } = button("model");
+    const { key } = world.button("model");
     const [, turnKey = ""] = /^(\S+) /.exec(key) ?? [];
     await world.store.inbox.redo(turnKey, { kind: "regenerate", model: "maker/large-blind" });
     const after = world.restart();
@@ -179,11 +182,10 @@ describe("Regenerate with another model", () => {
   test("keeps the earlier answer where the model is gone when its turn comes, and says why", async () => {
     await start();
     await asked("why?");
-    const { key } = button("details");
+    const { key } = world.button("details");
     const turnKey = key.replace(/.* |\/answer$/g, "");
     await world.store.inbox.redo(turnKey, { kind: "regenerate", model: "retired" });
-    await world.assistant.recover("fake");
-    await world.settled();
+    await world.recover();
     const [reply] = world.platform.replies;
     expect(reply).toMatchObject({ text: "by usual", state: "finished" });
     expect(reply?.notices[0]).toContain("There is no new answer, so this is the earlier one.");
@@ -199,7 +201,7 @@ describe("Regenerate with another model", () => {
     });
     await choose("maker/large");
     await world.settled();
-    expect(await world.assistant.act(button("continue"), ada)).toEqual({ kind: "done" });
+    expect(await world.assistant.act(world.button("continue"), ada)).toEqual({ kind: "done" });
     await world.settled();
     expect(world.gateway.requests.at(-1)?.model).toBe("maker/large");
   });

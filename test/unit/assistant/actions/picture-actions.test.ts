@@ -1,8 +1,8 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Actor } from "../../../../src/core/access.ts";
 import type { CommandCall } from "../../../../src/core/events.ts";
 import type { ActionCall, ActionResult, ReplyAction } from "../../../../src/core/reply-actions.ts";
-import { call, createWorld, message, type World } from "../../../support/fakes.ts";
+import { call, message, worldOfEachTest } from "../../../support/fakes.ts";
 
 const ada: Actor = {
   platform: "fake",
@@ -16,11 +16,7 @@ const eve: Actor = {
 };
 
 describe("pictures", () => {
-  let world: World;
-  beforeEach(async () => {
-    world = await createWorld({ rules: { deny: ["fake:user:eve"] } });
-  });
-  afterEach(() => world.close());
+  const world = worldOfEachTest({ rules: { deny: ["fake:user:eve"] } });
 
   /** Draws, and resolves to the reply's button of that kind. */
   async function drawn(
@@ -28,8 +24,7 @@ describe("pictures", () => {
     options: CommandCall["options"] = { prompt: "a fox", size: "64x64", count: 2 },
     more: Partial<CommandCall> = { inConversation: true },
   ): Promise<ReplyAction> {
-    await world.assistant.receive(call("imagine", options, more));
-    await world.settled();
+    await world.answered(call("imagine", options, more));
     return world.platform.replies.at(-1)!.actions.find((action) => action.kind === kind)!;
   }
 
@@ -40,13 +35,12 @@ describe("pictures", () => {
 
   /** What a platform does with a call. */
   async function run({ name, options, pictures, conversationId }: ActionCall) {
-    await world.assistant.receive(
+    await world.answered(
       call(name, options, {
         ...(pictures === undefined ? {} : { pictures }),
         ...(conversationId === undefined ? {} : { conversationId, inConversation: true }),
       }),
     );
-    await world.settled();
     return world.platform.replies.at(-1)!;
   }
 
@@ -76,8 +70,7 @@ describe("pictures", () => {
       yield { kind: "image", image: { bytes: new Uint8Array([1, 2]), mediaType: "image/png" } };
       yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
     });
-    await world.assistant.receive(message("please draw a cat"));
-    await world.settled();
+    await world.answered(message("please draw a cat"));
     const action = world.platform.replies[0]!.actions.find(({ kind }) => kind === "again")!;
     expect(toCall(await world.assistant.act(action, ada))).toMatchObject({
       name: "ask",

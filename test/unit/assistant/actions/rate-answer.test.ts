@@ -1,7 +1,7 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Actor } from "../../../../src/core/access.ts";
 import { isParleyError } from "../../../../src/core/errors.ts";
-import { createWorld, message, type World } from "../../../support/fakes.ts";
+import { message, worldOfEachTest } from "../../../support/fakes.ts";
 
 const person = (name: string): Actor => ({
   platform: "fake",
@@ -10,15 +10,10 @@ const person = (name: string): Actor => ({
 });
 
 describe("a rating of an answer", () => {
-  let world: World;
-  beforeEach(async () => {
-    world = await createWorld({ rules: { deny: ["fake:user:eve"] } });
-  });
-  afterEach(() => world.close());
+  const world = worldOfEachTest({ rules: { deny: ["fake:user:eve"] } });
 
   async function answered(): Promise<string> {
-    await world.assistant.receive(message("hello"));
-    await world.settled();
+    await world.answered(message("hello"));
     const details = world.platform.replies[0]?.actions.find(({ kind }) => kind === "details");
     return details?.key ?? "";
   }

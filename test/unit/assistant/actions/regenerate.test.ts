@@ -1,24 +1,15 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import type { ReplyAction, ReplyActionKind } from "../../../../src/core/reply-actions.ts";
-import { ada, bo, call, createWorld, message, said, type World } from "../../../support/fakes.ts";
+import { ada, bo, call, message, said, worldOfEachTest } from "../../../support/fakes.ts";
 
 describe("Regenerate", () => {
-  let world: World;
-  beforeEach(async () => {
-    world = await createWorld();
+  const world = worldOfEachTest();
+  beforeEach(() => {
     world.gateway.answerWith(async function* answer(request) {
       yield { kind: "text", text: `answer ${world.gateway.requests.length}` };
       yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
     });
   });
-  afterEach(() => world.close());
-
-  function button(kind: ReplyActionKind, index = -1): ReplyAction {
-    const found = world.platform.replies.at(index)?.actions.find((action) => action.kind === kind);
-    if (found === undefined) throw new Error(`no button ${kind}`);
-    return found;
-  }
 
   async function asked(text: string, more: Parameters<typeof message>[1] = {}): Promise<void> {
     await world.ask(text, more);
@@ -32,7 +23,7 @@ describe("Regenerate", () => {
   test("asks anew into the same reply; the history holds the last attempt alone", async () => {
     await asked("one");
     await asked("two");
-    expect(await world.assistant.act(button("regenerate"), ada)).toEqual({ kind: "done" });
+    expect(await world.assistant.act(world.button("regenerate"), ada)).toEqual({ kind: "done" });
     await world.settled();
     expect(world.platform.replies).toMatchObject([
       { text: "answer 1", shown: 1 },
@@ -40,7 +31,7 @@ describe("Regenerate", () => {
     ]);
     expect(said(world.gateway.requests[2])).toEqual(said(world.gateway.requests[1]));
     expect(await log()).toEqual(["one", "answer 1", "two", "answer 3"]);
-    await world.assistant.act(button("regenerate"), ada);
+    await world.assistant.act(world.button("regenerate"), ada);
     await world.settled();
     await asked("three");
     expect(said(world.gateway.requests.at(-1))).toContain("assistant: answer 4");
@@ -51,14 +42,12 @@ describe("Regenerate", () => {
     await world.store.inbox.accept(message("first", { key: "fake:b1" }));
     await world.store.inbox.accept(message("second", { key: "fake:b2" }));
     await world.store.inbox.claimTurn({ keys: ["fake:b1", "fake:b2"], address: { at: "c1" }, attempts: 1 });
-    await world.assistant.recover("fake");
-    await world.settled();
-    await world.assistant.act(button("regenerate"), ada);
+    await world.recover();
+    await world.assistant.act(world.button("regenerate"), ada);
     await world.settled();
     expect(said(world.gateway.requests[1]).slice(1)).toEqual(["user: first", "user: second"]);
-    await world.assistant.receive(call("ask", { prompt: "why?" }));
-    await world.settled();
-    await world.assistant.act(button("regenerate"), ada);
+    await world.answered(call("ask", { prompt: "why?" }));
+    await world.assistant.act(world.button("regenerate"), ada);
     await world.settled();
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "> why?\n\nanswer 4", state: "finished" });
   });
@@ -69,7 +58,7 @@ describe("Regenerate", () => {
       yield { kind: "text", text: "half of" };
       throw new ParleyError("gateway-unreachable", "gone");
     });
-    await world.assistant.act(button("regenerate"), ada);
+    await world.assistant.act(world.button("regenerate"), ada);
     await world.settled();
     const [reply] = world.platform.replies;
     expect(reply).toMatchObject({ text: "answer 1", state: "finished" });
@@ -77,18 +66,17 @@ describe("Regenerate", () => {
       "There is no new answer, so this is the earlier one. The model gateway cannot be reached. Try again in a moment.",
     ]);
     expect(await log()).toEqual(["one", "answer 1"]);
-    expect(await world.assistant.act(button("regenerate"), ada)).toEqual({ kind: "done" });
+    expect(await world.assistant.act(world.button("regenerate"), ada)).toEqual({ kind: "done" });
     await world.settled();
   });
 
   test("of a command that cannot run any more keeps its answer", async () => {
-    await world.assistant.receive(call("ask", { prompt: "why?", model: "chatty" }));
-    await world.settled();
+    await world.answered(call("ask", { prompt: "why?", model: "chatty" }));
     world.gateway.answerWith(async function* refused(request) {
       if (request.messages.length > 0) throw new ParleyError("model-not-allowed", "not any more");
       yield { kind: "text", text: "" };
     });
-    expect(await world.assistant.act(button("regenerate"), ada)).toEqual({ kind: "done" });
+    expect(await world.assistant.act(world.button("regenerate"), ada)).toEqual({ kind: "done" });
     await world.settled();
     expect(world.platform.replies[0]).toMatchObject({ text: "> why?\n\nanswer 1", state: "finished" });
     expect(world.platform.replies[0]?.notices[0]).toContain("There is no new answer");
@@ -96,7 +84,7 @@ describe("Regenerate", () => {
 
   test("is refused to bystanders, on an older answer, on an earlier attempt, and while another turn runs", async () => {
     await asked("one");
-    const first = button("regenerate");
+    const first = world.button("regenerate");
     expect(await world.assistant.act(first, bo)).toMatchObject({
       kind: "told",
       markdown: "Only the person who asked, or a moderator, can do this.",
@@ -109,7 +97,7 @@ describe("Regenerate", () => {
       kind: "told",
       markdown: expect.stringContaining("earlier attempt") as string,
     });
-    const second = button("regenerate");
+    const second = world.button("regenerate");
     await asked("two");
     const notLast = await world.assistant.act(second, ada);
     expect(notLast).toMatchObject({
@@ -117,14 +105,14 @@ describe("Regenerate", () => {
       markdown: expect.stringContaining("last answer") as string,
     });
     await world.store.inbox.accept(message("waits"));
-    const busy = await world.assistant.act(button("regenerate"), ada);
+    const busy = await world.assistant.act(world.button("regenerate"), ada);
     expect(busy).toMatchObject({ kind: "told", markdown: expect.stringContaining("on its way") as string });
     expect(world.gateway.requests).toHaveLength(3);
   });
 
   test("pressed twice runs once", async () => {
     await asked("one");
-    const action = button("regenerate");
+    const action = world.button("regenerate");
     const results = await world.passingTime(
       Promise.all([world.assistant.act(action, ada), world.assistant.act(action, ada)]),
     );
@@ -135,7 +123,9 @@ describe("Regenerate", () => {
 
   test("that was asked for before a crash runs after it, into the same reply, once", async () => {
     await asked("one");
-    const [entry] = await world.store.inbox.lookUp([button("details").key.replace(/.* |\/answer$/g, "")]);
+    const [entry] = await world.store.inbox.lookUp([
+      world.button("details").key.replace(/.* |\/answer$/g, ""),
+    ]);
     await world.store.inbox.redo(entry!.event.key, { kind: "regenerate" });
     const after = world.restart();
     await after.recover("fake");
@@ -164,7 +154,7 @@ describe("Regenerate", () => {
 
   test("works as long as the conversation is kept; of an earlier answer it says that there are later ones", async () => {
     await asked("one");
-    const earlier = button("regenerate");
+    const earlier = world.button("regenerate");
     await asked("two");
     await world.store.sweep(Date.now() + 400 * 24 * 60 * 60_000);
     expect(await world.assistant.act(earlier, ada)).toEqual({
@@ -172,18 +162,17 @@ describe("Regenerate", () => {
       markdown:
         "People have gone on since this answer. Only the last answer of a conversation can be changed.",
     });
-    expect(await world.assistant.act(button("regenerate"), ada)).toEqual({ kind: "done" });
+    expect(await world.assistant.act(world.button("regenerate"), ada)).toEqual({ kind: "done" });
     await world.settled();
     expect(world.platform.replies).toMatchObject([{ text: "answer 1" }, { text: "answer 3" }]);
   });
 
   test("counts like any request", async () => {
-    await world.close();
-    world = await createWorld({ spending: { turnsPersonMinute: 2 } });
+    await world.renew({ spending: { turnsPersonMinute: 2 } });
     await asked("one");
-    await world.assistant.act(button("regenerate"), ada);
+    await world.assistant.act(world.button("regenerate"), ada);
     await world.settled();
-    await expect(world.assistant.act(button("regenerate"), ada)).rejects.toMatchObject({
+    await expect(world.assistant.act(world.button("regenerate"), ada)).rejects.toMatchObject({
       code: "rate-limited",
     });
   });

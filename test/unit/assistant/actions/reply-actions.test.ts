@@ -1,8 +1,8 @@
 import { buffer } from "node:stream/consumers";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Actor } from "../../../../src/core/access.ts";
 import type { ReplyAction } from "../../../../src/core/reply-actions.ts";
-import { ada, call, createWorld, message, type World } from "../../../support/fakes.ts";
+import { ada, call, message, worldOfEachTest } from "../../../support/fakes.ts";
 
 const bo: Actor = {
   platform: "fake",
@@ -11,19 +11,14 @@ const bo: Actor = {
 };
 
 describe("Details of an answer", () => {
-  let world: World;
-  beforeEach(async () => {
-    world = await createWorld({
-      rules: { deny: ["fake:user:eve"] },
-      files: { a: new TextEncoder().encode("some words"), z: new Uint8Array([1, 2, 3, 0, 9, 200]) },
-    });
+  const world = worldOfEachTest({
+    rules: { deny: ["fake:user:eve"] },
+    files: { a: new TextEncoder().encode("some words"), z: new Uint8Array([1, 2, 3, 0, 9, 200]) },
   });
-  afterEach(() => world.close());
 
   async function answered(text: string, more: Parameters<typeof message>[1] = {}): Promise<ReplyAction> {
     const before = world.platform.replies.length;
-    await world.assistant.receive(message(text, more));
-    await world.settled();
+    await world.answered(message(text, more));
     const action = world.platform.replies[before]?.actions.find(({ kind }) => kind === "details");
     if (action === undefined) throw new Error("the answer has no button");
     return action;
@@ -86,17 +81,14 @@ describe("Details of an answer", () => {
 
   test("no longer name the files of a question that was deleted", async () => {
     const attachments = [{ id: "a", name: "notes.txt", source: {} }];
-    const asked = message("Look", { attachments });
-    await world.assistant.receive(asked);
-    await world.settled();
+    const asked = await world.ask("Look", { attachments });
     await world.assistant.messagesDeleted("fake:c1", [asked.key]);
     const text = await detailsOf(world.platform.replies[0]!.actions.find(({ kind }) => kind === "details")!);
     expect(text).toMatch(/Files: 1 read$/m);
   });
 
   test("are there for drawn pictures", async () => {
-    await world.assistant.receive(call("imagine", { prompt: "a fox" }));
-    await world.settled();
+    await world.answered(call("imagine", { prompt: "a fox" }));
     const action = world.platform.replies[0]?.actions.find(({ kind }) => kind === "details");
     const text = await detailsOf(action!);
     expect(text).toContain("Drawn by: `chatty`");

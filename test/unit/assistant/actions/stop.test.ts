@@ -1,7 +1,7 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { Actor } from "../../../../src/core/access.ts";
 import { toStopAction } from "../../../../src/core/reply-actions.ts";
-import { bo, call, createWorld, message, said, type World } from "../../../support/fakes.ts";
+import { bo, call, message, said, worldOfEachTest } from "../../../support/fakes.ts";
 
 const ada: Actor = {
   platform: "fake",
@@ -10,10 +10,9 @@ const ada: Actor = {
 };
 
 describe("Stop", () => {
-  let world: World;
   let isEnded = false;
+  const world = worldOfEachTest();
   beforeEach(async () => {
-    world = await createWorld();
     isEnded = false;
     world.gateway.answerWith(async function* endless(_request, signal) {
       try {
@@ -27,7 +26,6 @@ describe("Stop", () => {
       }
     });
   });
-  afterEach(() => world.close());
 
   async function growing(text = "tell me"): Promise<string> {
     const event = message(text);
@@ -86,11 +84,9 @@ describe("Stop", () => {
 
   test("before a crash is not undone by the recovery: the reply ends with the notice", async () => {
     const event = message("tell me");
-    await world.store.inbox.accept(event);
-    await world.store.inbox.claimTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 1 });
+    await world.leaveBegun([event]);
     await world.store.inbox.stop([event.key], "Ada");
-    await world.assistant.recover("fake");
-    await world.settled();
+    await world.recover();
     expect(world.gateway.requests).toEqual([]);
     expect(world.platform.replies).toMatchObject([{ state: "finished", notices: ["Stopped by Ada."] }]);
     expect(await world.store.inbox.listOpen()).toEqual([]);
@@ -116,8 +112,7 @@ describe("Stop", () => {
     const id = `${event.key}/answer`;
     const shown = { ...answer!, message: { ...answer!.message, id, turnKey: event.key } };
     await world.store.inbox.stop([event.key], "Ada", { ...shown, lead: "> heard" });
-    await world.assistant.recover("fake");
-    await world.settled();
+    await world.recover();
     expect(world.platform.replies.at(-1)).toMatchObject({
       text: "> heard\n\nThe first words",
       state: "finished",
@@ -169,8 +164,7 @@ describe("Stop", () => {
 
   test("of a turn that no process runs ends its reply now", async () => {
     const event = message("tell me");
-    await world.store.inbox.accept(event);
-    await world.store.inbox.claimTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 1 });
+    await world.leaveBegun([event]);
     expect(await world.assistant.act(toStopAction(event.key), ada)).toEqual({ kind: "done" });
     await world.settled();
     expect(world.platform.replies).toMatchObject([{ state: "finished", notices: ["Stopped by Ada."] }]);

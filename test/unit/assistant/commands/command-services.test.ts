@@ -36,16 +36,14 @@ afterEach(async () => {
 
 describe("a command", () => {
   it("/ask answers alone and begins with the question", async () => {
-    await world.assistant.receive(call("ask", { prompt: "why?" }));
-    await world.settled();
+    await world.answered(call("ask", { prompt: "why?" }));
     expect(world.platform.replies[0]).toMatchObject({ text: "> why?\n\nyou said: why?", state: "finished" });
     expect(said(world.gateway.requests[0])).toEqual(["system: Be brief.", "user: why?"]);
   });
 
   it("/ask in a conversation is one of its turns", async () => {
     await world.ask("hello");
-    await world.assistant.receive(call("ask", { prompt: "and?" }, { inConversation: true }));
-    await world.settled();
+    await world.answered(call("ask", { prompt: "and?" }, { inConversation: true }));
     expect(said(world.gateway.requests.at(-1))).toEqual([
       "system: Be brief.",
       "user: hello",
@@ -55,23 +53,21 @@ describe("a command", () => {
   });
 
   it("/ask private in a conversation stays out of it", async () => {
-    await world.assistant.receive(
+    await world.answered(
       call("ask", { prompt: "secret?", private: true }, { inConversation: true, isPrivate: true }),
     );
-    await world.settled();
     expect(await world.history.history("fake:c1", { maxMessages: 10 })).toEqual([]);
   });
 
   it("can ask the model for a completion that brings no conversation along and is shown by itself", async () => {
     await world.ask("something said before");
-    await world.assistant.receive(
+    await world.answered(
       call(
         "translate",
         { text: "Guten Tag", language: "English" },
         { inConversation: true, isPrivate: true },
       ),
     );
-    await world.settled();
     expect(said(world.gateway.requests.at(-1))).toEqual([
       "system: Translate into English. Answer with the translation only.",
       "user: Guten Tag",
@@ -81,8 +77,7 @@ describe("a command", () => {
   });
 
   it("/imagine shows as many pictures as asked, with alt text", async () => {
-    await world.assistant.receive(call("imagine", { prompt: "a red fox", count: 2, size: "64x64" }));
-    await world.settled();
+    await world.answered(call("imagine", { prompt: "a red fox", count: 2, size: "64x64" }));
     expect(world.platform.replies[0]?.files.map(({ name, altText }) => [name, altText])).toEqual([
       ["picture-1.png", "a red fox"],
       ["picture-2.png", "a red fox"],
@@ -96,22 +91,19 @@ describe("a command", () => {
       yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
     });
     const image = { id: "png", name: "cat.png", source: null };
-    await world.assistant.receive(call("imagine", { prompt: "make it grey", image }));
-    await world.settled();
+    await world.answered(call("imagine", { prompt: "make it grey", image }));
     expect(world.gateway.requests[0]).toMatchObject({ stream: false });
     expect(said(world.gateway.requests[0])).toEqual(["user: make it grey <data:image/png;>"]);
     expect(world.platform.replies[0]?.files).toHaveLength(1);
   });
 
   it("/transcribe shows the words", async () => {
-    await world.assistant.receive(call("transcribe", { file: { id: "voice", name: "v.ogg", source: null } }));
-    await world.settled();
+    await world.answered(call("transcribe", { file: { id: "voice", name: "v.ogg", source: null } }));
     expect(world.platform.replies[0]).toMatchObject({ text: "heard v.ogg", state: "finished" });
   });
 
   it("/chat opens a thread and begins it", async () => {
-    await world.assistant.receive(call("chat", { message: "let us talk" }, { address: { at: "here" } }));
-    await world.settled();
+    await world.answered(call("chat", { message: "let us talk" }, { address: { at: "here" } }));
     await world.settled();
     expect(await world.assistant.knows("fake:thread:here")).toBe(true);
     expect(world.platform.replies.map(({ text }) => text)).toContain("you said: let us talk");
@@ -129,8 +121,7 @@ describe("a command", () => {
   });
 
   it("/reset outside a conversation says where it works", async () => {
-    await world.assistant.receive(call("reset", {}));
-    await world.settled();
+    await world.answered(call("reset", {}));
     expect(world.platform.replies[0]?.failure?.text).toContain("inside a thread or direct message");
   });
 
@@ -139,13 +130,11 @@ describe("a command", () => {
     await world.ask("a secret of Ada's");
     await world.ask("and of Bo's", { author: { id: "fake:bo", name: "Bo" } });
     const here = { inConversation: true, isPrivate: true };
-    await world.assistant.receive(call("forget", {}, here));
-    await world.settled();
+    await world.answered(call("forget", {}, here));
     expect(world.platform.replies.at(-1)?.text).toContain("/forget where:here confirm:yes");
     expect(await world.history.history("fake:c1", { maxMessages: 10 })).toHaveLength(4);
 
-    await world.assistant.receive(call("forget", { confirm: true }, here));
-    await world.settled();
+    await world.answered(call("forget", { confirm: true }, here));
     expect(world.platform.replies.at(-1)?.text).toContain("1 message");
     const left = JSON.stringify(await world.history.history("fake:c1", { maxMessages: 10 }));
     expect(left).not.toContain("secret of Ada");
@@ -154,8 +143,7 @@ describe("a command", () => {
 
   it("/export shows the conversation as files", async () => {
     await world.ask("look", { attachments: [{ id: "png", name: "cat.png", source: null }] });
-    await world.assistant.receive(call("export", {}, { inConversation: true, isPrivate: true }));
-    await world.settled();
+    await world.answered(call("export", {}, { inConversation: true, isPrivate: true }));
     const files = world.platform.replies.at(-1)?.files ?? [];
     expect(files.map(({ mediaType }) => mediaType)).toEqual([
       "text/markdown",
@@ -169,8 +157,7 @@ describe("a command", () => {
     const { guide } = world.platform.platform;
     Object.assign(world.platform.platform, { guide: { ...guide, exportsAs: "archive" } });
     const exported = async () => {
-      await world.assistant.receive(call("export", {}, { inConversation: true, isPrivate: true }));
-      await world.settled();
+      await world.answered(call("export", {}, { inConversation: true, isPrivate: true }));
       return world.platform.replies.at(-1)?.files ?? [];
     };
     await world.ask("hello");
@@ -190,8 +177,7 @@ describe("a command", () => {
   });
 
   it("/models lists and searches", async () => {
-    await world.assistant.receive(call("models", { search: "LIST" }));
-    await world.settled();
+    await world.answered(call("models", { search: "LIST" }));
     expect(world.platform.replies[0]?.text).toBe(
       "1 of 2 models match:\n- `listener`: transcribes **(usual for transcription)**",
     );
@@ -216,8 +202,7 @@ describe("a command", () => {
     ["ask", { prompt: "x", model: "chaty" }, "Did you mean chatty?"],
     ["nonsense", {}, "There is no command /nonsense"],
   ])("/%s with %o is told what is wrong", async (name, options, words) => {
-    await world.assistant.receive(call(name, options));
-    await world.settled();
+    await world.answered(call(name, options));
     expect(world.platform.replies[0]?.state).toBe("failed");
     expect(world.platform.replies[0]?.failure?.text).toContain(words);
   });
@@ -228,15 +213,12 @@ describe("a command whose store fails at its end", () => {
     const append = vi
       .spyOn(world.store.conversations, "append")
       .mockRejectedValueOnce(new ParleyError("store-unavailable", "away for a moment"));
-    const event = call("models", {}, { inConversation: true });
-    await world.assistant.receive(event);
-    await world.settled();
+    const event = await world.answered(call("models", {}, { inConversation: true }));
     const [reply] = world.platform.replies;
     expect(reply).toMatchObject({ state: "failed", failure: { retryKey: event.key } });
     expect(await world.store.inbox.isOpen(event.key)).toBe(true);
     append.mockRestore();
-    expect(await world.assistant.recover("fake")).toBe(1);
-    await world.settled();
+    expect(await world.recover()).toBe(1);
     expect(world.platform.replies).toHaveLength(1);
     expect(reply).toMatchObject({ state: "finished", text: expect.stringContaining("models") });
     expect(await world.store.inbox.isOpen(event.key)).toBe(false);

@@ -1,4 +1,4 @@
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { call, createWorld, type World } from "../../../support/fakes.ts";
 
@@ -10,8 +10,7 @@ afterEach(async () => {
 /** Runs `/imagine` with a picture and resolves to the notices of its answer. */
 async function noticesOf(options: Readonly<Record<string, string>>): Promise<readonly string[]> {
   const image = { id: "png", name: "a.png", source: null };
-  await world.assistant.receive(call("imagine", { prompt: "at night", image, ...options }));
-  await world.settled();
+  await world.answered(call("imagine", { prompt: "at night", image, ...options }));
   const [reply] = world.platform.replies.splice(0);
   expect(reply?.state).toBe("finished");
   return reply?.notices ?? [];

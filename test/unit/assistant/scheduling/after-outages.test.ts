@@ -1,16 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import { call, createWorld, message, type World } from "../../../support/fakes.ts";
+import { call, message, worldOfEachTest } from "../../../support/fakes.ts";
 
-let world: World;
-
-beforeEach(async () => {
-  world = await createWorld();
-});
-
-afterEach(async () => {
-  await world.close();
-});
+const world = worldOfEachTest();
 
 describe("after an outage", () => {
   it("a turn that it left open runs before a later message of its conversation", async () => {
@@ -28,8 +20,7 @@ describe("after an outage", () => {
       new ParleyError("store-unavailable", "the disk is full"),
     );
     await world.ask("one");
-    await world.assistant.recover("fake");
-    await world.settled();
+    await world.recover();
     const log = await world.store.conversations.recent("fake:c1", { maxMessages: 9 });
     expect(log.map(({ role, outcome }) => [role, outcome])).toEqual([
       ["user", undefined],
@@ -38,32 +29,25 @@ describe("after an outage", () => {
   });
 
   it("what failed too often is not sealed where its answer is stored: the answer is shown", async () => {
-    const event = message("asked");
-    await world.assistant.receive(event);
-    await world.settled();
+    const event = await world.ask("asked");
     const asked = world.gateway.requests.length;
     await world.store.inbox.reopen(event.key);
     await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 77 }, attempts: 4 });
-    const restarted = world.restart();
-    await restarted.recover("fake");
-    await world.settled();
+    await world.recover(world.restart());
     expect(world.gateway.requests).toHaveLength(asked);
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "you said: asked", state: "finished" });
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
 
   it("what was sealed while its answer was being stored shows the answer in the end", async () => {
-    const event = message("asked");
-    await world.assistant.receive(event);
-    await world.settled();
+    const event = await world.ask("asked");
     const [kept] = (await world.store.conversations.recent("fake:c1", { maxMessages: 1 })).slice(-1);
     await world.store.inbox.reopen(event.key);
     await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 4 });
     // Not there yet when it is looked for first.
     vi.spyOn(world.store.conversations, "find").mockResolvedValueOnce(undefined);
     for (let round = 0; round < 2; round++) {
-      await world.assistant.recover("fake");
-      await world.settled();
+      await world.recover();
     }
     expect(kept?.outcome).toBe("complete");
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "you said: asked", state: "finished" });
@@ -71,14 +55,10 @@ describe("after an outage", () => {
   });
 
   it("an answer whose showing fails again and again is sealed at last", async () => {
-    const event = message("asked");
-    await world.assistant.receive(event);
-    await world.settled();
+    const event = await world.ask("asked");
     await world.store.inbox.reopen(event.key);
     await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 77 }, attempts: 20 });
-    const restarted = world.restart();
-    await restarted.recover("fake");
-    await world.settled();
+    await world.recover(world.restart());
     expect(world.platform.replies.at(-1)).toMatchObject({ state: "failed" });
   });
 
@@ -105,13 +85,10 @@ describe("after an outage", () => {
       async (attempts) => {
         const openThread = forgetThreads();
         const event = chat();
-        await world.assistant.receive(event);
-        await world.settled();
+        await world.answered(event);
         await world.store.inbox.reopen(event.key);
         await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "x", message: 77 }, attempts });
-        const restarted = world.restart();
-        await restarted.recover("fake");
-        await world.settled();
+        await world.recover(world.restart());
         expect(world.platform.replies.at(-1)).toMatchObject({ text: goOn, state: "finished" });
         expect(openThread).toHaveBeenCalledTimes(1);
         expect(world.gateway.requests).toHaveLength(1);
@@ -129,12 +106,9 @@ describe("after an outage", () => {
           ? Promise.reject(new ParleyError("store-unavailable", "out"))
           : append(id, stored),
       );
-      await world.assistant.receive(event);
-      await world.settled();
+      await world.answered(event);
       isOut = false;
-      const restarted = world.restart();
-      expect(await restarted.recover("fake")).toBe(1);
-      await world.settled();
+      expect(await world.recover(world.restart())).toBe(1);
       expect(world.platform.replies.map(({ text }) => text)).toContain("you said: let us talk");
       expect(world.platform.replies.find(({ text }) => text === goOn)).toMatchObject({ state: "finished" });
       expect(openThread).toHaveBeenCalledTimes(1);
@@ -142,8 +116,7 @@ describe("after an outage", () => {
     });
 
     it("is forgotten with what its caller said", async () => {
-      await world.assistant.receive(chat());
-      await world.settled();
+      await world.answered(chat());
       await world.store.erasure.forgetAuthor(undefined, "fake:ada");
       expect(await world.store.conversations.list("fake:", { max: 10 })).toEqual([]);
     });

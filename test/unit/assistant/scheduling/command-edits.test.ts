@@ -1,15 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { EditedMessage } from "../../../../src/core/platform.ts";
-import { ada, call, createWorld, message, type World } from "../../../support/fakes.ts";
+import { ada, call, message, worldOfEachTest } from "../../../support/fakes.ts";
 
-let world: World;
-beforeEach(async () => {
-  world = await createWorld();
-});
-afterEach(async () => {
-  vi.restoreAllMocks();
-  await world.close();
-});
+const world = worldOfEachTest();
 
 let editedAt = 1_800_000_000_000;
 
@@ -28,11 +21,6 @@ function hang(): void {
   world.hang("half");
 }
 
-const log = async () =>
-  (await world.history.history("fake:c1", { maxMessages: 50 })).map(
-    ({ role, parts }) =>
-      `${role}: ${parts.map((part) => ("text" in part ? part.text : part.kind)).join(" ")}`,
-  );
 const replies = () => world.platform.replies.map(({ state, text }) => `${state}: ${text}`);
 
 describe("an edited command", () => {
@@ -46,7 +34,7 @@ describe("an edited command", () => {
     }
     const stop = ({ key }: { readonly key: string }) => world.assistant.act({ kind: "stop", key }, ada);
     const expectApplied = async (event: { readonly key: string }) => {
-      expect(await log()).toEqual(["user: /ask harmless", "assistant: half"]);
+      expect(await world.log()).toEqual(["user: /ask harmless", "assistant: half"]);
       expect(await world.store.inbox.listOpen()).toEqual([]);
       expect(await world.store.inbox.lookUp([event.key])).toEqual([]);
       expect(await world.store.inbox.accept(message("", { key: event.key }))).toBe("duplicate");
@@ -93,9 +81,7 @@ describe("an edited command", () => {
   });
 
   it("that draws leaves no word of it in the question, nor in its call", async () => {
-    const event = call("imagine", { prompt: "my secret" }, { inConversation: true });
-    await world.assistant.receive(event);
-    await world.settled();
+    const event = await world.answered(call("imagine", { prompt: "my secret" }, { inConversation: true }));
     await world.assistant.messageEdited(editOf(event, "/imagine a fox"));
     await world.settled();
     const question = await world.store.conversations.find("fake:c1", `${event.key}/user`);
@@ -103,14 +89,12 @@ describe("an edited command", () => {
   });
 
   it("that has run changes what is stored of it; the command does not run again", async () => {
-    const event = call("ask", { prompt: "my secret" }, { inConversation: true });
-    await world.assistant.receive(event);
-    await world.settled();
+    const event = await world.answered(call("ask", { prompt: "my secret" }, { inConversation: true }));
     const asked = world.gateway.requests.length;
     await world.assistant.messageEdited(editOf(event, "/ask harmless"));
     await world.settled();
     expect(world.gateway.requests).toHaveLength(asked);
-    expect((await log())[0]).toBe("user: /ask harmless");
+    expect((await world.log())[0]).toBe("user: /ask harmless");
     expect(JSON.stringify(await world.store.inbox.lookUp([event.key]))).not.toContain("secret");
   });
 });

@@ -1,17 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import { currentTurn } from "../../../../src/core/turn-scope.ts";
 import { sleep } from "../../../../src/support/sleep.ts";
-import { call, createWorld, message, type World } from "../../../support/fakes.ts";
+import { call, message, type World, worldOfEachTest } from "../../../support/fakes.ts";
 
-let world: World;
-beforeEach(async () => {
-  world = await createWorld();
-});
-afterEach(async () => {
-  vi.restoreAllMocks();
-  await world.close();
-});
+const world = worldOfEachTest();
 
 type Accept = World["store"]["inbox"]["accept"];
 
@@ -124,8 +117,7 @@ describe("the turn of an event that is written and not yet on disk", () => {
   });
 
   it("counts as running, and as asked, where the disk refuses it for good", async () => {
-    await world.close();
-    world = await createWorld({ spending: { turnsPersonMinute: 1 } });
+    await world.renew({ spending: { turnsPersonMinute: 1 } });
     const busy = Promise.withResolvers<void>();
     world.gateway.answerWith(async function* slow(request) {
       await busy.promise;

@@ -1,19 +1,12 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { IncomingMessage } from "../../../../src/core/events.ts";
 import type { ChatRequest } from "../../../../src/core/gateway.ts";
 import type { EditedMessage } from "../../../../src/core/platform.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { createWorld, message, said, type World } from "../../../support/fakes.ts";
+import { message, said, worldOfEachTest } from "../../../support/fakes.ts";
 
-let world: World;
-beforeEach(async () => {
-  world = await createWorld({ files: { png: await fixture("picture.png") } });
-});
-afterEach(async () => {
-  vi.restoreAllMocks();
-  await world.close();
-});
+const world = worldOfEachTest(async () => ({ files: { png: await fixture("picture.png") } }));
 
 let editedAt = 1_800_000_000_000;
 
@@ -30,13 +23,6 @@ const editOf = (
 });
 const edit = (event: IncomingMessage, text: string, more: Partial<EditedMessage> = {}) =>
   world.assistant.messageEdited(editOf(event, text, more));
-
-async function ask(text: string, more: Partial<IncomingMessage> = {}): Promise<IncomingMessage> {
-  const event = message(text, more);
-  await world.assistant.receive(event);
-  await world.settled();
-  return event;
-}
 
 /** The first answer hangs after a word until its request is aborted; later ones repeat the question. */
 function hangOnce(): { readonly aborted: () => number } {
@@ -60,21 +46,16 @@ function hangOnce(): { readonly aborted: () => number } {
   return { aborted: () => aborted };
 }
 
-const log = async () =>
-  (await world.history.history("fake:c1", { maxMessages: 50 })).map(
-    ({ role, parts }) =>
-      `${role}: ${parts.map((part) => ("text" in part ? part.text : part.kind)).join(" ")}`,
-  );
 const replies = () => world.platform.replies.map(({ state, text }) => `${state}: ${text}`);
 
 describe("an edited question", () => {
   it("that was answered last is answered anew, in the same reply; the earlier words are gone", async () => {
-    await ask("first");
-    const event = await ask("my secret");
+    await world.ask("first");
+    const event = await world.ask("my secret");
     expect(await edit(event, "harmless")).toBe("edited");
     await world.settled();
     expect(replies()).toEqual(["finished: you said: first", "finished: you said: harmless"]);
-    expect(await log()).toEqual([
+    expect(await world.log()).toEqual([
       "user: first",
       "assistant: you said: first",
       "user: harmless",
@@ -94,7 +75,7 @@ describe("an edited question", () => {
     await vi.waitFor(() => expect(aborted()).toBe(1));
     await world.settled();
     expect(replies()).toEqual(["finished: re: harmless"]);
-    expect(await log()).toEqual(["user: harmless", "assistant: re: harmless"]);
+    expect(await world.log()).toEqual(["user: harmless", "assistant: re: harmless"]);
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
 
@@ -107,7 +88,7 @@ describe("an edited question", () => {
     await edit(second, "2");
     await edit(first, "1");
     await world.settled();
-    expect(await log()).toEqual([
+    expect(await world.log()).toEqual([
       "user: 1",
       "assistant: re: 1",
       "user: 2",
@@ -129,7 +110,7 @@ describe("an edited question", () => {
     await edit(burst[1]!, "2");
     await world.settled();
     expect(replies()).toEqual(["finished: re: 0", "finished: re: three"]);
-    expect(await log()).toEqual([
+    expect(await world.log()).toEqual([
       "user: 0",
       "assistant: re: 0",
       "user: one",
@@ -155,36 +136,36 @@ describe("an edited question", () => {
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
     await edit(two!, "2");
     await world.settled();
-    expect(await log()).toEqual(["user: zero", "user: one", "user: 2", "assistant: re: 2"]);
+    expect(await world.log()).toEqual(["user: zero", "user: one", "user: 2", "assistant: re: 2"]);
     expect(world.platform.replies).toHaveLength(1);
   });
 
   it("that is an older one changes the history only", async () => {
-    const first = await ask("my secret");
-    await ask("second");
+    const first = await world.ask("my secret");
+    await world.ask("second");
     const asked = world.gateway.requests.length;
     expect(await edit(first, "harmless")).toBe("edited");
     await world.settled();
     expect(world.gateway.requests).toHaveLength(asked);
-    expect((await log())[0]).toBe("user: harmless");
+    expect((await world.log())[0]).toBe("user: harmless");
     expect(JSON.stringify(await world.store.inbox.lookUp([first.key]))).not.toContain("secret");
     expect(await world.store.inbox.listOpen()).toEqual([]);
-    await ask("third");
+    await world.ask("third");
     expect(said(world.gateway.requests.at(-1)).slice(1, 2)).toEqual(["user: harmless"]);
   });
 
   it("before a reset changes the history only", async () => {
-    const event = await ask("before");
+    const event = await world.ask("before");
     const { id } = (await world.history.history("fake:c1", { maxMessages: 9 })).at(-1)!;
     await world.store.conversations.saveSettings("fake:c1", { resetAfter: id });
     await edit(event, "after");
     await world.settled();
     expect(world.gateway.requests).toHaveLength(1);
-    expect((await log())[0]).toBe("user: after");
+    expect((await world.log())[0]).toBe("user: after");
   });
 
   it("with a question that waits behind it is an older one", async () => {
-    const first = await ask("one");
+    const first = await world.ask("one");
     hangOnce();
     const second = message("two");
     await world.assistant.receive(second);
@@ -192,22 +173,22 @@ describe("an edited question", () => {
     await edit(first, "1");
     await edit(second, "2");
     await world.settled();
-    expect(await log()).toEqual(["user: 1", "assistant: you said: one", "user: 2", "assistant: re: 2"]);
+    expect(await world.log()).toEqual(["user: 1", "assistant: you said: one", "user: 2", "assistant: re: 2"]);
   });
 
   it("that says the same costs nothing; nor does one that takes the words back at once", async () => {
-    const event = await ask("hello");
+    const event = await world.ask("hello");
     expect(await edit(event, "hello")).toBe("unchanged");
     await edit(event, "hallo");
     await edit(event, "hello");
     await world.settled();
     expect(world.gateway.requests).toHaveLength(1);
-    expect(await log()).toEqual(["user: hello", "assistant: you said: hello"]);
+    expect(await world.log()).toEqual(["user: hello", "assistant: you said: hello"]);
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
 
   it("many times in a row is one request", async () => {
-    const event = await ask("0");
+    const event = await world.ask("0");
     for (let n = 1; n <= 20; n++) await edit(event, `${n}`);
     await world.settled();
     expect(replies()).toEqual(["finished: you said: 20"]);
@@ -215,22 +196,22 @@ describe("an edited question", () => {
   });
 
   it("counts the latest edit, in whatever order edits arrive, and each once", async () => {
-    const event = await ask("0");
+    const event = await world.ask("0");
     const [one, two] = [editOf(event, "1"), editOf(event, "2")];
     expect(await world.assistant.messageEdited(two)).toBe("edited");
     expect(await world.assistant.messageEdited(one)).toBe("unchanged");
     await world.settled();
     expect(await world.assistant.messageEdited(two)).toBe("unchanged");
     await world.settled();
-    expect(await log()).toEqual(["user: 2", "assistant: you said: 2"]);
+    expect(await world.log()).toEqual(["user: 2", "assistant: you said: 2"]);
     expect(world.gateway.requests).toHaveLength(2);
   });
 
   it("to nothing is like a deletion", async () => {
-    const event = await ask("my secret");
+    const event = await world.ask("my secret");
     expect(await edit(event, "")).toBe("edited");
     await world.settled();
-    expect(await log()).toEqual(["assistant: you said: my secret"]);
+    expect(await world.log()).toEqual(["assistant: you said: my secret"]);
     expect(await world.store.inbox.lookUp([event.key])).toEqual([]);
   });
 
@@ -239,33 +220,33 @@ describe("an edited question", () => {
     const refused = message("refused");
     await world.assistant.refuse(refused.key);
     expect(await edit(refused, "new")).toBe("unknown");
-    const forgotten = await ask("forgotten");
+    const forgotten = await world.ask("forgotten");
     await world.store.erasure.forgetAuthor("fake:c1", "fake:ada");
     expect(await edit(forgotten, "new")).toBe("unknown");
-    const hidden = await ask("hidden");
+    const hidden = await world.ask("hidden");
     expect(await edit(hidden, "", { read: () => Promise.resolve(undefined) })).toBe("unchanged");
     await world.settled();
-    expect(await log()).toEqual(["user: hidden", "assistant: you said: hidden"]);
+    expect(await world.log()).toEqual(["user: hidden", "assistant: you said: hidden"]);
   });
 
   const pass = (days: number) => world.store.sweep(Date.now() + days * 24 * 60 * 60_000);
 
   it("weeks later is answered anew where it is the last question of its conversation", async () => {
-    const event = await ask("one");
+    const event = await world.ask("one");
     await pass(50);
     expect(await edit(event, "two")).toBe("edited");
     await world.settled();
-    expect(await log()).toEqual(["user: two", "assistant: you said: two"]);
+    expect(await world.log()).toEqual(["user: two", "assistant: you said: two"]);
     expect(world.platform.replies).toHaveLength(1);
   });
 
   it("weeks later changes an earlier question in the history, and leaves the last answer as it is", async () => {
-    const event = await ask("one");
-    await ask("two");
+    const event = await world.ask("one");
+    await world.ask("two");
     await pass(50);
     expect(await edit(event, "uno")).toBe("edited");
     await world.settled();
-    expect(await log()).toEqual([
+    expect(await world.log()).toEqual([
       "user: uno",
       "assistant: you said: one",
       "user: two",
@@ -274,18 +255,18 @@ describe("an edited question", () => {
   });
 
   it("that only its conversation knows changes the history only", async () => {
-    const event = await ask("my secret");
+    const event = await world.ask("my secret");
     await world.store.inbox.withdraw([event.key]);
     expect(await edit(event, "harmless")).toBe("edited");
     await world.settled();
-    expect(await log()).toEqual(["user: harmless", "assistant: you said: my secret"]);
+    expect(await world.log()).toEqual(["user: harmless", "assistant: you said: my secret"]);
     expect(world.gateway.requests).toHaveLength(1);
     expect(await edit(event, "harmless", { editedAt })).toBe("unchanged");
   });
 
   it("loses a file that was taken away, and keeps the others", async () => {
     const files = ["kept", "gone"].map((name) => ({ id: "png", name: `${name}.png`, source: {} }));
-    const event = await ask("look", { attachments: files });
+    const event = await world.ask("look", { attachments: files });
     await edit(event, "look", {
       read: () => Promise.resolve({ text: "look", attachments: files.slice(0, 1) }),
     });
@@ -300,8 +281,8 @@ describe("an edited question", () => {
   });
 
   it("takes its words out of the address of the reply", async () => {
-    const event = await ask("my secret", { address: { at: "c1", title: "my secret" } });
-    await ask("later");
+    const event = await world.ask("my secret", { address: { at: "c1", title: "my secret" } });
+    await world.ask("later");
     await edit(event, "harmless", {
       toAddress: (address, { text }) => ({ ...address, title: text }),
     });
@@ -314,9 +295,8 @@ describe("an edited question", () => {
 
 describe("an edited question and limits", () => {
   it("counts each new answer for its author, and says in the reply that there were too many", async () => {
-    await world.close();
-    world = await createWorld({ spending: { turnsPersonMinute: 2 } });
-    const event = await ask("0");
+    await world.renew({ spending: { turnsPersonMinute: 2 } });
+    const event = await world.ask("0");
     await edit(event, "1");
     await edit(event, "2");
     await world.settled();
@@ -326,40 +306,39 @@ describe("an edited question and limits", () => {
     expect(world.platform.replies).toHaveLength(1);
     expect(world.platform.replies[0]?.state).toBe("failed");
     expect(world.platform.replies[0]?.failure?.text).toMatch(/minute|too many|often/i);
-    expect((await log())[0]).toBe("user: 3");
-    expect(JSON.stringify(await log())).not.toContain("you said: 2");
+    expect((await world.log())[0]).toBe("user: 3");
+    expect(JSON.stringify(await world.log())).not.toContain("you said: 2");
     expect(world.gateway.requests).toHaveLength(2);
   });
 
   it("of somebody who may not use it any more changes the history only", async () => {
-    const event = await ask("0", { origin: { user: "fake:user:ada", isMember: true, isManager: false } });
+    const event = await world.ask("0", {
+      origin: { user: "fake:user:ada", isMember: true, isManager: false },
+    });
     const later = world.restart({ rules: { deny: ["fake:user:ada"] } });
     await later.messageEdited(editOf(event, "1"));
     await world.settled();
-    expect(await log()).toEqual(["user: 1", "assistant: you said: 0"]);
+    expect(await world.log()).toEqual(["user: 1", "assistant: you said: 0"]);
   });
 });
 
 describe("an edited question survives", () => {
   it("the end of the process right after it was taken in", async () => {
-    const event = await ask("my secret");
+    const event = await world.ask("my secret");
     const { attempts } = (await world.store.inbox.lookUp([event.key]))[0]!.turn!;
     await world.store.inbox.edit({ ...event, text: "harmless" }, { at: 5, attemptsBefore: attempts });
-    expect(await world.restart().recover("fake")).toBe(1);
-    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
-    await world.settled();
+    expect(await world.recover(world.restart())).toBe(1);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
     expect(replies()).toEqual(["finished: you said: harmless"]);
-    expect(await log()).toEqual(["user: harmless", "assistant: you said: harmless"]);
+    expect(await world.log()).toEqual(["user: harmless", "assistant: you said: harmless"]);
   });
 
   it("the end of the process while the earlier form is answered", async () => {
     const event = message("my secret");
-    await world.store.inbox.accept(event);
-    await world.store.inbox.claimTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 1 });
+    await world.leaveBegun([event]);
     await world.store.inbox.edit({ ...event, text: "harmless" }, { at: 5, attemptsBefore: 1 });
-    expect(await world.restart().recover("fake")).toBe(1);
-    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
-    await world.settled();
+    expect(await world.recover(world.restart())).toBe(1);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
     expect(replies()).toEqual(["finished: you said: harmless"]);
   });
 
@@ -370,20 +349,19 @@ describe("an edited question survives", () => {
       await world.store.inbox.edit({ ...event, text: "harmless" }, { at: 5, attemptsBefore: 1 });
       return await realClose(keys, how);
     });
-    await world.assistant.receive(event);
-    await world.settled();
+    await world.answered(event);
     await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
-    expect(await log()).toEqual(["user: harmless", "assistant: you said: harmless"]);
+    expect(await world.log()).toEqual(["user: harmless", "assistant: you said: harmless"]);
     expect(world.platform.replies).toHaveLength(1);
   });
 
   it("a store that is unavailable: it is not taken in, and may be delivered again", async () => {
-    const event = await ask("0");
+    const event = await world.ask("0");
     const change = editOf(event, "1");
     vi.spyOn(world.store.inbox, "edit").mockRejectedValueOnce(new ParleyError("store-unavailable", "away"));
     await expect(world.assistant.messageEdited(change)).rejects.toMatchObject({ code: "store-unavailable" });
     expect(await world.assistant.messageEdited(change)).toBe("edited");
     await world.settled();
-    expect(await log()).toEqual(["user: 1", "assistant: you said: 1"]);
+    expect(await world.log()).toEqual(["user: 1", "assistant: you said: 1"]);
   });
 });

@@ -1,13 +1,7 @@
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { createWorld, message, type World } from "../../../support/fakes.ts";
+import { expect, it, vi } from "vitest";
+import { message, worldOfEachTest } from "../../../support/fakes.ts";
 
-let world: World;
-beforeEach(async () => {
-  world = await createWorld();
-});
-afterEach(async () => {
-  await world.close();
-});
+const world = worldOfEachTest();
 
 const texts = () => world.platform.replies.map(({ state, text }) => `${state}: ${text}`);
 

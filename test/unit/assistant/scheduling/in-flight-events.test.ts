@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { message } from "../../../support/fakes.ts";
 import { createInFlightEvents } from "../../../../src/assistant/scheduling/in-flight-events.ts";
+import { message } from "../../../support/fakes.ts";
 
 describe("createInFlightEvents", () => {
   it("tells when a key is done, at once where it is not in flight", async () => {

@@ -1,15 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ParleyError } from "../../../../src/core/errors.ts";
+import { describe, expect, it, vi } from "vitest";
 import { createActiveTurn } from "../../../../src/assistant/scheduling/active-turn.ts";
-import { createFakePlatform, createWorld, message, type World } from "../../../support/fakes.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import { createFakePlatform, message, worldOfEachTest } from "../../../support/fakes.ts";
 
-let world: World;
-beforeEach(async () => {
-  world = await createWorld();
-});
-afterEach(async () => {
-  await world.close();
-});
+const world = worldOfEachTest();
 
 const lost = () => new ParleyError("store-unavailable", "the lease was lost");
 
@@ -48,8 +42,7 @@ describe("a lease that is lost", () => {
 
   it("while edits are applied: the turn is not run", async () => {
     const event = message("my secret");
-    await world.store.inbox.accept(event);
-    await world.store.inbox.claimTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 1 });
+    await world.leaveBegun([event]);
     await world.store.inbox.edit({ ...event, text: "harmless" }, { at: 5, attemptsBefore: 1 });
     const { restarted, lose } = withLease();
     const find = world.store.conversations.find.bind(world.store.conversations);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { IncomingEvent } from "../../../../src/core/events.ts";
 import { toOpenTurns } from "../../../../src/assistant/scheduling/open-turns.ts";
+import type { IncomingEvent } from "../../../../src/core/events.ts";
 import { call, message } from "../../../support/fakes.ts";
 
 const entry = (event: IncomingEvent, attempts?: number) => ({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { keysOf, reconcile, type PendingTurn } from "../../../../src/assistant/scheduling/pending-turn.ts";
+import { keysOf, type PendingTurn, reconcile } from "../../../../src/assistant/scheduling/pending-turn.ts";
 import { message } from "../../../support/fakes.ts";
 
 const fresh = (key: string): PendingTurn => ({

@@ -1,13 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createWorld, message, type World } from "../../../support/fakes.ts";
+import { describe, expect, it, vi } from "vitest";
+import { message, worldOfEachTest } from "../../../support/fakes.ts";
 
-let world: World;
-beforeEach(async () => {
-  world = await createWorld();
-});
-afterEach(async () => {
-  await world.close();
-});
+const world = worldOfEachTest();
 
 /** Requests that the gateway holds until they are ended. */
 function holdRequests(): (() => void)[] {

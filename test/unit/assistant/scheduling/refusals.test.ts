@@ -1,14 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import { createWorld, message, type World } from "../../../support/fakes.ts";
+import { message, worldOfEachTest } from "../../../support/fakes.ts";
 
-let world: World;
-beforeEach(async () => {
-  world = await createWorld();
-});
-afterEach(async () => {
-  await world.close();
-});
+const world = worldOfEachTest();
 
 const away = () => Promise.reject(new ParleyError("store-unavailable", "away"));
 

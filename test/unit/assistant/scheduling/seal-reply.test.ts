@@ -1,10 +1,10 @@
 import { expect, it, vi } from "vitest";
-import { ParleyError } from "../../../../src/core/errors.ts";
-import type { ReplyHooks } from "../../../../src/core/platform.ts";
 import { createActiveTurn } from "../../../../src/assistant/scheduling/active-turn.ts";
 import { endWithdrawn } from "../../../../src/assistant/scheduling/end-withdrawn.ts";
 import { sealReply } from "../../../../src/assistant/scheduling/recovery.ts";
 import { refuseTurn } from "../../../../src/assistant/scheduling/refuse-turn.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import type { ReplyHooks } from "../../../../src/core/platform.ts";
 import { createFakePlatform, createWorld, message, silentLog } from "../../../support/fakes.ts";
 
 /** A turn that was begun and is still open, and its reply, which calls `onEnd` before it shows its end. */

@@ -1,17 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ParleyError } from "../../../../src/core/errors.ts";
+import { describe, expect, it, vi } from "vitest";
 import { messageIds, withoutRetriedAttempts } from "../../../../src/assistant/turn/stored-messages.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
 import type { StoredMessage } from "../../../../src/core/storage.ts";
-import { createWorld, message, type World } from "../../../support/fakes.ts";
+import { message, worldOfEachTest } from "../../../support/fakes.ts";
 
-let world: World;
-beforeEach(async () => {
-  world = await createWorld();
-});
-afterEach(async () => {
-  vi.restoreAllMocks();
-  await world.close();
-});
+const world = worldOfEachTest();
 
 const answer = (key: string, attempt: number, text: string): StoredMessage => ({
   id: messageIds.assistant(key, attempt),
@@ -32,8 +25,7 @@ describe("a turn that several processes may run", () => {
       await world.store.inbox.close([event.key]);
       return await realRun(id, work);
     });
-    await world.assistant.receive(event);
-    await world.settled();
+    await world.answered(event);
     await world.settled();
     expect(world.gateway.requests).toEqual([]);
     expect(world.platform.replies).toEqual([]);
@@ -43,23 +35,19 @@ describe("a turn that several processes may run", () => {
     await world.store.inbox.accept(message("held elsewhere"));
     const taken = vi.spyOn(world.store.queue, "runUnlessTaken").mockResolvedValue(false);
     for (let round = 0; round < 3; round++) {
-      expect(await world.assistant.recover("fake")).toBe(1);
-      await world.settled();
+      expect(await world.recover()).toBe(1);
     }
     expect(world.platform.replies).toEqual([]);
     taken.mockRestore();
-    await world.assistant.recover("fake");
-    await world.settled();
+    await world.recover();
     expect(world.platform.replies).toMatchObject([{ state: "finished" }]);
   });
 
   it("shows the answer that is kept however many processes died while showing it", async () => {
     const event = message("asked");
-    await world.store.inbox.accept(event);
-    await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 3 });
+    await world.leaveBegun([event], { attempts: 3 });
     await world.store.conversations.append("fake:c1", answer(event.key, 1, "the first and only answer"));
-    await world.assistant.recover("fake");
-    await world.settled();
+    await world.recover();
     expect(world.gateway.requests).toEqual([]);
     expect(world.platform.replies).toMatchObject([{ text: "the first and only answer", state: "finished" }]);
   });
@@ -76,8 +64,7 @@ describe("a turn that several processes may run", () => {
       await Promise.resolve();
       yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
     });
-    await world.assistant.receive(message("talk"));
-    await world.settled();
+    await world.answered(message("talk"));
     expect(world.platform.replies[0]?.state).toBe("abandoned");
     expect(await world.store.inbox.listOpen()).toHaveLength(1);
     const kept = await world.store.conversations.recent("fake:c1", { maxMessages: 10 });
@@ -94,9 +81,7 @@ describe("a turn that several processes may run", () => {
       lost.abort(new ParleyError("store-unavailable", "lease lost"));
       return await realList(id);
     });
-    const event = message("hello");
-    await world.assistant.receive(event);
-    await world.settled();
+    const event = await world.ask("hello");
     expect(world.gateway.requests).toEqual([]);
     expect(world.platform.replies).toEqual([]);
     expect((await inbox.listOpen()).map(({ event: { key } }) => key)).toEqual([event.key]);
@@ -112,8 +97,7 @@ describe("a turn that several processes may run", () => {
       address: { at: "c1", message: 8 },
       attempts: 1,
     });
-    expect(await world.assistant.recover("fake")).toBe(1);
-    await world.settled();
+    expect(await world.recover()).toBe(1);
     expect(world.platform.replies).toMatchObject([{ address, state: "finished" }]);
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
@@ -126,8 +110,7 @@ describe("a turn that several processes may run", () => {
       yield { kind: "text", text: "this process's" };
       yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
     });
-    await world.assistant.receive(event);
-    await world.settled();
+    await world.answered(event);
     expect(world.platform.replies).toMatchObject([{ text: "the other process's", state: "finished" }]);
     const kept = await world.store.conversations.recent("fake:c1", { maxMessages: 10 });
     expect(kept.filter(({ role }) => role === "assistant")).toHaveLength(1);
@@ -137,17 +120,14 @@ describe("a turn that several processes may run", () => {
   it("is left alone where another process has claimed the attempt", async () => {
     const [one, two] = [message("one"), message("two")];
     vi.spyOn(world.store.inbox, "claimTurn").mockResolvedValueOnce(false);
-    await world.store.inbox.accept(one);
-    await world.store.inbox.saveTurn({ keys: [one.key], address: { at: "c1", message: 7 }, attempts: 1 });
-    await world.assistant.recover("fake");
-    await world.settled();
+    await world.leaveBegun([one]);
+    await world.recover();
     expect(world.gateway.requests).toEqual([]);
     expect((await world.store.inbox.listOpen()).map(({ event }) => event.key)).toEqual([one.key]);
     const before = world.platform.replies.length;
     Object.assign(world.store.queue, { isShared: true });
     vi.spyOn(world.store.inbox, "claimTurn").mockResolvedValueOnce(false);
-    await world.assistant.receive(two);
-    await world.settled();
+    await world.answered(two);
     // Nothing is posted that nobody would end.
     expect(world.platform.replies).toHaveLength(before);
     expect(await world.store.inbox.listOpen()).toHaveLength(2);
@@ -164,13 +144,11 @@ describe("a turn that met a missing store", () => {
     vi.spyOn(world.store.conversations, "append").mockRejectedValueOnce(
       new ParleyError("store-unavailable", "away for a moment"),
     );
-    await world.assistant.receive(message("hello"));
-    await world.settled();
+    await world.answered(message("hello"));
     expect(world.platform.replies[0]?.failure?.text).toContain("cannot reach its store");
     expect(await world.store.inbox.listOpen()).toHaveLength(1);
     await world.settled();
-    await world.assistant.recover("fake");
-    await world.settled();
+    await world.recover();
     expect(world.platform.replies).toMatchObject([{ text: "you said: hello", state: "finished" }]);
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });

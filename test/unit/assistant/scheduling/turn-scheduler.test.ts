@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import type { IncomingEvent } from "../../../../src/core/events.ts";
+import type { ActiveTurn } from "../../../../src/assistant/scheduling/active-turn.ts";
+import { keysOf, type PendingTurn } from "../../../../src/assistant/scheduling/pending-turn.ts";
 import {
   createTurnScheduler,
   type TurnScheduler,
 } from "../../../../src/assistant/scheduling/turn-scheduler.ts";
-import { keysOf, type PendingTurn } from "../../../../src/assistant/scheduling/pending-turn.ts";
-import type { ActiveTurn } from "../../../../src/assistant/scheduling/active-turn.ts";
 import { createLocalQueue } from "../../../../src/conversations/local-queue.ts";
+import type { IncomingEvent } from "../../../../src/core/events.ts";
 import { call, message, silentLog } from "../../../support/fakes.ts";
 import { createManualClock } from "../../../support/manual-clock.ts";
 

@@ -29,10 +29,9 @@ const mia = { id: "fake:mia", name: "Mia" };
 
 /** Uses `/settings` and returns what the caller reads. */
 async function settings(options: CommandCall["options"], more: Partial<CommandCall> = {}): Promise<string> {
-  await world.assistant.receive(
+  await world.answered(
     call("settings", options, { origin: inChannel, isPrivate: true, inConversation: true, ...more }),
   );
-  await world.settled();
   const reply = world.platform.replies.at(-1);
   return reply?.failure?.text ?? reply?.text ?? "";
 }
@@ -254,10 +253,7 @@ describe("the rights to change settings", () => {
 describe("what is erased", () => {
   it("/forget everywhere removes a person's settings", async () => {
     await settings({ name: "chat-model", value: "clever", for: "me" });
-    await world.assistant.receive(
-      call("forget", { where: "everywhere", confirm: true }, { isPrivate: true }),
-    );
-    await world.settled();
+    await world.answered(call("forget", { where: "everywhere", confirm: true }, { isPrivate: true }));
     expect(await world.store.settings.read(["fake:ada"])).toEqual([{}]);
     await world.clock.advance(2001);
     expect(await ask("one")).toBe("chatty");
@@ -265,10 +261,9 @@ describe("what is erased", () => {
 
   it("/forget says so where there is nothing else of a person", async () => {
     await settings({ name: "chat-model", value: "clever", for: "me" });
-    await world.assistant.receive(
+    await world.answered(
       call("forget", { where: "everywhere" }, { isPrivate: true, conversationId: "fake:c7" }),
     );
-    await world.settled();
     expect(world.platform.replies.at(-1)).toMatchObject({ confirm: { label: "Remove" } });
     expect(world.platform.replies.at(-1)?.text).toContain("0 messages and 1 setting in all");
   });

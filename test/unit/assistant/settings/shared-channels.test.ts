@@ -1,6 +1,6 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Origin } from "../../../../src/core/events.ts";
-import { call, createWorld, message, type World } from "../../../support/fakes.ts";
+import { call, createWorld, type World } from "../../../support/fakes.ts";
 
 let world: World;
 const models = ["chatty", "clever", "quick"].map((id) => ({ id, capabilities: { chats: true } }));
@@ -26,10 +26,9 @@ const originIn = (workspace: string, isManager = false): Origin => ({
 async function set(workspace: string, value: string): Promise<void> {
   const origin = originIn(workspace, true);
   const options = { name: "chat-model", value, for: "channel" };
-  await world.assistant.receive(
+  await world.answered(
     call("settings", options, { origin, isPrivate: true, conversationId: `fake:${workspace}` }),
   );
-  await world.settled();
 }
 
 /** The model that answers in the channel, as a workspace sees it. */

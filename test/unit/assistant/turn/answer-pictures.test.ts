@@ -26,8 +26,7 @@ describe("pictures of a chat answer", () => {
         yield event;
       }
     });
-    await world.assistant.receive(message("draw cats"));
-    await world.settled();
+    await world.answered(message("draw cats"));
     return world.platform.replies[0]!;
   }
 

@@ -1,4 +1,4 @@
-import { expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { createWorld, message, said } from "../../../support/fakes.ts";
 
 // A thread has the id of the message it hangs on, on Discord and on Slack: its key may be the id of the conversation.
@@ -6,8 +6,7 @@ it("what was said in a thread before is sent with the message that the thread ha
   const world = await createWorld();
   try {
     for (const event of [message("My ship is a sloop."), message("Which is it?", { key: "fake:c1" })]) {
-      await world.assistant.receive(event);
-      await world.settled();
+      await world.answered(event);
     }
     expect(said(world.gateway.requests.at(-1))).toEqual([
       "system: Be brief.",

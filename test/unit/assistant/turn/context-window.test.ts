@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
-  buildContext,
   budgetFor,
+  buildContext,
   createTokenFactors,
   maxImages,
 } from "../../../../src/assistant/turn/context-window.ts";

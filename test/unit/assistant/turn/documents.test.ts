@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readAttachments, type AttachmentReader } from "../../../../src/assistant/turn/attachments.ts";
+import { type AttachmentReader, readAttachments } from "../../../../src/assistant/turn/attachments.ts";
 import { makeCompound, makePdf, makeXlsx } from "../../../support/documents.ts";
 import { createManualClock } from "../../../support/manual-clock.ts";
 

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import {
   findMeantPictures,
   mayAskForChange,
@@ -6,7 +6,7 @@ import {
 } from "../../../../src/assistant/turn/meant-pictures.ts";
 import type { ChatEvent } from "../../../../src/core/gateway.ts";
 import type { StoredMessage } from "../../../../src/core/storage.ts";
-import { call, createWorld, message, said, type World } from "../../../support/fakes.ts";
+import { call, message, said, worldOfEachTest } from "../../../support/fakes.ts";
 
 function answer(id: string, prompt: string, count: number, shownAs: readonly string[] = []): StoredMessage {
   const parts = Array.from({ length: count }, (_, index) => ({
@@ -90,18 +90,15 @@ describe("a request for a change", () => {
 });
 
 describe("a chat model without pictures of its own", () => {
-  let world: World;
-  beforeEach(async () => {
-    world = await createWorld({
-      models: [
-        { id: "words", capabilities: { chats: true, drawsInChat: false, seesImages: false } },
-        { id: "painter", capabilities: { generatesImages: true, drawsInChat: true } },
-      ],
-    });
-    await world.assistant.receive(call("imagine", { prompt: "a fox", count: 2 }, { inConversation: true }));
-    await world.settled();
+  const world = worldOfEachTest({
+    models: [
+      { id: "words", capabilities: { chats: true, drawsInChat: false, seesImages: false } },
+      { id: "painter", capabilities: { generatesImages: true, drawsInChat: true } },
+    ],
   });
-  afterEach(() => world.close());
+  beforeEach(async () => {
+    await world.answered(call("imagine", { prompt: "a fox", count: 2 }, { inConversation: true }));
+  });
 
   const image: ChatEvent = {
     kind: "image",
@@ -117,8 +114,7 @@ describe("a chat model without pictures of its own", () => {
   }
 
   async function ask(text: string) {
-    await world.assistant.receive(message(text));
-    await world.settled();
+    await world.answered(message(text));
     return world.platform.replies.at(-1)!;
   }
 
@@ -169,8 +165,7 @@ describe("a chat model without pictures of its own", () => {
     world.restart();
     answersWith('<change_picture number="2">blue</change_picture>');
     expect((await ask("make it blue")).notices.join()).toContain("Changed from picture 2 of 2 “a fox”");
-    await world.assistant.receive(call("reset", {}, { inConversation: true }));
-    await world.settled();
+    await world.answered(call("reset", {}, { inConversation: true }));
     answersWith("What is blue?");
     await ask("make it green");
     expect(said(world.gateway.requests.at(-1)).join()).not.toContain("change_picture");

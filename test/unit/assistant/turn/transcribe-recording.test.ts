@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
-  transcribeRecording,
   type DownloadedRecording,
+  transcribeRecording,
 } from "../../../../src/assistant/turn/transcribe-recording.ts";
 import type { Transcription } from "../../../../src/assistant/turn/transcribe.ts";
+import { type ErrorCode, ParleyError } from "../../../../src/core/errors.ts";
 import type { TimedWords, TranscriptionRequest } from "../../../../src/core/gateway.ts";
-import { ParleyError, type ErrorCode } from "../../../../src/core/errors.ts";
-import { cutRecording } from "../../../../src/media/recordings/cut-recording.ts";
 import type { RecordingPart } from "../../../../src/media/recordings/cut-into-parts.ts";
+import { cutRecording } from "../../../../src/media/recordings/cut-recording.ts";
 import { createManualClock } from "../../../support/manual-clock.ts";
 import { makeLongWav } from "../../../support/recordings.ts";
 
