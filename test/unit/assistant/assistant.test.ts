@@ -1,7 +1,7 @@
 import { describe, expect, it, test, vi } from "vitest";
 import { isParleyError, ParleyError } from "../../../src/core/errors.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
-import { ada, call, message, said, worldOfEachTest } from "../../support/fakes.ts";
+import { ada, call, createWorld, message, said, worldOfEachTest } from "../../support/fakes.ts";
 
 const world = worldOfEachTest(async () => ({
   files: {
@@ -356,4 +356,22 @@ test("while too many calls wait under the platform's limits, new messages are re
   expect(await world.assistant.receive(message("now"))).toBe("accepted");
   await world.settled();
   expect(world.gateway.requests).toHaveLength(1);
+});
+
+// A thread has the id of the message it hangs on, on Discord and on Slack: its key may be the id of the conversation.
+it("what was said in a thread before is sent with the message that the thread hangs on, when that is a question later", async () => {
+  const world = await createWorld();
+  try {
+    for (const event of [message("My ship is a sloop."), message("Which is it?", { key: "fake:c1" })]) {
+      await world.answered(event);
+    }
+    expect(said(world.gateway.requests.at(-1))).toEqual([
+      "system: Be brief.",
+      "user: My ship is a sloop.",
+      "assistant: you said: My ship is a sloop.",
+      "user: Which is it?",
+    ]);
+  } finally {
+    await world.close();
+  }
 });
