@@ -266,7 +266,7 @@ export function aborted(signal: AbortSignal): Promise<never> {
 
 /** How long turns run before their time is passed, in real milliseconds, and by how much in each further one. */
 const patienceMs = 20;
-const stepMs = 100;
+const stepMs = 250;
 
 const noRules: AccessRules = { allow: [], deny: [], admins: [] };
 
@@ -301,6 +301,8 @@ export interface World {
   answerWith(text: string, usage?: Partial<Usage>): void;
   /** The answers begin with these words and hang until their requests are aborted. */
   hang(text: string): void;
+  /** Holds requests to the gateway until they are released, those to come too. */
+  hold(): { count(): number; release(): void };
   /** What is stored of a conversation, as lines. */
   log(conversationId?: string): Promise<string[]>;
   close(): Promise<void>;
@@ -440,6 +442,17 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
         yield { kind: "text", text };
         await aborted(signal);
       });
+    },
+    hold() {
+      const released = Promise.withResolvers<void>();
+      let held = 0;
+      gateway.answerWith(async function* holding(request) {
+        held++;
+        await released.promise;
+        yield { kind: "text", text: "answer" };
+        yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+      });
+      return { count: () => held, release: released.resolve };
     },
     async log(conversationId = "fake:c1") {
       const messages = await history.history(conversationId, { maxMessages: 100 });

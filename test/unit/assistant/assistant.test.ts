@@ -1,7 +1,7 @@
 import { describe, expect, it, test, vi } from "vitest";
 import { isParleyError, ParleyError } from "../../../src/core/errors.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
-import { ada, call, createWorld, message, said, worldOfEachTest } from "../../support/fakes.ts";
+import { ada, call, message, said, worldOfEachTest } from "../../support/fakes.ts";
 
 const world = worldOfEachTest(async () => ({
   files: {
@@ -199,32 +199,6 @@ describe("an answer that goes wrong", () => {
     expect(world.platform.replies.at(-1)).toMatchObject({ state: "finished", text: "ok" });
     expect(world.platform.replies.at(-1)?.notices.join()).toContain("left out");
   });
-
-  it("is stopped on request; what was said is kept", async () => {
-    world.hang("and so on");
-    await world.assistant.receive(message("talk"));
-    await vi.waitFor(() => {
-      expect(world.platform.replies[0]?.text).toBe("and so on");
-    });
-    expect(await world.assistant.cancel("fake:c1", ada)).toBe(true);
-    await world.settled();
-    expect(world.platform.replies[0]).toMatchObject({
-      state: "finished",
-      text: "and so on",
-      notices: ["Stopped."],
-    });
-  });
-
-  it("says when the length limit ended it", async () => {
-    world.gateway.answerWith(async function* long(request) {
-      yield { kind: "text", text: "once upon" };
-      yield { kind: "finish", reason: "length", model: request.model, usage: { isEstimated: true } };
-    });
-    await world.ask("a story");
-    expect(world.platform.replies[0]?.notices).toEqual([
-      "The answer reached its length limit and may be unfinished.",
-    ]);
-  });
 });
 
 describe("after a restart", () => {
@@ -238,16 +212,6 @@ describe("after a restart", () => {
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
 
-  it("a stored answer is shown, and nothing is asked again", async () => {
-    const event = await world.ask("asked");
-    const asked = world.gateway.requests.length;
-    await world.store.inbox.reopen(event.key);
-    await world.recover(world.restart());
-    expect(world.gateway.requests).toHaveLength(asked);
-    expect(world.platform.replies).toHaveLength(1);
-    expect(world.platform.replies[0]).toMatchObject({ text: "you said: asked", state: "finished", shown: 2 });
-  });
-
   it("a turn that could not begin is taken up by the next round", async () => {
     vi.spyOn(world.store.queue, "run").mockImplementationOnce(() =>
       Promise.reject(new ParleyError("store-unavailable", "no lease")),
@@ -256,23 +220,6 @@ describe("after a restart", () => {
     expect(world.platform.replies).toEqual([]);
     expect(await world.recover()).toBe(1);
     expect(world.platform.replies).toMatchObject([{ text: "you said: in an outage", state: "finished" }]);
-  });
-
-  it("a turn whose conversation was taken away leaves reply and entry to the one who has it", async () => {
-    const lost = new AbortController();
-    const realRun = world.store.queue.run.bind(world.store.queue);
-    vi.spyOn(world.store.queue, "run").mockImplementationOnce((id, work) =>
-      realRun(id, () => work(lost.signal)),
-    );
-    world.hang("so far");
-    await world.assistant.receive(message("talk"));
-    await vi.waitFor(() => {
-      expect(world.platform.replies[0]?.text).toBe("so far");
-    });
-    lost.abort(new ParleyError("store-unavailable", "lease lost"));
-    await world.settled();
-    expect(world.platform.replies[0]?.state).toBe("abandoned");
-    expect(await world.store.inbox.listOpen()).toHaveLength(1);
   });
 
   it("what is too old is sealed with a Retry", async () => {
@@ -300,12 +247,7 @@ describe("after a restart", () => {
 
 describe("a person with very much to ask", () => {
   it("is told when too much of theirs waits, and others are answered", async () => {
-    const ends: (() => void)[] = [];
-    world.gateway.answerWith(async function* slow(request) {
-      await new Promise<void>((resolve) => ends.push(resolve));
-      yield { kind: "text", text: "done" };
-      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
-    });
+    const held = world.hold();
     const asked = Array.from({ length: 300 }, () =>
       world.assistant.receive(call("ask", { prompt: "again" })).then(
         () => "accepted",
@@ -315,32 +257,24 @@ describe("a person with very much to ask", () => {
     const results = await Promise.all(asked);
     expect(results.filter((result) => result === "accepted")).toHaveLength(50);
     expect(results.filter((result) => result === "busy")).toHaveLength(250);
-    await vi.waitFor(() => expect(ends).toHaveLength(4));
+    await vi.waitFor(() => expect(held.count()).toBe(4));
     const author = { id: "fake:bob", name: "Bob" };
     await world.assistant.receive(message("me too", { author, conversationId: "fake:c2" }));
-    await vi.waitFor(() => expect(ends).toHaveLength(5));
-    while (world.assistant.pending() > 0) {
-      for (const end of ends) end();
-      await new Promise((resolve) => setImmediate(resolve));
-    }
+    await vi.waitFor(() => expect(held.count()).toBe(5));
+    held.release();
+    await world.settled();
     expect(world.gateway.requests).toHaveLength(51);
   });
 
   it("is not refused in words what another process has accepted, though too much of theirs waits here", async () => {
-    const ends: (() => void)[] = [];
-    world.gateway.answerWith(async function* slow(request) {
-      await new Promise<void>((resolve) => ends.push(resolve));
-      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
-    });
+    const held = world.hold();
     const elsewhere = message("accepted elsewhere");
     await world.store.inbox.accept(elsewhere);
     for (let n = 0; n < 50; n++) await world.assistant.receive(call("ask", { prompt: "again" }));
     expect(await world.assistant.receive(elsewhere)).toBe("duplicate");
     await expect(world.assistant.receive(message("new"))).rejects.toMatchObject({ code: "busy" });
-    while (world.assistant.pending() > 0) {
-      for (const end of ends) end();
-      await new Promise((resolve) => setImmediate(resolve));
-    }
+    held.release();
+    await world.settled();
   });
 });
 
@@ -360,18 +294,12 @@ test("while too many calls wait under the platform's limits, new messages are re
 
 // A thread has the id of the message it hangs on, on Discord and on Slack: its key may be the id of the conversation.
 it("what was said in a thread before is sent with the message that the thread hangs on, when that is a question later", async () => {
-  const world = await createWorld();
-  try {
-    for (const event of [message("My ship is a sloop."), message("Which is it?", { key: "fake:c1" })]) {
-      await world.answered(event);
-    }
-    expect(said(world.gateway.requests.at(-1))).toEqual([
-      "system: Be brief.",
-      "user: My ship is a sloop.",
-      "assistant: you said: My ship is a sloop.",
-      "user: Which is it?",
-    ]);
-  } finally {
-    await world.close();
-  }
+  await world.ask("My ship is a sloop.");
+  await world.ask("Which is it?", { key: "fake:c1" });
+  expect(said(world.gateway.requests.at(-1))).toEqual([
+    "system: Be brief.",
+    "user: My ship is a sloop.",
+    "assistant: you said: My ship is a sloop.",
+    "user: Which is it?",
+  ]);
 });

@@ -6,17 +6,6 @@ import { call, createFakePlatform, createWorld, message, worldOfEachTest } from 
 describe("open turns", () => {
   const world = worldOfEachTest();
 
-  /** Requests that the gateway holds until they are ended. */
-  function holdRequests(): (() => void)[] {
-    const ends: (() => void)[] = [];
-    world.gateway.answerWith(async function* hold(request) {
-      await new Promise<void>((resolve) => ends.push(resolve));
-      yield { kind: "text", text: "answer" };
-      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
-    });
-    return ends;
-  }
-
   /** As an earlier process left it: accepted and not answered. */
   async function leaveOpen(count: number): Promise<void> {
     for (let n = 0; n < count; n++) {
@@ -28,62 +17,38 @@ describe("open turns", () => {
   describe("recovery", () => {
     it("resumes a few conversations at a time, and a new one does not wait for the rest", async () => {
       await leaveOpen(200);
-      const ends = holdRequests();
+      const held = world.hold();
       expect(await world.assistant.recover("fake")).toBe(200);
-      await vi.waitFor(() => expect(ends).toHaveLength(16));
+      await vi.waitFor(() => expect(held.count()).toBe(16));
       expect(world.assistant.pending()).toBe(16);
       await world.assistant.receive(message("what about me?", { conversationId: "fake:new" }));
-      await vi.waitFor(() => expect(ends).toHaveLength(17));
-      const ended = new Set<() => void>();
-      await expect
-        .poll(
-          () => {
-            for (const end of ends) {
-              ended.add(end);
-              end();
-            }
-            return ended.size;
-          },
-          { timeout: 20_000, interval: 5 },
-        )
-        .toBe(201);
-      await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+      await vi.waitFor(() => expect(held.count()).toBe(17));
+      held.release();
+      await world.settled();
+      expect(held.count()).toBe(201);
+      expect(await world.store.inbox.listOpen()).toEqual([]);
     });
 
     it("found twice, a turn is resumed once", async () => {
       await leaveOpen(40);
-      const ends = holdRequests();
+      const held = world.hold();
       await world.assistant.recover("fake");
-      await vi.waitFor(() => expect(ends).toHaveLength(16));
+      await vi.waitFor(() => expect(held.count()).toBe(16));
       await world.assistant.recover("fake");
-      await expect
-        .poll(
-          () => {
-            for (const end of ends) end();
-            return world.assistant.pending();
-          },
-          { timeout: 20_000, interval: 5 },
-        )
-        .toBe(0);
+      held.release();
+      await world.settled();
       await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
       expect(world.gateway.requests).toHaveLength(40);
     });
 
     it("a conversation's old turn runs before its new one, though it waited for its turn to be resumed", async () => {
       await leaveOpen(30);
-      const ends = holdRequests();
+      const held = world.hold();
       await world.assistant.recover("fake");
-      await vi.waitFor(() => expect(ends).toHaveLength(16));
+      await vi.waitFor(() => expect(held.count()).toBe(16));
       await world.assistant.receive(message("the new question", { conversationId: "fake:old-29" }));
-      await expect
-        .poll(
-          () => {
-            for (const end of ends) end();
-            return world.assistant.pending();
-          },
-          { timeout: 20_000, interval: 5 },
-        )
-        .toBe(0);
+      held.release();
+      await world.settled();
       const log = await world.history.history("fake:old-29", { maxMessages: 10 });
       expect(log.filter(({ role }) => role === "user").map(({ parts }) => parts[0])).toEqual([
         { kind: "text", text: "question 29" },
@@ -182,29 +147,20 @@ describe("after an outage", () => {
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
 
-  it("an answer is stored after its question, which the store could not take at first", async () => {
-    vi.spyOn(world.store.conversations, "append").mockRejectedValueOnce(
-      new ParleyError("store-unavailable", "the disk is full"),
-    );
-    await world.ask("one");
-    await world.recover();
-    const log = await world.store.conversations.recent("fake:c1", { maxMessages: 9 });
-    expect(log.map(({ role, outcome }) => [role, outcome])).toEqual([
-      ["user", undefined],
-      ["assistant", "complete"],
-    ]);
-  });
-
-  it("what failed too often is not sealed where its answer is stored: the answer is shown", async () => {
-    const event = await world.ask("asked");
-    const asked = world.gateway.requests.length;
-    await world.store.inbox.reopen(event.key);
-    await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 77 }, attempts: 4 });
-    await world.recover(world.restart());
-    expect(world.gateway.requests).toHaveLength(asked);
-    expect(world.platform.replies.at(-1)).toMatchObject({ text: "you said: asked", state: "finished" });
-    expect(await world.store.inbox.listOpen()).toEqual([]);
-  });
+  it.each([0, 1, 3, 4])(
+    "a stored answer is shown after %d attempts, and nothing is asked again",
+    async (attempts) => {
+      const event = await world.ask("asked");
+      await world.store.inbox.reopen(event.key);
+      const address = { at: "c1", message: 77 };
+      if (attempts > 0) await world.store.inbox.saveTurn({ keys: [event.key], address, attempts });
+      await world.recover(world.restart());
+      expect(world.gateway.requests).toHaveLength(1);
+      expect(world.platform.replies.at(-1)).toMatchObject({ text: "you said: asked", state: "finished" });
+      expect(world.platform.replies).toHaveLength(attempts > 0 ? 2 : 1);
+      expect(await world.store.inbox.listOpen()).toEqual([]);
+    },
+  );
 
   it("what was sealed while its answer was being stored shows the answer in the end", async () => {
     const event = await world.ask("asked");

@@ -55,17 +55,6 @@ describe("several processes", () => {
       expect(world.platform.replies).toMatchObject([{ state: "finished" }]);
     });
 
-    it("shows the answer that is kept however many processes died while showing it", async () => {
-      const event = message("asked");
-      await world.leaveBegun([event], { attempts: 3 });
-      await world.store.conversations.append("fake:c1", answer(event.key, 1, "the first and only answer"));
-      await world.recover();
-      expect(world.gateway.requests).toEqual([]);
-      expect(world.platform.replies).toMatchObject([
-        { text: "the first and only answer", state: "finished" },
-      ]);
-    });
-
     it("is neither kept nor ended by a process that lost the conversation while it had the whole answer", async () => {
       const lost = new AbortController();
       const realRun = world.store.queue.run.bind(world.store.queue);
@@ -164,6 +153,7 @@ describe("several processes", () => {
       await world.settled();
       await world.recover();
       expect(world.platform.replies).toMatchObject([{ text: "you said: hello", state: "finished" }]);
+      expect(await world.log()).toEqual(["user: hello", "assistant: you said: hello"]);
       expect(await world.store.inbox.listOpen()).toEqual([]);
     });
   });
