@@ -70,9 +70,7 @@ describe("a message", () => {
       yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
     });
     await world.assistant.receive(message("first"));
-    await vi.waitFor(() => {
-      expect(world.gateway.requests).toHaveLength(1);
-    });
+    await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(1));
     await world.assistant.receive(message("second"));
     await world.assistant.receive(message("third"));
     busy.open();
@@ -235,9 +233,7 @@ describe("after a restart", () => {
   it("stopping breaks a running turn off at the deadline and leaves it open", async () => {
     world.hang("so far");
     await world.assistant.receive(message("talk"));
-    await vi.waitFor(() => {
-      expect(world.platform.replies[0]?.text).toBe("so far");
-    });
+    await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("so far"));
     expect(await world.passingTime(world.assistant.stop({ deadlineMs: 5000 }))).toBe(1);
     expect(world.platform.replies[0]?.state).toBe("abandoned");
     expect(await world.store.inbox.listOpen()).toHaveLength(1);

@@ -93,9 +93,7 @@ describe("TURNS_PERSON_MINUTE", () => {
   test("what /chat starts in the caller's name is part of the command", async () => {
     world = await createWorld({ startAt: noon, spending: { turnsPersonMinute: 1 } });
     await world.assistant.receive(call("chat", { message: "hello" }));
-    await vi.waitFor(() => {
-      expect(world.gateway.requests).toHaveLength(1);
-    });
+    await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(1));
     await world.settled();
   });
 });
@@ -136,9 +134,9 @@ describe("budgets", () => {
       await world.assistant.receive(
         message("q", { conversationId: `fake:c${n}`, author: { id: `fake:p${n}`, name: "P" } }),
       );
-    await vi.waitFor(() => {
-      expect(world.platform.replies.filter(({ state }) => state === "failed")).toHaveLength(7);
-    });
+    await vi.waitFor(() =>
+      expect(world.platform.replies.filter(({ state }) => state === "failed")).toHaveLength(7),
+    );
     expect(world.platform.replies.find(({ failure }) => failure !== undefined)?.failure?.text).toBe(
       "What is left of the budget of all of Parley for a day ($0.025) is reserved for answers in progress. Try again in 15 seconds.",
     );
@@ -192,9 +190,7 @@ describe("budgets", () => {
       });
     });
     await world.assistant.receive(message("go", { origin }));
-    await vi.waitFor(() => {
-      expect(world.platform.replies[0]?.text).toMatch(/^x/);
-    });
+    await vi.waitFor(() => expect(world.platform.replies[0]?.text).toMatch(/^x/));
     await world.assistant.cancel("fake:c1", ada);
     await world.settled();
     expect(await spent()).toBeCloseTo(0.01, 4);

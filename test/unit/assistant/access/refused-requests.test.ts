@@ -38,9 +38,9 @@ describe("access rules", () => {
   test("somebody whom the rules allow is answered", async () => {
     world = await createWorld({ rules: { allow: [guild] } });
     await world.assistant.receive(message("hello", { origin: guest }));
-    await vi.waitFor(() => {
-      expect(world.platform.replies).toMatchObject([{ text: "you said: hello", state: "finished" }]);
-    });
+    await vi.waitFor(() =>
+      expect(world.platform.replies).toMatchObject([{ text: "you said: hello", state: "finished" }]),
+    );
   });
 
   test("a stored turn of somebody who is refused since then is told to the author alone, and not run", async () => {
@@ -63,9 +63,7 @@ describe("access rules", () => {
     world = await createWorld();
     await world.store.inbox.accept(message("hello"));
     await world.restart({ rules: { allow: [guild] } }).recover("fake");
-    await vi.waitFor(() => {
-      expect(world.platform.replies).toMatchObject([{ state: "finished" }]);
-    });
+    await vi.waitFor(() => expect(world.platform.replies).toMatchObject([{ state: "finished" }]));
   });
 
   describe("somebody whom the rules refuse", () => {

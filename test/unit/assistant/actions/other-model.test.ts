@@ -1,15 +1,7 @@
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { Model } from "../../../../src/core/gateway.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import {
-  ada,
-  bo,
-  call,
-  createWorld,
-  message,
-  type World,
-  type WorldOptions,
-} from "../../../support/fakes.ts";
+import { ada, call, worldOfEachTest } from "../../../support/fakes.ts";
 
 const sees = { chats: true, seesImages: true } as const;
 const models: readonly Model[] = [
@@ -21,19 +13,14 @@ const models: readonly Model[] = [
 ];
 
 describe("Regenerate with another model", () => {
-  let world: World;
-  afterEach(() => world.close());
+  const world = worldOfEachTest({ models });
+  beforeEach(() => answerByName());
 
-  async function start(options: WorldOptions = {}): Promise<void> {
-    world = await createWorld({ models, ...options });
+  function answerByName(): void {
     world.gateway.answerWith(async function* answer(request) {
       yield { kind: "text", text: `by ${request.model}` };
       yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
     });
-  }
-
-  async function asked(text: string, more: Parameters<typeof message>[1] = {}): Promise<void> {
-    await world.ask(text, more);
   }
 
   async function offered(by = ada): Promise<readonly string[]> {
@@ -47,8 +34,7 @@ describe("Regenerate with another model", () => {
     world.assistant.act(world.button("model"), by, { values: { model } });
 
   test("offers the others that answer questions, and answers anew in the same reply by the one chosen", async () => {
-    await start();
-    await asked("why?");
+    await world.ask("why?");
     expect(await offered()).toEqual(["maker/large", "maker/large-blind"]);
     expect(await choose("maker/large")).toEqual({ kind: "done" });
     await world.settled();
@@ -60,13 +46,14 @@ describe("Regenerate with another model", () => {
     });
     expect(await offered()).toEqual(["usual", "maker/large-blind"]);
     // The next question goes to the usual one.
-    await asked("and?");
+    await world.ask("and?");
     expect(world.gateway.requests.at(-1)?.model).toBe("usual");
   });
 
   test("offers only models that take pictures where people have shown some", async () => {
-    await start({ files: { png: await fixture("picture.png") } });
-    await asked("what is this?", { attachments: [{ id: "png", name: "picture.png", source: {} }] });
+    await world.renew({ models, files: { png: await fixture("picture.png") } });
+    answerByName();
+    await world.ask("what is this?", { attachments: [{ id: "png", name: "picture.png", source: {} }] });
     expect(await offered()).toEqual(["maker/large"]);
     expect(await choose("maker/large-blind")).toEqual({
       kind: "problems",
@@ -80,8 +67,9 @@ describe("Regenerate with another model", () => {
   });
 
   test("takes a part of a name that one model has; says which there are, or why one cannot answer", async () => {
-    await start({ allowedModels: ["usual", "maker/*", "painter", "listener"] });
-    await asked("why?");
+    await world.renew({ models, allowedModels: ["usual", "maker/*", "painter", "listener"] });
+    answerByName();
+    await world.ask("why?");
     expect(await choose("  ")).toEqual({
       kind: "problems",
       problems: { model: "Choose a model, or cancel." },
@@ -105,8 +93,9 @@ describe("Regenerate with another model", () => {
   });
 
   test("offers nothing that the operator does not allow", async () => {
-    await start({ allowedModels: ["usual", "painter"] });
-    await asked("why?");
+    await world.renew({ models, allowedModels: ["usual", "painter"] });
+    answerByName();
+    await world.ask("why?");
     const none = { kind: "told", markdown: "There is no other model that could answer this." };
     expect(await world.assistant.act(world.button("model"), ada)).toEqual(none);
     expect(await choose("maker/large")).toEqual(none);
@@ -119,13 +108,14 @@ describe("Regenerate with another model", () => {
       "maker/large": { inputPerMillionUsd: 0, outputPerMillionUsd: 0 },
       "maker/large-blind": paid,
     };
-    await start({ prices, spending: { personDayUsd: 0.5 } });
+    await world.renew({ models, prices, spending: { personDayUsd: 0.5 } });
+    answerByName();
     world.gateway.answerWith(async function* dear(request) {
       yield { kind: "text", text: `by ${request.model}` };
       const usage = { costUsd: request.model === "usual" ? 0.6 : 0, isEstimated: false };
       yield { kind: "finish", reason: "stop", model: request.model, usage };
     });
-    await asked("why?");
+    await world.ask("why?");
     expect(await offered()).toEqual(["maker/large"]);
     const refused = await choose("maker/large-blind");
     expect(refused).toMatchObject({
@@ -140,48 +130,18 @@ describe("Regenerate with another model", () => {
     });
   });
 
-  test("is refused to bystanders, on older answers, on an earlier attempt, and runs once when submitted twice", async () => {
-    await start();
-    await asked("one");
-    expect(await world.assistant.act(world.button("model"), bo)).toEqual({
-      kind: "told",
-      markdown: "Only the person who asked, or a moderator, can do this.",
-    });
-    expect(await choose("maker/large", bo)).toMatchObject({ kind: "told" });
-    const first = world.button("model");
-    const twice = await world.passingTime(Promise.all([choose("maker/large"), choose("maker/large-blind")]));
-    expect(twice.map(({ kind }) => kind).toSorted()).toEqual(["done", "told"]);
-    await world.settled();
-    expect(world.gateway.requests).toHaveLength(2);
-    expect(await world.assistant.act(first, ada)).toMatchObject({
-      kind: "told",
-      markdown: expect.stringContaining("earlier attempt") as string,
-    });
-    const second = world.button("model");
-    await asked("two");
-    expect(await world.assistant.act(second, ada)).toMatchObject({
-      kind: "told",
-      markdown: expect.stringContaining("last answer") as string,
-    });
-  });
-
   test("of a command asks the model that was chosen; after a crash too", async () => {
-    await start();
     await world.answered(call("ask", { prompt: "why?", model: "maker/large" }));
     expect(await offered()).toEqual(["usual", "maker/large-blind"]);
     const { key } = world.button("model");
     const [, turnKey = ""] = /^(\S+) /.exec(key) ?? [];
     await world.store.inbox.redo(turnKey, { kind: "regenerate", model: "maker/large-blind" });
-    const after = world.restart();
-    await after.recover("fake");
-    await vi.waitFor(() => expect(after.pending()).toBe(0));
-    await world.settled();
+    await world.recover(world.restart());
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "> why?\n\nby maker/large-blind" });
   });
 
   test("keeps the earlier answer where the model is gone when its turn comes, and says why", async () => {
-    await start();
-    await asked("why?");
+    await world.ask("why?");
     const { key } = world.button("details");
     const turnKey = key.replace(/.* |\/answer$/g, "");
     await world.store.inbox.redo(turnKey, { kind: "regenerate", model: "retired" });
@@ -193,8 +153,7 @@ describe("Regenerate with another model", () => {
   });
 
   test("Continue goes on with the model that has begun", async () => {
-    await start();
-    await asked("why?");
+    await world.ask("why?");
     world.gateway.answerWith(async function* answer(request) {
       yield { kind: "text", text: `half by ${request.model}` };
       yield { kind: "finish", reason: "length", model: request.model, usage: { isEstimated: true } };

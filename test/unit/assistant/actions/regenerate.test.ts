@@ -1,6 +1,8 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { FinishReason } from "../../../../src/core/gateway.ts";
+import type { ReplyActionKind } from "../../../../src/core/reply-actions.ts";
+import { fixture } from "../../../fixtures/fixtures.ts";
 import { ada, bo, call, message, said, worldOfEachTest } from "../../../support/fakes.ts";
 
 describe("Regenerate", () => {
@@ -12,18 +14,14 @@ describe("Regenerate", () => {
     });
   });
 
-  async function asked(text: string, more: Parameters<typeof message>[1] = {}): Promise<void> {
-    await world.ask(text, more);
-  }
-
   const log = async () =>
     (await world.history.history("fake:c1", { maxMessages: 20 })).map(({ parts }) =>
       parts.map((part) => (part.kind === "text" ? part.text : part.kind)).join(),
     );
 
   test("asks anew into the same reply; the history holds the last attempt alone", async () => {
-    await asked("one");
-    await asked("two");
+    await world.ask("one");
+    await world.ask("two");
     expect(await world.assistant.act(world.button("regenerate"), ada)).toEqual({ kind: "done" });
     await world.settled();
     expect(world.platform.replies).toMatchObject([
@@ -34,7 +32,7 @@ describe("Regenerate", () => {
     expect(await log()).toEqual(["one", "answer 1", "two", "answer 3"]);
     await world.assistant.act(world.button("regenerate"), ada);
     await world.settled();
-    await asked("three");
+    await world.ask("three");
     expect(said(world.gateway.requests.at(-1))).toContain("assistant: answer 4");
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
@@ -54,7 +52,7 @@ describe("Regenerate", () => {
   });
 
   test("keeps the earlier answer where the new attempt fails, and says why", async () => {
-    await asked("one");
+    await world.ask("one");
     world.gateway.answerWith(async function* broken() {
       yield { kind: "text", text: "half of" };
       throw new ParleyError("gateway-unreachable", "gone");
@@ -83,55 +81,14 @@ describe("Regenerate", () => {
     expect(world.platform.replies[0]?.notices[0]).toContain("There is no new answer");
   });
 
-  test("is refused to bystanders, on an older answer, on an earlier attempt, and while another turn runs", async () => {
-    await asked("one");
-    const first = world.button("regenerate");
-    expect(await world.assistant.act(first, bo)).toMatchObject({
-      kind: "told",
-      markdown: "Only the person who asked, or a moderator, can do this.",
-    });
-    const moderator = { ...bo, origin: { user: "fake:user:bo", isMember: true, isManager: true } };
-    expect(await world.assistant.act(first, moderator)).toEqual({ kind: "done" });
-    await world.settled();
-    const outdated = await world.assistant.act(first, ada);
-    expect(outdated).toMatchObject({
-      kind: "told",
-      markdown: expect.stringContaining("earlier attempt") as string,
-    });
-    const second = world.button("regenerate");
-    await asked("two");
-    const notLast = await world.assistant.act(second, ada);
-    expect(notLast).toMatchObject({
-      kind: "told",
-      markdown: expect.stringContaining("last answer") as string,
-    });
-    await world.store.inbox.accept(message("waits"));
-    const busy = await world.assistant.act(world.button("regenerate"), ada);
-    expect(busy).toMatchObject({ kind: "told", markdown: expect.stringContaining("on its way") as string });
-    expect(world.gateway.requests).toHaveLength(3);
-  });
-
-  test("pressed twice runs once", async () => {
-    await asked("one");
-    const action = world.button("regenerate");
-    const results = await world.passingTime(
-      Promise.all([world.assistant.act(action, ada), world.assistant.act(action, ada)]),
-    );
-    expect(results.map(({ kind }) => kind).toSorted()).toEqual(["done", "told"]);
-    await world.settled();
-    expect(world.gateway.requests).toHaveLength(2);
-  });
-
   test("that was asked for before a crash runs after it, into the same reply, once", async () => {
-    await asked("one");
+    await world.ask("one");
     const [entry] = await world.store.inbox.lookUp([
       world.button("details").key.replace(/.* |\/answer$/g, ""),
     ]);
     await world.store.inbox.redo(entry!.event.key, { kind: "regenerate" });
     const after = world.restart();
-    await after.recover("fake");
-    await vi.waitFor(() => expect(after.pending()).toBe(0));
-    await world.settled();
+    await world.recover(after);
     expect(world.platform.replies).toMatchObject([{ text: "answer 2", state: "finished" }]);
     // Killed between the answer and the end of the turn: the answer is shown, nothing is asked.
     await world.store.inbox.redo(entry!.event.key, { kind: "regenerate" });
@@ -146,17 +103,15 @@ describe("Regenerate", () => {
       outcome: "complete",
     });
     await world.store.inbox.claimTurn({ ...entry!.turn!, attempts: 3 });
-    await after.recover("fake");
-    await vi.waitFor(() => expect(after.pending()).toBe(0));
-    await world.settled();
+    await world.recover(after);
     expect(world.platform.replies).toMatchObject([{ text: "stored before the crash", state: "finished" }]);
     expect(world.gateway.requests).toHaveLength(2);
   });
 
   test("works as long as the conversation is kept; of an earlier answer it says that there are later ones", async () => {
-    await asked("one");
+    await world.ask("one");
     const earlier = world.button("regenerate");
-    await asked("two");
+    await world.ask("two");
     await world.store.sweep(Date.now() + 400 * 24 * 60 * 60_000);
     expect(await world.assistant.act(earlier, ada)).toEqual({
       kind: "told",
@@ -170,7 +125,7 @@ describe("Regenerate", () => {
 
   test("counts like any request", async () => {
     await world.renew({ spending: { turnsPersonMinute: 2 } });
-    await asked("one");
+    await world.ask("one");
     await world.assistant.act(world.button("regenerate"), ada);
     await world.settled();
     await expect(world.assistant.act(world.button("regenerate"), ada)).rejects.toMatchObject({
@@ -266,5 +221,55 @@ describe("Continue", () => {
       kind: "told",
       markdown: "This answer is complete.",
     });
+  });
+});
+
+describe.each<[ReplyActionKind, Readonly<Record<string, string>>?, Readonly<Record<string, string>>?]>([
+  ["regenerate"],
+  ["model", { model: "large" }, { model: "small" }],
+  ["transcript", { "words-1": "one" }, { "words-1": "two" }],
+])("the button %s", (kind, values, others) => {
+  const chats = { chats: true } as const;
+  const models = ["usual", "large", "small"].map((id) => ({ id, capabilities: chats }));
+  const listener = { id: "listener", capabilities: { transcribes: true } };
+  const world = worldOfEachTest(async () => ({
+    models: [...models, listener],
+    files: { voice: await fixture("voice.ogg") },
+  }));
+  const moderator = { ...bo, origin: { user: "fake:user:bo", isMember: true, isManager: true } };
+  const told = (words: string) => ({ kind: "told", markdown: expect.stringContaining(words) as string });
+
+  function ask(): Promise<unknown> {
+    return world.ask("", { attachments: [{ id: "voice", name: "voice.ogg", source: null }] });
+  }
+  /** Presses it; where it opens a form, the form is submitted at once. */
+  const press = (by = ada, action = world.button(kind), submitted = values) =>
+    world.assistant.act(action, by, submitted === undefined ? {} : { values: submitted });
+
+  test("is refused to bystanders and open to moderators, on the last attempt of the last answer alone", async () => {
+    await ask();
+    const first = world.button(kind);
+    for (const use of [{}, { values: values ?? {} }])
+      expect(await world.assistant.act(first, bo, use)).toEqual(
+        told("Only the person who asked, or a moderator, can do this."),
+      );
+    expect(await press(moderator)).toEqual({ kind: "done" });
+    await world.settled();
+    expect(await press(ada, first, others)).toEqual(told("earlier attempt"));
+    const second = world.button(kind);
+    await ask();
+    expect(await press(ada, second, others)).toEqual(told("last answer"));
+    await world.store.inbox.accept(message("waits"));
+    expect(await press()).toEqual(told("on its way"));
+    expect(world.gateway.requests).toHaveLength(3);
+  });
+
+  test("pressed twice runs once", async () => {
+    await ask();
+    const action = world.button(kind);
+    const results = await world.passingTime(Promise.all([press(ada, action), press(ada, action, others)]));
+    expect(results.map((result) => result.kind).toSorted()).toEqual(["done", "told"]);
+    await world.settled();
+    expect(world.gateway.requests).toHaveLength(2);
   });
 });

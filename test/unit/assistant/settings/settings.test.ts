@@ -101,9 +101,7 @@ describe("layers", () => {
           { origin: inChannel, isPrivate: true, inConversation: true },
         ),
       );
-      await vi.waitFor(() => {
-        expect(other.pending()).toBe(0);
-      });
+      await vi.waitFor(() => expect(other.pending()).toBe(0));
       await world.clock.advance(2001);
       expect(await ask("two")).toBe("quick");
     });
