@@ -2,16 +2,29 @@ import { createAccess } from "../../src/assistant/access/access.ts";
 import type { AccessRules, Actor } from "../../src/core/access.ts";
 import type { Command } from "../../src/core/command.ts";
 import { allCommands } from "./commands.ts";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { afterEach, beforeEach, vi } from "vitest";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { createConversationHistory } from "../../src/assistant/conversation-history.ts";
 import { createAllowedModels } from "../../src/assistant/access/allowed-models.ts";
 import { createAssistant, type Assistant, type SpendingOptions } from "../../src/assistant/assistant.ts";
 import { ParleyError } from "../../src/core/errors.ts";
-import type { Attachment, CommandCall, IncomingMessage, ReplyAddress } from "../../src/core/events.ts";
+import type {
+  Attachment,
+  CommandCall,
+  IncomingEvent,
+  IncomingMessage,
+  ReplyAddress,
+} from "../../src/core/events.ts";
 import type { FormOffer } from "../../src/core/forms.ts";
-import type { ChatEvent, ChatRequest, Gateway, Model, TranscriptionRequest } from "../../src/core/gateway.ts";
+import type {
+  ChatEvent,
+  ChatRequest,
+  Gateway,
+  Model,
+  TranscriptionRequest,
+  Usage,
+} from "../../src/core/gateway.ts";
 import type { ModelPrice } from "../../src/core/model-price.ts";
 import type {
   ConversationHistory,
@@ -21,10 +34,11 @@ import type {
   ReplyFailure,
   ReplyFile,
 } from "../../src/core/platform.ts";
-import { systemClock } from "../../src/support/clock.ts";
-import type { ReplyAction } from "../../src/core/reply-actions.ts";
+import type { ReplyAction, ReplyActionKind } from "../../src/core/reply-actions.ts";
 import type { Log, Meter } from "../../src/core/telemetry.ts";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
+import { createManualClock, type ManualClock } from "./manual-clock.ts";
+import { makeFastFolder } from "./fast-folder.ts";
 
 export const silentLog: Log = {
   debug: () => undefined,
@@ -242,6 +256,18 @@ export function createFakeGateway(
   };
 }
 
+/** Rejects with the reason of `signal` once it aborts. */
+export function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    if (signal.aborted) reject(signal.reason as Error);
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+  });
+}
+
+/** How long turns run before their time is passed, in real milliseconds, and by how much in each further one. */
+const patienceMs = 20;
+const stepMs = 250;
+
 const noRules: AccessRules = { allow: [], deny: [], admins: [] };
 
 export interface World {
@@ -250,34 +276,64 @@ export interface World {
   readonly history: ConversationHistory;
   readonly gateway: ReturnType<typeof createFakeGateway>;
   readonly platform: ReturnType<typeof createFakePlatform>;
-  readonly clock: { now: number };
+  /** Begins at the time of this process; the store's own clock is the system's. */
+  readonly clock: ManualClock;
   /** A second assistant on the same store, as after a restart. */
   restart(options?: { readonly rules?: Partial<AccessRules> }): Assistant;
+  /** Lets time pass until something is done. */
+  passingTime<T>(work: Promise<T>): Promise<T>;
+  /** Resolves when no assistant of this world has anything left to do; time passes meanwhile. */
+  settled(): Promise<void>;
+  /** Hands an event in and waits until it is answered. */
+  answered<T extends IncomingEvent>(event: T): Promise<T>;
+  /** Sends a message and waits until it is answered. */
+  ask(text: string, more?: Partial<IncomingMessage>): Promise<IncomingMessage>;
+  /** Leaves events as a process that died did: accepted, and begun so often in the reply `message` of the conversation. */
+  leaveBegun(
+    events: readonly IncomingEvent[],
+    how?: { readonly message?: number; readonly attempts?: number },
+  ): Promise<void>;
+  /** Resumes open turns, here or as after a restart, and waits for them. Resolves to how many there were. */
+  recover(by?: Assistant): Promise<number>;
+  /** A button of a reply; default of the last. */
+  button(kind: ReplyActionKind, reply?: number): ReplyAction;
+  /** What the gateway answers with from now on. */
+  answerWith(text: string, usage?: Partial<Usage>): void;
+  /** The answers begin with these words and hang until their requests are aborted. */
+  hang(text: string): void;
+  /** Holds requests to the gateway until they are released, those to come too. */
+  hold(): { count(): number; release(): void };
+  /** What is stored of a conversation, as lines. */
+  log(conversationId?: string): Promise<string[]>;
   close(): Promise<void>;
 }
 
+/** What {@link createWorld} makes. */
+export interface WorldOptions {
+  readonly files?: Readonly<Record<string, Uint8Array>>;
+  readonly models?: readonly Model[];
+  /** By model. */
+  readonly prices?: Readonly<Record<string, ModelPrice>>;
+  readonly rules?: Partial<AccessRules>;
+  readonly spending?: Partial<SpendingOptions>;
+  /** Default: the assistant's own. */
+  readonly room?: { readonly maxMessages: number; readonly maxChars: number };
+  /** Patterns. Default: all. */
+  readonly allowedModels?: readonly string[];
+  /** Beside those of `commands/`. */
+  readonly commands?: readonly Command[];
+  /** Unix ms at which the clock stands first. Default: now. */
+  readonly startAt?: number;
+}
+
 /** The real assistant on a real store, between a fake platform and a fake gateway. */
-export async function createWorld(
-  options: {
-    readonly files?: Readonly<Record<string, Uint8Array>>;
-    readonly models?: readonly Model[];
-    /** By model. */
-    readonly prices?: Readonly<Record<string, ModelPrice>>;
-    readonly rules?: Partial<AccessRules>;
-    readonly spending?: Partial<SpendingOptions>;
-    /** Default: the assistant's own. */
-    readonly room?: { readonly maxMessages: number; readonly maxChars: number };
-    /** Patterns. Default: all. */
-    readonly allowedModels?: readonly string[];
-    /** Beside those of `commands/`. */
-    readonly commands?: readonly Command[];
-  } = {},
-): Promise<World> {
-  const folder = await mkdtemp(join(tmpdir(), "parley-assistant-"));
+export async function createWorld(options: WorldOptions = {}): Promise<World> {
+  const folder = await makeFastFolder("parley-assistant-");
   const store = await openStore(`sqlite:${join(folder, "parley.db")}`, { log: silentLog });
   const gateway = createFakeGateway(options);
   const platform = createFakePlatform(options.files);
-  const clock = { now: Date.now() };
+  const clock = createManualClock(options.startAt ?? Date.now());
+  const assistants: Assistant[] = [];
   const create = ({
     rules = options.rules,
   }: { readonly rules?: Partial<AccessRules> | undefined } = {}): Assistant => {
@@ -312,25 +368,130 @@ export async function createWorld(
       log: silentLog,
       meter: silentMeter,
       ...(options.room === undefined ? {} : { room: options.room }),
-      clock: { ...systemClock, now: () => clock.now },
+      clock,
     });
     assistant.addPlatform(platform.platform);
+    assistants.push(assistant);
     return assistant;
   };
+  async function passingTime<T>(work: Promise<T>): Promise<T> {
+    let isDone = false;
+    const end = (): void => void (isDone = true);
+    work.then(end, end);
+    const startedAt = performance.now();
+    while (!isDone) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      // What the store and the files take is not waiting.
+      if (clock.waiting() > 0 && performance.now() - startedAt > patienceMs) await clock.advance(stepMs);
+    }
+    return await work;
+  }
+  async function isIdle(): Promise<void> {
+    while (assistants.some((one) => one.pending() > 0))
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    await store.queue.idle();
+  }
+  const settled = () => passingTime(isIdle());
+  const assistant = create();
+  async function answered<T extends IncomingEvent>(event: T): Promise<T> {
+    await assistant.receive(event);
+    await settled();
+    return event;
+  }
+  const history = createConversationHistory(store.conversations, store, undefined);
   return {
-    assistant: create(),
+    assistant,
     store,
-    history: createConversationHistory(store.conversations, store, undefined),
+    history,
     gateway,
     platform,
     clock,
     restart: create,
+    passingTime,
+    settled,
+    answered,
+    ask: (text, more) => answered(message(text, more)),
+    async leaveBegun(events, { message: shown = 7, attempts = 1 } = {}) {
+      for (const event of events) await store.inbox.accept(event);
+      const keys = events.map(({ key }) => key);
+      await store.inbox.saveTurn({ keys, address: { at: "c1", message: shown }, attempts });
+    },
+    async recover(by = assistant) {
+      const count = await by.recover("fake");
+      await settled();
+      return count;
+    },
+    button(kind, index = -1) {
+      const found = platform.replies.at(index)?.actions.find((action) => action.kind === kind);
+      if (found === undefined) throw new Error(`no button ${kind}`);
+      return found;
+    },
+    answerWith(text, usage) {
+      gateway.answerWith(async function* scripted(request) {
+        yield { kind: "text", text };
+        yield {
+          kind: "finish",
+          reason: "stop",
+          model: request.model,
+          usage: { isEstimated: true, ...usage },
+        };
+      });
+    },
+    hang(text) {
+      gateway.answerWith(async function* hanging(_request, signal) {
+        yield { kind: "text", text };
+        await aborted(signal);
+      });
+    },
+    hold() {
+      const released = Promise.withResolvers<void>();
+      let held = 0;
+      gateway.answerWith(async function* holding(request) {
+        held++;
+        await released.promise;
+        yield { kind: "text", text: "answer" };
+        yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+      });
+      return { count: () => held, release: released.resolve };
+    },
+    async log(conversationId = "fake:c1") {
+      const messages = await history.history(conversationId, { maxMessages: 100 });
+      return messages.map(
+        ({ role, parts }) =>
+          `${role}: ${parts.map((part) => ("text" in part ? part.text : part.kind)).join(" ")}`,
+      );
+    },
     async close() {
-      await store.queue.idle();
+      await passingTime(store.queue.idle());
       await store.close();
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** A {@link World} that is another one in each test of a file. */
+export interface EachWorld extends World {
+  /** Closes the world of this test and opens another one. */
+  renew(options: WorldOptions): Promise<void>;
+}
+
+/** Gives each test of a file a world of its own; spies are taken off before it is closed. */
+export function worldOfEachTest(options: WorldOptions | (() => Promise<WorldOptions>) = {}): EachWorld {
+  let world: World | undefined;
+  async function renew(next: WorldOptions): Promise<void> {
+    vi.restoreAllMocks();
+    await world?.close();
+    world = await createWorld(next);
+  }
+  beforeEach(async () => await renew(typeof options === "function" ? await options() : options));
+  afterEach(async () => {
+    vi.restoreAllMocks();
+    await world?.close();
+    world = undefined;
+  });
+  return new Proxy({ renew } as EachWorld, {
+    get: (own, name) => Reflect.get(name in own ? own : (world ?? {}), name) as unknown,
+  });
 }
 
 let count = 0;

@@ -32,6 +32,7 @@ export function readFiles(
       download: (attachment, options) => target.platform.download(attachment, options),
       transcribe: (request, signal) => transcribe(dependencies, { ...request, ...choice }, model, signal),
       hint,
+      clock: dependencies.clock,
       admitBytes: (bytes, signal) => dependencies.admitBytes(bytes, signal),
       conversations: dependencies.conversations,
       conversationId: target.conversationId,

@@ -1,3 +1,4 @@
+import type { Clock } from "../../core/clock.ts";
 import { decodeText } from "../../media/decode-text.ts";
 import { toModelImage } from "../../media/image.ts";
 import { readDocument } from "../../media/documents/read-document.ts";
@@ -34,6 +35,7 @@ export interface AttachmentReader {
   transcribe(request: Omit<TranscriptionRequest, "model">, signal: AbortSignal): Promise<Transcription>;
   /** Names and terms that guide the recognition, as the person gave them. */
   readonly hint?: string | undefined;
+  readonly clock: Clock;
   readonly conversations: Pick<Conversations, "putBlob">;
   readonly conversationId: string;
   /** Resolves when so many bytes may be loaded. */
@@ -188,6 +190,7 @@ async function readVoice(
         reader.status(words, options);
       },
       hint: reader.hint,
+      clock: reader.clock,
       key: reader.conversationId,
     },
     signal,

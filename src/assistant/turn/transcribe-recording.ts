@@ -1,10 +1,10 @@
+import type { Clock } from "../../core/clock.ts";
 import { isWorthRetrying, toNotice } from "../../core/error-messages.ts";
 import { isParleyError, isRefusal, ParleyError } from "../../core/errors.ts";
 import type { TimedWords, TranscriptionRequest } from "../../core/gateway.ts";
 import { cutLimits, cutRecording, type CutOutcome } from "../../media/recordings/cut-recording.ts";
 import type { RecordingPart } from "../../media/recordings/cut-into-parts.ts";
 import { halveWav } from "../../media/recordings/wav.ts";
-import { sleep } from "../../support/sleep.ts";
 import { translate } from "../../words/translate.ts";
 import { toClock } from "./transcript-file.ts";
 import type { Transcription } from "./transcribe.ts";
@@ -29,6 +29,9 @@ export interface RecordingTranscriber {
   /** Who waits in turn for long recordings. */
   readonly key: string;
   status(text: string, options?: { readonly isLong?: boolean }): void;
+  readonly clock: Clock;
+  /** Cuts long recordings. Default: {@link cutRecording}. */
+  readonly cut?: typeof cutRecording;
 }
 
 /** The words of a recording. */
@@ -107,10 +110,11 @@ async function inParts(
   refusal?: unknown,
 ): Promise<TranscribedRecording> {
   const { bytes, mediaType, container, name } = recording;
+  const { cut = cutRecording, key } = transcriber;
   const joined = createJoinedParts(name, transcriber);
   // Its memory is a message's own buffer: the worker gets a copy.
   const input = { bytes: bytes as Uint8Array<ArrayBuffer>, mediaType, container, ...limits };
-  const outcome = await cutRecording(input, transcriber.key, (part) => joined.add(part, signal), signal);
+  const outcome = await cut(input, key, (part) => joined.add(part, signal), signal);
   if (outcome.kind === "whole") {
     return await wholeOrParts({ ...recording, durationMs: outcome.seconds * 1000 }, transcriber, signal);
   }
@@ -194,7 +198,8 @@ function createJoinedParts(name: string, transcriber: RecordingTranscriber) {
       if (isParleyError(error, "gateway-empty-answer")) return [];
       if (!isWorthRetrying(error) || isRefusal(error)) throw error;
       transcriber.status(partStatus(part, "again"), { isLong: true });
-      await sleep(Math.min(maxRetryAfterMs, (error as ParleyError).retryAfterMs ?? retryAfterMs), signal);
+      const waitMs = Math.min(maxRetryAfterMs, (error as ParleyError).retryAfterMs ?? retryAfterMs);
+      await transcriber.clock.sleep(waitMs, signal);
       return await transcribe(part.bytes, part.seconds, signal);
     }
   }

@@ -1,4 +1,5 @@
 import type { Access } from "../../core/access.ts";
+import type { Clock } from "../../core/clock.ts";
 import type { ParleyError } from "../../core/errors.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { Gateway } from "../../core/gateway.ts";
@@ -37,6 +38,7 @@ export interface TurnDependencies {
   readonly room: RoomBounds;
   /** Unix milliseconds. */
   readonly now: () => number;
+  readonly clock: Clock;
 }
 
 /** How much of a room is read for one turn. */

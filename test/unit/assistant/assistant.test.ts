@@ -1,31 +1,16 @@
-import { afterEach, beforeEach, describe, expect, it, test, vi } from "vitest";
+import { describe, expect, it, test, vi } from "vitest";
 import { isParleyError, ParleyError } from "../../../src/core/errors.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
-import { ada, call, createWorld, message, said, type World } from "../../support/fakes.ts";
+import { ada, call, message, said, worldOfEachTest } from "../../support/fakes.ts";
 
-let world: World;
-
-beforeEach(async () => {
-  world = await createWorld({
-    files: {
-      png: await fixture("picture.png"),
-      voice: await fixture("voice.ogg"),
-      text: await fixture("notes.txt"),
-      nothing: new Uint8Array(),
-    },
-  });
-});
-
-afterEach(async () => {
-  await world.close();
-});
-
-async function settled(): Promise<void> {
-  await vi.waitFor(() => {
-    expect(world.assistant.pending()).toBe(0);
-  });
-  await world.store.queue.idle();
-}
+const world = worldOfEachTest(async () => ({
+  files: {
+    png: await fixture("picture.png"),
+    voice: await fixture("voice.ogg"),
+    text: await fixture("notes.txt"),
+    nothing: new Uint8Array(),
+  },
+}));
 
 function gate(): { readonly opened: Promise<void>; open(): void } {
   let open!: () => void;
@@ -37,8 +22,7 @@ function gate(): { readonly opened: Promise<void>; open(): void } {
 
 describe("a message", () => {
   it("is answered, and both are kept in order", async () => {
-    await world.assistant.receive(message("hello"));
-    await settled();
+    await world.ask("hello");
     expect(world.platform.replies).toMatchObject([{ text: "you said: hello", state: "finished", shown: 1 }]);
     const log = await world.history.history("fake:c1", { maxMessages: 10 });
     expect(log.map(({ role, parts }) => [role, parts])).toEqual([
@@ -52,9 +36,9 @@ describe("a message", () => {
     const event = message("once");
     expect(await world.assistant.receive(event)).toBe("accepted");
     expect(await world.assistant.receive(event)).toBe("duplicate");
-    await settled();
+    await world.settled();
     expect(await world.assistant.receive(event)).toBe("duplicate");
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toHaveLength(1);
   });
 
@@ -66,8 +50,7 @@ describe("a message", () => {
 
   it("carries the conversation: earlier turns reach the gateway in order", async () => {
     for (const text of ["one", "two", "three"]) {
-      await world.assistant.receive(message(text));
-      await settled();
+      await world.ask(text);
     }
     expect(said(world.gateway.requests.at(-1))).toEqual([
       "system: Be brief.",
@@ -87,13 +70,11 @@ describe("a message", () => {
       yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
     });
     await world.assistant.receive(message("first"));
-    await vi.waitFor(() => {
-      expect(world.gateway.requests).toHaveLength(1);
-    });
+    await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(1));
     await world.assistant.receive(message("second"));
     await world.assistant.receive(message("third"));
     busy.open();
-    await settled();
+    await world.settled();
     expect(world.platform.replies.map(({ text }) => text)).toEqual(["answer 1", "answer 2"]);
     expect(said(world.gateway.requests[1])).toEqual([
       "system: Be brief.",
@@ -106,10 +87,8 @@ describe("a message", () => {
   });
 
   it("carries its author's name once several people take part", async () => {
-    await world.assistant.receive(message("hi"));
-    await settled();
-    await world.assistant.receive(message("me too", { author: { id: "fake:bo", name: "Bo" } }));
-    await settled();
+    await world.ask("hi");
+    await world.ask("me too", { author: { id: "fake:bo", name: "Bo" } });
     expect(said(world.gateway.requests[0])).toContain("user: hi");
     expect(said(world.gateway.requests[1])).toEqual([
       "system: Be brief.",
@@ -125,8 +104,7 @@ describe("a message", () => {
       { id: "voice", name: "note.bin", source: null },
       { id: "text", name: "notes.txt", source: null },
     ];
-    await world.assistant.receive(message("look", { attachments }));
-    await settled();
+    await world.ask("look", { attachments });
     const [prompt] = said(world.gateway.requests[0]).slice(-1);
     expect(prompt).toContain("look");
     expect(prompt).toContain("<data:image/png;>");
@@ -140,8 +118,7 @@ describe("a message", () => {
       { id: "nothing", name: "empty.bin", source: null },
       { id: "gone", name: "lost.png", source: null },
     ];
-    await world.assistant.receive(message("and these?", { attachments }));
-    await settled();
+    await world.ask("and these?", { attachments });
     expect(world.platform.replies[0]).toMatchObject({ state: "finished" });
     expect(world.platform.replies[0]?.notices).toEqual([
       "Not read: empty.bin (the file is empty).",
@@ -150,10 +127,7 @@ describe("a message", () => {
   });
 
   it("with nothing readable fails with words and asks no model", async () => {
-    await world.assistant.receive(
-      message("", { attachments: [{ id: "nothing", name: "empty.bin", source: null }] }),
-    );
-    await settled();
+    await world.ask("", { attachments: [{ id: "nothing", name: "empty.bin", source: null }] });
     expect(world.platform.replies[0]).toMatchObject({
       state: "failed",
       failure: { text: "There was nothing in it that Parley can read." },
@@ -167,9 +141,7 @@ describe("an answer that goes wrong", () => {
     world.gateway.answerWith(() => {
       throw new ParleyError("gateway-unreachable", "refused");
     });
-    const event = message("are you there?");
-    await world.assistant.receive(event);
-    await settled();
+    const event = await world.ask("are you there?");
     const [reply] = world.platform.replies;
     expect(reply).toMatchObject({ state: "failed", failure: { retryKey: event.key } });
     expect(reply?.failure?.text).toContain("cannot be reached");
@@ -181,12 +153,9 @@ describe("an answer that goes wrong", () => {
       notices: [],
     });
 
-    world.gateway.answerWith(async function* back(request) {
-      yield { kind: "text", text: "yes" };
-      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
-    });
+    world.answerWith("yes");
     expect(await world.assistant.retry(event.key, ada)).toBe("accepted");
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toHaveLength(1);
     expect(reply).toMatchObject({ state: "finished", text: "yes" });
     const log = await world.history.history("fake:c1", { maxMessages: 10 });
@@ -201,8 +170,7 @@ describe("an answer that goes wrong", () => {
       yield { kind: "text", text: "half of it" };
       throw new ParleyError("gateway-interrupted", "cut");
     });
-    await world.assistant.receive(message("tell me"));
-    await settled();
+    await world.ask("tell me");
     expect(world.platform.replies[0]).toMatchObject({ state: "failed", text: "half of it" });
     const log = await world.history.history("fake:c1", { maxMessages: 10 });
     expect(log.at(-1)).toMatchObject({
@@ -220,148 +188,53 @@ describe("an answer that goes wrong", () => {
       yield { kind: "text", text: "ok" };
       yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
     });
-    await world.assistant.receive(message("word ".repeat(9000)));
-    await settled();
-    await world.assistant.receive(message("word ".repeat(9000)));
-    await settled();
-    await world.assistant.receive(message("and now?"));
-    await settled();
+    await world.ask("word ".repeat(9000));
+    await world.ask("word ".repeat(9000));
+    await world.ask("and now?");
     expect(world.gateway.requests.at(-1)!.messages.length).toBeLessThan(
       world.gateway.requests.at(-2)!.messages.length,
     );
     expect(world.platform.replies.at(-1)).toMatchObject({ state: "finished", text: "ok" });
     expect(world.platform.replies.at(-1)?.notices.join()).toContain("left out");
   });
-
-  it("is stopped on request; what was said is kept", async () => {
-    world.gateway.answerWith(async function* endless(_request, signal) {
-      yield { kind: "text", text: "and so on" };
-      await new Promise((_resolve, reject) => {
-        signal.addEventListener("abort", () => {
-          reject(signal.reason as Error);
-        });
-      });
-    });
-    await world.assistant.receive(message("talk"));
-    await vi.waitFor(() => {
-      expect(world.platform.replies[0]?.text).toBe("and so on");
-    });
-    expect(await world.assistant.cancel("fake:c1", ada)).toBe(true);
-    await settled();
-    expect(world.platform.replies[0]).toMatchObject({
-      state: "finished",
-      text: "and so on",
-      notices: ["Stopped."],
-    });
-  });
-
-  it("says when the length limit ended it", async () => {
-    world.gateway.answerWith(async function* long(request) {
-      yield { kind: "text", text: "once upon" };
-      yield { kind: "finish", reason: "length", model: request.model, usage: { isEstimated: true } };
-    });
-    await world.assistant.receive(message("a story"));
-    await settled();
-    expect(world.platform.replies[0]?.notices).toEqual([
-      "The answer reached its length limit and may be unfinished.",
-    ]);
-  });
 });
 
 describe("after a restart", () => {
   it("an accepted, unanswered message is answered into its own reply", async () => {
     const event = message("before the crash");
-    await world.store.inbox.accept(event);
-    await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 77 }, attempts: 1 });
-    const restarted = world.restart();
-    expect(await restarted.recover("fake")).toBe(1);
-    await vi.waitFor(() => {
-      expect(restarted.pending()).toBe(0);
-    });
+    await world.leaveBegun([event], { message: 77 });
+    expect(await world.recover(world.restart())).toBe(1);
     expect(world.platform.replies).toMatchObject([
       { address: { message: 77 }, text: "you said: before the crash" },
     ]);
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
 
-  it("a stored answer is shown, and nothing is asked again", async () => {
-    const event = message("asked");
-    await world.assistant.receive(event);
-    await settled();
-    const asked = world.gateway.requests.length;
-    await world.store.inbox.reopen(event.key);
-    const restarted = world.restart();
-    await restarted.recover("fake");
-    await vi.waitFor(() => {
-      expect(restarted.pending()).toBe(0);
-    });
-    expect(world.gateway.requests).toHaveLength(asked);
-    expect(world.platform.replies).toHaveLength(1);
-    expect(world.platform.replies[0]).toMatchObject({ text: "you said: asked", state: "finished", shown: 2 });
-  });
-
   it("a turn that could not begin is taken up by the next round", async () => {
     vi.spyOn(world.store.queue, "run").mockImplementationOnce(() =>
       Promise.reject(new ParleyError("store-unavailable", "no lease")),
     );
-    await world.assistant.receive(message("in an outage"));
-    await settled();
+    await world.ask("in an outage");
     expect(world.platform.replies).toEqual([]);
-    expect(await world.assistant.recover("fake")).toBe(1);
-    await settled();
+    expect(await world.recover()).toBe(1);
     expect(world.platform.replies).toMatchObject([{ text: "you said: in an outage", state: "finished" }]);
-  });
-
-  it("a turn whose conversation was taken away leaves reply and entry to the one who has it", async () => {
-    const lost = new AbortController();
-    const realRun = world.store.queue.run.bind(world.store.queue);
-    vi.spyOn(world.store.queue, "run").mockImplementationOnce((id, work) =>
-      realRun(id, () => work(lost.signal)),
-    );
-    world.gateway.answerWith(async function* endless(_request, signal) {
-      yield { kind: "text", text: "so far" };
-      await new Promise((_resolve, reject) => {
-        signal.addEventListener("abort", () => {
-          reject(signal.reason as Error);
-        });
-      });
-    });
-    await world.assistant.receive(message("talk"));
-    await vi.waitFor(() => {
-      expect(world.platform.replies[0]?.text).toBe("so far");
-    });
-    lost.abort(new ParleyError("store-unavailable", "lease lost"));
-    await settled();
-    expect(world.platform.replies[0]?.state).toBe("abandoned");
-    expect(await world.store.inbox.listOpen()).toHaveLength(1);
   });
 
   it("what is too old is sealed with a Retry", async () => {
     const event = message("long ago");
     await world.store.inbox.accept(event);
-    world.clock.now += 2 * 60 * 60_000;
-    const restarted = world.restart();
-    await restarted.recover("fake");
-    await world.store.queue.idle();
+    await world.clock.advance(2 * 60 * 60_000);
+    await world.recover(world.restart());
     expect(world.platform.replies[0]).toMatchObject({ state: "failed", failure: { retryKey: event.key } });
     expect(world.gateway.requests).toEqual([]);
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
 
   it("stopping breaks a running turn off at the deadline and leaves it open", async () => {
-    world.gateway.answerWith(async function* endless(_request, signal) {
-      yield { kind: "text", text: "so far" };
-      await new Promise((_resolve, reject) => {
-        signal.addEventListener("abort", () => {
-          reject(signal.reason as Error);
-        });
-      });
-    });
+    world.hang("so far");
     await world.assistant.receive(message("talk"));
-    await vi.waitFor(() => {
-      expect(world.platform.replies[0]?.text).toBe("so far");
-    });
-    expect(await world.assistant.stop({ deadlineMs: 10 })).toBe(1);
+    await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("so far"));
+    expect(await world.passingTime(world.assistant.stop({ deadlineMs: 5000 }))).toBe(1);
     expect(world.platform.replies[0]?.state).toBe("abandoned");
     expect(await world.store.inbox.listOpen()).toHaveLength(1);
     await expect(world.assistant.receive(message("late"))).rejects.toMatchObject({ code: "stopping" });
@@ -370,12 +243,7 @@ describe("after a restart", () => {
 
 describe("a person with very much to ask", () => {
   it("is told when too much of theirs waits, and others are answered", async () => {
-    const ends: (() => void)[] = [];
-    world.gateway.answerWith(async function* slow(request) {
-      await new Promise<void>((resolve) => ends.push(resolve));
-      yield { kind: "text", text: "done" };
-      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
-    });
+    const held = world.hold();
     const asked = Array.from({ length: 300 }, () =>
       world.assistant.receive(call("ask", { prompt: "again" })).then(
         () => "accepted",
@@ -385,32 +253,24 @@ describe("a person with very much to ask", () => {
     const results = await Promise.all(asked);
     expect(results.filter((result) => result === "accepted")).toHaveLength(50);
     expect(results.filter((result) => result === "busy")).toHaveLength(250);
-    await vi.waitFor(() => expect(ends).toHaveLength(4));
+    await vi.waitFor(() => expect(held.count()).toBe(4));
     const author = { id: "fake:bob", name: "Bob" };
     await world.assistant.receive(message("me too", { author, conversationId: "fake:c2" }));
-    await vi.waitFor(() => expect(ends).toHaveLength(5));
-    while (world.assistant.pending() > 0) {
-      for (const end of ends) end();
-      await new Promise((resolve) => setImmediate(resolve));
-    }
+    await vi.waitFor(() => expect(held.count()).toBe(5));
+    held.release();
+    await world.settled();
     expect(world.gateway.requests).toHaveLength(51);
   });
 
   it("is not refused in words what another process has accepted, though too much of theirs waits here", async () => {
-    const ends: (() => void)[] = [];
-    world.gateway.answerWith(async function* slow(request) {
-      await new Promise<void>((resolve) => ends.push(resolve));
-      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
-    });
+    const held = world.hold();
     const elsewhere = message("accepted elsewhere");
     await world.store.inbox.accept(elsewhere);
     for (let n = 0; n < 50; n++) await world.assistant.receive(call("ask", { prompt: "again" }));
     expect(await world.assistant.receive(elsewhere)).toBe("duplicate");
     await expect(world.assistant.receive(message("new"))).rejects.toMatchObject({ code: "busy" });
-    while (world.assistant.pending() > 0) {
-      for (const end of ends) end();
-      await new Promise((resolve) => setImmediate(resolve));
-    }
+    held.release();
+    await world.settled();
   });
 });
 
@@ -424,6 +284,18 @@ test("while too many calls wait under the platform's limits, new messages are re
   expect(await world.store.inbox.listOpen()).toEqual([]);
   isFull = false;
   expect(await world.assistant.receive(message("now"))).toBe("accepted");
-  await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+  await world.settled();
   expect(world.gateway.requests).toHaveLength(1);
+});
+
+// A thread has the id of the message it hangs on, on Discord and on Slack: its key may be the id of the conversation.
+it("what was said in a thread before is sent with the message that the thread hangs on, when that is a question later", async () => {
+  await world.ask("My ship is a sloop.");
+  await world.ask("Which is it?", { key: "fake:c1" });
+  expect(said(world.gateway.requests.at(-1))).toEqual([
+    "system: Be brief.",
+    "user: My ship is a sloop.",
+    "assistant: you said: My ship is a sloop.",
+    "user: Which is it?",
+  ]);
 });

@@ -1,8 +1,8 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { toDiscordMarkdown } from "../../../src/platforms/discord/markdown.ts";
-import { languages, type Language } from "../../../src/words/languages.ts";
+import { type Language, languages } from "../../../src/words/languages.ts";
 import { inLanguage, translate } from "../../../src/words/translate.ts";
-import { call, createWorld, type World } from "../../support/fakes.ts";
+import { call, worldOfEachTest } from "../../support/fakes.ts";
 
 const maxMessageChars = 2000;
 const origin = {
@@ -14,14 +14,10 @@ const origin = {
 };
 
 describe("/help on a platform that shows commands by their names in each language", () => {
-  let world: World;
-  beforeEach(async () => {
-    world = await createWorld({
-      rules: { admins: ["fake:user:root", "fake:user:second"] },
-      spending: { personDayUsd: 2, dayUsd: 100, turnsPersonMinute: 20 },
-    });
+  const world = worldOfEachTest({
+    rules: { admins: ["fake:user:root", "fake:user:second"] },
+    spending: { personDayUsd: 2, dayUsd: 100, turnsPersonMinute: 20 },
   });
-  afterEach(() => world.close());
 
   async function help(locale: Language, name = "help", options: Readonly<Record<string, string>> = {}) {
     const speaking = inLanguage(locale, () => [

@@ -1,9 +1,9 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { parseCommandText, parseOptions } from "../../../src/core/command-options.ts";
 import { parseCommandLine } from "../../../src/core/command.ts";
 import { declarationOf, settingNames } from "../../../src/core/layered-settings.ts";
 import { allCommands } from "../../support/commands.ts";
-import { call, createWorld, type World } from "../../support/fakes.ts";
+import { call, worldOfEachTest } from "../../support/fakes.ts";
 
 const origin = {
   server: "fake:guild:1",
@@ -14,14 +14,10 @@ const origin = {
 };
 
 describe("/help", () => {
-  let world: World;
-  beforeEach(async () => {
-    world = await createWorld({
-      rules: { admins: ["fake:user:root", "other:user:7"] },
-      spending: { personDayUsd: 2 },
-    });
+  const world = worldOfEachTest({
+    rules: { admins: ["fake:user:root", "other:user:7"] },
+    spending: { personDayUsd: 2 },
   });
-  afterEach(() => world.close());
 
   async function help(command?: string) {
     const before = world.platform.replies.length;

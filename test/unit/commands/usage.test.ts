@@ -1,6 +1,6 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { UsageRow } from "../../../src/core/spending.ts";
-import { call, createWorld, message, type World } from "../../support/fakes.ts";
+import { call, message, worldOfEachTest } from "../../support/fakes.ts";
 
 const ada = {
   user: "fake:user:ada",
@@ -12,17 +12,13 @@ const ada = {
 const root = { ...ada, user: "fake:user:root" };
 
 describe("/usage", () => {
-  let world: World;
-  beforeEach(async () => {
-    world = await createWorld({ rules: { admins: ["fake:user:root"] } });
-    world.clock.now = Date.parse("2026-11-21T12:00:00Z");
-    world.gateway.answerWith(async function* answer(request) {
-      yield { kind: "text", text: "ok" };
-      const usage = { promptTokens: 1000, completionTokens: 500, costUsd: 0.25, isEstimated: false };
-      yield { kind: "finish", reason: "stop", model: request.model, usage };
-    });
+  const world = worldOfEachTest({
+    startAt: Date.UTC(2026, 10, 21, 12),
+    rules: { admins: ["fake:user:root"] },
   });
-  afterEach(() => world.close());
+  beforeEach(() => {
+    world.answerWith("ok", { promptTokens: 1000, completionTokens: 500, costUsd: 0.25, isEstimated: false });
+  });
 
   async function ask(text: string, who: "ada" | "bo" = "ada"): Promise<void> {
     const author = { id: `fake:${who}`, name: who === "ada" ? "Ada" : "=Bo|" };

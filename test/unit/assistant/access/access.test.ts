@@ -1,7 +1,12 @@
-import { describe, expect, test } from "vitest";
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createAccess } from "../../../../src/assistant/access/access.ts";
-import type { AccessRules } from "../../../../src/core/access.ts";
+import { createAllowedModels } from "../../../../src/assistant/access/allowed-models.ts";
+import { createPersonOverview } from "../../../../src/assistant/access/person-overview.ts";
+import type { AccessRules, Actor } from "../../../../src/core/access.ts";
+import { isParleyError, ParleyError } from "../../../../src/core/errors.ts";
 import type { Origin } from "../../../../src/core/events.ts";
+import type { UsageQuery } from "../../../../src/core/spending.ts";
 
 const member: Origin = {
   user: "discord:user:1",
@@ -136,4 +141,101 @@ test("the start line says which rule is in force", () => {
       admins: ["discord:user:4"],
     }).describe(),
   ).toBe("only 1 entry of ALLOW, except 2 entries of DENY; 1 entry of ADMINS");
+});
+
+test.each([
+  ["gpt-4.1", "gpt-4.1", true],
+  ["gpt-4.1", "gpt-4.1-mini", false],
+  ["gpt-4.1*", "gpt-4.1-mini", true],
+  ["openai/*", "openai/a/b", true],
+  ["*/whisper-*", "groq/whisper-large", true],
+  ["*mini", "o4-mini", true],
+  ["*mini", "mini-o4", false],
+  ["a*b*a", "aba", true],
+  ["ab*ba", "aba", false],
+  ["a*a", "a", false],
+  ["*", "anything", true],
+  ["GPT*", "gpt-5", false],
+])("%s and %s: %s", (pattern, model, isAllowed) => {
+  expect(createAllowedModels([pattern]).isAllowed(model)).toBe(isAllowed);
+});
+
+test("agrees with a regular expression", () => {
+  const word = fc.string({ unit: fc.constantFrom("a", "b", "*"), maxLength: 8 });
+  const model = fc.string({ unit: fc.constantFrom("a", "b"), maxLength: 10 });
+  fc.assert(
+    fc.property(word, model, (pattern, id) => {
+      const expected = new RegExp(`^${pattern.replaceAll("*", ".*")}$`).test(id);
+      expect(createAllowedModels([pattern]).isAllowed(id)).toBe(expected);
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test("without patterns every model is allowed", () => {
+  expect(createAllowedModels([]).isAllowed("anything")).toBe(true);
+});
+
+test("an error names allowed models, the most similar first", () => {
+  const allowed = createAllowedModels(["gpt-4.1*", "claude-*"]);
+  const listed = ["claude-opus", "gpt-4.1", "gpt-4.1-mini", "gpt-5", "dall-e-3"];
+  expect(() => {
+    allowed.expectAllowed("gpt-5", listed);
+  }).toThrow(
+    expect.objectContaining({
+      code: "model-not-allowed",
+      detail: { model: "gpt-5", allowed: "gpt-4.1, gpt-4.1-mini, claude-opus" },
+    }),
+  );
+});
+
+describe("the overview of a person", () => {
+  const by: Actor = { platform: "slack", author: { id: "slack:T1:U1", name: "Ana" } };
+
+  let asked: UsageQuery[];
+  let isRefused: boolean;
+  beforeEach(() => {
+    asked = [];
+    isRefused = false;
+  });
+  afterEach(() => {
+    expect(asked.every(({ personId }) => personId === by.author.id)).toBe(true);
+  });
+
+  const overview = createPersonOverview({
+    expectAllowed: () =>
+      isRefused ? Promise.reject(new ParleyError("access-denied", "the test refuses")) : Promise.resolve(),
+    settings: { explainTo: () => Promise.resolve({ language: "de", settings: [] }) },
+    ledger: {
+      usage(query) {
+        asked.push(query);
+        return Promise.resolve([]);
+      },
+    },
+    budgets: {
+      inForce: ({ personId }) =>
+        Promise.resolve([
+          { scope: { kind: "person", id: personId }, budgetUsd: 1, spentUsd: 0.5, renewsAt: 0 },
+        ]),
+    },
+    now: () => Date.UTC(2026, 10, 22, 12),
+  });
+
+  describe("what concerns one person", () => {
+    test("is their own usage of this month, and their budgets", async () => {
+      expect(await overview(by)).toMatchObject({
+        language: "de",
+        today: "2026-11-22",
+        usage: [],
+        budgets: [{ scope: { id: by.author.id } }],
+      });
+      expect(asked).toEqual([{ fromDay: "2026-11-01", toDay: "2026-11-22", personId: by.author.id }]);
+    });
+
+    test("is not read for whom the rules refuse", async () => {
+      isRefused = true;
+      await expect(overview(by)).rejects.toSatisfy((error) => isParleyError(error, "access-denied"));
+      expect(asked).toEqual([]);
+    });
+  });
 });

@@ -1,11 +1,14 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import type { ModelPrice } from "../../../../src/core/model-price.ts";
-import type { Usage } from "../../../../src/core/gateway.ts";
+import { createAdmission } from "../../../../src/assistant/access/admission.ts";
+import { createAllowedModels } from "../../../../src/assistant/access/allowed-models.ts";
+import type { Budgets } from "../../../../src/assistant/access/budgets.ts";
 import { toNotice } from "../../../../src/core/error-messages.ts";
-import type { IncomingEvent } from "../../../../src/core/events.ts";
 import { isParleyError, ParleyError } from "../../../../src/core/errors.ts";
+import type { IncomingEvent } from "../../../../src/core/events.ts";
+import type { Gateway, Usage } from "../../../../src/core/gateway.ts";
+import type { ModelPrice } from "../../../../src/core/model-price.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { ada, call, createWorld, message, type World } from "../../../support/fakes.ts";
+import { ada, call, createFakeGateway, createWorld, message, type World } from "../../../support/fakes.ts";
 
 /** A chat of 1,024 tokens costs about one cent; the prompt is nearly free. */
 const price: ModelPrice = {
@@ -34,13 +37,6 @@ afterEach(async () => {
   await world.close();
 });
 
-async function settled(): Promise<void> {
-  await vi.waitFor(() => {
-    expect(world.assistant.pending()).toBe(0);
-  });
-  await world.store.queue.idle();
-}
-
 function answerFor(usage: Usage): void {
   world.gateway.answerWith(async function* answer(request) {
     yield { kind: "text", text: "an answer" };
@@ -56,13 +52,12 @@ const refusalOf = (event: IncomingEvent) =>
   );
 
 const spent = (kind: "person" | "deployment" = "deployment") =>
-  world.store.spending.spentUsd(kind === "person" ? { kind, id: "fake:ada" } : { kind }, world.clock.now);
+  world.store.spending.spentUsd(kind === "person" ? { kind, id: "fake:ada" } : { kind }, world.clock.now());
 const rows = () => world.store.spending.usage({ fromDay: "2026-07-28", toDay: "2026-07-28" });
 
 describe("TURNS_PERSON_MINUTE", () => {
   test("of 300 requests in a burst 20 run and the rest get the short answer; others are not held up", async () => {
-    world = await createWorld({ spending: { turnsPersonMinute: 20 } });
-    world.clock.now = noon;
+    world = await createWorld({ startAt: noon, spending: { turnsPersonMinute: 20 } });
     const events = Array.from({ length: 300 }, (_, n) => message(`m${n}`, { conversationId: `fake:c${n}` }));
     const results = await Promise.allSettled(events.map((event) => world.assistant.receive(event)));
     const refused = results.flatMap((result) =>
@@ -77,63 +72,54 @@ describe("TURNS_PERSON_MINUTE", () => {
     expect(await world.assistant.receive(message("mine", { author: bob, conversationId: "fake:b" }))).toBe(
       "accepted",
     );
-    await settled();
+    await world.settled();
     expect(world.gateway.requests).toHaveLength(21);
-    world.clock.now = noon + 63_000;
+    await world.clock.advance(63_000);
     expect(await world.assistant.receive(message("later"))).toBe("accepted");
-    await settled();
+    await world.settled();
   });
 
   test("a redelivered event is not counted, and never refused in words", async () => {
-    world = await createWorld({ spending: { turnsPersonMinute: 2 } });
-    const first = message("one");
-    await world.assistant.receive(first);
-    await settled();
+    world = await createWorld({ startAt: noon, spending: { turnsPersonMinute: 2 } });
+    const first = await world.ask("one");
     for (let times = 0; times < 5; times++) expect(await world.assistant.receive(first)).toBe("duplicate");
     const second = message("two");
     expect(await world.assistant.receive(second)).toBe("accepted");
-    await settled();
+    await world.settled();
     expect(await world.assistant.receive(second)).toBe("duplicate");
     await expect(world.assistant.receive(message("three"))).rejects.toMatchObject({ code: "rate-limited" });
   });
 
   test("what /chat starts in the caller's name is part of the command", async () => {
-    world = await createWorld({ spending: { turnsPersonMinute: 1 } });
+    world = await createWorld({ startAt: noon, spending: { turnsPersonMinute: 1 } });
     await world.assistant.receive(call("chat", { message: "hello" }));
-    await vi.waitFor(() => {
-      expect(world.gateway.requests).toHaveLength(1);
-    });
-    await settled();
+    await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(1));
+    await world.settled();
   });
 });
 
 describe("budgets", () => {
   test("a person past the day's budget is told when it is free again, and others go on", async () => {
-    world = await createWorld({ models, prices, spending: { personDayUsd: 0.02 } });
-    world.clock.now = noon;
+    world = await createWorld({ startAt: noon, models, prices, spending: { personDayUsd: 0.02 } });
     answerFor({ promptTokens: 10, completionTokens: 1000, costUsd: 0.015, isEstimated: false });
     for (const text of ["one", "two"]) {
-      await world.assistant.receive(message(text, { origin }));
-      await settled();
+      await world.ask(text, { origin });
     }
     expect(await refusalOf(message("three", { origin }))).toBe(
       "Nothing is left of your budget for a day ($0.02). It is free again at midnight UTC, in 12 hours.",
     );
     expect(world.gateway.requests).toHaveLength(2);
-    await world.assistant.receive(message("mine", { author: bob, conversationId: "fake:b" }));
-    await settled();
+    await world.ask("mine", { author: bob, conversationId: "fake:b" });
     expect(world.gateway.requests).toHaveLength(3);
     expect(await spent()).toBeCloseTo(0.045);
     expect(await spent("person")).toBeCloseTo(0.03);
-    world.clock.now = noon + 12 * 60 * 60_000;
-    await world.assistant.receive(message("tomorrow", { origin }));
-    await settled();
+    await world.clock.advance(12 * 60 * 60_000);
+    await world.ask("tomorrow", { origin });
     expect(world.gateway.requests).toHaveLength(4);
   });
 
   test("ten requests at once do not pass a budget by more than one reserve", async () => {
-    world = await createWorld({ models, prices, spending: { dayUsd: 0.025 } });
-    world.clock.now = noon;
+    world = await createWorld({ startAt: noon, models, prices, spending: { dayUsd: 0.025 } });
     let release = (): void => undefined;
     const released = new Promise<void>((resolve) => {
       release = resolve;
@@ -148,40 +134,38 @@ describe("budgets", () => {
       await world.assistant.receive(
         message("q", { conversationId: `fake:c${n}`, author: { id: `fake:p${n}`, name: "P" } }),
       );
-    await vi.waitFor(() => {
-      expect(world.platform.replies.filter(({ state }) => state === "failed")).toHaveLength(7);
-    });
+    await vi.waitFor(() =>
+      expect(world.platform.replies.filter(({ state }) => state === "failed")).toHaveLength(7),
+    );
     expect(world.platform.replies.find(({ failure }) => failure !== undefined)?.failure?.text).toBe(
       "What is left of the budget of all of Parley for a day ($0.025) is reserved for answers in progress. Try again in 15 seconds.",
     );
     release();
-    await settled();
+    await world.settled();
     expect(world.gateway.requests).toHaveLength(3);
     expect(await spent()).toBeCloseTo(0.030_72);
   });
 
   test("of a place count what is spent there", async () => {
-    world = await createWorld({ models, prices });
+    world = await createWorld({ startAt: noon, models, prices });
     await world.store.settings.change("discord:guild:9", { "place-budget": 0.01 });
     answerFor({ costUsd: 0.02, isEstimated: false });
-    await world.assistant.receive(message("one", { origin }));
-    await settled();
+    await world.ask("one", { origin });
     expect(await refusalOf(message("two", { origin }))).toContain("the budget of this place");
-    await world.assistant.receive(message("elsewhere"));
-    await settled();
+    await world.ask("elsewhere");
     expect(world.gateway.requests).toHaveLength(2);
   });
 
   test("every operation counts: words, pictures and recordings", async () => {
-    world = await createWorld({ models, prices, files: { voice: await fixture("voice.ogg") } });
-    world.clock.now = noon;
+    world = await createWorld({
+      startAt: noon,
+      models,
+      prices,
+      files: { voice: await fixture("voice.ogg") },
+    });
     answerFor({ promptTokens: 7, completionTokens: 3, costUsd: 0.5, isEstimated: false });
-    await world.assistant.receive(
-      message("hear", { origin, attachments: [{ id: "voice", name: "note.ogg", source: null }] }),
-    );
-    await settled();
-    await world.assistant.receive(call("imagine", { prompt: "a fox", count: 2 }, { origin }));
-    await settled();
+    await world.ask("hear", { origin, attachments: [{ id: "voice", name: "note.ogg", source: null }] });
+    await world.answered(call("imagine", { prompt: "a fox", count: 2 }, { origin }));
     const labels = { personId: "fake:ada", channel: "discord:channel:5", calls: 1 };
     const found = (await rows()).toSorted((a, b) => a.operation.localeCompare(b.operation));
     expect(found).toMatchObject([
@@ -198,8 +182,7 @@ describe("budgets", () => {
   });
 
   test("an answer that is stopped is charged for what had arrived", async () => {
-    world = await createWorld({ models, prices });
-    world.clock.now = noon;
+    world = await createWorld({ startAt: noon, models, prices });
     world.gateway.answerWith(async function* answer(_, signal) {
       yield { kind: "text", text: "x".repeat(4000) };
       await new Promise((_resolve, reject) => {
@@ -207,26 +190,22 @@ describe("budgets", () => {
       });
     });
     await world.assistant.receive(message("go", { origin }));
-    await vi.waitFor(() => {
-      expect(world.platform.replies[0]?.text).toMatch(/^x/);
-    });
+    await vi.waitFor(() => expect(world.platform.replies[0]?.text).toMatch(/^x/));
     await world.assistant.cancel("fake:c1", ada);
-    await settled();
+    await world.settled();
     expect(await spent()).toBeCloseTo(0.01, 4);
     expect(await rows()).toMatchObject([{ calls: 1, completionTokens: 1000, estimatedCalls: 1 }]);
   });
 
   test("a request that the gateway refused costs nothing and leaves no reserve", async () => {
-    world = await createWorld({ models, prices, spending: { dayUsd: 0.011 } });
-    world.clock.now = noon;
+    world = await createWorld({ startAt: noon, models, prices, spending: { dayUsd: 0.011 } });
     world.gateway.answerWith(() => ({
       [Symbol.asyncIterator]: () => ({
         next: () => Promise.reject(new ParleyError("gateway-rate-limited", "later")),
       }),
     }));
     for (let times = 0; times < 3; times++) {
-      await world.assistant.receive(message("go"));
-      await settled();
+      await world.ask("go");
     }
     expect(world.gateway.requests).toHaveLength(3);
     expect(await spent()).toBe(0);
@@ -234,37 +213,31 @@ describe("budgets", () => {
   });
 
   test("a model without a known price is counted high, and what it reports is believed", async () => {
-    world = await createWorld({ spending: { dayUsd: 0.05 } });
-    world.clock.now = noon;
+    world = await createWorld({ startAt: noon, spending: { dayUsd: 0.05 } });
     answerFor({ promptTokens: 1000, completionTokens: 100, isEstimated: false });
-    await world.assistant.receive(message("one"));
-    await settled();
+    await world.ask("one");
     expect(await spent()).toBeCloseTo(0.0225);
     expect(await rows()).toMatchObject([{ costUsd: 0, unpricedCalls: 1 }]);
     answerFor({ costUsd: 0.001, isEstimated: false });
-    await world.assistant.receive(message("two"));
-    await settled();
+    await world.ask("two");
     expect(await spent()).toBeCloseTo(0.0235);
   });
 
   test("what is free is answered whatever was spent", async () => {
     const free = { inputPerMillionUsd: 0, outputPerMillionUsd: 0, perImageUsd: 0 };
-    world = await createWorld({ prices: { chatty: free }, spending: { dayUsd: 0 } });
-    await world.assistant.receive(message("one"));
-    await settled();
+    world = await createWorld({ startAt: noon, prices: { chatty: free }, spending: { dayUsd: 0 } });
+    await world.ask("one");
     expect(world.platform.replies).toMatchObject([{ state: "finished" }]);
   });
 });
 
 describe("MODELS_ALLOWED", () => {
   test("a model that is not allowed is refused by name with those that are", async () => {
-    world = await createWorld({ allowedModels: ["chat*"] });
-    await world.assistant.receive(call("ask", { prompt: "hi", model: "chatter-9" }));
-    await settled();
+    world = await createWorld({ startAt: noon, allowedModels: ["chat*"] });
+    await world.answered(call("ask", { prompt: "hi", model: "chatter-9" }));
     expect(world.platform.replies[0]?.text).toBe("");
     expect(world.assistant.suggestModels("")).toEqual(["chatty"]);
-    await world.assistant.receive(call("ask", { prompt: "hi", model: "listener" }));
-    await settled();
+    await world.answered(call("ask", { prompt: "hi", model: "listener" }));
     expect(world.platform.replies[1]?.failure?.text).toBe(
       "The model listener is not allowed here. Allowed: chatty. /models lists what is.",
     );
@@ -273,6 +246,7 @@ describe("MODELS_ALLOWED", () => {
 
   test("a picture is shown to a model that takes it, which the reply says", async () => {
     world = await createWorld({
+      startAt: noon,
       files: { png: await fixture("picture.png") },
       models: [
         { id: "words", capabilities: { chats: true, seesImages: false } },
@@ -281,15 +255,108 @@ describe("MODELS_ALLOWED", () => {
       ],
       allowedModels: ["words", "eyes"],
     });
-    await world.assistant.receive(message("hello"));
-    await settled();
-    await world.assistant.receive(
-      message("what is this?", { attachments: [{ id: "png", name: "a.png", source: null }] }),
-    );
-    await settled();
+    await world.ask("hello");
+    await world.ask("what is this?", { attachments: [{ id: "png", name: "a.png", source: null }] });
     expect(world.gateway.requests.map(({ model }) => model)).toEqual(["words", "eyes"]);
     expect(world.platform.replies[1]?.notices).toEqual([
       "The model words reads only text, so eyes answered: there are pictures in this conversation.",
     ]);
+  });
+});
+
+describe("admission", () => {
+  const limits = { calls: 4, callsPerPerson: 2, fileBytes: 100, fileBytesPerPerson: 50 };
+  /** Nothing is limited but what is at once. */
+  const free: Pick<Budgets, "reserve"> = {
+    reserve: () => Promise.resolve({ settle: () => Promise.resolve(), release: () => Promise.resolve() }),
+  };
+  const callerOf = (personId: string) => ({ personId, platform: "fake" });
+  const admit = (gateway: Gateway, given = limits) =>
+    createAdmission({ gateway, limits: given, budgets: free, allowed: createAllowedModels([]) });
+  const never = new AbortController().signal;
+
+  test("one person's calls do not keep others waiting, and none starts above the limits", async () => {
+    const { gateway, answerWith } = createFakeGateway();
+    const ends: (() => void)[] = [];
+    answerWith(async function* answer(request) {
+      await new Promise<void>((resolve) => ends.push(resolve));
+      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    });
+    const admission = admit(gateway);
+    const ask = async (person: string) => {
+      for await (const event of admission
+        .gatewayFor(callerOf(person))
+        .chat({ model: person, messages: [] }, never))
+        expect(event.kind).toBe("finish");
+    };
+    const busy = Promise.all(Array.from({ length: 300 }, () => ask("eager")));
+    await expect.poll(() => ends.length).toBe(2);
+    const other = ask("patient");
+    await expect.poll(() => ends.length).toBe(3);
+    ends[2]!();
+    await other;
+    const ended = new Set<() => void>([ends[2]!]);
+    await expect
+      .poll(
+        () => {
+          const running = ends.filter((end) => !ended.has(end));
+          expect(running.length).toBeLessThanOrEqual(2);
+          for (const end of running) {
+            ended.add(end);
+            end();
+          }
+          return ends.length;
+        },
+        { interval: 1, timeout: 20_000 },
+      )
+      .toBe(301);
+    for (const end of ends) end();
+    await busy;
+  });
+
+  test("a call that is left before its end frees its slot", async () => {
+    const { gateway } = createFakeGateway();
+    const admission = admit(gateway, { ...limits, calls: 1, callsPerPerson: 1 });
+    const ask = () =>
+      admission.gatewayFor(callerOf("ada")).chat({ model: "m", messages: [] }, never)[Symbol.asyncIterator]();
+    const left = ask();
+    await left.next();
+    await left.return?.();
+    expect((await ask().next()).done).toBe(false);
+  });
+
+  test("a cancelled turn does not wait for its slot", async () => {
+    const { gateway } = createFakeGateway();
+    const admission = admit(gateway, { ...limits, calls: 1, callsPerPerson: 1 });
+    const events = admission.gatewayFor(callerOf("ada")).chat({ model: "m", messages: [] }, never);
+    const first = events[Symbol.asyncIterator]();
+    await first.next();
+    const controller = new AbortController();
+    const waiting = admission
+      .gatewayFor(callerOf("bob"))
+      .transcribe(
+        { model: "m", bytes: new Uint8Array(1), fileName: "a.ogg", mediaType: "audio/ogg" },
+        controller.signal,
+      );
+    controller.abort(new Error("stopped"));
+    await expect(waiting).rejects.toThrow("stopped");
+    await first.return?.();
+  });
+
+  test("bytes of files are bounded for a person and for the process", async () => {
+    const admission = admit(createFakeGateway().gateway);
+    const releases = [
+      await admission.admitBytes("ada", 50, never),
+      await admission.admitBytes("bob", 40, never),
+    ];
+    let isAdmitted = false;
+    const third = admission.admitBytes("eve", 20, never).then((release) => {
+      isAdmitted = true;
+      return release;
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(isAdmitted).toBe(false);
+    releases[1]!();
+    (await third)();
   });
 });

@@ -1,33 +1,23 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, it, test } from "vitest";
+import { createLabelConversation } from "../../../../src/assistant/label-conversation.ts";
 import type { BranchRequest } from "../../../../src/core/branch.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import type { ConversationSettings } from "../../../../src/core/storage.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { ada, createWorld, message, said, type World } from "../../../support/fakes.ts";
+import { ada, message, said, worldOfEachTest } from "../../../support/fakes.ts";
 
 const from = "fake:c1";
 const to = "fake:c2";
 const png = { id: "png", name: "cat.png", source: null };
 
-let world: World;
-beforeEach(async () => {
-  world = await createWorld({
-    files: { png: await fixture("picture.png") },
-    rules: { deny: ["fake:user:eve"] },
-  });
-});
-afterEach(() => world.close());
+const world = worldOfEachTest(async () => ({
+  files: { png: await fixture("picture.png") },
+  rules: { deny: ["fake:user:eve"] },
+}));
 
 async function say(text: string, more: Parameters<typeof message>[1] = {}) {
-  const asked = message(text, more);
-  await world.assistant.receive(asked);
-  await settled();
+  const asked = await world.ask(text, more);
   return asked;
-}
-
-async function settled(): Promise<void> {
-  await vi.waitFor(() => {
-    expect(world.assistant.pending()).toBe(0);
-  });
-  await world.store.queue.idle();
 }
 
 const branch = (until: BranchRequest["until"], more: Partial<BranchRequest> = {}, by = ada) =>
@@ -83,12 +73,9 @@ describe("a branch", () => {
     await branch({ turnKey: asked.key });
     const [, copy] = await stored(to);
     const key = `${to} ${copy!.id} 1`;
-    world.gateway.answerWith(async function* answer(request) {
-      yield { kind: "text", text: "another" };
-      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
-    });
+    world.answerWith("another");
     expect(await world.assistant.act({ kind: "regenerate", key }, ada)).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(await linesOf(to)).toEqual(["user: look+image", "assistant: another"]);
     expect(await linesOf(from)).toEqual(["user: look+image", 'assistant: you said: ["text","image"]']);
     const sent = world.gateway.requests.at(-1)?.messages.at(-1);
@@ -115,5 +102,49 @@ describe("a branch", () => {
       origin: { user: "fake:user:eve", isMember: true, isManager: false },
     };
     await expect(branch({ turnKey: asked.key }, {}, eve)).rejects.toMatchObject({ code: "access-denied" });
+  });
+});
+
+describe("labels", () => {
+  const by = { platform: "web", author: { id: "web:local", name: "You" } };
+
+  function setUp({ isAllowed = true } = {}) {
+    const saved: ConversationSettings[] = [];
+    const label = createLabelConversation({
+      conversations: {
+        exists: (id) => Promise.resolve(id === "web:1"),
+        saveSettings: async (_id, settings) => void saved.push(settings),
+      },
+      async expectAllowed() {
+        if (!isAllowed) throw new ParleyError("access-denied", "the rules do not allow it");
+      },
+    });
+    return { label, saved };
+  }
+
+  describe("labels of a conversation", () => {
+    it("are one line of at most 100 characters, and what is not given stays", async () => {
+      const { label, saved } = setUp();
+      expect(await label("web:1", { name: "  The\nplan  for\tOslo " }, by)).toBe(true);
+      expect(await label("web:1", { name: "😀".repeat(200) }, by)).toBe(true);
+      expect(await label("web:1", { isPinned: true }, by)).toBe(true);
+      expect(saved).toEqual([{ name: "The plan for Oslo" }, { name: "😀".repeat(100) }, { isPinned: true }]);
+    });
+
+    it("are removed by an empty name and by unpinning", async () => {
+      const { label, saved } = setUp();
+      await label("web:1", { name: " ", isPinned: false }, by);
+      expect(saved).toEqual([{ name: undefined, isPinned: undefined }]);
+      expect(Object.keys(saved[0] ?? {})).toEqual(["name", "isPinned"]);
+    });
+
+    it("create no conversation, and need access", async () => {
+      const { label, saved } = setUp();
+      expect(await label("web:2", { name: "x" }, by)).toBe(false);
+      await expect(setUp({ isAllowed: false }).label("web:1", { name: "x" }, by)).rejects.toMatchObject({
+        code: "access-denied",
+      });
+      expect(saved).toEqual([]);
+    });
   });
 });

@@ -1,41 +1,30 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { fixture } from "../../../fixtures/fixtures.ts";
-import { ParleyError } from "../../../../src/core/errors.ts";
-import type { ActionResult, ReplyAction } from "../../../../src/core/reply-actions.ts";
+import { beforeEach, describe, expect, it } from "vitest";
 import { heardWordsOf, withCorrections } from "../../../../src/assistant/actions/fix-transcript.ts";
 import { createReceiptDraft } from "../../../../src/assistant/turn/receipt-draft.ts";
-import { ada, bo, call, createWorld, message, said, type World } from "../../../support/fakes.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import type { ActionResult } from "../../../../src/core/reply-actions.ts";
+import { fixture } from "../../../fixtures/fixtures.ts";
+import { ada, call, message, said, worldOfEachTest } from "../../../support/fakes.ts";
 
 const note = (id = "voice") => ({ id, name: `${id}.ogg`, source: null });
 
 describe("Fix transcript", () => {
-  let world: World;
-  beforeEach(async () => {
+  const world = worldOfEachTest(async () => {
     const voice = await fixture("voice.ogg");
-    world = await createWorld({ files: { voice, second: voice } });
+    return { files: { voice, second: voice } };
+  });
+  beforeEach(() => {
     world.gateway.answerWith(async function* answer(request) {
       yield { kind: "text", text: `answer ${world.gateway.requests.length}` };
       yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
     });
   });
-  afterEach(() => world.close());
-
-  async function settled(): Promise<void> {
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0), { timeout: 5000 });
-    await world.store.queue.idle();
-  }
 
   async function asked(...files: string[]): Promise<void> {
-    await world.assistant.receive(message("", { attachments: files.map((id) => note(id)) }));
-    await settled();
+    await world.ask("", { attachments: files.map((id) => note(id)) });
   }
 
-  function button(index = -1): ReplyAction {
-    const found = world.platform.replies.at(index)?.actions.find(({ kind }) => kind === "transcript");
-    if (found === undefined) throw new Error("no button");
-    return found;
-  }
-
+  const button = () => world.button("transcript");
   const open = (by = ada, action = button()) => world.assistant.act(action, by);
   const submit = (values: Record<string, string>, by = ada, action = button()) =>
     world.assistant.act(action, by, { values });
@@ -64,7 +53,7 @@ describe("Fix transcript", () => {
     await asked("voice");
     expect(world.platform.replies[0]?.text).toContain("> Heard: heard voice.ogg");
     expect(await submit({ "words-1": "the swords" })).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([
       { text: "> Heard: the swords\n\nanswer 2", shown: 2, state: "finished" },
     ]);
@@ -75,31 +64,29 @@ describe("Fix transcript", () => {
     // Once more, from the words as they are now.
     expect(await open()).toMatchObject({ form: { fields: [{ value: "the swords" }] } });
     await submit({ "words-1": "the chords" });
-    await settled();
+    await world.settled();
     expect(await storedWords()).toEqual(["the chords", "answer 3"]);
   });
 
   it("corrects one of several recordings, and listens to none again", async () => {
     await asked("voice", "second");
     await submit({ "words-1": "heard voice.ogg", "words-2": "other words" });
-    await settled();
+    await world.settled();
     expect(await storedWords()).toEqual(["heard voice.ogg", "other words", "answer 2"]);
     expect(world.gateway.transcriptions).toHaveLength(2);
   });
 
   it("leaves the other recording alone when an edit takes the corrected one away", async () => {
-    const event = message("", { attachments: [note(), note("second")] });
-    await world.assistant.receive(event);
-    await settled();
+    const event = await world.ask("", { attachments: [note(), note("second")] });
     await submit({ "words-1": "the swords", "words-2": "heard second.ogg" });
-    await settled();
+    await world.settled();
     await world.assistant.messageEdited({
       key: event.key,
       editedAt: Date.now() + 60_000,
       conversationIds: [event.conversationId],
       read: () => Promise.resolve({ text: "listen", attachments: [note("second")] }),
     });
-    await settled();
+    await world.settled();
     expect(await storedWords()).toEqual(["listen", "heard second.ogg", "answer 3"]);
     // Nothing else keeps the corrected words of what was taken away.
     const [entry] = await world.store.inbox.lookUp([event.key]);
@@ -131,8 +118,7 @@ describe("Fix transcript", () => {
   });
 
   it("is there for voice notes alone", async () => {
-    await world.assistant.receive(message("hello"));
-    await settled();
+    await world.ask("hello");
     expect(world.platform.replies[0]?.actions.map(({ kind }) => kind)).not.toContain("transcript");
   });
 
@@ -146,31 +132,6 @@ describe("Fix transcript", () => {
     expect(world.gateway.requests).toHaveLength(1);
   });
 
-  it("is refused to bystanders, and open to moderators", async () => {
-    await asked("voice");
-    expect(markdown(await open(bo))).toBe("Only the person who asked, or a moderator, can do this.");
-    expect(markdown(await submit({ "words-1": "no" }, bo))).toBe(
-      "Only the person who asked, or a moderator, can do this.",
-    );
-    const moderator = { ...bo, origin: { user: "fake:user:bo", isMember: true, isManager: true } };
-    expect(await submit({ "words-1": "yes" }, moderator)).toEqual({ kind: "done" });
-    await settled();
-    expect(await storedWords()).toEqual(["yes", "answer 2"]);
-  });
-
-  it("submitted twice runs once", async () => {
-    await asked("voice");
-    const action = button();
-    const results = await Promise.all([
-      submit({ "words-1": "one" }, ada, action),
-      submit({ "words-1": "two" }, ada, action),
-    ]);
-    expect(results.map(({ kind }) => kind).toSorted()).toEqual(["done", "told"]);
-    await settled();
-    expect(world.gateway.requests).toHaveLength(2);
-    expect(markdown(await submit({ "words-1": "three" }, ada, action))).toContain("earlier attempt");
-  });
-
   it("of a deleted message says that it is gone", async () => {
     await asked("voice");
     const action = button();
@@ -179,13 +140,6 @@ describe("Fix transcript", () => {
     expect(["gone", "told"]).toContain((await open(ada, action)).kind);
     expect(["gone", "told"]).toContain((await submit({ "words-1": "x" }, ada, action)).kind);
     expect(world.gateway.requests).toHaveLength(1);
-  });
-
-  it("while another answer is on its way says so", async () => {
-    await asked("voice");
-    await world.store.inbox.accept(message("waits"));
-    expect(markdown(await open())).toContain("on its way");
-    expect(markdown(await submit({ "words-1": "x" }))).toContain("on its way");
   });
 
   it("survives a crash: the corrected words are answered after it", async () => {
@@ -197,10 +151,7 @@ describe("Fix transcript", () => {
     if (event.kind !== "message") throw new Error("not a message");
     const fixedWords = [{ name: "voice.ogg", position: 0, text: "the swords" }];
     await world.store.inbox.redo(turnKey, { kind: "edit" }, { edited: [{ ...event, fixedWords }] });
-    const after = world.restart();
-    await after.recover("fake");
-    await vi.waitFor(() => expect(after.pending()).toBe(0));
-    await world.store.queue.idle();
+    await world.recover(world.restart());
     expect(await storedWords()).toEqual(["the swords", "answer 2"]);
     expect(world.platform.replies.at(-1)).toMatchObject({
       text: "> Heard: the swords\n\nanswer 2",
@@ -210,9 +161,7 @@ describe("Fix transcript", () => {
 
   describe("of a command", () => {
     it("that transcribes replaces the transcript, here and in the history; nothing is listened to again", async () => {
-      const event = call("transcribe", { file: note() }, { inConversation: true });
-      await world.assistant.receive(event);
-      await settled();
+      const event = await world.answered(call("transcribe", { file: note() }, { inConversation: true }));
       expect(await open()).toMatchObject({
         form: {
           introduction: "Write what was said. It takes the place of the transcript.",
@@ -222,7 +171,7 @@ describe("Fix transcript", () => {
       const first = button();
       const { receipt } = (await world.store.conversations.find("fake:c1", `${event.key}/answer`))!;
       expect(await submit({ "words-1": "the swords" })).toEqual({ kind: "done" });
-      await settled();
+      await world.settled();
       expect(world.platform.replies).toMatchObject([{ text: "the swords", shown: 2, state: "finished" }]);
       expect(await storedWords()).toEqual(["the swords", "the swords"]);
       const stored = await world.store.conversations.find("fake:c1", `${event.key}/answer`);
@@ -232,17 +181,15 @@ describe("Fix transcript", () => {
       // Once more, and not with the earlier button.
       expect(markdown(await open(ada, first))).toContain("earlier attempt");
       await submit({ "words-1": "the chords" });
-      await settled();
+      await world.settled();
       expect(await storedWords()).toEqual(["the chords", "the chords"]);
     });
 
     it("that stands alone, or is private, does the same", async () => {
       for (const more of [{}, { isPrivate: true, inConversation: true }]) {
-        const event = call("transcribe", { file: note() }, more);
-        await world.assistant.receive(event);
-        await settled();
+        const event = await world.answered(call("transcribe", { file: note() }, more));
         expect(await submit({ "words-1": "the swords" })).toEqual({ kind: "done" });
-        await settled();
+        await world.settled();
         expect(world.platform.replies.at(-1)).toMatchObject({ text: "the swords", state: "finished" });
         const kept = await world.history.history(event.key, { maxMessages: 9 });
         expect(JSON.stringify(kept)).not.toContain("heard voice.ogg");
@@ -251,18 +198,15 @@ describe("Fix transcript", () => {
 
     it("that asks about a voice message answers anew", async () => {
       const subject = { author: ada.author, text: "", attachments: [note()] };
-      await world.assistant.receive(call("ask", { prompt: "what is it?" }, { subject }));
-      await settled();
+      await world.answered(call("ask", { prompt: "what is it?" }, { subject }));
       expect(await submit({ "words-1": "the swords" })).toEqual({ kind: "done" });
-      await settled();
+      await world.settled();
       expect(world.platform.replies.at(-1)?.text).toContain("> Heard: the swords\n\nanswer 2");
       expect(said(world.gateway.requests[1]).at(-1)).toContain("transcribed] the swords");
     });
 
     it("whose recording was erased meanwhile says that it is gone", async () => {
-      const event = call("transcribe", { file: note() }, { inConversation: true });
-      await world.assistant.receive(event);
-      await settled();
+      const event = await world.answered(call("transcribe", { file: note() }, { inConversation: true }));
       const action = button();
       await world.assistant.messagesDeleted("fake:c1", [event.key]);
       expect(["gone", "told"]).toContain((await submit({ "words-1": "x" }, ada, action)).kind);
@@ -276,7 +220,7 @@ describe("Fix transcript", () => {
       throw new ParleyError("gateway-unreachable", "gone");
     });
     await submit({ "words-1": "the swords" });
-    await settled();
+    await world.settled();
     expect((await storedWords())[0]).toBe("the swords");
     expect(world.platform.replies[0]).toMatchObject({ state: "failed" });
   });

@@ -1,8 +1,7 @@
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { Model } from "../../../../src/core/gateway.ts";
-import type { ReplyAction, ReplyActionKind } from "../../../../src/core/reply-actions.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { ada, bo, call, createWorld, message, type World } from "../../../support/fakes.ts";
+import { ada, call, worldOfEachTest } from "../../../support/fakes.ts";
 
 const sees = { chats: true, seesImages: true } as const;
 const models: readonly Model[] = [
@@ -14,63 +13,47 @@ const models: readonly Model[] = [
 ];
 
 describe("Regenerate with another model", () => {
-  let world: World;
-  afterEach(() => world.close());
+  const world = worldOfEachTest({ models });
+  beforeEach(() => answerByName());
 
-  async function start(options: Parameters<typeof createWorld>[0] = {}): Promise<void> {
-    world = await createWorld({ models, ...options });
+  function answerByName(): void {
     world.gateway.answerWith(async function* answer(request) {
       yield { kind: "text", text: `by ${request.model}` };
       yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
     });
   }
 
-  async function settled(): Promise<void> {
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
-    await world.store.queue.idle();
-  }
-
-  async function asked(text: string, more: Parameters<typeof message>[1] = {}): Promise<void> {
-    await world.assistant.receive(message(text, more));
-    await settled();
-  }
-
-  function button(kind: ReplyActionKind): ReplyAction {
-    const found = world.platform.replies.at(-1)?.actions.find((action) => action.kind === kind);
-    if (found === undefined) throw new Error(`no button ${kind}`);
-    return found;
-  }
-
   async function offered(by = ada): Promise<readonly string[]> {
-    const result = await world.assistant.act(button("model"), by);
+    const result = await world.assistant.act(world.button("model"), by);
     if (result.kind !== "form") throw new Error(JSON.stringify(result));
     expect(result.form.fields).toHaveLength(1);
     return result.form.fields[0]?.options?.map(({ value }) => value) ?? [];
   }
 
-  const choose = (model: string, by = ada) => world.assistant.act(button("model"), by, { values: { model } });
+  const choose = (model: string, by = ada) =>
+    world.assistant.act(world.button("model"), by, { values: { model } });
 
   test("offers the others that answer questions, and answers anew in the same reply by the one chosen", async () => {
-    await start();
-    await asked("why?");
+    await world.ask("why?");
     expect(await offered()).toEqual(["maker/large", "maker/large-blind"]);
     expect(await choose("maker/large")).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([{ text: "by maker/large", shown: 2, state: "finished" }]);
-    const details = await world.assistant.act(button("details"), ada);
+    const details = await world.assistant.act(world.button("details"), ada);
     expect(details).toMatchObject({
       kind: "told",
       markdown: expect.stringContaining("maker/large") as string,
     });
     expect(await offered()).toEqual(["usual", "maker/large-blind"]);
     // The next question goes to the usual one.
-    await asked("and?");
+    await world.ask("and?");
     expect(world.gateway.requests.at(-1)?.model).toBe("usual");
   });
 
   test("offers only models that take pictures where people have shown some", async () => {
-    await start({ files: { png: await fixture("picture.png") } });
-    await asked("what is this?", { attachments: [{ id: "png", name: "picture.png", source: {} }] });
+    await world.renew({ models, files: { png: await fixture("picture.png") } });
+    answerByName();
+    await world.ask("what is this?", { attachments: [{ id: "png", name: "picture.png", source: {} }] });
     expect(await offered()).toEqual(["maker/large"]);
     expect(await choose("maker/large-blind")).toEqual({
       kind: "problems",
@@ -79,13 +62,14 @@ describe("Regenerate with another model", () => {
       },
     });
     expect(await choose("maker/large")).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "by maker/large", notices: [] });
   });
 
   test("takes a part of a name that one model has; says which there are, or why one cannot answer", async () => {
-    await start({ allowedModels: ["usual", "maker/*", "painter", "listener"] });
-    await asked("why?");
+    await world.renew({ models, allowedModels: ["usual", "maker/*", "painter", "listener"] });
+    answerByName();
+    await world.ask("why?");
     expect(await choose("  ")).toEqual({
       kind: "problems",
       problems: { model: "Choose a model, or cancel." },
@@ -104,15 +88,16 @@ describe("Regenerate with another model", () => {
     expect(await problem("secret")).toContain("secret");
     expect(world.gateway.requests).toHaveLength(1);
     expect(await choose("BLIND")).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(world.gateway.requests.at(-1)?.model).toBe("maker/large-blind");
   });
 
   test("offers nothing that the operator does not allow", async () => {
-    await start({ allowedModels: ["usual", "painter"] });
-    await asked("why?");
+    await world.renew({ models, allowedModels: ["usual", "painter"] });
+    answerByName();
+    await world.ask("why?");
     const none = { kind: "told", markdown: "There is no other model that could answer this." };
-    expect(await world.assistant.act(button("model"), ada)).toEqual(none);
+    expect(await world.assistant.act(world.button("model"), ada)).toEqual(none);
     expect(await choose("maker/large")).toEqual(none);
   });
 
@@ -123,73 +108,44 @@ describe("Regenerate with another model", () => {
       "maker/large": { inputPerMillionUsd: 0, outputPerMillionUsd: 0 },
       "maker/large-blind": paid,
     };
-    await start({ prices, spending: { personDayUsd: 0.5 } });
+    await world.renew({ models, prices, spending: { personDayUsd: 0.5 } });
+    answerByName();
     world.gateway.answerWith(async function* dear(request) {
       yield { kind: "text", text: `by ${request.model}` };
       const usage = { costUsd: request.model === "usual" ? 0.6 : 0, isEstimated: false };
       yield { kind: "finish", reason: "stop", model: request.model, usage };
     });
-    await asked("why?");
+    await world.ask("why?");
     expect(await offered()).toEqual(["maker/large"]);
     const refused = await choose("maker/large-blind");
     expect(refused).toMatchObject({
       problems: { model: expect.stringContaining("your budget for a day") as string },
     });
     expect(await choose("maker/large")).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([{ text: "by maker/large" }]);
     // The one model that is left has made this answer.
-    await expect(world.assistant.act(button("model"), ada)).rejects.toMatchObject({ code: "over-budget" });
-  });
-
-  test("is refused to bystanders, on older answers, on an earlier attempt, and runs once when submitted twice", async () => {
-    await start();
-    await asked("one");
-    expect(await world.assistant.act(button("model"), bo)).toEqual({
-      kind: "told",
-      markdown: "Only the person who asked, or a moderator, can do this.",
-    });
-    expect(await choose("maker/large", bo)).toMatchObject({ kind: "told" });
-    const first = button("model");
-    const twice = await Promise.all([choose("maker/large"), choose("maker/large-blind")]);
-    expect(twice.map(({ kind }) => kind).toSorted()).toEqual(["done", "told"]);
-    await settled();
-    expect(world.gateway.requests).toHaveLength(2);
-    expect(await world.assistant.act(first, ada)).toMatchObject({
-      kind: "told",
-      markdown: expect.stringContaining("earlier attempt") as string,
-    });
-    const second = button("model");
-    await asked("two");
-    expect(await world.assistant.act(second, ada)).toMatchObject({
-      kind: "told",
-      markdown: expect.stringContaining("last answer") as string,
+    await expect(world.assistant.act(world.button("model"), ada)).rejects.toMatchObject({
+      code: "over-budget",
     });
   });
 
   test("of a command asks the model that was chosen; after a crash too", async () => {
-    await start();
-    await world.assistant.receive(call("ask", { prompt: "why?", model: "maker/large" }));
-    await settled();
+    await world.answered(call("ask", { prompt: "why?", model: "maker/large" }));
     expect(await offered()).toEqual(["usual", "maker/large-blind"]);
-    const { key } = button("model");
+    const { key } = world.button("model");
     const [, turnKey = ""] = /^(\S+) /.exec(key) ?? [];
     await world.store.inbox.redo(turnKey, { kind: "regenerate", model: "maker/large-blind" });
-    const after = world.restart();
-    await after.recover("fake");
-    await vi.waitFor(() => expect(after.pending()).toBe(0));
-    await world.store.queue.idle();
+    await world.recover(world.restart());
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "> why?\n\nby maker/large-blind" });
   });
 
   test("keeps the earlier answer where the model is gone when its turn comes, and says why", async () => {
-    await start();
-    await asked("why?");
-    const { key } = button("details");
+    await world.ask("why?");
+    const { key } = world.button("details");
     const turnKey = key.replace(/.* |\/answer$/g, "");
     await world.store.inbox.redo(turnKey, { kind: "regenerate", model: "retired" });
-    await world.assistant.recover("fake");
-    await settled();
+    await world.recover();
     const [reply] = world.platform.replies;
     expect(reply).toMatchObject({ text: "by usual", state: "finished" });
     expect(reply?.notices[0]).toContain("There is no new answer, so this is the earlier one.");
@@ -197,16 +153,15 @@ describe("Regenerate with another model", () => {
   });
 
   test("Continue goes on with the model that has begun", async () => {
-    await start();
-    await asked("why?");
+    await world.ask("why?");
     world.gateway.answerWith(async function* answer(request) {
       yield { kind: "text", text: `half by ${request.model}` };
       yield { kind: "finish", reason: "length", model: request.model, usage: { isEstimated: true } };
     });
     await choose("maker/large");
-    await settled();
-    expect(await world.assistant.act(button("continue"), ada)).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
+    expect(await world.assistant.act(world.button("continue"), ada)).toEqual({ kind: "done" });
+    await world.settled();
     expect(world.gateway.requests.at(-1)?.model).toBe("maker/large");
   });
 });

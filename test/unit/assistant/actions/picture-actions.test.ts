@@ -1,8 +1,11 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
+import { createRecentPresses } from "../../../../src/assistant/actions/recent-presses.ts";
 import type { Actor } from "../../../../src/core/access.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
 import type { CommandCall } from "../../../../src/core/events.ts";
 import type { ActionCall, ActionResult, ReplyAction } from "../../../../src/core/reply-actions.ts";
-import { call, createWorld, message, type World } from "../../../support/fakes.ts";
+import type { Claims } from "../../../../src/core/storage.ts";
+import { call, message, worldOfEachTest } from "../../../support/fakes.ts";
 
 const ada: Actor = {
   platform: "fake",
@@ -16,11 +19,7 @@ const eve: Actor = {
 };
 
 describe("pictures", () => {
-  let world: World;
-  beforeEach(async () => {
-    world = await createWorld({ rules: { deny: ["fake:user:eve"] } });
-  });
-  afterEach(() => world.close());
+  const world = worldOfEachTest({ rules: { deny: ["fake:user:eve"] } });
 
   /** Draws, and resolves to the reply's button of that kind. */
   async function drawn(
@@ -28,8 +27,7 @@ describe("pictures", () => {
     options: CommandCall["options"] = { prompt: "a fox", size: "64x64", count: 2 },
     more: Partial<CommandCall> = { inConversation: true },
   ): Promise<ReplyAction> {
-    await world.assistant.receive(call("imagine", options, more));
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    await world.answered(call("imagine", options, more));
     return world.platform.replies.at(-1)!.actions.find((action) => action.kind === kind)!;
   }
 
@@ -40,13 +38,12 @@ describe("pictures", () => {
 
   /** What a platform does with a call. */
   async function run({ name, options, pictures, conversationId }: ActionCall) {
-    await world.assistant.receive(
+    await world.answered(
       call(name, options, {
         ...(pictures === undefined ? {} : { pictures }),
         ...(conversationId === undefined ? {} : { conversationId, inConversation: true }),
       }),
     );
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
     return world.platform.replies.at(-1)!;
   }
 
@@ -76,8 +73,7 @@ describe("pictures", () => {
       yield { kind: "image", image: { bytes: new Uint8Array([1, 2]), mediaType: "image/png" } };
       yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
     });
-    await world.assistant.receive(message("please draw a cat"));
-    await world.store.queue.idle();
+    await world.answered(message("please draw a cat"));
     const action = world.platform.replies[0]!.actions.find(({ kind }) => kind === "again")!;
     expect(toCall(await world.assistant.act(action, ada))).toMatchObject({
       name: "ask",
@@ -89,11 +85,11 @@ describe("pictures", () => {
   test("are asked for once by a double click, and again a second later", async () => {
     const action = await drawn("again");
     expect((await world.assistant.act(action, ada)).kind).toBe("call");
-    world.clock.now += 900;
+    await world.clock.advance(900);
     expect((await world.assistant.act(action, ada)).kind).toBe("done");
     const bo = { ...ada, author: { id: "fake:bo", name: "Bo" } };
     expect((await world.assistant.act(action, bo)).kind).toBe("call");
-    world.clock.now += 200;
+    await world.clock.advance(200);
     expect((await world.assistant.act(action, ada)).kind).toBe("call");
   });
 
@@ -150,5 +146,52 @@ describe("pictures", () => {
     await world.assistant.conversationDeleted("fake:c1");
     expect((await world.assistant.act(action, ada)).kind).toBe("gone");
     expect((await world.assistant.act({ ...action, kind: "change" }, ada)).kind).toBe("gone");
+  });
+});
+
+describe("recent presses", () => {
+  const ada = (platform: string) => ({ platform, personId: `${platform}:ada` });
+
+  /** Two processes on one store. */
+  function twoProcesses(clock: { now: number }) {
+    const heldUntil = new Map<string, number>();
+    const claims: Claims = {
+      isShared: true,
+      claim(name, ttlMs) {
+        const isFree = (heldUntil.get(name) ?? 0) <= clock.now;
+        if (isFree) heldUntil.set(name, clock.now + ttlMs);
+        return Promise.resolve(isFree);
+      },
+    };
+    const areSharedOut = (platform: string) => platform === "slack";
+    return [1, 2].map(() => createRecentPresses({ now: () => clock.now, claims, areSharedOut }));
+  }
+
+  test("a second press within a second is a double click, also in another process; later ones are meant", async () => {
+    const clock = { now: 1000 };
+    const [one, two] = twoProcesses(clock);
+    expect(await one!.isFirst("again x", ada("slack"))).toBe(true);
+    clock.now += 900;
+    expect(await two!.isFirst("again x", ada("slack"))).toBe(false);
+    expect(await two!.isFirst("again x", { platform: "slack", personId: "slack:bo" })).toBe(true);
+    clock.now += 1000;
+    expect(await two!.isFirst("again x", ada("slack"))).toBe(true);
+  });
+
+  test("a press that every process gets is no double click in another one", async () => {
+    const [one, two] = twoProcesses({ now: 1000 });
+    expect(await one!.isFirst("again x", ada("discord"))).toBe(true);
+    expect(await two!.isFirst("again x", ada("discord"))).toBe(true);
+    expect(await two!.isFirst("again x", ada("discord"))).toBe(false);
+  });
+
+  test("a store that cannot be reached blocks no button", async () => {
+    const claim = () => Promise.reject(new ParleyError("store-unavailable", "the test broke it"));
+    const presses = createRecentPresses({
+      now: () => 1000,
+      claims: { isShared: true, claim },
+      areSharedOut: () => true,
+    });
+    expect(await presses.isFirst("again x", ada("slack"))).toBe(true);
   });
 });

@@ -1,7 +1,7 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { Actor } from "../../../../src/core/access.ts";
 import { toStopAction } from "../../../../src/core/reply-actions.ts";
-import { bo, call, createWorld, message, said, type World } from "../../../support/fakes.ts";
+import { bo, call, message, said, worldOfEachTest } from "../../../support/fakes.ts";
 
 const ada: Actor = {
   platform: "fake",
@@ -10,10 +10,9 @@ const ada: Actor = {
 };
 
 describe("Stop", () => {
-  let world: World;
   let isEnded = false;
+  const world = worldOfEachTest();
   beforeEach(async () => {
-    world = await createWorld();
     isEnded = false;
     world.gateway.answerWith(async function* endless(_request, signal) {
       try {
@@ -27,12 +26,6 @@ describe("Stop", () => {
       }
     });
   });
-  afterEach(() => world.close());
-
-  async function settled(): Promise<void> {
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
-    await world.store.queue.idle();
-  }
 
   async function growing(text = "tell me"): Promise<string> {
     const event = message(text);
@@ -46,7 +39,7 @@ describe("Stop", () => {
   test("ends the request, and keeps the text so far as the answer, which says who stopped it", async () => {
     const key = await growing();
     expect(await world.assistant.act(toStopAction(key), ada)).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(isEnded).toBe(true);
     expect(world.platform.replies).toMatchObject([
       { text: "The first words", state: "finished", notices: ["Stopped by Ada."] },
@@ -59,7 +52,7 @@ describe("Stop", () => {
     await growing("and then?");
     expect(said(world.gateway.requests[1])).toContain("assistant: The first words");
     await world.assistant.cancel("fake:c1", ada);
-    await settled();
+    await world.settled();
   });
 
   test("by a bystander is refused to them alone; by a moderator it is not", async () => {
@@ -69,7 +62,7 @@ describe("Stop", () => {
     expect(isEnded).toBe(false);
     const moderator = { ...bo, origin: { user: "fake:user:bo", isMember: true, isManager: true } };
     expect(await world.assistant.act(toStopAction(key), moderator)).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(world.platform.replies[0]?.notices).toEqual(["Stopped by Bo."]);
     expect(await world.assistant.act(toStopAction(key), ada)).toEqual({
       kind: "told",
@@ -83,7 +76,7 @@ describe("Stop", () => {
     await world.assistant.receive(waiting);
     expect(await world.assistant.act(toStopAction(waiting.key), ada)).toEqual({ kind: "done" });
     await world.assistant.cancel("fake:c1", ada);
-    await settled();
+    await world.settled();
     expect(world.gateway.requests).toHaveLength(1);
     expect(world.platform.replies).toHaveLength(1);
     expect(await world.store.inbox.listOpen()).toEqual([]);
@@ -91,11 +84,9 @@ describe("Stop", () => {
 
   test("before a crash is not undone by the recovery: the reply ends with the notice", async () => {
     const event = message("tell me");
-    await world.store.inbox.accept(event);
-    await world.store.inbox.claimTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 1 });
+    await world.leaveBegun([event]);
     await world.store.inbox.stop([event.key], "Ada");
-    await world.assistant.recover("fake");
-    await settled();
+    await world.recover();
     expect(world.gateway.requests).toEqual([]);
     expect(world.platform.replies).toMatchObject([{ state: "finished", notices: ["Stopped by Ada."] }]);
     expect(await world.store.inbox.listOpen()).toEqual([]);
@@ -105,7 +96,7 @@ describe("Stop", () => {
     const stop = vi.spyOn(world.store.inbox, "stop");
     const first = await growing();
     await world.assistant.act(toStopAction(first), ada);
-    await settled();
+    await world.settled();
     const answer = stop.mock.calls[0]?.[2];
     expect(answer).toMatchObject({
       lead: "",
@@ -121,8 +112,7 @@ describe("Stop", () => {
     const id = `${event.key}/answer`;
     const shown = { ...answer!, message: { ...answer!.message, id, turnKey: event.key } };
     await world.store.inbox.stop([event.key], "Ada", { ...shown, lead: "> heard" });
-    await world.assistant.recover("fake");
-    await settled();
+    await world.recover();
     expect(world.platform.replies.at(-1)).toMatchObject({
       text: "> heard\n\nThe first words",
       state: "finished",
@@ -155,7 +145,7 @@ describe("Stop", () => {
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("The first words"));
     const stop = vi.spyOn(world.store.inbox, "stop");
     await world.assistant.act(toStopAction(event.key), ada);
-    await settled();
+    await world.settled();
     const kept = {
       outcome: "interrupted",
       parts: [{ text: "The first words" }],
@@ -174,17 +164,16 @@ describe("Stop", () => {
 
   test("of a turn that no process runs ends its reply now", async () => {
     const event = message("tell me");
-    await world.store.inbox.accept(event);
-    await world.store.inbox.claimTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 1 });
+    await world.leaveBegun([event]);
     expect(await world.assistant.act(toStopAction(event.key), ada)).toEqual({ kind: "done" });
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([{ state: "finished", notices: ["Stopped by Ada."] }]);
   });
 
   test("of a new attempt before its first words shows the earlier answer again", async () => {
     const key = await growing();
     await world.assistant.act(toStopAction(key), ada);
-    await settled();
+    await world.settled();
     world.gateway.answerWith(async function* silent(_request, signal) {
       await new Promise((_resolve, reject) => {
         signal.addEventListener("abort", () => reject(signal.reason as Error));
@@ -195,7 +184,7 @@ describe("Stop", () => {
     await world.assistant.act(regenerate!, ada);
     await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(2));
     await world.assistant.act(toStopAction(key), ada);
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([
       {
         text: "The first words",

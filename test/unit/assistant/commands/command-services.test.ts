@@ -1,5 +1,5 @@
 import { unzipSync } from "fflate";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, test, vi } from "vitest";
 import { defineCommand } from "../../../../src/core/command.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
@@ -34,26 +34,16 @@ afterEach(async () => {
   await world.close();
 });
 
-async function settled(): Promise<void> {
-  await vi.waitFor(() => {
-    expect(world.assistant.pending()).toBe(0);
-  });
-  await world.store.queue.idle();
-}
-
 describe("a command", () => {
   it("/ask answers alone and begins with the question", async () => {
-    await world.assistant.receive(call("ask", { prompt: "why?" }));
-    await settled();
+    await world.answered(call("ask", { prompt: "why?" }));
     expect(world.platform.replies[0]).toMatchObject({ text: "> why?\n\nyou said: why?", state: "finished" });
     expect(said(world.gateway.requests[0])).toEqual(["system: Be brief.", "user: why?"]);
   });
 
   it("/ask in a conversation is one of its turns", async () => {
-    await world.assistant.receive(message("hello"));
-    await settled();
-    await world.assistant.receive(call("ask", { prompt: "and?" }, { inConversation: true }));
-    await settled();
+    await world.ask("hello");
+    await world.answered(call("ask", { prompt: "and?" }, { inConversation: true }));
     expect(said(world.gateway.requests.at(-1))).toEqual([
       "system: Be brief.",
       "user: hello",
@@ -63,24 +53,21 @@ describe("a command", () => {
   });
 
   it("/ask private in a conversation stays out of it", async () => {
-    await world.assistant.receive(
+    await world.answered(
       call("ask", { prompt: "secret?", private: true }, { inConversation: true, isPrivate: true }),
     );
-    await settled();
     expect(await world.history.history("fake:c1", { maxMessages: 10 })).toEqual([]);
   });
 
   it("can ask the model for a completion that brings no conversation along and is shown by itself", async () => {
-    await world.assistant.receive(message("something said before"));
-    await settled();
-    await world.assistant.receive(
+    await world.ask("something said before");
+    await world.answered(
       call(
         "translate",
         { text: "Guten Tag", language: "English" },
         { inConversation: true, isPrivate: true },
       ),
     );
-    await settled();
     expect(said(world.gateway.requests.at(-1))).toEqual([
       "system: Translate into English. Answer with the translation only.",
       "user: Guten Tag",
@@ -90,8 +77,7 @@ describe("a command", () => {
   });
 
   it("/imagine shows as many pictures as asked, with alt text", async () => {
-    await world.assistant.receive(call("imagine", { prompt: "a red fox", count: 2, size: "64x64" }));
-    await settled();
+    await world.answered(call("imagine", { prompt: "a red fox", count: 2, size: "64x64" }));
     expect(world.platform.replies[0]?.files.map(({ name, altText }) => [name, altText])).toEqual([
       ["picture-1.png", "a red fox"],
       ["picture-2.png", "a red fox"],
@@ -105,65 +91,50 @@ describe("a command", () => {
       yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
     });
     const image = { id: "png", name: "cat.png", source: null };
-    await world.assistant.receive(call("imagine", { prompt: "make it grey", image }));
-    await settled();
+    await world.answered(call("imagine", { prompt: "make it grey", image }));
     expect(world.gateway.requests[0]).toMatchObject({ stream: false });
     expect(said(world.gateway.requests[0])).toEqual(["user: make it grey <data:image/png;>"]);
     expect(world.platform.replies[0]?.files).toHaveLength(1);
   });
 
   it("/transcribe shows the words", async () => {
-    await world.assistant.receive(call("transcribe", { file: { id: "voice", name: "v.ogg", source: null } }));
-    await settled();
+    await world.answered(call("transcribe", { file: { id: "voice", name: "v.ogg", source: null } }));
     expect(world.platform.replies[0]).toMatchObject({ text: "heard v.ogg", state: "finished" });
   });
 
   it("/chat opens a thread and begins it", async () => {
-    await world.assistant.receive(call("chat", { message: "let us talk" }, { address: { at: "here" } }));
-    await settled();
-    await settled();
+    await world.answered(call("chat", { message: "let us talk" }, { address: { at: "here" } }));
+    await world.settled();
     expect(await world.assistant.knows("fake:thread:here")).toBe(true);
     expect(world.platform.replies.map(({ text }) => text)).toContain("you said: let us talk");
-    await world.assistant.receive(message("go on", { conversationId: "fake:thread:here" }));
-    await settled();
+    await world.ask("go on", { conversationId: "fake:thread:here" });
     expect(said(world.gateway.requests.at(-1))).toContain("user: let us talk");
   });
 
   it("/reset hides what was said from the model, not from people", async () => {
-    await world.assistant.receive(message("my name is Ada"));
-    await settled();
-    await world.assistant.receive(message("/reset"));
-    await settled();
-    await world.assistant.receive(message("who am I?"));
-    await settled();
+    await world.ask("my name is Ada");
+    await world.ask("/reset");
+    await world.ask("who am I?");
     expect(said(world.gateway.requests.at(-1))).toEqual(["system: Be brief.", "user: who am I?"]);
     expect(world.platform.replies.at(-1)?.notices).toEqual([]);
     expect(await world.history.history("fake:c1", { maxMessages: 20 })).toHaveLength(6);
   });
 
   it("/reset outside a conversation says where it works", async () => {
-    await world.assistant.receive(call("reset", {}));
-    await settled();
+    await world.answered(call("reset", {}));
     expect(world.platform.replies[0]?.failure?.text).toContain("inside a thread or direct message");
   });
 
   it("/forget asks first, then removes what the caller said and says what that was", async () => {
-    world.gateway.answerWith(async function* nod(request) {
-      yield { kind: "text", text: "noted" };
-      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
-    });
-    await world.assistant.receive(message("a secret of Ada's"));
-    await settled();
-    await world.assistant.receive(message("and of Bo's", { author: { id: "fake:bo", name: "Bo" } }));
-    await settled();
+    world.answerWith("noted");
+    await world.ask("a secret of Ada's");
+    await world.ask("and of Bo's", { author: { id: "fake:bo", name: "Bo" } });
     const here = { inConversation: true, isPrivate: true };
-    await world.assistant.receive(call("forget", {}, here));
-    await settled();
+    await world.answered(call("forget", {}, here));
     expect(world.platform.replies.at(-1)?.text).toContain("/forget where:here confirm:yes");
     expect(await world.history.history("fake:c1", { maxMessages: 10 })).toHaveLength(4);
 
-    await world.assistant.receive(call("forget", { confirm: true }, here));
-    await settled();
+    await world.answered(call("forget", { confirm: true }, here));
     expect(world.platform.replies.at(-1)?.text).toContain("1 message");
     const left = JSON.stringify(await world.history.history("fake:c1", { maxMessages: 10 }));
     expect(left).not.toContain("secret of Ada");
@@ -171,12 +142,8 @@ describe("a command", () => {
   });
 
   it("/export shows the conversation as files", async () => {
-    await world.assistant.receive(
-      message("look", { attachments: [{ id: "png", name: "cat.png", source: null }] }),
-    );
-    await settled();
-    await world.assistant.receive(call("export", {}, { inConversation: true, isPrivate: true }));
-    await settled();
+    await world.ask("look", { attachments: [{ id: "png", name: "cat.png", source: null }] });
+    await world.answered(call("export", {}, { inConversation: true, isPrivate: true }));
     const files = world.platform.replies.at(-1)?.files ?? [];
     expect(files.map(({ mediaType }) => mediaType)).toEqual([
       "text/markdown",
@@ -190,17 +157,12 @@ describe("a command", () => {
     const { guide } = world.platform.platform;
     Object.assign(world.platform.platform, { guide: { ...guide, exportsAs: "archive" } });
     const exported = async () => {
-      await world.assistant.receive(call("export", {}, { inConversation: true, isPrivate: true }));
-      await settled();
+      await world.answered(call("export", {}, { inConversation: true, isPrivate: true }));
       return world.platform.replies.at(-1)?.files ?? [];
     };
-    await world.assistant.receive(message("hello"));
-    await settled();
+    await world.ask("hello");
     expect((await exported()).map(({ name }) => name)).toEqual(["conversation.md", "conversation.json"]);
-    await world.assistant.receive(
-      message("look", { attachments: [{ id: "png", name: "cat.png", source: null }] }),
-    );
-    await settled();
+    await world.ask("look", { attachments: [{ id: "png", name: "cat.png", source: null }] });
     const files = await exported();
     expect(files.map(({ name }) => name)).toEqual([
       "conversation.md",
@@ -215,16 +177,14 @@ describe("a command", () => {
   });
 
   it("/models lists and searches", async () => {
-    await world.assistant.receive(call("models", { search: "LIST" }));
-    await settled();
+    await world.answered(call("models", { search: "LIST" }));
     expect(world.platform.replies[0]?.text).toBe(
       "1 of 2 models match:\n- `listener`: transcribes **(usual for transcription)**",
     );
   });
 
   it("that is wrong is kept as it was written, with what was wrong, for people only", async () => {
-    await world.assistant.receive(message("/imagine a fox count:9"));
-    await settled();
+    await world.ask("/imagine a fox count:9");
     const [asked, failed] = await world.history.history("fake:c1", { maxMessages: 10 });
     expect(asked).toMatchObject({ parts: [{ text: "/imagine a fox count:9" }], inContext: false });
     expect(failed).toMatchObject({
@@ -242,8 +202,7 @@ describe("a command", () => {
     ["ask", { prompt: "x", model: "chaty" }, "Did you mean chatty?"],
     ["nonsense", {}, "There is no command /nonsense"],
   ])("/%s with %o is told what is wrong", async (name, options, words) => {
-    await world.assistant.receive(call(name, options));
-    await settled();
+    await world.answered(call(name, options));
     expect(world.platform.replies[0]?.state).toBe("failed");
     expect(world.platform.replies[0]?.failure?.text).toContain(words);
   });
@@ -254,15 +213,12 @@ describe("a command whose store fails at its end", () => {
     const append = vi
       .spyOn(world.store.conversations, "append")
       .mockRejectedValueOnce(new ParleyError("store-unavailable", "away for a moment"));
-    const event = call("models", {}, { inConversation: true });
-    await world.assistant.receive(event);
-    await settled();
+    const event = await world.answered(call("models", {}, { inConversation: true }));
     const [reply] = world.platform.replies;
     expect(reply).toMatchObject({ state: "failed", failure: { retryKey: event.key } });
     expect(await world.store.inbox.isOpen(event.key)).toBe(true);
     append.mockRestore();
-    expect(await world.assistant.recover("fake")).toBe(1);
-    await settled();
+    expect(await world.recover()).toBe(1);
     expect(world.platform.replies).toHaveLength(1);
     expect(reply).toMatchObject({ state: "finished", text: expect.stringContaining("models") });
     expect(await world.store.inbox.isOpen(event.key)).toBe(false);
@@ -270,6 +226,54 @@ describe("a command whose store fails at its end", () => {
     expect(log.map(({ role, outcome }) => [role, outcome])).toEqual([
       ["user", undefined],
       ["assistant", "complete"],
+    ]);
+  });
+});
+
+describe("/imagine with pictures", () => {
+  let world: World;
+  afterEach(async () => {
+    await world.close();
+  });
+
+  /** Runs `/imagine` with a picture and resolves to the notices of its answer. */
+  async function noticesOf(options: Readonly<Record<string, string>>): Promise<readonly string[]> {
+    const image = { id: "png", name: "a.png", source: null };
+    await world.answered(call("imagine", { prompt: "at night", image, ...options }));
+    const [reply] = world.platform.replies.splice(0);
+    expect(reply?.state).toBe("finished");
+    return reply?.notices ?? [];
+  }
+
+  test("a picture is changed by a model that can, and the reply says so where the usual one cannot", async () => {
+    world = await createWorld({
+      files: { png: await fixture("picture.png") },
+      models: [
+        { id: "painter", capabilities: { generatesImages: true, drawsInChat: false } },
+        { id: "editor", capabilities: { chats: true, drawsInChat: true, seesImages: true } },
+        { id: "both", capabilities: { generatesImages: true, drawsInChat: true } },
+      ],
+    });
+    const words = "The model painter cannot change pictures, so editor did.";
+    expect(await noticesOf({})).toContain(words);
+    expect(await noticesOf({ model: "editor" })).not.toContain(words);
+    await world.store.settings.change("fake:ada", { "image-model": "painter" });
+    await world.clock.advance(3000);
+    expect(await noticesOf({})).toContain(words);
+    await world.store.settings.change("fake:ada", { "image-model": "both" });
+    await world.clock.advance(3000);
+    expect((await noticesOf({})).join()).not.toContain("cannot change pictures");
+    await world.store.settings.change("fake:ada", { "image-model": "gone" });
+    await world.clock.advance(3000);
+    const explained = await noticesOf({});
+    expect(explained.join()).toContain("so editor was used");
+    expect(explained.join()).not.toContain("painter");
+    expect(world.gateway.requests.map(({ model }) => model)).toEqual([
+      "editor",
+      "editor",
+      "editor",
+      "both",
+      "editor",
     ]);
   });
 });

@@ -1,28 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ChatRequest } from "../../../../src/core/gateway.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { ada, bo, call, createWorld, message, said, type World } from "../../../support/fakes.ts";
+import { ada, bo, call, message, said, worldOfEachTest } from "../../../support/fakes.ts";
 
-let world: World;
-beforeEach(async () => {
-  world = await createWorld({ files: { png: await fixture("picture.png") } });
-});
-afterEach(async () => {
-  await world.close();
-});
-
-async function settled(): Promise<void> {
-  await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
-  await world.store.queue.idle();
-}
-
-async function ask(text: string, more: Parameters<typeof message>[1] = {}) {
-  const event = message(text, more);
-  await world.assistant.receive(event);
-  await settled();
-  return event;
-}
+const world = worldOfEachTest(async () => ({ files: { png: await fixture("picture.png") } }));
 
 /** The gateway says a word and then nothing until the request is ended; the next requests are answered. */
 function hangOnce(): void {
@@ -42,15 +24,10 @@ const kept = async () => JSON.stringify(await world.history.history("fake:c1", {
 describe("messages that people removed", () => {
   it("leave no unfinished reply where the process that answered has died", async () => {
     const event = message("the secret is 42");
-    await world.store.inbox.accept(event);
-    await world.store.inbox.saveTurn({
-      keys: [event.key],
-      address: { at: "c1", message: 7 },
-      attempts: 1,
-    });
+    await world.leaveBegun([event]);
     await world.assistant.messagesDeleted("fake:c1", [event.key]);
     await vi.waitFor(() => expect(world.platform.replies).toHaveLength(1));
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([{ address: { message: 7 }, state: "finished", text: "" }]);
     expect(world.platform.replies[0]?.notices.join()).toMatch(/deleted/);
     expect(world.gateway.requests).toEqual([]);
@@ -59,13 +36,12 @@ describe("messages that people removed", () => {
 
   it("leave no unfinished reply either where the store fails for a moment", async () => {
     const event = message("the secret is 42");
-    await world.store.inbox.accept(event);
-    await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 1 });
+    await world.leaveBegun([event]);
     vi.spyOn(world.store.queue, "run").mockImplementationOnce(() =>
       Promise.reject(new ParleyError("store-unavailable", "no lease")),
     );
     await world.assistant.messagesDeleted("fake:c1", [event.key]);
-    await settled();
+    await world.settled();
     await world.assistant.recover("fake");
     await vi.waitFor(() => expect(world.platform.replies).toMatchObject([{ state: "finished" }]));
     expect(world.platform.replies[0]?.notices.join()).toMatch(/deleted/);
@@ -84,15 +60,14 @@ describe("messages that people removed", () => {
     const deletion = world.assistant.messagesDeleted("fake:c1", [event.key]);
     lost.abort(new ParleyError("store-unavailable", "lease lost"));
     await deletion;
-    await settled();
+    await world.settled();
     await vi.waitFor(() => expect(world.platform.replies.at(-1)).toMatchObject({ state: "finished" }));
     expect(world.platform.replies.at(-1)?.notices.join()).toMatch(/deleted/);
   });
 
   it("leave no unfinished reply either where this process dies before it has ended it", async () => {
     const event = message("the secret is 42");
-    await world.store.inbox.accept(event);
-    await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 1 });
+    await world.leaveBegun([event]);
     await world.store.inbox.withdraw([event.key], { keepsReplies: true });
     expect(JSON.stringify(await world.store.inbox.listOpen())).not.toContain("secret");
     expect(await world.restart().recover("fake")).toBe(1);
@@ -110,9 +85,8 @@ describe("messages that people removed", () => {
       attempts: 1,
     });
     await world.assistant.messagesDeleted("fake:c1", [gone.key]);
-    await settled();
-    expect(await world.assistant.recover("fake")).toBe(1);
-    await settled();
+    await world.settled();
+    expect(await world.recover()).toBe(1);
     expect(world.platform.replies).toMatchObject([
       { address: { message: 7 }, state: "finished", text: "you said: but this" },
     ]);
@@ -124,22 +98,21 @@ describe("messages that people removed", () => {
     await world.assistant.receive(message("first"));
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
     const event = message("the secret is 42");
-    await world.store.inbox.accept(event);
-    await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 77 }, attempts: 1 });
+    await world.leaveBegun([event], { message: 77 });
     await world.assistant.messagesDeleted("fake:c1", [event.key]);
     await world.assistant.cancel("fake:c1", ada);
-    await settled();
+    await world.settled();
     const ended = world.platform.replies.find(({ address }) => address["message"] === 77);
     expect(ended).toMatchObject({ state: "finished", text: "" });
     expect(world.platform.replies[0]).toMatchObject({ state: "finished", text: "half" });
   });
 
   it("are not sent to the model any more, and a late delivery is a duplicate", async () => {
-    const first = await ask("the secret is 42");
+    const first = await world.ask("the secret is 42");
     // Its answer stays in the log, but no request begins with an answer to nothing.
-    await ask("and the weather?");
+    await world.ask("and the weather?");
     await world.assistant.messagesDeleted("fake:c1", [first.key]);
-    await ask("what now?");
+    await world.ask("what now?");
     expect(said(world.gateway.requests.at(-1))).toEqual([
       "system: Be brief.",
       "user: and the weather?",
@@ -147,15 +120,15 @@ describe("messages that people removed", () => {
       "user: what now?",
     ]);
     expect(await world.assistant.receive(first)).toBe("duplicate");
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toHaveLength(3);
     expect(await world.assistant.retry(first.key, ada)).toBe("gone");
   });
 
   it("take their pictures along, unless another message shows the same", async () => {
     const picture = { attachments: [{ id: "png", name: "a.png", source: null }] };
-    const first = await ask("one", picture);
-    const second = await ask("two", picture);
+    const first = await world.ask("one", picture);
+    const second = await world.ask("two", picture);
     const [stored] = await world.history.history("fake:c1", { maxMessages: 9 });
     const hash = stored?.parts.flatMap((part) => (part.kind === "image" ? [part.blob.hash] : []))[0] ?? "";
     await world.assistant.messagesDeleted("fake:c1", [first.key]);
@@ -173,7 +146,7 @@ describe("messages that people removed", () => {
     await world.assistant.receive(stays);
     await world.assistant.messagesDeleted("fake:c1", [gone.key]);
     await world.assistant.cancel("fake:c1", ada);
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toHaveLength(2);
     expect(said(world.gateway.requests.at(-1)).join()).not.toContain("never mind");
     expect(await kept()).not.toContain("never mind");
@@ -195,7 +168,7 @@ describe("messages that people removed", () => {
     await world.assistant.receive(event);
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
     await world.assistant.messagesDeleted("fake:c1", [event.key]);
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toMatchObject([
       { text: "half", state: "finished", notices: ["Stopped: the message was deleted."] },
     ]);
@@ -214,7 +187,7 @@ describe("messages that people removed", () => {
     await world.assistant.cancel("fake:c1", ada);
     await vi.waitFor(() => expect(world.platform.replies[1]?.text).toBe("half"));
     await world.assistant.messagesDeleted("fake:c1", [two.key]);
-    await settled();
+    await world.settled();
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "whole", state: "finished" });
     expect(said(world.gateway.requests.at(-1)).at(-1)).toBe("user: burst one");
     const answers = await world.history.history("fake:c1", { maxMessages: 50 });
@@ -224,7 +197,7 @@ describe("messages that people removed", () => {
   });
 
   it("may be the bot's own answer", async () => {
-    await ask("hello");
+    await world.ask("hello");
     const shown = world.platform.replies[0]?.address["message"];
     await world.assistant.messagesDeleted("fake:c1", [`fake:reply:${JSON.stringify(shown)}`]);
     expect(await kept()).not.toContain("you said");
@@ -248,22 +221,21 @@ describe("messages that people removed", () => {
         };
       },
     });
-    await ask("hello");
+    await world.ask("hello");
     expect(await kept()).toContain("you said");
     await world.assistant.messagesDeleted("fake:c1", ["fake:reply:7"]);
-    await settled();
+    await world.settled();
     expect(await kept()).toContain("hello");
     expect(await kept()).not.toContain("you said");
   });
 
   it("leave a reset where it was", async () => {
-    const old = await ask("before the reset");
-    await ask("last before the reset");
+    const old = await world.ask("before the reset");
+    await world.ask("last before the reset");
     const last = world.platform.replies[1]?.address["message"];
-    await world.assistant.receive(call("reset", {}, { inConversation: true }));
-    await settled();
+    await world.answered(call("reset", {}, { inConversation: true }));
     await world.assistant.messagesDeleted("fake:c1", [`fake:reply:${JSON.stringify(last)}`]);
-    await ask("anew");
+    await world.ask("anew");
     expect(said(world.gateway.requests.at(-1))).toEqual(["system: Be brief.", "user: anew"]);
     expect(await kept()).toContain(old.text);
   });
@@ -272,20 +244,20 @@ describe("messages that people removed", () => {
     await world.assistant.messagesDeleted("fake:unknown", ["fake:nothing"]);
     expect(await world.assistant.knows("fake:unknown")).toBe(false);
     expect(await world.assistant.receive(message("hi", { key: "fake:nothing" }))).toBe("accepted");
-    await settled();
+    await world.settled();
   });
 });
 
 describe("a conversation deleted on the platform", () => {
   it("is erased with what runs and waits in it", async () => {
-    await ask("old");
-    await ask("elsewhere", { conversationId: "fake:c2" });
+    await world.ask("old");
+    await world.ask("elsewhere", { conversationId: "fake:c2" });
     hangOnce();
     await world.assistant.receive(message("running"));
     await vi.waitFor(() => expect(world.platform.replies[2]?.text).toBe("half"));
     await world.assistant.receive(message("waiting"));
     await world.assistant.conversationDeleted("fake:c1");
-    await settled();
+    await world.settled();
     expect(await world.assistant.knows("fake:c1")).toBe(false);
     expect(await world.assistant.knows("fake:c2")).toBe(true);
     expect(world.platform.replies).toHaveLength(3);
@@ -294,8 +266,8 @@ describe("a conversation deleted on the platform", () => {
 
   it("is erased with a place that contains it", async () => {
     const within = ["fake:server:1", "fake:channel:1"];
-    await ask("here", { within });
-    await ask("there", { conversationId: "fake:c2", within: ["fake:server:1", "fake:channel:2"] });
+    await world.ask("here", { within });
+    await world.ask("there", { conversationId: "fake:c2", within: ["fake:server:1", "fake:channel:2"] });
     await world.assistant.placeDeleted("fake:channel:1");
     expect(await world.assistant.knows("fake:c1")).toBe(false);
     expect(await world.assistant.knows("fake:c2")).toBe(true);
@@ -308,7 +280,7 @@ describe("a conversation deleted on the platform", () => {
     await world.assistant.receive(message("a secret", { within: ["fake:server:1"] }));
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
     await world.assistant.placeDeleted("fake:server:1");
-    await settled();
+    await world.settled();
     expect(await world.assistant.knows("fake:c1")).toBe(false);
     expect(await kept()).not.toContain("a secret");
     expect(await world.store.inbox.listOpen()).toEqual([]);
@@ -317,10 +289,9 @@ describe("a conversation deleted on the platform", () => {
 
 describe("a conversation with nothing but a command in it", () => {
   it("is erased with a place that contains it", async () => {
-    await world.assistant.receive(
+    await world.answered(
       call("imagine", { prompt: "a fox" }, { inConversation: true, within: ["fake:server:1"] }),
     );
-    await settled();
     expect(await world.assistant.knows("fake:c1")).toBe(true);
     await world.assistant.placeDeleted("fake:server:1");
     expect(await world.assistant.knows("fake:c1")).toBe(false);
@@ -331,20 +302,18 @@ describe("a command that asks first", () => {
   const here = { inConversation: true };
 
   it("does nothing until the one who asked has confirmed it, and then says what it did in the same reply", async () => {
-    await ask("a secret", { attachments: [{ id: "png", name: "a.png", source: null }] });
-    const event = call("forget", {}, here);
-    await world.assistant.receive(event);
-    await settled();
+    await world.ask("a secret", { attachments: [{ id: "png", name: "a.png", source: null }] });
+    const event = await world.answered(call("forget", {}, here));
     const reply = world.platform.replies.at(-1);
     expect(reply?.text).toContain("2 messages and 1 file (1 whole conversation) in this conversation");
     expect(reply?.confirm).toEqual({ label: "Remove 2 messages", key: event.key });
 
     expect(await world.assistant.confirm(event.key, bo)).toBe("refused");
-    await settled();
+    await world.settled();
     expect(await kept()).toContain("a secret");
 
     expect(await world.assistant.confirm(event.key, ada)).toBe("accepted");
-    await settled();
+    await world.settled();
     expect(world.platform.replies).toHaveLength(2);
     expect(reply?.text).toContain("Removed in this conversation: 2 messages and 1 file");
     expect(reply?.confirm).toBeUndefined();
@@ -352,24 +321,19 @@ describe("a command that asks first", () => {
   });
 
   it("asks again after a crash between the press and the removal", async () => {
-    await ask("a secret");
-    const event = call("forget", {}, here);
-    await world.assistant.receive(event);
-    await settled();
+    await world.ask("a secret");
+    const event = await world.answered(call("forget", {}, here));
     await world.store.inbox.reopen(event.key);
-    const restarted = world.restart();
-    expect(await restarted.recover("fake")).toBe(1);
-    await vi.waitFor(() => expect(restarted.pending()).toBe(0));
-    await world.store.queue.idle();
+    expect(await world.recover(world.restart())).toBe(1);
     expect(world.platform.replies.at(-1)?.confirm?.key).toBe(event.key);
     expect(await kept()).toContain("a secret");
   });
 
   it("cannot be confirmed where nothing asked", async () => {
-    const event = await ask("a message, no command");
+    const event = await world.ask("a message, no command");
     expect(await world.assistant.confirm(event.key, ada)).toBe("gone");
     expect(await world.assistant.confirm("fake:never", ada)).toBe("gone");
-    await settled();
+    await world.settled();
     expect(world.gateway.requests).toHaveLength(1);
   });
 });

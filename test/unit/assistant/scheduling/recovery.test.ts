@@ -1,172 +1,275 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createWorld, message, type World } from "../../../support/fakes.ts";
+import { describe, expect, it, vi } from "vitest";
+import { createOtherTurns } from "../../../../src/assistant/scheduling/other-turns.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import { call, createFakePlatform, createWorld, message, worldOfEachTest } from "../../../support/fakes.ts";
 
-let world: World;
-beforeEach(async () => {
-  world = await createWorld();
-});
-afterEach(async () => {
-  await world.close();
-});
+describe("open turns", () => {
+  const world = worldOfEachTest();
 
-/** Requests that the gateway holds until they are ended. */
-function holdRequests(): (() => void)[] {
-  const ends: (() => void)[] = [];
-  world.gateway.answerWith(async function* hold(request) {
-    await new Promise<void>((resolve) => ends.push(resolve));
-    yield { kind: "text", text: "answer" };
-    yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
-  });
-  return ends;
-}
-
-/** As an earlier process left it: accepted and not answered. */
-async function leaveOpen(count: number): Promise<void> {
-  for (let n = 0; n < count; n++) {
-    const author = { id: `fake:person-${n}`, name: `Person ${n}` };
-    await world.store.inbox.accept(message(`question ${n}`, { conversationId: `fake:old-${n}`, author }));
+  /** As an earlier process left it: accepted and not answered. */
+  async function leaveOpen(count: number): Promise<void> {
+    for (let n = 0; n < count; n++) {
+      const author = { id: `fake:person-${n}`, name: `Person ${n}` };
+      await world.store.inbox.accept(message(`question ${n}`, { conversationId: `fake:old-${n}`, author }));
+    }
   }
-}
 
-describe("recovery", () => {
-  it("resumes a few conversations at a time, and a new one does not wait for the rest", async () => {
-    await leaveOpen(200);
-    const ends = holdRequests();
-    expect(await world.assistant.recover("fake")).toBe(200);
-    await vi.waitFor(() => expect(ends).toHaveLength(16));
-    expect(world.assistant.pending()).toBe(16);
-    await world.assistant.receive(message("what about me?", { conversationId: "fake:new" }));
-    await vi.waitFor(() => expect(ends).toHaveLength(17));
-    const ended = new Set<() => void>();
-    await expect
-      .poll(
-        () => {
-          for (const end of ends) {
-            ended.add(end);
-            end();
-          }
-          return ended.size;
-        },
-        { timeout: 20_000, interval: 5 },
-      )
-      .toBe(201);
-    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+  describe("recovery", () => {
+    it("resumes a few conversations at a time, and a new one does not wait for the rest", async () => {
+      await leaveOpen(200);
+      const held = world.hold();
+      expect(await world.assistant.recover("fake")).toBe(200);
+      await vi.waitFor(() => expect(held.count()).toBe(16));
+      expect(world.assistant.pending()).toBe(16);
+      await world.assistant.receive(message("what about me?", { conversationId: "fake:new" }));
+      await vi.waitFor(() => expect(held.count()).toBe(17));
+      held.release();
+      await world.settled();
+      expect(held.count()).toBe(201);
+      expect(await world.store.inbox.listOpen()).toEqual([]);
+    });
+
+    it("found twice, a turn is resumed once", async () => {
+      await leaveOpen(40);
+      const held = world.hold();
+      await world.assistant.recover("fake");
+      await vi.waitFor(() => expect(held.count()).toBe(16));
+      await world.assistant.recover("fake");
+      held.release();
+      await world.settled();
+      await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+      expect(world.gateway.requests).toHaveLength(40);
+    });
+
+    it("a conversation's old turn runs before its new one, though it waited for its turn to be resumed", async () => {
+      await leaveOpen(30);
+      const held = world.hold();
+      await world.assistant.recover("fake");
+      await vi.waitFor(() => expect(held.count()).toBe(16));
+      await world.assistant.receive(message("the new question", { conversationId: "fake:old-29" }));
+      held.release();
+      await world.settled();
+      const log = await world.history.history("fake:old-29", { maxMessages: 10 });
+      expect(log.filter(({ role }) => role === "user").map(({ parts }) => parts[0])).toEqual([
+        { kind: "text", text: "question 29" },
+        { kind: "text", text: "the new question" },
+      ]);
+    });
   });
 
-  it("found twice, a turn is resumed once", async () => {
-    await leaveOpen(40);
-    const ends = holdRequests();
-    await world.assistant.recover("fake");
-    await vi.waitFor(() => expect(ends).toHaveLength(16));
-    await world.assistant.recover("fake");
-    await expect
-      .poll(
-        () => {
-          for (const end of ends) end();
-          return world.assistant.pending();
-        },
-        { timeout: 20_000, interval: 5 },
-      )
-      .toBe(0);
-    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
-    expect(world.gateway.requests).toHaveLength(40);
-  });
-
-  it("a conversation's old turn runs before its new one, though it waited for its turn to be resumed", async () => {
-    await leaveOpen(30);
-    const ends = holdRequests();
-    await world.assistant.recover("fake");
-    await vi.waitFor(() => expect(ends).toHaveLength(16));
-    await world.assistant.receive(message("the new question", { conversationId: "fake:old-29" }));
-    await expect
-      .poll(
-        () => {
-          for (const end of ends) end();
-          return world.assistant.pending();
-        },
-        { timeout: 20_000, interval: 5 },
-      )
-      .toBe(0);
-    const log = await world.history.history("fake:old-29", { maxMessages: 10 });
-    expect(log.filter(({ role }) => role === "user").map(({ parts }) => parts[0])).toEqual([
-      { kind: "text", text: "question 29" },
-      { kind: "text", text: "the new question" },
-    ]);
-  });
-});
-
-it("a thread whose first question is sealed is the bot's: what people say there is answered", async () => {
-  const conversationId = "fake:sealed-thread";
-  const place = { server: "fake:s", channel: "fake:c", channelPlace: "fake:channel:1" };
-  const event = message("question", { conversationId, within: ["fake:channel:1"] });
-  await world.store.inbox.accept(event);
-  await world.store.inbox.saveTurn({ keys: [event.key], address: event.address, attempts: 4 });
-  await world.assistant.recover("fake");
-  await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
-  expect(world.platform.replies.map(({ state }) => state)).toEqual(["failed"]);
-  expect(await world.assistant.answersTo(conversationId, place)).toBe("every-message");
-});
-
-it("a resumed reply can ask which messages show the other open turns of its conversation", async () => {
-  const [first, second] = [message("one"), message("two")];
-  for (const [index, event] of [first, second].entries()) {
+  it("a thread whose first question is sealed is the bot's: what people say there is answered", async () => {
+    const conversationId = "fake:sealed-thread";
+    const place = { server: "fake:s", channel: "fake:c", channelPlace: "fake:channel:1" };
+    const event = message("question", { conversationId, within: ["fake:channel:1"] });
     await world.store.inbox.accept(event);
-    const address = { ...event.address, message: 70 + index };
-    await world.store.inbox.saveTurn({ keys: [event.key], address, attempts: 1 });
-  }
-  const { platform } = world.platform;
-  const found: (readonly string[])[] = [];
-  world.assistant.addPlatform({
-    ...platform,
-    openReply(address, hooks) {
-      const reply = platform.openReply(address, hooks);
-      const keys = ["fake:reply:70", "fake:reply:71", "fake:reply:72"];
-      return {
-        ...reply,
-        async show() {
-          found.push((await hooks.otherTurnsShow?.(keys)) ?? []);
-          await reply.show();
-        },
-      };
-    },
+    await world.store.inbox.saveTurn({ keys: [event.key], address: event.address, attempts: 4 });
+    await world.assistant.recover("fake");
+    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+    expect(world.platform.replies.map(({ state }) => state)).toEqual(["failed"]);
+    expect(await world.assistant.answersTo(conversationId, place)).toBe("every-message");
   });
-  await world.assistant.recover("fake");
-  await vi.waitFor(() => expect(found).toHaveLength(2));
-  await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
-  // The first turn is answered when the second one asks.
-  expect(found).toEqual([["fake:reply:71"], ["fake:reply:70"]]);
+
+  it("a resumed reply can ask which messages show the other open turns of its conversation", async () => {
+    const [first, second] = [message("one"), message("two")];
+    for (const [index, event] of [first, second].entries()) {
+      await world.store.inbox.accept(event);
+      const address = { ...event.address, message: 70 + index };
+      await world.store.inbox.saveTurn({ keys: [event.key], address, attempts: 1 });
+    }
+    const { platform } = world.platform;
+    const found: (readonly string[])[] = [];
+    world.assistant.addPlatform({
+      ...platform,
+      openReply(address, hooks) {
+        const reply = platform.openReply(address, hooks);
+        const keys = ["fake:reply:70", "fake:reply:71", "fake:reply:72"];
+        return {
+          ...reply,
+          async show() {
+            found.push((await hooks.otherTurnsShow?.(keys)) ?? []);
+            await reply.show();
+          },
+        };
+      },
+    });
+    await world.assistant.recover("fake");
+    await vi.waitFor(() => expect(found).toHaveLength(2));
+    await world.settled();
+    // The first turn is answered when the second one asks.
+    expect(found).toEqual([["fake:reply:71"], ["fake:reply:70"]]);
+  });
+
+  it("and which show those that are answered", async () => {
+    const [answered, open] = [message("one"), message("two")];
+    await world.store.conversations.append(answered.conversationId, {
+      id: `${answered.key}/answer`,
+      role: "assistant",
+      turnKey: answered.key,
+      parts: [{ kind: "text", text: "One." }],
+      createdAt: 1,
+      estimatedTokens: 1,
+      outcome: "complete",
+      shownAs: ["fake:reply:70"],
+    });
+    await world.store.inbox.accept(open);
+    await world.store.inbox.saveTurn({ keys: [open.key], address: open.address, attempts: 1 });
+    const { platform } = world.platform;
+    let found: readonly string[] = [];
+    world.assistant.addPlatform({
+      ...platform,
+      openReply(address, hooks) {
+        const reply = platform.openReply(address, hooks);
+        return {
+          ...reply,
+          async show() {
+            found = (await hooks.otherTurnsShow?.(["fake:reply:70", "fake:reply:71"])) ?? [];
+            await reply.show();
+          },
+        };
+      },
+    });
+    await world.assistant.recover("fake");
+    await vi.waitFor(() => expect(found).toEqual(["fake:reply:70"]));
+    await world.settled();
+  });
 });
 
-it("and which show those that are answered", async () => {
-  const [answered, open] = [message("one"), message("two")];
-  await world.store.conversations.append(answered.conversationId, {
-    id: `${answered.key}/answer`,
-    role: "assistant",
-    turnKey: answered.key,
-    parts: [{ kind: "text", text: "One." }],
-    createdAt: 1,
-    estimatedTokens: 1,
-    outcome: "complete",
-    shownAs: ["fake:reply:70"],
+const world = worldOfEachTest();
+
+describe("after an outage", () => {
+  it("a turn that it left open runs before a later message of its conversation", async () => {
+    vi.spyOn(world.store.queue, "run").mockImplementationOnce(() =>
+      Promise.reject(new ParleyError("store-unavailable", "no lease")),
+    );
+    await world.ask("one");
+    await world.ask("two");
+    expect(world.platform.replies.map(({ text }) => text)).toEqual(["you said: one", "you said: two"]);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
   });
-  await world.store.inbox.accept(open);
-  await world.store.inbox.saveTurn({ keys: [open.key], address: open.address, attempts: 1 });
-  const { platform } = world.platform;
-  let found: readonly string[] = [];
-  world.assistant.addPlatform({
-    ...platform,
-    openReply(address, hooks) {
-      const reply = platform.openReply(address, hooks);
-      return {
-        ...reply,
-        async show() {
-          found = (await hooks.otherTurnsShow?.(["fake:reply:70", "fake:reply:71"])) ?? [];
-          await reply.show();
-        },
-      };
+
+  it.each([0, 1, 3, 4])(
+    "a stored answer is shown after %d attempts, and nothing is asked again",
+    async (attempts) => {
+      const event = await world.ask("asked");
+      await world.store.inbox.reopen(event.key);
+      const address = { at: "c1", message: 77 };
+      if (attempts > 0) await world.store.inbox.saveTurn({ keys: [event.key], address, attempts });
+      await world.recover(world.restart());
+      expect(world.gateway.requests).toHaveLength(1);
+      expect(world.platform.replies.at(-1)).toMatchObject({ text: "you said: asked", state: "finished" });
+      expect(world.platform.replies).toHaveLength(attempts > 0 ? 2 : 1);
+      expect(await world.store.inbox.listOpen()).toEqual([]);
     },
+  );
+
+  it("what was sealed while its answer was being stored shows the answer in the end", async () => {
+    const event = await world.ask("asked");
+    const [kept] = (await world.store.conversations.recent("fake:c1", { maxMessages: 1 })).slice(-1);
+    await world.store.inbox.reopen(event.key);
+    await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 4 });
+    // Not there yet when it is looked for first.
+    vi.spyOn(world.store.conversations, "find").mockResolvedValueOnce(undefined);
+    for (let round = 0; round < 2; round++) {
+      await world.recover();
+    }
+    expect(kept?.outcome).toBe("complete");
+    expect(world.platform.replies.at(-1)).toMatchObject({ text: "you said: asked", state: "finished" });
+    expect(await world.store.inbox.listOpen()).toEqual([]);
   });
-  await world.assistant.recover("fake");
-  await vi.waitFor(() => expect(found).toEqual(["fake:reply:70"]));
-  await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+
+  it("an answer whose showing fails again and again is sealed at last", async () => {
+    const event = await world.ask("asked");
+    await world.store.inbox.reopen(event.key);
+    await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 77 }, attempts: 20 });
+    await world.recover(world.restart());
+    expect(world.platform.replies.at(-1)).toMatchObject({ state: "failed" });
+  });
+
+  describe("/chat outside a conversation", () => {
+    const goOn = "The conversation is open. Go on there.";
+    const chat = () =>
+      call("chat", { message: "let us talk" }, { conversationId: "fake:call", address: { at: "x" } });
+
+    /** A platform that has forgotten, after a restart, which thread it opened for an address. */
+    function forgetThreads() {
+      let threads = 0;
+      const { platform } = world.platform;
+      return vi.spyOn(platform, "openThread").mockImplementation(() => {
+        threads += 1;
+        return Promise.resolve({
+          conversationId: `fake:thread:${threads}`,
+          address: { at: `thread ${threads}` },
+        });
+      });
+    }
+
+    it.each([2, 4])(
+      "that ended with its process in attempt %d says that its thread is open",
+      async (attempts) => {
+        const openThread = forgetThreads();
+        const event = chat();
+        await world.answered(event);
+        await world.store.inbox.reopen(event.key);
+        await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "x", message: 77 }, attempts });
+        await world.recover(world.restart());
+        expect(world.platform.replies.at(-1)).toMatchObject({ text: goOn, state: "finished" });
+        expect(openThread).toHaveBeenCalledTimes(1);
+        expect(world.gateway.requests).toHaveLength(1);
+      },
+    );
+
+    it("that ended before its result was stored finds the thread by the message that it began with", async () => {
+      const openThread = forgetThreads();
+      const event = chat();
+      const { conversations } = world.store;
+      const append = conversations.append.bind(conversations);
+      let isOut = true;
+      vi.spyOn(conversations, "append").mockImplementation((id, stored) =>
+        isOut && stored.turnKey === event.key
+          ? Promise.reject(new ParleyError("store-unavailable", "out"))
+          : append(id, stored),
+      );
+      await world.answered(event);
+      isOut = false;
+      expect(await world.recover(world.restart())).toBe(1);
+      expect(world.platform.replies.map(({ text }) => text)).toContain("you said: let us talk");
+      expect(world.platform.replies.find(({ text }) => text === goOn)).toMatchObject({ state: "finished" });
+      expect(openThread).toHaveBeenCalledTimes(1);
+      expect(world.gateway.requests).toHaveLength(1);
+    });
+
+    it("is forgotten with what its caller said", async () => {
+      await world.answered(chat());
+      await world.store.erasure.forgetAuthor(undefined, "fake:ada");
+      expect(await world.store.conversations.list("fake:", { max: 10 })).toEqual([]);
+    });
+  });
+});
+
+it("the messages of other turns, open or answered, are told from the turn's own and from unknown ones", async () => {
+  const world = await createWorld();
+  const { store } = world;
+  const { platform } = createFakePlatform();
+  const [own, open, answered] = [message("own"), message("open"), message("answered")];
+  for (const event of [own, open]) await store.inbox.accept(event);
+  await store.inbox.saveTurn({ keys: [own.key], address: { at: "c1", message: 1 }, attempts: 1 });
+  await store.inbox.saveTurn({ keys: [open.key], address: { at: "c1", message: 2 }, attempts: 1 });
+  for (const [event, shownAs] of [
+    [own, "own again"],
+    [answered, "answer"],
+  ] as const)
+    await store.conversations.append(own.conversationId, {
+      id: `m-${event.key}`,
+      role: "assistant",
+      turnKey: event.key,
+      parts: [],
+      createdAt: 1,
+      estimatedTokens: 1,
+      shownAs: [shownAs],
+    });
+  const keyOf = (n: number) => platform.shownMessageKeys({ at: "c1", message: n })[0] ?? "";
+  const find = createOtherTurns(store.inbox, store.conversations)(own, [own.key], platform);
+  expect(keyOf(1)).not.toBe("");
+  expect(await find([keyOf(1), keyOf(2), "own again", "answer", "unknown"])).toEqual([keyOf(2), "answer"]);
+  await world.close();
 });

@@ -1,189 +1,340 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ParleyError } from "../../../../src/core/errors.ts";
+import { describe, expect, it, vi } from "vitest";
+import { createActiveTurn } from "../../../../src/assistant/scheduling/active-turn.ts";
+import { endWithdrawn } from "../../../../src/assistant/scheduling/end-withdrawn.ts";
+import { sealReply } from "../../../../src/assistant/scheduling/recovery.ts";
+import { refuseTurn } from "../../../../src/assistant/scheduling/refuse-turn.ts";
 import { messageIds, withoutRetriedAttempts } from "../../../../src/assistant/turn/stored-messages.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import type { ReplyHooks } from "../../../../src/core/platform.ts";
 import type { StoredMessage } from "../../../../src/core/storage.ts";
-import { createWorld, message, type World } from "../../../support/fakes.ts";
+import {
+  createFakePlatform,
+  createWorld,
+  message,
+  silentLog,
+  worldOfEachTest,
+} from "../../../support/fakes.ts";
 
-let world: World;
-beforeEach(async () => {
-  world = await createWorld();
-});
-afterEach(async () => {
-  vi.restoreAllMocks();
-  await world.close();
-});
+describe("several processes", () => {
+  const world = worldOfEachTest();
 
-const answer = (key: string, attempt: number, text: string): StoredMessage => ({
-  id: messageIds.assistant(key, attempt),
-  role: "assistant",
-  turnKey: key,
-  attempt,
-  parts: [{ kind: "text", text }],
-  createdAt: 1,
-  estimatedTokens: 1,
-  outcome: "complete",
-});
+  const answer = (key: string, attempt: number, text: string): StoredMessage => ({
+    id: messageIds.assistant(key, attempt),
+    role: "assistant",
+    turnKey: key,
+    attempt,
+    parts: [{ kind: "text", text }],
+    createdAt: 1,
+    estimatedTokens: 1,
+    outcome: "complete",
+  });
 
-describe("a turn that several processes may run", () => {
-  it("is not run by one that waited for the conversation while another has answered it", async () => {
-    const event = message("hello");
-    const realRun = world.store.queue.run.bind(world.store.queue);
-    vi.spyOn(world.store.queue, "run").mockImplementationOnce(async (id, work) => {
-      await world.store.inbox.close([event.key]);
-      return await realRun(id, work);
+  describe("a turn that several processes may run", () => {
+    it("is not run by one that waited for the conversation while another has answered it", async () => {
+      const event = message("hello");
+      const realRun = world.store.queue.run.bind(world.store.queue);
+      vi.spyOn(world.store.queue, "run").mockImplementationOnce(async (id, work) => {
+        await world.store.inbox.close([event.key]);
+        return await realRun(id, work);
+      });
+      await world.answered(event);
+      await world.settled();
+      expect(world.gateway.requests).toEqual([]);
+      expect(world.platform.replies).toEqual([]);
     });
-    await world.assistant.receive(event);
-    await world.store.queue.idle();
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
-    expect(world.gateway.requests).toEqual([]);
-    expect(world.platform.replies).toEqual([]);
-  });
 
-  it("is left alone by the recovery while another process is at its conversation, and does not pile up", async () => {
-    await world.store.inbox.accept(message("held elsewhere"));
-    const taken = vi.spyOn(world.store.queue, "runUnlessTaken").mockResolvedValue(false);
-    for (let round = 0; round < 3; round++) {
-      expect(await world.assistant.recover("fake")).toBe(1);
-      await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
-    }
-    expect(world.platform.replies).toEqual([]);
-    taken.mockRestore();
-    await world.assistant.recover("fake");
-    await world.store.queue.idle();
-    expect(world.platform.replies).toMatchObject([{ state: "finished" }]);
-  });
-
-  it("shows the answer that is kept however many processes died while showing it", async () => {
-    const event = message("asked");
-    await world.store.inbox.accept(event);
-    await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 3 });
-    await world.store.conversations.append("fake:c1", answer(event.key, 1, "the first and only answer"));
-    await world.assistant.recover("fake");
-    await world.store.queue.idle();
-    expect(world.gateway.requests).toEqual([]);
-    expect(world.platform.replies).toMatchObject([{ text: "the first and only answer", state: "finished" }]);
-  });
-
-  it("is neither kept nor ended by a process that lost the conversation while it had the whole answer", async () => {
-    const lost = new AbortController();
-    const realRun = world.store.queue.run.bind(world.store.queue);
-    vi.spyOn(world.store.queue, "run").mockImplementationOnce((id, work) =>
-      realRun(id, () => work(lost.signal)),
-    );
-    world.gateway.answerWith(async function* answers(request) {
-      yield { kind: "text", text: "whole" };
-      lost.abort(new ParleyError("store-unavailable", "lease lost"));
-      await Promise.resolve();
-      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    it("is left alone by the recovery while another process is at its conversation, and does not pile up", async () => {
+      await world.store.inbox.accept(message("held elsewhere"));
+      const taken = vi.spyOn(world.store.queue, "runUnlessTaken").mockResolvedValue(false);
+      for (let round = 0; round < 3; round++) {
+        expect(await world.recover()).toBe(1);
+      }
+      expect(world.platform.replies).toEqual([]);
+      taken.mockRestore();
+      await world.recover();
+      expect(world.platform.replies).toMatchObject([{ state: "finished" }]);
     });
-    await world.assistant.receive(message("talk"));
-    await world.store.queue.idle();
-    expect(world.platform.replies[0]?.state).toBe("abandoned");
-    expect(await world.store.inbox.listOpen()).toHaveLength(1);
-    const kept = await world.store.conversations.recent("fake:c1", { maxMessages: 10 });
-    expect(kept.map(({ role }) => role)).toEqual(["user"]);
-  });
 
-  it("is not begun by a process that lost the conversation while it read the inbox", async () => {
-    const lost = new AbortController();
-    const { queue, inbox } = world.store;
-    const realRun = queue.run.bind(queue);
-    vi.spyOn(queue, "run").mockImplementationOnce((id, work) => realRun(id, () => work(lost.signal)));
-    const realList = inbox.listOpenIn.bind(inbox);
-    vi.spyOn(inbox, "listOpenIn").mockImplementationOnce(async (id) => {
-      lost.abort(new ParleyError("store-unavailable", "lease lost"));
-      return await realList(id);
+    it("is neither kept nor ended by a process that lost the conversation while it had the whole answer", async () => {
+      const lost = new AbortController();
+      const realRun = world.store.queue.run.bind(world.store.queue);
+      vi.spyOn(world.store.queue, "run").mockImplementationOnce((id, work) =>
+        realRun(id, () => work(lost.signal)),
+      );
+      world.gateway.answerWith(async function* answers(request) {
+        yield { kind: "text", text: "whole" };
+        lost.abort(new ParleyError("store-unavailable", "lease lost"));
+        await Promise.resolve();
+        yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+      });
+      await world.answered(message("talk"));
+      expect(world.platform.replies[0]?.state).toBe("abandoned");
+      expect(await world.store.inbox.listOpen()).toHaveLength(1);
+      const kept = await world.store.conversations.recent("fake:c1", { maxMessages: 10 });
+      expect(kept.map(({ role }) => role)).toEqual(["user"]);
     });
-    const event = message("hello");
-    await world.assistant.receive(event);
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
-    expect(world.gateway.requests).toEqual([]);
-    expect(world.platform.replies).toEqual([]);
-    expect((await inbox.listOpen()).map(({ event: { key } }) => key)).toEqual([event.key]);
-  });
 
-  it("is taken up once where two processes had each begun to answer the same two messages together", async () => {
-    const [one, two] = [message("one"), message("two")];
-    for (const event of [one, two]) await world.store.inbox.accept(event);
-    const address = { at: "c1", message: 7 };
-    await world.store.inbox.saveTurn({ keys: [one.key, two.key], address, attempts: 1 });
-    await world.store.inbox.saveTurn({
-      keys: [two.key, one.key],
-      address: { at: "c1", message: 8 },
-      attempts: 1,
+    it("is not begun by a process that lost the conversation while it read the inbox", async () => {
+      const lost = new AbortController();
+      const { queue, inbox } = world.store;
+      const realRun = queue.run.bind(queue);
+      vi.spyOn(queue, "run").mockImplementationOnce((id, work) => realRun(id, () => work(lost.signal)));
+      const realList = inbox.listOpenIn.bind(inbox);
+      vi.spyOn(inbox, "listOpenIn").mockImplementationOnce(async (id) => {
+        lost.abort(new ParleyError("store-unavailable", "lease lost"));
+        return await realList(id);
+      });
+      const event = await world.ask("hello");
+      expect(world.gateway.requests).toEqual([]);
+      expect(world.platform.replies).toEqual([]);
+      expect((await inbox.listOpen()).map(({ event: { key } }) => key)).toEqual([event.key]);
     });
-    expect(await world.assistant.recover("fake")).toBe(1);
-    await world.store.queue.idle();
-    expect(world.platform.replies).toMatchObject([{ address, state: "finished" }]);
-    expect(await world.store.inbox.listOpen()).toEqual([]);
-  });
 
-  it("has one complete answer: a second is not stored, and people see the stored one", async () => {
-    const event = message("asked");
-    world.gateway.answerWith(async function* answers(request) {
-      const late = { ...answer(event.key, 1, "the other process's"), id: messageIds.complete(event.key) };
-      await world.store.conversations.append("fake:c1", late);
-      yield { kind: "text", text: "this process's" };
-      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    it("is taken up once where two processes had each begun to answer the same two messages together", async () => {
+      const [one, two] = [message("one"), message("two")];
+      for (const event of [one, two]) await world.store.inbox.accept(event);
+      const address = { at: "c1", message: 7 };
+      await world.store.inbox.saveTurn({ keys: [one.key, two.key], address, attempts: 1 });
+      await world.store.inbox.saveTurn({
+        keys: [two.key, one.key],
+        address: { at: "c1", message: 8 },
+        attempts: 1,
+      });
+      expect(await world.recover()).toBe(1);
+      expect(world.platform.replies).toMatchObject([{ address, state: "finished" }]);
+      expect(await world.store.inbox.listOpen()).toEqual([]);
     });
-    await world.assistant.receive(event);
-    await world.store.queue.idle();
-    expect(world.platform.replies).toMatchObject([{ text: "the other process's", state: "finished" }]);
-    const kept = await world.store.conversations.recent("fake:c1", { maxMessages: 10 });
-    expect(kept.filter(({ role }) => role === "assistant")).toHaveLength(1);
-    expect(await world.store.inbox.listOpen()).toEqual([]);
+
+    it("has one complete answer: a second is not stored, and people see the stored one", async () => {
+      const event = message("asked");
+      world.gateway.answerWith(async function* answers(request) {
+        const late = { ...answer(event.key, 1, "the other process's"), id: messageIds.complete(event.key) };
+        await world.store.conversations.append("fake:c1", late);
+        yield { kind: "text", text: "this process's" };
+        yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+      });
+      await world.answered(event);
+      expect(world.platform.replies).toMatchObject([{ text: "the other process's", state: "finished" }]);
+      const kept = await world.store.conversations.recent("fake:c1", { maxMessages: 10 });
+      expect(kept.filter(({ role }) => role === "assistant")).toHaveLength(1);
+      expect(await world.store.inbox.listOpen()).toEqual([]);
+    });
+
+    it("is left alone where another process has claimed the attempt", async () => {
+      const [one, two] = [message("one"), message("two")];
+      vi.spyOn(world.store.inbox, "claimTurn").mockResolvedValueOnce(false);
+      await world.leaveBegun([one]);
+      await world.recover();
+      expect(world.gateway.requests).toEqual([]);
+      expect((await world.store.inbox.listOpen()).map(({ event }) => event.key)).toEqual([one.key]);
+      const before = world.platform.replies.length;
+      Object.assign(world.store.queue, { isShared: true });
+      vi.spyOn(world.store.inbox, "claimTurn").mockResolvedValueOnce(false);
+      await world.answered(two);
+      // Nothing is posted that nobody would end.
+      expect(world.platform.replies).toHaveLength(before);
+      expect(await world.store.inbox.listOpen()).toHaveLength(2);
+    });
+
+    it("shows the last attempt, also where an earlier one was kept after it", () => {
+      const messages = [answer("k", 2, "second"), answer("k", 1, "first, late")];
+      expect(withoutRetriedAttempts(messages)).toEqual([messages[0]]);
+    });
   });
 
-  it("is left alone where another process has claimed the attempt", async () => {
-    const [one, two] = [message("one"), message("two")];
-    vi.spyOn(world.store.inbox, "claimTurn").mockResolvedValueOnce(false);
-    await world.store.inbox.accept(one);
-    await world.store.inbox.saveTurn({ keys: [one.key], address: { at: "c1", message: 7 }, attempts: 1 });
-    await world.assistant.recover("fake");
-    await world.store.queue.idle();
-    expect(world.gateway.requests).toEqual([]);
-    expect((await world.store.inbox.listOpen()).map(({ event }) => event.key)).toEqual([one.key]);
-    const before = world.platform.replies.length;
-    Object.assign(world.store.queue, { isShared: true });
-    vi.spyOn(world.store.inbox, "claimTurn").mockResolvedValueOnce(false);
-    await world.assistant.receive(two);
-    await world.store.queue.idle();
-    // Nothing is posted that nobody would end.
-    expect(world.platform.replies).toHaveLength(before);
-    expect(await world.store.inbox.listOpen()).toHaveLength(2);
+  describe("a turn that met a missing store", () => {
+    it("is told of, stays open though the store is back, and is answered in the same reply", async () => {
+      vi.spyOn(world.store.conversations, "append").mockRejectedValueOnce(
+        new ParleyError("store-unavailable", "away for a moment"),
+      );
+      await world.answered(message("hello"));
+      expect(world.platform.replies[0]?.failure?.text).toContain("cannot reach its store");
+      expect(await world.store.inbox.listOpen()).toHaveLength(1);
+      await world.settled();
+      await world.recover();
+      expect(world.platform.replies).toMatchObject([{ text: "you said: hello", state: "finished" }]);
+      expect(await world.log()).toEqual(["user: hello", "assistant: you said: hello"]);
+      expect(await world.store.inbox.listOpen()).toEqual([]);
+    });
   });
 
-  it("shows the last attempt, also where an earlier one was kept after it", () => {
-    const messages = [answer("k", 2, "second"), answer("k", 1, "first, late")];
-    expect(withoutRetriedAttempts(messages)).toEqual([messages[0]]);
-  });
-});
-
-describe("a turn that met a missing store", () => {
-  it("is told of, stays open though the store is back, and is answered in the same reply", async () => {
-    vi.spyOn(world.store.conversations, "append").mockRejectedValueOnce(
-      new ParleyError("store-unavailable", "away for a moment"),
-    );
-    await world.assistant.receive(message("hello"));
-    await world.store.queue.idle();
-    expect(world.platform.replies[0]?.failure?.text).toContain("cannot reach its store");
-    expect(await world.store.inbox.listOpen()).toHaveLength(1);
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
-    await world.assistant.recover("fake");
-    await world.store.queue.idle();
-    expect(world.platform.replies).toMatchObject([{ text: "you said: hello", state: "finished" }]);
-    expect(await world.store.inbox.listOpen()).toEqual([]);
+  describe("stopping", () => {
+    it("does not wait for turns that wait for another process's conversation", async () => {
+      await world.assistant.receive(message("one"));
+      const second = message("two");
+      expect(await world.passingTime(world.assistant.stop({ deadlineMs: 5000 }))).toBe(0);
+      await expect(world.store.queue.run("fake:c1", () => Promise.resolve())).rejects.toMatchObject({
+        code: "stopping",
+      });
+      await expect(world.assistant.receive(second)).rejects.toMatchObject({ code: "stopping" });
+    });
   });
 });
 
-describe("stopping", () => {
-  it("does not wait for turns that wait for another process's conversation", async () => {
-    await world.assistant.receive(message("one"));
-    const second = message("two");
-    expect(await world.assistant.stop({ deadlineMs: 5000 })).toBe(0);
-    await expect(world.store.queue.run("fake:c1", () => Promise.resolve())).rejects.toMatchObject({
-      code: "stopping",
+describe("leases", () => {
+  const world = worldOfEachTest();
+
+  const lost = () => new ParleyError("store-unavailable", "the lease was lost");
+
+  /** A restarted assistant whose next turn loses its lease when `abort` is called. */
+  function withLease() {
+    const restarted = world.restart();
+    const lease = new AbortController();
+    vi.spyOn(world.store.queue, "runUnlessTaken").mockImplementationOnce(async (_id, work) => {
+      await work(lease.signal);
+      return true;
     });
-    await expect(world.assistant.receive(second)).rejects.toMatchObject({ code: "stopping" });
+    return { restarted, lose: () => lease.abort(lost()) };
+  }
+
+  describe("a lease that is lost", () => {
+    it("while the turn is claimed: nothing is shown, not even of an answer that is stored", async () => {
+      const event = message("asked");
+      await world.assistant.receive(event);
+      await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+      await world.settled();
+      const before = world.platform.replies.length;
+      await world.store.inbox.reopen(event.key);
+      await world.store.inbox.saveTurn({
+        keys: [event.key],
+        address: { at: "c1", message: 77 },
+        attempts: 1,
+      });
+      const { restarted, lose } = withLease();
+      const claim = world.store.inbox.claimTurn.bind(world.store.inbox);
+      vi.spyOn(world.store.inbox, "claimTurn").mockImplementationOnce(async (turn) => {
+        const isClaimed = await claim(turn);
+        lose();
+        return isClaimed;
+      });
+      await restarted.recover("fake");
+      await world.settled();
+      expect(world.platform.replies.slice(before)).toEqual([]);
+      expect(await world.store.inbox.isOpen(event.key)).toBe(true);
+    });
+
+    it("while edits are applied: the turn is not run", async () => {
+      const event = message("my secret");
+      await world.leaveBegun([event]);
+      await world.store.inbox.edit({ ...event, text: "harmless" }, { at: 5, attemptsBefore: 1 });
+      const { restarted, lose } = withLease();
+      const find = world.store.conversations.find.bind(world.store.conversations);
+      vi.spyOn(world.store.conversations, "find").mockImplementationOnce(async (...what) => {
+        lose();
+        return await find(...what);
+      });
+      await restarted.recover("fake");
+      await world.settled();
+      expect(world.platform.replies).toEqual([]);
+      expect(world.gateway.requests).toEqual([]);
+      expect(await world.store.inbox.isOpen(event.key)).toBe(true);
+    });
   });
+
+  it("a reply that is opened after its turn was abandoned is abandoned", () => {
+    const { platform, replies } = createFakePlatform();
+    const active = createActiveTurn(["a"]);
+    active.abandon(lost());
+    active.reply = platform.openReply({ at: "c1" }, { saveAddress: () => Promise.resolve() });
+    expect(replies.map(({ state }) => state)).toEqual(["abandoned"]);
+  });
+});
+
+/** A turn that was begun and is still open, and its reply, which calls `onEnd` before it shows its end. */
+async function begin(onEnd: () => void = () => {}) {
+  const world = await createWorld();
+  const event = message("asked");
+  const keys = [event.key];
+  await world.store.inbox.accept(event);
+  const progress = { keys, address: { at: "c1", message: 77 }, attempts: 4 };
+  await world.store.inbox.saveTurn(progress);
+  const { platform, replies } = createFakePlatform();
+  const opened: ReplyHooks[] = [];
+  const openReply = platform.openReply.bind(platform);
+  vi.spyOn(platform, "openReply").mockImplementation((address, hooks) => {
+    opened.push(hooks);
+    const reply = openReply(address, hooks);
+    let isAbandoned = false;
+    return {
+      ...reply,
+      abandon() {
+        isAbandoned = true;
+        reply.abandon();
+      },
+      async fail(failure) {
+        onEnd();
+        if (isAbandoned) throw new ParleyError("stopping", "the reply was abandoned");
+        await reply.fail(failure);
+      },
+    };
+  });
+  const { inbox, conversations } = world.store;
+  return {
+    turn: { event, progress, others: [] },
+    active: createActiveTurn(keys),
+    inbox,
+    conversations,
+    platform,
+    replies,
+    opened,
+    isOpen: () => inbox.isOpen(event.key),
+    close: () => world.close(),
+  };
+}
+
+const otherTurnsShow = () => Promise.resolve([]);
+
+type Begun = Awaited<ReturnType<typeof begin>>;
+
+const ends: Record<string, (begun: Begun) => Promise<void>> = {
+  "a turn that is sealed": ({ turn, active, inbox, conversations, platform }) =>
+    sealReply(turn, {
+      active,
+      otherTurnsShow,
+      inbox,
+      conversations,
+      platform,
+      isAnswered: () => Promise.resolve(false),
+      log: silentLog,
+      meter: { refused: () => {} },
+    }),
+  "a turn whose author is refused by now": ({ turn, active, inbox, platform }) =>
+    refuseTurn(turn, { active, inbox, platform, log: silentLog }),
+};
+
+for (const [what, end] of Object.entries(ends)) {
+  it(`${what} shows its end alone, and is closed`, async () => {
+    const begun = await begin();
+    await end(begun);
+    // What the runs before have posted without saving its address is looked for.
+    expect(begun.opened).toMatchObject([{ isEndOnly: true, isResumed: true }]);
+    expect(begun.replies.at(-1)).toMatchObject({ state: "failed" });
+    expect(await begun.isOpen()).toBe(false);
+    await begun.close();
+  });
+
+  it(`${what} shows nothing and stays open where the lease is lost meanwhile`, async () => {
+    let begun: Begun | undefined;
+    begun = await begin(() => begun?.active.abandon(new ParleyError("stopping", "lease lost")));
+    await end(begun);
+    expect(begun.replies.at(-1)?.state).toBe("abandoned");
+    expect(await begun.isOpen()).toBe(true);
+    await begun.close();
+  });
+}
+
+it("a turn whose message was deleted takes no reply of another turn for its own", async () => {
+  const { turn, active, inbox, platform, opened, close } = await begin();
+  expect(await endWithdrawn(turn, { active, otherTurnsShow, inbox, platform, log: silentLog })).toBe("ended");
+  expect(opened).toMatchObject([{ isEndOnly: true, isResumed: true, otherTurnsShow }]);
+  await close();
+});
+
+it("a turn that another process has claimed by now is not sealed", async () => {
+  const begun = await begin();
+  vi.spyOn(begun.inbox, "claimTurn").mockResolvedValue(false);
+  await ends["a turn that is sealed"]?.(begun);
+  expect(begun.opened).toEqual([]);
+  expect(await begun.isOpen()).toBe(true);
+  await begun.close();
 });

@@ -1,14 +1,18 @@
-import { describe, expect, it } from "vitest";
-import type { IncomingEvent } from "../../../../src/core/events.ts";
+import { describe, expect, it, test } from "vitest";
+import type { ActiveTurn } from "../../../../src/assistant/scheduling/active-turn.ts";
+import { createInFlightEvents } from "../../../../src/assistant/scheduling/in-flight-events.ts";
+import { toOpenTurns } from "../../../../src/assistant/scheduling/open-turns.ts";
+import { keysOf, type PendingTurn, reconcile } from "../../../../src/assistant/scheduling/pending-turn.ts";
+import { createSettleTime } from "../../../../src/assistant/scheduling/settle-time.ts";
+import { createTurnPace } from "../../../../src/assistant/scheduling/turn-pace.ts";
 import {
   createTurnScheduler,
   type TurnScheduler,
 } from "../../../../src/assistant/scheduling/turn-scheduler.ts";
-import { keysOf, type PendingTurn } from "../../../../src/assistant/scheduling/pending-turn.ts";
-import type { ActiveTurn } from "../../../../src/assistant/scheduling/active-turn.ts";
 import { createLocalQueue } from "../../../../src/conversations/local-queue.ts";
-import { sleep } from "../../../../src/support/sleep.ts";
+import type { IncomingEvent } from "../../../../src/core/events.ts";
 import { call, message, silentLog } from "../../../support/fakes.ts";
+import { createManualClock } from "../../../support/manual-clock.ts";
 
 const turn = (key: string, conversationId = "fake:c1"): PendingTurn => ({
   event: message(key, { key, conversationId }),
@@ -19,6 +23,7 @@ const turn = (key: string, conversationId = "fake:c1"): PendingTurn => ({
 function createHarness(closed: ReadonlySet<string> = new Set()) {
   const runs: { keys: string[]; active: ActiveTurn; end: () => void; leave: () => void }[] = [];
   const queue = createLocalQueue();
+  const clock = createManualClock(0);
   const accepted = new Map<string, IncomingEvent>();
   const answered = new Set(closed);
   const created = createTurnScheduler({
@@ -33,7 +38,7 @@ function createHarness(closed: ReadonlySet<string> = new Set()) {
     },
     queue,
     log: silentLog,
-    now: () => 0,
+    clock,
     prepare: (batch) => Promise.resolve(batch),
     runBatch: (batch, active) =>
       new Promise<"ended" | "left-open">((resolve) => {
@@ -52,12 +57,18 @@ function createHarness(closed: ReadonlySet<string> = new Set()) {
       created.schedule(scheduled, how);
     },
   };
-  const running = async (count: number) => {
-    await expect.poll(() => runs.length).toBe(count);
+  /** The newest of so many runs, which begins in so many milliseconds and not before. */
+  const running = async (count: number, inMs = 0) => {
+    if (inMs > 0) {
+      await clock.advance(inMs - 1);
+      expect(runs.length).toBeLessThan(count);
+    }
+    await clock.advance(Math.min(1, inMs));
+    expect(runs).toHaveLength(count);
     return runs.at(-1)!;
   };
   const acceptElsewhere = (event: IncomingEvent): void => void accepted.set(event.key, event);
-  return { scheduler, runs, running, queue, acceptElsewhere };
+  return { scheduler, runs, running, queue, clock, acceptElsewhere };
 }
 
 describe("the turn scheduler", () => {
@@ -113,67 +124,242 @@ describe("the turn scheduler", () => {
     };
     scheduler.schedule(call1);
     scheduler.schedule(turn("b"));
-    const startedAt = performance.now();
-    for (let count = 1; count <= 4; count++) (await running(count)).leave();
-    (await running(5)).end();
-    expect(performance.now() - startedAt).toBeGreaterThan(50 + 100 + 200 + 400);
+    (await running(1)).leave();
+    for (const [index, afterMs] of [50, 100, 200].entries()) (await running(index + 2, afterMs)).leave();
+    (await running(5, 400)).end();
     (await running(6)).end();
     expect(runs.map(({ keys }) => keys.join())).toEqual(["a", "a", "a", "a", "a", "b"]);
   });
 
-  it("waits a moment where another process may be accepting an earlier message, and answers that first", async () => {
-    const { scheduler, runs, running, acceptElsewhere } = createHarness();
-    const later = message("b", { key: "b", sentAt: 2 });
-    scheduler.schedule({ event: later, progress: undefined, others: [] }, { mayBeLater: "always" });
-    acceptElsewhere(message("a", { key: "a", sentAt: 1 }));
-    for (const count of [1, 2]) (await running(count)).end();
-    expect(runs.map(({ keys }) => keys.join())).toEqual(["a", "b"]);
-  });
-
-  it("waits longer where its acceptance took longer than that of others", async () => {
-    const { scheduler, runs, running, acceptElsewhere } = createHarness();
-    const quick = message("quick", { key: "quick", sentAt: 0, conversationId: "fake:c2" });
-    scheduler.schedule({ event: quick, progress: undefined, others: [] }, { mayBeLater: "always" });
-    (await running(1)).end();
-    const slow = message("b", { key: "b", sentAt: -135 });
-    scheduler.schedule({ event: slow, progress: undefined, others: [] }, { mayBeLater: "always" });
-    await sleep(300);
-    expect(runs).toHaveLength(1);
-    acceptElsewhere(message("a", { key: "a", sentAt: -136 }));
-    for (const count of [2, 3]) (await running(count)).end();
-    expect(runs.map(({ keys }) => keys.join())).toEqual(["quick", "a", "b"]);
-  });
-
-  it("waits for earlier messages of a platform that delivers in order where its own acceptance was slow", async () => {
-    const { scheduler, runs, running, acceptElsewhere } = createHarness();
-    const quick = message("quick", { key: "quick", sentAt: 0, conversationId: "fake:c2" });
-    scheduler.schedule({ event: quick, progress: undefined, others: [] }, { mayBeLater: "when-slow" });
-    (await running(1)).end();
-    const slow = message("b", { key: "b", sentAt: -1000 });
-    scheduler.schedule({ event: slow, progress: undefined, others: [] }, { mayBeLater: "when-slow" });
-    await sleep(200);
-    expect(runs).toHaveLength(1);
-    acceptElsewhere(message("a", { key: "a", sentAt: -1001 }));
-    for (const count of [2, 3]) (await running(count)).end();
+  it.each([
+    ["waits a moment where another process may be accepting an earlier message", "always", 10, 150],
+    ["waits longer where its acceptance took longer than that of others", "always", 145, 540],
+    ["does not wait on a platform that delivers in order", "when-slow", 400, 0],
+    ["waits on a platform that delivers in order where its own acceptance was slow", "when-slow", 1010, 1500],
+  ] as const)("%s, and answers that first", async (_, mayBeLater, tookMs, waitsMs) => {
+    const { scheduler, runs, running, clock, acceptElsewhere } = createHarness();
+    const scheduleSent = (key: string, agoMs: number, conversationId: string): void => {
+      const event = message(key, { key, sentAt: clock.now() - agoMs, conversationId });
+      scheduler.schedule({ event, progress: undefined, others: [] }, { mayBeLater });
+    };
+    scheduleSent("quick", 10, "fake:c2");
+    (await running(1, mayBeLater === "always" ? 150 : 0)).end();
+    scheduleSent("b", tookMs, "fake:c1");
+    acceptElsewhere(message("a", { key: "a", sentAt: clock.now() - tookMs - 1 }));
+    (await running(2, waitsMs)).end();
+    (await running(3)).end();
     expect(runs.map(({ keys }) => keys.join())).toEqual(["quick", "a", "b"]);
   });
 
   it("stops at once when nothing runs, and starts nothing more", async () => {
-    const { scheduler, runs } = createHarness();
+    const { scheduler, runs, clock } = createHarness();
     expect(await scheduler.stop({ deadlineMs: 60_000 })).toBe(0);
     scheduler.schedule(turn("late"));
-    await expect.poll(() => scheduler.inFlight.size).toBe(0);
+    await clock.advance(0);
+    expect(scheduler.inFlight.size).toBe(0);
     expect(runs).toEqual([]);
   });
 
   it("abandons what still runs at the deadline, and drops what waits", async () => {
-    const { scheduler, running } = createHarness();
+    const { scheduler, running, clock } = createHarness();
     scheduler.schedule(turn("a"));
     const run = await running(1);
     scheduler.schedule(turn("b"));
     run.active.signal.addEventListener("abort", run.end);
-    expect(await scheduler.stop({ deadlineMs: 1 })).toBe(1);
+    const stopped = scheduler.stop({ deadlineMs: 9000 });
+    await clock.advance(8999);
+    expect(run.active.signal.aborted).toBe(false);
+    await clock.advance(1);
     expect(run.active.signal.reason).toMatchObject({ code: "stopping" });
-    await expect.poll(() => scheduler.inFlight.size).toBe(0);
+    expect(await stopped).toBe(1);
+    expect(scheduler.inFlight.size).toBe(0);
+  });
+});
+
+describe("createInFlightEvents", () => {
+  it("tells when a key is done, at once where it is not in flight", async () => {
+    const inFlight = createInFlightEvents();
+    const event = message("x", { key: "a" });
+    await inFlight.whenDone("a");
+    inFlight.add(event);
+    let isDone = false;
+    const waiting = inFlight.whenDone("a").then(() => {
+      isDone = true;
+    });
+    // Deleted and added again before anything else runs: still in flight.
+    inFlight.delete("a");
+    inFlight.add(event);
+    await Promise.resolve();
+    await Promise.resolve();
+    expect(isDone).toBe(false);
+    inFlight.delete("a");
+    await waiting;
+    expect(inFlight.size).toBe(0);
+    expect(inFlight.countOf(event.author.id)).toBe(0);
+  });
+});
+
+describe("the order of open turns", () => {
+  const entry = (event: IncomingEvent, attempts?: number) => ({
+    event,
+    acceptedAt: 0,
+    ...(attempts === undefined ? {} : { turn: { keys: [event.key], address: {}, attempts } }),
+  });
+  const sent = (key: string, sentAt: number) => message(key, { key, sentAt });
+  const order = (...entries: readonly ReturnType<typeof entry>[]) =>
+    toOpenTurns(entries, 0).map(({ event }) => event.key);
+
+  describe("open turns", () => {
+    it("are in the order of sending where several processes accepted the messages in another order", () => {
+      expect(order(entry(sent("b", 2)), entry(sent("a", 1)), entry(sent("c", 3)))).toEqual(["a", "b", "c"]);
+    });
+
+    it("of the same millisecond are in the order of the platform's ids", () => {
+      const keys = ["slack:T1:C1:1700000000.000100", "slack:T1:C1:1700000000.000200"];
+      const [first = "", second = ""] = keys;
+      expect(order(entry(sent(second, 5)), entry(sent(first, 5)))).toEqual(keys);
+      expect(order(entry(sent("b", 5)), entry(sent("a", 5)))).toEqual(["b", "a"]);
+    });
+
+    it("come after what has begun, and do not change places with commands, whose time is another clock's", () => {
+      expect(order(entry(sent("b", 2), 1), entry(sent("a", 1)))).toEqual(["b", "a"]);
+      expect(order(entry(sent("b", 2)), entry(sent("a", 1), 1))).toEqual(["a", "b"]);
+      const ask = call("ask", {}, { key: "ask", sentAt: 9 });
+      expect(order(entry(ask), entry(sent("a", 1)))).toEqual(["ask", "a"]);
+    });
+  });
+});
+
+describe("pending turns", () => {
+  const fresh = (key: string): PendingTurn => ({
+    event: message(key, { key }),
+    progress: undefined,
+    others: [],
+  });
+  /** As the inbox lists it: started `attempts` times, answering `others` too. */
+  const listed = (key: string, attempts = 0, others: readonly string[] = []): PendingTurn => ({
+    event: message(key, { key }),
+    progress: { keys: [key, ...others], address: { at: `reply to ${key}` }, attempts },
+    others: others.map((other) => message(other, { key: other })),
+  });
+  const shown = (turns: readonly PendingTurn[]) =>
+    turns.map(
+      (turn) => `${keysOf(turn).join("+")}${turn.progress === undefined ? "" : ` ${turn.progress.attempts}`}`,
+    );
+
+  describe("pending turns of a conversation that other processes share", () => {
+    it("are unchanged where the others have done nothing", () => {
+      expect(shown(reconcile([fresh("a"), fresh("b")], [listed("a"), listed("b")]))).toEqual(["a", "b"]);
+    });
+
+    it("drop what the others have answered", () => {
+      expect(shown(reconcile([fresh("a"), fresh("b")], [listed("b")]))).toEqual(["b"]);
+      expect(reconcile([fresh("a")], [])).toEqual([]);
+    });
+
+    it("begin with what the others accepted earlier, without what they accepted later", () => {
+      const turns = reconcile([fresh("b")], [listed("a"), listed("b"), listed("c")]);
+      expect(shown(turns)).toEqual(["a 0", "b"]);
+    });
+
+    it("resume what the others started, in its reply", () => {
+      const [turn] = reconcile([fresh("a")], [listed("a", 1)]);
+      expect(turn?.progress).toMatchObject({ attempts: 1, address: { at: "reply to a" } });
+    });
+
+    it("resume a batch as one turn, also where only its last message is pending here", () => {
+      expect(shown(reconcile([fresh("b")], [listed("a", 1, ["b"])]))).toEqual(["a+b 1"]);
+      expect(shown(reconcile([fresh("a"), fresh("b")], [listed("a", 1, ["b"])]))).toEqual(["a+b 1"]);
+    });
+
+    it("resume a batch whole, also where its first message was about to be resumed here", () => {
+      expect(shown(reconcile([listed("a")], [listed("a", 1, ["b", "c"])]))).toEqual(["a+b+c 1"]);
+    });
+
+    it("do not seal a Retry for its age", () => {
+      const retried: PendingTurn = { ...listed("a", 4), others: [] };
+      const [turn] = reconcile([retried], [{ ...listed("a", 4), isSealed: true }]);
+      expect(turn?.isSealed).toBeUndefined();
+    });
+  });
+});
+
+describe("the pace of turns", () => {
+  /** A pace on a clock that stands still unless it is moved, and the turns that have begun. */
+  function createSubject() {
+    const clock = { now: 0 };
+    const begun: number[] = [];
+    const pace = createTurnPace(() => clock.now);
+    const ask = (from: number, to: number): void => {
+      for (let turn = from; turn <= to; turn++) void pace.begin().then(() => begun.push(turn));
+    };
+    return { clock, begun, ask };
+  }
+  const iteration = () => new Promise<void>((resolve) => setImmediate(resolve));
+  const upTo = (last: number) => Array.from({ length: last }, (_, index) => index + 1);
+
+  it("lets a few turns begin at once, and the others in the next iterations, in order", async () => {
+    const { begun, ask } = createSubject();
+    ask(1, 40);
+    await Promise.resolve();
+    expect(begun).toEqual(upTo(16));
+    await iteration();
+    expect(begun).toEqual(upTo(32));
+    await iteration();
+    expect(begun).toEqual(upTo(40));
+  });
+
+  it("lets one begin after a slow iteration, however long it goes on", async () => {
+    const { clock, begun, ask } = createSubject();
+    ask(1, 40);
+    clock.now += 11;
+    await iteration();
+    expect(begun).toEqual(upTo(17));
+    // A later one does not overtake those that wait.
+    ask(41, 41);
+    clock.now += 11;
+    await iteration();
+    expect(begun).toEqual(upTo(18));
+    await iteration();
+    expect(begun).toEqual(upTo(34));
+  });
+
+  it("counts anew in each iteration, also when none waits", async () => {
+    const { clock, begun, ask } = createSubject();
+    ask(1, 16);
+    clock.now += 50;
+    await iteration();
+    await iteration();
+    ask(17, 32);
+    await Promise.resolve();
+    expect(begun).toEqual(upTo(32));
+  });
+});
+
+describe("settle time", () => {
+  test("the first waits the least, also where the platform's clock is wrong", () => {
+    expect(createSettleTime().after(60_000)).toBe(150);
+    expect(createSettleTime().after(-60_000)).toBe(150);
+  });
+
+  test("waits the longer the longer the acceptance took, within bounds", () => {
+    const settleTime = createSettleTime();
+    expect([10, 20, 110, 60_000, 10].map((tookMs) => settleTime.after(tookMs))).toEqual([
+      150, 150, 400, 1500, 150,
+    ]);
+  });
+
+  test("the quickest of long ago does not count", () => {
+    const settleTime = createSettleTime();
+    settleTime.after(10);
+    for (let count = 0; count < 99; count++) expect(settleTime.after(1010)).toBe(1500);
+    expect(settleTime.after(1010)).toBe(150);
+  });
+
+  test("where messages are delivered in order, only a slow acceptance waits", () => {
+    const settleTime = createSettleTime();
+    expect([10, 110, 509, 510, 60_000].map((tookMs) => settleTime.after(tookMs, true))).toEqual([
+      0, 0, 0, 1500, 1500,
+    ]);
   });
 });

@@ -1,398 +1,478 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, test, vi } from "vitest";
+import { toSpokenLanguage } from "../../../../src/assistant/settings/turn-settings.ts";
 import type { Actor } from "../../../../src/core/access.ts";
 import type { CommandCall, Origin } from "../../../../src/core/events.ts";
 import type { Reservation } from "../../../../src/core/spending.ts";
 import { call, createWorld, message, said, type World } from "../../../support/fakes.ts";
 
-let world: World;
-const models = ["chatty", "clever", "quick"].map((id) => ({ id, capabilities: { chats: true } }));
+describe("layers", () => {
+  let world: World;
+  const models = ["chatty", "clever", "quick"].map((id) => ({ id, capabilities: { chats: true } }));
 
-beforeEach(async () => {
-  world = await createWorld({ models });
-});
-
-afterEach(async () => {
-  await world.close();
-});
-
-const inChannel: Origin = {
-  user: "fake:user:ada",
-  server: "fake:guild:1",
-  channel: "fake:channel:1",
-  roles: ["fake:role:staff"],
-  isMember: true,
-  isManager: false,
-};
-const manager: Origin = { ...inChannel, user: "fake:user:mia", isManager: true };
-const ada = { id: "fake:ada", name: "Ada" };
-const mia = { id: "fake:mia", name: "Mia" };
-
-async function settled(): Promise<void> {
-  await vi.waitFor(() => {
-    expect(world.assistant.pending()).toBe(0);
+  beforeEach(async () => {
+    world = await createWorld({ models });
   });
-  await world.store.queue.idle();
-}
 
-/** Uses `/settings` and returns what the caller reads. */
-async function settings(options: CommandCall["options"], more: Partial<CommandCall> = {}): Promise<string> {
-  await world.assistant.receive(
-    call("settings", options, { origin: inChannel, isPrivate: true, inConversation: true, ...more }),
-  );
-  await settled();
-  const reply = world.platform.replies.at(-1);
-  return reply?.failure?.text ?? reply?.text ?? "";
-}
+  afterEach(async () => {
+    await world.close();
+  });
 
-const asManager = { origin: manager, author: mia };
+  const inChannel: Origin = {
+    user: "fake:user:ada",
+    server: "fake:guild:1",
+    channel: "fake:channel:1",
+    roles: ["fake:role:staff"],
+    isMember: true,
+    isManager: false,
+  };
+  const manager: Origin = { ...inChannel, user: "fake:user:mia", isManager: true };
+  const ada = { id: "fake:ada", name: "Ada" };
+  const mia = { id: "fake:mia", name: "Mia" };
 
-async function ask(text: string, more: Parameters<typeof message>[1] = {}): Promise<string> {
-  await world.assistant.receive(message(text, { origin: inChannel, ...more }));
-  await settled();
-  return world.gateway.requests.at(-1)?.model ?? "none";
-}
-
-describe("the layers of settings", () => {
-  it("a manager sets a channel's model, a person's own wins over it, and a conversation's over that", async () => {
-    expect(await ask("one")).toBe("chatty");
-    expect(await settings({ name: "chat-model", value: "clever", for: "channel" }, asManager)).toBe(
-      "Saved for this channel. In force here now: **chat-model** is clever (from this channel).",
+  /** Uses `/settings` and returns what the caller reads. */
+  async function settings(options: CommandCall["options"], more: Partial<CommandCall> = {}): Promise<string> {
+    await world.answered(
+      call("settings", options, { origin: inChannel, isPrivate: true, inConversation: true, ...more }),
     );
-    expect(await ask("two")).toBe("clever");
-    expect(await settings({})).toContain("- `chat-model`: `clever` (from this channel)");
-    await settings({ name: "chat-model", value: "quick", for: "me" });
-    expect(await ask("three")).toBe("quick");
-    expect(await ask("four", { author: mia, conversationId: "fake:c2" })).toBe("clever");
-    expect(await settings({})).toContain("- `chat-model`: `quick` (your own)");
-    await settings({ name: "chat-model", value: "chatty", for: "here" });
-    expect(await ask("five")).toBe("chatty");
-    expect(await ask("six", { conversationId: "fake:c3" })).toBe("quick");
-    expect(await settings({ name: "chat-model", value: "default", for: "here" })).toContain(
-      "**chat-model** is quick (your own)",
-    );
-    expect(await ask("seven")).toBe("quick");
-  });
+    const reply = world.platform.replies.at(-1);
+    return reply?.failure?.text ?? reply?.text ?? "";
+  }
 
-  it("a channel's wins over its server's, and another channel keeps the server's", async () => {
-    await settings({ name: "chat-model", value: "quick", for: "server" }, asManager);
-    await settings({ name: "chat-model", value: "clever", for: "channel" }, asManager);
-    expect(await ask("one")).toBe("clever");
-    const elsewhere = { ...inChannel, channel: "fake:channel:2" };
-    expect(await ask("two", { origin: elsewhere, conversationId: "fake:c9" })).toBe("quick");
-  });
+  const asManager = { origin: manager, author: mia };
 
-  it("the model of /chat is the conversation's", async () => {
-    await world.store.conversations.saveSettings("fake:c1", { model: "clever" });
-    await settings({ name: "chat-model", value: "quick", for: "me" });
-    expect(await ask("one")).toBe("clever");
-    expect(await settings({ name: "chat-model" })).toContain("- this conversation: `clever`");
-    await settings({ name: "chat-model", value: "default", for: "here" });
-    expect(await ask("two")).toBe("quick");
-  });
+  async function ask(text: string, more: Parameters<typeof message>[1] = {}): Promise<string> {
+    await world.ask(text, { origin: inChannel, ...more });
+    return world.gateway.requests.at(-1)?.model ?? "none";
+  }
 
-  it("a model that is gone is replaced, and the answer says so", async () => {
-    await world.store.settings.change("fake:channel:1", { "chat-model": "retired" });
-    expect(await ask("one")).toBe("chatty");
-    expect(world.platform.replies.at(-1)?.notices).toEqual([
-      "There is no model retired. It is in the settings of this channel, so chatty was used.",
-    ]);
-  });
-
-  it("another process's change is seen within seconds", async () => {
-    const other = world.restart();
-    expect(await ask("one")).toBe("chatty");
-    await other.receive(
-      call(
-        "settings",
-        { name: "chat-model", value: "quick" },
-        { origin: inChannel, isPrivate: true, inConversation: true },
-      ),
-    );
-    await vi.waitFor(() => {
-      expect(other.pending()).toBe(0);
+  describe("the layers of settings", () => {
+    it("a manager sets a channel's model, a person's own wins over it, and a conversation's over that", async () => {
+      expect(await ask("one")).toBe("chatty");
+      expect(await settings({ name: "chat-model", value: "clever", for: "channel" }, asManager)).toBe(
+        "Saved for this channel. In force here now: **chat-model** is clever (from this channel).",
+      );
+      expect(await ask("two")).toBe("clever");
+      expect(await settings({})).toContain("- `chat-model`: `clever` (from this channel)");
+      await settings({ name: "chat-model", value: "quick", for: "me" });
+      expect(await ask("three")).toBe("quick");
+      expect(await ask("four", { author: mia, conversationId: "fake:c2" })).toBe("clever");
+      expect(await settings({})).toContain("- `chat-model`: `quick` (your own)");
+      await settings({ name: "chat-model", value: "chatty", for: "here" });
+      expect(await ask("five")).toBe("chatty");
+      expect(await ask("six", { conversationId: "fake:c3" })).toBe("quick");
+      expect(await settings({ name: "chat-model", value: "default", for: "here" })).toContain(
+        "**chat-model** is quick (your own)",
+      );
+      expect(await ask("seven")).toBe("quick");
     });
-    world.clock.now += 2001;
-    expect(await ask("two")).toBe("quick");
-  });
 
-  it("a turn reads them at most once", async () => {
-    const reads: (readonly string[])[] = [];
-    const read = world.store.settings.read.bind(world.store.settings);
-    vi.spyOn(world.store.settings, "read").mockImplementation((holders) => {
-      reads.push(holders);
-      return read(holders);
+    it("a channel's wins over its server's, and another channel keeps the server's", async () => {
+      await settings({ name: "chat-model", value: "quick", for: "server" }, asManager);
+      await settings({ name: "chat-model", value: "clever", for: "channel" }, asManager);
+      expect(await ask("one")).toBe("clever");
+      const elsewhere = { ...inChannel, channel: "fake:channel:2" };
+      expect(await ask("two", { origin: elsewhere, conversationId: "fake:c9" })).toBe("quick");
     });
-    await ask("one");
-    await ask("two");
-    expect(reads).toEqual([["fake:guild:1", "fake:channel:1"], ["fake:ada"]]);
-  });
-});
 
-describe("the effect of settings", () => {
-  it("temperature, length, language and instructions reach the model", async () => {
-    await settings({ name: "temperature", value: "0.2" });
-    await settings({ name: "answer-length", value: "long" });
-    await settings({ name: "language", value: "Deutsch" });
-    await settings({ name: "system-prompt", value: "You love cats." }, { ...asManager, options: {} });
-    await settings({ name: "system-prompt", value: "Talk like a pirate.", for: "channel" }, asManager);
-    await ask("hello");
-    const request = world.gateway.requests.at(-1);
-    expect(request).toMatchObject({ temperature: 0.2, maxTokens: 4096 });
-    const answer = (await world.history.history("fake:c1", { maxMessages: 9 })).at(-1)!;
-    expect(answer.receipt).toMatchObject({ temperature: 0.2, maxTokens: 4096 });
-    expect(said(request)[0]).toBe(
+    it("the model of /chat is the conversation's", async () => {
+      await world.store.conversations.saveSettings("fake:c1", { model: "clever" });
+      await settings({ name: "chat-model", value: "quick", for: "me" });
+      expect(await ask("one")).toBe("clever");
+      expect(await settings({ name: "chat-model" })).toContain("- this conversation: `clever`");
+      await settings({ name: "chat-model", value: "default", for: "here" });
+      expect(await ask("two")).toBe("quick");
+    });
+
+    it("a model that is gone is replaced, and the answer says so", async () => {
+      await world.store.settings.change("fake:channel:1", { "chat-model": "retired" });
+      expect(await ask("one")).toBe("chatty");
+      expect(world.platform.replies.at(-1)?.notices).toEqual([
+        "There is no model retired. It is in the settings of this channel, so chatty was used.",
+      ]);
+    });
+
+    it("another process's change is seen within seconds", async () => {
+      const other = world.restart();
+      expect(await ask("one")).toBe("chatty");
+      await other.receive(
+        call(
+          "settings",
+          { name: "chat-model", value: "quick" },
+          { origin: inChannel, isPrivate: true, inConversation: true },
+        ),
+      );
+      await vi.waitFor(() => expect(other.pending()).toBe(0));
+      await world.clock.advance(2001);
+      expect(await ask("two")).toBe("quick");
+    });
+
+    it("a turn reads them at most once", async () => {
+      const reads: (readonly string[])[] = [];
+      const read = world.store.settings.read.bind(world.store.settings);
+      vi.spyOn(world.store.settings, "read").mockImplementation((holders) => {
+        reads.push(holders);
+        return read(holders);
+      });
+      await ask("one");
+      await ask("two");
+      expect(reads).toEqual([["fake:guild:1", "fake:channel:1"], ["fake:ada"]]);
+    });
+  });
+
+  describe("the effect of settings", () => {
+    it("temperature, length, language and instructions reach the model", async () => {
+      await settings({ name: "temperature", value: "0.2" });
+      await settings({ name: "answer-length", value: "long" });
+      await settings({ name: "language", value: "Deutsch" });
+      await settings({ name: "system-prompt", value: "You love cats." }, { ...asManager, options: {} });
+      await settings({ name: "system-prompt", value: "Talk like a pirate.", for: "channel" }, asManager);
+      await ask("hello");
+      const request = world.gateway.requests.at(-1);
+      expect(request).toMatchObject({ temperature: 0.2, maxTokens: 4096 });
+      const answer = (await world.history.history("fake:c1", { maxMessages: 9 })).at(-1)!;
+      expect(answer.receipt).toMatchObject({ temperature: 0.2, maxTokens: 4096 });
+      expect(said(request)[0]).toBe(
+        [
+          "system: Be brief.\n\nTalk like a pirate.",
+          "Answer in detail: explain, and give examples where they help.",
+          "Always answer in German, whatever language you are asked in.",
+        ].join("\n\n"),
+      );
+    });
+
+    it("calm opens a reply that shows nothing before it ends", async () => {
+      await ask("one");
+      await settings({ name: "calm", value: "on" });
+      await ask("two");
+      const answers = world.platform.replies.filter(({ text }) => text.startsWith("you said"));
+      expect(answers.map(({ isCalm }) => isCalm)).toEqual([false, true]);
+    });
+
+    it("when and where a channel is answered is known to the platforms", async () => {
+      expect(await world.assistant.placeSettings(inChannel)).toEqual({
+        answerTo: "mentions",
+        answerIn: "thread",
+      });
+      await settings({ name: "answer-to", value: "every-message" }, asManager);
+      await settings({ name: "answer-in", value: "channel", for: "server" }, asManager);
+      expect(await world.assistant.placeSettings(inChannel)).toEqual({
+        answerTo: "every-message",
+        answerIn: "channel",
+      });
+      expect(await world.assistant.placeSettings({})).toEqual({
+        answerTo: "mentions",
+        answerIn: "thread",
+      });
+    });
+
+    it("who may use it here refuses everybody else before anything is kept, but never the managers", async () => {
+      await settings({ name: "who-may-use", value: "fake:role:board", for: "channel" }, asManager);
+      await expect(world.assistant.receive(message("hi", { origin: inChannel }))).rejects.toMatchObject({
+        code: "access-denied",
+      });
+      expect(await world.store.inbox.listOpen()).toEqual([]);
+      const by = { platform: "fake", author: ada, origin: inChannel };
+      await expect(world.assistant.retry("fake:1", by)).rejects.toMatchObject({ code: "access-denied" });
+      await expect(world.assistant.cancel("fake:c1", by)).rejects.toMatchObject({ code: "access-denied" });
+      const details = world.assistant.act({ kind: "details", key: "fake:c1 fake:1/answer" }, by);
+      await expect(details).rejects.toMatchObject({ code: "access-denied" });
+      expect(await ask("hi", { origin: manager, author: mia })).toBe("chatty");
+      expect(await ask("hi", { origin: { ...inChannel, roles: ["fake:role:board"] } })).toBe("chatty");
+    });
+  });
+
+  describe("the budgets of a place", () => {
+    it("limit what is spent there, and the smallest wins for a person", async () => {
+      await settings({ name: "place-budget", value: "0", for: "channel" }, asManager);
+      const one = world.assistant.receive(message("one", { origin: inChannel }));
+      await expect(one).rejects.toMatchObject({ code: "over-budget", detail: { scope: "place" } });
+      const elsewhere = { ...inChannel, channel: "fake:channel:2" };
+      expect(await ask("two", { origin: elsewhere, conversationId: "fake:c5" })).toBe("chatty");
+      await settings({ name: "person-budget", value: "0", for: "server" }, asManager);
+      const three = world.assistant.receive(
+        message("three", { origin: elsewhere, conversationId: "fake:c6" }),
+      );
+      await expect(three).rejects.toMatchObject({ code: "over-budget", detail: { scope: "person" } });
+    });
+  });
+
+  describe("the rights to change settings", () => {
+    it("a member cannot change a place, and nothing is changed", async () => {
+      expect(await settings({ name: "chat-model", value: "clever", for: "channel" })).toBe(
+        "Only those who manage this server, and Parley's admins, can change the settings of this channel.",
+      );
+      expect(await settings({ name: "chat-model", value: "clever", for: "server" })).toBe(
+        "Only those who manage this server, and Parley's admins, can change the settings of this server.",
+      );
+      expect(await ask("one")).toBe("chatty");
+    });
+
+    it("an admin can change places without managing them", async () => {
+      const admins = await createWorld({ models, rules: { allow: [], deny: [], admins: ["fake:user:ada"] } });
+      const other = world;
+      world = admins;
+      expect(await settings({ name: "chat-model", value: "clever", for: "channel" })).toContain(
+        "Saved for this channel",
+      );
+      await other.close();
+    });
+
+    it("limits cannot be set for oneself", async () => {
+      expect(await settings({ name: "person-budget", value: "5", for: "me" }, asManager)).toBe(
+        "/settings person-budget: it can only be set for server or channel.",
+      );
+    });
+
+    it("outside a server there is no channel to set anything for", async () => {
+      const { server: _, channel: __, ...direct } = inChannel;
+      expect(
+        await settings({ name: "chat-model", value: "clever", for: "channel" }, { origin: direct }),
+      ).toBe("There is no channel here.");
+    });
+
+    it.each([
+      [{ name: "temperature", value: "abc" }, "/settings temperature: it is a number from 0 to 2."],
       [
-        "system: Be brief.\n\nTalk like a pirate.",
-        "Answer in detail: explain, and give examples where they help.",
-        "Always answer in German, whatever language you are asked in.",
-      ].join("\n\n"),
-    );
-  });
-
-  it("calm opens a reply that shows nothing before it ends", async () => {
-    await ask("one");
-    await settings({ name: "calm", value: "on" });
-    await ask("two");
-    const answers = world.platform.replies.filter(({ text }) => text.startsWith("you said"));
-    expect(answers.map(({ isCalm }) => isCalm)).toEqual([false, true]);
-  });
-
-  it("when and where a channel is answered is known to the platforms", async () => {
-    expect(await world.assistant.placeSettings(inChannel)).toEqual({
-      answerTo: "mentions",
-      answerIn: "thread",
+        { name: "person-budget", value: "abc", for: "server" },
+        "/settings person-budget: it is an amount in US dollars from 0 to 1000000, such as 2.50.",
+      ],
+      [
+        { name: "chat-model", value: "clevr" },
+        "/settings chat-model: it cannot be this: There is no model clevr. Did you mean clever? /models lists what there is.",
+      ],
+    ])("%j is one clear line", async (options, line) => {
+      expect(await settings(options, asManager)).toBe(line);
     });
-    await settings({ name: "answer-to", value: "every-message" }, asManager);
-    await settings({ name: "answer-in", value: "channel", for: "server" }, asManager);
-    expect(await world.assistant.placeSettings(inChannel)).toEqual({
-      answerTo: "every-message",
-      answerIn: "channel",
-    });
-    expect(await world.assistant.placeSettings({})).toEqual({
-      answerTo: "mentions",
-      answerIn: "thread",
+
+    it("budgets that contradict each other are refused", async () => {
+      await settings({ name: "place-budget", value: "1", for: "channel" }, asManager);
+      expect(await settings({ name: "person-budget", value: "2", for: "channel" }, asManager)).toBe(
+        "/settings person-budget: it is more than place-budget (1), which all people share.",
+      );
     });
   });
 
-  it("who may use it here refuses everybody else before anything is kept, but never the managers", async () => {
-    await settings({ name: "who-may-use", value: "fake:role:board", for: "channel" }, asManager);
-    await expect(world.assistant.receive(message("hi", { origin: inChannel }))).rejects.toMatchObject({
-      code: "access-denied",
+  describe("what is erased", () => {
+    it("/forget everywhere removes a person's settings", async () => {
+      await settings({ name: "chat-model", value: "clever", for: "me" });
+      await world.answered(call("forget", { where: "everywhere", confirm: true }, { isPrivate: true }));
+      expect(await world.store.settings.read(["fake:ada"])).toEqual([{}]);
+      await world.clock.advance(2001);
+      expect(await ask("one")).toBe("chatty");
     });
-    expect(await world.store.inbox.listOpen()).toEqual([]);
-    const by = { platform: "fake", author: ada, origin: inChannel };
-    await expect(world.assistant.retry("fake:1", by)).rejects.toMatchObject({ code: "access-denied" });
-    await expect(world.assistant.cancel("fake:c1", by)).rejects.toMatchObject({ code: "access-denied" });
-    const details = world.assistant.act({ kind: "details", key: "fake:c1 fake:1/answer" }, by);
-    await expect(details).rejects.toMatchObject({ code: "access-denied" });
-    expect(await ask("hi", { origin: manager, author: mia })).toBe("chatty");
-    expect(await ask("hi", { origin: { ...inChannel, roles: ["fake:role:board"] } })).toBe("chatty");
-  });
-});
 
-describe("the budgets of a place", () => {
-  it("limit what is spent there, and the smallest wins for a person", async () => {
-    await settings({ name: "place-budget", value: "0", for: "channel" }, asManager);
-    const one = world.assistant.receive(message("one", { origin: inChannel }));
-    await expect(one).rejects.toMatchObject({ code: "over-budget", detail: { scope: "place" } });
-    const elsewhere = { ...inChannel, channel: "fake:channel:2" };
-    expect(await ask("two", { origin: elsewhere, conversationId: "fake:c5" })).toBe("chatty");
-    await settings({ name: "person-budget", value: "0", for: "server" }, asManager);
-    const three = world.assistant.receive(message("three", { origin: elsewhere, conversationId: "fake:c6" }));
-    await expect(three).rejects.toMatchObject({ code: "over-budget", detail: { scope: "person" } });
-  });
-});
+    it("/forget says so where there is nothing else of a person", async () => {
+      await settings({ name: "chat-model", value: "clever", for: "me" });
+      await world.answered(
+        call("forget", { where: "everywhere" }, { isPrivate: true, conversationId: "fake:c7" }),
+      );
+      expect(world.platform.replies.at(-1)).toMatchObject({ confirm: { label: "Remove" } });
+      expect(world.platform.replies.at(-1)?.text).toContain("0 messages and 1 setting in all");
+    });
 
-describe("the rights to change settings", () => {
-  it("a member cannot change a place, and nothing is changed", async () => {
-    expect(await settings({ name: "chat-model", value: "clever", for: "channel" })).toBe(
-      "Only those who manage this server, and Parley's admins, can change the settings of this channel.",
-    );
-    expect(await settings({ name: "chat-model", value: "clever", for: "server" })).toBe(
-      "Only those who manage this server, and Parley's admins, can change the settings of this server.",
-    );
-    expect(await ask("one")).toBe("chatty");
-  });
+    it("what is set and counted for people goes with their workspace", async () => {
+      await settings({ name: "chat-model", value: "clever", for: "me" });
+      const { spending } = world.store;
+      const reservation = (await spending.reserve(0, { budgets: [], now: world.clock.now() })) as Reservation;
+      const labels = { personId: "fake:ada", model: "clever", operation: "chat" } as const;
+      const used = { labels, amounts: {}, costUsd: 1, chargedUsd: 1, isEstimated: false, scopes: [] };
+      await spending.settle(reservation, used, world.clock.now());
+      const days = { fromDay: reservation.day, toDay: reservation.day };
+      const counted = async () => (await world.store.spending.usage(days)).map(({ personId }) => personId);
+      expect(await counted()).toContain("fake:ada");
+      await world.assistant.peopleDeleted("other:");
+      expect(await counted()).toContain("fake:ada");
+      await world.assistant.peopleDeleted("fake:");
+      expect(await counted()).toEqual([]);
+      expect(await world.store.settings.read(["fake:ada"])).toEqual([{}]);
+    });
 
-  it("an admin can change places without managing them", async () => {
-    const admins = await createWorld({ models, rules: { allow: [], deny: [], admins: ["fake:user:ada"] } });
-    const other = world;
-    world = admins;
-    expect(await settings({ name: "chat-model", value: "clever", for: "channel" })).toContain(
-      "Saved for this channel",
-    );
-    await other.close();
-  });
-
-  it("limits cannot be set for oneself", async () => {
-    expect(await settings({ name: "person-budget", value: "5", for: "me" }, asManager)).toBe(
-      "/settings person-budget: it can only be set for server or channel.",
-    );
-  });
-
-  it("outside a server there is no channel to set anything for", async () => {
-    const { server: _, channel: __, ...direct } = inChannel;
-    expect(await settings({ name: "chat-model", value: "clever", for: "channel" }, { origin: direct })).toBe(
-      "There is no channel here.",
-    );
-  });
-
-  it.each([
-    [{ name: "temperature", value: "abc" }, "/settings temperature: it is a number from 0 to 2."],
-    [
-      { name: "person-budget", value: "abc", for: "server" },
-      "/settings person-budget: it is an amount in US dollars from 0 to 1000000, such as 2.50.",
-    ],
-    [
-      { name: "chat-model", value: "clevr" },
-      "/settings chat-model: it cannot be this: There is no model clevr. Did you mean clever? /models lists what there is.",
-    ],
-  ])("%j is one clear line", async (options, line) => {
-    expect(await settings(options, asManager)).toBe(line);
-  });
-
-  it("budgets that contradict each other are refused", async () => {
-    await settings({ name: "place-budget", value: "1", for: "channel" }, asManager);
-    expect(await settings({ name: "person-budget", value: "2", for: "channel" }, asManager)).toBe(
-      "/settings person-budget: it is more than place-budget (1), which all people share.",
-    );
-  });
-});
-
-describe("what is erased", () => {
-  it("/forget everywhere removes a person's settings", async () => {
-    await settings({ name: "chat-model", value: "clever", for: "me" });
-    await world.assistant.receive(
-      call("forget", { where: "everywhere", confirm: true }, { isPrivate: true }),
-    );
-    await settled();
-    expect(await world.store.settings.read(["fake:ada"])).toEqual([{}]);
-    world.clock.now += 2001;
-    expect(await ask("one")).toBe("chatty");
-  });
-
-  it("/forget says so where there is nothing else of a person", async () => {
-    await settings({ name: "chat-model", value: "clever", for: "me" });
-    await world.assistant.receive(
-      call("forget", { where: "everywhere" }, { isPrivate: true, conversationId: "fake:c7" }),
-    );
-    await settled();
-    expect(world.platform.replies.at(-1)).toMatchObject({ confirm: { label: "Remove" } });
-    expect(world.platform.replies.at(-1)?.text).toContain("0 messages and 1 setting in all");
-  });
-
-  it("what is set and counted for people goes with their workspace", async () => {
-    await settings({ name: "chat-model", value: "clever", for: "me" });
-    const { spending } = world.store;
-    const reservation = (await spending.reserve(0, { budgets: [], now: world.clock.now })) as Reservation;
-    const labels = { personId: "fake:ada", model: "clever", operation: "chat" } as const;
-    const used = { labels, amounts: {}, costUsd: 1, chargedUsd: 1, isEstimated: false, scopes: [] };
-    await spending.settle(reservation, used, world.clock.now);
-    const days = { fromDay: reservation.day, toDay: reservation.day };
-    const counted = async () => (await world.store.spending.usage(days)).map(({ personId }) => personId);
-    expect(await counted()).toContain("fake:ada");
-    await world.assistant.peopleDeleted("other:");
-    expect(await counted()).toContain("fake:ada");
-    await world.assistant.peopleDeleted("fake:");
-    expect(await counted()).toEqual([]);
-    expect(await world.store.settings.read(["fake:ada"])).toEqual([{}]);
-  });
-
-  it("a deleted channel's settings go with it", async () => {
-    await settings({ name: "chat-model", value: "clever", for: "channel" }, asManager);
-    await world.assistant.placeDeleted("fake:channel:1");
-    expect(await world.store.settings.read(["fake:channel:1"])).toEqual([{}]);
-    expect(await ask("one")).toBe("chatty");
-  });
-});
-
-describe("the forms of settings", () => {
-  const caller: Actor = { platform: "fake", author: ada, origin: inChannel };
-  const managing: Actor = { platform: "fake", author: mia, origin: manager };
-  const offersOf = (who: Actor) => world.assistant.forms.offers(who, "fake:c1");
-  const keyOf = (who: Actor, label: string) =>
-    offersOf(who).find((offer) => offer.label === label)?.key ?? "";
-
-  it("are offered for what somebody may change", () => {
-    expect(offersOf(caller).map(({ label }) => label)).toEqual([
-      "For me: models",
-      "For me: answers",
-      "This conversation: models",
-      "This conversation: answers",
-    ]);
-    expect(offersOf(managing).map(({ label }) => label)).toEqual([
-      "For me: models",
-      "For me: answers",
-      "This conversation: models",
-      "This conversation: answers",
-      "This channel: models",
-      "This channel: answers",
-      "This channel: when, where and who",
-      "This server: models",
-      "This server: answers",
-      "This server: when, where and who",
-    ]);
-    for (const { key, label } of offersOf(managing)) {
-      expect(key.length).toBeLessThanOrEqual(100);
-      expect(label.length).toBeLessThanOrEqual(75);
-    }
-  });
-
-  it("show what the layer holds, and what applies otherwise", async () => {
-    await settings({ name: "chat-model", value: "clever", for: "channel" }, asManager);
-    const form = await world.assistant.forms.open(keyOf(caller, "For me: models"), caller);
-    expect(form).toMatchObject({ title: "Models" });
-    expect(form.fields[0]).toMatchObject({
-      name: "chat-model",
-      label: "Chat model",
-      value: "",
-      placeholder: "clever (from this channel)",
-      options: models.map(({ id }) => ({ value: id, label: id })),
+    it("a deleted channel's settings go with it", async () => {
+      await settings({ name: "chat-model", value: "clever", for: "channel" }, asManager);
+      await world.assistant.placeDeleted("fake:channel:1");
+      expect(await world.store.settings.read(["fake:channel:1"])).toEqual([{}]);
+      expect(await ask("one")).toBe("chatty");
     });
   });
 
-  it("save all fields, or say at each what is wrong and save nothing", async () => {
-    const key = keyOf(managing, "This channel: when, where and who");
-    expect(
-      await world.assistant.forms.submit(key, managing, {
+  describe("the forms of settings", () => {
+    const caller: Actor = { platform: "fake", author: ada, origin: inChannel };
+    const managing: Actor = { platform: "fake", author: mia, origin: manager };
+    const offersOf = (who: Actor) => world.assistant.forms.offers(who, "fake:c1");
+    const keyOf = (who: Actor, label: string) =>
+      offersOf(who).find((offer) => offer.label === label)?.key ?? "";
+
+    it("are offered for what somebody may change", () => {
+      expect(offersOf(caller).map(({ label }) => label)).toEqual([
+        "For me: models",
+        "For me: answers",
+        "This conversation: models",
+        "This conversation: answers",
+      ]);
+      expect(offersOf(managing).map(({ label }) => label)).toEqual([
+        "For me: models",
+        "For me: answers",
+        "This conversation: models",
+        "This conversation: answers",
+        "This channel: models",
+        "This channel: answers",
+        "This channel: when, where and who",
+        "This server: models",
+        "This server: answers",
+        "This server: when, where and who",
+      ]);
+      for (const { key, label } of offersOf(managing)) {
+        expect(key.length).toBeLessThanOrEqual(100);
+        expect(label.length).toBeLessThanOrEqual(75);
+      }
+    });
+
+    it("show what the layer holds, and what applies otherwise", async () => {
+      await settings({ name: "chat-model", value: "clever", for: "channel" }, asManager);
+      const form = await world.assistant.forms.open(keyOf(caller, "For me: models"), caller);
+      expect(form).toMatchObject({ title: "Models" });
+      expect(form.fields[0]).toMatchObject({
+        name: "chat-model",
+        label: "Chat model",
+        value: "",
+        placeholder: "clever (from this channel)",
+        options: models.map(({ id }) => ({ value: id, label: id })),
+      });
+    });
+
+    it("save all fields, or say at each what is wrong and save nothing", async () => {
+      const key = keyOf(managing, "This channel: when, where and who");
+      expect(
+        await world.assistant.forms.submit(key, managing, {
+          "answer-to": "every-message",
+          "person-budget": "abc",
+        }),
+      ).toEqual({
+        kind: "problems",
+        problems: {
+          "person-budget": "Person budget is an amount in US dollars from 0 to 1000000, such as 2.50.",
+        },
+      });
+      expect(await world.store.settings.read(["fake:channel:1"])).toEqual([{}]);
+      const saved = await world.assistant.forms.submit(key, managing, {
         "answer-to": "every-message",
-        "person-budget": "abc",
-      }),
-    ).toEqual({
-      kind: "problems",
-      problems: {
-        "person-budget": "Person budget is an amount in US dollars from 0 to 1000000, such as 2.50.",
-      },
+        "person-budget": "2",
+      });
+      expect(saved).toMatchObject({ kind: "saved" });
+      expect(await world.store.settings.read(["fake:channel:1"])).toEqual([
+        { "answer-to": "every-message", "person-budget": 2 },
+      ]);
+      await world.assistant.forms.submit(key, managing, { "answer-to": "", "person-budget": "2.00" });
+      expect(await world.store.settings.read(["fake:channel:1"])).toEqual([{ "person-budget": 2 }]);
     });
-    expect(await world.store.settings.read(["fake:channel:1"])).toEqual([{}]);
-    const saved = await world.assistant.forms.submit(key, managing, {
-      "answer-to": "every-message",
-      "person-budget": "2",
+
+    it("are refused to members, also with a manager's key", async () => {
+      const key = keyOf(managing, "This server: models");
+      await expect(world.assistant.forms.open(key, caller)).rejects.toMatchObject({ code: "not-permitted" });
+      await expect(
+        world.assistant.forms.submit(key, caller, { "chat-model": "quick" }),
+      ).rejects.toMatchObject({
+        code: "not-permitted",
+      });
+      await expect(world.assistant.forms.open("settings/x/y/", caller)).rejects.toMatchObject({
+        code: "not-permitted",
+      });
     });
-    expect(saved).toMatchObject({ kind: "saved" });
-    expect(await world.store.settings.read(["fake:channel:1"])).toEqual([
-      { "answer-to": "every-message", "person-budget": 2 },
-    ]);
-    await world.assistant.forms.submit(key, managing, { "answer-to": "", "person-budget": "2.00" });
-    expect(await world.store.settings.read(["fake:channel:1"])).toEqual([{ "person-budget": 2 }]);
+
+    it("can be saved although a model that stays is gone", async () => {
+      await world.store.settings.change("fake:ada", { "chat-model": "retired" });
+      const key = keyOf(caller, "For me: models");
+      expect(
+        await world.assistant.forms.submit(key, caller, { "chat-model": "retired", "image-model": "" }),
+      ).toMatchObject({ kind: "saved" });
+    });
+  });
+});
+
+describe("shared channels", () => {
+  let world: World;
+  const models = ["chatty", "clever", "quick"].map((id) => ({ id, capabilities: { chats: true } }));
+
+  beforeEach(async () => {
+    world = await createWorld({ models });
   });
 
-  it("are refused to members, also with a manager's key", async () => {
-    const key = keyOf(managing, "This server: models");
-    await expect(world.assistant.forms.open(key, caller)).rejects.toMatchObject({ code: "not-permitted" });
-    await expect(world.assistant.forms.submit(key, caller, { "chat-model": "quick" })).rejects.toMatchObject({
-      code: "not-permitted",
-    });
-    await expect(world.assistant.forms.open("settings/x/y/", caller)).rejects.toMatchObject({
-      code: "not-permitted",
-    });
+  afterEach(async () => {
+    await world.close();
   });
 
-  it("can be saved although a model that stays is gone", async () => {
-    await world.store.settings.change("fake:ada", { "chat-model": "retired" });
-    const key = keyOf(caller, "For me: models");
-    expect(
-      await world.assistant.forms.submit(key, caller, { "chat-model": "retired", "image-model": "" }),
-    ).toMatchObject({ kind: "saved" });
+  const originIn = (workspace: string, isManager = false): Origin => ({
+    user: "fake:user:ada",
+    server: `fake:guild:${workspace}`,
+    channel: "fake:channel:1",
+    channelPlace: `fake:channel:${workspace}:1`,
+    isMember: true,
+    isManager,
+  });
+
+  /** A manager sets the model of the channel in a workspace. */
+  async function set(workspace: string, value: string): Promise<void> {
+    const origin = originIn(workspace, true);
+    const options = { name: "chat-model", value, for: "channel" };
+    await world.answered(
+      call("settings", options, { origin, isPrivate: true, conversationId: `fake:${workspace}` }),
+    );
+  }
+
+  /** The model that answers in the channel, as a workspace sees it. */
+  async function askIn(workspace: string): Promise<string> {
+    const where = { origin: originIn(workspace), conversationId: `fake:${workspace}` };
+    await world.ask("one", where);
+    return world.gateway.requests.at(-1)?.model ?? "none";
+  }
+
+  describe("a channel that several workspaces share", () => {
+    it("has settings in each of them", async () => {
+      await set("a", "clever");
+      expect([await askIn("a"), await askIn("b")]).toEqual(["clever", "chatty"]);
+      await set("b", "quick");
+      expect([await askIn("a"), await askIn("b")]).toEqual(["clever", "quick"]);
+      await world.assistant.placeDeleted("fake:channel:a:1");
+      expect([await askIn("a"), await askIn("b")]).toEqual(["chatty", "quick"]);
+    });
+
+    it("has those of an earlier version until they are changed", async () => {
+      await world.store.settings.change("fake:channel:1", { "chat-model": "clever", calm: "on" });
+      expect(await askIn("a")).toBe("clever");
+      await set("a", "quick");
+      expect(await askIn("a")).toBe("quick");
+      expect(await world.store.settings.read(["fake:channel:a:1", "fake:channel:1"])).toEqual([
+        { "chat-model": "quick", calm: "on" },
+        {},
+      ]);
+      expect(
+        await world.assistant.placeSettings({ channel: "fake:channel:1", channelPlace: "fake:channel:a:1" }),
+      ).toEqual({ answerTo: "mentions", answerIn: "thread" });
+    });
+
+    it("has budgets in each of them", async () => {
+      await world.close();
+      world = await createWorld({
+        models,
+        prices: { chatty: { inputPerMillionUsd: 1e6, outputPerMillionUsd: 1e6 } },
+      });
+      expect(await askIn("a")).toBe("chatty");
+      const spentIn = (id: string) => world.store.spending.spentUsd({ kind: "place", id }, world.clock.now());
+      expect(await spentIn("fake:channel:a:1")).toBeGreaterThan(0);
+      expect([await spentIn("fake:channel:b:1"), await spentIn("fake:channel:1")]).toEqual([0, 0]);
+    });
+  });
+});
+
+describe("the spoken language", () => {
+  test.each([
+    [{ value: "German", from: "person" }, "de"],
+    [{ value: "Japanese", from: "conversation" }, "ja"],
+    [{ value: "German", from: "server" }, undefined],
+    [{ value: "Italian", from: "person" }, undefined],
+    [{ value: "automatic", from: "person" }, undefined],
+    [undefined, undefined],
+  ] as const)("the setting %j speaks %s", (language, expected) => {
+    expect(toSpokenLanguage(language === undefined ? {} : { language })).toBe(expected);
   });
 });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { parseTitle } from "../../../../src/assistant/turn/make-title.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ChatRequest } from "../../../../src/core/gateway.ts";
-import { createWorld, message, type World } from "../../../support/fakes.ts";
+import { createWorld, type World } from "../../../support/fakes.ts";
 
 let world: World;
 let titled: string[];
@@ -37,9 +37,7 @@ afterEach(async () => {
 });
 
 async function ask(text: string): Promise<string> {
-  const event = message(text);
-  await world.assistant.receive(event);
-  await vi.waitFor(() => expect(world.assistant.pending()).toBe(0), { timeout: 5000 });
+  const event = await world.ask(text);
   return event.key;
 }
 const titleNow = async () => (await world.store.conversations.settings("fake:c1")).title;
@@ -67,8 +65,7 @@ describe("the title of a conversation", () => {
       await vi.waitFor(() => expect(titleRequests).toHaveLength(before + 1));
     }
     await world.store.conversations.saveSettings("fake:c2", { name: "Birds" });
-    await world.assistant.receive(message("Names?", { conversationId: "fake:c2" }));
-    await vi.waitFor(() => expect(world.assistant.pending()).toBe(0));
+    await world.ask("Names?", { conversationId: "fake:c2" });
     expect(await titleNow()).toBeUndefined();
     expect(titled).toEqual([]);
     expect(titleRequests).toHaveLength(3);

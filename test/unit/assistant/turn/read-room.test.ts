@@ -2,18 +2,11 @@ import { buffer } from "node:stream/consumers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { RoomMessage, RoomQuery } from "../../../../src/core/room.ts";
-import { createWorld, message, said, type World } from "../../../support/fakes.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
+import { createWorld, message, said, type World } from "../../../support/fakes.ts";
 
 let world: World;
 afterEach(() => world.close());
-
-async function settled(): Promise<void> {
-  await vi.waitFor(() => {
-    expect(world.assistant.pending()).toBe(0);
-  });
-  await world.store.queue.idle();
-}
 
 let sent = 0;
 /** A message in the room; the newest has the largest number. */
@@ -42,11 +35,9 @@ describe("a question in people's thread", () => {
       queries.push(query);
       return { messages: all, hasOlder: false };
     };
-    await world.assistant.receive(ask("first?", { key: "fake:q1" }));
-    await settled();
+    await world.answered(ask("first?", { key: "fake:q1" }));
     all.push(remark("three"));
-    await world.assistant.receive(ask("second?", { key: "fake:q2" }));
-    await settled();
+    await world.answered(ask("second?", { key: "fake:q2" }));
     expect(queries.map(({ after, before, maxMessages }) => [after, before, maxMessages])).toEqual([
       [undefined, "fake:q1", 100],
       ["fake:q1", "fake:q2", 100],
@@ -60,8 +51,7 @@ describe("a question in people's thread", () => {
     world = await createWorld({ room: { maxMessages: 10, maxChars: 1000 } });
     const messages = [remark("a".repeat(600)), remark("b".repeat(600)), remark("c".repeat(600))];
     world.platform.room.read = async () => ({ messages, hasOlder: false });
-    await world.assistant.receive(ask("sum?"));
-    await settled();
+    await world.answered(ask("sum?"));
     const prompt = said(world.gateway.requests.at(-1)).join("\n");
     expect(prompt).toContain("c".repeat(600));
     expect(prompt).toContain(`> ${"b".repeat(400)} (cut)`);
@@ -84,8 +74,7 @@ describe("a question in people's thread", () => {
     vi.spyOn(world.gateway.gateway, "transcribe").mockRejectedValue(
       new ParleyError("gateway-error", "the test's gateway is down"),
     );
-    await world.assistant.receive(ask("well?"));
-    await settled();
+    await world.answered(ask("well?"));
     expect(world.platform.replies[0]).toMatchObject({ state: "finished" });
     expect(world.platform.replies[0]?.notices).toEqual([
       "Only the first 2 messages of what was said here before could be read in time.",
@@ -98,8 +87,7 @@ describe("a question in people's thread", () => {
     const read = vi.fn(world.platform.room.read);
     world.platform.room.read = read;
     await world.assistant.receive(ask("one?"));
-    await world.assistant.receive(message("two?", { conversationId: "fake:own" }));
-    await settled();
+    await world.ask("two?", { conversationId: "fake:own" });
     expect(read).not.toHaveBeenCalled();
   });
 
@@ -114,12 +102,10 @@ describe("a question in people's thread", () => {
       return { messages: [], hasOlder: false, ...(failure === undefined ? {} : { failure }) };
     };
     for (const text of ["one?", "two?"]) {
-      await world.assistant.receive(ask(text));
-      await settled();
+      await world.answered(ask(text));
     }
     failure = undefined;
-    await world.assistant.receive(ask("three?"));
-    await settled();
+    await world.answered(ask("three?"));
     expect(world.platform.replies.map(({ notices }) => notices.length)).toEqual([1, 0, 0]);
     expect(queries.map(({ after }) => after)).toEqual([undefined, undefined, undefined]);
   });
@@ -128,8 +114,7 @@ describe("a question in people's thread", () => {
 it("an export shows it as context", async () => {
   world = await createWorld();
   world.platform.room.read = async () => ({ messages: [remark("we ship")], hasOlder: false });
-  await world.assistant.receive(ask("when?"));
-  await settled();
+  await world.answered(ask("when?"));
   const [markdown] = (await world.store.exportConversation("fake:c1")).files;
   const text = (await buffer(markdown!.read())).toString();
   expect(text).toMatch(/^## Cy \(context\), .* UTC\n\nwe ship$/m);
@@ -144,16 +129,14 @@ describe("which messages of a thread are answered", () => {
     world = await createWorld();
     const { conversations, settings } = world.store;
     expect(await answersTo("fake:none")).toBeUndefined();
-    await world.assistant.receive(ask("hello", { conversationId: "fake:room" }));
-    await settled();
+    await world.answered(ask("hello", { conversationId: "fake:room" }));
     expect(await answersTo("fake:room")).toBeUndefined();
-    await world.assistant.receive(message("hello", { conversationId: "fake:own" }));
-    await settled();
+    await world.ask("hello", { conversationId: "fake:own" });
     expect(await answersTo("fake:own")).toBe("every-message");
     await conversations.saveSettings("fake:own", { answerTo: "mentions" });
     expect(await answersTo("fake:own")).toBe("mentions");
     await settings.change(place.channel, { "answer-to": "every-message" });
-    world.clock.now += 10_000;
+    await world.clock.advance(10_000);
     expect(await answersTo("fake:room")).toBe("every-message");
     expect(await answersTo("fake:own")).toBe("mentions");
   });
@@ -170,8 +153,7 @@ describe("which messages of a thread are answered", () => {
     });
     expect(await answersTo("fake:old")).toBe("every-message");
     // Called by a command, as on Discord, where each command in a thread may be in people's.
-    await world.assistant.receive(ask("hello", { conversationId: "fake:old" }));
-    await settled();
+    await world.answered(ask("hello", { conversationId: "fake:old" }));
     expect(await answersTo("fake:old")).toBe("every-message");
   });
 

@@ -1,0 +1,493 @@
+import { describe, expect, it, vi } from "vitest";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import type { IncomingMessage } from "../../../../src/core/events.ts";
+import type { ChatRequest } from "../../../../src/core/gateway.ts";
+import type { EditedMessage } from "../../../../src/core/platform.ts";
+import { fixture } from "../../../fixtures/fixtures.ts";
+import { ada, call, message, said, worldOfEachTest } from "../../../support/fakes.ts";
+
+describe("edits of questions", () => {
+  const world = worldOfEachTest(async () => ({ files: { png: await fixture("picture.png") } }));
+
+  let editedAt = 1_800_000_000_000;
+
+  const editOf = (
+    { key, conversationId }: Pick<IncomingMessage, "key" | "conversationId">,
+    text: string,
+    more: Partial<EditedMessage> = {},
+  ): EditedMessage => ({
+    key,
+    editedAt: (editedAt += 1000),
+    conversationIds: [conversationId],
+    read: () => Promise.resolve({ text }),
+    ...more,
+  });
+  const edit = (event: IncomingMessage, text: string, more: Partial<EditedMessage> = {}) =>
+    world.assistant.messageEdited(editOf(event, text, more));
+
+  /** The first answer hangs after a word until its request is aborted; later ones repeat the question. */
+  function hangOnce(): { readonly aborted: () => number } {
+    let aborted = 0;
+    let isFirst = true;
+    world.gateway.answerWith(async function* hang(request: ChatRequest, signal: AbortSignal) {
+      if (isFirst) {
+        isFirst = false;
+        yield { kind: "text", text: "half" };
+        await new Promise((_, reject) =>
+          signal.addEventListener("abort", () => {
+            aborted += 1;
+            reject(signal.reason);
+          }),
+        );
+      }
+      const last = request.messages.at(-1)?.content ?? "";
+      yield { kind: "text", text: `re: ${typeof last === "string" ? last : "parts"}` };
+      yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+    });
+    return { aborted: () => aborted };
+  }
+
+  const replies = () => world.platform.replies.map(({ state, text }) => `${state}: ${text}`);
+
+  describe("an edited question", () => {
+    it("that was answered last is answered anew, in the same reply; the earlier words are gone", async () => {
+      await world.ask("first");
+      const event = await world.ask("my secret");
+      expect(await edit(event, "harmless")).toBe("edited");
+      await world.settled();
+      expect(replies()).toEqual(["finished: you said: first", "finished: you said: harmless"]);
+      expect(await world.log()).toEqual([
+        "user: first",
+        "assistant: you said: first",
+        "user: harmless",
+        "assistant: you said: harmless",
+      ]);
+      expect(said(world.gateway.requests.at(-1)).join()).not.toContain("secret");
+      expect(JSON.stringify(await world.store.inbox.lookUp([event.key]))).not.toContain("secret");
+      expect(await world.store.inbox.listOpen()).toEqual([]);
+    });
+
+    it("that is being answered stops the request, and is answered in the same reply", async () => {
+      const { aborted } = hangOnce();
+      const event = message("my secret");
+      await world.assistant.receive(event);
+      await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
+      expect(await edit(event, "harmless")).toBe("edited");
+      await vi.waitFor(() => expect(aborted()).toBe(1));
+      await world.settled();
+      expect(replies()).toEqual(["finished: re: harmless"]);
+      expect(await world.log()).toEqual(["user: harmless", "assistant: re: harmless"]);
+      expect(await world.store.inbox.listOpen()).toEqual([]);
+    });
+
+    it("that waits is replaced, in the order of the questions", async () => {
+      hangOnce();
+      const [first, second, third] = [message("one"), message("two"), message("three")];
+      await world.assistant.receive(first);
+      await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
+      for (const event of [second, third]) await world.assistant.receive(event);
+      await edit(second, "2");
+      await edit(first, "1");
+      await world.settled();
+      expect(await world.log()).toEqual([
+        "user: 1",
+        "assistant: re: 1",
+        "user: 2",
+        "user: three",
+        "assistant: re: three",
+      ]);
+      expect(world.gateway.requests).toHaveLength(3);
+    });
+
+    it("of a burst changes only its own part, and the burst is answered in its reply", async () => {
+      hangOnce();
+      const [zero, ...burst] = ["zero", "one", "two", "three"].map((text) => message(text));
+      await world.assistant.receive(zero!);
+      await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
+      for (const event of burst) await world.assistant.receive(event);
+      await edit(zero!, "0");
+      await world.settled();
+      expect(world.platform.replies).toHaveLength(2);
+      await edit(burst[1]!, "2");
+      await world.settled();
+      expect(replies()).toEqual(["finished: re: 0", "finished: re: three"]);
+      expect(await world.log()).toEqual([
+        "user: 0",
+        "assistant: re: 0",
+        "user: one",
+        "user: 2",
+        "user: three",
+        "assistant: re: three",
+      ]);
+      expect(said(world.gateway.requests.at(-1)).slice(-3)).toEqual(["user: one", "user: 2", "user: three"]);
+      expect(await world.store.inbox.listOpen()).toEqual([]);
+    });
+
+    it("of a burst that is being answered is answered anew with the others", async () => {
+      hangOnce();
+      const [zero, one, two] = ["zero", "one", "two"].map((text) => message(text));
+      await world.store.inbox.accept(zero!);
+      for (const event of [one!, two!]) await world.store.inbox.accept(event);
+      await world.store.inbox.claimTurn({
+        keys: [zero!.key, one!.key, two!.key],
+        address: { at: "c1", message: 7 },
+        attempts: 1,
+      });
+      await world.assistant.recover("fake");
+      await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
+      await edit(two!, "2");
+      await world.settled();
+      expect(await world.log()).toEqual(["user: zero", "user: one", "user: 2", "assistant: re: 2"]);
+      expect(world.platform.replies).toHaveLength(1);
+    });
+
+    it("with a question that waits behind it is an older one", async () => {
+      const first = await world.ask("one");
+      hangOnce();
+      const second = message("two");
+      await world.assistant.receive(second);
+      await vi.waitFor(() => expect(world.platform.replies[1]?.text).toBe("half"));
+      await edit(first, "1");
+      await edit(second, "2");
+      await world.settled();
+      expect(await world.log()).toEqual([
+        "user: 1",
+        "assistant: you said: one",
+        "user: 2",
+        "assistant: re: 2",
+      ]);
+    });
+
+    it("that says the same costs nothing; nor does one that takes the words back at once", async () => {
+      const event = await world.ask("hello");
+      expect(await edit(event, "hello")).toBe("unchanged");
+      await edit(event, "hallo");
+      await edit(event, "hello");
+      await world.settled();
+      expect(world.gateway.requests).toHaveLength(1);
+      expect(await world.log()).toEqual(["user: hello", "assistant: you said: hello"]);
+      expect(await world.store.inbox.listOpen()).toEqual([]);
+    });
+
+    it("many times in a row is one request", async () => {
+      const event = await world.ask("0");
+      for (let n = 1; n <= 20; n++) await edit(event, `${n}`);
+      await world.settled();
+      expect(replies()).toEqual(["finished: you said: 20"]);
+      expect(world.gateway.requests).toHaveLength(2);
+    });
+
+    it("counts the latest edit, in whatever order edits arrive, and each once", async () => {
+      const event = await world.ask("0");
+      const [one, two] = [editOf(event, "1"), editOf(event, "2")];
+      expect(await world.assistant.messageEdited(two)).toBe("edited");
+      expect(await world.assistant.messageEdited(one)).toBe("unchanged");
+      await world.settled();
+      expect(await world.assistant.messageEdited(two)).toBe("unchanged");
+      await world.settled();
+      expect(await world.log()).toEqual(["user: 2", "assistant: you said: 2"]);
+      expect(world.gateway.requests).toHaveLength(2);
+    });
+
+    it("to nothing is like a deletion", async () => {
+      const event = await world.ask("my secret");
+      expect(await edit(event, "")).toBe("edited");
+      await world.settled();
+      expect(await world.log()).toEqual(["assistant: you said: my secret"]);
+      expect(await world.store.inbox.lookUp([event.key])).toEqual([]);
+    });
+
+    it("of which nothing is known, or that was refused, forgotten or hidden, is none", async () => {
+      expect(await edit(message("never seen"), "new")).toBe("unknown");
+      const refused = message("refused");
+      await world.assistant.refuse(refused.key);
+      expect(await edit(refused, "new")).toBe("unknown");
+      const forgotten = await world.ask("forgotten");
+      await world.store.erasure.forgetAuthor("fake:c1", "fake:ada");
+      expect(await edit(forgotten, "new")).toBe("unknown");
+      const hidden = await world.ask("hidden");
+      expect(await edit(hidden, "", { read: () => Promise.resolve(undefined) })).toBe("unchanged");
+      await world.settled();
+      expect(await world.log()).toEqual(["user: hidden", "assistant: you said: hidden"]);
+    });
+
+    const pass = (days: number) => world.store.sweep(Date.now() + days * 24 * 60 * 60_000);
+
+    it("weeks later is answered anew where it is the last question of its conversation", async () => {
+      const event = await world.ask("one");
+      await pass(50);
+      expect(await edit(event, "two")).toBe("edited");
+      await world.settled();
+      expect(await world.log()).toEqual(["user: two", "assistant: you said: two"]);
+      expect(world.platform.replies).toHaveLength(1);
+    });
+
+    it.each<[string, (event: IncomingMessage) => Promise<unknown>]>([
+      ["that is an older one", () => world.ask("second")],
+      ["that is an older one, weeks later", () => world.ask("second").then(() => pass(50))],
+      [
+        "before a reset",
+        async () => {
+          const { id } = (await world.history.history("fake:c1", { maxMessages: 9 })).at(-1)!;
+          await world.store.conversations.saveSettings("fake:c1", { resetAfter: id });
+        },
+      ],
+      ["that only its conversation knows", ({ key }) => world.store.inbox.withdraw([key])],
+    ])("%s changes the history only", async (_, then) => {
+      const event = await world.ask("my secret");
+      await then(event);
+      const asked = world.gateway.requests.length;
+      const before = await world.log();
+      expect(await edit(event, "harmless")).toBe("edited");
+      await world.settled();
+      expect(await world.log()).toEqual(before.with(0, "user: harmless"));
+      expect(world.gateway.requests).toHaveLength(asked);
+      expect(JSON.stringify(await world.store.inbox.lookUp([event.key]))).not.toContain("secret");
+      expect(await world.store.inbox.listOpen()).toEqual([]);
+      expect(await edit(event, "harmless", { editedAt })).toBe("unchanged");
+    });
+
+    it("loses a file that was taken away, and keeps the others", async () => {
+      const files = ["kept", "gone"].map((name) => ({ id: "png", name: `${name}.png`, source: {} }));
+      const event = await world.ask("look", { attachments: files });
+      await edit(event, "look", {
+        read: () => Promise.resolve({ text: "look", attachments: files.slice(0, 1) }),
+      });
+      // Their ids are the same here: only words count then.
+      await edit(event, "look there", {
+        read: () => Promise.resolve({ text: "look there", attachments: files.slice(0, 1) }),
+      });
+      await world.settled();
+      const [question] = await world.history.history("fake:c1", { maxMessages: 5 });
+      expect(question?.parts).toMatchObject([{ text: "look there" }, { kind: "image", name: "kept.png" }]);
+      expect(question?.parts).toHaveLength(2);
+    });
+
+    it("takes its words out of the address of the reply", async () => {
+      const event = await world.ask("my secret", { address: { at: "c1", title: "my secret" } });
+      await world.ask("later");
+      await edit(event, "harmless", {
+        toAddress: (address, { text }) => ({ ...address, title: text }),
+      });
+      await world.settled();
+      const [entry] = await world.store.inbox.lookUp([event.key]);
+      expect(JSON.stringify(entry)).not.toContain("secret");
+      expect(entry?.turn?.address).toMatchObject({ title: "harmless" });
+    });
+  });
+
+  describe("an edited question and limits", () => {
+    it("counts each new answer for its author, and says in the reply that there were too many", async () => {
+      await world.renew({ spending: { turnsPersonMinute: 2 } });
+      const event = await world.ask("0");
+      await edit(event, "1");
+      await edit(event, "2");
+      await world.settled();
+      expect(replies()).toEqual(["finished: you said: 2"]);
+      await edit(event, "3");
+      await world.settled();
+      expect(world.platform.replies).toHaveLength(1);
+      expect(world.platform.replies[0]?.state).toBe("failed");
+      expect(world.platform.replies[0]?.failure?.text).toMatch(/minute|too many|often/i);
+      expect((await world.log())[0]).toBe("user: 3");
+      expect(JSON.stringify(await world.log())).not.toContain("you said: 2");
+      expect(world.gateway.requests).toHaveLength(2);
+    });
+
+    it("of somebody who may not use it any more changes the history only", async () => {
+      const event = await world.ask("0", {
+        origin: { user: "fake:user:ada", isMember: true, isManager: false },
+      });
+      const later = world.restart({ rules: { deny: ["fake:user:ada"] } });
+      await later.messageEdited(editOf(event, "1"));
+      await world.settled();
+      expect(await world.log()).toEqual(["user: 1", "assistant: you said: 0"]);
+    });
+  });
+
+  describe("an edited question survives", () => {
+    it("the end of the process right after it was taken in", async () => {
+      const event = await world.ask("my secret");
+      const { attempts } = (await world.store.inbox.lookUp([event.key]))[0]!.turn!;
+      await world.store.inbox.edit({ ...event, text: "harmless" }, { at: 5, attemptsBefore: attempts });
+      expect(await world.recover(world.restart())).toBe(1);
+      expect(await world.store.inbox.listOpen()).toEqual([]);
+      expect(replies()).toEqual(["finished: you said: harmless"]);
+      expect(await world.log()).toEqual(["user: harmless", "assistant: you said: harmless"]);
+    });
+
+    it("the end of the process while the earlier form is answered", async () => {
+      const event = message("my secret");
+      await world.leaveBegun([event]);
+      await world.store.inbox.edit({ ...event, text: "harmless" }, { at: 5, attemptsBefore: 1 });
+      expect(await world.recover(world.restart())).toBe(1);
+      expect(await world.store.inbox.listOpen()).toEqual([]);
+      expect(replies()).toEqual(["finished: you said: harmless"]);
+    });
+
+    it("an answer of another process to the earlier form: it runs again", async () => {
+      const realClose = world.store.inbox.close.bind(world.store.inbox);
+      const event = message("my secret");
+      vi.spyOn(world.store.inbox, "close").mockImplementationOnce(async (keys, how) => {
+        await world.store.inbox.edit({ ...event, text: "harmless" }, { at: 5, attemptsBefore: 1 });
+        return await realClose(keys, how);
+      });
+      await world.answered(event);
+      await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+      expect(await world.log()).toEqual(["user: harmless", "assistant: you said: harmless"]);
+      expect(world.platform.replies).toHaveLength(1);
+    });
+
+    it("a store that is unavailable: it is not taken in, and may be delivered again", async () => {
+      const event = await world.ask("0");
+      const change = editOf(event, "1");
+      vi.spyOn(world.store.inbox, "edit").mockRejectedValueOnce(new ParleyError("store-unavailable", "away"));
+      await expect(world.assistant.messageEdited(change)).rejects.toMatchObject({
+        code: "store-unavailable",
+      });
+      expect(await world.assistant.messageEdited(change)).toBe("edited");
+      await world.settled();
+      expect(await world.log()).toEqual(["user: 1", "assistant: you said: 1"]);
+    });
+  });
+});
+
+describe("edits of commands", () => {
+  const world = worldOfEachTest();
+
+  let editedAt = 1_800_000_000_000;
+
+  const editOf = (
+    { key, conversationId }: { readonly key: string; readonly conversationId: string },
+    text: string,
+  ): EditedMessage => ({
+    key,
+    editedAt: (editedAt += 1000),
+    conversationIds: [conversationId],
+    read: () => Promise.resolve({ text }),
+  });
+
+  const replies = () => world.platform.replies.map(({ state, text }) => `${state}: ${text}`);
+
+  describe("an edited command", () => {
+    describe("that runs", () => {
+      async function running(): Promise<ReturnType<typeof call>> {
+        world.hang("half");
+        const event = call("ask", { prompt: "my secret" }, { inConversation: true, isInputVisible: true });
+        await world.assistant.receive(event);
+        await vi.waitFor(() => expect(replies()).toEqual(["open: half"]));
+        return event;
+      }
+      const stop = ({ key }: { readonly key: string }) => world.assistant.act({ kind: "stop", key }, ada);
+      const expectApplied = async (event: { readonly key: string }) => {
+        expect(await world.log()).toEqual(["user: /ask harmless", "assistant: half"]);
+        expect(await world.store.inbox.listOpen()).toEqual([]);
+        expect(await world.store.inbox.lookUp([event.key])).toEqual([]);
+        expect(await world.store.inbox.accept(message("", { key: event.key }))).toBe("duplicate");
+      };
+
+      it("is durable at once, and takes the place of what is stored when the command has run as it was", async () => {
+        const event = await running();
+        expect(await world.assistant.messageEdited(editOf(event, "/ask hasty"))).toBe("edited");
+        expect(await world.assistant.messageEdited(editOf(event, "/ask harmless"))).toBe("edited");
+        expect((await world.store.inbox.lookUp([event.key]))[0]?.event).toMatchObject({
+          options: { prompt: "my secret" },
+          edit: { count: 2 },
+          editedTo: { text: "/ask harmless" },
+        });
+        await stop(event);
+        await world.settled();
+        await expectApplied(event);
+        expect(world.gateway.requests).toHaveLength(1);
+      });
+
+      it("is applied where the command ends at that moment", async () => {
+        const event = await running();
+        const close = world.store.inbox.close.bind(world.store.inbox);
+        vi.spyOn(world.store.inbox, "close").mockImplementationOnce(async (...closed) => {
+          await world.assistant.messageEdited(editOf(event, "/ask harmless"));
+          return await close(...closed);
+        });
+        await stop(event);
+        await world.settled();
+        await expectApplied(event);
+      });
+
+      it("is applied where the command has just ended", async () => {
+        const event = await running();
+        const open = await world.store.inbox.lookUp([event.key]);
+        await stop(event);
+        await world.settled();
+        vi.spyOn(world.store.inbox, "lookUp").mockResolvedValueOnce(open);
+        await world.assistant.messageEdited(editOf(event, "/ask harmless"));
+        await world.settled();
+        await expectApplied(event);
+        expect(world.gateway.requests).toHaveLength(1);
+      });
+    });
+
+    it("that draws leaves no word of it in the question, nor in its call", async () => {
+      const event = await world.answered(call("imagine", { prompt: "my secret" }, { inConversation: true }));
+      await world.assistant.messageEdited(editOf(event, "/imagine a fox"));
+      await world.settled();
+      const question = await world.store.conversations.find("fake:c1", `${event.key}/user`);
+      expect(JSON.stringify(question)).not.toContain("secret");
+    });
+
+    it("that has run changes what is stored of it; the command does not run again", async () => {
+      const event = await world.answered(call("ask", { prompt: "my secret" }, { inConversation: true }));
+      const asked = world.gateway.requests.length;
+      await world.assistant.messageEdited(editOf(event, "/ask harmless"));
+      await world.settled();
+      expect(world.gateway.requests).toHaveLength(asked);
+      expect((await world.log())[0]).toBe("user: /ask harmless");
+      expect(JSON.stringify(await world.store.inbox.lookUp([event.key]))).not.toContain("secret");
+    });
+  });
+});
+
+describe("edits and dead processes", () => {
+  const world = worldOfEachTest();
+
+  const texts = () => world.platform.replies.map(({ state, text }) => `${state}: ${text}`);
+
+  it("an edit that was being answered when the process died is answered, although people have written since", async () => {
+    const event = message("my secret");
+    await world.assistant.receive(event);
+    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+    const { turn } = (await world.store.inbox.lookUp([event.key]))[0]!;
+    await world.store.inbox.edit({ ...event, text: "harmless" }, { at: 5, attemptsBefore: turn!.attempts });
+    // The reply may show half of the new answer by now.
+    await world.store.inbox.claimTurn({ ...turn!, attempts: turn!.attempts + 1 });
+    await world.store.inbox.accept(message("later"));
+    expect(await world.restart().recover("fake")).toBe(2);
+    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]), { timeout: 5000 });
+    await world.settled();
+    expect(texts()).toEqual(["finished: you said: harmless", "finished: you said: later"]);
+  });
+
+  it("an edit whose answer failed too often is sealed, and can be retried", async () => {
+    const event = message("my secret");
+    await world.assistant.receive(event);
+    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+    const { turn } = (await world.store.inbox.lookUp([event.key]))[0]!;
+    // It was edited after its answer was stored, and before it was closed.
+    await world.store.inbox.reopen(event.key);
+    await world.store.inbox.edit({ ...event, text: "harmless" }, { at: 5, attemptsBefore: turn!.attempts });
+    await world.store.inbox.claimTurn({ ...turn!, attempts: turn!.attempts + 4 });
+    const restarted = world.restart();
+    await restarted.recover("fake");
+    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+    await world.settled();
+    const reply = world.platform.replies.at(-1)!;
+    expect(reply).toMatchObject({ state: "failed", failure: { retryKey: event.key } });
+    const log = () => world.store.conversations.recent("fake:c1", { maxMessages: 9 });
+    expect((await log()).map(({ outcome }) => outcome)).toEqual([undefined, "failed"]);
+
+    expect(await restarted.retry(event.key, event)).toBe("accepted");
+    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+    await world.settled();
+    expect(texts().at(-1)).toBe("finished: you said: harmless");
+    expect((await log()).map(({ outcome }) => outcome)).toEqual([undefined, "complete"]);
+  });
+});

@@ -1,0 +1,321 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type AttachmentReader, readAttachments } from "../../../../src/assistant/turn/attachments.ts";
+import {
+  type DownloadedRecording,
+  transcribeRecording,
+} from "../../../../src/assistant/turn/transcribe-recording.ts";
+import type { Transcription } from "../../../../src/assistant/turn/transcribe.ts";
+import {
+  attachTranscripts,
+  toClock,
+  toShownTranscript,
+} from "../../../../src/assistant/turn/transcript-file.ts";
+import { type ErrorCode, ParleyError } from "../../../../src/core/errors.ts";
+import type { TimedWords, TranscriptionRequest } from "../../../../src/core/gateway.ts";
+import type { RecordingPart } from "../../../../src/media/recordings/cut-into-parts.ts";
+import { cutRecording } from "../../../../src/media/recordings/cut-recording.ts";
+import { makeCompound, makePdf, makeXlsx } from "../../../support/documents.ts";
+import { createManualClock } from "../../../support/manual-clock.ts";
+import { makeLongWav } from "../../../support/recordings.ts";
+
+describe("documents", () => {
+  const files = new Map<string, Uint8Array>();
+  const reader: AttachmentReader = {
+    clock: createManualClock(),
+    download: ({ name }) => Promise.resolve(files.get(name)!),
+    transcribe: () => Promise.reject(new Error("nothing to transcribe")),
+    conversations: { putBlob: () => Promise.reject(new Error("nothing to keep")) },
+    conversationId: "test:1",
+    admitBytes: () => Promise.resolve(() => undefined),
+    status: () => undefined,
+  };
+
+  async function read(name: string, bytes: Uint8Array) {
+    files.set(name, bytes);
+    return await readAttachments([{ id: "1", name, source: null }], reader, AbortSignal.timeout(60_000));
+  }
+
+  describe("documents in messages", () => {
+    it("are stored as their text, whatever their name says, with what was left out of them", async () => {
+      const pages = [["Total: 12 EUR"], [], ...Array.from({ length: 199 }, () => ["x"])];
+      const { parts, notices } = await read("offer.txt", makePdf(pages, { hasPicture: true }));
+      const start = expect.stringMatching(/^\[page 1\]\nTotal: 12 EUR\n/) as string;
+      expect(parts).toMatchObject([{ kind: "file", name: "offer.txt", text: start }]);
+      expect(notices).toEqual([
+        "Only the first 200 of 201 pages of offer.txt were read.",
+        "Page 2 of offer.txt has no text (a scan or a picture) and was not read.",
+        "The pictures in offer.txt were not read.",
+      ]);
+    });
+
+    it.each([
+      [
+        "a.pdf",
+        makePdf([["x"]], { isEncrypted: true }),
+        "it is protected by a password; send it without one",
+      ],
+      ["c.docx", makeCompound("Workbook"), "it is in Excel’s old format (.xls); save it as .xlsx"],
+      ["d.pdf", makePdf([[]]), "it contains no text"],
+      ["e.xlsx", makeXlsx({ A: [["x"]] }).subarray(0, -30), "damaged or incomplete"],
+    ])("that cannot be read say why: %s", async (name, bytes, why) => {
+      const { parts } = await read(name, bytes);
+      expect(parts).toMatchObject([{ kind: "unread", reason: expect.stringContaining(why) as string }]);
+    });
+
+    it("quotes the sources of web pages and drawings", async () => {
+      const page = new Uint8Array(Buffer.from("<!doctype html><p>Hello</p>"));
+      expect((await read("index.html", page)).parts).toMatchObject([
+        { kind: "file", text: "<!doctype html><p>Hello</p>" },
+      ]);
+    });
+  });
+});
+
+describe("recordings", () => {
+  let long: Uint8Array;
+  /** Of the long recording: it is decoded once. */
+  const cutParts: RecordingPart[] = [];
+
+  beforeAll(async () => {
+    long = makeLongWav(1300);
+    const { bytes, mediaType, container } = recordingOf(long);
+    const input = { bytes: bytes as Uint8Array<ArrayBuffer>, mediaType, container };
+    const limits = { wholeSeconds: 1200, wholeBytes: 24_000_000, partSeconds: 600, maxSeconds: 14_400 };
+    const keep = (part: RecordingPart) => Promise.resolve(void cutParts.push(part));
+    await cutRecording({ ...input, ...limits }, "test:1", keep, AbortSignal.timeout(60_000));
+  });
+  afterAll(() => void cutParts.splice(0));
+
+  const cutOnce: typeof cutRecording = async ({ bytes }, _key, onPart) => {
+    if (bytes.length !== long.length) return { kind: "undecodable" };
+    for (const part of cutParts) await onPart(part);
+    return { kind: "cut" };
+  };
+
+  type Request = Omit<TranscriptionRequest, "model">;
+
+  const answer = (text: string, timed?: readonly TimedWords[]): Transcription => ({
+    text,
+    ...(timed === undefined ? {} : { timed }),
+    model: "whisper",
+    asked: "whisper",
+    usage: { isEstimated: false },
+    notices: [],
+  });
+
+  const tooLarge = () => new ParleyError("gateway-bad-request", "too large", { detail: { status: 413 } });
+
+  function recordingOf(bytes: Uint8Array, extra: Partial<DownloadedRecording> = {}): DownloadedRecording {
+    const name = "talk.wav";
+    return {
+      bytes,
+      name,
+      fileName: name,
+      mediaType: "audio/wav",
+      container: "wav",
+      durationMs: undefined,
+      ...extra,
+    };
+  }
+
+  /** Transcribes with a gateway that answers each request by its number, from 1. */
+  async function transcribe(
+    recording: DownloadedRecording,
+    answerTo: (number: number, request: Request) => Transcription | Error,
+    { hint, cut = cutOnce }: { readonly hint?: string; readonly cut?: typeof cutRecording } = {},
+  ) {
+    const requests: Request[] = [];
+    const statuses: string[] = [];
+    const clock = createManualClock();
+    const slept: number[] = [];
+    const result = await transcribeRecording(
+      recording,
+      {
+        transcribe(request) {
+          requests.push(request);
+          const reply = answerTo(requests.length, request);
+          return reply instanceof Error ? Promise.reject(reply) : Promise.resolve(reply);
+        },
+        status: (text) => statuses.push(text),
+        hint,
+        key: "test:1",
+        cut,
+        clock: {
+          ...clock,
+          sleep: async (ms) => void slept.push(ms),
+        },
+      },
+      AbortSignal.timeout(60_000),
+    );
+    return { ...result, requests, statuses, slept };
+  }
+
+  describe("transcribeRecording", () => {
+    it("sends a short recording as it is", async () => {
+      const bytes = makeLongWav(20);
+      const { text, requests } = await transcribe(recordingOf(bytes), () => answer("hello"));
+      expect(text).toBe("hello");
+      expect(requests).toMatchObject([{ fileName: "talk.wav" }]);
+      expect(requests[0]?.bytes).toBe(bytes);
+    });
+
+    it("sends a large one of a known short length as it is, with its length", async () => {
+      const bytes = new Uint8Array(5_000_000);
+      const { requests } = await transcribe(recordingOf(bytes), () => answer("hello"), {
+        cut: () => Promise.resolve({ kind: "whole", seconds: 600 }),
+      });
+      expect(requests).toMatchObject([{ fileName: "talk.wav", durationMs: 600_000 }]);
+      expect(requests[0]?.bytes).toBe(bytes);
+    });
+
+    it("sends a long one in parts, each with the last words of the one before, and joins them with their times", async () => {
+      const words = ["It began with the budget.", "Then came the travel plan.", "It ended late."];
+      const { text, timed, requests, statuses } = await transcribe(
+        recordingOf(long),
+        (number) =>
+          number === 2
+            ? answer(words[1]!, [
+                { fromSeconds: 0, text: "Then came" },
+                { fromSeconds: 5, text: "the travel plan." },
+              ])
+            : answer(words[number - 1]!),
+        { hint: "Parley" },
+      );
+      expect(text).toBe(words.join("\n\n"));
+      expect(statuses.slice(1)).toEqual([
+        "Transcribing part 1 of 3",
+        "Transcribing part 2 of 3",
+        "Transcribing part 3 of 3",
+      ]);
+      expect(requests.map(({ hint }) => hint)).toEqual([
+        "Parley",
+        "Parley began with the budget.",
+        "Parley came the travel plan.",
+      ]);
+      const second = timed[1]!.fromSeconds;
+      expect(second).toBeGreaterThan(350);
+      expect(timed.map(({ text: said }) => said)).toEqual([
+        words[0],
+        "Then came",
+        "the travel plan.",
+        words[2],
+      ]);
+      expect(timed[2]?.fromSeconds).toBeCloseTo(second + 5);
+    });
+
+    it("tries a part that failed once more, and says so", async () => {
+      const { text, statuses, notices, slept } = await transcribe(recordingOf(long), (number) =>
+        number === 2 ? new ParleyError("gateway-error", "down") : answer(`part after call ${number}`),
+      );
+      expect(text.split("\n\n")).toHaveLength(3);
+      expect(statuses).toContain("Part 2 of 3 failed; trying it again");
+      expect(slept).toEqual([1000]);
+      expect(notices).toEqual([]);
+    });
+
+    it("leaves out a part that failed twice, and says which", async () => {
+      const { text, notices } = await transcribe(recordingOf(long), (number) =>
+        number === 2 || number === 3 ? new ParleyError("gateway-error", "down") : answer("words"),
+      );
+      expect(text).toMatch(/^words\n\n\[6:\d\d to 13:\d\d: not transcribed\]\n\nwords$/);
+      expect(notices).toHaveLength(1);
+      expect(notices[0]).toMatch(
+        /^talk\.wav was not transcribed from 6:\d\d to 13:\d\d: The model gateway failed/,
+      );
+    });
+
+    it("asks no further when a budget is spent, and keeps what it has", async () => {
+      const { text, notices, requests } = await transcribe(recordingOf(long), (number) =>
+        number === 1 ? answer("words") : new ParleyError("over-budget", "spent"),
+      );
+      expect(requests).toHaveLength(2);
+      expect(text.match(/not transcribed/g)).toHaveLength(2);
+      expect(notices).toHaveLength(2);
+    });
+
+    it.each<ErrorCode>(["gateway-unauthorized", "over-budget"])(
+      "fails as the gateway when there are no words: %s",
+      async (code) => {
+        const all = transcribe(recordingOf(long), () => new ParleyError(code, "no"));
+        await expect(all).rejects.toMatchObject({ code });
+      },
+    );
+
+    it("takes a part without words for silence", async () => {
+      const { text, notices } = await transcribe(recordingOf(long), (number) =>
+        number === 2 ? new ParleyError("gateway-empty-answer", "none") : answer("words"),
+      );
+      expect(text).toBe("words\n\nwords");
+      expect(notices).toEqual([]);
+    });
+
+    it("cuts a recording that the gateway refuses as too large, and halves parts that still are", async () => {
+      const { text, requests } = await transcribe(
+        recordingOf(long, { durationMs: 1_100_000 }),
+        (_, request) =>
+          request.bytes.length > 4_000_000
+            ? tooLarge()
+            : answer(`${Math.round(request.durationMs! / 1000)} s`),
+      );
+      expect(requests[0]?.bytes).toBe(long);
+      const seconds = text.split("\n\n").map((part) => Number.parseInt(part, 10));
+      expect(seconds.length).toBeGreaterThanOrEqual(5);
+      expect(seconds.reduce((sum, value) => sum + value)).toBeGreaterThan(1290);
+    });
+
+    it("says that a long recording cannot be cut when the gateway refuses it whole", async () => {
+      const broken = new Uint8Array(2_000_000);
+      await expect(transcribe(recordingOf(broken), tooLarge)).rejects.toMatchObject({
+        code: "attachment-unreadable",
+      });
+    });
+  });
+});
+
+describe("transcript files", () => {
+  const long = "These are words. ".repeat(200).trim();
+
+  describe("toShownTranscript", () => {
+    it("shows a transcript that fits into a message whole", () => {
+      expect(toShownTranscript("note.ogg", "Hello.")).toEqual({ text: "Hello." });
+    });
+
+    it("shows the beginning of a longer one, at the end of a word, and puts all of it into a text file", () => {
+      const { text, file } = toShownTranscript("stand-up 3.ogg", long);
+      expect(text.length).toBeLessThan(1600);
+      expect(text).toMatch(
+        /(?:are|words\.|These) …\n\n\(The whole transcript is in stand-up_3-transcript\.txt\.\)$/,
+      );
+      expect(file).toMatchObject({ name: "stand-up_3-transcript.txt", mediaType: "text/plain" });
+      expect(Buffer.from(file!.bytes).toString()).toBe(`${long}\n`);
+    });
+
+    it("writes times into the file where they are known", () => {
+      const timed = [
+        { fromSeconds: 0, text: "Good morning." },
+        { fromSeconds: 3725.4, text: "Goodbye." },
+      ];
+      const { file } = toShownTranscript("note.ogg", long, timed);
+      expect(Buffer.from(file!.bytes).toString()).toBe("[0:00] Good morning.\n[1:02:05] Goodbye.\n");
+    });
+  });
+
+  describe("attachTranscripts", () => {
+    it("says when the platform does not take the file", async () => {
+      const { file } = toShownTranscript("note.ogg", long);
+      const attach = () =>
+        Promise.reject(
+          new ParleyError("platform-forbidden", "no", { detail: { permission: "Attach Files" } }),
+        );
+      expect(await attachTranscripts({ attach }, [file!], AbortSignal.timeout(1000))).toEqual([
+        "note-transcript.txt could not be shown: Parley may not do this here: it lacks Attach Files. Ask your admin.",
+      ]);
+    });
+  });
+
+  describe("toClock", () => {
+    it("has hours only where there are some", () => {
+      expect([0, 65, 3600].map(toClock)).toEqual(["0:00", "1:05", "1:00:00"]);
+    });
+  });
+});
