@@ -135,7 +135,7 @@ const startedAt = systemClock.now();
 
 describe.skipIf(!has("chromium"))("accounts on the page", () => {
   const story = usePage({
-    settings: { ADMINS: "web:user:anna", DENY: "web:user:ben", TURNS_PERSON_MINUTE: "3" },
+    settings: { ADMINS: "web:user:anna", DENY: "web:user:ben" },
     clock: hurried,
   });
 
@@ -190,22 +190,23 @@ describe.skipIf(!has("chromium"))("accounts on the page", () => {
   });
 
   it("change their own password in the settings", async () => {
+    await account(story, "add cara --password-stdin", "password of cara");
     const { page: elsewhere } = await story.open();
-    await elsewhere.getByLabel("Name").waitFor();
+    await waitForLogin(elsewhere);
     for (const colorScheme of ["light", "dark"] as const) {
       await elsewhere.emulateMedia({ colorScheme });
       expect(await violations(elsewhere), colorScheme).toEqual([]);
     }
-    await logIn(elsewhere, "anna");
+    await logIn(elsewhere, "cara");
     await field(elsewhere).waitFor();
     const { page } = await story.open();
-    await logIn(page, "anna", "wrong");
+    await logIn(page, "cara", "wrong");
     await page.getByRole("alert").getByText("The name or the password is wrong.").waitFor();
-    await page.getByLabel("Password").fill("password of anna");
+    await page.getByLabel("Password").fill("password of cara");
     await page.keyboard.press("Enter");
 
     await page.getByRole("button", { name: "Settings" }).click();
-    await page.getByText("Logged in as anna").waitFor();
+    await page.getByText("Logged in as cara").waitFor();
     await page.getByRole("button", { name: "Change password" }).click();
     const dialog = page.getByRole("dialog", { name: "Change password" });
     await dialog.waitFor();
@@ -214,7 +215,7 @@ describe.skipIf(!has("chromium"))("accounts on the page", () => {
     await dialog.getByLabel("New password").fill("another password");
     await page.keyboard.press("Enter");
     await dialog.getByRole("alert").getByText("That is not the password.").waitFor();
-    await dialog.getByLabel("Present password").fill("password of anna");
+    await dialog.getByLabel("Present password").fill("password of cara");
     await page.keyboard.press("Enter");
     await page.getByText("The password is changed.").waitFor();
     await page.getByRole("button", { name: "Close" }).click();
@@ -222,7 +223,7 @@ describe.skipIf(!has("chromium"))("accounts on the page", () => {
     await elsewhere.reload();
     await elsewhere.getByLabel("Name").waitFor();
     await page.getByRole("button", { name: "Log out" }).click();
-    await logIn(page, "anna", "another password");
+    await logIn(page, "cara", "another password");
     await field(page).waitFor();
   });
 });
@@ -239,18 +240,22 @@ async function account(story: PageStory, words: string, password = ""): Promise<
   }
 }
 
-/** Logs in at a page that asks for a name, which it does as soon as Parley knows that there are accounts. */
-async function logIn(
-  page: Page,
-  name: string,
-  password = `password of ${name.toLowerCase()}`,
-): Promise<void> {
+/** Waits for a page that asks for a name, which it does as soon as Parley knows that there are accounts. */
+async function waitForLogin(page: Page): Promise<void> {
   await expect
     .poll(async () => {
       await page.reload();
       return await page.getByLabel("Name").isVisible();
     })
     .toBe(true);
+}
+
+async function logIn(
+  page: Page,
+  name: string,
+  password = `password of ${name.toLowerCase()}`,
+): Promise<void> {
+  await waitForLogin(page);
   await page.getByLabel("Name").fill(name);
   await page.getByLabel("Password").fill(password);
   await page.keyboard.press("Enter");

@@ -4,9 +4,10 @@ import { unzipSync } from "fflate";
 import { describe, expect, it } from "vitest";
 import { makeCompound, makeDocx, makeDocxBomb, makePdf, makeXlsx } from "../../support/documents.ts";
 import { makeLongWav } from "../../support/recordings.ts";
+import { json } from "../../simulators/gateway/corpus-row.ts";
 import { has } from "../../support/requirements.ts";
 import { answerAfter, attach, field, fixturePath, say } from "./page-story.ts";
-import { usePage } from "./use-page.ts";
+import { usePage, useScriptedPage, whole } from "./use-page.ts";
 
 const toFiles = (files: Readonly<Record<string, Uint8Array>>) =>
   Object.entries(files).map(([name, bytes]) => ({
@@ -280,16 +281,6 @@ describe.runIf(has("chromium"))("recordings on the page", () => {
     expect(problems).toEqual([]);
   });
 
-  it("that are long are transcribed in parts, with progress", async () => {
-    const { page } = await story.open();
-    await page.getByTestId("picker").setInputFiles(toFiles({ "meeting.wav": makeLongWav(610) }));
-    await page.getByText("meeting.wav").waitFor();
-    await field(page).press("Enter");
-    await page.getByText(/Transcribing part \d of 2/).waitFor();
-    await answerAfter(page, 0);
-    expect((await words(page).innerText()).match(/I measure sound/g)).toHaveLength(2);
-  });
-
   it("are made with the microphone, or cancelled", async () => {
     const { page, problems } = await story.open();
     await page.getByRole("button", { name: "Record a voice note" }).click();
@@ -317,6 +308,30 @@ describe.runIf(has("chromium"))("recordings on the page", () => {
       page.locator("audio").evaluate((audio) => (audio as unknown as { currentTime: number }).currentTime);
     await expect.poll(position).toBe(0);
     expect(problems).toEqual([]);
+  });
+});
+
+describe.runIf(has("chromium"))("long recordings on the page", () => {
+  const { story, script } = useScriptedPage({ settings: { TRANSCRIPTION_MODEL: "m" } });
+
+  it("are transcribed in parts, with progress", async () => {
+    const heard = (text: string) => json(JSON.stringify({ text }));
+    const { page } = await story.open();
+    const sendRecording = async () => {
+      await page.getByTestId("picker").setInputFiles(toFiles({ "meeting.wav": makeLongWav(1210) }));
+      await page.getByText("meeting.wav").last().waitFor();
+      await field(page).press("Enter");
+    };
+    script.answer({ ...json("{"), after: "hang" });
+    await sendRecording();
+    await page.getByText("Transcribing part 1 of 3").waitFor();
+    await page.getByRole("button", { name: "Stop the answer" }).click();
+    await answerAfter(page, 0);
+    script.answer(heard("The beginning."), heard("The middle."), heard("The end."), whole("Noted."));
+    await sendRecording();
+    expect(await answerAfter(page, 1)).toContain("Noted.");
+    const words = await page.locator(".from-user .voice figcaption").last().innerText();
+    expect(words).toMatch(/The beginning\.\s+The middle\.\s+The end\./);
   });
 });
 
