@@ -9,6 +9,7 @@ import type { Page } from "playwright-core";
 import { chunk, done, event, sse } from "../simulators/gateway/corpus-row.ts";
 import { startScriptedGateway, type ScriptedAnswer } from "../simulators/gateway/scripted-gateway.ts";
 import type { DashboardData } from "../../src/operations/dashboard/dashboard-data.ts";
+import { closeWindows } from "../simulators/browser.ts";
 import { answerAfter, field, say, startPageStory } from "../e2e/web/page-story.ts";
 
 const docs = path.resolve(import.meta.dirname, "..", "..", "docs");
@@ -69,10 +70,12 @@ const gateway = await startScriptedGateway(({ path: asked, body }): ScriptedAnsw
 });
 
 const story = await startPageStory({
-  GATEWAY_BASE_URL: gateway.baseUrl,
-  CHAT_MODEL: "atlas-large",
-  IMAGE_MODEL: "atlas-image",
-  BUDGET_DAY_USD: "5",
+  settings: {
+    GATEWAY_BASE_URL: gateway.baseUrl,
+    CHAT_MODEL: "atlas-large",
+    IMAGE_MODEL: "atlas-image",
+    BUDGET_DAY_USD: "5",
+  },
 });
 try {
   const { page } = await story.open({ viewport });
@@ -107,6 +110,7 @@ try {
 } finally {
   await story.close();
   await gateway.close();
+  await closeWindows();
 }
 
 /** A process that has just started has no past: an hour is made up, and the path of the store is a usual one. */

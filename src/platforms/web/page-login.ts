@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import type { Clock } from "../../core/clock.ts";
 import type { Account, Accounts } from "./accounts/accounts.ts";
 import type { PageLoginMode } from "./guard.ts";
 import { sharedPerson, toAccountPerson, type PagePerson } from "./page-person.ts";
@@ -26,6 +27,7 @@ export interface PageLoginOptions {
   /** The page's password, which opens the shared account. */
   readonly password: string | undefined;
   readonly mode: PageLoginMode;
+  readonly clock: Clock;
   /** The address that wrong passwords count for. */
   readonly addressOf: (request: IncomingMessage) => string;
 }
@@ -34,8 +36,8 @@ export interface PageLoginOptions {
  * Who may open the page. Where there are accounts, nobody does without a login; a page's password opens the shared
  * account beside them. Failures of the store throw `store-unavailable`: then nobody is let in.
  */
-export function createPageLogin({ accounts, password, mode, addressOf }: PageLoginOptions) {
-  const sessions = createSessions(password, addressOf);
+export function createPageLogin({ accounts, password, mode, addressOf, clock }: PageLoginOptions) {
+  const sessions = createSessions(password, addressOf, () => clock.monotonic());
 
   async function accountOf({ accountId, changedAt }: SessionHolder): Promise<Account | undefined> {
     const account = await accounts.find(accountId);

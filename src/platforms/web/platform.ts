@@ -5,6 +5,7 @@ import type { Command } from "../../core/command.ts";
 import { codeOf, isParleyError } from "../../core/errors.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import type { Log } from "../../core/telemetry.ts";
+import type { CancelTimer, Clock } from "../../core/clock.ts";
 import type { Platform } from "../../core/platform.ts";
 import type { Asker } from "../../core/access.ts";
 import type { FileErasure, RequestTarget, Sealer } from "../../core/platform-module.ts";
@@ -17,6 +18,7 @@ import { handleApi } from "./api.ts";
 import { createConversationViews } from "./conversation-views.ts";
 import { createFeeds } from "./feed.ts";
 import { createClientAddress } from "../../support/client-address.ts";
+import { systemClock } from "../../support/clock.ts";
 import { drainRequest } from "../../support/drain-request.ts";
 import { isForeign, type PageLoginMode } from "./guard.ts";
 import { retryAfter, sendProblem, sendTooMany, statusOf } from "./http.ts";
@@ -61,6 +63,8 @@ export interface WebPlatformOptions {
   readonly loginMode?: PageLoginMode;
   /** Whether models make the titles of chats. Default false. */
   readonly hasTitles?: boolean;
+  /** Default: the time of this process. */
+  readonly clock?: Clock;
   /** Largest upload. Default 25 MB. */
   readonly maxFileBytes?: number;
   /** Describes the gateway. Called each time a page loads. */
@@ -85,12 +89,13 @@ export interface WebPlatform extends Platform {
  * no HTTP server of its own: pass `handle` to one. The page loads nothing from other hosts.
  */
 export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
-  const { log } = options;
-  const accounts = createAccounts(options.records);
+  const { log, clock = systemClock } = options;
+  const accounts = createAccounts(options.records, clock);
   const pageLogin = createPageLogin({
     accounts,
     password: options.password,
     mode: options.loginMode ?? "auto",
+    clock,
     addressOf: createClientAddress(options.trustedProxies ?? []),
   });
   const loginRoutes = createLoginRoutes(pageLogin, log);
@@ -104,12 +109,13 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     maxTotalBytes: maxFileBytes * messageLimits.maxFiles * 10,
     sealer: options.sealer,
     retentionMs: options.retentionMs,
+    now: () => clock.now(),
   });
   const stopped = new AbortController();
   let isPaused = false;
   let context: ApiContext | undefined;
-  let sweeper: NodeJS.Timeout | undefined;
-  let accountWatch: NodeJS.Timeout | undefined;
+  let stopSweeping: CancelTimer = () => undefined;
+  let stopWatching: CancelTimer = () => undefined;
 
   async function handleApiRequest(
     request: IncomingMessage,
@@ -146,7 +152,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
   /** Contract: does not throw. What stays is removed by the sweep. */
   async function expireUploadsOf(messageKeys: ReadonlySet<string>): Promise<void> {
     try {
-      if (await uploads.markStored(messageKeys)) setTimeout(sweepUploads, shownMs).unref();
+      if (await uploads.markStored(messageKeys)) clock.after(shownMs, sweepUploads, { keepsAlive: false });
     } catch (error) {
       log.warn({ err: error }, "uploads of stored messages could not be marked");
     }
@@ -181,7 +187,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
       log.warn({ err: error }, "accounts could not be read; tried again soon");
     } finally {
       if (!stopped.signal.aborted)
-        accountWatch = setTimeout(() => void watchAccounts(), accountsIntervalMs).unref();
+        stopWatching = clock.after(accountsIntervalMs, () => void watchAccounts(), { keepsAlive: false });
     }
   }
 
@@ -227,7 +233,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
       };
       void watchAccounts();
       sweepUploads();
-      sweeper = setInterval(sweepUploads, sweepIntervalMs).unref();
+      stopSweeping = clock.every(sweepIntervalMs, sweepUploads);
     },
 
     ...(options.hasTitles === true ? { titled: (conversationId) => list.touch(conversationId) } : {}),
@@ -299,8 +305,8 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
 
     async stop() {
       stopped.abort();
-      clearInterval(sweeper);
-      clearTimeout(accountWatch);
+      stopSweeping();
+      stopWatching();
       try {
         await uploads.removeStored();
       } catch (error) {

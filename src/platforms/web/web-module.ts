@@ -67,7 +67,7 @@ export const web = definePlatform({
     return {
       create(
         { PAGE_HOSTS, PAGE_PASSWORD: password, PAGE_LOGIN: loginMode, PAGE_TITLES, PAGE_TRUSTED_PROXIES },
-        { commands, log, dataDir, sealer, retentionMs, host, gateway, records },
+        { commands, log, dataDir, sealer, retentionMs, host, gateway, records, clock },
       ) {
         checkBind(host, password, loginMode);
         const platform = createWebPlatform({
@@ -76,6 +76,7 @@ export const web = definePlatform({
           dataDir,
           sealer,
           records,
+          clock,
           loginMode,
           hasTitles: PAGE_TITLES === "model" && !gateway.isSandbox,
           trustedProxies: PAGE_TRUSTED_PROXIES,

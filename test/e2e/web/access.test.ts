@@ -1,158 +1,34 @@
-import { readFile } from "node:fs/promises";
-import { createServer } from "node:http";
 import { once } from "node:events";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { fileURLToPath } from "node:url";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Page } from "playwright-core";
+import { afterEach, describe, expect, it } from "vitest";
+import { openConfiguredStore } from "../../../src/compose-store.ts";
+import { runAccountCommand } from "../../../src/platforms/web/accounts/account-commands.ts";
+import { createAccounts } from "../../../src/platforms/web/accounts/accounts.ts";
 import { has } from "../../support/requirements.ts";
-import { answerAfter, field, fixturePath, say, startPageStory, type PageStory } from "./page-story.ts";
-
-const axe = await readFile(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
-
-interface Findings {
-  readonly passes: readonly unknown[];
-  readonly violations: readonly {
-    readonly id: string;
-    readonly nodes: readonly { readonly html: string }[];
-  }[];
-}
-
-/** Violations that axe-core finds in the page's current state. */
-async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(axe);
-  const found = await page.evaluate<Findings>("axe.run(document)");
-  expect(found.passes.length).toBeGreaterThan(15);
-  return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
-}
-
-describe.skipIf(!has("chromium"))("the page's accessibility", () => {
-  let story: PageStory;
-  beforeAll(async () => {
-    story = await startPageStory();
-  });
-  afterAll(async () => {
-    await story?.close();
-  });
-
-  const phone = { width: 390, height: 780 };
-  it.each([
-    { name: "light and wide", options: { colorScheme: "light" } as const },
-    { name: "dark and wide", options: { colorScheme: "dark" } as const },
-    {
-      name: "light on a phone",
-      options: { colorScheme: "light", viewport: phone, isMobile: true, hasTouch: true } as const,
-    },
-    {
-      name: "dark on a phone",
-      options: { colorScheme: "dark", viewport: phone, isMobile: true, hasTouch: true } as const,
-    },
-  ])("passes axe-core in every state, $name", async ({ options }) => {
-    const { page } = await story.open({ ...options, reducedMotion: "reduce" });
-    await page.getByRole("heading", { name: "What shall we talk about?" }).waitFor();
-    expect(await violations(page)).toEqual([]);
-    await say(page, "Show all Markdown");
-    await page.getByTestId("picker").setInputFiles([fixturePath("picture.png"), fixturePath("voice.ogg")]);
-    await say(page, "And these?");
-    await page.getByTestId("picker").setInputFiles([fixturePath("picture.jpg"), fixturePath("notes.txt")]);
-    await page.getByText("notes.txt").waitFor();
-    await field(page).fill("/imag");
-    await page.getByRole("listbox").waitFor();
-    expect(await violations(page)).toEqual([]);
-    await field(page).fill("/nothing");
-    await page.getByRole("button", { name: "Send", exact: true }).click();
-    await page.getByRole("alert").getByText("There is no command /nothing").waitFor();
-    await page.getByRole("button", { name: "Record a voice note" }).click();
-    await page.getByText("Recording", { exact: true }).waitFor({ state: "attached" });
-    await page.getByRole("button", { name: "Done" }).and(page.locator(":enabled")).waitFor();
-    expect(await violations(page)).toEqual([]);
-    // No horizontal overflow.
-    expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBeLessThanOrEqual(0);
-    await page.context().close();
-  });
-
-  it("has a drawer on a phone that can be used by keyboard and screen reader", async () => {
-    const { page } = await story.open({ viewport: phone });
-    await say(page, "A conversation for the drawer");
-    const navigation = page.getByRole("navigation", { name: "Conversations" });
-    expect(await navigation.isVisible()).toBe(false);
-    await page.getByRole("button", { name: "Conversations" }).press("Enter");
-    await navigation.waitFor();
-    const focused = () => page.evaluate("document.activeElement.getAttribute('aria-label')");
-    await expect.poll(focused).toBe("Close the list");
-    expect(await violations(page)).toEqual([]);
-    await page.keyboard.press("Escape");
-    await navigation.waitFor({ state: "hidden" });
-    await expect.poll(focused).toBe("Conversations");
-    await page.getByRole("button", { name: "Conversations" }).press("Enter");
-    await expect.poll(focused).toBe("Close the list");
-    await navigation.getByRole("button", { name: "New chat" }).press("Enter");
-    await navigation.waitFor({ state: "hidden" });
-    await page.getByRole("heading", { name: "What shall we talk about?" }).waitFor();
-    await page.context().close();
-  });
-
-  it("can be used by keyboard alone, and announces answers", async () => {
-    const { page } = await story.open();
-    await expect.poll(() => page.evaluate("document.activeElement.tagName")).toBe("TEXTAREA");
-    await page.keyboard.type("First line");
-    await page.keyboard.press("Shift+Enter");
-    await page.keyboard.type("second line");
-    await page.keyboard.press("Enter");
-    await answerAfter(page, 0);
-    await expect.poll(() => page.locator(".bubble").innerText()).toBe("First line\nsecond line");
-    const announced = page.getByRole("status").filter({ hasText: "Parley:" });
-    await expect.poll(() => announced.innerText()).toContain("sandbox");
-    expect(await page.evaluate("document.activeElement.tagName")).toBe("TEXTAREA");
-    // Shift+Tab from the composer reaches the answer's button.
-    for (let steps = 0; steps < 12; steps++) {
-      await page.keyboard.press("Shift+Tab");
-      const label = await page.evaluate("document.activeElement.getAttribute('aria-label')");
-      if (label === "Copy this answer") break;
-      expect(steps).toBeLessThan(11);
-    }
-    expect(await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")).toBe("solid");
-    await page.context().close();
-  });
-
-  it("scrolls along with a long answer only while the person is at its end", async () => {
-    const { page } = await story.open();
-    await say(page, "Write 9000 characters");
-    const left = () =>
-      page.evaluate<number>(
-        "(() => { const s = document.querySelector('.scroller'); return s.scrollHeight - s.scrollTop - s.clientHeight; })()",
-      );
-    await expect.poll(left).toBeLessThan(5);
-    await page.locator(".scroller").hover();
-    await page.mouse.wheel(0, -4000);
-    await page.getByRole("button", { name: "Go to the latest message" }).waitFor();
-    const top = () => page.evaluate<number>("document.querySelector('.scroller').scrollTop");
-    const before = await top();
-    await page.evaluate("document.querySelector('.markdown').append('more '.repeat(5000))");
-    expect(await top()).toBe(before);
-    await page.getByRole("button", { name: "Go to the latest message" }).click();
-    await expect.poll(left).toBeLessThan(5);
-    await page.context().close();
-  });
-});
+import { silentLog } from "../../support/silent-log.ts";
+import { systemClock } from "../../../src/support/clock.ts";
+import { violations } from "./page-axe.ts";
+import { answerAfter, field, say, send, type PageStory } from "./page-story.ts";
+import { usePage } from "./use-page.ts";
 
 describe.skipIf(!has("chromium"))("another site in the same browser", () => {
-  let story: PageStory | undefined;
+  // Access rules are for platforms: the page is open to whoever reaches it.
+  const story = usePage({ settings: { ALLOW: "discord:guild:1234567890123456789", DENY: "slack:user:U1" } });
   let evil: ReturnType<typeof createServer> | undefined;
-  afterEach(async () => {
-    await story?.close();
+  afterEach(() => {
     evil?.closeAllConnections();
     evil?.close();
   });
 
-  it("cannot send messages, read conversations or embed the page", async () => {
-    story = await startPageStory();
+  it("cannot send messages, read conversations or embed the page, which is open to its owner", async () => {
     evil = createServer((_request, response) => {
       response.writeHead(200, { "content-type": "text/html" }).end("<title>evil</title><body></body>");
     }).listen(0, "127.0.0.1");
     await once(evil, "listening");
     const { page } = await story.open();
-    await say(page, "A secret of mine");
+    expect(await say(page, "A secret of mine")).toContain("sandbox");
     const [, id = ""] = /\/c\/(\w+)/.exec(page.url()) ?? [];
     await page.goto(`http://localhost:${(evil.address() as AddressInfo).port}/`);
     const tried = await page.evaluate<Record<string, unknown>>(`(async () => {
@@ -199,36 +75,39 @@ describe.skipIf(!has("chromium"))("another site in the same browser", () => {
     await expect.poll(() => page.locator(".bubble").allInnerTexts()).toEqual(["A secret of mine"]);
     expect(page.frames()).toHaveLength(1);
   });
+});
 
-  it("is open to whoever reaches it, whatever the access rules for platforms say", async () => {
-    story = await startPageStory({ ALLOW: "discord:guild:1234567890123456789", DENY: "slack:user:U1" });
-    const { page } = await story.open();
-    expect(await say(page, "Still me")).toContain("sandbox");
-  });
+describe.skipIf(!has("chromium"))("the page's password", () => {
+  const story = usePage({ settings: { PAGE_PASSWORD: "correct horse" } });
+  const password = (page: Page) => page.getByLabel("Password of this page");
 
-  it("needs the password", async () => {
-    story = await startPageStory({ PAGE_PASSWORD: "correct horse" });
+  it("is needed, and again after a restart", async () => {
     const { page } = await story.open();
-    expect(await violations(page)).toEqual([]);
-    await page.getByLabel("Password of this page").fill("wrong");
+    await password(page).waitFor();
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme });
+      expect(await violations(page), colorScheme).toEqual([]);
+    }
+    await password(page).fill("wrong");
     await page.keyboard.press("Enter");
     await page.getByRole("alert").getByText("That is not the password.").waitFor();
-    await page.getByLabel("Password of this page").fill("correct horse");
+    await password(page).fill("correct horse");
     await page.keyboard.press("Enter");
     expect(await say(page, "Let me in")).toContain("sandbox");
     const cookies = await page.context().cookies();
     expect(cookies.map(({ httpOnly, sameSite }) => [httpOnly, sameSite])).toEqual([[true, "Strict"]]);
     // Sessions end with the process: people log in again and see the same conversation.
-    await story.restart();
-    await page.getByLabel("Password of this page").fill("correct horse");
+    await story.stop();
+    await story.start();
+    await page.reload();
+    await password(page).fill("correct horse");
     await page.keyboard.press("Enter");
     await answerAfter(page, 0);
     await page.getByRole("button", { name: "Log out" }).click();
-    await page.getByLabel("Password of this page").waitFor();
+    await password(page).waitFor();
   });
 
-  it("takes no password before its script is there: the browser would send it by itself", async () => {
-    story = await startPageStory({ PAGE_PASSWORD: "correct horse" });
+  it("is not taken before the script of the login is there: the browser would send it by itself", async () => {
     const { page } = await story.open();
     const { promise: isWanted, resolve: want } = Promise.withResolvers<void>();
     await page.route("**/page/login.js", async (route) => {
@@ -236,12 +115,152 @@ describe.skipIf(!has("chromium"))("another site in the same browser", () => {
       await route.continue();
     });
     await page.reload({ waitUntil: "commit" });
-    const password = page.getByLabel("Password of this page");
-    await password.waitFor();
-    await expect.poll(() => password.isDisabled()).toBe(true);
+    await password(page).waitFor();
+    await expect.poll(() => password(page).isDisabled()).toBe(true);
     want();
-    await password.fill("correct horse");
+    await password(page).fill("correct horse");
     await page.keyboard.press("Enter");
-    expect(await say(page, "Let me in")).toContain("sandbox");
+    await field(page).waitFor();
   });
 });
+
+/** The time of a Parley whose seconds are a fiftieth as long: it looks every few seconds for accounts that have changed. */
+const hurried = {
+  ...systemClock,
+  monotonic: () => 50 * systemClock.monotonic(),
+  now: () => startedAt + 50 * (systemClock.now() - startedAt),
+  after: (...[ms, ...rest]: Parameters<typeof systemClock.after>) => systemClock.after(ms / 50, ...rest),
+};
+const startedAt = systemClock.now();
+
+describe.skipIf(!has("chromium"))("accounts on the page", () => {
+  const story = usePage({
+    settings: { ADMINS: "web:user:anna", DENY: "web:user:ben" },
+    clock: hurried,
+  });
+
+  it("each see their own chats alone; who is removed sees nothing any more", async () => {
+    const { page: before } = await story.open();
+    await say(before, "Said before there were accounts");
+    await account(story, "add anna --password-stdin", "password of anna");
+    await account(story, "add ben --password-stdin", "password of ben");
+
+    const { page: anna, problems } = await story.open();
+    await logIn(anna, "anna");
+    expect(await say(anna, "The vault code is 7319")).toContain("sandbox");
+    const address = anna.url();
+    expect(address).toMatch(/\/c\//);
+    await expect
+      .poll(() => anna.locator(".conversations a").allInnerTexts())
+      .toEqual(["The vault code is 7319"]);
+
+    const { page: ben } = await story.open();
+    await logIn(ben, "Ben", "password of ben");
+    await field(ben).waitFor();
+    expect(await ben.locator(".conversations a").count()).toBe(0);
+    await ben.goto(address);
+    await ben.getByRole("heading", { name: "What shall we talk about?" }).waitFor();
+    expect(await ben.locator(".bubble").count()).toBe(0);
+    // DENY names ben: he is refused as people elsewhere are.
+    await send(ben, "hello");
+    await ben
+      .getByRole("alert")
+      .getByText(/its access rules exclude you/)
+      .waitFor();
+
+    // ADMINS lists anna: the dashboard is open to her also from elsewhere.
+    const dashboard = async (page: Page) =>
+      (
+        await fetch(`${story.url}/admin/data`, {
+          headers: { cookie: await cookieOf(page), "x-forwarded-for": "192.0.2.7" },
+        })
+      ).status;
+    expect(await dashboard(anna)).toBe(200);
+    expect(await dashboard(ben)).toBe(403);
+
+    expect(await account(story, "remove anna --erase-chats")).toContain("erases its chats");
+    await expect.poll(() => account(story, "list")).not.toContain("anna");
+    await anna.reload();
+    await anna.getByLabel("Name").waitFor();
+    await account(story, "add anna --password-stdin", "password of anna");
+    await logIn(anna, "anna");
+    await field(anna).waitFor();
+    expect(await anna.locator(".conversations a").count()).toBe(0);
+    expect(problems.filter((one) => !/status of 401/.test(one))).toEqual([]);
+  });
+
+  it("change their own password in the settings", async () => {
+    await account(story, "add cara --password-stdin", "password of cara");
+    const { page: elsewhere } = await story.open();
+    await waitForLogin(elsewhere);
+    for (const colorScheme of ["light", "dark"] as const) {
+      await elsewhere.emulateMedia({ colorScheme });
+      expect(await violations(elsewhere), colorScheme).toEqual([]);
+    }
+    await logIn(elsewhere, "cara");
+    await field(elsewhere).waitFor();
+    const { page } = await story.open();
+    await logIn(page, "cara", "wrong");
+    await page.getByRole("alert").getByText("The name or the password is wrong.").waitFor();
+    await page.getByLabel("Password").fill("password of cara");
+    await page.keyboard.press("Enter");
+
+    await page.getByRole("button", { name: "Settings" }).click();
+    await page.getByText("Logged in as cara").waitFor();
+    await page.getByRole("button", { name: "Change password" }).click();
+    const dialog = page.getByRole("dialog", { name: "Change password" });
+    await dialog.waitFor();
+    expect(await violations(page)).toEqual([]);
+    await dialog.getByLabel("Present password").fill("wrong");
+    await dialog.getByLabel("New password").fill("another password");
+    await page.keyboard.press("Enter");
+    await dialog.getByRole("alert").getByText("That is not the password.").waitFor();
+    await dialog.getByLabel("Present password").fill("password of cara");
+    await page.keyboard.press("Enter");
+    await page.getByText("The password is changed.").waitFor();
+    await page.getByRole("button", { name: "Close" }).click();
+    expect(await say(page, "Still here")).toContain("sandbox");
+    await elsewhere.reload();
+    await elsewhere.getByLabel("Name").waitFor();
+    await page.getByRole("button", { name: "Log out" }).click();
+    await logIn(page, "cara", "another password");
+    await field(page).waitFor();
+  });
+});
+
+/** `npm run account` beside the running bot. */
+async function account(story: PageStory, words: string, password = ""): Promise<string> {
+  const store = await openConfiguredStore(story.config, silentLog, { exclusive: false });
+  try {
+    return await runAccountCommand(words.split(" "), createAccounts(store.records), () =>
+      Promise.resolve(password),
+    );
+  } finally {
+    await store.close();
+  }
+}
+
+/** Waits for a page that asks for a name, which it does as soon as Parley knows that there are accounts. */
+async function waitForLogin(page: Page): Promise<void> {
+  await expect
+    .poll(async () => {
+      await page.reload();
+      return await page.getByLabel("Name").isVisible();
+    })
+    .toBe(true);
+}
+
+async function logIn(
+  page: Page,
+  name: string,
+  password = `password of ${name.toLowerCase()}`,
+): Promise<void> {
+  await waitForLogin(page);
+  await page.getByLabel("Name").fill(name);
+  await page.getByLabel("Password").fill(password);
+  await page.keyboard.press("Enter");
+}
+
+async function cookieOf(page: Page): Promise<string> {
+  return (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join("; ");
+}

@@ -1,49 +1,126 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { BrowserContextOptions, Page } from "playwright-core";
-import { startBrowser, type OpenedPage, type StartedBrowser } from "../../simulators/browser.ts";
-import { runParley, type RunningParley } from "../process/run-parley.ts";
+import type { Page } from "playwright-core";
+import { startParley, type Parley } from "../../../src/compose.ts";
+import { parseConfig, type Config } from "../../../src/config.ts";
+import type { Clock } from "../../../src/core/clock.ts";
+import { createEmbeddedGateway } from "../../../src/embedded-gateway/embedded-gateway.ts";
+import { createRecentProblems } from "../../../src/operations/dashboard/recent-problems.ts";
+import { createLog } from "../../../src/operations/log.ts";
+import { createWindows, type OpenedPage, type WindowOptions } from "../../simulators/browser.ts";
+import { allCommands } from "../../support/commands.ts";
+import { silentLog } from "../../support/silent-log.ts";
 
-/** Parley as `npm start` runs it, and a real browser. */
+/** Parley with its page, and windows of a real browser. */
 export interface PageStory {
   readonly url: string;
-  parley(): RunningParley;
-  open(options?: BrowserContextOptions): Promise<OpenedPage>;
-  /** Kills the process and starts it at the same address with the same data. */
-  restart(): Promise<void>;
+  /** The store and the uploads are in `data/` below it. */
+  readonly folder: string;
+  readonly config: Config;
+  /** Opens the page in a window. What it logs as an error, or fails to load, ends up in `problems`. */
+  open(options?: WindowOptions): Promise<OpenedPage>;
+  /** Empties the windows. */
+  leave(): Promise<void>;
+  /** Stops Parley. */
+  stop(): Promise<void>;
+  /** Starts it again at the same address with the same data. */
+  start(): Promise<void>;
   close(): Promise<void>;
 }
 
 /** Absolute path of a test file. */
 export const fixturePath = (name: string): string => join(import.meta.dirname, "../../fixtures", name);
 
-/** Starts Parley with these settings, and Chromium. */
-export async function startPageStory(settings: Readonly<Record<string, string>> = {}): Promise<PageStory> {
-  const browser: StartedBrowser = await startBrowser();
-  let parley = await runParley({ settings: { LOG_LEVEL: "warn", ...settings } });
-  const [, url = ""] = await parley.says(/Page {5}on {3}(\S+)[\s\S]*Health/);
+const windows = createWindows();
+const sandboxKey = "key-of-the-sandbox";
+let sandbox: Promise<string> | undefined;
+
+/** The sandbox's models, which answer at once: one gateway for all stories of this worker, which ends with it. */
+async function startSandbox(): Promise<string> {
+  const gateway = createEmbeddedGateway({
+    host: "127.0.0.1",
+    port: 0,
+    apiKeys: [sandboxKey],
+    log: silentLog,
+    sandboxWordDelayMs: 0,
+  });
+  return (await gateway.listen()).url;
+}
+
+/** Settings of {@link startPageStory}. */
+export interface PageStoryOptions {
+  readonly settings?: Readonly<Record<string, string>>;
+  /** The time that Parley lives in. Default: that of this process. */
+  readonly clock?: Clock;
+}
+
+/** Starts Parley, in this process, with a store and a folder of its own. Without GATEWAY_BASE_URL the sandbox answers. */
+export async function startPageStory({ settings = {}, clock }: PageStoryOptions = {}): Promise<PageStory> {
+  const folder = await mkdtemp(join(tmpdir(), "parley-page-"));
+  const config = parseConfig({
+    HOST: "127.0.0.1",
+    PORT: "0",
+    LOG_LEVEL: "warn",
+    STORE_URL: `sqlite:${join(folder, "data", "parley.db")}`,
+    SHUTDOWN_TIMEOUT_MS: "50",
+    // Stories count requests; the one about titles sets it.
+    PAGE_TITLES: "first-words",
+    ...(settings["GATEWAY_BASE_URL"] === undefined
+      ? {
+          GATEWAY_BASE_URL: await (sandbox ??= startSandbox()),
+          GATEWAY_API_KEY: sandboxKey,
+          CHAT_MODEL: "sandbox/chat",
+          IMAGE_MODEL: "sandbox/image",
+          TRANSCRIPTION_MODEL: "sandbox/transcribe",
+        }
+      : {}),
+    ...settings,
+  });
+  const start = async (port: number): Promise<Parley> => {
+    const problems = createRecentProblems();
+    const log = createLog({
+      level: config.LOG_LEVEL,
+      secrets: config.secrets,
+      write: (line) => void problems.take(line),
+    });
+    const parts = { commands: allCommands, log, problems, ...(clock === undefined ? {} : { clock }) };
+    const started = await startParley({ ...config, PORT: port }, parts);
+    await started.connected;
+    return started;
+  };
+  let parley: Parley | undefined = await start(0);
+  const { url } = parley;
+  const stop = async (): Promise<void> => {
+    await parley?.stop();
+    parley = undefined;
+  };
   return {
     url,
-    parley: () => parley,
-    open: (options) => browser.open(url, { viewport: { width: 1200, height: 800 }, ...options }),
-    async restart() {
-      const { folder } = parley;
-      parley.process.kill("SIGKILL");
-      await parley.ended;
-      parley = await runParley({
-        folder,
-        settings: { LOG_LEVEL: "warn", ...settings, PORT: new URL(url).port },
-      });
-      await parley.says(/Health/);
+    folder,
+    config,
+    open: (options) => windows.open(url, options),
+    leave: () => windows.leave(),
+    stop,
+    async start() {
+      parley = await start(Number(new URL(url).port));
     },
     async close() {
-      await browser.close();
-      await parley.remove();
+      await windows.leave();
+      await stop();
+      await rm(folder, { recursive: true, force: true });
     },
   };
 }
 
 /** The text field. */
 export const field = (page: Page) => page.getByRole("textbox", { name: "Message" });
+
+/** Writes a message and sends it with Enter. */
+export async function send(page: Page, text: string): Promise<void> {
+  await field(page).fill(text);
+  await field(page).press("Enter");
+}
 
 /** Sends a message and returns the text of its answer. */
 export async function say(page: Page, text: string): Promise<string> {
@@ -52,6 +129,12 @@ export async function say(page: Page, text: string): Promise<string> {
   await field(page).fill(text);
   await page.getByRole("button", { name: "Send", exact: true }).click();
   return await answerAfter(page, before);
+}
+
+/** Attaches a file of the fixtures, and waits until it is stored. */
+export async function attach(page: Page, name: string): Promise<void> {
+  await page.getByTestId("picker").setInputFiles(fixturePath(name));
+  await page.getByRole("list", { name: "Files to send" }).getByText(name).waitFor();
 }
 
 /** Chooses an item of the menu of a conversation in the list. */

@@ -1,34 +1,12 @@
-import { readFile } from "node:fs/promises";
-import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { uri } from "../../simulators/gateway/corpus-row.ts";
 import { has } from "../../support/requirements.ts";
-import { chunk, done, sse } from "../../simulators/gateway/corpus-row.ts";
-import { startScriptedGateway, type ScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
-import { answerAfter, field, say, startPageStory, type PageStory } from "./page-story.ts";
-
-const axe = await readFile(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
-const models = JSON.stringify({
-  object: "list",
-  data: [{ id: "m", object: "model", created: 1, owned_by: "test" }],
-});
+import { answerAfter, field, say, send } from "./page-story.ts";
+import { useScriptedPage, whole } from "./use-page.ts";
 
 describe.skipIf(!has("chromium"))("reading on the page", () => {
-  let gateway: ScriptedGateway;
-  let story: PageStory;
   let answer = "";
-
-  beforeAll(async () => {
-    gateway = await startScriptedGateway((request) =>
-      request.path === "/v1/models"
-        ? { body: models, headers: { "content-type": "application/json" } }
-        : sse(chunk({ content: answer }, "stop"), done),
-    );
-    story = await startPageStory({ GATEWAY_BASE_URL: gateway.baseUrl, CHAT_MODEL: "m" });
-  });
-  afterAll(async () => {
-    await story?.close();
-    await gateway?.close();
-  });
+  const { story, script } = useScriptedPage({ usual: () => whole(answer) });
 
   it("shows Arabic and Hebrew from right to left, beside English", async () => {
     answer = "مرحبا بكم في بارلي.\n\nHello.";
@@ -39,7 +17,6 @@ describe.skipIf(!has("chromium"))("reading on the page", () => {
     const rightToLeft = () => blocks.evaluateAll((all) => all.map((block) => block.matches(":dir(rtl)")));
     // The renderer of Markdown is loaded after the first paint.
     await expect.poll(rightToLeft).toEqual([true, false]);
-    await page.context().close();
   });
 
   it("folds a model's reasoning", async () => {
@@ -50,7 +27,6 @@ describe.skipIf(!has("chromium"))("reading on the page", () => {
     await expect.poll(() => markdown.innerText()).toMatch(/^Reasoning\s+Hello, you!$/);
     await markdown.getByText("Reasoning").click();
     await markdown.getByText("The person greets me.").waitFor();
-    await page.context().close();
   });
 
   it("shows footnotes below the answer, each a click away", async () => {
@@ -68,7 +44,6 @@ describe.skipIf(!has("chromium"))("reading on the page", () => {
     await expect.poll(() => note.and(page.locator(":focus")).count()).toBe(1);
     expect(new URL(page.url()).hash).toBe("");
     expect(problems).toEqual([]);
-    await page.context().close();
   });
 
   it("shows formulas as mathematics, and leaves what is none as it was written", async () => {
@@ -83,28 +58,26 @@ describe.skipIf(!has("chromium"))("reading on the page", () => {
     await expect.poll(() => markdown.innerText()).toContain("for $5.");
     await expect.poll(() => markdown.locator("code").innerText()).toBe("\\frac{");
     expect(problems).toEqual([]);
-    await page.context().close();
   });
 
   it("colours code in a language that it knows, in both themes, and copies it as it is", async () => {
     const code = 'const a = "<b>"; // one';
     answer = `\`\`\`js\n${code}\n\`\`\`\n\n\`\`\`nonsense\nlet it be\n\`\`\``;
+    const { page, problems } = await story.open();
+    await say(page, "Code?");
+    await page.locator(".markdown .hljs-keyword").waitFor();
+    const colourOf = (selector: string): Promise<string> =>
+      page.evaluate(`getComputedStyle(document.querySelector(".markdown ${selector}")).color`);
+    const colours: string[] = [];
     for (const colorScheme of ["light", "dark"] as const) {
-      const { page, problems } = await story.open({ colorScheme });
-      await say(page, "Code?");
-      const keyword = page.locator(".markdown .hljs-keyword");
-      await keyword.waitFor();
-      const colourOf = (selector: string): Promise<string> =>
-        page.evaluate(`getComputedStyle(document.querySelector(".markdown ${selector}")).color`);
+      await page.emulateMedia({ colorScheme });
       expect(await colourOf(".hljs-keyword")).not.toBe(await colourOf("code"));
-      expect((await page.locator(".markdown pre").first().innerText()).trim()).toBe(code);
-      expect(await page.locator(".language-nonsense span").count()).toBe(0);
-      await page.evaluate(axe);
-      const found = await page.evaluate<{ violations: { id: string }[] }>("axe.run(document)");
-      expect(found.violations).toEqual([]);
-      expect(problems).toEqual([]);
-      await page.context().close();
+      colours.push(await colourOf(".hljs-keyword"));
     }
+    expect(colours[0]).not.toBe(colours[1]);
+    expect((await page.locator(".markdown pre").first().innerText()).trim()).toBe(code);
+    expect(await page.locator(".language-nonsense span").count()).toBe(0);
+    expect(problems).toEqual([]);
   });
 
   it("is read aloud without markup", async () => {
@@ -113,7 +86,6 @@ describe.skipIf(!has("chromium"))("reading on the page", () => {
     await say(page, "How?");
     const spoken = page.locator(".sr-only[aria-live=polite]");
     await expect.poll(() => spoken.innerText()).toMatch(/^Parley: Steps\s+Open the door\s+Go in$/);
-    await page.context().close();
   });
 
   it("is read aloud without markup also where the renderer is loaded late", async () => {
@@ -125,35 +97,31 @@ describe.skipIf(!has("chromium"))("reading on the page", () => {
       await route.continue();
     });
     await page.reload();
-    await field(page).fill("How?");
-    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await send(page, "How?");
     await page.locator(".from-parley.is-finished .as-written").waitFor();
     resolve();
     const spoken = page.locator(".sr-only[aria-live=polite]");
     await expect.poll(() => spoken.innerText()).toBe("Parley: Go in.");
-    await page.context().close();
   });
 
   it("lays pictures out in two columns, on a phone too", async () => {
     answer = "Done.";
+    const { page } = await story.open();
+    const [, bytes = ""] = uri.split(",");
+    const files = ["a", "b", "c", "d"].map((name) => ({
+      name: `${name}.png`,
+      mimeType: "image/png",
+      buffer: Buffer.from(bytes, "base64"),
+    }));
+    await page.getByTestId("picker").setInputFiles(files);
+    await say(page, "What are these?");
     for (const width of [1200, 380]) {
-      const { page } = await story.open({ viewport: { width, height: 800 } });
-      const files = ["a", "b", "c", "d"].map((name) => ({
-        name: `${name}.png`,
-        mimeType: "image/png",
-        buffer: Buffer.from(
-          "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
-          "base64",
-        ),
-      }));
-      await page.getByTestId("picker").setInputFiles(files);
-      await say(page, "What are these?");
+      await page.setViewportSize({ width, height: 800 });
       const boxes = await page
         .locator(".picture")
         .evaluateAll((all) => all.map((one) => one.getBoundingClientRect()).map(({ x, y }) => [x, y]));
       expect(new Set(boxes.map(([x]) => x)).size, `${width} px`).toBe(2);
       expect(new Set(boxes.map(([, y]) => y)).size, `${width} px`).toBe(2);
-      await page.context().close();
     }
   });
 
@@ -167,7 +135,6 @@ describe.skipIf(!has("chromium"))("reading on the page", () => {
     expect(height).toBeGreaterThan(130);
     await field(page).scrollIntoViewIfNeeded();
     await expect.poll(() => field(page).isVisible()).toBe(true);
-    await page.context().close();
   });
 
   it("says that an address names no chat, and not of new ones", async () => {
@@ -181,12 +148,30 @@ describe.skipIf(!has("chromium"))("reading on the page", () => {
     await page.reload();
     await answerAfter(page, 0);
     expect(await words.count()).toBe(0);
-    await page.context().close();
+  });
+
+  it("scrolls along with a long answer only while the person is at its end", async () => {
+    answer = "Word after word. ".repeat(500);
+    const { page } = await story.open();
+    await say(page, "Write at length");
+    const left = () =>
+      page.evaluate<number>(
+        "(() => { const s = document.querySelector('.scroller'); return s.scrollHeight - s.scrollTop - s.clientHeight; })()",
+      );
+    await expect.poll(left).toBeLessThan(5);
+    await page.locator(".scroller").hover();
+    await page.mouse.wheel(0, -4000);
+    await page.getByRole("button", { name: "Go to the latest message" }).waitFor();
+    const top = () => page.evaluate<number>("document.querySelector('.scroller').scrollTop");
+    const before = await top();
+    await page.evaluate("document.querySelector('.markdown').append('more '.repeat(5000))");
+    expect(await top()).toBe(before);
+    await page.getByRole("button", { name: "Go to the latest message" }).click();
+    await expect.poll(left).toBeLessThan(5);
   });
 
   it("does not show the gateway's address to everybody", async () => {
     const { page } = await story.open();
-    expect(await page.locator("body").innerText()).not.toContain(new URL(gateway.baseUrl).host);
-    await page.context().close();
+    expect(await page.locator("body").innerText()).not.toContain(new URL(script.gateway.baseUrl).host);
   });
 });

@@ -3,7 +3,8 @@ import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import { ParleyError } from "../../../core/errors.ts";
 import type { Records } from "../../../core/storage.ts";
-import { steadyClock } from "../../../support/steady-clock.ts";
+import type { Clock } from "../../../core/clock.ts";
+import { systemClock } from "../../../support/clock.ts";
 import { accountName } from "./account-name.ts";
 import { hashPassword, isPasswordOf } from "./password-hash.ts";
 
@@ -66,8 +67,13 @@ const cacheMs = 2000;
 const maxCached = 1000;
 
 /** @see {@link Accounts} */
-export function createAccounts(records: Records, now: () => number = () => steadyClock.now()): Accounts {
-  const cache = new LRUCache<string, { readonly value: unknown }>({ max: maxCached, ttl: cacheMs });
+export function createAccounts(records: Records, clock: Clock = systemClock): Accounts {
+  const cache = new LRUCache<string, { readonly value: unknown }>({
+    max: maxCached,
+    ttl: cacheMs,
+    ttlResolution: 0,
+    perf: { now: () => clock.now() },
+  });
 
   async function read(key: string, { isFresh = false } = {}): Promise<unknown> {
     const known = isFresh ? undefined : cache.get(key);
@@ -130,7 +136,7 @@ export function createAccounts(records: Records, now: () => number = () => stead
 
   async function write(id: string, password: string, createdAt: number): Promise<void> {
     const passwordHash = await hashPassword(password);
-    await save(recordKey(id), { id, passwordHash, createdAt, changedAt: now() });
+    await save(recordKey(id), { id, passwordHash, createdAt, changedAt: clock.now() });
   }
 
   async function find(id: string): Promise<Account | undefined> {
@@ -178,7 +184,7 @@ export function createAccounts(records: Records, now: () => number = () => stead
       if (taken !== undefined) throw wrong(`There is an account ${name} already.`);
       const id = randomBytes(6).toString("hex");
       // First: an entry without its record is nobody's.
-      await write(id, password, now());
+      await write(id, password, clock.now());
       await save(indexKey, { ...index, [name]: { id, state: "open" } });
       return expectAccount(await find(id));
     },
@@ -186,7 +192,7 @@ export function createAccounts(records: Records, now: () => number = () => stead
     async setPassword(name, password) {
       expectPassword(password);
       const { entry } = await known(name);
-      await write(entry.id, password, (await readRecord(entry.id))?.createdAt ?? now());
+      await write(entry.id, password, (await readRecord(entry.id))?.createdAt ?? clock.now());
       return expectAccount(await toAccount(name, entry));
     },
 

@@ -3,6 +3,7 @@ import type { FormDesk } from "../../../../src/core/forms.ts";
 import type { Records } from "../../../../src/core/storage.ts";
 import { eraseRemoved } from "../../../../src/platforms/web/accounts/account-erasure.ts";
 import { createAccounts, type Accounts } from "../../../../src/platforms/web/accounts/accounts.ts";
+import { createManualClock, type ManualClock } from "../../../support/manual-clock.ts";
 import { createSharedMemory } from "../../../support/memory-records.ts";
 import { storedMessage } from "./fake-receiver.ts";
 import { followEvents, startPageServer, type PageServer } from "./page-server.ts";
@@ -12,6 +13,7 @@ const chat = "c".repeat(24);
 const messageId = "m".repeat(24);
 const path = `/api/conversations/${chat}`;
 
+let clock: ManualClock;
 let records: Records;
 let accounts: Accounts;
 let server: PageServer;
@@ -27,9 +29,10 @@ async function logIn(name: string, given = password): Promise<Record<string, str
 
 beforeEach(async () => {
   records = createSharedMemory().records;
-  accounts = createAccounts(records);
+  clock = createManualClock();
+  accounts = createAccounts(records, clock);
   ids = { anna: (await accounts.add("anna", password)).id, ben: (await accounts.add("ben", password)).id };
-  server = await startPageServer({ records });
+  server = await startPageServer({ records, clock });
   anna = await logIn("anna");
   ben = await logIn(" Ben ");
 });
@@ -217,11 +220,8 @@ describe("a page with accounts", () => {
   it("ends the sessions of an account that is closed, and its event streams", async () => {
     const events = await followEvents(server.host, `${path}/events`, anna);
     await accounts.setState("anna", "closed");
-    await expect
-      .poll(async () => (await server.askAsPage("GET", "/api/state", undefined, anna)).status, {
-        timeout: 5000,
-      })
-      .toBe(401);
+    await clock.advance(2001);
+    expect((await server.askAsPage("GET", "/api/state", undefined, anna)).status).toBe(401);
     await expect(events.until(() => false)).rejects.toThrow("ended too early");
     expect((await server.askAsPage("POST", "/api/login", { name: "anna", password })).status).toBe(403);
     expect((await server.askAsPage("GET", "/api/state", undefined, ben)).status).toBe(200);
@@ -229,6 +229,7 @@ describe("a page with accounts", () => {
 
   it("lets people change their password, which ends their other sessions", async () => {
     const other = await logIn("anna");
+    await clock.advance(1000);
     const change = (old: string, next: string) =>
       server.askAsPage("POST", "/api/password", { old, new: next }, anna);
     expect((await change("wrong", "battery staple")).status).toBe(403);

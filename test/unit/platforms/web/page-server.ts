@@ -3,6 +3,7 @@ import { request as sendRequest, type IncomingHttpHeaders } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createCommandSet, defineCommand } from "../../../../src/core/command.ts";
+import type { Clock } from "../../../../src/core/clock.ts";
 import type { Records } from "../../../../src/core/storage.ts";
 import type { PageLoginMode } from "../../../../src/platforms/web/guard.ts";
 import { createSharedMemory } from "../../../support/memory-records.ts";
@@ -83,6 +84,7 @@ export interface PageServerOptions {
   readonly connections?: NonNullable<HttpServerOptions["connections"]>;
   readonly headersTimeoutMs?: number;
   readonly loginMode?: PageLoginMode;
+  readonly clock?: Clock;
   /** Hold the accounts. Default: none. */
   readonly records?: Records;
 }

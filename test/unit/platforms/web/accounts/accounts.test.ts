@@ -1,14 +1,17 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Records } from "../../../../../src/core/storage.ts";
 import { createAccounts, type Accounts } from "../../../../../src/platforms/web/accounts/accounts.ts";
+import { createManualClock, type ManualClock } from "../../../../support/manual-clock.ts";
 import { createSharedMemory } from "../../../../support/memory-records.ts";
 
 const password = "correct horse";
+let clock: ManualClock;
 let records: Records;
 let accounts: Accounts;
 beforeEach(() => {
   records = createSharedMemory().records;
-  accounts = createAccounts(records);
+  clock = createManualClock();
+  accounts = createAccounts(records, clock);
 });
 
 describe("accounts", () => {
@@ -50,14 +53,12 @@ describe("accounts", () => {
   });
 
   it("have another password once it is changed", async () => {
-    let now = 1000;
-    const timed = createAccounts(records, () => now);
-    const added = await timed.add("anna", password);
-    now = 2000;
-    const changed = await timed.setPassword("anna", "battery staple");
-    expect(changed).toEqual({ ...added, changedAt: 2000 });
-    expect(await timed.check("anna", password)).toBeUndefined();
-    expect(await timed.check("anna", "battery staple")).toEqual(changed);
+    const added = await accounts.add("anna", password);
+    await clock.advance(1000);
+    const changed = await accounts.setPassword("anna", "battery staple");
+    expect(changed).toEqual({ ...added, changedAt: added.changedAt + 1000 });
+    expect(await accounts.check("anna", password)).toBeUndefined();
+    expect(await accounts.check("anna", "battery staple")).toEqual(changed);
   });
 
   it("that are closed cannot log in until they are reopened; the page stays closed to others", async () => {
@@ -84,16 +85,18 @@ describe("accounts", () => {
   });
 
   it("of two processes are the same after two seconds at most", async () => {
-    const other = createAccounts(records);
+    const other = createAccounts(records, clock);
     expect(await other.hasAny()).toBe(false);
     const { id } = await accounts.add("anna", password);
-    await expect.poll(() => other.hasAny(), { timeout: 4000 }).toBe(true);
+    await clock.advance(2001);
+    expect(await other.hasAny()).toBe(true);
     expect(await other.find(id)).toMatchObject({ name: "anna" });
     // At once where somebody logs in.
     await accounts.add("ben", password);
     expect(await other.check("ben", password)).toMatchObject({ name: "ben" });
     await accounts.setState("anna", "closed");
-    await expect.poll(() => other.find(id), { timeout: 4000 }).toBeUndefined();
+    await clock.advance(2001);
+    expect(await other.find(id)).toBeUndefined();
   });
 
   it("that cannot be read are not taken for none", async () => {
