@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Clock } from "../../../src/core/clock.ts";
 import { startParley, type Parley } from "../../../src/compose.ts";
 import { parseConfig } from "../../../src/config.ts";
 import { createManifest } from "../../../src/platforms/slack/manifest.ts";
@@ -29,6 +30,7 @@ export interface SentTurn {
 export interface SlackStory {
   readonly slack: SlackSimulator;
   readonly gateway: ScriptedGateway;
+  /** The one that runs now. */
   readonly parley: Parley;
   readonly storeFile: string;
   /** Whether the store's files contain a text. */
@@ -43,6 +45,8 @@ export interface SlackStory {
    * has ended.
    */
   answerTo(channel: string, thread: string | undefined, index?: number): Promise<SeenMessage>;
+  /** Restarts Parley on the same store. `during`: what people do while it does not run. */
+  restart(during?: () => void): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -62,6 +66,10 @@ export interface StoryOptions {
   readonly mode?: SlackMode;
   /** The model's answer, or a scripted response. Default: it repeats the last message. */
   readonly chat?: (turns: SentTurn[], index: number) => string | ScriptedAnswer;
+  /** Answers every request to the gateway, instead of the usual script. */
+  readonly respond?: (request: SeenRequest) => ScriptedAnswer;
+  /** Default: the time of this process. */
+  readonly clock?: Clock;
   /** Listed besides the usual ones. */
   readonly moreModels?: readonly string[];
   readonly images?: (request: SeenRequest) => ScriptedAnswer;
@@ -118,6 +126,7 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
   const logged: string[] = [];
   let asked = 0;
   const gateway = await startScriptedGateway((request) => {
+    if (options.respond !== undefined) return options.respond(request);
     if (request.path === "/v1/models")
       return { body: toModelList([...usualModels, ...(options.moreModels ?? [])]), headers: json };
     if (request.path === "/v1/images/generations")
@@ -147,16 +156,23 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
     PORT: "0",
     ...(typeof options.settings === "function" ? options.settings(slack) : options.settings),
   });
-  const parley = await startParley(config, {
-    commands: allCommands,
-    log: (options.log ?? createMemoryLog)(logged),
-  });
-  await parley.connected;
-  slack.endpoint.url = `${parley.url}/slack/events`;
+  const start = async (): Promise<Parley> => {
+    const started = await startParley(config, {
+      commands: allCommands,
+      log: (options.log ?? createMemoryLog)(logged),
+      ...(options.clock === undefined ? {} : { clock: options.clock }),
+    });
+    await started.connected;
+    slack.endpoint.url = `${started.url}/slack/events`;
+    return started;
+  };
+  let parley = await start();
   return {
     slack,
     gateway,
-    parley,
+    get parley() {
+      return parley;
+    },
     storeFile: join(folder, "parley.db"),
     isKept: async (text) => holds(await bytesOfFolder(folder), text),
     logged,
@@ -173,6 +189,11 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
         const isOver = parley.assistant.pending() === 0;
         return message !== undefined && isOver && hasEnded(message) ? message : undefined;
       }),
+    async restart(during = () => {}) {
+      await parley.stop();
+      during();
+      parley = await start();
+    },
     async close() {
       await parley.stop();
       await slack.close();
@@ -202,7 +223,7 @@ export async function startInTwoWorkspaces(
   });
   const workspace = story.slack.addWorkspace();
   await installInto(story, workspace);
-  return { ...story, workspace };
+  return Object.assign(story, { workspace });
 }
 
 /** A person of a workspace installs the app there, on Parley's page. */
