@@ -1,3 +1,4 @@
+import type { Clock } from "../core/clock.ts";
 import { sleep } from "./sleep.ts";
 
 /** Policy of {@link retry}. */
@@ -8,6 +9,8 @@ export interface RetryOptions {
    */
   readonly delayMs: (error: unknown, attempt: number) => number | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Default: the time of this process. */
+  readonly clock?: Pick<Clock, "sleep"> | undefined;
 }
 
 /**
@@ -16,7 +19,7 @@ export interface RetryOptions {
  */
 export async function retry<T>(
   attempt: (attempt: number) => Promise<T>,
-  { delayMs, signal }: RetryOptions,
+  { delayMs, signal, clock = { sleep } }: RetryOptions,
 ): Promise<T> {
   for (let count = 1; ; count++) {
     signal?.throwIfAborted();
@@ -26,7 +29,7 @@ export async function retry<T>(
       signal?.throwIfAborted();
       const waitMs = delayMs(error, count);
       if (waitMs === undefined) throw error;
-      await sleep(waitMs, signal);
+      await clock.sleep(waitMs, signal);
     }
   }
 }

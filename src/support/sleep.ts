@@ -1,3 +1,5 @@
+import type { Clock } from "../core/clock.ts";
+
 /**
  * Resolves after `ms` milliseconds.
  * @throws the reason of `signal` when it aborts first
@@ -17,7 +19,14 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** Like {@link sleep}, but also resolves when `signal` aborts. Never rejects. */
-export async function sleepUnlessAborted(ms: number, signal: AbortSignal): Promise<void> {
-  await Promise.allSettled([sleep(ms, signal)]);
+/**
+ * Like {@link sleep}, but also resolves when `signal` aborts. Never rejects.
+ * @param clock default: the time of this process
+ */
+export async function sleepUnlessAborted(
+  ms: number,
+  signal: AbortSignal,
+  clock: Pick<Clock, "sleep"> = { sleep },
+): Promise<void> {
+  await Promise.allSettled([clock.sleep(ms, signal)]);
 }

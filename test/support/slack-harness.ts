@@ -5,11 +5,14 @@ import { createSlackPlatform } from "../../src/platforms/slack/platform.ts";
 import { createSlackSimulator, type SlackSimulator } from "../simulators/slack/simulator.ts";
 import { allCommands } from "./commands.ts";
 import { createSlackReceiver, type SlackReceiver } from "./slack-receiver.ts";
+import { createFlowingClock, hastened, type FlowingClock } from "./flowing-clock.ts";
 import { silentLog } from "./silent-log.ts";
 
 /** The Slack platform with the real client, connected to the simulator, and a receiver that records. */
 export interface SlackHarness {
   readonly slack: SlackSimulator;
+  /** Of the platform and of Slack. While a test waits for either, it passes twenty times as fast. */
+  readonly clock: FlowingClock;
   /** The running platform. */
   readonly platform: Platform;
   readonly receiver: SlackReceiver;
@@ -31,21 +34,27 @@ export interface SlackHarnessOptions {
 /** Starts a simulator with the app of the generated manifest, and the platform. */
 export async function openSlackHarness(options: SlackHarnessOptions = {}): Promise<SlackHarness> {
   const { commandPrefix = "", commands = allCommands, streamLifeMs } = options;
-  const slack = await createSlackSimulator({
+  const clock = createFlowingClock((ms) => slack.clock.advance(ms));
+  const slack: SlackSimulator = await createSlackSimulator({
+    between: () => clock.step(),
     manifest: createManifest(commands, { socketMode: true, commandPrefix }),
   });
   const receiver = createSlackReceiver();
 
   async function start(declared: ReadonlyMap<string, Command>): Promise<Platform> {
-    const started = createSlackPlatform({
-      botToken: slack.botToken,
-      appToken: slack.appToken,
-      apiUrl: slack.apiUrl,
-      commands: declared,
-      commandPrefix,
-      ...(streamLifeMs === undefined ? {} : { streamLifeMs }),
-      log: silentLog,
-    });
+    const started = hastened(
+      createSlackPlatform({
+        botToken: slack.botToken,
+        appToken: slack.appToken,
+        apiUrl: slack.apiUrl,
+        commands: declared,
+        commandPrefix,
+        ...(streamLifeMs === undefined ? {} : { streamLifeMs }),
+        log: silentLog,
+        clock,
+      }),
+      clock,
+    );
     await started.start(receiver, receiver);
     return started;
   }
@@ -53,6 +62,7 @@ export async function openSlackHarness(options: SlackHarnessOptions = {}): Promi
   let platform = await start(commands);
   return {
     slack,
+    clock,
     get platform() {
       return platform;
     },

@@ -1,3 +1,4 @@
+import type { CancelTimer, Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { DeliveryState } from "../../core/platform.ts";
 import type { Meter } from "../../core/telemetry.ts";
@@ -8,6 +9,7 @@ import {
   type LaneState,
   type Urgency,
 } from "./delivery-lane.ts";
+import { systemClock } from "../../support/clock.ts";
 import { createSuspensionWatch, type SuspensionWatch } from "./suspension-watch.ts";
 
 /** A call of the platform's API that shows something to people. */
@@ -17,7 +19,7 @@ export interface DeliveryCall {
   readonly urgency: Urgency;
   /** Name of the method, for metrics; from a small fixed set. */
   readonly method: string;
-  /** By when it must be sent, on the clock of `performance.now()`. */
+  /** By when it must be sent, by {@link Clock.monotonic}. */
   readonly deadline: number;
   readonly signal?: AbortSignal | undefined;
   /** Room that was kept for it. The call uses it up. */
@@ -61,8 +63,8 @@ export interface DeliverySchedulerOptions {
   /** With so many calls waiting new turns are refused as busy. Default 500. */
   readonly maxWaiting?: number;
   readonly meter?: Pick<Meter, "delivery" | "platformLimited">;
-  /** Milliseconds on a steady clock. Default `performance.now`. */
-  readonly now?: () => number;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
   /** Default: of this process. */
   readonly suspensions?: Pick<SuspensionWatch, "wasSuspended">;
 }
@@ -86,12 +88,13 @@ const afterSuspensionMs = 1000;
 
 /** @see {@link DeliveryScheduler} */
 export function createDeliveryScheduler(options: DeliverySchedulerOptions): DeliveryScheduler {
-  const { platform, limitOf, maxWaiting = 500, meter, now = () => performance.now() } = options;
+  const { platform, limitOf, maxWaiting = 500, meter, clock = systemClock } = options;
   const lanes = new Map<string, DeliveryLane>();
   /** By urgency, then age. */
   const queue: Waiting[] = [];
-  const { suspensions = createSuspensionWatch() } = options;
-  let timer: NodeJS.Timeout | undefined;
+  const { suspensions = createSuspensionWatch(clock) } = options;
+  const now = (): number => clock.monotonic();
+  let cancelTimer: CancelTimer | undefined;
   let isPumping = false;
   let resumesAt = Number.NEGATIVE_INFINITY;
 
@@ -130,12 +133,12 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
   function pump(): void {
     if (isPumping || queue.length === 0) return;
     isPumping = true;
-    clearTimeout(timer);
+    cancelTimer?.();
     const time = now();
     if (suspensions.wasSuspended()) resumesAt = time + afterSuspensionMs;
     if (resumesAt > time) {
       isPumping = false;
-      timer = setTimeout(pump, resumesAt - time);
+      cancelTimer = clock.after(resumesAt - time, pump);
       return;
     }
     let wakeAt = Infinity;
@@ -150,7 +153,7 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
       } else wakeAt = Math.min(wakeAt, free);
     }
     isPumping = false;
-    if (wakeAt < Infinity) timer = setTimeout(pump, Math.max(1, wakeAt - time));
+    if (wakeAt < Infinity) cancelTimer = clock.after(Math.max(1, wakeAt - time), pump);
   }
 
   function tooLate({ method }: DeliveryCall, retryAfterMs: number): ParleyError {

@@ -1,6 +1,8 @@
+import type { CancelTimer, Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Json } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { systemClock } from "../../support/clock.ts";
 import { toMarkdown } from "./reply-markdown.ts";
 import type { ReplyAction } from "../../core/reply-actions.ts";
 import type { Reply, ReplyFile } from "../../core/platform.ts";
@@ -10,7 +12,7 @@ import type { Urgency } from "./delivery-lane.ts";
 import { isBare, planEnding, planEndingWithoutFile, planStreaming, type Ending } from "./message-plan.ts";
 import { fileHash, type ShownFiles } from "./shown-files.ts";
 import { translate } from "../../words/translate.ts";
-import { sleep, sleepUnlessAborted } from "../../support/sleep.ts";
+import { sleepUnlessAborted } from "../../support/sleep.ts";
 import { isTransient, retryPlatformCall } from "./platform-retry.ts";
 import { createSuspensionWatch } from "./suspension-watch.ts";
 
@@ -34,6 +36,8 @@ export interface EditingReplyOptions {
   readonly stop?: ReplyAction | undefined;
   /** Status until the first `status` or `write`. */
   readonly placeholder?: string;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
 }
 
 /** After so many consecutive failures streaming stops, and only the final text is shown. */
@@ -60,7 +64,7 @@ interface PostedMessage {
  * another process may have resumed the reply.
  */
 export function createEditingReply(options: EditingReplyOptions): Reply {
-  const { target, log } = options;
+  const { target, log, clock = systemClock } = options;
   const { stop } = options;
   /** Nothing follows the text. */
   let isWhole = false;
@@ -82,16 +86,16 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   let pauseUntil = Number.NEGATIVE_INFINITY;
   /** The target has no room until then. */
   let noRoomUntil = Number.NEGATIVE_INFINITY;
-  let timer: NodeJS.Timeout | undefined;
+  let cancelTimer: CancelTimer | undefined;
   const abandoned = new AbortController();
-  const suspensions = createSuspensionWatch();
+  const suspensions = createSuspensionWatch(clock);
   /** The call in flight; never rejects. */
   let running: Promise<void> | undefined;
 
   const files = createFileQueue(async (batch) => {
     // Files are posted below the text.
     await idle();
-    await uploadWithRetry(batch, performance.now() + endingMs);
+    await uploadWithRetry(batch, clock.monotonic() + endingMs);
   });
   const { sign } = target;
 
@@ -116,8 +120,8 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
 
   /** Time to wait after a suspension: a process that lost its lease meanwhile learns that, and abandons the reply. */
   function suspensionWaitMs(): number {
-    if (suspensions.wasSuspended()) resumesAt = performance.now() + afterSuspensionMs;
-    return resumesAt - performance.now();
+    if (suspensions.wasSuspended()) resumesAt = clock.monotonic() + afterSuspensionMs;
+    return resumesAt - clock.monotonic();
   }
 
   /**
@@ -127,13 +131,13 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   function whenOwned(): Promise<void> | undefined {
     abandoned.signal.throwIfAborted();
     const waitMs = suspensionWaitMs();
-    return waitMs > 0 ? sleep(waitMs, abandoned.signal) : undefined;
+    return waitMs > 0 ? clock.sleep(waitMs, abandoned.signal) : undefined;
   }
 
   async function uploadWithRetry(all: readonly ReplyFile[], deadline: number): Promise<void> {
     const batch = all.filter((file) => options.savedFiles?.hashes.includes(fileHash(file)) !== true);
     if (batch.length === 0) return;
-    const refs = await retryPlatformCall(() => upload(batch), deadline, abandoned.signal);
+    const refs = await retryPlatformCall(() => upload(batch), deadline, abandoned.signal, clock);
     shownFiles = {
       hashes: [...(shownFiles?.hashes ?? []), ...batch.map(fileHash)],
       refs: [...(shownFiles?.refs ?? []), ...refs],
@@ -157,19 +161,19 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       failures >= maxFailures
     )
       return;
-    clearTimeout(timer);
+    cancelTimer?.();
     // A status is shown without a message, unless it must be read; and stands in those of an earlier run only with new text.
     if (sign !== undefined && text === "" && !(isLongStep && !sign.showsWords)) return;
     // The first text does not wait for the interval after a status.
     const isFirstText = text !== "" && !hasTriedText;
     const intervalEndsAt = isFirstText ? Number.NEGATIVE_INFINITY : lastCallAt + intervalMs;
-    const now = performance.now();
+    const now = clock.monotonic();
     let waitMs = Math.max(Math.max(intervalEndsAt, pauseUntil, noRoomUntil) - now, suspensionWaitMs());
     if (waitMs <= 0) {
       waitMs = Math.min(target.roomInMs?.(isFirstText ? "first" : "preview") ?? 0, maxRoomWaitMs);
       noRoomUntil = now + waitMs;
     }
-    if (waitMs > 0) timer = setTimeout(stream, waitMs);
+    if (waitMs > 0) cancelTimer = clock.after(waitMs, stream);
     else void runAlone(streamOnce);
   }
 
@@ -191,7 +195,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     } catch (error) {
       isChanged = true;
       failures += 1;
-      lastCallAt = performance.now();
+      lastCallAt = clock.monotonic();
       const retryAfterMs = isParleyError(error) ? error.retryAfterMs : undefined;
       if (retryAfterMs !== undefined) {
         intervalMs = Math.min(intervalMs * 2, maxIntervalMs);
@@ -208,7 +212,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     if (message?.content === wanted) return;
     const owned = whenOwned();
     if (owned !== undefined) await owned;
-    lastCallAt = performance.now();
+    lastCallAt = clock.monotonic();
     if (message === undefined) {
       await post(index, content, urgency);
       return;
@@ -260,12 +264,12 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     { deadline, urgency }: { readonly deadline: number; readonly urgency: Urgency },
   ): Promise<void> {
     try {
-      await retryPlatformCall(() => put(index, content, urgency), deadline, abandoned.signal);
+      await retryPlatformCall(() => put(index, content, urgency), deadline, abandoned.signal, clock);
     } catch (error) {
       const isRefused = isParleyError(error, "platform-rejected") && !isTransient(error);
       if (!isRefused || messages[index] === undefined) throw error;
       log.info({ err: error }, "message not editable: posting it again");
-      await retryPlatformCall(() => post(index, content, urgency), deadline, abandoned.signal);
+      await retryPlatformCall(() => post(index, content, urgency), deadline, abandoned.signal, clock);
     }
   }
 
@@ -276,7 +280,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       return;
     }
     state = "ending";
-    clearTimeout(timer);
+    cancelTimer?.();
     try {
       await files.idle();
       await runAlone(() => showEnding(ending));
@@ -298,9 +302,9 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   }
 
   async function showEnding(ending: Ending): Promise<void> {
-    const deadline = performance.now() + endingMs;
-    const waitMs = Math.min(pauseUntil - performance.now(), endingMs);
-    if (waitMs > 0) await sleepUnlessAborted(waitMs, abandoned.signal);
+    const deadline = clock.monotonic() + endingMs;
+    const waitMs = Math.min(pauseUntil - clock.monotonic(), endingMs);
+    if (waitMs > 0) await sleepUnlessAborted(waitMs, abandoned.signal, clock);
     abandoned.signal.throwIfAborted();
     const plan = planEnding(text, ending, target);
     if (text === "" && isBare(ending) && messages.length === 0 && files.count() > 0) return;
@@ -311,7 +315,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
         await uploadWithRetry(answer, deadline);
       } catch (error) {
         log.warn({ err: error }, "answer.md not uploaded: showing the answer in messages");
-        await putAll(planEndingWithoutFile(text, ending, target).contents, performance.now() + endingMs);
+        await putAll(planEndingWithoutFile(text, ending, target).contents, clock.monotonic() + endingMs);
       }
     }
   }
@@ -363,7 +367,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
         // The messages of an earlier run lose their buttons, and say that there will be another answer.
         const isResumed = messages.length > 0 && (target.roomInMs?.("first") ?? 0) <= 0;
         if (isResumed || (!isShown && sign === undefined)) {
-          await putWithRetry(0, first, { deadline: performance.now() + endingMs, urgency: "first" });
+          await putWithRetry(0, first, { deadline: clock.monotonic() + endingMs, urgency: "first" });
         }
         if (!areRefsSaved) await saveRefs();
       });
@@ -390,7 +394,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     abandon() {
       if (state === "ended") return;
       state = "abandoned";
-      clearTimeout(timer);
+      cancelTimer?.();
       close();
       abandoned.abort(new ParleyError("stopping", "the reply was abandoned"));
     },

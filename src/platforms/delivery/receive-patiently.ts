@@ -1,5 +1,7 @@
+import type { Clock } from "../../core/clock.ts";
 import { isParleyError } from "../../core/errors.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
+import { systemClock } from "../../support/clock.ts";
 
 const backoff = { baseMs: 250, maxMs: 1000 };
 
@@ -8,6 +10,8 @@ export interface PatienceOptions {
   readonly forMs: number;
   readonly whileUnreachableForMs?: number;
   readonly signal?: AbortSignal;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
 }
 
 /**
@@ -19,14 +23,15 @@ export interface PatienceOptions {
  */
 export function receivePatiently(
   receive: () => Promise<"accepted" | "duplicate">,
-  { forMs, whileUnreachableForMs = 0, signal }: PatienceOptions,
+  { forMs, whileUnreachableForMs = 0, signal, clock = systemClock }: PatienceOptions,
 ): Promise<"accepted" | "duplicate"> {
-  const startedAt = performance.now();
+  const startedAt = clock.monotonic();
   return retry(receive, {
     signal,
+    clock,
     delayMs(error, attempt) {
       const waitMs = backoffMs(attempt, backoff);
-      const passedMs = performance.now() - startedAt;
+      const passedMs = clock.monotonic() - startedAt;
       if (isParleyError(error, "store-unavailable"))
         return attempt === 1 || passedMs + waitMs <= forMs ? waitMs : undefined;
       if (!isParleyError(error, "platform-unreachable")) return undefined;

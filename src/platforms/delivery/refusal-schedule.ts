@@ -21,7 +21,7 @@ export interface RefusalSchedule {
  * Remembers the last 5,000 refusals.
  * @param now milliseconds on a steady clock
  */
-export function createRefusalSchedule(now: () => number = () => performance.now()): RefusalSchedule {
+export function createRefusalSchedule(now: () => number): RefusalSchedule {
   const nextAt = new LRUCache<string, number>({ max: maxEntries });
 
   function intervalMs({ code, retryAfterMs = limitMs.min }: ParleyError, accessIntervalMs: number): number {

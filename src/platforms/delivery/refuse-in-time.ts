@@ -1,5 +1,7 @@
+import type { Clock } from "../../core/clock.ts";
 import type { Receiver } from "../../core/platform.ts";
 import { sleepUnlessAborted } from "../../support/sleep.ts";
+import { systemClock } from "../../support/clock.ts";
 
 /** How long the store is waited for, in milliseconds. */
 const maxWaitMs = 1000;
@@ -11,10 +13,11 @@ const maxWaitMs = 1000;
 export async function refuseInTime(
   receiver: Pick<Receiver, "refuse">,
   key: string,
+  clock: Clock = systemClock,
 ): Promise<"refused" | "accepted"> {
   const settled = new AbortController();
   const refusal = receiver.refuse(key).finally(() => settled.abort());
-  const late = sleepUnlessAborted(maxWaitMs, settled.signal).then(() =>
+  const late = sleepUnlessAborted(maxWaitMs, settled.signal, clock).then(() =>
     settled.signal.aborted ? refusal : ("refused" as const),
   );
   return await Promise.race([refusal, late]);

@@ -1,3 +1,6 @@
+import type { Clock } from "../../core/clock.ts";
+import { systemClock } from "../../support/clock.ts";
+
 /** Time between checks. */
 const checkMs = 250;
 /**
@@ -14,15 +17,15 @@ export interface SuspensionWatch {
 }
 
 /** Checks until it is stopped; does not keep the process alive. */
-export function createSuspensionWatch(): SuspensionWatch {
-  let lastCheck = performance.now();
+export function createSuspensionWatch(clock: Clock = systemClock): SuspensionWatch {
+  let lastCheck = clock.monotonic();
   let wasSuspended = false;
   const check = (): void => {
-    const now = performance.now();
+    const now = clock.monotonic();
     if (now - lastCheck >= maxGapMs) wasSuspended = true;
     lastCheck = now;
   };
-  const timer = setInterval(check, checkMs).unref();
+  const end = clock.every(checkMs, check);
   return {
     wasSuspended() {
       check();
@@ -30,8 +33,6 @@ export function createSuspensionWatch(): SuspensionWatch {
       wasSuspended = false;
       return result;
     },
-    stop() {
-      clearInterval(timer);
-    },
+    stop: end,
   };
 }

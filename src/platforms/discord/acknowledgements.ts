@@ -1,9 +1,9 @@
 import { InteractionResponseType } from "discord-api-types/v10";
 import type { APIInteraction } from "discord.js";
+import type { Clock } from "../../core/clock.ts";
 import { acceptingNotice, toNotice } from "../../core/error-messages.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { sleep } from "../../support/sleep.ts";
 import type { DiscordApi } from "./api.ts";
 import { toPrivateSentence } from "./content.ts";
 import { errorCodes, discordCode } from "./errors.ts";
@@ -48,7 +48,11 @@ export interface Acknowledgements {
 }
 
 /** @see {@link Acknowledgements} */
-export function createAcknowledgements(api: Pick<DiscordApi, "respond">, log: Log): Acknowledgements {
+export function createAcknowledgements(
+  api: Pick<DiscordApi, "respond">,
+  log: Log,
+  clock: Clock,
+): Acknowledgements {
   const pending = new Map<string, Promise<unknown>>();
 
   async function send(interaction: Pick<APIInteraction, "id" | "token">, body: unknown): Promise<boolean> {
@@ -73,13 +77,13 @@ export function createAcknowledgements(api: Pick<DiscordApi, "respond">, log: Lo
   return {
     send,
     async refuse(interaction, error, { isAtOnce = false } = {}) {
-      if (!isUnanimous(error) && !isAtOnce) await sleep(refuseAfterMs);
+      if (!isUnanimous(error) && !isAtOnce) await clock.sleep(refuseAfterMs);
       await tell(interaction, toNotice(error));
     },
     async refuseCommand(interaction, error, refuseKey) {
       if (!isUnanimous(error)) {
-        await sleep(refuseAfterMs);
-        const outcome = await Promise.race([refuseKey().catch(() => undefined), sleep(maxAskMs)]);
+        await clock.sleep(refuseAfterMs);
+        const outcome = await Promise.race([refuseKey().catch(() => undefined), clock.sleep(maxAskMs)]);
         // The instance that accepted it acknowledges it.
         if (outcome === "accepted") return false;
         if (outcome === undefined) return await tell(interaction, acceptingNotice());

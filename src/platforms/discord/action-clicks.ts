@@ -1,6 +1,7 @@
 import { InteractionResponseType, InteractionType, MessageFlags } from "discord-api-types/v10";
 import type { APIMessageComponentInteraction, APIModalSubmitInteraction } from "discord.js";
 import type { Actor } from "../../core/access.ts";
+import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { goneNotice, toNotice } from "../../core/error-messages.ts";
 import type { Receiver } from "../../core/platform.ts";
@@ -23,6 +24,7 @@ export interface ActionHandlerOptions {
   readonly toActor: (interaction: Interaction) => Promise<Actor | undefined>;
   /** Makes what an action asks for a call of its own and answers it, within what is left of the deadline. */
   readonly takeCall: (interaction: Interaction, call: ActionCall, spentMs: number) => Promise<void>;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -33,7 +35,7 @@ export interface ActionHandlerOptions {
 export function createActionHandler(
   options: ActionHandlerOptions,
 ): (interaction: Interaction, action: ReplyAction) => Promise<void> {
-  const { acknowledgements, receiver, log } = options;
+  const { acknowledgements, receiver, clock, log } = options;
 
   async function run(interaction: Interaction, action: ReplyAction): Promise<ActionResult | undefined> {
     const by = await options.toActor(interaction);
@@ -49,7 +51,7 @@ export function createActionHandler(
     const ended = new AbortController();
     const [result] = await Promise.race([
       Promise.allSettled([running]).finally(() => ended.abort()),
-      sleepUnlessAborted(answerWithinMs, ended.signal).then(() => [undefined]),
+      sleepUnlessAborted(answerWithinMs, ended.signal, clock).then(() => [undefined]),
     ]);
     if (result?.status === "fulfilled") return result.value;
     throw result?.reason ?? new ParleyError("store-unavailable", "no result within Discord's deadline");
@@ -94,7 +96,7 @@ export function createActionHandler(
   return async (interaction, action) => {
     if (receiver.isStopping())
       return acknowledgements.refuse(interaction, new ParleyError("stopping", "the process is stopping"));
-    const startedAt = performance.now();
+    const startedAt = clock.monotonic();
     let result: ActionResult | undefined;
     try {
       result = await inTime(run(interaction, action));
@@ -103,6 +105,6 @@ export function createActionHandler(
       await tell(interaction, toNotice(error));
       return;
     }
-    if (result !== undefined) await respond(interaction, action, result, performance.now() - startedAt);
+    if (result !== undefined) await respond(interaction, action, result, clock.monotonic() - startedAt);
   };
 }

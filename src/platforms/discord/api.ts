@@ -11,8 +11,10 @@ import type {
   RESTPostAPIWebhookWithTokenJSONBody,
   RESTPutAPIApplicationCommandsJSONBody,
 } from "discord.js";
+import type { Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
+import { systemClock } from "../../support/clock.ts";
 import type { Urgency } from "../delivery/delivery-lane.ts";
 import type { Reservation } from "../delivery/delivery-scheduler.ts";
 import { createDirectChannels } from "./direct-channels.ts";
@@ -62,7 +64,7 @@ export interface SendOptions {
   readonly signal?: AbortSignal | undefined;
   /** Default "final". Only {@link withDelivery} orders requests by it. */
   readonly urgency?: Urgency;
-  /** By when it must be sent, on the clock of `performance.now()`. Default: by urgency. */
+  /** By when it must be sent, by {@link Clock.monotonic}. Default: by urgency. */
   readonly deadline?: number;
   /** Room that was kept for it. */
   readonly reservation?: Reservation | undefined;
@@ -161,7 +163,10 @@ export function createDiscordApi(options: {
   readonly guard?: RequestGuard;
   /** The limits that responses to requests with urgency name. */
   readonly onLimits?: ResponseObserver;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
 }): DiscordApi {
+  const { clock = systemClock } = options;
   const common = {
     version: "10",
     api: options.apiUrl,
@@ -211,6 +216,7 @@ export function createDiscordApi(options: {
   function retrying<T>(action: string, request: () => Promise<unknown>, signal?: AbortSignal): Promise<T> {
     return retry(() => send<T>(action, request), {
       signal,
+      clock,
       delayMs: (error, attempt) =>
         isParleyError(error, "platform-unreachable") &&
         error.retryAfterMs === undefined &&
@@ -287,10 +293,12 @@ export function createDiscordApi(options: {
     async addToThread(threadId, userId) {
       await retrying("add to a thread", () => rest.put(Routes.threadMembers(threadId, userId)));
     },
-    openDirectChannel: createDirectChannels((userId) =>
-      retrying("open a direct message", () =>
-        rest.post(Routes.userChannels(), { body: { recipient_id: userId } }),
-      ),
+    openDirectChannel: createDirectChannels(
+      (userId) =>
+        retrying("open a direct message", () =>
+          rest.post(Routes.userChannels(), { body: { recipient_id: userId } }),
+        ),
+      clock,
     ),
     listCommands: (applicationId) =>
       retrying("read the commands", () =>
@@ -314,6 +322,7 @@ export function createDiscordApi(options: {
             if (!isOurs(error, attempt)) throw error;
           }),
         {
+          clock,
           delayMs: (error, attempt) =>
             isParleyError(error, "platform-unreachable") && attempt <= maxRetries
               ? backoffMs(attempt, retryBackoff)

@@ -1,5 +1,6 @@
 import { InteractionResponseType as ResponseType, MessageFlags } from "discord-api-types/v10";
 import type { APIInteraction } from "discord.js";
+import type { Clock } from "../../core/clock.ts";
 import { acceptingNotice, notAcceptedNotice } from "../../core/error-messages.ts";
 import { isParleyError, isRefusal } from "../../core/errors.ts";
 import type { CommandCall } from "../../core/events.ts";
@@ -27,9 +28,10 @@ export function createCallIntake(options: {
   readonly api: Pick<DiscordApi, "editFollowUp">;
   readonly receiver: Pick<Receiver, "receive" | "refuse">;
   readonly acknowledgements: Acknowledgements;
+  readonly clock: Clock;
   readonly log: Log;
 }): (interaction: Interaction, call: CommandCall, spentMs?: number) => Promise<void> {
-  const { api, receiver, acknowledgements, log } = options;
+  const { api, receiver, acknowledgements, clock, log } = options;
 
   /** Resolves to whether Discord took this instance's notice that the call is not accepted yet. */
   async function acknowledge(
@@ -38,12 +40,10 @@ export function createCallIntake(options: {
     acceptance: Promise<unknown>,
     spentMs: number,
   ): Promise<boolean> {
-    let slow: NodeJS.Timeout | undefined;
-    const isSlow = new Promise<[undefined]>((resolve) => {
-      slow = setTimeout(resolve, Math.max(0, slowAfterMs - spentMs), [undefined]);
-    });
-    const [result] = await Promise.race([Promise.allSettled([acceptance]), isSlow]);
-    clearTimeout(slow);
+    const isSlow = Promise.withResolvers<[undefined]>();
+    const cancel = clock.after(Math.max(0, slowAfterMs - spentMs), () => isSlow.resolve([undefined]));
+    const [result] = await Promise.race([Promise.allSettled([acceptance]), isSlow.promise]);
+    cancel();
     if (result === undefined) {
       return await acknowledgements.send(interaction, {
         type: ResponseType.ChannelMessageWithSource,
@@ -73,7 +73,7 @@ export function createCallIntake(options: {
   }
 
   return async (interaction, call, spentMs = 0) => {
-    const acceptance = receivePatiently(() => receiver.receive(call), { forMs: acceptForMs });
+    const acceptance = receivePatiently(() => receiver.receive(call), { forMs: acceptForMs, clock });
     const acknowledgement = acknowledge(interaction, call, acceptance, spentMs);
     acknowledgements.expect(interaction.token, acknowledgement);
     await acknowledgement;

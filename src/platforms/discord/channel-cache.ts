@@ -1,6 +1,6 @@
+import type { Clock } from "../../core/clock.ts";
 import type { APIChannel } from "discord.js";
 import { LRUCache } from "lru-cache";
-import { sleep } from "../../support/sleep.ts";
 import { toConversationId } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 
@@ -39,6 +39,7 @@ export interface ChannelCache {
 export function createChannelCache(
   api: Pick<DiscordApi, "getChannel">,
   knownType: (channelId: string) => number | undefined,
+  clock: Clock,
 ): ChannelCache {
   const channels = new LRUCache<string, Promise<APIChannel>>({ max: maxEntries });
   const conversations = new LRUCache<string, true>({ max: maxEntries });
@@ -77,7 +78,7 @@ export function createChannelCache(
           "default_auto_archive_duration" in channel ? channel.default_auto_archive_duration : undefined,
         () => undefined,
       );
-      return Promise.race([reading, sleep(maxLookupMs).then(() => undefined)]);
+      return Promise.race([reading, clock.sleep(maxLookupMs).then(() => undefined)]);
     },
     async ownerOf(channelId) {
       const channel = await read(channelId);

@@ -1,6 +1,7 @@
 import { WebSocketManager, WebSocketShardEvents, type SessionInfo } from "@discordjs/ws";
 import { GatewayDispatchEvents, GatewayIntentBits, Routes } from "discord-api-types/v10";
 import type { GatewayReadyDispatchData, RESTGetAPIGatewayBotResult } from "discord.js";
+import type { Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Claims } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -48,6 +49,7 @@ export interface ConnectionOptions {
   /** The bot is known, before any event. `plan` says which shards this process runs. */
   readonly onIdentified: (identity: Identity, plan: ShardPlan) => void;
   readonly events: ConnectionEvents;
+  readonly clock: Clock;
   readonly log: Log;
   /** Aborts the attempts to connect. */
   readonly signal: AbortSignal;
@@ -72,11 +74,12 @@ export interface Connection {
 
 /** @see {@link Connection} */
 export function createConnection(options: ConnectionOptions): Connection {
-  const { log, events, signal } = options;
+  const { log, events, clock, signal } = options;
   const rest = createGatewayRest(options);
   const throttle = createIdentifyThrottle({
     readLimit: async () => (await readGateway(rest)).session_start_limit,
     claims: options.claims,
+    clock,
     log,
   });
   const guilds = createGuildDirectory();
@@ -143,6 +146,7 @@ export function createConnection(options: ConnectionOptions): Connection {
       await shards?.close();
       await retry(() => openWith(false), {
         signal,
+        clock,
         delayMs: (error, attempt) =>
           isParleyError(toConnectError(error), "platform-unreachable")
             ? backoffMs(attempt, backoff)
@@ -216,7 +220,7 @@ interface Shards {
 
 /** The shards of one attempt. Lost connections are opened again by the library, sessions resumed where Discord has them. */
 function createShards(
-  options: Pick<ConnectionOptions, "token" | "log" | "signal"> & {
+  options: Pick<ConnectionOptions, "token" | "clock" | "log" | "signal"> & {
     readonly gateway: RESTGetAPIGatewayBotResult;
     readonly plan: ShardPlan;
     readonly states: ShardStates;
@@ -320,7 +324,7 @@ function createShards(
         .catch((error: unknown) => log.debug({ err: error }, "gateway connection not closed"))
         .finally(() => closed.abort());
       // The library waits for ever for a shard that is still connecting.
-      await sleepUnlessAborted(closeWithinMs, closed.signal);
+      await sleepUnlessAborted(closeWithinMs, closed.signal, options.clock);
     },
   };
 }

@@ -1,5 +1,7 @@
+import type { Clock } from "../../core/clock.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { Meter } from "../../core/telemetry.ts";
+import { systemClock } from "../../support/clock.ts";
 import type { LaneLimit, Urgency } from "../delivery/delivery-lane.ts";
 import { createDeliveryScheduler, type DeliveryScheduler } from "../delivery/delivery-scheduler.ts";
 import type { DiscordApi, SendOptions } from "./api.ts";
@@ -60,6 +62,7 @@ const maxWaitMs: Readonly<Record<Urgency, number>> = {
 export function createDiscordScheduler(
   meter: Pick<Meter, "delivery" | "platformLimited"> | undefined,
   requestsPerSecond: number = usualRequestsPerSecond,
+  clock: Clock = systemClock,
 ): DeliveryScheduler {
   const globalLimit = toGlobalLimit(requestsPerSecond);
   return createDeliveryScheduler({
@@ -69,6 +72,7 @@ export function createDiscordScheduler(
       if (lane === lanes.allTyping) return typingLimit;
       return channelLimits[lane.split(" ")[0] ?? ""];
     },
+    clock,
     ...(meter === undefined ? {} : { meter }),
   });
 }
@@ -109,7 +113,12 @@ export function createLimitReader(
  * @param now Discord's time, in Unix ms
  * @throws ParleyError `platform-unreachable` with `retryAfterMs`: there is no room before the deadline
  */
-export function withDelivery(api: DiscordApi, scheduler: DeliveryScheduler, now: () => number): DiscordApi {
+export function withDelivery(
+  api: DiscordApi,
+  scheduler: DeliveryScheduler,
+  now: () => number,
+  clock: Clock = systemClock,
+): DiscordApi {
   /** The limit of a message's edits that comes before all others. */
   const oldLane = (messageId: string, id: string): string[] =>
     isOldMessage(messageId, now()) ? [lanes.oldEdits(id)] : [];
@@ -120,7 +129,7 @@ export function withDelivery(api: DiscordApi, scheduler: DeliveryScheduler, now:
     {
       signal,
       urgency = "final",
-      deadline = performance.now() + maxWaitMs[urgency],
+      deadline = clock.monotonic() + maxWaitMs[urgency],
       reservation,
     }: SendOptions,
     work: () => Promise<T>,
@@ -133,14 +142,14 @@ export function withDelivery(api: DiscordApi, scheduler: DeliveryScheduler, now:
         const retryAfterMs = isParleyError(error) ? error.retryAfterMs : undefined;
         // The lane is closed until then, so that the next call waits there.
         if (retryAfterMs === undefined || urgency === "preview" || names.length === 0) throw error;
-        if (performance.now() + retryAfterMs > deadline) throw error;
+        if (clock.monotonic() + retryAfterMs > deadline) throw error;
       }
     }
   }
 
   /** Reads have limits of their own, which the library waits for. */
   async function read<T>(method: string, work: () => Promise<T>): Promise<T> {
-    const deadline = performance.now() + maxWaitMs.files;
+    const deadline = clock.monotonic() + maxWaitMs.files;
     const call = { lanes: [lanes.global], method, urgency: "files", deadline } as const;
     const result = await scheduler.send(call, async () => {
       const [settled] = await Promise.allSettled([work()]);

@@ -1,3 +1,4 @@
+import type { Clock } from "../../core/clock.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { DeliveryScheduler, Reservation } from "../delivery/delivery-scheduler.ts";
@@ -57,6 +58,7 @@ export interface DestinationOptions {
   readonly shownByOthers: (messageIds: readonly string[]) => Promise<readonly string[]>;
   /** The bot's user id. */
   readonly botId: () => string;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -121,7 +123,7 @@ export function createDestinationFinder(options: DestinationOptions): Destinatio
   }
 
   async function openThread(questionId: string, title: string, maxWaitMs: number): Promise<Destination> {
-    const deadline = performance.now() + maxWaitMs;
+    const deadline = options.clock.monotonic() + maxWaitMs;
     try {
       const id = await threads.fromMessage(channelId, questionId, title, { deadline });
       return { channelId: id };

@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { APIChannel } from "discord.js";
+import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { discordCode, errorCodes } from "./errors.ts";
 
@@ -15,13 +16,14 @@ const maxPauseMs = 10 * 60_000;
  */
 export function createDirectChannels(
   request: (userId: string) => Promise<APIChannel>,
+  clock: Clock,
 ): (userId: string) => Promise<APIChannel> {
   const channels = new LRUCache<string, APIChannel>({ max: maxEntries });
   let refusals = 0;
   let pausedUntil = Number.NEGATIVE_INFINITY;
 
   function pauseMs(): number {
-    return Math.ceil(pausedUntil - performance.now());
+    return Math.ceil(pausedUntil - clock.monotonic());
   }
 
   return async (userId) => {
@@ -38,7 +40,7 @@ export function createDirectChannels(
       const waitMs = Math.min(firstPauseMs * 2 ** refusals, maxPauseMs);
       // Requests that were in flight together are one refusal.
       if (pauseMs() <= 0) refusals += 1;
-      pausedUntil = Math.max(pausedUntil, performance.now() + waitMs);
+      pausedUntil = Math.max(pausedUntil, clock.monotonic() + waitMs);
       throw tooFast(waitMs);
     }
   };

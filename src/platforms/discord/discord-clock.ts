@@ -1,9 +1,11 @@
+import type { Clock } from "../../core/clock.ts";
 import type { ResponseLike } from "discord.js";
-import { steadyClock } from "../../support/steady-clock.ts";
+import { systemClock } from "../../support/clock.ts";
 
 /**
  * Discord's time in Unix milliseconds, exact to a second: ids of messages and the expiry of tokens are compared with
- * it, and the clock of this machine may be wrong or step. Until a response was observed it is {@link steadyClock}.
+ * it, and the clock of this machine may be wrong or step. Until a response was observed it is the
+ * given time.
  */
 export interface DiscordClock {
   now(): number;
@@ -12,14 +14,14 @@ export interface DiscordClock {
 }
 
 /** @see {@link DiscordClock} */
-export function createDiscordClock(): DiscordClock {
-  /** Discord's time when `performance.now` was 0. */
+export function createDiscordClock(clock: Clock = systemClock): DiscordClock {
+  /** Discord's time when {@link Clock.monotonic} was 0. */
   let originMs: number | undefined;
   return {
-    now: () => (originMs === undefined ? steadyClock.now() : Math.round(originMs + performance.now())),
+    now: () => (originMs === undefined ? clock.now() : Math.round(originMs + clock.monotonic())),
     observe({ headers }) {
       const time = Date.parse(headers.get("date") ?? "");
-      if (!Number.isNaN(time)) originMs = time - performance.now();
+      if (!Number.isNaN(time)) originMs = time - clock.monotonic();
     },
   };
 }

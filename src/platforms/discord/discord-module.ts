@@ -112,7 +112,7 @@ export const discord = definePlatform({
           DISCORD_SHARD_IDS: ids,
           DISCORD_REQUESTS_PER_SECOND: requestsPerSecond,
         },
-        { commands, log, meter, claims, records },
+        { commands, log, meter, claims, records, clock },
       ) {
         const problem = sharingProblem(count, ids, claims.isShared);
         if (problem !== undefined) throw new ParleyError("config", problem);
@@ -125,6 +125,7 @@ export const discord = definePlatform({
             requestsPerSecond,
             claims,
             records,
+            clock,
             log,
             meter,
             ...(apiUrl === undefined ? {} : { apiUrl }),

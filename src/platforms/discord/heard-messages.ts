@@ -39,10 +39,7 @@ interface Heard {
 }
 
 /** @see {@link HeardMessages} */
-export function createHeardMessages(
-  botId: () => string,
-  now: () => number = () => performance.now(),
-): HeardMessages {
+export function createHeardMessages(botId: () => string, now: () => number): HeardMessages {
   const channels = new LRUCache<string, Heard>({ max: maxChannels });
 
   return {

@@ -1,8 +1,8 @@
 import type { APIGatewaySessionStartLimit } from "discord.js";
+import type { Clock } from "../../core/clock.ts";
 import type { Claims } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
-import { sleep } from "../../support/sleep.ts";
 
 /** Discord allows one IDENTIFY of each bucket in 5 s; the rest is for the way there. */
 const spacingMs = 5500;
@@ -35,11 +35,12 @@ export interface IdentifyThrottle {
 export function createIdentifyThrottle(options: {
   readonly readLimit: () => Promise<APIGatewaySessionStartLimit>;
   readonly claims: Claims;
+  readonly clock: Clock;
   readonly log: Log;
 }): IdentifyThrottle {
-  const { readLimit, claims, log } = options;
+  const { readLimit, claims, clock, log } = options;
   const queue = createKeyedQueue();
-  /** When this process last identified in each bucket, on the clock of `performance.now()`. */
+  /** When this process last identified in each bucket, by {@link Clock.monotonic}. */
   const lastAt = new Map<number, number>();
   let maxConcurrency = 1;
   let waiting: string | undefined;
@@ -49,18 +50,18 @@ export function createIdentifyThrottle(options: {
   function note(limit: APIGatewaySessionStartLimit): void {
     maxConcurrency = Math.max(1, limit.max_concurrency);
     const kept = Math.min(reserve + maxConcurrency, Math.ceil(limit.total / 2));
-    budget = { left: limit.remaining - kept, resetMs: limit.reset_after, readAt: performance.now() };
+    budget = { left: limit.remaining - kept, resetMs: limit.reset_after, readAt: clock.monotonic() };
   }
 
   /** Until Discord answers: without it nothing says how many are left. */
   async function readBudget(signal: AbortSignal): Promise<void> {
-    while (performance.now() - budget.readAt > freshMs) {
+    while (clock.monotonic() - budget.readAt > freshMs) {
       try {
         note(await readLimit());
       } catch (error) {
         signal.throwIfAborted();
         log.warn({ err: error }, "the budget of session starts could not be read; retried soon");
-        await sleep(spacingMs, signal);
+        await clock.sleep(spacingMs, signal);
       }
     }
   }
@@ -75,7 +76,7 @@ export function createIdentifyThrottle(options: {
       const message = `Discord's daily budget of session starts is nearly used up; the bot waits until it is renewed, in ${minutes} min`;
       if (waiting === undefined) log.error({ left, wanted: count, resetMs }, message);
       waiting = message;
-      await sleep(Math.min(resetMs + 1000, maxWaitMs), signal);
+      await clock.sleep(Math.min(resetMs + 1000, maxWaitMs), signal);
     }
     if (waiting !== undefined) log.info({}, "the budget of session starts is renewed");
     waiting = undefined;
@@ -90,7 +91,7 @@ export function createIdentifyThrottle(options: {
         log.warn({ err: error, bucket }, "identifying without knowing of other processes");
         return;
       }
-      await sleep(claimRetryMs * (0.5 + Math.random()), signal);
+      await clock.sleep(claimRetryMs * (0.5 + Math.random()), signal);
     }
   }
 
@@ -101,10 +102,13 @@ export function createIdentifyThrottle(options: {
       const bucket = shardId % maxConcurrency;
       await queue.run(`${bucket}`, async () => {
         signal.throwIfAborted();
-        await sleep(Math.max(0, (lastAt.get(bucket) ?? -spacingMs) + spacingMs - performance.now()), signal);
+        await clock.sleep(
+          Math.max(0, (lastAt.get(bucket) ?? -spacingMs) + spacingMs - clock.monotonic()),
+          signal,
+        );
         await waitForBudget(1, signal);
         await waitForClaim(bucket, signal);
-        lastAt.set(bucket, performance.now());
+        lastAt.set(bucket, clock.monotonic());
         budget = { ...budget, left: budget.left - 1 };
       });
     },

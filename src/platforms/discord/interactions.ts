@@ -17,6 +17,7 @@ import type {
   APIModalSubmitInteraction,
 } from "discord.js";
 import type { Actor } from "../../core/access.ts";
+import type { Clock } from "../../core/clock.ts";
 import type { Command } from "../../core/command.ts";
 import { resolveInput, type CommandInput, type ResolvedInput } from "../../core/command-input.ts";
 import { ParleyError } from "../../core/errors.ts";
@@ -72,7 +73,9 @@ export interface InteractionOptions {
   readonly locales: Pick<Locales, "note">;
   /** On fields of forms that do not work with this connection. */
   readonly notes: () => Readonly<Record<string, string>>;
+  /** Discord's time, in Unix milliseconds. */
   readonly now: () => number;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -203,7 +206,7 @@ export function createInteractionHandler(options: InteractionOptions) {
     if (command === undefined) return acknowledgements.refuse(interaction, unknownCommand(commandName));
     let subject: CommandCall["subject"];
     try {
-      subject = await inTime(modalTargets.find(target, options.names(interaction.guild_id)));
+      subject = await inTime(modalTargets.find(target, options.names(interaction.guild_id)), options.clock);
     } catch (error) {
       // The time for another instance's answer has passed.
       return acknowledgements.refuse(interaction, error, { isAtOnce: true });
@@ -326,9 +329,9 @@ export function createInteractionHandler(options: InteractionOptions) {
 }
 
 /** What must be known before the response, whose deadline is three seconds. @throws ParleyError `platform-unreachable` */
-async function inTime<T>(looking: Promise<T>): Promise<T> {
+async function inTime<T>(looking: Promise<T>, clock: Clock): Promise<T> {
   const waiting = new AbortController();
-  const tooLate = sleepUnlessAborted(lookupMs, waiting.signal).then(() => {
+  const tooLate = sleepUnlessAborted(lookupMs, waiting.signal, clock).then(() => {
     throw new ParleyError("platform-unreachable", "looking up the message took too long");
   });
   // Each may settle after the other.

@@ -1,5 +1,7 @@
 import { LRUCache } from "lru-cache";
+import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { systemClock } from "../../support/clock.ts";
 import type { MakeRequest } from "./http-agent.ts";
 import { toResponse } from "./to-response.ts";
 
@@ -31,15 +33,16 @@ interface Refusal {
 /**
  * Counts the 401, 403 and 429 of ten minutes and keeps them far below the number that Discord bans an address for: first
  * refused routes of a channel are answered from memory, then requests are limited here until older ones are over.
- * @param options `now`: milliseconds on a steady clock
  * @see https://docs.discord.com/developers/topics/rate-limits#invalid-request-limit-aka-cloudflare-bans
  */
 export function createInvalidRequestGuard(options: {
   readonly log: Log;
   readonly limits?: InvalidRequestLimits;
-  readonly now?: () => number;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
 }): RequestGuard {
-  const { log, limits = defaultLimits, now = () => performance.now() } = options;
+  const { log, limits = defaultLimits, clock = systemClock } = options;
+  const now = (): number => clock.monotonic();
   const refused = new LRUCache<string, Refusal>({ max: maxRoutes });
   let times: number[] = [];
   const warnedAt = { slow: Number.NEGATIVE_INFINITY, stop: Number.NEGATIVE_INFINITY };

@@ -1,5 +1,8 @@
+import type { Clock } from "../../core/clock.ts";
 import { LRUCache } from "lru-cache";
 import { createConcurrencyLimit } from "../../support/concurrency-limit.ts";
+import { systemClock } from "../../support/clock.ts";
+import { expiringBy } from "../../support/lru-time.ts";
 import type { DiscordApi } from "./api.ts";
 
 const maxPeople = 5000;
@@ -34,9 +37,10 @@ export interface Memberships {
 export function createMemberships(
   api: Pick<DiscordApi, "getMember">,
   guildIds: () => readonly string[] | Promise<readonly string[]>,
+  clock: Clock = systemClock,
 ): Memberships {
   const limit = createConcurrencyLimit(maxConcurrent);
-  const known = new LRUCache<string, boolean>({ max: maxPeople, ttl: strangerTtlMs });
+  const known = new LRUCache<string, boolean>({ max: maxPeople, ttl: strangerTtlMs, ...expiringBy(clock) });
   /** Servers that people were seen in: one request is enough as long as they stay there. */
   const lastGuilds = new LRUCache<string, string>({ max: maxPeople });
   const lookups = new Map<string, Promise<boolean | undefined>>();

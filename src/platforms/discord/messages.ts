@@ -1,12 +1,13 @@
 import { LRUCache } from "lru-cache";
 import type { APIMessage, GatewayMessageCreateDispatchData } from "discord.js";
+import type { Clock } from "../../core/clock.ts";
 import { isParleyError, isRefusal, ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Language } from "../../words/languages.ts";
 import { inLanguage } from "../../words/translate.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
-import { sleep } from "../../support/sleep.ts";
+import { expiringBy } from "../../support/lru-time.ts";
 import { refuseInTime } from "../delivery/refuse-in-time.ts";
 import { isOutage, receivePatiently } from "../delivery/receive-patiently.ts";
 import { isDirectType, isThreadType, toConversationId, toEventKey } from "./address.ts";
@@ -32,6 +33,7 @@ export interface MessageOptions {
   readonly lookUpFirst: (channelId: string) => Promise<boolean>;
   /** Aborts when the platform stops. */
   readonly signal: AbortSignal;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -61,11 +63,15 @@ const busyNoticeIntervalMs = 30_000;
 
 /** @see {@link MessageIntake} */
 export function createMessageIntake(options: MessageOptions): MessageIntake {
-  const { api, receiver, channels, events, log } = options;
-  const refusals = createRefusalNotices(api, log);
-  const notices = createOutageNotices({ api, receiver, signal: options.signal, log });
+  const { api, receiver, channels, events, clock, log } = options;
+  const refusals = createRefusalNotices(api, log, clock);
+  const notices = createOutageNotices({ api, receiver, signal: options.signal, clock, log });
   const queue = createKeyedQueue();
-  const busyNotices = new LRUCache<string, true>({ max: 1000, ttl: busyNoticeIntervalMs });
+  const busyNotices = new LRUCache<string, true>({
+    max: 1000,
+    ttl: busyNoticeIntervalMs,
+    ...expiringBy(clock),
+  });
 
   /** The bot's last message that is no reply, by channel. */
   const lastAnswers = new LRUCache<string, string>({ max: 1000 });
@@ -107,6 +113,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
           forMs: acceptForMs,
           whileUnreachableForMs: receiver.isStopping() ? 0 : askDiscordForMs,
           signal: options.signal,
+          clock,
         },
       );
     } catch (error) {
@@ -179,7 +186,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     known.isEvent = true;
     // The next look-up must find it after those.
     if (left.has(message.channel_id)) throw new ParleyError("store-unavailable", "an earlier one was left");
-    if (receiver.isStopping()) await sleep(Math.max(0, takenAt + keepAfterMs - performance.now()));
+    if (receiver.isStopping()) await clock.sleep(Math.max(0, takenAt + keepAfterMs - clock.monotonic()));
     const result = await (receiver.isStopping() ? receiver.keep(event) : receiver.receive(event));
     if (event.inRoom !== true) channels.open(event.conversationId);
     return result;
@@ -189,7 +196,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   async function refuse(message: GatewayMessageCreateDispatchData, error: unknown): Promise<void> {
     if (isParleyError(error, "busy")) {
       // The store is available: it says first whether another instance took the message.
-      const outcome = await refuseInTime(receiver, toEventKey(message.id));
+      const outcome = await refuseInTime(receiver, toEventKey(message.id), clock);
       if (outcome === "accepted" || !isFirstBusyNotice(message)) return;
     }
     try {
@@ -208,7 +215,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     isMissed: boolean,
   ): Promise<void> {
     const isForEver = isParleyError(error, "access-denied");
-    if (!isForEver && (await refuseInTime(receiver, toEventKey(message.id))) === "accepted") return;
+    if (!isForEver && (await refuseInTime(receiver, toEventKey(message.id), clock)) === "accepted") return;
     log.info({ message: message.id, code: error.code }, "message refused");
     refused.set(message.id, error);
     // Who did not speak to the bot is told nothing.
@@ -266,7 +273,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       noteAnswer(message);
       settleNotice(message);
       if (isMissed) noteLookUp(message.channel_id);
-      enqueue(message, performance.now(), isMissed);
+      enqueue(message, clock.monotonic(), isMissed);
     },
     settleNotice,
     caughtUp: (channelId) => queue.run(channelId, () => Promise.resolve()),

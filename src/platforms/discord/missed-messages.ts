@@ -1,4 +1,5 @@
 import type { APIMessage } from "discord.js";
+import type { Clock } from "../../core/clock.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { ConversationHistory } from "../../core/platform.ts";
 import type { ConversationSummary } from "../../core/storage.ts";
@@ -14,6 +15,7 @@ import {
   parseEventKey,
   parseGuildPlace,
 } from "./address.ts";
+import { systemClock } from "../../support/clock.ts";
 import type { DiscordApi } from "./api.ts";
 import { isEdited } from "./edit-events.ts";
 import type { ChannelActivity } from "./gateway-events.ts";
@@ -119,13 +121,16 @@ export function createMissedMessages(options: {
   readonly onEdited: (message: MissedMessage) => void;
   /** Whether every message of a channel is for the bot. */
   readonly isAnsweredWhole: (channelId: string, guildId: string | undefined) => Promise<boolean>;
+  /** Discord's time, in Unix milliseconds. */
   readonly now: () => number;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
   readonly signal: AbortSignal;
   readonly log: Log;
 }): MissedMessages {
-  const { api, history, take, now, signal, log } = options;
+  const { api, history, take, now, signal, log, clock = systemClock } = options;
   const limit = createConcurrencyLimit(maxConcurrent);
-  const others = createPacedSearch(signal);
+  const others = createPacedSearch(signal, clock);
   /** Reads in progress, by channel. */
   const reading = new Map<string, Promise<void>>();
   /** In progress, those that wait for the store included. */
@@ -141,14 +146,15 @@ export function createMissedMessages(options: {
     work: () => Promise<T>,
     until: AbortSignal = signal,
   ): Promise<T | undefined> {
-    const deadline = performance.now() + retryForMs;
+    const deadline = clock.monotonic() + retryForMs;
     try {
       return await retry(work, {
         signal: until,
+        clock,
         delayMs(error, attempt) {
           const isTransient =
             isParleyError(error, "store-unavailable") || isParleyError(error, "platform-unreachable");
-          if (!isTransient || performance.now() > deadline) return undefined;
+          if (!isTransient || clock.monotonic() > deadline) return undefined;
           log.warn({ what, attempt, err: error }, "missed messages not read yet");
           return Math.max(backoffMs(attempt, backoff), error.retryAfterMs ?? 0);
         },
@@ -343,7 +349,7 @@ export function createMissedMessages(options: {
         await reading.get(channelId);
         caughtUp.abort();
       })(),
-      sleepUnlessAborted(maxHoldMs, AbortSignal.any([signal, caughtUp.signal])),
+      sleepUnlessAborted(maxHoldMs, AbortSignal.any([signal, caughtUp.signal]), clock),
     ]);
   }
 

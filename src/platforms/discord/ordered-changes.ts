@@ -1,3 +1,4 @@
+import type { Clock } from "../../core/clock.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
@@ -20,9 +21,10 @@ export function createOrderedChanges(options: {
   /** Resolves when the receiver has all earlier messages of the channel. */
   readonly caughtUp: (channelId: string) => Promise<void>;
   readonly signal: AbortSignal;
+  readonly clock: Clock;
   readonly log: Log;
 }): OrderedChanges {
-  const { signal, log } = options;
+  const { signal, clock, log } = options;
   const queue = createKeyedQueue();
 
   async function run(id: string, apply: () => Promise<unknown>, left: string): Promise<void> {
@@ -36,7 +38,7 @@ export function createOrderedChanges(options: {
           log.error({ id, err: error }, left);
           return;
         }
-        await sleepUnlessAborted(retryMs, signal);
+        await sleepUnlessAborted(retryMs, signal, clock);
       }
     }
   }

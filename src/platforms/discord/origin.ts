@@ -1,8 +1,10 @@
 import { ApplicationIntegrationType, InteractionContextType } from "discord-api-types/v10";
 import type { APIInteraction, APIMessage } from "discord.js";
 import { LRUCache } from "lru-cache";
+import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Origin } from "../../core/events.ts";
+import { expiringBy } from "../../support/lru-time.ts";
 import { sleepUnlessAborted } from "../../support/sleep.ts";
 import {
   isDirectType,
@@ -42,12 +44,14 @@ export function createOrigins(options: {
   readonly api: Pick<DiscordApi, "getMember">;
   readonly channels: Pick<ChannelCache, "placeOf">;
   readonly memberships: Memberships;
+  readonly clock: Clock;
   readonly guilds: Pick<GuildDirectory, "has" | "isManager">;
 }): Origins {
-  const { api, channels, memberships, guilds } = options;
+  const { api, channels, memberships, guilds, clock } = options;
   const fetched = new LRUCache<string, { readonly roles: readonly string[] | undefined }>({
     max: maxMembers,
     ttl: rolesTtlMs,
+    ...expiringBy(clock),
   });
 
   async function rolesOf(guildId: string, userId: string): Promise<readonly string[] | undefined> {
@@ -65,7 +69,7 @@ export function createOrigins(options: {
     if (interaction.context !== InteractionContextType.BotDM) return isByServer !== undefined;
     const found = new AbortController();
     const lookup = memberships.isMember(userId).finally(() => found.abort());
-    const tooLate = sleepUnlessAborted(interactionLookupMs, found.signal).then(() => {
+    const tooLate = sleepUnlessAborted(interactionLookupMs, found.signal, clock).then(() => {
       throw new ParleyError("platform-unreachable", "looking up the common servers took too long");
     });
     // Each may settle after the other.

@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { APIMessage } from "discord.js";
+import type { Clock } from "../../core/clock.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Receiver } from "../../core/platform.ts";
@@ -39,16 +40,17 @@ export function createOutageNotices(options: {
   readonly api: Pick<DiscordApi, "createMessage" | "deleteMessage">;
   readonly receiver: Pick<Receiver, "refuse">;
   readonly signal: AbortSignal;
+  readonly clock: Clock;
   readonly log: Log;
 }): OutageNotices {
-  const { api, receiver, signal, log } = options;
+  const { api, receiver, signal, clock, log } = options;
   /** Ids of notices that are, or were, settled here. */
   const settling = new LRUCache<string, true>({ max: maxSettling });
 
   async function takeBack({ id, channel_id: channelId }: APIMessage): Promise<void> {
     try {
-      const deadline = performance.now() + takeBackForMs;
-      await retryPlatformCall(() => api.deleteMessage(channelId, id), deadline, signal);
+      const deadline = clock.monotonic() + takeBackForMs;
+      await retryPlatformCall(() => api.deleteMessage(channelId, id), deadline, signal, clock);
     } catch (error) {
       // Another instance was faster.
       if (discordCode(error) !== errorCodes.unknownMessage) throw error;

@@ -1,4 +1,6 @@
+import type { Clock } from "../../core/clock.ts";
 import { LRUCache } from "lru-cache";
+import { expiringBy } from "../../support/lru-time.ts";
 import type { DiscordApi } from "./api.ts";
 import type { GuildDirectory } from "./guild-directory.ts";
 import type { ShardPlan } from "./shard-plan.ts";
@@ -17,8 +19,13 @@ const ttlMs = 10 * 60_000;
 export function createOwnGuilds(
   api: Pick<DiscordApi, "listGuilds">,
   gateway: () => { readonly plan: ShardPlan; readonly guilds: GuildDirectory } | undefined,
+  clock: Clock,
 ): () => readonly string[] | Promise<readonly string[]> {
-  const listed = new LRUCache<"all", Promise<readonly string[]>>({ max: 1, ttl: ttlMs });
+  const listed = new LRUCache<"all", Promise<readonly string[]>>({
+    max: 1,
+    ttl: ttlMs,
+    ...expiringBy(clock),
+  });
 
   async function read(): Promise<readonly string[]> {
     const ids: string[] = [];

@@ -1,3 +1,4 @@
+import type { Clock } from "../../core/clock.ts";
 import { sleepUnlessAborted } from "../../support/sleep.ts";
 
 /** Between two channels: requests for live messages have room. */
@@ -10,7 +11,7 @@ export interface PacedSearch {
 }
 
 /** @see {@link PacedSearch} */
-export function createPacedSearch(signal: AbortSignal): PacedSearch {
+export function createPacedSearch(signal: AbortSignal, clock: Clock): PacedSearch {
   const waiting: { readonly work: () => Promise<void>; readonly isWanted: () => boolean }[] = [];
   let isRunning = false;
 
@@ -19,7 +20,7 @@ export function createPacedSearch(signal: AbortSignal): PacedSearch {
     for (let next = waiting.shift(); next !== undefined && !signal.aborted; next = waiting.shift()) {
       if (!next.isWanted()) continue;
       await next.work();
-      await sleepUnlessAborted(pauseMs, signal);
+      await sleepUnlessAborted(pauseMs, signal, clock);
     }
     isRunning = false;
   }

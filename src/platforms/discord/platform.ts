@@ -1,10 +1,12 @@
 import { ChannelType } from "discord-api-types/v10";
 import type { APIInteraction } from "discord.js";
+import type { Clock } from "../../core/clock.ts";
 import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Claims, Records } from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
 import type { ConversationHistory, Platform, Receiver } from "../../core/platform.ts";
+import { systemClock } from "../../support/clock.ts";
 import { parseShownFiles } from "../delivery/shown-files.ts";
 import { createEditingReply } from "../delivery/editing-reply.ts";
 import { createAcknowledgements, withAcknowledgements } from "./acknowledgements.ts";
@@ -64,6 +66,8 @@ export interface DiscordOptions {
   readonly records?: Pick<Records, "get" | "set">;
   /** Unix milliseconds. Default: Discord's time. */
   readonly now?: () => number;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
 }
 
 const ownClaims: Claims = { isShared: false, claim: () => Promise.resolve(true) };
@@ -72,19 +76,19 @@ const noRecords = { get: () => Promise.resolve(undefined), set: () => Promise.re
 
 /** Discord as a {@link Platform}. @see docs/discord.md */
 export function createDiscordPlatform(options: DiscordOptions): Platform {
-  const { commands, log } = options;
+  const { commands, log, clock = systemClock } = options;
   const apiUrl = (options.apiUrl ?? publicApiUrl).replace(/\/+$/, "");
-  const clock = createDiscordClock();
-  const now = options.now ?? (() => clock.now());
-  const onResponse = clock.observe;
+  const discordClock = createDiscordClock(clock);
+  const now = options.now ?? (() => discordClock.now());
+  const onResponse = discordClock.observe;
   const agent = createHttpAgent();
-  const scheduler = createDiscordScheduler(options.meter, options.requestsPerSecond);
+  const scheduler = createDiscordScheduler(options.meter, options.requestsPerSecond, clock);
   const onLimits = createLimitReader(scheduler, apiUrl === publicApiUrl ? 50 : 0);
-  const guard = createInvalidRequestGuard({ log });
+  const guard = createInvalidRequestGuard({ log, clock });
   const plainApi = createDiscordApi({ ...options, apiUrl, agent, onResponse, onLimits, guard });
-  const acknowledgements = createAcknowledgements(plainApi, log);
+  const acknowledgements = createAcknowledgements(plainApi, log, clock);
   const api = withPlainReplies(
-    withDelivery(withAcknowledgements(plainApi, acknowledgements), scheduler, now),
+    withDelivery(withAcknowledgements(plainApi, acknowledgements), scheduler, now, clock),
     log,
   );
   const ownPosts = createOwnPosts();
@@ -103,18 +107,23 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   let registration: Promise<void> = Promise.resolve();
   const handling = new Set<Promise<void>>();
 
-  const channels = createChannelCache(api, (id) => connection?.guilds.channel(id)?.type);
-  const threads = createThreads(api, channels, log);
+  const channels = createChannelCache(api, (id) => connection?.guilds.channel(id)?.type, clock);
+  const threads = createThreads(api, channels, log, clock);
 
-  const ownGuilds = createOwnGuilds(api, () => {
-    const plan = connection?.plan();
-    return plan === undefined || connection === undefined ? undefined : { plan, guilds: connection.guilds };
-  });
-  const memberships = createMemberships(api, ownGuilds);
+  const ownGuilds = createOwnGuilds(
+    api,
+    () => {
+      const plan = connection?.plan();
+      return plan === undefined || connection === undefined ? undefined : { plan, guilds: connection.guilds };
+    },
+    clock,
+  );
+  const memberships = createMemberships(api, ownGuilds, clock);
   const origins = createOrigins({
     api,
     channels,
     memberships,
+    clock,
     guilds: {
       has: (guildId) => connection?.guilds.has(guildId) === true,
       isManager: (...member) => connection?.guilds.isManager(...member) === true,
@@ -122,7 +131,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   });
 
   const botId = (): string => connection?.identity()?.botId ?? "";
-  const heard = createHeardMessages(botId);
+  const heard = createHeardMessages(botId, () => clock.monotonic());
 
   function names(guildId: string | undefined): Names {
     const guilds = connection?.guilds;
@@ -206,6 +215,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       lookUpLater: () => missed.startUnlessSearching(),
       lookUpFirst: (channelId) => missed.searchFirst(channelId),
       signal: stopping.signal,
+      clock,
       log,
     });
     const missed = createMissedMessages({
@@ -224,6 +234,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       botId,
       now,
       signal: stopping.signal,
+      clock,
       log,
     });
     const intake = messages;
@@ -233,6 +244,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         await intake.caughtUp(channelId);
       },
       signal: stopping.signal,
+      clock,
       log,
     });
     const deletions = createDeletionEvents({ receiver, channels, chains, changes });
@@ -257,6 +269,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       notes,
       freshTokens,
       now,
+      clock,
       log,
     });
     const events = {
@@ -292,6 +305,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       events: withHearing(events, heard),
       log,
       signal: stopping.signal,
+      clock,
     });
   }
 
@@ -340,6 +354,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
           botId,
           log,
           now,
+          clock,
         }),
         savedRefs: address.messages ?? [],
         savedFiles: parseShownFiles(address.files),
@@ -353,6 +368,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
           );
         },
         log,
+        clock,
         isCalm: hooks.isCalm === true,
         isEndOnly: hooks.isEndOnly === true,
         stop: hooks.stop,

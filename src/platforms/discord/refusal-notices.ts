@@ -1,3 +1,4 @@
+import type { Clock } from "../../core/clock.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import { isParleyError, type ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -36,9 +37,10 @@ export interface RefusalNotices {
 export function createRefusalNotices(
   api: Pick<DiscordApi, "openDirectChannel" | "createMessage">,
   log: Log,
+  clock: Clock,
 ): RefusalNotices {
-  const schedule = createRefusalSchedule();
-  const opened = createSlidingWindowLimiter(directLimit);
+  const schedule = createRefusalSchedule(() => clock.monotonic());
+  const opened = createSlidingWindowLimiter({ ...directLimit, now: () => clock.monotonic() });
 
   return {
     async tell(message, error) {

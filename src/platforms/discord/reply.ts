@@ -1,9 +1,9 @@
 import type { RawFile } from "discord.js";
+import type { Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { ReplyFile } from "../../core/platform.ts";
 import { afterRequests } from "../../support/after-requests.ts";
-import { sleep } from "../../support/sleep.ts";
 import type { Urgency } from "../delivery/delivery-lane.ts";
 import type { DeliveryScheduler } from "../delivery/delivery-scheduler.ts";
 import { parseShownFiles } from "../delivery/shown-files.ts";
@@ -71,8 +71,9 @@ export interface TargetOptions {
   /** The bot's user id. */
   readonly botId: () => string;
   readonly log: Log;
-  /** Unix milliseconds. */
+  /** Discord's time, in Unix milliseconds. */
   readonly now: () => number;
+  readonly clock: Clock;
 }
 
 /**
@@ -80,7 +81,7 @@ export interface TargetOptions {
  * ordinary messages in a channel or thread.
  */
 export function createDiscordTarget(options: TargetOptions): EditTarget {
-  const { api, address, threads, scheduler, log } = options;
+  const { api, address, threads, scheduler, clock, log } = options;
   const saved = (address.messages ?? []).map(fromRef);
   let posted = address.posts ?? saved.length;
   let firstId = saved[0]?.messageId;
@@ -90,7 +91,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
   /** A command has a sign of its own. */
   const typing =
     liveInteraction() === undefined
-      ? createTypingSign({ api, channelId: async () => (await destinations.find()).channelId, log })
+      ? createTypingSign({ api, channelId: async () => (await destinations.find()).channelId, clock, log })
       : undefined;
   let lastShownAt = Number.NEGATIVE_INFINITY;
   /** Ends its part in the room for previews. */
@@ -220,7 +221,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     { isPlaceholder = false, signal, urgency }: PostHow,
   ): Promise<boolean> {
     if (isPlaceholder) return false;
-    await sleep(ownershipMs, signal);
+    await clock.sleep(ownershipMs, signal);
     await editOwn(ref, content, { signal, urgency });
     return true;
   }
@@ -314,7 +315,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
       firstId ??= ref.messageId;
       if (isShown) shownAs.set(ref.messageId, JSON.stringify(shown));
       posted += 1;
-      lastShownAt = performance.now();
+      lastShownAt = clock.monotonic();
       await showOverflow(ref, overflow, { signal, urgency });
       return toRef(ref);
     },
@@ -328,7 +329,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
           shownAs.delete(ref.messageId);
           await editMessage(ref, shown, { signal, urgency });
           shownAs.set(ref.messageId, wanted);
-          lastShownAt = performance.now();
+          lastShownAt = clock.monotonic();
         }
       } catch (error) {
         if (discordCode(error) === errorCodes.threadLocked && (await leaveThread(ref.channelId, error)))
@@ -368,7 +369,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
       const roomMs = scheduler.waitMs([...own, lanes.global], kind);
       if (kind === "first") return roomMs;
       const intervalMs = Math.max(...[...own, lanes.global].map((lane) => scheduler.previewIntervalMs(lane)));
-      return Math.max(roomMs, lastShownAt + intervalMs - performance.now());
+      return Math.max(roomMs, lastShownAt + intervalMs - clock.monotonic());
     },
 
     close() {

@@ -1,5 +1,6 @@
 import { MessageFlags } from "discord-api-types/v10";
 import { LRUCache } from "lru-cache";
+import type { Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { OpenedThread } from "../../core/platform.ts";
@@ -17,6 +18,7 @@ import type { DiscordApi, SendOptions } from "./api.ts";
 import type { ChannelCache } from "./channel-cache.ts";
 import { cut, toSentence } from "./content.ts";
 import { errorCodes, discordCode, withPermission } from "./errors.ts";
+import { expiringBy } from "../../support/lru-time.ts";
 import { translate } from "../../words/translate.ts";
 
 const maxTitleChars = 100;
@@ -50,15 +52,16 @@ export function createThreads(
   api: DiscordApi,
   channels: Pick<ChannelCache, "archiveMinutesOf">,
   log: Log,
+  clock: Clock,
 ): Threads {
   const opened = new LRUCache<string, string>({ max: maxEntries });
-  const full = new LRUCache<string, true>({ max: maxEntries, ttl: fullForMs });
+  const full = new LRUCache<string, true>({ max: maxEntries, ttl: fullForMs, ...expiringBy(clock) });
 
   async function fromMessage(
     channelId: string,
     messageId: string,
     title: string,
-    options: SendOptions = { deadline: performance.now() + maxWaitMs },
+    options: SendOptions = { deadline: clock.monotonic() + maxWaitMs },
   ): Promise<string> {
     try {
       const archiveMinutes = await channels.archiveMinutesOf(channelId);
@@ -80,7 +83,7 @@ export function createThreads(
       const archiveMinutes = await channels.archiveMinutesOf(address.channelId);
       const thread = { name: toThreadName(title), archiveMinutes, type: threadTypeIn(address.channelType) };
       const { id } = await api.startThread(address.channelId, undefined, thread, {
-        deadline: performance.now() + maxWaitMs,
+        deadline: clock.monotonic() + maxWaitMs,
       });
       if (key !== undefined) opened.set(key, id);
       return id;

@@ -1,3 +1,4 @@
+import type { CancelTimer, Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { WorkSign } from "../delivery/edit-target.ts";
 import type { DiscordApi } from "./api.ts";
@@ -22,11 +23,12 @@ export interface TypingSign extends WorkSign {
 export function createTypingSign(options: {
   readonly api: Pick<DiscordApi, "startTyping">;
   readonly channelId: () => Promise<string>;
+  readonly clock: Clock;
   readonly log: Log;
 }): TypingSign {
-  const { api, log } = options;
+  const { api, clock, log } = options;
   const cleared = new AbortController();
-  let timer: NodeJS.Timeout | undefined;
+  let cancelTimer: CancelTimer | undefined;
   let inFlight: Promise<void> | undefined;
 
   async function type(): Promise<void> {
@@ -40,11 +42,11 @@ export function createTypingSign(options: {
 
   function run(): void {
     inFlight = type();
-    timer = setTimeout(run, repeatMs);
+    cancelTimer = clock.after(repeatMs, run);
   }
 
   function clear(): void {
-    clearTimeout(timer);
+    cancelTimer?.();
     // A reason of our own: the default one is an exception, whose stack is the larger part of the cost.
     cleared.abort("cleared");
   }
@@ -53,18 +55,16 @@ export function createTypingSign(options: {
     showsWords: false,
     show() {
       if (cleared.signal.aborted) return;
-      timer ??= setTimeout(run, startAfterMs);
+      cancelTimer ??= clock.after(startAfterMs, run);
     },
     clear,
     async stop() {
       clear();
       if (inFlight === undefined) return;
-      let limit: NodeJS.Timeout | undefined;
-      const late = new Promise<void>((resolve) => {
-        limit = setTimeout(resolve, settleMs);
-      });
-      await Promise.race([inFlight, late]);
-      clearTimeout(limit);
+      const late = Promise.withResolvers<void>();
+      const cancel = clock.after(settleMs, late.resolve);
+      await Promise.race([inFlight, late.promise]);
+      cancel();
       inFlight = undefined;
     },
   };

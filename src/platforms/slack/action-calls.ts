@@ -1,4 +1,5 @@
 import type { Actor } from "../../core/access.ts";
+import type { Clock } from "../../core/clock.ts";
 import type { CommandCall } from "../../core/events.ts";
 import type { ActionCall } from "../../core/reply-actions.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
@@ -23,6 +24,7 @@ export function toCommandCall(
   teamId: string,
   { name, options, pictures, conversationId }: ActionCall,
   { key, by, user, channel, thread, responseUrl, isPrivate }: ActionPlace,
+  clock: Clock,
 ): CommandCall {
   return {
     kind: "call",
@@ -30,7 +32,7 @@ export function toCommandCall(
     platform: "slack",
     conversationId: conversationId ?? toConversationId(teamId, channel, key),
     author: by.author,
-    sentAt: steadyClock.now(),
+    sentAt: clock.now(),
     ...placesAround(teamId, channel),
     ...(by.origin === undefined ? {} : { origin: by.origin }),
     address: toReplyAddress({
@@ -42,7 +44,7 @@ export function toCommandCall(
       isPrivate,
       isAnnounced: false,
       // Messages are searched from here on: too early is only slower.
-      since: steadyClock.earliest(),
+      since: Math.min(clock.now(), steadyClock.earliest()),
     }),
     name,
     options,

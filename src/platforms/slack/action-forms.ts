@@ -1,4 +1,5 @@
 import type { App } from "@slack/bolt";
+import type { Clock } from "../../core/clock.ts";
 import { formNotAcceptedNotice, goneNotice } from "../../core/error-messages.ts";
 import { changedTurnOf, type ReplyAction } from "../../core/reply-actions.ts";
 import type { Receiver } from "../../core/platform.ts";
@@ -24,6 +25,7 @@ export interface ActionFormMemory {
 /** What {@link registerActionForms} needs. */
 export interface ActionFormOptions {
   readonly teamId: string;
+  readonly clock: Clock;
   readonly origins: Pick<Origins, "actorOf">;
   readonly receiver: Pick<Receiver, "act">;
   readonly intake: Pick<CallIntake, "takeForm">;
@@ -34,7 +36,7 @@ export interface ActionFormOptions {
 
 /** Registers the forms of buttons below answers. What is wrong stands at its field in the open modal. */
 export function registerActionForms(app: App, options: ActionFormOptions): void {
-  const { teamId, origins, receiver, intake, notices, saveReplaceUrl } = options;
+  const { teamId, clock, origins, receiver, intake, notices, saveReplaceUrl } = options;
 
   app.view(actionFormCallback, async ({ body, view, ack }) => {
     const memory = JSON.parse(view.private_metadata) as ActionFormMemory;
@@ -56,7 +58,7 @@ export function registerActionForms(app: App, options: ActionFormOptions): void 
         case "call": {
           const place = { by, user, channel, thread, responseUrl, isPrivate };
           const key = toCallKey(teamId, "view", view.id);
-          const call = toCommandCall(teamId, result.call, { ...place, key });
+          const call = toCommandCall(teamId, result.call, { ...place, key }, clock);
           return (await intake.takeForm(call)) === "slow"
             ? await refuse(formNotAcceptedNotice())
             : await ack();

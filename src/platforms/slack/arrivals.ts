@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import type { Clock } from "../../core/clock.ts";
 
 /** What has arrived under a key, for those who wait for it. */
 export interface Arrivals<T> {
@@ -8,7 +9,7 @@ export interface Arrivals<T> {
 }
 
 /** Keeps the last `max` keys. */
-export function createArrivals<T>(max: number): Arrivals<T> {
+export function createArrivals<T>(max: number, clock: Clock): Arrivals<T> {
   const arrivals = new LRUCache<string, PromiseWithResolvers<T>>({
     max,
     memoMethod: () => Promise.withResolvers<T>(),
@@ -17,11 +18,11 @@ export function createArrivals<T>(max: number): Arrivals<T> {
     note: (key, value) => arrivals.memo(key).resolve(value),
     async within(key, ms) {
       const { promise: late, resolve } = Promise.withResolvers<undefined>();
-      const timer = setTimeout(() => resolve(undefined), ms);
+      const cancelTimer = clock.after(ms, () => resolve(undefined));
       try {
         return await Promise.race([arrivals.memo(key).promise, late]);
       } finally {
-        clearTimeout(timer);
+        cancelTimer();
       }
     },
   };

@@ -1,4 +1,5 @@
 import type { App } from "@slack/bolt";
+import type { Clock } from "../../core/clock.ts";
 import type { Actor } from "../../core/access.ts";
 import type { Receiver } from "../../core/platform.ts";
 import { acceptingNotice, goneNotice } from "../../core/error-messages.ts";
@@ -17,6 +18,7 @@ import { translate } from "../../words/translate.ts";
 /** What {@link registerButtons} needs. */
 export interface ButtonOptions {
   readonly teamId: string;
+  readonly clock: Clock;
   readonly api: Pick<SlackApi, "openModal">;
   readonly origins: Pick<Origins, "actorOf">;
   readonly receiver: Pick<Receiver, "retry" | "confirm" | "act">;
@@ -55,7 +57,7 @@ interface PressedBody {
 
 /** Registers the buttons of replies. Slack delivers a press once, so failures are shown to the person. */
 export function registerButtons(app: App, options: ButtonOptions): void {
-  const { teamId, api, origins, receiver, intake, notices, saveReplaceUrl } = options;
+  const { teamId, clock, api, origins, receiver, intake, notices, saveReplaceUrl } = options;
 
   function onPress(which: string | RegExp, run: (press: Press) => Promise<Told | undefined>): void {
     app.action(which, async ({ action, body, ack }) => {
@@ -123,7 +125,7 @@ export function registerButtons(app: App, options: ButtonOptions): void {
       case "call": {
         const key = toCallKey(teamId, "press", press.triggerId);
         const say = (text: string) => notices.send(press.responseUrl, text, press.thread);
-        const outcome = await intake.take(toCommandCall(teamId, result.call, { ...press, key }), say);
+        const outcome = await intake.take(toCommandCall(teamId, result.call, { ...press, key }, clock), say);
         return outcome === "slow" ? { text: acceptingNotice() } : undefined;
       }
       case "done":

@@ -1,3 +1,4 @@
+import type { Clock } from "../../core/clock.ts";
 import { notAcceptedNotice } from "../../core/error-messages.ts";
 import { isParleyError, isRefusal } from "../../core/errors.ts";
 import type { CommandCall } from "../../core/events.ts";
@@ -26,9 +27,10 @@ export interface CallIntake {
 /** @see {@link CallIntake} */
 export function createCallIntake(options: {
   readonly receiver: Pick<Receiver, "receive" | "refuse">;
+  readonly clock: Clock;
   readonly log: Log;
 }): CallIntake {
-  const { receiver, log } = options;
+  const { receiver, clock, log } = options;
 
   async function refuse(key: string, say: (text: string) => Promise<void>): Promise<void> {
     try {
@@ -42,7 +44,7 @@ export function createCallIntake(options: {
   async function inTime(acceptance: Promise<unknown>): Promise<"accepted" | "slow"> {
     const settled = new AbortController();
     const accepted = acceptance.then(() => "accepted" as const).finally(() => settled.abort("settled"));
-    const slow = sleepUnlessAborted(slowAfterMs, settled.signal).then(() => "slow" as const);
+    const slow = sleepUnlessAborted(slowAfterMs, settled.signal, clock).then(() => "slow" as const);
     try {
       return await Promise.race([accepted, slow.then((late) => (settled.signal.aborted ? accepted : late))]);
     } catch (error) {
@@ -53,7 +55,7 @@ export function createCallIntake(options: {
 
   return {
     async take(call, say) {
-      const acceptance = receivePatiently(() => receiver.receive(call), { forMs: acceptForMs });
+      const acceptance = receivePatiently(() => receiver.receive(call), { forMs: acceptForMs, clock });
       let isSlow = false;
       acceptance.catch((error: unknown) => {
         if (isRefusal(error)) log.info({ key: call.key, code: error.code }, "command refused");

@@ -1,9 +1,11 @@
 import { LRUCache } from "lru-cache";
+import type { Clock } from "../../core/clock.ts";
 import type { Command } from "../../core/command.ts";
 import { resolveInput } from "../../core/command-input.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { CommandCall, RawOption } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
+import { steadyClock } from "../../support/steady-clock.ts";
 import { isDirectMessages, placesAround, toAuthorId, toConversationId, toReplyAddress } from "./address.ts";
 import { inLookupTime } from "./lookup-time.ts";
 import type { ModalMemory } from "./modal.ts";
@@ -13,7 +15,6 @@ import { toPlainText } from "./plain-text.ts";
 import type { MessageReader } from "./read-message.ts";
 import type { SlackMessageInfo } from "./message-info.ts";
 import type { Identity, SlackApi } from "./web-api.ts";
-import { steadyClock } from "../../support/steady-clock.ts";
 import { currentLocale, translate } from "../../words/translate.ts";
 
 type Subject = NonNullable<CommandCall["subject"]>;
@@ -43,6 +44,7 @@ export interface CommandCallOptions {
   readonly origins: Pick<Origins, "originOf">;
   readonly read: MessageReader;
   readonly receiver: Pick<Receiver, "knows">;
+  readonly clock: Clock;
 }
 
 /** Converters from Slack's payloads to {@link CommandCall}s. */
@@ -61,7 +63,7 @@ const maxUsed = 100;
 
 /** Builds command calls for one workspace. */
 export function createCommandCalls(options: CommandCallOptions): CommandCalls {
-  const { api, identity, names, origins, read, receiver } = options;
+  const { api, identity, names, origins, read, receiver, clock } = options;
   const { teamId } = identity;
   /** Messages that forms were opened on, by channel and `ts`. */
   const used = new LRUCache<string, SlackMessageInfo>({ max: maxUsed });
@@ -106,7 +108,7 @@ export function createCommandCalls(options: CommandCallOptions): CommandCalls {
         platform: "slack",
         conversationId,
         author: { id: toAuthorId(teamId, user), name: await names.nameOf(user), ...currentLocale() },
-        sentAt: steadyClock.now(),
+        sentAt: clock.now(),
         ...placesAround(teamId, memory.channel),
         origin: await origins.originOf({ user, channel: memory.channel, team }),
         address: toReplyAddress({
@@ -119,7 +121,7 @@ export function createCommandCalls(options: CommandCallOptions): CommandCalls {
           isPrivate: resolved.isPrivate,
           isAnnounced: use.isAnnounced,
           // Messages are searched from here on: too early is only slower.
-          since: steadyClock.earliest(),
+          since: Math.min(clock.now(), steadyClock.earliest()),
         }),
         options: resolved.options,
         // A message command does not start a conversation in a thread where the bot takes no part.

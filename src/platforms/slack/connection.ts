@@ -1,9 +1,9 @@
 import type { App, SocketModeReceiver } from "@slack/bolt";
+import type { Clock } from "../../core/clock.ts";
 import { ParleyError, codeOf } from "../../core/errors.ts";
 import type { PlatformHealth } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
-import { sleep } from "../../support/sleep.ts";
 import { loadBolt, type Bolt } from "./bolt.ts";
 import { createEventIntake, type EventIntake, type FindApp } from "./event-intake.ts";
 import { createSocket, withoutPingChecks, type Socket } from "./socket.ts";
@@ -11,6 +11,7 @@ import { createSocket, withoutPingChecks, type Socket } from "./socket.ts";
 /** What every connection needs. */
 export interface ConnectionOptions {
   readonly apiUrl: string;
+  readonly clock: Clock;
   readonly log: Log;
   /**
    * Makes ready what handles events; called once, before any is delivered.
@@ -43,7 +44,7 @@ const reconnectDelay = { baseMs: 1000, maxMs: 30_000 };
 
 /** Connects over Socket Mode. When Slack announces the end of a connection, another one is open before it. */
 export function createSocketConnection(options: SocketConnectionOptions): Connection {
-  const { appToken, apiUrl, log, prepare } = options;
+  const { appToken, apiUrl, clock, log, prepare } = options;
   let state: PlatformHealth = { state: "connecting" };
   const closing = new AbortController();
   let makeClient: () => SocketModeReceiver["client"];
@@ -68,12 +69,12 @@ export function createSocketConnection(options: SocketConnectionOptions): Connec
     };
     try {
       // Not inside the handler of the client's event.
-      await sleep(0, closing.signal);
+      await clock.sleep(0, closing.signal);
       const old = current;
-      await retry(() => openSocket(), { delayMs, signal: closing.signal });
+      await retry(() => openSocket(), { delayMs, signal: closing.signal, clock });
       log.info({}, "reconnected to Slack");
       // Slack ends it. Whoever closes it first may lose what the other one is just sending.
-      if (old !== undefined) setTimeout(() => void old.close(), maxEndingMs).unref();
+      if (old !== undefined) clock.after(maxEndingMs, () => void old.close(), { keepsAlive: false });
     } catch (error) {
       log.debug({ err: error }, "Slack reconnection aborted");
     }
@@ -89,20 +90,24 @@ export function createSocketConnection(options: SocketConnectionOptions): Connec
   }
 
   async function openSocket(): Promise<void> {
-    const socket: Socket = createSocket(makeClient(), {
-      ending() {
-        ending.add(socket);
-        if (socket === current) startReplacing();
+    const socket: Socket = createSocket(
+      makeClient(),
+      {
+        ending() {
+          ending.add(socket);
+          if (socket === current) startReplacing();
+        },
+        silent: () => log.warn({}, "Slack does not answer pings; the connection is replaced"),
+        ended() {
+          sockets.delete(socket);
+          if (socket !== current) return;
+          current = undefined;
+          if (!closing.signal.aborted) state = { state: "connecting" };
+          startReplacing();
+        },
       },
-      silent: () => log.warn({}, "Slack does not answer pings; the connection is replaced"),
-      ended() {
-        sockets.delete(socket);
-        if (socket !== current) return;
-        current = undefined;
-        if (!closing.signal.aborted) state = { state: "connecting" };
-        startReplacing();
-      },
-    });
+      clock,
+    );
     await socket.open();
     sockets.add(socket);
     if (closing.signal.aborted) await socket.close();
@@ -117,7 +122,7 @@ export function createSocketConnection(options: SocketConnectionOptions): Connec
 
   async function open(): Promise<void> {
     const bolt = await loadBolt(apiUrl, log);
-    const opened = createEventIntake(await prepare(bolt), closing.signal);
+    const opened = createEventIntake(await prepare(bolt), closing.signal, clock);
     intake = opened;
     closing.signal.throwIfAborted();
     makeClient = () => {

@@ -1,4 +1,6 @@
+import type { Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
+import { systemClock } from "../../support/clock.ts";
 import type { LaneLimit, Urgency } from "../delivery/delivery-lane.ts";
 import type { DeliveryScheduler, Reservation } from "../delivery/delivery-scheduler.ts";
 import type { SessionState } from "./agent-api.ts";
@@ -83,11 +85,15 @@ export function limitOfLane(lane: string): LaneLimit | undefined {
 }
 
 /** @see {@link DeliveryCalls} */
-export function createDeliveryCalls(api: SlackApi, scheduler: DeliveryScheduler): DeliveryCalls {
+export function createDeliveryCalls(
+  api: SlackApi,
+  scheduler: DeliveryScheduler,
+  clock: Clock = systemClock,
+): DeliveryCalls {
   function send<T>(callLanes: readonly string[], timing: CallTiming, work: () => Promise<T>): Promise<T> {
     const { urgency, withinMs, signal, reservation } = timing;
     const method = callLanes.at(-1) ?? "";
-    const deadline = performance.now() + withinMs;
+    const deadline = clock.monotonic() + withinMs;
     return scheduler.send({ lanes: callLanes, urgency, method, deadline, signal, reservation }, work);
   }
 
@@ -128,10 +134,10 @@ function withLane(error: unknown): unknown {
 const noticeTiming: CallTiming = { urgency: "final", withinMs: minuteMs };
 
 /** The API for everything outside of public replies: its posts and uploads wait for room under the same limits. */
-export function createScheduledApi(api: SlackApi, scheduler: DeliveryScheduler): SlackApi {
-  const calls = createDeliveryCalls(api, scheduler);
+export function createScheduledApi(api: SlackApi, scheduler: DeliveryScheduler, clock: Clock): SlackApi {
+  const calls = createDeliveryCalls(api, scheduler, clock);
   function send(method: string, urgency: Urgency, work: () => Promise<void>): Promise<void> {
-    const deadline = performance.now() + noticeTiming.withinMs;
+    const deadline = clock.monotonic() + noticeTiming.withinMs;
     return scheduler.send({ lanes: [method], urgency, method, deadline }, work);
   }
   return {

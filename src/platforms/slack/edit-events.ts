@@ -1,5 +1,7 @@
+import type { Clock } from "../../core/clock.ts";
 import type { Attachment } from "../../core/events.ts";
 import type { EditedMessage, Receiver } from "../../core/platform.ts";
+import { systemClock } from "../../support/clock.ts";
 import { toChannelConversationId, toConversationId, toMessageKey } from "./address.ts";
 import { withLookupTime } from "./lookup-time.ts";
 import type { SlackMessageInfo } from "./message-info.ts";
@@ -40,6 +42,8 @@ export interface EditReport {
     message: ChangedMessage,
     editedAt: number,
   ) => Promise<"accepted" | "duplicate" | undefined>;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
   /** The first message of a thread says something else. */
   readonly retitle: (message: MessageRef, text: string) => void;
 }
@@ -53,7 +57,7 @@ export interface EditReport {
  */
 export async function reportEditedMessage(
   event: EditFields,
-  { teamId, isByPerson, isByApp, read, receiver, onUnknown, retitle }: EditReport,
+  { teamId, isByPerson, isByApp, read, receiver, onUnknown, retitle, clock = systemClock }: EditReport,
 ): Promise<boolean> {
   if (event.subtype !== "message_changed") return false;
   const { channel, message, previous_message: before } = event;
@@ -74,7 +78,7 @@ export async function reportEditedMessage(
     ],
     // It may be called later.
     async read() {
-      const content = await withLookupTime(() => read(message));
+      const content = await withLookupTime(clock, () => read(message));
       ({ text } = content);
       return content;
     },

@@ -1,5 +1,7 @@
+import type { Clock } from "../../core/clock.ts";
 import type { App, ReceiverEvent } from "@slack/bolt";
 import { sleepUnlessAborted } from "../../support/sleep.ts";
+import { systemClock } from "../../support/clock.ts";
 import { withLookupTime } from "./lookup-time.ts";
 
 /** Finds the app that handles a payload. `undefined`: it is acknowledged and ignored. */
@@ -23,7 +25,11 @@ const maxHandlingMs = 2500;
  * follows them; if one throws, there is none and Slack delivers the event again.
  * @param closing once aborted, events are refused: Slack delivers them to another connection, or later
  */
-export function createEventIntake(findApp: FindApp, closing: AbortSignal): EventIntake {
+export function createEventIntake(
+  findApp: FindApp,
+  closing: AbortSignal,
+  clock: Clock = systemClock,
+): EventIntake {
   const inFlight = new Set<Promise<unknown>>();
   const callsInFlight = new Set<Promise<unknown>>();
 
@@ -34,20 +40,21 @@ export function createEventIntake(findApp: FindApp, closing: AbortSignal): Event
     if (canBeRedelivered) closing.throwIfAborted();
     const ack = acknowledgeOnce(event.ack);
     // What a button does may take long; Slack takes nothing from its acknowledgement.
-    const timer = body["type"] === "block_actions" ? setTimeout(() => void ack(), maxHandlingMs) : undefined;
+    const cancelTimer =
+      body["type"] === "block_actions" ? clock.after(maxHandlingMs, () => void ack()) : undefined;
     try {
       const app = await findApp(body);
       await app?.processEvent({ ...event, ack: canBeRedelivered ? () => Promise.resolve() : ack });
       // Also what nobody listens to, such as a button that only opens a link.
       await ack();
     } finally {
-      clearTimeout(timer);
+      cancelTimer?.();
     }
   }
 
   return {
     processEvent(event) {
-      const work = withLookupTime(() => process(event));
+      const work = withLookupTime(clock, () => process(event));
       const settled = Promise.allSettled([work]);
       const sets = isEvent(event.body) ? [inFlight] : [inFlight, callsInFlight];
       for (const set of sets) set.add(settled);
@@ -56,20 +63,20 @@ export function createEventIntake(findApp: FindApp, closing: AbortSignal): Event
       });
       return work;
     },
-    whenHandled: () => untilEmpty(inFlight),
-    whenCallsHandled: () => untilEmpty(callsInFlight),
+    whenHandled: () => untilEmpty(inFlight, clock),
+    whenCallsHandled: () => untilEmpty(callsInFlight, clock),
   };
 }
 
 /** Resolves when nothing is left, at the latest after 2.5 seconds. */
-async function untilEmpty(inFlight: ReadonlySet<Promise<unknown>>): Promise<void> {
+async function untilEmpty(inFlight: ReadonlySet<Promise<unknown>>, clock: Clock): Promise<void> {
   const handled = new AbortController();
   const wait = async (): Promise<void> => {
     while (inFlight.size > 0) await Promise.all(inFlight);
     handled.abort();
   };
   void wait();
-  await sleepUnlessAborted(maxHandlingMs, handled.signal);
+  await sleepUnlessAborted(maxHandlingMs, handled.signal, clock);
 }
 
 const isEvent = (body: unknown): boolean => (body as Record<string, unknown>)["type"] === "event_callback";

@@ -1,3 +1,4 @@
+import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { DeliveryScheduler, Reservation } from "../delivery/delivery-scheduler.ts";
@@ -39,6 +40,7 @@ export interface GrowingMessagesOptions {
   readonly streamLifeMs: number;
   /** Called after a stream was started. */
   readonly onPosted: () => void;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -47,7 +49,7 @@ export interface GrowingMessagesOptions {
  * of somebody else's answer only when it has ended, so that edits come first there.
  */
 export function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages {
-  const { calls, scheduler, streams, messages, address, onPosted, log } = options;
+  const { calls, scheduler, streams, messages, address, onPosted, clock, log } = options;
   const { channel, thread } = address;
   const kind = isDirectMessages(channel) ? "direct" : "channel";
   /** Ends of this reply's part in the room for previews, by lane. */
@@ -112,8 +114,17 @@ export function createGrowingMessages(options: GrowingMessagesOptions): GrowingM
     const index = messages.refs.length;
     const mark = { mark: messages.markOf(index) };
     const { streamLifeMs: lifeMs } = options;
-    const stream = createNativeStream({ calls, ref, started: beginning, mark, reservation, lifeMs, log });
-    messages.add(ref, { index, stream, lastPreviewAt: performance.now() });
+    const stream = createNativeStream({
+      calls,
+      ref,
+      started: beginning,
+      mark,
+      reservation,
+      lifeMs,
+      clock,
+      log,
+    });
+    messages.add(ref, { index, stream, lastPreviewAt: clock.monotonic() });
     join(lanes.appendStream);
     return ref;
   }
@@ -139,7 +150,7 @@ export function createGrowingMessages(options: GrowingMessagesOptions): GrowingM
       const its = messages.at(ref);
       const { stream } = its;
       if (stream?.isOpen() === true) {
-        its.lastPreviewAt = performance.now();
+        its.lastPreviewAt = clock.monotonic();
         if (stream.takes(content.text)) {
           await stream.append(content.text, timing);
           if (stream.isOpen()) return;
@@ -148,7 +159,7 @@ export function createGrowingMessages(options: GrowingMessagesOptions): GrowingM
       its.reservation ??= reserve(lanes.update);
       if (its.reservation === undefined) return;
       join(lanes.update);
-      its.lastPreviewAt = performance.now();
+      its.lastPreviewAt = clock.monotonic();
       await messages.update(ref, content, timing);
     },
     roomInMs(urgency) {
@@ -166,7 +177,7 @@ export function createGrowingMessages(options: GrowingMessagesOptions): GrowingM
       const lane = its.stream?.isOpen() === true ? lanes.appendStream : lanes.update;
       if (lane === lanes.update && its.reservation === undefined && !canReserve(lane)) return Infinity;
       const intervalMs = urgency === "first" ? 0 : scheduler.previewIntervalMs(lane);
-      const nextInMs = its.lastPreviewAt + intervalMs - performance.now();
+      const nextInMs = its.lastPreviewAt + intervalMs - clock.monotonic();
       return Math.max(0, nextInMs, scheduler.waitMs([lane], urgency));
     },
     close() {

@@ -1,5 +1,6 @@
 import type { App, HTTPReceiver } from "@slack/bolt";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { PlatformHealth } from "../../core/platform.ts";
 import type { HttpHandler } from "../../core/platform-module.ts";
@@ -37,16 +38,16 @@ interface Open {
  * for what Slack has not signed within five minutes.
  */
 export function createHttpConnection(options: HttpConnectionOptions): HttpConnection {
-  const { signingSecret, apiUrl, log, prepare } = options;
+  const { signingSecret, apiUrl, clock, log, prepare } = options;
   const closing = new AbortController();
-  const logRefusal = createRefusalLog(log);
+  const logRefusal = createRefusalLog(log, clock);
   let state: PlatformHealth = { state: "connecting" };
   let open: Open | undefined;
   let closed: Promise<void> | undefined;
 
   async function start(): Promise<void> {
     const bolt = await loadBolt(apiUrl, log);
-    const intake = createEventIntake(await prepare(bolt), closing.signal);
+    const intake = createEventIntake(await prepare(bolt), closing.signal, clock);
     closing.signal.throwIfAborted();
     const receiver = new bolt.sdk.HTTPReceiver({
       signingSecret,
@@ -66,7 +67,7 @@ export function createHttpConnection(options: HttpConnectionOptions): HttpConnec
       },
     });
     receiver.init(intake as unknown as App);
-    open = { receiver, intake, reader: createSignedRequestReader(bolt, signingSecret) };
+    open = { receiver, intake, reader: createSignedRequestReader(bolt, signingSecret, clock) };
     state = { state: "ready" };
   }
 
@@ -113,10 +114,10 @@ export function createHttpConnection(options: HttpConnectionOptions): HttpConnec
 }
 
 /** Logs why requests are refused: the first of each kind, then once a minute with their number. */
-function createRefusalLog(log: Log): (status: number, reason: string) => void {
+function createRefusalLog(log: Log, clock: Clock): (status: number, reason: string) => void {
   const seen = new Map<number, { count: number; loggedAt: number }>();
   return (status, reason) => {
-    const now = performance.now();
+    const now = clock.monotonic();
     const entry = seen.get(status) ?? { count: 0, loggedAt: Number.NEGATIVE_INFINITY };
     entry.count += 1;
     seen.set(status, entry);

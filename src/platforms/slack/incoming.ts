@@ -1,12 +1,13 @@
 import { LRUCache } from "lru-cache";
+import type { Clock } from "../../core/clock.ts";
 import { isParleyError, isRefusal, ParleyError } from "../../core/errors.ts";
 import type { IncomingMessage, MessageEdit } from "../../core/events.ts";
 import type { PlaceSettings, Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
 import { retry } from "../../support/retry.ts";
-import { steadyClock } from "../../support/steady-clock.ts";
 import { toTitle } from "../../support/title.ts";
+import { systemClock } from "../../support/clock.ts";
 import { refuseInTime } from "../delivery/refuse-in-time.ts";
 import {
   isDirectMessages,
@@ -62,6 +63,8 @@ export interface IncomingOptions {
   readonly isCrowded: (channel: string) => boolean;
   /** Called with the first message of a thread, by its key, before it is accepted. */
   readonly saveTitle: (key: string, title: string) => void;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
   readonly log: Log;
 }
 
@@ -91,12 +94,13 @@ const lateMs = 3000;
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
 export function createIncoming(options: IncomingOptions): Incoming {
   const { api, identity, people, read, origins, refusals, replaced, isCrowded, receiver, log } = options;
+  const { clock = systemClock } = options;
   const acceptedKeys = new LRUCache<string, "whole" | "without files">({ max: maxAcceptedKeys });
   /** Refused, told and acknowledged: the mention's second event must not be answered. */
   const refusedKeys = new LRUCache<string, true>({ max: maxAcceptedKeys });
   /** By channel, so that looking up names and files does not change the order of messages. */
   const inOrder = createKeyedQueue();
-  const arrivals = createArrivals<MessageEvent["files"]>(maxAcceptedKeys);
+  const arrivals = createArrivals<MessageEvent["files"]>(maxAcceptedKeys, clock);
 
   const keyOf = (event: MessageEvent) => toMessageKey(identity.teamId, event.channel, event.ts);
   const isKnown = (event: MessageEvent) => acceptedKeys.has(keyOf(event)) || refusedKeys.has(keyOf(event));
@@ -163,7 +167,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
    */
   async function acceptEdited(event: MessageEvent, editedAt: number): Promise<Accepted> {
     if (editedAt - toUnixMs(event.ts) > maxEditedMs || !(await isForBot(event))) return undefined;
-    const edit = { at: editedAt, takenAt: steadyClock.now(), count: 0, attemptsBefore: 0 };
+    const edit = { at: editedAt, takenAt: clock.now(), count: 0, attemptsBefore: 0 };
     return await accept(event, 0, edit);
   }
 
@@ -259,7 +263,8 @@ export function createIncoming(options: IncomingOptions): Incoming {
     const key = keyOf(event);
     if (acceptedKeys.has(key)) return;
     // What the rules refuse, they refuse at each delivery: nothing is stored of it.
-    if (!isParleyError(error, "access-denied") && (await refuseInTime(receiver, key)) === "accepted") return;
+    if (!isParleyError(error, "access-denied") && (await refuseInTime(receiver, key, clock)) === "accepted")
+      return;
     log.info({ key, code: error.code }, "message refused");
     if (isRefusal(error)) refusedKeys.set(key, true);
     const { channel, ts, thread_ts: thread, user = "" } = event;
@@ -283,15 +288,15 @@ export function createIncoming(options: IncomingOptions): Incoming {
    * thread was unknown: it is accepted now.
    */
   async function acceptWithThread(event: MessageEvent, redelivery: number): Promise<void> {
-    const isLate = redelivery > 0 || steadyClock.now() - toUnixMs(event.ts) > lateMs;
+    const isLate = redelivery > 0 || clock.now() - toUnixMs(event.ts) > lateMs;
     await accept(event, redelivery);
     // Also where it is known by now: the process that accepted it first may have died before it looked.
     if (!isLate || event.channel_type === "im" || !mentions(event.text ?? "", identity.userId)) return;
-    const later = withoutLookupTime(() => readLateThread(event, { api, people, isByPerson, log }));
+    const later = withoutLookupTime(() => readLateThread(event, { api, people, isByPerson, clock, log }));
     // Not awaited: Slack wants its acknowledgement first. What arrives meanwhile comes after, unless Slack takes long.
     void inOrder
       .run(event.channel, async () => {
-        const found = await withLookupTime(() => inLookupTime(later));
+        const found = await withLookupTime(clock, () => inLookupTime(later));
         if (found !== undefined) await acceptMissed(event, found, redelivery);
         return found !== undefined;
       })
@@ -320,13 +325,16 @@ export function createIncoming(options: IncomingOptions): Incoming {
     messages: readonly SlackMessageInfo[],
     redelivery: number,
   ): Promise<void> {
-    await withLookupTime(async () => {
+    await withLookupTime(clock, async () => {
       for (const message of messages) {
         const missed = { ...message, channel: event.channel, thread_ts: event.thread_ts ?? event.ts };
         if (Number(message.ts) <= Number(event.ts) || !isByPerson(missed)) continue;
-        await retry(async () => {
-          if (await isForBot(missed)) await accept(missed, redelivery);
-        }, lookUpPolicy);
+        await retry(
+          async () => {
+            if (await isForBot(missed)) await accept(missed, redelivery);
+          },
+          { ...lookUpPolicy, clock },
+        );
       }
     });
   }
@@ -343,7 +351,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
             { ...message, channel, ...(channel_type === undefined ? {} : { channel_type }) },
             editedAt,
           );
-        const how = { teamId, isByPerson, isByApp, read, receiver, onUnknown, retitle };
+        const how = { teamId, isByPerson, isByApp, read, receiver, clock, onUnknown, retitle };
         if (await reportEditedMessage(event, how)) return;
         if (isByPerson(event) && (await isForBot(event))) await acceptWithThread(event, redelivery);
       });

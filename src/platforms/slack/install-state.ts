@@ -1,6 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import type { Clock } from "../../core/clock.ts";
 import type { Claims, Records } from "../../core/storage.ts";
-import { steadyClock } from "../../support/steady-clock.ts";
+import { systemClock } from "../../support/clock.ts";
 
 /** Proofs that an installation was begun here: each is accepted once, within ten minutes, by any instance. */
 export interface InstallStates {
@@ -18,7 +19,11 @@ export const stateLifeMs = 10 * 60_000;
  */
 export function createInstallStates(
   secret: string,
-  { records, claims }: { readonly records: Records; readonly claims: Claims },
+  {
+    records,
+    claims,
+    clock = systemClock,
+  }: { readonly records: Records; readonly claims: Claims; readonly clock?: Clock },
 ): InstallStates {
   /** A store for one process grants every claim. */
   const using = new Set<string>();
@@ -29,12 +34,12 @@ export function createInstallStates(
     const [, text, id, expiresAt, signature] = /^(([\w-]{22})\.(\d{13}))\.([\w-]{43})$/.exec(state) ?? [];
     if (text === undefined || id === undefined || signature === undefined) return undefined;
     const isSigned = timingSafeEqual(Buffer.from(signature, "base64url"), sign(text));
-    return isSigned && Number(expiresAt) > steadyClock.now() ? id : undefined;
+    return isSigned && Number(expiresAt) > clock.now() ? id : undefined;
   }
 
   return {
     create() {
-      const text = `${randomBytes(16).toString("base64url")}.${steadyClock.now() + stateLifeMs}`;
+      const text = `${randomBytes(16).toString("base64url")}.${clock.now() + stateLifeMs}`;
       return `${text}.${sign(text).toString("base64url")}`;
     },
     async use(state) {

@@ -1,8 +1,9 @@
 import type { Installation, InstallationQuery, InstallationStore } from "@slack/bolt";
+import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Json } from "../../core/events.ts";
 import type { Records } from "../../core/storage.ts";
-import { steadyClock } from "../../support/steady-clock.ts";
+import { systemClock } from "../../support/clock.ts";
 import type { Identity } from "./web-api.ts";
 
 /** The app in one workspace, or in a whole organisation. */
@@ -34,7 +35,7 @@ const recordKey = (id: string): string => `slack installation ${id}`;
 const pointerKey = (teamId: string): string => `slack organisation ${teamId}`;
 
 /** Keeps installations in the store, which encrypts them. */
-export function createInstallations(records: Records): Installations {
+export function createInstallations(records: Records, clock: Clock = systemClock): Installations {
   const fresh = new WeakSet<Installation>();
 
   async function read(id: string): Promise<StoredInstallation | undefined> {
@@ -73,7 +74,7 @@ export function createInstallations(records: Records): Installations {
     await write({
       id,
       installation: { ...installation, user: { id: userId, token: undefined, scopes: undefined } },
-      installedAt: fresh.has(installation) || before === undefined ? steadyClock.now() : before.installedAt,
+      installedAt: fresh.has(installation) || before === undefined ? clock.now() : before.installedAt,
       teams: before?.teams ?? [],
     });
   }

@@ -38,8 +38,8 @@ export function openInstalledTeams(
   surroundings: TeamSurroundings,
 ): InstalledTeams {
   const around = { ...surroundings, maxPeople };
-  const { bolt, apiUrl, receiver, history, log } = around;
-  const installations = createInstallations(records);
+  const { bolt, apiUrl, receiver, history, clock, log } = around;
+  const installations = createInstallations(records, clock);
   const loaded = new LRUCache<string, Team>({ max: maxTeams, dispose: (team) => team.release() });
   const installationOf = new WeakMap<Team, string>();
   const loading = new Map<string, Promise<Team | undefined>>();
@@ -54,6 +54,7 @@ export function openInstalledTeams(
     installations,
     records,
     claims,
+    clock,
     onInstalled(id) {
       // The bot may be another user now. What is being shown goes on with the old one.
       for (const [teamId, team] of loaded.entries())
@@ -80,6 +81,7 @@ export function openInstalledTeams(
       installations,
       claims,
       rotate: (stored) => installer.rotate(stored),
+      clock,
       log,
     });
     const team = await createTeam(identity, token, { ...around, log: log.child({ team: teamId }) });

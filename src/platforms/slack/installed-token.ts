@@ -1,8 +1,8 @@
+import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Claims } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { sleep } from "../../support/sleep.ts";
-import { steadyClock } from "../../support/steady-clock.ts";
+import { systemClock } from "../../support/clock.ts";
 import type { Installations, StoredInstallation } from "./installations.ts";
 import type { TeamToken } from "./team-token.ts";
 
@@ -13,6 +13,8 @@ export interface InstalledTokenOptions {
   readonly claims: Claims;
   /** Exchanges the refresh token of an installation and stores what Slack returns. */
   readonly rotate: (installation: StoredInstallation) => Promise<void>;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
   readonly log: Log;
 }
 
@@ -29,10 +31,10 @@ const waitForOthersMs = 10_000;
 
 /** The token of an installation: read from the store, and rotated in time by one instance of all. */
 export function createInstalledToken(options: InstalledTokenOptions): TeamToken {
-  const { installations, claims, rotate, log } = options;
+  const { installations, claims, rotate, clock = systemClock, log } = options;
   const { id } = options.found;
   let stored: StoredInstallation | undefined = options.found;
-  let readAt = performance.now();
+  let readAt = clock.monotonic();
   let triedAt = Number.NEGATIVE_INFINITY;
   let isRefused = false;
   let reading: Promise<void> | undefined;
@@ -40,19 +42,19 @@ export function createInstalledToken(options: InstalledTokenOptions): TeamToken 
   async function read(): Promise<void> {
     try {
       stored = await installations.read(id);
-      readAt = performance.now();
+      readAt = clock.monotonic();
     } catch (error) {
       // What is known is used on.
       log.warn({ err: error }, "installation not read");
     }
   }
 
-  const leftMs = (): number => msToExpiry(stored);
+  const leftMs = (): number => msToExpiry(stored, clock);
 
   /** One instance exchanges the refresh token, which Slack accepts once; the others read what it has stored. */
   async function rotateOnce(): Promise<void> {
-    if (performance.now() - triedAt < rotationMs && leftMs() > 0) return;
-    triedAt = performance.now();
+    if (clock.monotonic() - triedAt < rotationMs && leftMs() > 0) return;
+    triedAt = clock.monotonic();
     await read();
     if (stored === undefined || leftMs() > rotateBeforeMs) return;
     if (await claims.claim(`slack rotation ${id}`, rotationMs)) {
@@ -62,15 +64,15 @@ export function createInstalledToken(options: InstalledTokenOptions): TeamToken 
       return;
     }
     // The old token is accepted until it expires.
-    const deadline = performance.now() + waitForOthersMs;
-    while (stored !== undefined && leftMs() <= 0 && performance.now() < deadline) {
-      await sleep(250);
+    const deadline = clock.monotonic() + waitForOthersMs;
+    while (stored !== undefined && leftMs() <= 0 && clock.monotonic() < deadline) {
+      await clock.sleep(250);
       await read();
     }
   }
 
   async function renew(): Promise<void> {
-    const age = performance.now() - readAt;
+    const age = clock.monotonic() - readAt;
     if (leftMs() <= rotateBeforeMs) await rotateOnce();
     else if (age > readAgainMs || (isRefused && age > readAgainAfterRefusalMs)) await read();
   }
@@ -97,7 +99,7 @@ export function createInstalledToken(options: InstalledTokenOptions): TeamToken 
   };
 }
 
-function msToExpiry(stored: StoredInstallation | undefined): number {
+function msToExpiry(stored: StoredInstallation | undefined, clock: Clock): number {
   const expiresAt = stored?.installation.bot?.expiresAt;
-  return expiresAt === undefined ? Infinity : expiresAt * 1000 - steadyClock.now();
+  return expiresAt === undefined ? Infinity : expiresAt * 1000 - clock.now();
 }

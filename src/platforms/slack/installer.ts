@@ -1,4 +1,5 @@
 import type { HTTPReceiver } from "@slack/bolt";
+import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { HttpHandler } from "../../core/platform-module.ts";
 import type { Claims, Records } from "../../core/storage.ts";
@@ -28,6 +29,7 @@ export interface InstallerOptions extends AppCredentials {
   readonly installations: Installations;
   readonly records: Records;
   readonly claims: Claims;
+  readonly clock: Clock;
   /** Called when people have installed the app; the id is that of the workspace or organisation. */
   readonly onInstalled: (id: string) => void;
   readonly log: Log;

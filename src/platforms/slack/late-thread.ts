@@ -1,3 +1,4 @@
+import type { Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
@@ -18,6 +19,7 @@ export interface LateThreadOptions {
   readonly api: Pick<SlackApi, "messagesAfter">;
   readonly people: Pick<People, "find">;
   readonly isByPerson: (message: SlackMessageInfo) => boolean;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -29,14 +31,17 @@ export interface LateThreadOptions {
  */
 export async function readLateThread(
   mention: { readonly channel: string; readonly ts: string; readonly thread_ts?: string },
-  { api, people, isByPerson, log }: LateThreadOptions,
+  { api, people, isByPerson, clock, log }: LateThreadOptions,
 ): Promise<readonly SlackMessageInfo[]> {
   const { channel, ts, thread_ts: thread } = mention;
-  const messages = await retry(async () => {
-    const found: SlackMessageInfo[] = [];
-    for await (const message of api.messagesAfter(channel, thread ?? ts, ts)) found.push(message);
-    return found;
-  }, lookUpPolicy);
+  const messages = await retry(
+    async () => {
+      const found: SlackMessageInfo[] = [];
+      for await (const message of api.messagesAfter(channel, thread ?? ts, ts)) found.push(message);
+      return found;
+    },
+    { ...lookUpPolicy, clock },
+  );
   const unclear = messages.filter((message) => isByPerson(message) && teamOf(message) === undefined);
   const authors = new Set(unclear.flatMap(({ user }) => user ?? []));
   const find = async (author: string) => {
@@ -49,7 +54,9 @@ export async function readLateThread(
       "Slack did not describe who wrote in the thread of a late mention",
     );
   await Promise.all(
-    [...authors].map((author) => retry(() => find(author), lookUpPolicy).catch(notFound(author))),
+    [...authors].map((author) =>
+      retry(() => find(author), { ...lookUpPolicy, clock }).catch(notFound(author)),
+    ),
   );
   return messages;
 }

@@ -1,3 +1,4 @@
+import type { Clock } from "../../core/clock.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { Json } from "../../core/events.ts";
 import type { ReplyFile } from "../../core/platform.ts";
@@ -49,6 +50,7 @@ export interface MessageTargetOptions {
   readonly onClose: () => void;
   /** Called after each post; the reply's first message can become a thread's root. */
   readonly onPost: (ref: MessageRef) => void;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -64,7 +66,7 @@ export interface MessageTarget extends EditTarget {
  * edit with the final text would have to wait, the text is posted, and the message with its beginning removed.
  */
 export function createMessageTarget(options: MessageTargetOptions): MessageTarget {
-  const { api, calls, scheduler, replaced, identity, address, isResumed, onPost, log } = options;
+  const { api, calls, scheduler, replaced, identity, address, isResumed, onPost, clock, log } = options;
   const { channel, thread } = address;
   const found = createPostedMessages(api, address, {
     botUserId: identity.userId,
@@ -73,7 +75,7 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
   const status = createStatus(options);
   const session = openSession(options);
   const onPosted = (): void => status?.posted();
-  const messages = createReplyMessages({ calls, address, found, isResumed, onPosted, log });
+  const messages = createReplyMessages({ calls, address, found, isResumed, onPosted, clock, log });
   const { streams, streamLifeMs } = options;
   const growing = createGrowingMessages({
     calls,
@@ -84,6 +86,7 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
     teamId: identity.teamId,
     streamLifeMs,
     onPosted,
+    clock,
     log,
   });
   let isInvitationRequested = false;
@@ -205,9 +208,9 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
 }
 
 /** Where nothing can be shown below a thread, a command has its placeholder. */
-function createStatus({ calls, address, log }: MessageTargetOptions): StatusLine | undefined {
+function createStatus({ calls, address, clock, log }: MessageTargetOptions): StatusLine | undefined {
   const { channel, thread = messageOf(address) } = address;
-  return thread === undefined ? undefined : createStatusLine({ calls, channel, thread, log });
+  return thread === undefined ? undefined : createStatusLine({ calls, channel, thread, clock, log });
 }
 
 /** Slack's own Stop is shown in threads; what stands in the channel itself has a button. */

@@ -1,3 +1,4 @@
+import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { MessageContent } from "../delivery/edit-target.ts";
@@ -40,6 +41,7 @@ export interface NativeStreamOptions {
   readonly reservation: Reservation;
   /** It is ended after so long. */
   readonly lifeMs: number;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -51,13 +53,13 @@ export function streamBeginning(markdown: string): string {
 
 /** A stream that was just started. */
 export function createNativeStream(options: NativeStreamOptions): NativeStream {
-  const { calls, ref, mark, reservation, lifeMs, log } = options;
+  const { calls, ref, mark, reservation, lifeMs, clock, log } = options;
   let sent = options.started;
   let isOpen = true;
   let last: Promise<unknown> = Promise.resolve();
-  const timer = setTimeout(() => {
-    void stop({ urgency: "final", withinMs: 30_000 });
-  }, lifeMs).unref();
+  const cancelTimer = clock.after(lifeMs, () => void stop({ urgency: "final", withinMs: 30_000 }), {
+    keepsAlive: false,
+  });
 
   /** The timer must not end it during another call. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -68,7 +70,7 @@ export function createNativeStream(options: NativeStreamOptions): NativeStream {
 
   function close(): void {
     isOpen = false;
-    clearTimeout(timer);
+    cancelTimer();
     reservation.release();
   }
 
@@ -168,13 +170,13 @@ export interface StreamSupport {
 const offMs = 60 * 60_000;
 
 /** @see {@link StreamSupport} */
-export function createStreamSupport(log: Log): StreamSupport {
+export function createStreamSupport(log: Log, clock: Clock): StreamSupport {
   const offUntil = { direct: Number.NEGATIVE_INFINITY, channel: Number.NEGATIVE_INFINITY };
   return {
-    isOn: (kind) => performance.now() >= offUntil[kind],
+    isOn: (kind) => clock.monotonic() >= offUntil[kind],
     note(kind, error) {
       if (!(error instanceof ParleyError) || !noStreams.has(slackErrorCode(error) ?? "")) return false;
-      offUntil[kind] = performance.now() + offMs;
+      offUntil[kind] = clock.monotonic() + offMs;
       log.info({ kind, err: error }, "Slack has no streams here: replies are edited");
       return true;
     },

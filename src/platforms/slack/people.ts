@@ -1,5 +1,8 @@
 import { LRUCache } from "lru-cache";
+import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { systemClock } from "../../support/clock.ts";
+import { expiringBy } from "../../support/lru-time.ts";
 import { inLookupTime } from "./lookup-time.ts";
 import type { SlackUserInfo } from "./web-api.ts";
 import { toLanguage, type Language } from "../../words/languages.ts";
@@ -8,6 +11,8 @@ import { toLanguage, type Language } from "../../words/languages.ts";
 export interface PeopleOptions {
   readonly lookUp: (userId: string) => Promise<SlackUserInfo>;
   readonly log: Log;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
   /** How long an event may wait for a lookup, in milliseconds: it must be acknowledged within 3 s. Default 800. */
   readonly maxWaitMs?: number;
   /** How many people are remembered. Default 5,000. */
@@ -36,8 +41,14 @@ export function createPeople({
   log,
   maxWaitMs = 800,
   maxPeople = defaultMaxPeople,
+  clock = systemClock,
 }: PeopleOptions): People {
-  const cache = new LRUCache<string, SlackUserInfo>({ max: maxPeople, ttl: ttlMs, fetchMethod: lookUp });
+  const cache = new LRUCache<string, SlackUserInfo>({
+    max: maxPeople,
+    ttl: ttlMs,
+    fetchMethod: lookUp,
+    ...expiringBy(clock),
+  });
 
   async function cached(userId: string): Promise<SlackUserInfo | undefined> {
     try {
@@ -51,7 +62,7 @@ export function createPeople({
   async function find(userId: string): Promise<SlackUserInfo | undefined> {
     const known = cache.get(userId);
     if (known !== undefined) return known;
-    return await inLookupTime(cached(userId), maxWaitMs);
+    return await inLookupTime(cached(userId), maxWaitMs, clock);
   }
 
   return { find, nameOf: async (userId) => (await find(userId))?.name ?? userId };

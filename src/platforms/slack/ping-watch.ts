@@ -1,5 +1,6 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { ping, type WebSocket } from "undici";
+import type { Clock } from "../../core/clock.ts";
 
 /** Time between two pings, in milliseconds. */
 const intervalMs = 1667;
@@ -13,7 +14,7 @@ const pongChannel = "undici:websocket:pong";
  * is read: neither a step of the wall clock nor a pause of this process ends a socket, as the check of Slack's client would.
  * @returns ends the watch
  */
-export function watchPings(webSocket: WebSocket, onSilent: () => void): () => void {
+export function watchPings(webSocket: WebSocket, onSilent: () => void, clock: Clock): () => void {
   let unanswered = 0;
 
   function onPong(message: unknown): void {
@@ -21,11 +22,11 @@ export function watchPings(webSocket: WebSocket, onSilent: () => void): () => vo
   }
 
   function end(): void {
-    clearInterval(timer);
+    cancelTimer();
     unsubscribe(pongChannel, onPong);
   }
 
-  const timer = setInterval(() => {
+  const cancelTimer = clock.every(intervalMs, () => {
     if (unanswered < maxUnanswered) {
       unanswered += 1;
       ping(webSocket);
@@ -33,7 +34,7 @@ export function watchPings(webSocket: WebSocket, onSilent: () => void): () => vo
     }
     end();
     onSilent();
-  }, intervalMs);
+  });
   subscribe(pongChannel, onPong);
   return end;
 }

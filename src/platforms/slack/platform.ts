@@ -1,3 +1,4 @@
+import type { Clock } from "../../core/clock.ts";
 import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Platform } from "../../core/platform.ts";
@@ -10,6 +11,7 @@ import {
   toPrivateAddress,
   toReplyAddress,
 } from "./address.ts";
+import { systemClock } from "../../support/clock.ts";
 import type { Bolt } from "./bolt.ts";
 import { createSocketConnection, type Connection, type ConnectionOptions } from "./connection.ts";
 import { toParleyError } from "./errors.ts";
@@ -42,6 +44,8 @@ export interface SlackPlatformOptions {
   readonly commandPrefix?: string;
   readonly commands: ReadonlyMap<string, Command>;
   readonly log: Log;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
   readonly meter?: Pick<Meter, "delivery" | "platformLimited">;
   /** How long a native stream may live; Slack ends it after five minutes. Default four. */
   readonly streamLifeMs?: number;
@@ -55,7 +59,7 @@ export interface SlackPlatform extends Platform {
 
 /** Slack, over Socket Mode or over HTTP. */
 export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatform {
-  const { botToken, appToken, signingSecret, commandPrefix = "", log } = options;
+  const { botToken, appToken, signingSecret, commandPrefix = "", clock = systemClock, log } = options;
   const apiUrl = options.apiUrl ?? "https://slack.com/api/";
   let connection: Connection | undefined;
   /** Of HTTP mode; also before and after the connection is open. */
@@ -86,6 +90,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
       admitsStrangers,
       memory,
       kept: options.kept,
+      clock,
     };
     const own = botToken === undefined ? undefined : await openSingleTeam(botToken, shared);
     if (installations !== undefined) {
@@ -119,6 +124,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
     async start(receiver, history) {
       const opening = createConnection({
         apiUrl,
+        clock,
         log,
         prepare: (bolt) => prepare(bolt, { receiver, history }),
       });

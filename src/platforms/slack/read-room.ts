@@ -1,3 +1,4 @@
+import type { Clock } from "../../core/clock.ts";
 import { ParleyError, isParleyError } from "../../core/errors.ts";
 import type { Platform } from "../../core/platform.ts";
 import type { RoomMessage, RoomQuery, RoomReading } from "../../core/room.ts";
@@ -32,6 +33,7 @@ export interface RoomReaderOptions {
   readonly identity: Pick<Identity, "teamId" | "userId">;
   readonly names: Names;
   readonly read: MessageReader;
+  readonly clock: Clock;
 }
 
 /** Messages of one reading, oldest first. */
@@ -56,7 +58,7 @@ export function createRoomReader(options: RoomReaderOptions): Platform["readRoom
       } catch (error) {
         const waitMs = isParleyError(error) ? error.retryAfterMs : undefined;
         if (waitMs === undefined || waitMs > maxWaitMs || attempt > 2) throw error;
-        await sleepUnlessAborted(waitMs, signal);
+        await sleepUnlessAborted(waitMs, signal, options.clock);
       }
     }
   }

@@ -1,6 +1,8 @@
+import type { Clock } from "../../core/clock.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import { isRefusal, type ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { systemClock } from "../../support/clock.ts";
 import { createRefusalSchedule } from "../delivery/refusal-schedule.ts";
 import { isDirectMessages } from "./address.ts";
 import { escapeText } from "./markdown.ts";
@@ -30,8 +32,9 @@ export interface RefusalNotices {
 export function createRefusalNotices(
   api: Pick<SlackApi, "post" | "postEphemeral">,
   log: Log,
+  clock: Clock = systemClock,
 ): RefusalNotices {
-  const schedule = createRefusalSchedule();
+  const schedule = createRefusalSchedule(() => clock.monotonic());
 
   return {
     async tell({ channel, thread, ts, user }, error) {

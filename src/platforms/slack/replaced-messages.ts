@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { sleepUnlessAborted } from "../../support/sleep.ts";
 import { isLimited, type DeliveryCalls } from "./delivery-calls.ts";
@@ -23,7 +24,11 @@ export interface ReplacedMessages {
 }
 
 /** @see {@link ReplacedMessages} */
-export function createReplacedMessages(calls: Pick<DeliveryCalls, "remove">, log: Log): ReplacedMessages {
+export function createReplacedMessages(
+  calls: Pick<DeliveryCalls, "remove">,
+  log: Log,
+  clock: Clock,
+): ReplacedMessages {
   const own = new LRUCache<string, true>({ max: maxRemoved });
   const closing = new AbortController();
 
@@ -41,7 +46,7 @@ export function createReplacedMessages(calls: Pick<DeliveryCalls, "remove">, log
   async function removeLater(ref: MessageRef, firstMs: number): Promise<void> {
     let waitMs: number | undefined = firstMs;
     for (let tries = 1; waitMs !== undefined && tries < maxTries; tries += 1) {
-      await sleepUnlessAborted(waitMs, closing.signal);
+      await sleepUnlessAborted(waitMs, closing.signal, clock);
       if (closing.signal.aborted) return;
       waitMs = await tryToRemove(ref);
     }

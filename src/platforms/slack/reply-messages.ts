@@ -1,3 +1,4 @@
+import type { Clock } from "../../core/clock.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { Reservation } from "../delivery/delivery-scheduler.ts";
@@ -28,7 +29,7 @@ export interface ReplyMessage {
   stream?: NativeStream;
   /** Room for its final edit. */
   reservation?: Reservation | undefined;
-  /** On the clock of `performance.now()`. */
+  /** By {@link Clock.monotonic}. */
   lastPreviewAt: number;
 }
 
@@ -64,12 +65,13 @@ export interface ReplyMessagesOptions {
   readonly isResumed: boolean;
   /** Called after each post. */
   readonly onPosted: () => void;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
 /** @see {@link ReplyMessages} */
 export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessages {
-  const { calls, address, found, isResumed, onPosted, log } = options;
+  const { calls, address, found, isResumed, onPosted, clock, log } = options;
   const { channel, thread } = address;
   const refs = (address.refs ?? []).map(parseMessageRef);
   const messages = new Map<string, ReplyMessage>(
@@ -125,7 +127,7 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
         return await sendInForm(content, async (wanted, form) => {
           const ref = await calls.post({ channel, thread }, wanted, { ...timing, mark });
           onPosted();
-          messages.set(ref.ts, { index, key: toKey(content), form, lastPreviewAt: performance.now() });
+          messages.set(ref.ts, { index, key: toKey(content), form, lastPreviewAt: clock.monotonic() });
           return ref;
         });
       } catch (error) {

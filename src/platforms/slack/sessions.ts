@@ -1,3 +1,4 @@
+import type { CancelTimer, Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { DeliveryScheduler, Reservation } from "../delivery/delivery-scheduler.ts";
 import { retryPlatformCall } from "../delivery/platform-retry.ts";
@@ -37,6 +38,7 @@ export interface Sessions {
 export interface SessionsOptions {
   readonly calls: Pick<DeliveryCalls, "setSessionStatus">;
   readonly scheduler: Pick<DeliveryScheduler, "reserve" | "waitMs">;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -71,7 +73,7 @@ const noSessions = new Set([
  * no room for both calls, the session stays as it is.
  * @see https://docs.slack.dev/reference/methods/agents.sessions.setStatus
  */
-export function createSessions({ calls, scheduler, log }: SessionsOptions): Sessions {
+export function createSessions({ calls, scheduler, clock, log }: SessionsOptions): Sessions {
   const threads = new Map<string, Thread>();
   let offUntil = Number.NEGATIVE_INFINITY;
 
@@ -97,7 +99,7 @@ export function createSessions({ calls, scheduler, log }: SessionsOptions): Sess
 
   /** `undefined`: as it is. */
   function wantedOf(thread: Thread): "processing" | "active" | undefined {
-    if (thread.isLeft || performance.now() < offUntil) return undefined;
+    if (thread.isLeft || clock.monotonic() < offUntil) return undefined;
     const wanted = thread.replies > 0 ? "processing" : "active";
     if (wanted === "active" && !thread.mayBeProcessing) return undefined;
     return wanted === thread.shown ? undefined : wanted;
@@ -117,8 +119,9 @@ export function createSessions({ calls, scheduler, log }: SessionsOptions): Sess
     const timing = { urgency: "final", withinMs: endWithinMs, reservation } as const;
     await retryPlatformCall(
       () => calls.setSessionStatus(channel, ts, { status: "active" }, timing),
-      performance.now() + endWithinMs,
-      new AbortController().signal,
+      clock.monotonic() + endWithinMs,
+      undefined,
+      clock,
     );
   }
 
@@ -145,7 +148,7 @@ export function createSessions({ calls, scheduler, log }: SessionsOptions): Sess
 
   function note(error: unknown, status: string): void {
     const isOff = noSessions.has(slackErrorCode(error) ?? "");
-    if (isOff) offUntil = performance.now() + offMs;
+    if (isOff) offUntil = clock.monotonic() + offMs;
     const level = isOff ? "info" : status === "active" ? "warn" : "debug";
     log[level]({ err: error, status }, "Slack session status not set");
   }
@@ -153,7 +156,7 @@ export function createSessions({ calls, scheduler, log }: SessionsOptions): Sess
   return {
     open({ channel, thread: ts, title, isResumed }) {
       let state: "new" | "waiting" | "begun" | "ended" = "new";
-      let timer: NodeJS.Timeout | undefined;
+      let cancelTimer: CancelTimer | undefined;
 
       function start(): void {
         state = "begun";
@@ -169,10 +172,10 @@ export function createSessions({ calls, scheduler, log }: SessionsOptions): Sess
         begin() {
           if (state !== "new") return;
           state = "waiting";
-          timer = setTimeout(start, delayMs).unref();
+          cancelTimer = clock.after(delayMs, start, { keepsAlive: false });
         },
         end(isAbandoned) {
-          clearTimeout(timer);
+          cancelTimer?.();
           const wasBegun = state === "begun";
           if (state === "ended" || (!wasBegun && (!isResumed || isAbandoned))) return;
           state = "ended";

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
+import type { Clock } from "../../core/clock.ts";
 import { announcesMoreThan, readRequestBody } from "../../support/read-request-body.ts";
-import { steadyClock } from "../../support/steady-clock.ts";
 import type { Bolt } from "./bolt.ts";
 
 /** A request whose signature is right, or why it is refused. */
@@ -31,7 +31,11 @@ const readTimeoutMs = 2000;
 const maxAgeMs = 5 * 60_000;
 
 /** Reads requests that are signed with `signingSecret` and at most five minutes old. Never rejects. */
-export function createSignedRequestReader(bolt: Bolt, signingSecret: string): SignedRequestReader {
+export function createSignedRequestReader(
+  bolt: Bolt,
+  signingSecret: string,
+  clock: Clock,
+): SignedRequestReader {
   let reading = 0;
 
   function isSigned(body: Buffer, signature: string, timestamp: number): boolean {
@@ -47,7 +51,7 @@ export function createSignedRequestReader(bolt: Bolt, signingSecret: string): Si
   function check(body: Buffer, signature: string, timestamp: number): SignedRequest {
     if (!isSigned(body, signature, timestamp))
       return refuse(401, "the signature is not of SLACK_SIGNING_SECRET: copy it from Basic Information");
-    const aheadMs = steadyClock.now() - timestamp * 1000;
+    const aheadMs = clock.now() - timestamp * 1000;
     if (Math.abs(aheadMs) <= maxAgeMs) return { kind: "signed", body };
     const minutes = Math.round(Math.abs(aheadMs) / 60_000);
     return refuse(
@@ -69,7 +73,7 @@ export function createSignedRequestReader(bolt: Bolt, signingSecret: string): Si
     if (!isClaimed && length > maxUnsignedBytes) return refuse(401, "it is not signed");
     if (reading + length > maxBytesAtOnce) return refuse(503, "too many requests are being read");
     reading += length;
-    const timer = setTimeout(() => request.destroy(), readTimeoutMs);
+    const cancelTimer = clock.after(readTimeoutMs, () => request.destroy());
     try {
       const body = await readRequestBody(request, maxBytes);
       if (body === undefined) return refuse(413, `its body is over ${maxBytes} bytes`);
@@ -80,7 +84,7 @@ export function createSignedRequestReader(bolt: Bolt, signingSecret: string): Si
       if (!(error instanceof Error)) throw error;
       return refuse(408, "its body did not arrive");
     } finally {
-      clearTimeout(timer);
+      cancelTimer();
       reading -= length;
     }
   }

@@ -91,7 +91,7 @@ export const slack = definePlatform({
   async load() {
     const { createSlackPlatform } = await import("./platform.ts");
     return {
-      create(values, { commands, log, meter, records, claims }) {
+      create(values, { commands, log, meter, records, claims, clock }) {
         const { SLACK_PUBLIC_URL: publicUrl } = values;
         const platform = createSlackPlatform({
           ...(values.SLACK_BOT_TOKEN === undefined ? {} : { botToken: values.SLACK_BOT_TOKEN }),
@@ -112,6 +112,7 @@ export const slack = definePlatform({
           commandPrefix: values.SLACK_COMMAND_PREFIX,
           admitsStrangers: values.SLACK_EXTERNAL_PEOPLE === "answered",
           commands,
+          clock,
           log,
           meter,
           ...(values.SLACK_APP_TOKEN === undefined ? {} : { appToken: values.SLACK_APP_TOKEN }),

@@ -1,5 +1,6 @@
 import type { SocketModeReceiver } from "@slack/bolt";
 import { WebSocket } from "undici";
+import type { Clock } from "../../core/clock.ts";
 import { toParleyError } from "./errors.ts";
 import { watchPings } from "./ping-watch.ts";
 
@@ -33,7 +34,11 @@ const helloTimeoutMs = 20_000;
 const closeHandshakeMs = 100;
 
 /** A socket that is used once: a new one replaces it. */
-export function createSocket(client: SocketModeReceiver["client"], events: SocketEvents): Socket {
+export function createSocket(
+  client: SocketModeReceiver["client"],
+  events: SocketEvents,
+  clock: Clock,
+): Socket {
   let isOpen = false;
   let closed: Promise<void> | undefined;
   let endWatch: (() => void) | undefined;
@@ -53,11 +58,11 @@ export function createSocket(client: SocketModeReceiver["client"], events: Socke
     endWatch?.();
     const disconnected = client.disconnect();
     // A second call gives up waiting for TCP.
-    const timer = setTimeout(() => void client.disconnect(), closeHandshakeMs);
+    const cancelTimer = clock.after(closeHandshakeMs, () => void client.disconnect());
     try {
       await disconnected;
     } finally {
-      clearTimeout(timer);
+      cancelTimer();
     }
   }
 
@@ -65,7 +70,7 @@ export function createSocket(client: SocketModeReceiver["client"], events: Socke
     async open() {
       keepUntilReplaced();
       // The client waits for `hello` without a timeout.
-      const timer = setTimeout(() => void disconnect(), helloTimeoutMs);
+      const cancelTimer = clock.after(helloTimeoutMs, () => void disconnect());
       try {
         await client.start();
         isOpen = true;
@@ -74,15 +79,19 @@ export function createSocket(client: SocketModeReceiver["client"], events: Socke
         const reason = error ?? new Error("closed before hello");
         throw toParleyError(reason, "apps.connections.open", "SLACK_APP_TOKEN");
       } finally {
-        clearTimeout(timer);
+        cancelTimer();
       }
       // Private, but nothing else says which pongs are its own.
       const webSocket: unknown = client.websocket?.["websocket"];
       if (webSocket instanceof WebSocket)
-        endWatch = watchPings(webSocket, () => {
-          events.silent();
-          void disconnect();
-        });
+        endWatch = watchPings(
+          webSocket,
+          () => {
+            events.silent();
+            void disconnect();
+          },
+          clock,
+        );
       client.once("disconnected", () => {
         endWatch?.();
         events.ended();

@@ -1,4 +1,6 @@
+import type { CancelTimer, Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { systemClock } from "../../support/clock.ts";
 import type { WorkSign } from "../delivery/edit-target.ts";
 import type { DeliveryCalls } from "./delivery-calls.ts";
 import { translate } from "../../words/translate.ts";
@@ -19,13 +21,15 @@ export function createStatusLine(options: {
   readonly calls: Pick<DeliveryCalls, "setStatus">;
   readonly channel: string;
   readonly thread: string;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
   readonly log: Log;
 }): StatusLine {
-  const { calls, channel, thread, log } = options;
+  const { calls, channel, thread, clock = systemClock, log } = options;
   let wanted = "";
   let shown = "";
   let isSending = false;
-  let timer: NodeJS.Timeout | undefined;
+  let cancelTimer: CancelTimer | undefined;
 
   /** Brings what Slack shows in line with what is wanted; one call at a time. */
   async function send(): Promise<void> {
@@ -49,14 +53,14 @@ export function createStatusLine(options: {
   function refresh(): void {
     if (wanted === "") return;
     shown = "";
-    timer = setTimeout(refresh, refreshMs).unref();
+    cancelTimer = clock.after(refreshMs, refresh, { keepsAlive: false });
     void send();
   }
 
   function clear(): void {
     wanted = "";
-    clearTimeout(timer);
-    timer = undefined;
+    cancelTimer?.();
+    cancelTimer = undefined;
     void send();
   }
 
@@ -64,7 +68,7 @@ export function createStatusLine(options: {
     showsWords: true,
     show(status) {
       wanted = toStatus(status);
-      if (timer === undefined) timer = setTimeout(refresh, delayMs).unref();
+      if (cancelTimer === undefined) cancelTimer = clock.after(delayMs, refresh, { keepsAlive: false });
       else if (shown !== "") void send();
     },
     clear,

@@ -1,5 +1,6 @@
 import type { App } from "@slack/bolt";
 import { LRUCache } from "lru-cache";
+import type { Clock } from "../../core/clock.ts";
 import type { Command } from "../../core/command.ts";
 import type { Json } from "../../core/events.ts";
 import type {
@@ -11,7 +12,6 @@ import type {
   ReplyHooks,
 } from "../../core/platform.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
-import { steadyClock } from "../../support/steady-clock.ts";
 import { toTitle } from "../../support/title.ts";
 import { createDeliveryScheduler, type DeliveryScheduler } from "../delivery/delivery-scheduler.ts";
 import { createEditingReply } from "../delivery/editing-reply.ts";
@@ -78,6 +78,7 @@ export interface TeamSurroundings extends OriginOptions {
   /** How many people are remembered for each workspace. Default 5,000. */
   readonly maxPeople?: number | undefined;
   readonly memory: ReplyMemory;
+  readonly clock: Clock;
   /** What must outlast the process. */
   readonly kept?: WelcomeOptions["kept"];
 }
@@ -139,28 +140,29 @@ export async function createTeam(
   token: TeamToken,
   around: TeamSurroundings,
 ): Promise<Team> {
-  const { bolt, apiUrl, commands, commandPrefix, receiver, history, log, meter } = around;
+  const { bolt, apiUrl, commands, commandPrefix, receiver, history, clock, log, meter } = around;
   const { teamId } = identity;
-  const suspensions = createSuspensionWatch();
+  const suspensions = createSuspensionWatch(clock);
   const delivery = createDeliveryScheduler({
     platform: "slack",
     limitOf: limitOfLane,
     suspensions,
+    clock,
     ...(meter === undefined ? {} : { meter }),
   });
-  const direct = createSlackApi(createApiAccess(bolt, token), log);
-  const api = createScheduledApi(direct, delivery);
-  const shownCalls = createDeliveryCalls(direct, delivery);
-  const replaced = createReplacedMessages(shownCalls, log);
-  const people = createPeople({ lookUp: (id) => api.userInfo(id), log, maxPeople: around.maxPeople });
+  const direct = createSlackApi(createApiAccess(bolt, token), log, clock);
+  const api = createScheduledApi(direct, delivery, clock);
+  const shownCalls = createDeliveryCalls(direct, delivery, clock);
+  const replaced = createReplacedMessages(shownCalls, log, clock);
+  const people = createPeople({ lookUp: (id) => api.userInfo(id), log, maxPeople: around.maxPeople, clock });
   const read = createMessageReader({ api, identity, names: people, log });
-  const readRoom = createRoomReader({ api, identity, names: people, read });
+  const readRoom = createRoomReader({ api, identity, names: people, read, clock });
   const files = createFiles({ api, token: () => token.current(), apiUrl });
-  const streams = createStreamSupport(log);
+  const streams = createStreamSupport(log, clock);
   const load = createChannelLoad(maxRepliesInChannel);
   const { roots, replaceUrls, resumed, titles } = around.memory;
-  const sessions = createSessions({ calls: shownCalls, scheduler: delivery, log });
-  const startedAt = steadyClock.now();
+  const sessions = createSessions({ calls: shownCalls, scheduler: delivery, clock, log });
+  const startedAt = clock.now();
 
   /** Whether a further answer in the channel could not be posted in time. */
   function isCrowded(channel: string): boolean {
@@ -192,6 +194,7 @@ export async function createTeam(
       onPost: (ref) => {
         roots.remember(address.key, ref.ts);
       },
+      clock,
       log,
     });
   }
@@ -199,7 +202,7 @@ export async function createTeam(
   function register(app: App): void {
     speakToCallers(app, people);
     const origins = createOrigins(people, teamId, around);
-    const refusals = createRefusalNotices(api, log);
+    const refusals = createRefusalNotices(api, log, clock);
     const incoming = createIncoming({
       api,
       identity,
@@ -212,10 +215,11 @@ export async function createTeam(
       isCrowded,
       saveTitle: (key, title) => void titles.set(key, title),
       receiver,
+      clock,
       log,
     });
-    const calls = createCommandCalls({ api, identity, names: people, origins, read, receiver });
-    const intake = createCallIntake({ receiver, log });
+    const calls = createCommandCalls({ api, identity, names: people, origins, read, receiver, clock });
+    const intake = createCallIntake({ receiver, clock, log });
     const notices = createCallerNotices(api, log);
     const home = createAppHome({ api, origins, receiver, commands, commandPrefix, log });
     const { kept } = around;
@@ -227,6 +231,7 @@ export async function createTeam(
       languageOf: (userId) => languageOf(people, userId),
       kept,
       commandPrefix,
+      clock,
       log,
     });
     registerEvents(app, { api, teamId, home, welcome, incoming, origins, refusals, receiver, history, log });
@@ -236,10 +241,11 @@ export async function createTeam(
     registerAskShortcut(app, { commands, api, searchesModels, log });
     registerForms(app, { api, origins, receiver, notices, home });
     const saveReplaceUrl = (key: string, responseUrl: string) => void replaceUrls.set(key, responseUrl);
-    registerActionForms(app, { teamId, origins, receiver, intake, notices, saveReplaceUrl });
+    registerActionForms(app, { teamId, clock, origins, receiver, intake, notices, saveReplaceUrl });
     registerFeedback(app, { teamId, origins, receiver, notices });
     registerButtons(app, {
       teamId,
+      clock,
       api,
       origins,
       receiver,
@@ -280,6 +286,7 @@ export async function createTeam(
           await hooks.saveAddress(toReplyAddress({ ...address, refs, ...shown }));
           await target.saved();
         },
+        clock,
         log,
       });
       if (!isFromCommand) return reply;

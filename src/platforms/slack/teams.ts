@@ -24,7 +24,7 @@ export interface Teams {
 
 /** The one workspace of `SLACK_BOT_TOKEN`. @throws ParleyError `platform-unauthorized`, `platform-unreachable` */
 export async function openSingleTeam(botToken: string, around: TeamSurroundings): Promise<Teams> {
-  const { bolt, log } = around;
+  const { bolt, clock, log } = around;
   let refusal: string | undefined;
   let isReady = false;
   const token: TeamToken = {
@@ -36,7 +36,7 @@ export async function openSingleTeam(botToken: string, around: TeamSurroundings)
       refusal = found;
     },
   };
-  const identity = await createSlackApi(createApiAccess(bolt, token), log).identify();
+  const identity = await createSlackApi(createApiAccess(bolt, token), log, clock).identify();
   const team = await createTeam(identity, token, around);
   warnOfMissingScopes(identity, around);
   isReady = true;

@@ -1,4 +1,5 @@
 import type { WebClient } from "@slack/web-api";
+import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { createAgentApi, type AgentApi } from "./agent-api.ts";
 import { isTokenRefusal, slackErrorCode, toParleyError } from "./errors.ts";
@@ -153,7 +154,7 @@ export interface ApiAccess {
 }
 
 /** Slack's Web API over the official client. */
-export function createSlackApi(access: ApiAccess, log: Log): SlackApi {
+export function createSlackApi(access: ApiAccess, log: Log, clock: Clock): SlackApi {
   async function call(method: string, args: Record<string, unknown>): Promise<Fields> {
     const client = await access.client();
     try {
@@ -218,7 +219,7 @@ export function createSlackApi(access: ApiAccess, log: Log): SlackApi {
       await send("file upload", url, {
         headers: { "content-type": "application/octet-stream" },
         body: new Uint8Array(bytes),
-        signal: AbortSignal.timeout(uploadTimeoutMs),
+        signal: clock.timeout(uploadTimeoutMs),
       });
     },
     async complete({ channel, thread }, files) {
@@ -303,7 +304,7 @@ export function createSlackApi(access: ApiAccess, log: Log): SlackApi {
           unfurl_links: false,
           unfurl_media: false,
         }),
-        signal: AbortSignal.timeout(respondTimeoutMs),
+        signal: clock.timeout(respondTimeoutMs),
       });
     },
     async message(channel, thread, ts) {

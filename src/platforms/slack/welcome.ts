@@ -1,9 +1,11 @@
+import type { Clock } from "../../core/clock.ts";
 import type { Receiver } from "../../core/platform.ts";
 import { isRefusal } from "../../core/errors.ts";
 import type { Claims, Records } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { Language } from "../../words/languages.ts";
 import { inLanguage, translate } from "../../words/translate.ts";
+import { systemClock } from "../../support/clock.ts";
 import { retryPlatformCall } from "../delivery/platform-retry.ts";
 import { toChannelPlace } from "./address.ts";
 import { cutText, escapeText } from "./markdown.ts";
@@ -28,6 +30,8 @@ export interface WelcomeOptions {
   /** Where it is kept which channels were welcomed. `undefined`: nobody is. */
   readonly kept: { readonly records: Records; readonly claims: Claims } | undefined;
   readonly commandPrefix: string;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
   readonly log: Log;
 }
 
@@ -46,7 +50,7 @@ const postWithinMs = 60_000;
 
 /** @see {@link Welcome} */
 export function createWelcome(options: WelcomeOptions): Welcome {
-  const { api, identity, origins, receiver, kept, commandPrefix, log } = options;
+  const { api, identity, origins, receiver, kept, commandPrefix, clock = systemClock, log } = options;
 
   async function post(channel: string): Promise<void> {
     const text = translate("slack.welcome", { command: `\`/${commandPrefix}help\`` });
@@ -55,7 +59,9 @@ export function createWelcome(options: WelcomeOptions): Welcome {
     try {
       await retryPlatformCall(
         () => api.post(channel, undefined, content, { mark: `welcome/${channel}` }),
-        performance.now() + postWithinMs,
+        clock.monotonic() + postWithinMs,
+        undefined,
+        clock,
       );
     } catch (error) {
       log.info({ channel, err: error }, "no welcome posted");

@@ -30,7 +30,6 @@ export const soonAgain: Partial<SessionStartOptions> = { spacingMs: 0 };
 /** What the gateway says to an IDENTIFY as far as limits go. */
 export type StartVerdict = "allowed" | "too-soon" | "exhausted";
 
-/** Counts the starts of sessions, in real time, since the client waits in real time. */
 export interface SessionStarts {
   take(shardId: number): StartVerdict;
   /** `session_start_limit` of `GET /gateway/bot`. */
@@ -42,15 +41,18 @@ export interface SessionStarts {
   };
 }
 
-/** @see {@link SessionStarts} */
-export function createSessionStarts(options: SessionStartOptions): SessionStarts {
+/** Counts the starts of sessions. @param now milliseconds in the time that the client waits in */
+export function createSessionStarts(
+  options: SessionStartOptions,
+  now: () => number = () => performance.now(),
+): SessionStarts {
   const last = new Map<number, number>();
   let used = 0;
-  let endsAt = performance.now() + options.periodMs;
+  let endsAt = now() + options.periodMs;
   const renew = (): void => {
-    if (performance.now() < endsAt) return;
+    if (now() < endsAt) return;
     used = 0;
-    endsAt = performance.now() + options.periodMs;
+    endsAt = now() + options.periodMs;
   };
   return {
     take(shardId) {
@@ -58,9 +60,9 @@ export function createSessionStarts(options: SessionStartOptions): SessionStarts
       used += 1;
       if (used > options.total) return "exhausted";
       const key = shardId % options.maxConcurrency;
-      const now = performance.now();
-      if (now < (last.get(key) ?? -Infinity) + options.spacingMs) return "too-soon";
-      last.set(key, now);
+      const at = now();
+      if (at < (last.get(key) ?? -Infinity) + options.spacingMs) return "too-soon";
+      last.set(key, at);
       return "allowed";
     },
     limit() {
@@ -68,7 +70,7 @@ export function createSessionStarts(options: SessionStartOptions): SessionStarts
       return {
         total: options.total,
         remaining: Math.max(0, options.total - used),
-        reset_after: Math.max(0, Math.ceil(endsAt - performance.now())),
+        reset_after: Math.max(0, Math.ceil(endsAt - now())),
         max_concurrency: options.maxConcurrency,
       };
     },

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { AddressInfo } from "node:net";
+import type { Clock } from "../../../src/core/clock.ts";
 import { createGateway, intents, type Gateway } from "./gateway.ts";
 import { createSessionStarts, platformSessionStarts, type SessionStartOptions } from "./session-starts.ts";
 import { createApiServer, type Fault, type SeenRequest } from "./http.ts";
@@ -147,6 +148,8 @@ export async function createDiscordSimulator(
     /** Of the server. Default 1,000. */
     readonly maxActiveThreads?: number;
     readonly sessionStarts?: Partial<SessionStartOptions>;
+    /** Session starts are counted in its time. Default: real time. */
+    readonly clock?: Pick<Clock, "monotonic">;
     /** Default: 41,250. */
     readonly heartbeatMs?: number;
     /** How long a lost session can be resumed, in milliseconds of its clock. Default: three minutes. */
@@ -162,7 +165,7 @@ export async function createDiscordSimulator(
   // The gateway needs the HTTP server, whose routes need the gateway.
   const gatewayOf = (): Gateway => gateway;
   const startLimits = { ...platformSessionStarts, ...options.sessionStarts };
-  const starts = createSessionStarts(startLimits);
+  const starts = createSessionStarts(startLimits, options.clock?.monotonic);
   const credentials = { token };
   const api = createApiServer({
     get token() {

@@ -4,7 +4,12 @@
  */
 export async function until<T>(
   read: () => T | undefined | false,
-  options: { readonly timeoutMs?: number; readonly explain?: () => unknown } = {},
+  options: {
+    readonly timeoutMs?: number;
+    readonly explain?: () => unknown;
+    /** Called between two looks, some milliseconds apart. */
+    readonly between?: () => Promise<void>;
+  } = {},
 ): Promise<T> {
   const deadline = Date.now() + (options.timeoutMs ?? 10_000);
   for (;;) {
@@ -18,6 +23,7 @@ export async function until<T>(
     await new Promise((resolve) => {
       setTimeout(resolve, 5);
     });
+    await options.between?.();
   }
 }
 

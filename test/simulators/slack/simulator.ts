@@ -79,6 +79,8 @@ export interface SimulatorOptions {
   readonly manifest?: Fields;
   /** Whether Slack sends requests, to `endpoint.url`, rather than using sockets. Default false. */
   readonly sendsRequests?: boolean;
+  /** Called between two looks of `waitFor`, some milliseconds apart. */
+  readonly between?: () => Promise<void>;
 }
 
 /**
@@ -162,6 +164,7 @@ export async function createSlackSimulator(options: SimulatorOptions = {}): Prom
         );
       }
       await new Promise((resolve) => setTimeout(resolve, 5));
+      await options.between?.();
     }
   }
 

@@ -19,7 +19,7 @@ test("a refusal by the rules is told again after its interval, to each person an
 });
 
 test("what could not be told is due again", () => {
-  const schedule = createRefusalSchedule();
+  const schedule = createRefusalSchedule(() => 0);
   expect(schedule.isDue(denied, "ana", 600_000)).toBe(true);
   schedule.untold(denied, "ana");
   expect(schedule.isDue(denied, "ana", 600_000)).toBe(true);

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import { until } from "../../../simulators/discord/until.ts";
-import { startHarness, type Harness } from "./harness.ts";
+import { startHarness, type Harness, until } from "./harness.ts";
 
 describe("channels whose managers changed when and where they are answered", () => {
   let harness: Harness;

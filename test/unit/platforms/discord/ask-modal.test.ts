@@ -2,8 +2,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { createCommandSet, defineCommand, type Command } from "../../../../src/core/command.ts";
 import { toAskModal } from "../../../../src/platforms/discord/ask-modal.ts";
 import { readModal } from "../../../simulators/discord/modals.ts";
-import { until } from "../../../simulators/discord/until.ts";
-import { startHarness, type Harness } from "./harness.ts";
+import { startHarness, type Harness, until } from "./harness.ts";
 
 const run = () => Promise.resolve();
 

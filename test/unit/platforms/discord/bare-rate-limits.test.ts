@@ -2,7 +2,8 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { createDiscordApi, type DiscordApi } from "../../../../src/platforms/discord/api.ts";
 import { createDiscordScheduler, withDelivery } from "../../../../src/platforms/discord/delivery.ts";
 import { createHttpAgent } from "../../../../src/platforms/discord/http-agent.ts";
-import { startHarness } from "./harness.ts";
+import { clock, startHarness } from "./harness.ts";
+import { fasterRateLimits } from "../../../simulators/discord/rate-limits.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
 
 // discord.js sends a request again at once where a 429 has no Retry-After.
@@ -10,11 +11,11 @@ let discord: DiscordSimulator;
 let api: DiscordApi;
 let agent: ReturnType<typeof createHttpAgent>;
 beforeEach(async () => {
-  discord = await createDiscordSimulator();
+  discord = await createDiscordSimulator({ rateLimits: fasterRateLimits(20) });
   agent = createHttpAgent();
-  const scheduler = createDiscordScheduler(undefined);
-  const plain = createDiscordApi({ token: discord.token, apiUrl: discord.apiUrl, agent });
-  api = withDelivery(plain, scheduler, discord.world.now);
+  const scheduler = createDiscordScheduler(undefined, undefined, clock);
+  const plain = createDiscordApi({ token: discord.token, apiUrl: discord.apiUrl, agent, clock });
+  api = withDelivery(plain, scheduler, discord.world.now, clock);
 });
 afterEach(async () => {
   await agent.close();
@@ -26,7 +27,7 @@ const sent = (): number => discord.requests.length;
 /** The library waits before reads, the scheduler before what is shown. */
 const requests = {
   "a read": (channelId: string) => api.getChannel(channelId),
-  "a post": (channelId: string) => api.createMessage(channelId, { content: "x" }),
+  "a post": (channelId: string) => clock.passing(api.createMessage(channelId, { content: "x" })),
 } as const;
 
 for (const [name, fault] of Object.entries({
@@ -39,10 +40,10 @@ for (const [name, fault] of Object.entries({
     test(`a rate limit of ${what} ${name} is no hot loop`, async () => {
       const general = discord.channel("general");
       discord.fail({ status: 429, ...fault, times: 1 });
-      const startedAt = performance.now();
+      const startedAt = clock.monotonic();
       await request(general.id);
       expect(sent()).toBe(2);
-      expect(performance.now() - startedAt).toBeGreaterThan(490);
+      expect(clock.monotonic() - startedAt).toBeGreaterThan(490);
     });
   }
 }
@@ -53,12 +54,14 @@ test("requests without an answer to wait for wait longer each time, and in the e
   discord.fail({ status: 429, retryAfter: "absent", times: 10 });
   const waits: unknown[] = [];
   for (let attempt = 0; attempt < 3; attempt += 1) {
-    const error = await api
-      .editMessage(
-        general.id,
-        id,
-        { content: "y" },
-        { urgency: "preview", deadline: performance.now() + 60_000 },
+    const error = await clock
+      .passing(
+        api.editMessage(
+          general.id,
+          id,
+          { content: "y" },
+          { urgency: "preview", deadline: clock.monotonic() + 60_000 },
+        ),
       )
       .catch((reason: unknown) => reason);
     waits.push((error as { retryAfterMs?: number }).retryAfterMs);

@@ -1,6 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { until } from "../../../simulators/discord/until.ts";
-import { startHarness } from "./harness.ts";
+import { startHarness, until } from "./harness.ts";
 
 test.each([
   [4004, /DISCORD_TOKEN.*reset it/],

@@ -1,10 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
 import { createDiscordSimulator } from "../../../simulators/discord/simulator.ts";
-import { until } from "../../../simulators/discord/until.ts";
 import { allCommands } from "../../../support/commands.ts";
 import { createRecordingReceiver } from "../../../support/recording-receiver.ts";
-import { createListLog, startHarness } from "./harness.ts";
+import { createListLog, startHarness, until } from "./harness.ts";
 
 describe("connecting", () => {
   test("a wrong token is an error that names the variable and does not contain the token", async () => {

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { until } from "../../../simulators/discord/until.ts";
-import { startHarness } from "./harness.ts";
+import { startHarness, until } from "./harness.ts";
 
 test("a bulk deletion of 100 messages is one call, which names the threads that may begin with them", async () => {
   const harness = await startHarness();

@@ -3,8 +3,7 @@ import { ParleyError } from "../../../../src/core/errors.ts";
 import { createDiscordApi, type DiscordApi } from "../../../../src/platforms/discord/api.ts";
 import { createHttpAgent } from "../../../../src/platforms/discord/http-agent.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
-import { until } from "../../../simulators/discord/until.ts";
-import { startHarness } from "./harness.ts";
+import { startHarness, until } from "./harness.ts";
 
 const opened = ({ requests }: Pick<DiscordSimulator, "requests">) =>
   requests.filter(({ template }) => template === "/users/@me/channels");

@@ -3,8 +3,7 @@ import { ParleyError } from "../../../../src/core/errors.ts";
 import { sendRaw } from "../../../simulators/discord/send-raw.ts";
 import type { Person } from "../../../simulators/discord/people.ts";
 import type { ChannelHandle } from "../../../simulators/discord/simulator.ts";
-import { until } from "../../../simulators/discord/until.ts";
-import { startHarness, type Harness } from "./harness.ts";
+import { startHarness, type Harness, until } from "./harness.ts";
 
 const nothing = { text: "", attachments: [] };
 

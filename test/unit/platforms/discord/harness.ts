@@ -7,7 +7,16 @@ import { createDiscordPlatform } from "../../../../src/platforms/discord/platfor
 import { automaticShards, type ShardSettings } from "../../../../src/platforms/discord/shard-plan.ts";
 import { soonAgain } from "../../../simulators/discord/session-starts.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
-import { until } from "../../../simulators/discord/until.ts";
+import { fasterRateLimits } from "../../../simulators/discord/rate-limits.ts";
+import { until as look } from "../../../simulators/discord/until.ts";
+import { createFlowingClock, hastened } from "../../../support/flowing-clock.ts";
+
+/** Of the platforms of these tests. While a test waits for something, its time passes twenty times as fast. */
+export const clock = createFlowingClock();
+const factor = 20;
+
+/** Like the `until` of the simulator, and the time of the platforms passes faster meanwhile. */
+export const until: typeof look = (read, options) => look(read, { ...options, between: () => clock.step() });
 
 /** One line of {@link createListLog}. */
 export interface LogLine {
@@ -53,20 +62,28 @@ export async function startHarness(
   } = {},
 ): Promise<Harness> {
   const { prepare, commands = allCommands, shards = automaticShards, ...simulatorOptions } = options;
-  const simulator = await createDiscordSimulator({ sessionStarts: soonAgain, ...simulatorOptions });
+  const simulator = await createDiscordSimulator({
+    sessionStarts: soonAgain,
+    ...simulatorOptions,
+    rateLimits: { ...fasterRateLimits(factor), ...simulatorOptions.rateLimits },
+  });
   prepare?.(simulator);
   const { log, lines } = createListLog();
   const start = async () => {
-    const platform = createDiscordPlatform({
-      token: simulator.token,
-      apiUrl: simulator.apiUrl,
-      commands,
-      shards,
-      log,
-      now: simulator.world.now,
-    });
+    const platform = hastened(
+      createDiscordPlatform({
+        token: simulator.token,
+        apiUrl: simulator.apiUrl,
+        commands,
+        shards,
+        log,
+        now: simulator.world.now,
+        clock,
+      }),
+      clock,
+    );
     const receiver = createRecordingReceiver();
-    await platform.start(receiver, receiver);
+    await clock.passing(platform.start(receiver, receiver));
     return { platform, receiver };
   };
   const started = await start();

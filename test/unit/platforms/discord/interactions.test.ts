@@ -2,10 +2,9 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
-import { until } from "../../../simulators/discord/until.ts";
 import { allCommands } from "../../../support/commands.ts";
 import { createRecordingReceiver } from "../../../support/recording-receiver.ts";
-import { createListLog, startHarness, type Harness } from "./harness.ts";
+import { clock, createListLog, startHarness, type Harness, until } from "./harness.ts";
 
 describe("interactions", () => {
   let harness: Harness;
@@ -23,7 +22,7 @@ describe("interactions", () => {
   const startInstance = async () => {
     const { simulator } = harness;
     const { log, lines } = createListLog();
-    const options = { token: simulator.token, apiUrl: simulator.apiUrl, now: simulator.world.now };
+    const options = { token: simulator.token, apiUrl: simulator.apiUrl, now: simulator.world.now, clock };
     const platform = createDiscordPlatform({ ...options, commands: allCommands, log });
     const receiver = createRecordingReceiver();
     await platform.start(receiver, receiver);

@@ -3,6 +3,7 @@ import { createDiscordApi, type DiscordApi } from "../../../../src/platforms/dis
 import { createHttpAgent } from "../../../../src/platforms/discord/http-agent.ts";
 import { createInvalidRequestGuard } from "../../../../src/platforms/discord/invalid-requests.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
+import { createManualClock, type ManualClock } from "../../../support/manual-clock.ts";
 import { createListLog } from "./harness.ts";
 
 // 10,000 requests that Discord refuses in ten minutes ban the address.
@@ -11,7 +12,7 @@ describe("requests that Discord refuses", () => {
   let api: DiscordApi;
   let agent: ReturnType<typeof createHttpAgent>;
   let listed: ReturnType<typeof createListLog>;
-  let offsetMs = 0;
+  let clock: ManualClock;
   beforeEach(async () => {
     const generous = { limit: 1000, windowMs: 1000 };
     discord = await createDiscordSimulator({
@@ -19,11 +20,11 @@ describe("requests that Discord refuses", () => {
     });
     agent = createHttpAgent();
     listed = createListLog();
-    offsetMs = 0;
+    clock = createManualClock();
     const guard = createInvalidRequestGuard({
       log: listed.log,
       limits: { slow: 5, stop: 10 },
-      now: () => performance.now() + offsetMs,
+      clock,
     });
     api = createDiscordApi({ token: discord.token, apiUrl: discord.apiUrl, agent, guard });
   });
@@ -32,8 +33,8 @@ describe("requests that Discord refuses", () => {
     await discord.close();
   });
 
-  const advance = (ms: number): void => {
-    offsetMs += ms;
+  const advance = async (ms: number): Promise<void> => {
+    await clock.advance(ms);
     discord.advance(ms);
   };
   const closedChannel = (name: string) => {
@@ -53,7 +54,7 @@ describe("requests that Discord refuses", () => {
     // A permission that was granted is seen after a minute.
     discord.world.channels.get(secret.id)?.denied.clear();
     await expect(post(secret)).rejects.toMatchObject(refused);
-    advance(60_001);
+    await advance(60_001);
     await post(secret);
     await post(secret);
   });
@@ -79,7 +80,7 @@ describe("requests that Discord refuses", () => {
     expect(discord.requests).toHaveLength(sent);
     expect(listed.lines.filter(({ level }) => level === "error")).toHaveLength(1);
     await expect(api.respond("1", "token", { type: 5 })).rejects.toMatchObject({ code: "platform-rejected" });
-    advance(600_001);
+    await advance(600_001);
     await post(general);
   });
 

@@ -2,8 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { IncomingEvent, ReplyAddress } from "../../../../src/core/events.ts";
 import type { Person } from "../../../simulators/discord/people.ts";
 import type { ChannelHandle } from "../../../simulators/discord/simulator.ts";
-import { until } from "../../../simulators/discord/until.ts";
-import { startHarness, type Harness } from "./harness.ts";
+import { startHarness, type Harness, until } from "./harness.ts";
 
 // Discord knows a nonce for a few minutes only.
 const laterMs = 10 * 60_000;

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { until } from "../../../simulators/discord/until.ts";
-import { startHarness } from "./harness.ts";
+import { startHarness, until } from "./harness.ts";
 
 describe("without the Message Content Intent", () => {
   test("the bot still connects, reports it, and receives mentions and direct messages", async () => {

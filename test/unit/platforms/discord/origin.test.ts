@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { managerBits } from "../../../simulators/discord/world.ts";
-import { until } from "../../../simulators/discord/until.ts";
-import { startHarness, type Harness } from "./harness.ts";
+import { startHarness, type Harness, until } from "./harness.ts";
 
 describe("the origin of what people do", () => {
   let harness: Harness;

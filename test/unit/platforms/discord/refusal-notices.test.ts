@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { Person } from "../../../simulators/discord/people.ts";
-import { until } from "../../../simulators/discord/until.ts";
-import { startHarness, type Harness } from "./harness.ts";
+import { startHarness, type Harness, until } from "./harness.ts";
 
 const denied = new ParleyError("access-denied", "refused", { detail: { because: "denied" } });
 const overRate = new ParleyError("rate-limited", "refused", { detail: { max: 20 }, retryAfterMs: 40_000 });

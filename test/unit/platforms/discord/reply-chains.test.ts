@@ -4,9 +4,8 @@ import type { IncomingEvent } from "../../../../src/core/events.ts";
 import type { ChannelHandle } from "../../../simulators/discord/simulator.ts";
 import type { SeenMessage } from "../../../simulators/discord/transcript.ts";
 import type { Person } from "../../../simulators/discord/people.ts";
-import { until } from "../../../simulators/discord/until.ts";
 import { createReplyChains } from "../../../../src/platforms/discord/reply-chains.ts";
-import { createListLog, startHarness, type Harness } from "./harness.ts";
+import { createListLog, startHarness, type Harness, until } from "./harness.ts";
 
 describe("conversations without a thread", () => {
   let harness: Harness;

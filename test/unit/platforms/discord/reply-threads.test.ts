@@ -3,8 +3,7 @@ import type { ReplyAddress } from "../../../../src/core/events.ts";
 import type { Reply } from "../../../../src/core/platform.ts";
 import type { Person } from "../../../simulators/discord/people.ts";
 import type { ChannelHandle } from "../../../simulators/discord/simulator.ts";
-import { until } from "../../../simulators/discord/until.ts";
-import { startHarness, type Harness } from "./harness.ts";
+import { startHarness, type Harness, until } from "./harness.ts";
 
 let harness: Harness;
 let ada: Person;

@@ -2,8 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { IncomingEvent, ReplyAddress } from "../../../../src/core/events.ts";
 import type { Reply, ReplyFile } from "../../../../src/core/platform.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { until } from "../../../simulators/discord/until.ts";
-import { startHarness, type Harness } from "./harness.ts";
+import { startHarness, type Harness, until } from "./harness.ts";
 
 describe("replies", () => {
   let harness: Harness;

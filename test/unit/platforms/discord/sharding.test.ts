@@ -5,10 +5,9 @@ import { createDiscordPlatform } from "../../../../src/platforms/discord/platfor
 import type { ShardSettings } from "../../../../src/platforms/discord/shard-plan.ts";
 import { soonAgain } from "../../../simulators/discord/session-starts.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
-import { until } from "../../../simulators/discord/until.ts";
 import { allCommands } from "../../../support/commands.ts";
 import { createRecordingReceiver, type RecordingReceiver } from "../../../support/recording-receiver.ts";
-import { createListLog, type LogLine } from "./harness.ts";
+import { clock, createListLog, until, type LogLine } from "./harness.ts";
 
 /** Claims as a shared store has them. */
 function createClaims(): Claims & { readonly names: string[] } {
@@ -18,7 +17,7 @@ function createClaims(): Claims & { readonly names: string[] } {
     isShared: true,
     names,
     claim(name, ttlMs) {
-      const now = performance.now();
+      const now = clock.monotonic();
       if ((heldUntil.get(name) ?? 0) > now) return Promise.resolve(false);
       heldUntil.set(name, now + ttlMs);
       names.push(name);
@@ -52,6 +51,7 @@ describe("shards", () => {
       shards,
       ...(claims === undefined ? {} : { claims }),
       log,
+      clock,
     });
     const receiver = createRecordingReceiver();
     const started = platform.start(receiver, receiver);
@@ -64,7 +64,7 @@ describe("shards", () => {
     receiver.events.map((event) => (event.kind === "message" ? event.text : `/${event.name}`)).sort();
 
   test("of one process answer everybody, and identify one after another", async () => {
-    discord = await createDiscordSimulator({ sessionStarts: { recommendedShards: 2 } });
+    discord = await createDiscordSimulator({ clock, sessionStarts: { recommendedShards: 2 } });
     const servers = [discord.server("A"), discord.server("B")];
     const ada = discord.person("Ada");
     for (const server of servers) server.join(ada);
@@ -82,7 +82,7 @@ describe("shards", () => {
     // The first shard is served while the others wait for their turn.
     ada.sends({ channel: discord.directMessages(ada), text: "early" });
     await until(() => receiver.events.length === 1);
-    await started;
+    await clock.passing(started);
     expect(discord.gateway.violations).toEqual([]);
     expect(discord.gateway.identified.map(({ shard }) => shard)).toEqual([
       [0, 2],
@@ -97,13 +97,13 @@ describe("shards", () => {
   });
 
   test("of two processes share the work: each message is taken once, commands are registered once", async () => {
-    discord = await createDiscordSimulator();
+    discord = await createDiscordSimulator({ clock });
     const servers = [discord.server("A"), discord.server("B")].sort((a, b) => a.shardOf(2) - b.shardOf(2));
     const ada = discord.person("Ada");
     for (const server of servers) server.join(ada);
     const claims = createClaims();
     const [first, second] = [0, 1].map((id) => launch({ count: 2, ids: [id] }, claims)) as [Process, Process];
-    await Promise.all([first.started, second.started]);
+    await clock.passing(Promise.all([first.started, second.started]));
     expect(discord.gateway.violations).toEqual([]);
     expect(claims.names).toEqual(["discord-identify 0", "discord-identify 0"]);
     await until(() => discord.world.commands.length > 0);
@@ -121,19 +121,19 @@ describe("shards", () => {
   });
 
   test("in direct messages members of another process's servers are no strangers", async () => {
-    discord = await createDiscordSimulator({ sessionStarts: soonAgain });
+    discord = await createDiscordSimulator({ clock, sessionStarts: soonAgain });
     const servers = [discord.server("A"), discord.server("B")].sort((a, b) => a.shardOf(2) - b.shardOf(2));
     const bo = discord.person("Bo", { isMember: false });
     servers[1]?.join(bo);
     const { receiver, started } = launch({ count: 2, ids: [0] });
-    await started;
+    await clock.passing(started);
     bo.sends({ channel: discord.directMessages(bo), text: "hello" });
     await until(() => receiver.events.length === 1);
     expect(receiver.events[0]?.origin).toMatchObject({ isMember: true });
   });
 
   test("a lost connection of one shard is resumed at its own address; the others go on", async () => {
-    discord = await createDiscordSimulator({ sessionStarts: { ...soonAgain, maxConcurrency: 2 } });
+    discord = await createDiscordSimulator({ clock, sessionStarts: { ...soonAgain, maxConcurrency: 2 } });
     const servers = [discord.server("A"), discord.server("B")].sort((a, b) => a.shardOf(2) - b.shardOf(2));
     const ada = discord.person("Ada");
     const channels = servers.map((server) => {
@@ -141,7 +141,7 @@ describe("shards", () => {
       return server.channel("general");
     });
     const { platform, receiver, started } = launch({ count: 2, ids: undefined });
-    await started;
+    await clock.passing(started);
     discord.gateway.drop(1);
     await until(() => !discord.gateway.isConnected(1));
     for (const channel of channels) ada.sends({ channel, text: channel.id, mentionBot: true });
@@ -156,9 +156,9 @@ describe("shards", () => {
   });
 
   test("a connection whose heartbeats are not acknowledged is opened again", async () => {
-    discord = await createDiscordSimulator({ heartbeatMs: 200 });
+    discord = await createDiscordSimulator({ clock, heartbeatMs: 200 });
     const { receiver, started } = launch({ count: 1, ids: undefined });
-    await started;
+    await clock.passing(started);
     discord.gateway.ignoreHeartbeats();
     const ada = discord.person("Ada");
     await until(() => discord.gateway.counts.resume === 1);
@@ -168,13 +168,13 @@ describe("shards", () => {
   });
 
   test("a session that can no longer be resumed is replaced, and what was missed is read", async () => {
-    discord = await createDiscordSimulator({ sessionStarts: soonAgain });
+    discord = await createDiscordSimulator({ clock, sessionStarts: soonAgain });
     const server = discord.server("A");
     const ada = discord.person("Ada");
     server.join(ada);
     const general = server.channel("general");
     const { receiver, started } = launch({ count: 1, ids: undefined });
-    await started;
+    await clock.passing(started);
     discord.gateway.drop();
     await until(() => !discord.gateway.isConnected());
     discord.gateway.expireSessions();
@@ -184,7 +184,10 @@ describe("shards", () => {
   });
 
   test("the budget of session starts is never used up: the bot says what it waits for", async () => {
-    discord = await createDiscordSimulator({ sessionStarts: { ...soonAgain, total: 6, periodMs: 4000 } });
+    discord = await createDiscordSimulator({
+      clock,
+      sessionStarts: { ...soonAgain, total: 6, periodMs: 4000 },
+    });
     for (let count = 0; count < 4; count++) {
       const { platform, started } = launch({ count: 1, ids: undefined });
       const isReady = await Promise.race([
@@ -197,13 +200,13 @@ describe("shards", () => {
     expect(last.platform.health()).toMatchObject({ state: "connecting" });
     expect(last.platform.health().detail).toMatch(/budget of session starts.*in 1 min/);
     expect(last.lines.filter(({ level }) => level === "error")).toHaveLength(1);
-    await last.started;
+    await clock.passing(last.started);
     expect(last.platform.health()).toEqual({ state: "ready" });
     expect(discord.gateway.violations).toEqual([]);
   });
 
   test("too few shards are a failure that says how to mend it, and not tried again", async () => {
-    discord = await createDiscordSimulator({ sessionStarts: { maxGuildsPerShard: 1 } });
+    discord = await createDiscordSimulator({ clock, sessionStarts: { maxGuildsPerShard: 1 } });
     discord.server("A");
     const { platform, started } = launch({ count: 1, ids: undefined });
     await expect(started).rejects.toMatchObject({ code: "config" });
@@ -213,7 +216,7 @@ describe("shards", () => {
   });
 
   test("can be stopped while they wait for the budget", async () => {
-    discord = await createDiscordSimulator({ sessionStarts: { total: 1 } });
+    discord = await createDiscordSimulator({ clock, sessionStarts: { total: 1 } });
     const { platform, started } = launch({ count: 2, ids: undefined });
     await until(() => platform.health().detail?.includes("budget") === true);
     processes = [];

@@ -4,8 +4,7 @@ import type { Reply } from "../../../../src/core/platform.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import type { Person } from "../../../simulators/discord/people.ts";
 import type { ChannelHandle } from "../../../simulators/discord/simulator.ts";
-import { until } from "../../../simulators/discord/until.ts";
-import { startHarness, type Harness } from "./harness.ts";
+import { startHarness, type Harness, until } from "./harness.ts";
 
 let harness: Harness;
 let ada: Person;

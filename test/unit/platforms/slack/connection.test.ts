@@ -4,16 +4,18 @@ import type { Platform } from "../../../../src/core/platform.ts";
 import { createSlackPlatform } from "../../../../src/platforms/slack/platform.ts";
 import { createSlackSimulator, type SlackSimulator } from "../../../simulators/slack/simulator.ts";
 import { createSlackReceiver } from "../../../support/slack-receiver.ts";
+import { createFlowingClock } from "../../../support/flowing-clock.ts";
 import { silentLog } from "../../../support/silent-log.ts";
 import { allCommands as commands } from "../../../support/commands.ts";
 
+const clock = createFlowingClock((ms) => slack.clock.advance(ms));
 let slack: SlackSimulator;
 let platforms: Platform[];
 const unhandled: unknown[] = [];
 const onUnhandled = (error: unknown) => void unhandled.push(error);
 
 beforeEach(async () => {
-  slack = await createSlackSimulator();
+  slack = await createSlackSimulator({ between: () => clock.step() });
   platforms = [];
   unhandled.length = 0;
   process.on("unhandledRejection", onUnhandled);
@@ -33,6 +35,7 @@ function make(options: { botToken?: string; appToken?: string; apiUrl?: string }
     apiUrl: slack.apiUrl,
     commands,
     log: silentLog,
+    clock,
     ...options,
   });
   platforms.push(platform);

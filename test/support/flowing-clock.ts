@@ -1,0 +1,165 @@
+import type { Clock } from "../../src/core/clock.ts";
+import type { Platform } from "../../src/core/platform.ts";
+import { steadyClock } from "../../src/support/steady-clock.ts";
+
+/** How much time passes in one look at what is waited for, in milliseconds. */
+const stepMs = 100;
+/** However many wait, it is looked no more often. */
+const lookMs = 5;
+
+/**
+ * A clock that goes on as the time of this process does, and that a test can put forward: for code between real sockets.
+ */
+export interface FlowingClock extends Clock {
+  /** Lets `ms` milliseconds pass at once: fires what becomes due, in order, and lets the code that it wakes run. */
+  skip(ms: number): Promise<void>;
+  /** Lets a tenth of a second pass. A loop that waits in real time and does this between two looks waits less. */
+  step(): Promise<void>;
+  /** The result of `work`, for which time passes faster until it is settled. */
+  passing<T>(work: Promise<T>): Promise<T>;
+}
+
+interface Timer {
+  readonly fire: () => void;
+  dueAt: number;
+  readonly keepsAlive: boolean;
+  handle: NodeJS.Timeout | undefined;
+}
+
+/**
+ * A clock that is not ahead yet.
+ * @param onSkipped called with the milliseconds that a test lets pass, before what is due then happens
+ */
+export function createFlowingClock(onSkipped: (ms: number) => void = () => undefined): FlowingClock {
+  let skippedMs = 0;
+  let steppedAt = Number.NEGATIVE_INFINITY;
+  const timers = new Set<Timer>();
+  const monotonic = (): number => performance.now() + skippedMs;
+
+  function arm(timer: Timer): void {
+    clearTimeout(timer.handle);
+    timer.handle = setTimeout(() => timer.fire(), Math.max(0, timer.dueAt - monotonic()));
+    if (!timer.keepsAlive) timer.handle.unref();
+  }
+
+  function add(ms: number, callback: () => void, keepsAlive: boolean, everyMs?: number): () => void {
+    const timer: Timer = {
+      dueAt: monotonic() + ms,
+      keepsAlive,
+      handle: undefined,
+      fire() {
+        if (everyMs === undefined) cancel();
+        else {
+          timer.dueAt += Math.max(1, everyMs);
+          arm(timer);
+        }
+        callback();
+      },
+    };
+    function cancel(): void {
+      timers.delete(timer);
+      clearTimeout(timer.handle);
+    }
+    timers.add(timer);
+    arm(timer);
+    return cancel;
+  }
+
+  function nextUntil(endMs: number): Timer | undefined {
+    let first: Timer | undefined;
+    for (const timer of timers)
+      if (timer.dueAt <= endMs && (first === undefined || timer.dueAt < first.dueAt)) first = timer;
+    return first;
+  }
+
+  function pass(untilMs: number): void {
+    const ms = Math.max(0, untilMs - monotonic());
+    skippedMs += ms;
+    onSkipped(ms);
+  }
+
+  async function skip(ms: number): Promise<void> {
+    const endMs = monotonic() + ms;
+    for (let timer = nextUntil(endMs); timer !== undefined; timer = nextUntil(endMs)) {
+      pass(timer.dueAt);
+      timer.fire();
+      await turn();
+    }
+    pass(endMs);
+    for (const timer of timers) arm(timer);
+  }
+
+  async function step(): Promise<void> {
+    if (performance.now() - steppedAt < lookMs) return;
+    steppedAt = performance.now();
+    await skip(stepMs);
+  }
+
+  return {
+    now: () => Math.round(steadyClock.now() + skippedMs),
+    monotonic,
+    sleep(ms, signal) {
+      return new Promise((resolve, reject) => {
+        if (signal?.aborted === true) return reject(signal.reason as Error);
+        const abort = (): void => {
+          cancel();
+          reject(signal?.reason as Error);
+        };
+        const cancel = add(
+          ms,
+          () => {
+            signal?.removeEventListener("abort", abort);
+            resolve();
+          },
+          true,
+        );
+        signal?.addEventListener("abort", abort, { once: true });
+      });
+    },
+    after: (ms, callback, { keepsAlive = true } = {}) => add(ms, callback, keepsAlive),
+    every: (ms, callback) => add(ms, callback, false, ms),
+    timeout(ms) {
+      const controller = new AbortController();
+      const reason = new DOMException("The operation timed out.", "TimeoutError");
+      add(ms, () => controller.abort(reason), false);
+      return controller.signal;
+    },
+    skip,
+    step,
+    async passing(work) {
+      let isSettled = false;
+      const settle = (): void => void (isSettled = true);
+      work.then(settle, settle);
+      while (!isSettled) {
+        await new Promise((resolve) => setTimeout(resolve, lookMs));
+        if (!isSettled) await step();
+      }
+      return await work;
+    },
+  };
+}
+
+/** Lets promises and immediates run. */
+async function turn(): Promise<void> {
+  for (let round = 0; round < 3; round++) await new Promise<void>((resolve) => setImmediate(resolve));
+}
+
+/** The same platform, whose time passes faster while a test waits for it. */
+export function hastened(platform: Platform, clock: FlowingClock): Platform {
+  return {
+    ...platform,
+    openReply(address, hooks) {
+      const reply = platform.openReply(address, hooks);
+      return {
+        ...reply,
+        show: () => clock.passing(reply.show()),
+        attach: (file) => clock.passing(reply.attach(file)),
+        finish: (ending) => clock.passing(reply.finish(ending)),
+        fail: (failure) => clock.passing(reply.fail(failure)),
+      };
+    },
+    openThread: (...args) => clock.passing(platform.openThread(...args)),
+    download: (...args) => clock.passing(platform.download(...args)),
+    stop: () => clock.passing(platform.stop()),
+  };
+}
