@@ -38,7 +38,7 @@ tell(eachPlatform, ({ begin, start }) => {
     expect(withFiles(general)[0]?.files.map(({ name, altText }) => [name, altText])).toEqual(
       [1, 2, 3].map((number) => [`picture-${number}.png`, "a red fox"]),
     );
-    const [{ bytes }] = withFiles(general)[0]!.files as [{ bytes: Uint8Array }];
+    const { bytes } = withFiles(general)[0]!.files[0]!;
     const base = await fixture("picture.png");
     expect(Buffer.from(bytes).subarray(0, base.length).equals(base)).toBe(true);
     expect(answer.buttons).toEqual(["Again", "Change", "Details"]);

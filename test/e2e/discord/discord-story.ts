@@ -87,6 +87,10 @@ export async function startStory(
     discord,
     gateway,
     lines,
+    reset() {
+      model.reset();
+      lines.splice(0);
+    },
     isIdle: () => parley.assistant.pending() === 0,
     settled(channel, count = 1) {
       return until(

@@ -37,6 +37,8 @@ export interface SlackStory {
   isKept(text: string): Promise<boolean>;
   /** All log lines: level, message and fields as JSON. */
   readonly logged: string[];
+  /** Begins another story on the same Parley: its gateway says this, and what was asked and logged before is forgotten. */
+  begin(script: StoryScript): void;
   /** The messages of each chat request, without the system message. */
   asked(): SentTurn[][];
   requestsTo(path: string): SeenRequest[];
@@ -53,27 +55,24 @@ export interface SlackStory {
 /** Over the socket that Parley opens, or by requests to it. */
 export type SlackMode = "socket" | "http";
 
-let defaultMode: SlackMode = "socket";
-
-/** From now on stories of this test file are told in this mode where they do not name one. */
-export function tellStoriesOver(mode: SlackMode): void {
-  defaultMode = mode;
+/** What the gateway says. */
+export interface StoryScript {
+  /** The model's answer, or a scripted response. Default: it repeats the last message. */
+  readonly chat?: (turns: SentTurn[], index: number) => string | ScriptedAnswer;
+  readonly images?: (request: SeenRequest) => ScriptedAnswer;
+  readonly transcription?: (request: SeenRequest) => ScriptedAnswer;
 }
 
 /** Settings of {@link startSlackStory}. */
-export interface StoryOptions {
-  /** How Slack delivers. Default: what {@link tellStoriesOver} says. */
+export interface StoryOptions extends StoryScript {
+  /** How Slack delivers. Default: by socket. */
   readonly mode?: SlackMode;
-  /** The model's answer, or a scripted response. Default: it repeats the last message. */
-  readonly chat?: (turns: SentTurn[], index: number) => string | ScriptedAnswer;
   /** Answers every request to the gateway, instead of the usual script. */
   readonly respond?: (request: SeenRequest) => ScriptedAnswer;
   /** Default: the time of this process. */
   readonly clock?: Clock;
   /** Listed besides the usual ones. */
   readonly moreModels?: readonly string[];
-  readonly images?: (request: SeenRequest) => ScriptedAnswer;
-  readonly transcription?: (request: SeenRequest) => ScriptedAnswer;
   /** Writes to `logged`. Default: {@link createMemoryLog}. */
   readonly log?: (lines: string[]) => Log;
   /** May be made from people and places of the simulator. */
@@ -118,29 +117,31 @@ function turnsOf(request: SeenRequest): SentTurn[] {
 /** Starts Parley with its store in a temporary folder. */
 export async function startSlackStory(options: StoryOptions = {}): Promise<SlackStory> {
   const folder = await mkdtemp(join(tmpdir(), "parley-slack-"));
-  const isHttp = (options.mode ?? defaultMode) === "http";
+  const isHttp = options.mode === "http";
   const slack = await createSlackSimulator({
     manifest: createManifest(allCommands, { socketMode: !isHttp, publicUrl: "https://parley.example.com" }),
     sendsRequests: isHttp,
   });
   const logged: string[] = [];
+  let script: StoryScript = options;
   let asked = 0;
+  let first = 0;
   const gateway = await startScriptedGateway((request) => {
     if (options.respond !== undefined) return options.respond(request);
     if (request.path === "/v1/models")
       return { body: toModelList([...usualModels, ...(options.moreModels ?? [])]), headers: json };
     if (request.path === "/v1/images/generations")
-      return options.images?.(request) ?? { status: 500, body: "{}", headers: json };
+      return script.images?.(request) ?? { status: 500, body: "{}", headers: json };
     if (request.path === "/v1/audio/transcriptions")
       return (
-        options.transcription?.(request) ?? {
+        script.transcription?.(request) ?? {
           body: JSON.stringify({ text: "words that were spoken" }),
           headers: json,
         }
       );
     const turns = turnsOf(request);
     const answer =
-      options.chat?.(turns, asked++) ?? `You said: ${textOf(turns.at(-1) ?? { role: "", content: "" })}`;
+      script.chat?.(turns, asked++) ?? `You said: ${textOf(turns.at(-1) ?? { role: "", content: "" })}`;
     return typeof answer === "string" ? toStream(answer) : answer;
   });
   const config = parseConfig({
@@ -167,6 +168,8 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
     return started;
   };
   let parley = await start();
+  const requestsTo = (path: string) =>
+    gateway.requests.slice(first).filter((request) => request.path === path);
   return {
     slack,
     gateway,
@@ -176,8 +179,14 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
     storeFile: join(folder, "parley.db"),
     isKept: async (text) => holds(await bytesOfFolder(folder), text),
     logged,
-    asked: () => gateway.requests.filter(({ path }) => path === "/v1/chat/completions").map(turnsOf),
-    requestsTo: (path) => gateway.requests.filter((request) => request.path === path),
+    begin(next) {
+      script = next;
+      asked = 0;
+      first = gateway.requests.length;
+      logged.splice(0);
+    },
+    asked: () => requestsTo("/v1/chat/completions").map(turnsOf),
+    requestsTo,
     answerTo: (channel, thread, index = 0) =>
       slack.waitFor(`answer ${index} in ${thread ?? channel}`, () => {
         const said = slack

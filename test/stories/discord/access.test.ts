@@ -1,15 +1,15 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Person } from "../../simulators/discord/people.ts";
 import type { ChannelHandle } from "../../simulators/discord/simulator.ts";
 import { until } from "../../simulators/discord/until.ts";
-import { startStory, type Story } from "../../e2e/discord/discord-story.ts";
+import type { Story } from "../../e2e/discord/discord-story.ts";
+import { createDiscordStage } from "./stage.ts";
+
+const stage = createDiscordStage();
 
 let story: Story;
 let ada: Person;
 let general: ChannelHandle;
-afterEach(async () => {
-  await story.close();
-});
 
 /** Ada mentions the bot in a channel; resolves to the thread with the answer. */
 async function mention(person: Person, channel: ChannelHandle, text: string): Promise<ChannelHandle> {
@@ -26,43 +26,10 @@ const refusals = (count: number) =>
     explain: () => story.lines,
   });
 
-describe("with ALLOW for one channel", () => {
-  it("people are answered there and in its threads; elsewhere there is one private answer and no noise", async () => {
-    story = await startStory((discord) => {
-      general = discord.channel("general");
-      return { ALLOW: `discord:channel:${general.id}` };
-    });
-    ada = story.discord.person("Ada");
-    const thread = await mention(ada, general, "hello");
-    ada.sends({ channel: thread, text: "and more" });
-    await story.settled(thread, 2);
-    expect(story.chats()).toHaveLength(2);
-
-    const random = story.discord.channel("random");
-    ada.sends({ channel: random, text: "the secret plan", mentionBot: true });
-    ada.sends({ channel: random, text: "hello?", mentionBot: true });
-    ada.sends({ channel: story.discord.thread(random, ada), text: "in a thread?", mentionBot: true });
-    await refusals(3);
-    const direct = story.discord.directMessages(ada);
-    const [told] = await until(() => direct.fromBot().length > 0 && direct.fromBot());
-    expect(told?.text).toContain("You are not on the list");
-    expect(told?.text).toContain(`discord:user:${ada.id}`);
-    // Direct messages are not in the channel either.
-    ada.sends({ channel: direct, text: "and here?" });
-    await refusals(4);
-    await until(() => direct.fromBot().length === 2);
-    expect(random.fromBot()).toEqual([]);
-    expect(random.threads().flatMap((one) => one.fromBot())).toEqual([]);
-    expect(random.typingCount()).toBe(0);
-    expect(story.chats()).toHaveLength(2);
-    expect(await story.isKept("the secret plan")).toBe(false);
-  });
-});
-
 describe("with DENY for a role", () => {
   it("its people are refused in messages, commands and clicks, also for what they wrote while the bot was offline", async () => {
     let role = "";
-    story = await startStory((discord) => {
+    story = await stage.start((discord) => {
       role = discord.role("contractors");
       return { DENY: `discord:role:${role}` };
     });
@@ -126,7 +93,7 @@ describe("with DENY for a role", () => {
 
 describe("without ALLOW", () => {
   it("strangers are refused privately, by user install and in direct messages; members are answered", async () => {
-    story = await startStory();
+    story = await stage.begin();
     const { discord } = story;
     const eve = discord.person("Eve", { isMember: false });
     const elsewhere = discord.channelElsewhere("elsewhere");
@@ -151,7 +118,7 @@ describe("without ALLOW", () => {
 
   it("a stranger who is listed is answered", async () => {
     let eve: Person | undefined;
-    story = await startStory((discord) => {
+    story = await stage.start((discord) => {
       eve = discord.person("Eve", { isMember: false });
       return { ALLOW: `discord:user:${eve.id}` };
     });

@@ -1,14 +1,16 @@
-import { afterEach, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { Person } from "../../simulators/discord/people.ts";
 import { until } from "../../simulators/discord/until.ts";
-import { startStory, type Story } from "../../e2e/discord/discord-story.ts";
+import type { Story } from "../../e2e/discord/discord-story.ts";
+import { createDiscordStage } from "./stage.ts";
+
+const stage = createDiscordStage();
 
 let story: Story;
 let ada: Person;
-afterEach(() => story.close());
 
-async function start(simulator: Parameters<typeof startStory>[1] = {}): Promise<Story> {
-  story = await startStory({}, simulator);
+async function start(simulator: Parameters<typeof stage.start>[1] = {}): Promise<Story> {
+  story = await stage.start({}, simulator);
   ada = story.discord.person("Ada");
   return story;
 }

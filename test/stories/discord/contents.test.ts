@@ -1,13 +1,15 @@
-import { afterEach, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { fixture } from "../../fixtures/fixtures.ts";
 import { until } from "../../simulators/discord/until.ts";
-import { startStory, type Story } from "../../e2e/discord/discord-story.ts";
+import type { Story } from "../../e2e/discord/discord-story.ts";
+import { createDiscordStage } from "./stage.ts";
+
+const stage = createDiscordStage();
 
 let story: Story;
-afterEach(() => story.close());
 
 it("a poll, an embed, a sticker and a forwarded message reach the model as what they are", async () => {
-  story = await startStory();
+  story = await stage.begin();
   const { discord } = story;
   const ada = discord.person("Ada");
   const ben = discord.person("Ben");
@@ -34,7 +36,7 @@ it("a poll, an embed, a sticker and a forwarded message reach the model as what 
 });
 
 it("a picture's alt text reaches the model with the picture", async () => {
-  story = await startStory();
+  story = await stage.begin();
   const { discord } = story;
   const ada = discord.person("Ada");
   const direct = discord.directMessages(ada);
@@ -45,7 +47,7 @@ it("a picture's alt text reaches the model with the picture", async () => {
 });
 
 it("without the Message Content Intent a thread needs mentions: that is said once, and no turn is made of silence", async () => {
-  story = await startStory({}, { messageContentAllowed: false });
+  story = await stage.start({}, { messageContentAllowed: false });
   const { discord } = story;
   const ada = discord.person("Ada");
   const general = discord.channel("general");

@@ -1,18 +1,18 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { fixture } from "../../fixtures/fixtures.ts";
 import type { ChannelHandle } from "../../simulators/discord/simulator.ts";
 import type { Person } from "../../simulators/discord/people.ts";
 import { until } from "../../simulators/discord/until.ts";
-import { startStory, type Story } from "../../e2e/discord/discord-story.ts";
+import type { Story } from "../../e2e/discord/discord-story.ts";
+import { createDiscordStage } from "./stage.ts";
+
+const stage = createDiscordStage();
 
 let story: Story;
 let ada: Person;
 beforeEach(async () => {
-  story = await startStory();
+  story = await stage.begin();
   ada = story.discord.person("Ada");
-});
-afterEach(async () => {
-  await story.close();
 });
 
 const gone = (text: string) =>
@@ -27,30 +27,6 @@ async function talk(channel: ChannelHandle, text: string) {
 }
 
 describe("deletions on Discord", () => {
-  it("of a message remove it from the context and the store's files, with its picture", async () => {
-    const direct = story.discord.directMessages(ada);
-    ada.sends({ channel: direct, text: "hello" });
-    await story.settled(direct, 1);
-    const files = [{ name: "plans.png", bytes: await fixture("picture.png") }];
-    const secret = ada.sends({ channel: direct, text: "the vault code is 7319", files });
-    story.answers("Noted.");
-    await story.settled(direct, 2);
-    expect(await story.isKept("vault code is 7319")).toBe(true);
-
-    ada.deletes(secret);
-    await gone("vault code is 7319");
-    await gone("plans.png");
-    ada.sends({ channel: direct, text: "what did I say?" });
-    await story.settled(direct, 3);
-    expect(story.said(2).join("\n")).not.toContain("7319");
-    expect(story.said(2).join("\n")).toContain("hello");
-    story.discord.redeliver(secret);
-    ada.sends({ channel: direct, text: "still there?" });
-    await story.settled(direct, 4);
-    expect(story.chats()).toHaveLength(4);
-    expect(direct.fromBot()).toHaveLength(4);
-  });
-
   it("in bulk by a moderator remove messages, the thread's first one and answers included", async () => {
     const channel = story.discord.channel("general");
     story.answers("An answer with a word like pomegranate.", "Yes.");
@@ -68,22 +44,6 @@ describe("deletions on Discord", () => {
     ada.sends({ channel: thread, text: "and now?" });
     await story.settled(thread, 2);
     expect(story.said(2)).toEqual(["and now?"]);
-  });
-
-  it("cancel a pending turn, and stop one that is running", async () => {
-    const direct = story.discord.directMessages(ada);
-    story.keepsWaiting("under way");
-    const first = ada.sends({ channel: direct, text: "under way" });
-    await until(() => direct.isTyping());
-    const waits = ada.sends({ channel: direct, text: "waits" });
-    const last = ada.sends({ channel: direct, text: "stays" });
-    ada.deletes(waits);
-    ada.deletes(first);
-    await until(() => direct.fromBot()[0]?.text.includes("Stopped: the message was deleted."));
-    await story.settled(direct, 2);
-    expect(story.chats().at(-1)?.at(-1)?.content).toBe(last.content);
-    expect(story.said(story.chats().length - 1).join()).not.toMatch(/under way|waits/);
-    await gone("under way");
   });
 
   it("of a thread, channel or server remove its conversations, but an outage does not", async () => {

@@ -1,16 +1,18 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Person } from "../../simulators/discord/people.ts";
 import type { ChannelHandle } from "../../simulators/discord/simulator.ts";
 import { until } from "../../simulators/discord/until.ts";
-import { startStory, type Story } from "../../e2e/discord/discord-story.ts";
+import type { Story } from "../../e2e/discord/discord-story.ts";
+import { createDiscordStage } from "./stage.ts";
+
+const stage = createDiscordStage();
 
 describe("where the app is installed for its user alone, and members may not show what such apps say", () => {
   let story: Story;
-  afterEach(() => story.close());
 
   const start = async (): Promise<{ ada: Person; elsewhere: ChannelHandle }> => {
     let ada: Person | undefined;
-    story = await startStory((discord) => {
+    story = await stage.start((discord) => {
       ada = discord.person("Ada", { isMember: false });
       return { ALLOW: `discord:user:${ada.id}` };
     });

@@ -1,13 +1,15 @@
-import { afterEach, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { Person } from "../../simulators/discord/people.ts";
 import { until } from "../../simulators/discord/until.ts";
-import { startStory, type Story } from "../../e2e/discord/discord-story.ts";
+import type { Story } from "../../e2e/discord/discord-story.ts";
+import { createDiscordStage } from "./stage.ts";
+
+const stage = createDiscordStage();
 
 let story: Story;
-afterEach(() => story.close());
 
 it("a person who installed the app has all commands of a conversation in its direct messages", async () => {
-  story = await startStory();
+  story = await stage.begin();
   const { discord } = story;
   const ada = discord.person("Ada");
   const direct = discord.directMessages(ada);
@@ -31,7 +33,7 @@ it("a person who installed the app has all commands of a conversation in its dir
 
 it("in a group chat it answers the command there, and nothing outside of it", async () => {
   let ada: Person | undefined;
-  story = await startStory((discord) => {
+  story = await stage.start((discord) => {
     ada = discord.person("Ada");
     return { ALLOW: `discord:user:${ada.id}` };
   });

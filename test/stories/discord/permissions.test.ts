@@ -1,12 +1,14 @@
-import { afterEach, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { ParleyError } from "../../../src/core/errors.ts";
 import type { LogLine } from "../../unit/platforms/discord/harness.ts";
 import { until } from "../../simulators/discord/until.ts";
 import type { Permission } from "../../simulators/discord/world.ts";
-import { startStory, type Story } from "../../e2e/discord/discord-story.ts";
+import type { Story } from "../../e2e/discord/discord-story.ts";
+import { createDiscordStage } from "./stage.ts";
+
+const stage = createDiscordStage();
 
 let story: Story;
-afterEach(() => story.close());
 
 /** Where the answer to a mention is found, and what else it says. */
 interface Outcome {
@@ -54,7 +56,7 @@ function permissionIn(fields: LogLine["fields"]): unknown {
 const named = outcomes.map((outcome) => [outcome.without.join(" and "), outcome] as const);
 
 it.each(named)("a mention without %s", async (_, { without, asks = "why?", where, says, logs }) => {
-  story = await startStory();
+  story = await stage.begin();
   const { discord } = story;
   const ada = discord.person("Ada");
   const general = discord.channel("general");
@@ -77,7 +79,7 @@ it.each(named)("a mention without %s", async (_, { without, asks = "why?", where
 });
 
 it("commands work without View Channel; /chat says that it is missing", async () => {
-  story = await startStory();
+  story = await stage.begin();
   const { discord } = story;
   const ada = discord.person("Ada");
   const general = discord.channel("general");
@@ -91,7 +93,7 @@ it("commands work without View Channel; /chat says that it is missing", async ()
 });
 
 it("a server that the bot is removed from in mid-answer leaves nothing behind", async () => {
-  story = await startStory();
+  story = await stage.begin();
   const { discord } = story;
   const ada = discord.person("Ada");
   const general = discord.channel("general");

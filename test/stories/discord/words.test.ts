@@ -1,41 +1,17 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { ServerHandle } from "../../simulators/discord/simulator.ts";
 import { until } from "../../simulators/discord/until.ts";
-import { startStory, type Story } from "../../e2e/discord/discord-story.ts";
+import type { Story } from "../../e2e/discord/discord-story.ts";
+import { createDiscordStage } from "./stage.ts";
+
+const stage = createDiscordStage();
 
 let story: Story;
-afterEach(() => story.close());
 
 describe("the words of Parley on Discord", () => {
-  it("are in a person's language: a command's answer, a refusal, a button, a form", async () => {
-    story = await startStory();
-    const { discord } = story;
-    const general = discord.channel("general");
-    const greta = discord.person("Greta", { locale: "de" });
-    const ada = discord.person("Ada");
-    greta.usesCommand("reset", {}, { channel: discord.directMessages(greta) });
-    const [own] = await story.settled(discord.directMessages(greta));
-    expect(own?.text).toBe("Es gab noch nichts.");
-
-    ada.usesCommand("chat", {}, { channel: general });
-    greta.usesCommand("help", {}, { channel: general });
-    const shown = await story.settled(general, 2);
-    const help = shown.flatMap(({ isEphemeral, text }) => (isEphemeral ? [text] : [])).join("\n");
-    expect(help).toContain("**So sprichst du mit mir**");
-    // One message, and the other command's.
-    expect(shown).toHaveLength(2);
-    expect(help).toContain("In einem Kanal erwähne mich: Die Antwort eröffnet einen Thread.");
-    expect(help).toContain("`/fragen`: Stelle dem Modell eine Frage, auf Wunsch mit einem Bild");
-    expect(shown.find(({ isEphemeral }) => !isEphemeral)?.text).toContain("The conversation is open.");
-
-    greta.usesCommand("ask", { prompt: "Hallo", model: "story/nothing" }, { channel: general });
-    const failed = await until(() => general.fromBot().find(({ text }) => text.includes("story/nothing")));
-    expect(failed.text).toContain("Es gibt kein Modell story/nothing.");
-  });
-
   it("take the server's language for a message, and the person's once it is known", async () => {
     const servers: ServerHandle[] = [];
-    story = await startStory((discord) => {
+    story = await stage.start((discord) => {
       servers.push(discord.server("Québec", { preferredLocale: "fr" }));
       return {};
     });
@@ -56,7 +32,7 @@ describe("the words of Parley on Discord", () => {
   });
 
   it("stay in a person's language after a restart, until they are forgotten", async () => {
-    story = await startStory();
+    story = await stage.begin();
     const { discord } = story;
     const general = discord.channel("general");
     const greta = discord.person("Greta", { locale: "de" });
@@ -76,7 +52,7 @@ describe("the words of Parley on Discord", () => {
   });
 
   it("tell an error in the language of the person who asked, also after a restart", async () => {
-    story = await startStory();
+    story = await stage.begin();
     const { discord } = story;
     const general = discord.channel("general");
     const greta = discord.person("Greta", { locale: "de" });
@@ -99,7 +75,7 @@ describe("the words of Parley on Discord", () => {
   });
 
   it("describe the commands in the languages of Discord's clients; English names stay the default", async () => {
-    story = await startStory();
+    story = await stage.begin();
     const { commands } = story.discord.world;
     const ask = commands.find(({ name, type }) => name === "ask" && type === 1);
     expect(ask).toMatchObject({
