@@ -196,7 +196,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     inbox,
     queue,
     log,
-    now,
+    clock,
     prepare: createPrepareEdits({
       inbox,
       conversations,
@@ -206,7 +206,10 @@ export function createAssistant(options: AssistantOptions): Assistant {
       schedule: (turn) => scheduler.schedule(turn),
       log,
     }),
-    runBatch: withTurnScope(queue.isShared ? withStopWatch(runBatch, { inbox, log }) : runBatch, traces),
+    runBatch: withTurnScope(
+      queue.isShared ? withStopWatch(runBatch, { inbox, log, clock }) : runBatch,
+      traces,
+    ),
   });
   const stops = createStopTurn({ inbox, scheduler, access, now });
 
@@ -275,7 +278,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
       claims: options.claims,
       areSharedOut: (platform) => platforms.get(platform)?.deliversInOrder === false,
       stop: (key, by) => stops.stop(key, by),
-      redo: createRedoTurn({ inbox, scheduler }),
+      redo: createRedoTurn({ inbox, scheduler, clock }),
       now,
     }),
     ...createRerunTurn({ inbox, scheduler, expectAllowed, turnRate, log }),

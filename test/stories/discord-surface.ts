@@ -6,6 +6,7 @@ import type { ChannelHandle, DiscordSimulator } from "../simulators/discord/simu
 import type { SeenMessage } from "../simulators/discord/transcript.ts";
 import { until } from "../simulators/discord/until.ts";
 import type { SimMessage } from "../simulators/discord/world.ts";
+import { haste } from "./surface.ts";
 import type { Place, Shown, Somebody, Surface, SurfaceOptions, Talk, Town } from "./surface.ts";
 
 /** A running Parley on Discord's simulator. */
@@ -16,7 +17,7 @@ export interface DiscordSurface extends Surface {
 
 /** @see {@link Surface} */
 export async function startDiscordSurface(options: SurfaceOptions = {}): Promise<DiscordSurface> {
-  const { settings, models, clock } = options;
+  const { settings, models } = options;
   let simulator: DiscordSimulator | undefined;
   let started: Story | undefined;
   const discordOf = (): DiscordSimulator => simulator!;
@@ -157,7 +158,7 @@ export async function startDiscordSurface(options: SurfaceOptions = {}): Promise
     },
     {},
     models,
-    clock,
+    haste,
   );
   started = story;
   const { discord } = story;

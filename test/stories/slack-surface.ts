@@ -5,6 +5,7 @@ import type { Person } from "../simulators/slack/person.ts";
 import type { SimulatedChannel, SlackSimulator } from "../simulators/slack/simulator.ts";
 import type { SeenMessage } from "../simulators/slack/transcript.ts";
 import { createModelScript } from "./scripted-model.ts";
+import { haste } from "./surface.ts";
 import type { Place, SentFile, Shown, Somebody, Surface, SurfaceOptions, Talk, Town } from "./surface.ts";
 
 /** A running Parley on Slack's simulator. */
@@ -21,7 +22,7 @@ interface SlackPlace extends Place {
 /** @see {@link Surface} */
 export async function startSlackSurface(
   mode: SlackMode,
-  { settings, models, clock }: SurfaceOptions = {},
+  { settings, models }: SurfaceOptions = {},
 ): Promise<SlackSurface> {
   let simulator: SlackSimulator | undefined;
   const slackOf = (): SlackSimulator => simulator!;
@@ -190,7 +191,7 @@ export async function startSlackSurface(
   const story: SlackStory = await startSlackStory({
     mode,
     respond: (request) => model.respond(request),
-    ...(clock === undefined ? {} : { clock }),
+    haste,
     settings(made) {
       simulator = made;
       const own = typeof settings === "function" ? settings(town) : settings;

@@ -1,8 +1,10 @@
-import type { Clock } from "../../src/core/clock.ts";
 import type { ListedModel, ScriptedModel } from "./scripted-model.ts";
 
 /** Where stories are told. */
 export type SurfaceName = "Discord" | "Slack by socket" | "Slack by HTTP";
+
+/** How many times sooner what Parley waits for is over, where a story does not tell of time itself. */
+export const haste = 8;
 
 /** A file that somebody sends. */
 export interface SentFile {
@@ -156,5 +158,4 @@ export interface SurfaceOptions {
     | ((town: Town) => Readonly<Record<string, string>>)
     | undefined;
   readonly models?: readonly ListedModel[] | undefined;
-  readonly clock?: Clock | undefined;
 }

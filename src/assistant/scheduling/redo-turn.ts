@@ -1,6 +1,6 @@
 import { ParleyError } from "../../core/errors.ts";
 import type { Inbox, Redo, RedoOptions } from "../../core/inbox.ts";
-import { sleep } from "../../support/sleep.ts";
+import type { Clock } from "../../core/clock.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
 
 /** How long a turn may take to close after its reply has ended, in milliseconds: the buttons are visible before. */
@@ -23,12 +23,14 @@ export type RedoTurn = (
 export function createRedoTurn({
   inbox,
   scheduler,
+  clock,
 }: {
   readonly inbox: Pick<Inbox, "redo">;
   readonly scheduler: Pick<TurnScheduler, "inFlight" | "isStopping" | "schedule">;
+  readonly clock: Clock;
 }): RedoTurn {
   return async (key, wanted, options) => {
-    const deadline = performance.now() + closingMs;
+    const deadline = clock.monotonic() + closingMs;
     for (;;) {
       if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
       const reopened = scheduler.inFlight.has(key) ? "open" : await inbox.redo(key, wanted, options);
@@ -38,8 +40,8 @@ export function createRedoTurn({
         scheduler.schedule({ event, progress, others, redo });
         return "accepted";
       }
-      if (performance.now() >= deadline) return "open";
-      await sleep(tryAgainMs);
+      if (clock.monotonic() >= deadline) return "open";
+      await clock.sleep(tryAgainMs);
     }
   };
 }

@@ -1,3 +1,4 @@
+import type { Clock } from "../../core/clock.ts";
 import { LRUCache } from "lru-cache";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Inbox } from "../../core/inbox.ts";
@@ -63,7 +64,7 @@ export interface TurnSchedulerOptions {
   readonly queue: ConversationQueue;
   readonly log: Log;
   /** Unix milliseconds. */
-  readonly now: () => number;
+  readonly clock: Clock;
   /**
    * Called before a batch with edited messages runs: applies the edits to what is stored. Resolves to what is to be run
    * then. Contract: rejects only when the batch stays open.
@@ -75,15 +76,15 @@ export interface TurnSchedulerOptions {
 
 /** @see {@link TurnScheduler} */
 export function createTurnScheduler(options: TurnSchedulerOptions): TurnScheduler {
-  const { inbox, queue, log } = options;
+  const { inbox, queue, log, clock } = options;
   const pending = new Map<string, PendingTurn[]>();
   const active = new Map<string, ActiveTurn>();
   const inFlight = createInFlightEvents();
   /** How many batches in a row were left open, by conversation. */
   const failures = new LRUCache<string, number>({ max: 1000 });
-  /** When what other processes accept at the moment is known, by conversation, on the clock of `performance.now`. */
+  /** When what other processes accept at the moment is known, by conversation, in `monotonic` time. */
   const settled = new LRUCache<string, number>({ max: 1000 });
-  /** Since when turns wait for people to have changed everything, by conversation. The same clock. */
+  /** Since when turns wait for people to have changed everything, by conversation. The same time. */
   const quietSince = new LRUCache<string, number>({ max: 1000 });
   const settleTime = createSettleTime();
   const pace = createTurnPace();
@@ -97,8 +98,8 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
   ): void {
     const conversationId = storedIn(turn.event);
     if (mayBeLater !== undefined) {
-      const waitMs = settleTime.after(options.now() - turn.event.sentAt, mayBeLater === "when-slow");
-      if (waitMs > 0) settled.set(conversationId, performance.now() + waitMs);
+      const waitMs = settleTime.after(clock.now() - turn.event.sentAt, mayBeLater === "when-slow");
+      if (waitMs > 0) settled.set(conversationId, clock.monotonic() + waitMs);
     }
     // It may have been stopped in an earlier run.
     if (turn.stoppedBy === undefined) for (const key of keysOf(turn)) stopped.delete(key);
@@ -115,7 +116,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
   }
 
   function keepQuiet(conversationId: string, quietMs: number): void {
-    const now = performance.now();
+    const now = clock.monotonic();
     const since = quietSince.get(conversationId) ?? now;
     quietSince.set(conversationId, since);
     settled.set(conversationId, Math.min(now + quietMs, since + maxQuietMs));
@@ -161,7 +162,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     // A call outside a conversation is stored apart from the conversation under which the inbox lists it.
     const listedIn = before[0]?.event.conversationId ?? conversationId;
     const open = (await inbox.listOpenIn(listedIn)).filter(({ event }) => storedIn(event) === conversationId);
-    const merged = reconcile(before, toOpenTurns(open, options.now()));
+    const merged = reconcile(before, toOpenTurns(open, clock.now()));
     const mergedKeys = new Set(merged.flatMap(keysOf));
     // Turns scheduled while the inbox was read may be missing from what was read.
     const isNew = (turn: PendingTurn) => !before.includes(turn) && !mergedKeys.has(turn.event.key);
@@ -176,14 +177,14 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
   async function waitBefore(conversationId: string, lease: AbortSignal): Promise<void> {
     // What was left open runs again before all else: not in a busy loop.
     const failed = failures.get(conversationId) ?? 0;
-    const startedAt = performance.now();
+    const startedAt = clock.monotonic();
     const failedMs = failed === 0 ? 0 : backoffMs(failed, failureBackoff);
     // What it waits for may go on meanwhile.
     for (;;) {
       const until = Math.max(startedAt + failedMs, settled.get(conversationId) ?? 0);
-      const waitMs = until - performance.now();
+      const waitMs = until - clock.monotonic();
       if (waitMs <= 0 || lease.aborted || stopping.signal.aborted) break;
-      await sleepUnlessAborted(waitMs, AbortSignal.any([lease, stopping.signal]));
+      await sleepUnlessAborted(waitMs, AbortSignal.any([lease, stopping.signal]), clock);
     }
     settled.delete(conversationId);
     quietSince.delete(conversationId);
@@ -252,14 +253,12 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
   }
 
   async function isIdleWithin(ms: number): Promise<boolean> {
-    let timer: NodeJS.Timeout | undefined;
-    const timeout = new Promise<boolean>((resolve) => {
-      timer = setTimeout(resolve, ms, false);
-    });
+    const { promise: isLate, resolve } = Promise.withResolvers<boolean>();
+    const cancel = clock.after(ms, () => resolve(false));
     try {
-      return await Promise.race([queue.idle().then(() => true), timeout]);
+      return await Promise.race([queue.idle().then(() => true), isLate]);
     } finally {
-      clearTimeout(timer);
+      cancel();
     }
   }
 

@@ -2,7 +2,9 @@ import { allCommands } from "../../support/commands.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Clock } from "../../../src/core/clock.ts";
+import { systemClock } from "../../../src/support/clock.ts";
+import { createScaledClock } from "../../support/scaled-clock.ts";
+import { fasterRateLimits } from "../../simulators/discord/rate-limits.ts";
 import { startParley, type Parley } from "../../../src/compose.ts";
 import { parseConfig } from "../../../src/config.ts";
 import { bytesOfFolder, holds } from "../../support/store-bytes.ts";
@@ -43,7 +45,7 @@ const apiKey = "key-of-the-story";
  * The whole product on a simulated Discord, with a scripted gateway.
  * @param settings may be made from people and places of the simulator
  * @param models the gateway's list
- * @param clock default: the time of this process
+ * @param haste how many times sooner Parley's waits and Discord's rate limits are over
  */
 export async function startStory(
   settings:
@@ -51,10 +53,15 @@ export async function startStory(
     | ((discord: DiscordSimulator) => Readonly<Record<string, string>>) = {},
   simulator: Parameters<typeof createDiscordSimulator>[0] = {},
   models?: readonly ListedModel[],
-  clock?: Clock,
+  haste = 1,
 ): Promise<Story> {
   const folder = await mkdtemp(join(tmpdir(), "parley-discord-"));
-  const discord = await createDiscordSimulator({ sessionStarts: soonAgain, ...simulator });
+  const discord = await createDiscordSimulator({
+    sessionStarts: soonAgain,
+    ...(haste === 1 ? {} : { rateLimits: fasterRateLimits(haste) }),
+    ...simulator,
+  });
+  const clock = haste === 1 ? systemClock : createScaledClock(haste);
   const model = await createModelScript((): readonly SeenRequest[] => gateway.requests, models);
   const gateway = await startScriptedGateway((request) => model.respond(request), { apiKey });
   const { log, lines } = createListLog();
@@ -73,7 +80,7 @@ export async function startStory(
     ...(typeof settings === "function" ? settings(discord) : settings),
   });
   const start = async (): Promise<Parley> => {
-    const started = await startParley(config, { commands, log, ...(clock === undefined ? {} : { clock }) });
+    const started = await startParley(config, { commands, log, clock });
     await started.connected;
     return started;
   };

@@ -2,7 +2,8 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Clock } from "../../../src/core/clock.ts";
+import { systemClock } from "../../../src/support/clock.ts";
+import { createScaledClock } from "../../support/scaled-clock.ts";
 import { startParley, type Parley } from "../../../src/compose.ts";
 import { parseConfig } from "../../../src/config.ts";
 import { createManifest } from "../../../src/platforms/slack/manifest.ts";
@@ -69,8 +70,8 @@ export interface StoryOptions extends StoryScript {
   readonly mode?: SlackMode;
   /** Answers every request to the gateway, instead of the usual script. */
   readonly respond?: (request: SeenRequest) => ScriptedAnswer;
-  /** Default: the time of this process. */
-  readonly clock?: Clock;
+  /** How many times sooner Parley's waits and Slack's rate limits are over. Default 1. */
+  readonly haste?: number;
   /** Listed besides the usual ones. */
   readonly moreModels?: readonly string[];
   /** Writes to `logged`. Default: {@link createMemoryLog}. */
@@ -117,10 +118,13 @@ function turnsOf(request: SeenRequest): SentTurn[] {
 /** Starts Parley with its store in a temporary folder. */
 export async function startSlackStory(options: StoryOptions = {}): Promise<SlackStory> {
   const folder = await mkdtemp(join(tmpdir(), "parley-slack-"));
+  const { haste = 1 } = options;
+  const clock = haste === 1 ? systemClock : createScaledClock(haste);
   const isHttp = options.mode === "http";
   const slack = await createSlackSimulator({
     manifest: createManifest(allCommands, { socketMode: !isHttp, publicUrl: "https://parley.example.com" }),
     sendsRequests: isHttp,
+    limitsFactor: haste,
   });
   const logged: string[] = [];
   let script: StoryScript = options;
@@ -161,7 +165,7 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
     const started = await startParley(config, {
       commands: allCommands,
       log: (options.log ?? createMemoryLog)(logged),
-      ...(options.clock === undefined ? {} : { clock: options.clock }),
+      clock,
     });
     await started.connected;
     slack.endpoint.url = `${started.url}/slack/events`;

@@ -79,6 +79,8 @@ export interface SimulatorOptions {
   readonly manifest?: Fields;
   /** Whether Slack sends requests, to `endpoint.url`, rather than using sockets. Default false. */
   readonly sendsRequests?: boolean;
+  /** Its rate limits are over so many times sooner. Default: as Slack's. */
+  readonly limitsFactor?: number;
   /** Called between two looks of `waitFor`, some milliseconds apart. */
   readonly between?: () => Promise<void>;
 }
@@ -95,7 +97,7 @@ export async function createSlackSimulator(options: SimulatorOptions = {}): Prom
     signingSecret: randomBytes(16).toString("hex"),
     skewMs: 0,
   };
-  const limits = createRateLimits(clock);
+  const limits = createRateLimits(clock, options.limitsFactor);
   const faults = new Map<string, Fault[]>();
   const switchedOff = new Set<string>();
   const delays = new Map<string, number>();

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, onTestFinished } from "vitest";
 import { startStory, type Story } from "../../e2e/discord/discord-story.ts";
+import { haste } from "../surface.ts";
 import { until } from "../../simulators/discord/until.ts";
 
 /** What Discord's own stories are told with. */
@@ -20,9 +21,9 @@ export function createDiscordStage(): DiscordStage {
   });
   afterAll(() => shared?.close());
   return {
-    begin: async () => (shared ??= await startStory()),
-    async start(...options) {
-      const story = await startStory(...options);
+    begin: async () => (shared ??= await startStory({}, {}, undefined, haste)),
+    async start(settings = {}, simulator = {}, models = undefined) {
+      const story = await startStory(settings, simulator, models, haste);
       onTestFinished(() => story.close());
       return story;
     },

@@ -6,6 +6,7 @@ import {
   type StoryOptions,
   type StoryScript,
 } from "../../e2e/slack/slack-story.ts";
+import { haste } from "../surface.ts";
 
 /** What Slack's own stories are told with. */
 export interface SlackStage {
@@ -29,13 +30,13 @@ export function createSlackStage(): SlackStage {
   });
   return {
     async begin(script = {}, mode = "socket") {
-      const story = shared.get(mode) ?? (await startSlackStory({ mode }));
+      const story = shared.get(mode) ?? (await startSlackStory({ mode, haste }));
       shared.set(mode, story);
       story.begin(script);
       return story;
     },
     async start(options) {
-      const story = await startSlackStory(options);
+      const story = await startSlackStory({ haste, ...options });
       onTestFinished(async () => {
         const { badAcks } = story.slack;
         await story.close();

@@ -1,3 +1,4 @@
+import { systemClock } from "../../../../src/support/clock.ts";
 import { describe, expect, it } from "vitest";
 import type { IncomingEvent } from "../../../../src/core/events.ts";
 import {
@@ -33,7 +34,7 @@ function createHarness(closed: ReadonlySet<string> = new Set()) {
     },
     queue,
     log: silentLog,
-    now: () => 0,
+    clock: { ...systemClock, now: () => 0 },
     prepare: (batch) => Promise.resolve(batch),
     runBatch: (batch, active) =>
       new Promise<"ended" | "left-open">((resolve) => {
