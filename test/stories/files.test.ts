@@ -33,29 +33,6 @@ tell(eachPlatform, ({ begin }) => {
     expect(model.said(1)[0]).toContain("We ship on Thursday.");
   });
 
-  it("what was left out is said, and why a file was not read", async () => {
-    const { person, direct } = await begin();
-    const ada = person("Ada");
-    const files = {
-      "long.pdf": makePdf(Array.from({ length: 201 }, () => ["x"])),
-      "secret.pdf": makePdf([["x"]], { isEncrypted: true }),
-      "scan.pdf": makePdf([[]], { hasPicture: true }),
-      "old.docx": makeCompound("Workbook"),
-      "bomb.docx": makeDocxBomb(100_000_000),
-      "cut.docx": makeDocx(["x".repeat(3000)]).subarray(0, 700),
-    };
-    const { place } = await ada.asks(direct(ada), "Read these", toFiles(files));
-    for (const said of [
-      "Only the first 200 of 201 pages of long.pdf were read.",
-      "secret.pdf (it is protected by a password; send it without one)",
-      "scan.pdf (it contains no text",
-      "old.docx (it is in Excel’s old format (.xls); save it as .xlsx)",
-      "bomb.docx (it unpacks to more than Parley reads",
-      "cut.docx (it is damaged or incomplete",
-    ])
-      expect(wordsIn(place)).toContain(said);
-  });
-
   it("a long recording is transcribed in parts, with progress, and its words come as a file with times", async () => {
     const { model, person, direct, everSent } = await begin();
     const ada = person("Ada");
@@ -79,5 +56,31 @@ tell(eachPlatform, ({ begin }) => {
     );
     expect(wordsIn(place)).toContain("(The whole transcript is in meeting-transcript.txt.)");
     expect(everSent()).toMatch(/[Tt]ranscribing part \d of 3/);
+  });
+});
+
+// How files are read is the same wherever they come from.
+tell(["Slack by socket"], ({ begin }) => {
+  it("what was left out is said, and why a file was not read", async () => {
+    const { person, direct } = await begin();
+    const ada = person("Ada");
+    const files = {
+      "long.pdf": makePdf(Array.from({ length: 201 }, () => ["x"])),
+      "secret.pdf": makePdf([["x"]], { isEncrypted: true }),
+      "scan.pdf": makePdf([[]], { hasPicture: true }),
+      "old.docx": makeCompound("Workbook"),
+      "bomb.docx": makeDocxBomb(100_000_000),
+      "cut.docx": makeDocx(["x".repeat(3000)]).subarray(0, 700),
+    };
+    const { place } = await ada.asks(direct(ada), "Read these", toFiles(files));
+    for (const said of [
+      "Only the first 200 of 201 pages of long.pdf were read.",
+      "secret.pdf (it is protected by a password; send it without one)",
+      "scan.pdf (it contains no text",
+      "old.docx (it is in Excel’s old format (.xls); save it as .xlsx)",
+      "bomb.docx (it unpacks to more than Parley reads",
+      "cut.docx (it is damaged or incomplete",
+    ])
+      expect(wordsIn(place)).toContain(said);
   });
 });

@@ -26,12 +26,14 @@ export interface Story extends ScriptedModel {
   readonly discord: DiscordSimulator;
   readonly gateway: ScriptedGateway;
   readonly lines: LogLine[];
+  /** Of the store. */
+  readonly folder: string;
   /** The bot's messages in a channel, once there are `count` and none is still streaming. */
   settled(channel: { fromBot(): SeenMessage[] }, count?: number): Promise<SeenMessage[]>;
   /** Whether the store's files contain a text. */
   isKept(text: string): Promise<boolean>;
   /** Restarts Parley on the same store. `during`: what people do while it does not run. */
-  restart(during?: () => void): Promise<void>;
+  restart(during?: () => unknown): Promise<void>;
   /** Forgets what the model was told to say, and what it was asked. */
   reset(): void;
   /** No turn is under way. */
@@ -94,6 +96,7 @@ export async function startStory(
     discord,
     gateway,
     lines,
+    folder,
     reset() {
       model.reset();
       lines.splice(0);
@@ -117,7 +120,7 @@ export async function startStory(
     isKept: async (text) => holds(await bytesOfFolder(folder), text),
     async restart(during = () => {}) {
       await parley.stop();
-      during();
+      await during();
       parley = await start();
     },
     async close() {

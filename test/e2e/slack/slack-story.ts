@@ -223,7 +223,7 @@ function hasEnded(message: SeenMessage): boolean {
 
 /** Parley over HTTP in two workspaces: the simulator's own, and one where a person has installed the app. */
 export async function startInTwoWorkspaces(
-  options: Pick<StoryOptions, "chat"> = {},
+  options: Pick<StoryOptions, "chat" | "haste"> = {},
 ): Promise<SlackStory & { readonly workspace: SimulatedWorkspace }> {
   const story = await startSlackStory({
     ...options,

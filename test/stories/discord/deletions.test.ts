@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { fixture } from "../../fixtures/fixtures.ts";
 import type { ChannelHandle } from "../../simulators/discord/simulator.ts";
 import type { Person } from "../../simulators/discord/people.ts";
 import { until } from "../../simulators/discord/until.ts";

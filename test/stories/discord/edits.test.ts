@@ -1,5 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
-import { fixture } from "../../fixtures/fixtures.ts";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { Person } from "../../simulators/discord/people.ts";
 import { until } from "../../simulators/discord/until.ts";
 import type { Story } from "../../e2e/discord/discord-story.ts";
@@ -14,8 +13,6 @@ beforeEach(async () => {
   ada = story.discord.person("Ada");
 });
 
-const gone = (text: string) =>
-  vi.waitFor(async () => expect(await story.isKept(text), text).toBe(false), { timeout: 5000, interval: 20 });
 const shows = (channel: Parameters<Story["settled"]>[0], text: string) =>
   until(() => channel.fromBot().some((message) => message.text.includes(text)), {
     timeoutMs: 20_000,

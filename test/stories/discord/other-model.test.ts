@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { fixture } from "../../fixtures/fixtures.ts";
 import type { Person, Use } from "../../simulators/discord/people.ts";
 import type { SeenMessage } from "../../simulators/discord/transcript.ts";
 import { until } from "../../simulators/discord/until.ts";

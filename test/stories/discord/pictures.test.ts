@@ -14,13 +14,9 @@ describe("pictures on Discord", () => {
 
   const filesOf = (channel: { fromBot(): SeenMessage[] }) =>
     channel.fromBot().filter(({ files }) => files.length > 0);
-  const labelsOf = ({ buttons }: SeenMessage) => buttons.map(({ label }) => label);
   /** The newest message with buttons. */
   const answerIn = (channel: { fromBot(): SeenMessage[] }) =>
     channel.fromBot().findLast(({ buttons }) => buttons.length > 0)!;
-  const drawings = () => story.gateway.requests.filter(({ path }) => path === "/v1/images/generations");
-  const marker = ({ bytes }: SeenMessage["files"][number]) =>
-    /picture \d+$/.exec(Buffer.from(bytes).toString("latin1"))?.[0];
 
   /** The picture that a change was made from. */
   function sourceOf(messages: readonly SentMessage[]): Buffer | undefined {
@@ -28,15 +24,6 @@ describe("pictures on Discord", () => {
     const part = typeof content === "string" ? undefined : content?.find(({ type }) => type === "image_url");
     const [, base64] = part?.image_url?.url.split(",") ?? [];
     return base64 === undefined ? undefined : Buffer.from(base64, "base64");
-  }
-
-  async function drawn(prompt: string, options: Readonly<Record<string, string | number>> = {}) {
-    const general = story.discord.channel("general");
-    const ada = story.discord.person("Ada");
-    ada.usesCommand("imagine", { prompt, ...options }, { channel: general });
-    await until(() => filesOf(general).length > 0);
-    await story.settled(general, 2);
-    return { general, ada, answer: answerIn(general) };
   }
 
   it("are changed by plain words, in a reply to one of them days later too; the answer says which it took", async () => {

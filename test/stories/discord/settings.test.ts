@@ -41,7 +41,6 @@ async function mention(person: Person, text: string): Promise<ChannelHandle> {
   return thread;
 }
 
-const lastModel = () => lastRequest().model;
 function lastRequest() {
   const chats = story.gateway.requests.filter(({ path }) => path === "/v1/chat/completions");
   return JSON.parse(chats.at(-1)!.body.toString()) as {

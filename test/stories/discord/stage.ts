@@ -22,8 +22,8 @@ export function createDiscordStage(): DiscordStage {
   afterAll(() => shared?.close());
   return {
     begin: async () => (shared ??= await startStory({}, {}, undefined, haste)),
-    async start(settings = {}, simulator = {}, models = undefined) {
-      const story = await startStory(settings, simulator, models, haste);
+    async start(settings = {}, simulator = {}, models = undefined, ownHaste = haste) {
+      const story = await startStory(settings, simulator, models, ownHaste);
       onTestFinished(() => story.close());
       return story;
     },

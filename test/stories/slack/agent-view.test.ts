@@ -1,24 +1,16 @@
-import { afterEach, describe, expect, test } from "vitest";
-import {
-  startInTwoWorkspaces,
-  startSlackStory,
-  toStream,
-  type SlackMode,
-  type SlackStory,
-} from "../../e2e/slack/slack-story.ts";
+import { describe, expect, test } from "vitest";
+import { toStream, type SlackMode, type SlackStory } from "../../e2e/slack/slack-story.ts";
+import { createSlackStage } from "./stage.ts";
+
+const stage = createSlackStage();
 
 let story: SlackStory;
-afterEach(async () => {
-  const { badAcks } = story.slack;
-  await story.close();
-  expect(badAcks).toEqual([]);
-});
 
 describe.each<SlackMode>(["socket", "http"])("Slack's view of an agent, over %s", (mode) => {
   test("suggests prompts in the person's language, and a chosen one is answered with a status line first", async () => {
     // The model thinks for more than a second before its first word.
     const body = `${": thinking\n\n".repeat(3)}${toStream("gladly", 2).body as string}`;
-    story = await startSlackStory({ mode, chat: () => ({ body, eventEveryMs: 400 }) });
+    story = await stage.begin({ chat: () => ({ body, eventEveryMs: 100 }) }, mode);
     const { slack } = story;
     const [ana, uwe] = [slack.person("Ana"), slack.person("Uwe", { locale: "de-DE" })];
     for (const person of [ana, uwe]) person.opensMessagesTab();
@@ -41,7 +33,7 @@ describe.each<SlackMode>(["socket", "http"])("Slack's view of an agent, over %s"
 });
 
 test("two workspaces have prompts of their own, each with its token", async () => {
-  const two = await startInTwoWorkspaces();
+  const two = await stage.startInTwo();
   story = two;
   const { workspace } = two;
   const { slack } = story;

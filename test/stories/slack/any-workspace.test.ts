@@ -4,6 +4,7 @@ import { fixture } from "../../fixtures/fixtures.ts";
 import type { Approval } from "../../simulators/slack/oauth.ts";
 import type { SimulatedWorkspace } from "../../simulators/slack/simulated-workspace.ts";
 import { startSlackStory, textOf, type SlackStory, type StoryOptions } from "../../e2e/slack/slack-story.ts";
+import { haste } from "../surface.ts";
 
 let story: SlackStory;
 const secrets = new Set<string>();
@@ -22,6 +23,7 @@ async function begin(options: StoryOptions = {}): Promise<SlackStory> {
   const { settings } = options;
   story = await startSlackStory({
     mode: "http",
+    haste,
     ...options,
     settings: (slack) => ({
       SLACK_BOT_TOKEN: "",

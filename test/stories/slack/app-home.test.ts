@@ -1,17 +1,13 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { Person } from "../../simulators/slack/person.ts";
-import {
-  startInTwoWorkspaces,
-  startSlackStory,
-  type SlackMode,
-  type SlackStory,
-} from "../../e2e/slack/slack-story.ts";
+import { type SlackMode, type SlackStory } from "../../e2e/slack/slack-story.ts";
+import { createSlackStage } from "./stage.ts";
+
+const stage = createSlackStage();
 
 let story: SlackStory;
-afterEach(async () => {
-  const { badAcks, calls } = story.slack;
-  await story.close();
-  expect(badAcks).toEqual([]);
+afterEach(() => {
+  const { calls } = story.slack;
   expect(calls.filter(({ method, outcome }) => method === "views.publish" && outcome !== "ok")).toEqual([]);
 });
 
@@ -25,7 +21,7 @@ function shows(person: Person, words: string): Promise<string> {
 
 describe.each<SlackMode>(["socket", "http"])("the Home tab, over %s", (mode) => {
   test("says how Parley is used, what is set and what was used, in the person's language", async () => {
-    story = await startSlackStory({ mode });
+    story = await stage.start({ mode });
     const [ana, uwe] = [story.slack.person("Ana"), story.slack.person("Uwe", { locale: "de-DE" })];
     const thread = ana.sends({ channel: ana.directMessages, text: "hello" });
     await story.answerTo(ana.directMessages, thread);
@@ -41,7 +37,7 @@ describe.each<SlackMode>(["socket", "http"])("the Home tab, over %s", (mode) => 
   });
 
   test("opens the form of my settings, and shows at once what I have changed in it", async () => {
-    story = await startSlackStory({ mode });
+    story = await stage.start({ mode });
     const ana = story.slack.person("Ana");
     ana.opensHome();
     await shows(ana, "Your settings");
@@ -52,7 +48,7 @@ describe.each<SlackMode>(["socket", "http"])("the Home tab, over %s", (mode) => 
   });
 
   test("says why, to who may not use Parley", async () => {
-    story = await startSlackStory({ mode, settings: { ALLOW: "slack:channel:C0ELSEWHERE" } });
+    story = await stage.start({ mode, settings: { ALLOW: "slack:channel:C0ELSEWHERE" } });
     const ana = story.slack.person("Ana");
     ana.opensHome();
     const text = await shows(ana, ":warning:");
@@ -63,7 +59,7 @@ describe.each<SlackMode>(["socket", "http"])("the Home tab, over %s", (mode) => 
 });
 
 test("each workspace has Home tabs of its own; what a person sets in one is not set in the other", async () => {
-  const two = await startInTwoWorkspaces();
+  const two = await stage.startInTwo();
   story = two;
   const { workspace } = two;
   const [ana, other] = [story.slack.person("Ana"), workspace.person("Ana")];

@@ -1,17 +1,15 @@
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { fixture } from "../../fixtures/fixtures.ts";
 import type { SeenMessage } from "../../simulators/slack/transcript.ts";
-import { startSlackStory, textOf, type SlackStory, type StoryOptions } from "../../e2e/slack/slack-story.ts";
+import { textOf, type SlackStory, type StoryOptions } from "../../e2e/slack/slack-story.ts";
+import { createSlackStage } from "./stage.ts";
+
+const stage = createSlackStage();
 
 let story: SlackStory;
-afterEach(async () => {
-  const { badAcks } = story.slack;
-  await story.close();
-  expect(badAcks).toEqual([]);
-});
 
 async function begin(options: StoryOptions = {}) {
-  story = await startSlackStory(options);
+  story = await stage.start(options);
   const ana = story.slack.person("Ana");
   return { ana, channel: story.slack.channel("ideas", [ana]), slack: story.slack };
 }
@@ -34,51 +32,6 @@ describe("slash commands", () => {
     const direct = await story.answerTo(ana.directMessages, undefined);
     expect(direct.text).toMatch(/^> and here\?\n+forty-two/);
     expect(story.asked()[0]?.map(textOf)).toEqual(["what is the answer?"]);
-  });
-
-  test("/ask private:yes is seen by the caller alone", async () => {
-    const { ana, channel } = await begin({ chat: () => "just for you" });
-    await ana.usesCommand("/ask", "tell me private:yes", { channel: channel.id });
-    const answer = await story.slack.waitFor("the answer", () =>
-      channel.transcript().find(({ text }) => text.includes("just for you")),
-    );
-    expect(answer.onlyFor).toBe("Ana");
-    expect(channel.transcript().filter(({ onlyFor }) => onlyFor === undefined)).toEqual([]);
-  });
-
-  test("/models answers its caller alone", async () => {
-    const { ana, channel } = await begin();
-    await ana.usesCommand("/models", "", { channel: channel.id });
-    const answer = await story.slack.waitFor("the list", () =>
-      channel.transcript().find(({ text }) => text.includes("test/whisper")),
-    );
-    expect(answer.onlyFor).toBe("Ana");
-  });
-
-  test("/imagine posts the picture as a file with alt text", async () => {
-    const body = await drawn();
-    const { ana, channel } = await begin({ images: () => ({ body, headers: json }) });
-    await ana.usesCommand("/imagine", "a red fox size:256x256", { channel: channel.id });
-    const shown = await story.slack.waitFor("the picture", () =>
-      channel.transcript().find(({ files }) => files.length > 0),
-    );
-    expect(shown.files[0]).toMatchObject({ mediaType: "image/png", altText: "a red fox" });
-    expect(Buffer.from(shown.files[0]!.bytes).equals(await fixture("picture.png"))).toBe(true);
-    expect(JSON.parse(story.requestsTo("/v1/images/generations")[0]!.body.toString())).toMatchObject({
-      prompt: "a red fox",
-      size: "256x256",
-    });
-  });
-
-  test("/chat opens a thread below its own message, where the conversation continues", async () => {
-    const { ana, channel } = await begin({ chat: (turns) => `turn ${turns.length}` });
-    await ana.usesCommand("/chat", "let us begin", { channel: channel.id });
-    const root = await story.answerTo(channel.id, undefined);
-    expect((await story.answerTo(channel.id, root.ts)).text).toContain("turn 1");
-    ana.sends({ channel: channel.id, thread: root.ts, text: "go on" });
-    expect((await story.answerTo(channel.id, root.ts, 1)).text).toBe("turn 3");
-    expect(story.asked().at(-1)?.map(textOf)).toEqual(["let us begin", "turn 1", "go on"]);
-    expect(channel.transcript().filter(({ thread }) => thread === undefined)).toHaveLength(1);
   });
 
   test("a wrong option is shown to the caller alone, and nothing is requested", async () => {
@@ -125,49 +78,6 @@ describe("slash commands", () => {
   });
 });
 
-describe("modals and shortcuts", () => {
-  const clip = async () => ({
-    name: "memo.m4a",
-    mediaType: "audio/mp4",
-    bytes: await fixture("voice.m4a"),
-  });
-
-  test("/transcribe asks for the recording in a modal and shows the transcript", async () => {
-    const { ana, channel } = await begin();
-    await ana.usesCommand("/transcribe", "", { channel: channel.id });
-    await ana.submitsModal({ Language: "en", Hint: "Parley" }, { File: await clip() });
-    const answer = await story.answerTo(channel.id, undefined);
-    expect(answer.text).toContain("words that were spoken");
-    const form = story.requestsTo("/v1/audio/transcriptions")[0]?.body.toString("latin1") ?? "";
-    expect(form).toMatch(/name="language"\r\n\r\nen/);
-    expect(form).toMatch(/name="prompt"\r\n\r\nParley/);
-  });
-
-  test("Transcribe on a message answers in its thread", async () => {
-    const { ana, channel } = await begin();
-    const ts = ana.sends({ channel: channel.id, files: [await clip()] });
-    await ana.usesShortcut("Transcribe", ts, { channel: channel.id });
-    expect((await story.answerTo(channel.id, ts)).text).toContain("words that were spoken");
-    // Transcribing in a thread does not start a conversation there.
-    ana.sends({ channel: channel.id, thread: ts, text: "thanks" });
-    const asked = ana.sends({ channel: channel.id, text: "done?", mentionBot: true });
-    await story.answerTo(channel.id, asked);
-    expect(story.asked()).toHaveLength(1);
-  });
-
-  test("Ask about this quotes the message", async () => {
-    const { ana, channel, slack } = await begin({ chat: () => "far" });
-    const ts = ana.sends({ channel: channel.id, text: "the moon" });
-    await ana.usesShortcut("Ask about this", ts, { channel: channel.id });
-    await slack.waitFor("the modal", () => ana.modal());
-    await ana.submitsModal({ Prompt: "how far is it?" });
-    expect((await story.answerTo(channel.id, ts)).text).toContain("far");
-    const asked = story.asked()[0]?.map(textOf).join("\n") ?? "";
-    expect(asked).toContain("the moon");
-    expect(asked).toContain("how far is it?");
-  });
-});
-
 describe("private commands after a mention", () => {
   const markdownOf = (messages: readonly SeenMessage[]) =>
     messages.flatMap(({ files }) => files).find(({ name }) => name === "conversation.md");
@@ -210,4 +120,20 @@ describe("private commands after a mention", () => {
     );
     expect(slack.directMessages(ana).saidByBot()).toEqual(answers());
   });
+});
+
+test("/help explains Slack, with names of admins", async () => {
+  story = await stage.start({
+    settings: (slack) => ({ ADMINS: `slack:user:${slack.person("Root").id}` }),
+  });
+  const { slack } = story;
+  const ana = slack.person("Ana");
+  const channel = slack.channel("ideas", [ana]);
+  await ana.usesCommand("/help", "", { channel: channel.id });
+  const help = await slack.waitFor("the help", () =>
+    channel.transcript().find(({ text }) => text.includes("How to talk to me")),
+  );
+  expect(help.onlyFor).toBe("Ana");
+  expect(help.text).toContain("Slack has no slash commands in threads");
+  expect(help.text).toContain("Root.");
 });

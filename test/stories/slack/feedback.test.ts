@@ -1,18 +1,11 @@
-import { afterEach, describe, expect, test } from "vitest";
-import {
-  startInTwoWorkspaces,
-  startSlackStory,
-  type SlackMode,
-  type SlackStory,
-} from "../../e2e/slack/slack-story.ts";
+import { describe, expect, test } from "vitest";
+import { type SlackMode, type SlackStory } from "../../e2e/slack/slack-story.ts";
+import { createSlackStage } from "./stage.ts";
 import type { SimulatedWorkspace } from "../../simulators/slack/simulated-workspace.ts";
 
+const stage = createSlackStage();
+
 let story: SlackStory;
-afterEach(async () => {
-  const { badAcks } = story.slack;
-  await story.close();
-  expect(badAcks).toEqual([]);
-});
 
 /** Ratings as the metrics count them: `good 1`. */
 async function counted(): Promise<string[]> {
@@ -25,7 +18,7 @@ async function counted(): Promise<string[]> {
 
 describe.each<SlackMode>(["socket", "http"])("feedback below an answer, over %s", (mode) => {
   test("is kept once for each person, and can be changed; each alone is thanked", async () => {
-    story = await startSlackStory({ mode });
+    story = await stage.start({ mode });
     const { slack } = story;
     const [ana, bo] = [slack.person("Ana"), slack.person("Bo", { locale: "de-DE" })];
     const ideas = slack.channel("ideas", [ana, bo]);
@@ -48,7 +41,7 @@ describe.each<SlackMode>(["socket", "http"])("feedback below an answer, over %s"
 
   test("of an answer that was forgotten is refused in words, and so is that of who may not use Parley", async () => {
     let eveId = "";
-    story = await startSlackStory({
+    story = await stage.start({
       mode,
       settings: (slack) => {
         eveId = slack.person("Eve").id;
@@ -87,7 +80,7 @@ describe.each<SlackMode>(["socket", "http"])("feedback below an answer, over %s"
 
 describe("feedback buttons", () => {
   test("that Slack refuses leave the answer as it is", async () => {
-    story = await startSlackStory({ chat: () => "A table:\n\n| a | b |\n| --- | --- |\n| 1 | 2 |" });
+    story = await stage.start({ chat: () => "A table:\n\n| a | b |\n| --- | --- |\n| 1 | 2 |" });
     const { slack } = story;
     const ana = slack.person("Ana");
     slack.fail("chat.stopStream", { error: "invalid_blocks" });
@@ -100,7 +93,7 @@ describe("feedback buttons", () => {
   });
 
   test("are not below a failure", async () => {
-    story = await startSlackStory({ chat: () => ({ status: 400, body: "{}" }) });
+    story = await stage.start({ chat: () => ({ status: 400, body: "{}" }) });
     const ana = story.slack.person("Ana");
     const thread = ana.sends({ channel: ana.directMessages, text: "hello" });
     expect((await story.answerTo(ana.directMessages, thread)).feedback).toBeUndefined();
@@ -108,7 +101,7 @@ describe("feedback buttons", () => {
 });
 
 test("people of two workspaces rate answers of their own, and nobody those of the other", async () => {
-  const two = await startInTwoWorkspaces();
+  const two = await stage.startInTwo();
   story = two;
   const { workspace } = two;
   const { slack } = story;

@@ -10,6 +10,7 @@ import {
   type SlackStory,
   type StoryOptions,
 } from "../../e2e/slack/slack-story.ts";
+import { haste } from "../surface.ts";
 
 let story: SlackStory;
 afterEach(async () => {
@@ -21,7 +22,7 @@ afterEach(async () => {
 });
 
 const begin = async (options: StoryOptions = {}): Promise<SlackStory> =>
-  (story = await startSlackStory({ mode: "http", ...options }));
+  (story = await startSlackStory({ mode: "http", haste, ...options }));
 
 /** Sends a request as Slack does, with changes. */
 async function send(
@@ -192,7 +193,7 @@ test.each([
   "a channel that %s during an answer ends that turn with a clear line in the log, and no other",
   async (_, close, code) => {
     await begin({
-      chat: (turns) => ({ ...toStream(`answer to ${textOf(turns.at(-1)!)}`), eventEveryMs: 400 }),
+      chat: (turns) => ({ ...toStream(`answer to ${textOf(turns.at(-1)!)}`), eventEveryMs: 100 }),
     });
     const { slack } = story;
     const ana = slack.person("Ana");

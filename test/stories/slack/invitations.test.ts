@@ -1,18 +1,11 @@
-import { afterEach, describe, expect, test } from "vitest";
-import {
-  startInTwoWorkspaces,
-  startSlackStory,
-  type SlackMode,
-  type SlackStory,
-} from "../../e2e/slack/slack-story.ts";
+import { describe, expect, test } from "vitest";
+import { type SlackMode, type SlackStory } from "../../e2e/slack/slack-story.ts";
+import { createSlackStage } from "./stage.ts";
 import type { SimulatedChannel } from "../../simulators/slack/simulator.ts";
 
+const stage = createSlackStage();
+
 let story: SlackStory;
-afterEach(async () => {
-  const { badAcks } = story.slack;
-  await story.close();
-  expect(badAcks).toEqual([]);
-});
 
 const welcomeIn = (channel: SimulatedChannel) =>
   story.slack.waitFor("the welcome", () => channel.saidByBot().find(({ text }) => text.includes("Parley")));
@@ -28,7 +21,7 @@ async function settled(
 
 describe.each<SlackMode>(["socket", "http"])("invited to a channel, over %s, Parley", (mode) => {
   test("says once what it does, in the language of who invited it", async () => {
-    story = await startSlackStory({ mode });
+    story = await stage.begin({}, mode);
     const { slack } = story;
     const [ana, uwe] = [slack.person("Ana"), slack.person("Uwe", { locale: "de-DE" })];
     const ideas = slack.channel("ideas", [ana], { withBot: false });
@@ -50,7 +43,7 @@ describe.each<SlackMode>(["socket", "http"])("invited to a channel, over %s, Par
 
   test("says nothing where the rules refuse it", async () => {
     let denied = "";
-    story = await startSlackStory({
+    story = await stage.start({
       mode,
       settings: (slack) => {
         denied = slack.channel("secret", [], { withBot: false }).id;
@@ -79,7 +72,7 @@ describe.each<SlackMode>(["socket", "http"])("invited to a channel, over %s, Par
 
 describe.each<SlackMode>(["socket", "http"])("the global shortcut, over %s", (mode) => {
   test("opens a form, and the answer is in the person's direct messages", async () => {
-    story = await startSlackStory({ mode });
+    story = await stage.begin({}, mode);
     const { slack } = story;
     const ana = slack.person("Ana");
     expect(await ana.usesGlobalShortcut("Ask Parley")).toMatchObject({ kind: "acknowledged" });
@@ -98,7 +91,7 @@ describe.each<SlackMode>(["socket", "http"])("the global shortcut, over %s", (mo
   });
 
   test("says in direct messages why the form does not open", async () => {
-    story = await startSlackStory({ mode });
+    story = await stage.begin({}, mode);
     const { slack } = story;
     const ana = slack.person("Ana");
     slack.revokeScope("im:write");
@@ -110,7 +103,7 @@ describe.each<SlackMode>(["socket", "http"])("the global shortcut, over %s", (mo
 
   test("shows a refusal in the form", async () => {
     let eveId = "";
-    story = await startSlackStory({
+    story = await stage.start({
       mode,
       settings: (slack) => {
         eveId = slack.person("Eve").id;
@@ -126,7 +119,7 @@ describe.each<SlackMode>(["socket", "http"])("the global shortcut, over %s", (mo
 });
 
 test("two workspaces: each has its welcome and its answers", async () => {
-  const two = await startInTwoWorkspaces();
+  const two = await stage.startInTwo();
   story = two;
   const { workspace } = two;
   const { slack } = story;

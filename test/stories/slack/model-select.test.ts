@@ -1,16 +1,12 @@
 import { afterEach, describe, expect, test } from "vitest";
-import {
-  startInTwoWorkspaces,
-  startSlackStory,
-  type SlackMode,
-  type SlackStory,
-} from "../../e2e/slack/slack-story.ts";
+import { type SlackMode, type SlackStory } from "../../e2e/slack/slack-story.ts";
+import { createSlackStage } from "./stage.ts";
+
+const stage = createSlackStage();
 
 let story: SlackStory;
-afterEach(async () => {
-  const { badAcks, deliveries } = story.slack;
-  await story.close();
-  expect(badAcks).toEqual([]);
+afterEach(() => {
+  const { deliveries } = story.slack;
   for (const { what, outcome } of deliveries)
     if (what === "block_suggestion") expect(outcome).toBe("acknowledged");
 });
@@ -29,7 +25,7 @@ const modelsAsked = () =>
 
 describe.each<SlackMode>(["socket", "http"])("the choice of a model, over %s", (mode) => {
   test("is searched in the form of a command as the person types, and answers", async () => {
-    story = await startSlackStory({
+    story = await stage.start({
       mode,
       settings: { MODELS_ALLOWED: "test/chat-model,test/image-model", TRANSCRIPTION_MODEL: "" },
     });
@@ -51,7 +47,7 @@ describe.each<SlackMode>(["socket", "http"])("the choice of a model, over %s", (
   });
 
   test("can be taken back, and what was typed with the command is chosen at first", async () => {
-    story = await startSlackStory({ mode });
+    story = await stage.begin({}, mode);
     await modelsAreKnown();
     const { slack } = story;
     const ana = slack.person("Ana");
@@ -66,7 +62,7 @@ describe.each<SlackMode>(["socket", "http"])("the choice of a model, over %s", (
   });
 
   test("of my settings is searched too, and counts from then on", async () => {
-    story = await startSlackStory({ mode });
+    story = await stage.begin({}, mode);
     await modelsAreKnown();
     const { slack } = story;
     const ana = slack.person("Ana");
@@ -86,7 +82,7 @@ describe.each<SlackMode>(["socket", "http"])("the choice of a model, over %s", (
 });
 
 test("in two workspaces each is answered over its own installation", async () => {
-  const two = await startInTwoWorkspaces();
+  const two = await stage.startInTwo();
   story = two;
   const { workspace } = two;
   await modelsAreKnown();

@@ -1,17 +1,13 @@
-import { afterEach, describe, expect, test } from "vitest";
-import { fixture } from "../../fixtures/fixtures.ts";
-import { startSlackStory, textOf, type SlackStory, type StoryOptions } from "../../e2e/slack/slack-story.ts";
+import { describe, expect, test } from "vitest";
+import { textOf, type SlackStory, type StoryOptions } from "../../e2e/slack/slack-story.ts";
+import { createSlackStage } from "./stage.ts";
+
+const stage = createSlackStage();
 
 let story: SlackStory;
-afterEach(async () => {
-  const { badAcks, lost } = story.slack;
-  await story.close();
-  expect(badAcks).toEqual([]);
-  expect(lost).toEqual([]);
-});
 
 async function begin(options: StoryOptions = {}) {
-  story = await startSlackStory({ chat: (_turns, index) => `answer ${index}`, ...options });
+  story = await stage.start({ chat: (_turns, index) => `answer ${index}`, ...options });
   const { slack } = story;
   const ana = slack.person("Ana");
   const bo = slack.person("Bo");
@@ -48,71 +44,6 @@ describe("a thread below the bot's own answer", () => {
 });
 
 describe("reading the room", () => {
-  test("a mention in people's thread brings what people and apps said there, marked as context, once", async () => {
-    const { slack, ana, bo, channel, root, says } = await begin();
-    slack.otherBotSends(channel, "alert", root, {
-      name: "PagerDuty",
-      blocks: [
-        { type: "header", text: { type: "plain_text", text: "Database down" } },
-        { type: "section", fields: [{ type: "mrkdwn", text: "*Host*: db1" }] },
-      ],
-    });
-    says(bo, "I look at it", {
-      files: [
-        { name: "db.log", mediaType: "text/plain", bytes: Buffer.from("too many connections") },
-        { name: "graph.jpg", mediaType: "image/jpeg", bytes: await fixture("picture.jpg") },
-      ],
-    });
-    says(ana, "what is the cause?", { mentionBot: true });
-    expect((await story.answerTo(channel.id, root)).text).toBe("answer 0");
-    const [room = "", question] = asked(0);
-    expect(asked(0)).toHaveLength(2);
-    expect(room).toMatch(/^\[Said in this thread\]\nAna, .* UTC:\n> Login is slow\n\nPagerDuty \(an app\), /);
-    for (const words of [
-      "> Database down",
-      "> *Host*: db1",
-      "> too many connections",
-      "> [picture graph.jpg]",
-    ])
-      expect(room).toContain(words);
-    expect(JSON.stringify(story.asked()[0])).toContain("data:image/jpeg");
-    expect(question).toBe("Ana: what is the cause?");
-
-    says(bo, "restarted");
-    says(bo, "fixed?", { mentionBot: true });
-    await story.answerTo(channel.id, root, 1);
-    expect(asked(1).slice(-2)).toEqual([
-      expect.stringMatching(/^\[Said in this thread\]\nBo, .*\n> restarted$/),
-      "Bo: fixed?",
-    ]);
-    expect(
-      asked(1)
-        .join("\n")
-        .match(/Login is slow/g),
-    ).toHaveLength(1);
-    expect(slack.calls.filter(({ method }) => method === "conversations.replies")).toHaveLength(2);
-  });
-
-  test("an app's message that the app changes says what it says now, also after it was read", async () => {
-    const { slack, ana, channel, root, says } = await begin();
-    const header = (text: string) => [{ type: "header", text: { type: "plain_text", text } }];
-    const alert = slack.otherBotSends(channel, "alert 7", root, {
-      name: "PagerDuty",
-      blocks: header("Firing: disk full"),
-    });
-    says(ana, "what is it?", { mentionBot: true });
-    await story.answerTo(channel.id, root);
-    expect(asked(0)[0]).toContain("Firing: disk full");
-    slack.otherBotEdits(channel, alert, "alert 7", { blocks: header("Resolved: disk cleaned") });
-    await expect.poll(() => story.isKept("Resolved: disk cleaned")).toBe(true);
-    await expect.poll(() => story.isKept("Firing: disk full")).toBe(false);
-    says(ana, "and now?", { mentionBot: true });
-    await story.answerTo(channel.id, root, 1);
-    expect(asked(1).join("\n")).toContain("Resolved: disk cleaned");
-    expect(asked(1).join("\n")).not.toContain("Firing");
-    expect(asked(1).join("\n")).toContain("PagerDuty (an app)");
-  });
-
   test("forwarded messages, previews of links and attachments of apps are content", async () => {
     const { slack, ana, channel, root, says } = await begin();
     slack.otherBotSends(channel, "", root, {
@@ -177,67 +108,6 @@ describe("reading the room", () => {
     says(ana, "again", { mentionBot: true });
     const second = await story.answerTo(channel.id, root, 1);
     expect(second.smallPrint + second.text).not.toContain("could not be read");
-  });
-
-  test("a message of the room that is deleted is gone from the store", async () => {
-    const { bo, ana, channel, root, says } = await begin();
-    const slip = says(bo, "the password is hunter2");
-    says(ana, "hello", { mentionBot: true });
-    await story.answerTo(channel.id, root);
-    expect(await story.isKept("hunter2")).toBe(true);
-    channel.deleteMessage(slip);
-    await expect.poll(() => story.isKept("hunter2"), { timeout: 10_000 }).toBe(false);
-  });
-});
-
-describe("knowing when not to speak", () => {
-  test("a mention in people's thread is one answer; a thread that a mention began is the bot's", async () => {
-    const { ana, bo, channel, root, says } = await begin();
-    says(ana, "hello", { mentionBot: true });
-    await story.answerTo(channel.id, root);
-    says(bo, "we talk with each other");
-    says(ana, "and you?", { mentionBot: true });
-    await story.answerTo(channel.id, root, 1);
-    expect(story.asked()).toHaveLength(2);
-    expect(asked(1).at(-2)).toContain("> we talk with each other");
-    const own = ana.sends({ channel: channel.id, text: "hi", mentionBot: true });
-    await story.answerTo(channel.id, own);
-    bo.sends({ channel: channel.id, thread: own, text: "me too" });
-    await story.answerTo(channel.id, own, 1);
-    expect(story.asked()).toHaveLength(4);
-  });
-
-  test("a command in people's thread does not make it the bot's; /chat does, and /dismiss sends it away", async () => {
-    const { ana, bo, channel, root, says } = await begin();
-    says(ana, "/reset", { mentionBot: true });
-    await story.answerTo(channel.id, root);
-    says(bo, "not for you");
-    says(ana, "/chat", { mentionBot: true });
-    await story.answerTo(channel.id, root, 1);
-    says(bo, "when is it due?");
-    await story.answerTo(channel.id, root, 2);
-    expect(story.asked()).toHaveLength(1);
-    expect(asked(0).join("\n")).toContain("> not for you");
-    says(bo, "/dismiss", { mentionBot: true });
-    const bye = await story.answerTo(channel.id, root, 3);
-    expect(bye.text).toContain("only when you mention me");
-    says(bo, "among us");
-    says(ana, "still there?", { mentionBot: true });
-    await story.answerTo(channel.id, root, 4);
-    expect(story.asked()).toHaveLength(2);
-    expect(asked(1).join("\n")).toContain("> among us");
-  });
-
-  test("/dismiss works in a thread that the bot answers whole", async () => {
-    const { ana, bo, channel } = await begin();
-    const own = ana.sends({ channel: channel.id, text: "hi", mentionBot: true });
-    await story.answerTo(channel.id, own);
-    bo.sends({ channel: channel.id, thread: own, text: "/dismiss", mentionBot: true });
-    await story.answerTo(channel.id, own, 1);
-    bo.sends({ channel: channel.id, thread: own, text: "among us" });
-    ana.sends({ channel: channel.id, thread: own, text: "back?", mentionBot: true });
-    await story.answerTo(channel.id, own, 2);
-    expect(story.asked()).toHaveLength(2);
   });
 });
 

@@ -1,19 +1,11 @@
-import { afterEach, describe, expect, test } from "vitest";
-import {
-  startInTwoWorkspaces,
-  startSlackStory,
-  toStream,
-  type SlackMode,
-  type SlackStory,
-} from "../../e2e/slack/slack-story.ts";
+import { describe, expect, test } from "vitest";
+import { toStream, type SlackMode, type SlackStory } from "../../e2e/slack/slack-story.ts";
+import { createSlackStage } from "./stage.ts";
 import type { ScriptedAnswer } from "../../simulators/gateway/scripted-gateway.ts";
 
+const stage = createSlackStage();
+
 let story: SlackStory;
-afterEach(async () => {
-  const { badAcks } = story.slack;
-  await story.close();
-  expect(badAcks).toEqual([]);
-});
 
 /** An answer that begins and does not end. */
 function hanging(text: string): ScriptedAnswer {
@@ -28,7 +20,7 @@ async function stopIn(channel: string, thread: string): Promise<void> {
 
 describe.each<SlackMode>(["socket", "http"])("the session of a thread, over %s", (mode) => {
   test("is at work while the answer grows, and Slack's Stop ends that", async () => {
-    story = await startSlackStory({ mode, chat: () => hanging("Half of it") });
+    story = await stage.start({ mode, chat: () => hanging("Half of it") });
     const { slack } = story;
     const ana = slack.person("Ana");
     const thread = ana.sends({ channel: ana.directMessages, text: "Tell me: everything\nabout ships" });
@@ -51,7 +43,7 @@ describe.each<SlackMode>(["socket", "http"])("the session of a thread, over %s",
 
   test("in a channel a bystander's Stop changes nothing: the answer is shown whole", async () => {
     const text = Array.from({ length: 30 }, (_, index) => `word ${index}`).join(", ");
-    story = await startSlackStory({ mode, chat: () => ({ ...toStream(text, 10), eventEveryMs: 100 }) });
+    story = await stage.start({ mode, chat: () => ({ ...toStream(text, 10), eventEveryMs: 30 }) });
     const { slack } = story;
     const [ana, bo] = [slack.person("Ana"), slack.person("Bo")];
     const ideas = slack.channel("ideas", [ana, bo]);
@@ -66,7 +58,7 @@ describe.each<SlackMode>(["socket", "http"])("the session of a thread, over %s",
 
 describe("the session of a thread", () => {
   test("is not begun for an answer that comes at once", async () => {
-    story = await startSlackStory();
+    story = await stage.start({ haste: 1 });
     const ana = story.slack.person("Ana");
     const thread = ana.sends({ channel: ana.directMessages, text: "hello" });
     await story.answerTo(ana.directMessages, thread);
@@ -74,8 +66,8 @@ describe("the session of a thread", () => {
   });
 
   test("ends with a failure too", async () => {
-    story = await startSlackStory({
-      settings: { GATEWAY_FIRST_EVENT_TIMEOUT_MS: "1500" },
+    story = await stage.start({
+      settings: { GATEWAY_FIRST_EVENT_TIMEOUT_MS: "500" },
       chat: () => ({ body: "", after: "hang" }),
     });
     const { slack } = story;
@@ -91,7 +83,7 @@ describe("the session of a thread", () => {
   });
 
   test("is renamed when its first message is edited or deleted", async () => {
-    story = await startSlackStory({ chat: () => ({ ...toStream("an answer", 3), eventEveryMs: 400 }) });
+    story = await stage.start({ chat: () => ({ ...toStream("an answer", 3), eventEveryMs: 100 }) });
     const { slack } = story;
     const ana = slack.person("Ana");
     const thread = ana.sends({ channel: ana.directMessages, text: "my password is hunter2" });
@@ -105,7 +97,7 @@ describe("the session of a thread", () => {
   });
 
   test("is left alone where Slack has none, and every question is answered", async () => {
-    story = await startSlackStory({ chat: () => ({ ...toStream("an answer", 3), eventEveryMs: 300 }) });
+    story = await stage.start({ chat: () => ({ ...toStream("an answer", 3), eventEveryMs: 100 }) });
     const { slack } = story;
     slack.switchOff("agents.sessions.setStatus");
     const ana = slack.person("Ana");
@@ -118,8 +110,8 @@ describe("the session of a thread", () => {
 });
 
 test("two workspaces have sessions of their own", async () => {
-  const two = await startInTwoWorkspaces({
-    chat: () => ({ ...toStream("an answer", 3), eventEveryMs: 400 }),
+  const two = await stage.startInTwo({
+    chat: () => ({ ...toStream("an answer", 3), eventEveryMs: 100 }),
   });
   story = two;
   const { workspace } = two;

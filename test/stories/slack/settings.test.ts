@@ -1,8 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { Person } from "../../simulators/slack/person.ts";
 import type { SimulatedChannel } from "../../simulators/slack/simulator.ts";
 import type { SeenMessage } from "../../simulators/slack/transcript.ts";
-import { startSlackStory, type SlackStory } from "../../e2e/slack/slack-story.ts";
+import type { SlackStory } from "../../e2e/slack/slack-story.ts";
+import { createSlackStage } from "./stage.ts";
+
+const stage = createSlackStage();
 
 let story: SlackStory;
 let mia: Person;
@@ -10,15 +13,10 @@ let ana: Person;
 let channel: SimulatedChannel;
 
 beforeEach(async () => {
-  story = await startSlackStory();
+  story = await stage.begin();
   mia = story.slack.person("Mia", { isAdmin: true });
   ana = story.slack.person("Ana");
   channel = story.slack.channel("ideas", [mia, ana]);
-});
-afterEach(async () => {
-  expect(story.slack.badAcks).toEqual([]);
-  expect(story.slack.lost).toEqual([]);
-  await story.close();
 });
 
 /** Uses `/settings` in the channel and resolves to the private answer. */
@@ -46,63 +44,6 @@ function lastRequest() {
 }
 
 describe("/settings on Slack", () => {
-  it("an admin's choice is in force for a person in the channel, and the person's own wins over it", async () => {
-    const saved = await settings(mia, "name:chat-model value:test/image-model for:channel");
-    expect(saved.text).toContain("Saved for this channel");
-    await mention(ana, "one");
-    expect(lastRequest().model).toBe("test/image-model");
-    expect((await settings(ana, "")).text).toContain("`test/image-model` (from this channel)");
-    const refused = await settings(ana, "name:chat-model value:test/whisper for:workspace");
-    expect(refused.text).toContain(
-      "Only those who manage this workspace, and Parley's admins, can change the settings of this workspace.",
-    );
-    await settings(ana, "name:chat-model value:test/whisper for:me");
-    await mention(ana, "two");
-    expect(lastRequest().model).toBe("test/whisper");
-    const root = ana.sends({ channel: channel.id, text: "three", mentionBot: true });
-    await story.answerTo(channel.id, root);
-    ana.sends({
-      channel: channel.id,
-      thread: root,
-      text: "/settings name:chat-model value:test/chat-model for:here",
-      mentionBot: true,
-    });
-    await story.slack.waitFor("the answer", () =>
-      story.slack
-        .transcriptOf(ana.directMessages)
-        .concat(channel.saidByBot())
-        .find(({ text }) => text.includes("Saved for this conversation")),
-    );
-    ana.sends({ channel: channel.id, thread: root, text: "four" });
-    await story.slack.waitFor("the fourth request", () => story.asked().length === 4);
-    expect(lastRequest().model).toBe("test/chat-model");
-    await story.slack.waitFor("the fourth answer", () =>
-      channel.saidByBot(root).find(({ text }) => text === "You said: four"),
-    );
-    await settings(ana, "name:chat-model value:default for:me");
-    await mention(ana, "five");
-    expect(lastRequest().model).toBe("test/image-model");
-  });
-
-  it("calm: one post, complete; in the channel itself; every message; in a language", async () => {
-    await settings(mia, "name:calm value:on for:workspace");
-    await settings(mia, "name:answer-to value:every-message for:channel");
-    await settings(mia, "name:answer-in value:channel for:channel");
-    await settings(mia, "name:language value:Deutsch for:channel");
-    ana.sends({ channel: channel.id, text: "good day, everybody" });
-    const shown = () => channel.saidByBot().filter(({ onlyFor }) => onlyFor === undefined);
-    const first = await story.slack.waitFor("an answer", () => shown()[0]);
-    expect(first).toMatchObject({ text: "You said: good day, everybody", edits: 0, thread: undefined });
-    expect(lastRequest().messages[0]?.content).toContain("Always answer in German");
-    ana.sends({ channel: channel.id, text: "what did I say?" });
-    await story.slack.waitFor("a second answer", () => shown()[1]);
-    expect(
-      lastRequest()
-        .messages.slice(1)
-        .map(({ content }) => content),
-    ).toEqual(["good day, everybody", "You said: good day, everybody", "what did I say?"]);
-  });
-
   it("as a form: an admin opens it, sees what is wrong at its field, and saves", async () => {
     const answer = await settings(mia, "");
     await mia.chooses(answer, "This channel: answers", { channel: channel.id });
@@ -128,18 +69,5 @@ describe("/settings on Slack", () => {
     await mention(ana, "hello");
     expect(lastRequest()).toMatchObject({ temperature: 0.5 });
     expect(lastRequest().messages[0]?.content).toContain("Always answer in Dutch");
-  });
-
-  it("a member is offered no forms of places", async () => {
-    const answer = await settings(ana, "");
-    expect(answer.choices.map(({ label }) => label)).toEqual(["For me: models", "For me: answers"]);
-    await ana.chooses(answer, "For me: answers", { channel: channel.id });
-    await ana.submitsModal({ Language: "French", "Answer length": "short" });
-    await story.slack.waitFor("the notice", () =>
-      channel.saidByBot().find(({ text }) => text.includes("Saved for yourself.")),
-    );
-    await mention(ana, "hello");
-    expect(lastRequest().messages[0]?.content).toContain("Keep every answer short");
-    expect(lastRequest().messages[0]?.content).toContain("Always answer in French");
   });
 });

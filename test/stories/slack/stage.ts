@@ -1,5 +1,6 @@
 import { afterAll, afterEach, expect, onTestFinished } from "vitest";
 import {
+  startInTwoWorkspaces,
   startSlackStory,
   type SlackMode,
   type SlackStory,
@@ -14,6 +15,8 @@ export interface SlackStage {
   begin(script?: StoryScript, mode?: SlackMode): Promise<SlackStory>;
   /** One for this story alone, closed when it ends. */
   start(options?: StoryOptions): Promise<SlackStory>;
+  /** Over HTTP in two workspaces, for this story alone. */
+  startInTwo(script?: StoryScript): ReturnType<typeof startInTwoWorkspaces>;
 }
 
 /** After each story Slack must have found no fault with Parley's acknowledgements. */
@@ -37,12 +40,19 @@ export function createSlackStage(): SlackStage {
     },
     async start(options) {
       const story = await startSlackStory({ haste, ...options });
-      onTestFinished(async () => {
-        const { badAcks } = story.slack;
-        await story.close();
-        expect(badAcks).toEqual([]);
-      });
+      onTestFinished(() => end(story));
       return story;
     },
+    async startInTwo(script) {
+      const two = await startInTwoWorkspaces({ haste, ...script });
+      onTestFinished(() => end(two));
+      return two;
+    },
   };
+}
+
+async function end(story: SlackStory): Promise<void> {
+  const { badAcks } = story.slack;
+  await story.close();
+  expect(badAcks).toEqual([]);
 }
