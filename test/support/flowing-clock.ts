@@ -127,14 +127,12 @@ export function createFlowingClock(onSkipped: (ms: number) => void = () => undef
     skip,
     step,
     async passing(work) {
-      let isSettled = false;
-      const settle = (): void => void (isSettled = true);
-      work.then(settle, settle);
-      while (!isSettled) {
-        await new Promise((resolve) => setTimeout(resolve, lookMs));
-        if (!isSettled) await step();
+      const settled = Promise.allSettled([work]).then(() => true);
+      for (;;) {
+        const look = new Promise<boolean>((resolve) => setTimeout(resolve, lookMs, false));
+        if (await Promise.race([settled, look])) return await work;
+        await step();
       }
-      return await work;
     },
   };
 }

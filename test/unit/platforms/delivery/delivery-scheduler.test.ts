@@ -1,380 +1,423 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, test, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import {
   createDeliveryScheduler,
   type DeliveryCall,
 } from "../../../../src/platforms/delivery/delivery-scheduler.ts";
+import { createRefusalSchedule } from "../../../../src/platforms/delivery/refusal-schedule.ts";
 
-beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
+describe("the delivery scheduler", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
 
-const minute = 60_000;
-const tooMany = (retryAfterMs: number, lane?: string) =>
-  new ParleyError("platform-unreachable", "rate limited", {
-    retryAfterMs,
-    ...(lane === undefined ? {} : { detail: { lane } }),
-  });
-
-/** A scheduler whose lane `edits` takes `perWindow` calls a minute; other lanes have no limit. */
-function setUp(perWindow = 10, isMinimum = false) {
-  const sent: string[] = [];
-  const waited: { urgency: string; seconds: number }[] = [];
-  const limited: string[] = [];
-  let isAwake = true;
-  const scheduler = createDeliveryScheduler({
-    platform: "fake",
-    limitOf: (lane) =>
-      lane.startsWith("edits")
-        ? { perWindow, windowMs: minute, floor: Math.min(2, perWindow), isMinimum }
-        : undefined,
-    maxWaiting: 5,
-    suspensions: {
-      wasSuspended() {
-        const was = !isAwake;
-        isAwake = true;
-        return was;
-      },
-    },
-    meter: {
-      delivery: ({ urgency }, seconds) => void waited.push({ urgency, seconds }),
-      platformLimited: ({ method }) => void limited.push(method),
-    },
-  });
-  const toCall = (more: Partial<DeliveryCall> = {}): DeliveryCall => ({
-    lanes: ["edits"],
-    urgency: "final",
-    method: "edit",
-    deadline: performance.now() + 10 * minute,
-    ...more,
-  });
-  const send = (name: string, more: Partial<DeliveryCall> = {}, work = () => Promise.resolve()) =>
-    scheduler.send(toCall(more), () => {
-      sent.push(name);
-      return work();
+  const minute = 60_000;
+  const tooMany = (retryAfterMs: number, lane?: string) =>
+    new ParleyError("platform-unreachable", "rate limited", {
+      retryAfterMs,
+      ...(lane === undefined ? {} : { detail: { lane } }),
     });
-  /** As after a suspension. */
-  const wake = () => void (isAwake = false);
-  return { scheduler, sent, waited, limited, send, toCall, wake };
-}
 
-const settle = () => vi.advanceTimersByTimeAsync(0);
-
-async function fill(send: ReturnType<typeof setUp>["send"], count: number): Promise<void> {
-  for (let index = 0; index < count; index += 1) await send("filler");
-}
-
-describe("createDeliveryScheduler", () => {
-  it("sends at once while there is room, within the call that asks", () => {
-    const { send, sent, waited } = setUp();
-    void send("a");
-    expect(sent).toEqual(["a"]);
-    expect(waited).toEqual([]);
-  });
-
-  it("sends no more in a window than its limit, and says how long a call waited", async () => {
-    const { send, sent, waited } = setUp(3);
-    const all = [1, 2, 3, 4].map((index) => send(`${index}`));
-    await vi.advanceTimersByTimeAsync(minute - 1);
-    expect(sent).toEqual(["1", "2", "3"]);
-    await vi.advanceTimersByTimeAsync(2);
-    await Promise.all(all);
-    expect(sent).toEqual(["1", "2", "3", "4"]);
-    expect(waited).toEqual([{ urgency: "final", seconds: 60 }]);
-  });
-
-  it("sends final texts before first texts, files and previews, and the older first", async () => {
-    const { send, sent } = setUp(3);
-    await fill(send, 3);
-    const all = [
-      send("preview", { urgency: "preview" }),
-      send("files", { urgency: "files" }),
-      send("first", { urgency: "first" }),
-      send("final 1"),
-      send("final 2"),
-    ];
-    await vi.advanceTimersByTimeAsync(4 * minute);
-    await Promise.all(all);
-    expect(sent.slice(3)).toEqual(["final 1", "final 2", "first", "files", "preview"]);
-  });
-
-  it("leaves room for what is more urgent", async () => {
-    const { send, sent, scheduler } = setUp(10);
-    const previews = Array.from({ length: 10 }, () => send("preview", { urgency: "preview" }));
-    await settle();
-    expect(sent).toHaveLength(7);
-    expect(scheduler.waitMs(["edits"], "final")).toBe(0);
-    await send("final");
-    expect(sent.at(-1)).toBe("final");
-    await vi.advanceTimersByTimeAsync(3 * minute);
-    await Promise.all(previews);
-  });
-
-  it("is not held up by a call that waits for another lane", async () => {
-    const { send, sent } = setUp(1);
-    await send("a", { lanes: ["edits 1", "all"] });
-    const waiting = send("b", { lanes: ["edits 1", "all"] });
-    await send("c", { lanes: ["edits 2", "all"], urgency: "preview" });
-    expect(sent).toEqual(["a", "c"]);
-    await vi.advanceTimersByTimeAsync(minute);
-    await waiting;
-  });
-
-  it("closes the lane of a refused call for the time that the platform says", async () => {
-    const { send, sent, limited, scheduler } = setUp();
-    await expect(send("a", {}, () => Promise.reject(tooMany(5000)))).rejects.toThrow("rate limited");
-    expect(limited).toEqual(["edit"]);
-    expect(scheduler.waitMs(["edits"], "final")).toBe(5000);
-    const later = send("b");
-    await vi.advanceTimersByTimeAsync(4999);
-    expect(sent).toEqual(["a"]);
-    await vi.advanceTimersByTimeAsync(1);
-    await later;
-    expect(sent).toEqual(["a", "b"]);
-  });
-
-  it("closes the lane that the error names", async () => {
-    const { send, scheduler } = setUp();
-    const refused = send("a", { lanes: ["edits", "all"] }, () => Promise.reject(tooMany(5000, "all")));
-    await expect(refused).rejects.toThrow("rate limited");
-    expect(scheduler.waitMs(["edits"], "final")).toBe(0);
-    expect(scheduler.waitMs(["all"], "final")).toBe(5000);
-  });
-
-  it("sends less after a refusal, never less than the floor, and more again with time", async () => {
-    const { send, sent } = setUp(10);
-    await fill(send, 5);
-    await expect(send("refused", {}, () => Promise.reject(tooMany(1000)))).rejects.toThrow("rate limited");
-    await vi.advanceTimersByTimeAsync(minute);
-    const from = sent.length;
-    const all = Array.from({ length: 30 }, () => send("again"));
-    await settle();
-    // It took five: nine tenths of these.
-    expect(sent.length - from).toBe(4);
-    await vi.advanceTimersByTimeAsync(5 * minute);
-    await Promise.all(all);
-    await vi.advanceTimersByTimeAsync(10 * minute);
-    const before = sent.length;
-    const more = Array.from({ length: 12 }, () => send("more"));
-    await settle();
-    expect(sent.length - before).toBe(10);
-    await vi.advanceTimersByTimeAsync(minute);
-    await Promise.all(more);
-  });
-
-  it("does not wait past a deadline", async () => {
-    const { send, sent } = setUp(1);
-    await send("a");
-    await expect(send("b", { deadline: performance.now() + 1000 })).rejects.toMatchObject({
-      code: "platform-unreachable",
-      retryAfterMs: minute,
-    });
-    // More urgent calls take its place.
-    const preview = send("c", { urgency: "preview", deadline: performance.now() + minute + 10 });
-    const outcome = expect(preview).rejects.toMatchObject({ code: "platform-unreachable" });
-    const finals = [send("d"), send("e")];
-    await vi.advanceTimersByTimeAsync(3 * minute);
-    await Promise.all([...finals, outcome]);
-    expect(sent).toEqual(["a", "d", "e"]);
-  });
-
-  it("sends nothing of a caller that has given up", async () => {
-    const { send, sent } = setUp(1);
-    await send("a");
-    const controller = new AbortController();
-    const waiting = send("b", { signal: controller.signal });
-    const outcome = expect(waiting).rejects.toThrow("gone");
-    controller.abort(new Error("gone"));
-    await outcome;
-    await vi.advanceTimersByTimeAsync(2 * minute);
-    expect(sent).toEqual(["a"]);
-    await expect(send("c", { signal: controller.signal })).rejects.toThrow("gone");
-  });
-
-  it("keeps reserved room free from everyone else", async () => {
-    const { scheduler, send, sent } = setUp(3);
-    const reservation = scheduler.reserve("edits");
-    expect(reservation).toBeDefined();
-    const others = [1, 2, 3].map((index) => send(`${index}`));
-    await settle();
-    expect(sent).toEqual(["1", "2"]);
-    await send("reserved", { reservation });
-    expect(sent).toEqual(["1", "2", "reserved"]);
-    await vi.advanceTimersByTimeAsync(minute);
-    await Promise.all(others);
-  });
-
-  it("gives reserved room back once", async () => {
-    const { scheduler, send, sent } = setUp(3);
-    const all = [1, 2, 3].map(() => scheduler.reserve("edits"));
-    expect(scheduler.reserve("edits")).toBeUndefined();
-    all[0]?.release();
-    all[0]?.release();
-    expect(scheduler.reserve("edits")).toBeDefined();
-    expect(scheduler.reserve("edits")).toBeUndefined();
-    for (const one of all) one?.release();
-    await send("a");
-    expect(sent).toEqual(["a"]);
-  });
-
-  it("waits where headers say that nothing remains", async () => {
-    const { scheduler, send, sent } = setUp();
-    scheduler.learn("open", { remaining: 1, resetMs: 5000 });
-    await send("a", { lanes: ["open"] }, () => {
-      scheduler.learn("open", { remaining: 0, resetMs: 4900 });
-      return Promise.resolve();
-    });
-    const later = send("b", { lanes: ["open"] });
-    await vi.advanceTimersByTimeAsync(4899);
-    expect(sent).toEqual(["a"]);
-    await vi.advanceTimersByTimeAsync(1);
-    await later;
-  });
-
-  it("counts a call until a window after its answer: the platform may have counted it late", async () => {
-    const { send, sent } = setUp(1);
-    const held = Promise.withResolvers<void>();
-    const slow = send("a", {}, () => held.promise);
-    const next = send("b");
-    await vi.advanceTimersByTimeAsync(2 * minute);
-    expect(sent).toEqual(["a"]);
-    held.resolve();
-    await slow;
-    await vi.advanceTimersByTimeAsync(minute - 1);
-    expect(sent).toEqual(["a"]);
-    await vi.advanceTimersByTimeAsync(1);
-    await next;
-  });
-
-  it("counts what is in flight against what remains", async () => {
-    const { scheduler, send, sent } = setUp();
-    scheduler.learn("open", { remaining: 1, resetMs: 5000 });
-    let finish = (): void => undefined;
-    const slow = send("a", { lanes: ["open"] }, () => new Promise((resolve) => (finish = resolve)));
-    const next = send("b", { lanes: ["open"] });
-    await settle();
-    expect(sent).toEqual(["a"]);
-    scheduler.learn("open", { remaining: 4, resetMs: 9000 });
-    finish();
-    await Promise.all([slow, next]);
-    expect(sent).toEqual(["a", "b"]);
-  });
-
-  it("takes the limit that headers name in place of the expected one", async () => {
-    const { scheduler, send, sent } = setUp(2);
-    await fill(send, 2);
-    expect(scheduler.waitMs(["edits"], "final")).toBeGreaterThan(0);
-    scheduler.learn("edits", { remaining: 48, resetMs: minute, limit: 50 });
-    expect(scheduler.waitMs(["edits"], "final")).toBe(0);
-    await fill(send, 4);
-    expect(sent).toHaveLength(6);
-    scheduler.learn("edits", { remaining: 1, resetMs: minute, limit: 3 });
-    expect(scheduler.waitMs(["edits"], "final")).toBeGreaterThan(0);
-  });
-
-  it("makes previews of many live replies rarer, and leaves them out at last", () => {
-    const { scheduler } = setUp(50);
-    expect(scheduler.previewIntervalMs("edits")).toBe(0);
-    const leave = Array.from({ length: 7 }, () => scheduler.join("edits"));
-    expect(scheduler.previewIntervalMs("edits")).toBe(12_000);
-    const more = scheduler.join("edits");
-    scheduler.join("edits");
-    expect(scheduler.previewIntervalMs("edits")).toBe(Infinity);
-    more();
-    more();
-    leave[0]?.();
-    expect(scheduler.previewIntervalMs("edits")).toBe(12_000);
-    expect(scheduler.previewIntervalMs("open")).toBe(0);
-  });
-
-  it("is full with as many waiting calls as it may hold, and says what waits", async () => {
-    const { scheduler, send } = setUp(1);
-    await send("a");
-    const all = [1, 2, 3].map((index) => send(`${index}`));
-    all.push(send("p", { urgency: "preview" }));
-    await settle();
-    expect(scheduler.isFull()).toBe(false);
-    all.push(send("q", { urgency: "preview" }));
-    expect(scheduler.isFull()).toBe(true);
-    expect(scheduler.waiting()).toEqual([
-      { method: "edit", urgency: "final", count: 3 },
-      { method: "edit", urgency: "preview", count: 2 },
-    ]);
-    await vi.advanceTimersByTimeAsync(10 * minute);
-    await Promise.all(all);
-    expect(scheduler.waiting()).toEqual([]);
-  });
-
-  it("estimates how long a call would wait behind those that are more urgent", async () => {
-    const { scheduler, send } = setUp(2);
-    await send("a");
-    await vi.advanceTimersByTimeAsync(20_000);
-    await send("b");
-    expect(scheduler.waitMs(["edits"], "final")).toBe(40_000);
-    const waiting = send("c");
-    expect(scheduler.waitMs(["edits"], "final")).toBe(minute);
-    await vi.advanceTimersByTimeAsync(10 * minute);
-    await waiting;
-  });
-
-  it("forgets quiet lanes, and no others", async () => {
-    const asked: string[] = [];
+  /** A scheduler whose lane `edits` takes `perWindow` calls a minute; other lanes have no limit. */
+  function setUp(perWindow = 10, isMinimum = false) {
+    const sent: string[] = [];
+    const waited: { urgency: string; seconds: number }[] = [];
+    const limited: string[] = [];
+    let isAwake = true;
     const scheduler = createDeliveryScheduler({
       platform: "fake",
-      limitOf(lane) {
-        asked.push(lane);
-        return { perWindow: 5, windowMs: 5000, floor: 1 };
+      limitOf: (lane) =>
+        lane.startsWith("edits")
+          ? { perWindow, windowMs: minute, floor: Math.min(2, perWindow), isMinimum }
+          : undefined,
+      maxWaiting: 5,
+      suspensions: {
+        wasSuspended() {
+          const was = !isAwake;
+          isAwake = true;
+          return was;
+        },
+      },
+      meter: {
+        delivery: ({ urgency }, seconds) => void waited.push({ urgency, seconds }),
+        platformLimited: ({ method }) => void limited.push(method),
       },
     });
-    const use = (lane: string) =>
-      scheduler.send({ lanes: [lane], urgency: "final", method: "edit", deadline: Infinity }, () =>
-        Promise.resolve(),
-      );
-    await use("quiet");
-    scheduler.join("live");
-    await vi.advanceTimersByTimeAsync(minute);
-    for (let index = 0; index < 3000; index += 1) await use(`channel ${index}`);
-    await use("quiet");
-    await use("live");
-    expect(asked.filter((lane) => lane === "quiet")).toHaveLength(2);
-    expect(asked.filter((lane) => lane === "live")).toHaveLength(1);
+    const toCall = (more: Partial<DeliveryCall> = {}): DeliveryCall => ({
+      lanes: ["edits"],
+      urgency: "final",
+      method: "edit",
+      deadline: performance.now() + 10 * minute,
+      ...more,
+    });
+    const send = (name: string, more: Partial<DeliveryCall> = {}, work = () => Promise.resolve()) =>
+      scheduler.send(toCall(more), () => {
+        sent.push(name);
+        return work();
+      });
+    /** As after a suspension. */
+    const wake = () => void (isAwake = false);
+    return { scheduler, sent, waited, limited, send, toCall, wake };
+  }
+
+  const settle = () => vi.advanceTimersByTimeAsync(0);
+
+  async function fill(send: ReturnType<typeof setUp>["send"], count: number): Promise<void> {
+    for (let index = 0; index < count; index += 1) await send("filler");
+  }
+
+  describe("createDeliveryScheduler", () => {
+    it("sends at once while there is room, within the call that asks", () => {
+      const { send, sent, waited } = setUp();
+      void send("a");
+      expect(sent).toEqual(["a"]);
+      expect(waited).toEqual([]);
+    });
+
+    it("sends no more in a window than its limit, and says how long a call waited", async () => {
+      const { send, sent, waited } = setUp(3);
+      const all = [1, 2, 3, 4].map((index) => send(`${index}`));
+      await vi.advanceTimersByTimeAsync(minute - 1);
+      expect(sent).toEqual(["1", "2", "3"]);
+      await vi.advanceTimersByTimeAsync(2);
+      await Promise.all(all);
+      expect(sent).toEqual(["1", "2", "3", "4"]);
+      expect(waited).toEqual([{ urgency: "final", seconds: 60 }]);
+    });
+
+    it("sends final texts before first texts, files and previews, and the older first", async () => {
+      const { send, sent } = setUp(3);
+      await fill(send, 3);
+      const all = [
+        send("preview", { urgency: "preview" }),
+        send("files", { urgency: "files" }),
+        send("first", { urgency: "first" }),
+        send("final 1"),
+        send("final 2"),
+      ];
+      await vi.advanceTimersByTimeAsync(4 * minute);
+      await Promise.all(all);
+      expect(sent.slice(3)).toEqual(["final 1", "final 2", "first", "files", "preview"]);
+    });
+
+    it("leaves room for what is more urgent", async () => {
+      const { send, sent, scheduler } = setUp(10);
+      const previews = Array.from({ length: 10 }, () => send("preview", { urgency: "preview" }));
+      await settle();
+      expect(sent).toHaveLength(7);
+      expect(scheduler.waitMs(["edits"], "final")).toBe(0);
+      await send("final");
+      expect(sent.at(-1)).toBe("final");
+      await vi.advanceTimersByTimeAsync(3 * minute);
+      await Promise.all(previews);
+    });
+
+    it("is not held up by a call that waits for another lane", async () => {
+      const { send, sent } = setUp(1);
+      await send("a", { lanes: ["edits 1", "all"] });
+      const waiting = send("b", { lanes: ["edits 1", "all"] });
+      await send("c", { lanes: ["edits 2", "all"], urgency: "preview" });
+      expect(sent).toEqual(["a", "c"]);
+      await vi.advanceTimersByTimeAsync(minute);
+      await waiting;
+    });
+
+    it("closes the lane of a refused call for the time that the platform says", async () => {
+      const { send, sent, limited, scheduler } = setUp();
+      await expect(send("a", {}, () => Promise.reject(tooMany(5000)))).rejects.toThrow("rate limited");
+      expect(limited).toEqual(["edit"]);
+      expect(scheduler.waitMs(["edits"], "final")).toBe(5000);
+      const later = send("b");
+      await vi.advanceTimersByTimeAsync(4999);
+      expect(sent).toEqual(["a"]);
+      await vi.advanceTimersByTimeAsync(1);
+      await later;
+      expect(sent).toEqual(["a", "b"]);
+    });
+
+    it("closes the lane that the error names", async () => {
+      const { send, scheduler } = setUp();
+      const refused = send("a", { lanes: ["edits", "all"] }, () => Promise.reject(tooMany(5000, "all")));
+      await expect(refused).rejects.toThrow("rate limited");
+      expect(scheduler.waitMs(["edits"], "final")).toBe(0);
+      expect(scheduler.waitMs(["all"], "final")).toBe(5000);
+    });
+
+    it("sends less after a refusal, never less than the floor, and more again with time", async () => {
+      const { send, sent } = setUp(10);
+      await fill(send, 5);
+      await expect(send("refused", {}, () => Promise.reject(tooMany(1000)))).rejects.toThrow("rate limited");
+      await vi.advanceTimersByTimeAsync(minute);
+      const from = sent.length;
+      const all = Array.from({ length: 30 }, () => send("again"));
+      await settle();
+      // It took five: nine tenths of these.
+      expect(sent.length - from).toBe(4);
+      await vi.advanceTimersByTimeAsync(5 * minute);
+      await Promise.all(all);
+      await vi.advanceTimersByTimeAsync(10 * minute);
+      const before = sent.length;
+      const more = Array.from({ length: 12 }, () => send("more"));
+      await settle();
+      expect(sent.length - before).toBe(10);
+      await vi.advanceTimersByTimeAsync(minute);
+      await Promise.all(more);
+    });
+
+    it("does not wait past a deadline", async () => {
+      const { send, sent } = setUp(1);
+      await send("a");
+      await expect(send("b", { deadline: performance.now() + 1000 })).rejects.toMatchObject({
+        code: "platform-unreachable",
+        retryAfterMs: minute,
+      });
+      // More urgent calls take its place.
+      const preview = send("c", { urgency: "preview", deadline: performance.now() + minute + 10 });
+      const outcome = expect(preview).rejects.toMatchObject({ code: "platform-unreachable" });
+      const finals = [send("d"), send("e")];
+      await vi.advanceTimersByTimeAsync(3 * minute);
+      await Promise.all([...finals, outcome]);
+      expect(sent).toEqual(["a", "d", "e"]);
+    });
+
+    it("sends nothing of a caller that has given up", async () => {
+      const { send, sent } = setUp(1);
+      await send("a");
+      const controller = new AbortController();
+      const waiting = send("b", { signal: controller.signal });
+      const outcome = expect(waiting).rejects.toThrow("gone");
+      controller.abort(new Error("gone"));
+      await outcome;
+      await vi.advanceTimersByTimeAsync(2 * minute);
+      expect(sent).toEqual(["a"]);
+      await expect(send("c", { signal: controller.signal })).rejects.toThrow("gone");
+    });
+
+    it("keeps reserved room free from everyone else", async () => {
+      const { scheduler, send, sent } = setUp(3);
+      const reservation = scheduler.reserve("edits");
+      expect(reservation).toBeDefined();
+      const others = [1, 2, 3].map((index) => send(`${index}`));
+      await settle();
+      expect(sent).toEqual(["1", "2"]);
+      await send("reserved", { reservation });
+      expect(sent).toEqual(["1", "2", "reserved"]);
+      await vi.advanceTimersByTimeAsync(minute);
+      await Promise.all(others);
+    });
+
+    it("gives reserved room back once", async () => {
+      const { scheduler, send, sent } = setUp(3);
+      const all = [1, 2, 3].map(() => scheduler.reserve("edits"));
+      expect(scheduler.reserve("edits")).toBeUndefined();
+      all[0]?.release();
+      all[0]?.release();
+      expect(scheduler.reserve("edits")).toBeDefined();
+      expect(scheduler.reserve("edits")).toBeUndefined();
+      for (const one of all) one?.release();
+      await send("a");
+      expect(sent).toEqual(["a"]);
+    });
+
+    it("waits where headers say that nothing remains", async () => {
+      const { scheduler, send, sent } = setUp();
+      scheduler.learn("open", { remaining: 1, resetMs: 5000 });
+      await send("a", { lanes: ["open"] }, () => {
+        scheduler.learn("open", { remaining: 0, resetMs: 4900 });
+        return Promise.resolve();
+      });
+      const later = send("b", { lanes: ["open"] });
+      await vi.advanceTimersByTimeAsync(4899);
+      expect(sent).toEqual(["a"]);
+      await vi.advanceTimersByTimeAsync(1);
+      await later;
+    });
+
+    it("counts a call until a window after its answer: the platform may have counted it late", async () => {
+      const { send, sent } = setUp(1);
+      const held = Promise.withResolvers<void>();
+      const slow = send("a", {}, () => held.promise);
+      const next = send("b");
+      await vi.advanceTimersByTimeAsync(2 * minute);
+      expect(sent).toEqual(["a"]);
+      held.resolve();
+      await slow;
+      await vi.advanceTimersByTimeAsync(minute - 1);
+      expect(sent).toEqual(["a"]);
+      await vi.advanceTimersByTimeAsync(1);
+      await next;
+    });
+
+    it("counts what is in flight against what remains", async () => {
+      const { scheduler, send, sent } = setUp();
+      scheduler.learn("open", { remaining: 1, resetMs: 5000 });
+      let finish = (): void => undefined;
+      const slow = send("a", { lanes: ["open"] }, () => new Promise((resolve) => (finish = resolve)));
+      const next = send("b", { lanes: ["open"] });
+      await settle();
+      expect(sent).toEqual(["a"]);
+      scheduler.learn("open", { remaining: 4, resetMs: 9000 });
+      finish();
+      await Promise.all([slow, next]);
+      expect(sent).toEqual(["a", "b"]);
+    });
+
+    it("takes the limit that headers name in place of the expected one", async () => {
+      const { scheduler, send, sent } = setUp(2);
+      await fill(send, 2);
+      expect(scheduler.waitMs(["edits"], "final")).toBeGreaterThan(0);
+      scheduler.learn("edits", { remaining: 48, resetMs: minute, limit: 50 });
+      expect(scheduler.waitMs(["edits"], "final")).toBe(0);
+      await fill(send, 4);
+      expect(sent).toHaveLength(6);
+      scheduler.learn("edits", { remaining: 1, resetMs: minute, limit: 3 });
+      expect(scheduler.waitMs(["edits"], "final")).toBeGreaterThan(0);
+    });
+
+    it("makes previews of many live replies rarer, and leaves them out at last", () => {
+      const { scheduler } = setUp(50);
+      expect(scheduler.previewIntervalMs("edits")).toBe(0);
+      const leave = Array.from({ length: 7 }, () => scheduler.join("edits"));
+      expect(scheduler.previewIntervalMs("edits")).toBe(12_000);
+      const more = scheduler.join("edits");
+      scheduler.join("edits");
+      expect(scheduler.previewIntervalMs("edits")).toBe(Infinity);
+      more();
+      more();
+      leave[0]?.();
+      expect(scheduler.previewIntervalMs("edits")).toBe(12_000);
+      expect(scheduler.previewIntervalMs("open")).toBe(0);
+    });
+
+    it("is full with as many waiting calls as it may hold, and says what waits", async () => {
+      const { scheduler, send } = setUp(1);
+      await send("a");
+      const all = [1, 2, 3].map((index) => send(`${index}`));
+      all.push(send("p", { urgency: "preview" }));
+      await settle();
+      expect(scheduler.isFull()).toBe(false);
+      all.push(send("q", { urgency: "preview" }));
+      expect(scheduler.isFull()).toBe(true);
+      expect(scheduler.waiting()).toEqual([
+        { method: "edit", urgency: "final", count: 3 },
+        { method: "edit", urgency: "preview", count: 2 },
+      ]);
+      await vi.advanceTimersByTimeAsync(10 * minute);
+      await Promise.all(all);
+      expect(scheduler.waiting()).toEqual([]);
+    });
+
+    it("estimates how long a call would wait behind those that are more urgent", async () => {
+      const { scheduler, send } = setUp(2);
+      await send("a");
+      await vi.advanceTimersByTimeAsync(20_000);
+      await send("b");
+      expect(scheduler.waitMs(["edits"], "final")).toBe(40_000);
+      const waiting = send("c");
+      expect(scheduler.waitMs(["edits"], "final")).toBe(minute);
+      await vi.advanceTimersByTimeAsync(10 * minute);
+      await waiting;
+    });
+
+    it("forgets quiet lanes, and no others", async () => {
+      const asked: string[] = [];
+      const scheduler = createDeliveryScheduler({
+        platform: "fake",
+        limitOf(lane) {
+          asked.push(lane);
+          return { perWindow: 5, windowMs: 5000, floor: 1 };
+        },
+      });
+      const use = (lane: string) =>
+        scheduler.send({ lanes: [lane], urgency: "final", method: "edit", deadline: Infinity }, () =>
+          Promise.resolve(),
+        );
+      await use("quiet");
+      scheduler.join("live");
+      await vi.advanceTimersByTimeAsync(minute);
+      for (let index = 0; index < 3000; index += 1) await use(`channel ${index}`);
+      await use("quiet");
+      await use("live");
+      expect(asked.filter((lane) => lane === "quiet")).toHaveLength(2);
+      expect(asked.filter((lane) => lane === "live")).toHaveLength(1);
+    });
+  });
+
+  describe("a lane that takes at least so many calls", () => {
+    it("lets all but previews through until the platform refuses one, and room is kept of the minimum", async () => {
+      const { send, scheduler } = setUp(10, true);
+      await fill(send, 30);
+      expect(scheduler.waitMs(["edits"], "final")).toBe(0);
+      expect(scheduler.waitMs(["edits"], "first")).toBe(0);
+      expect(scheduler.waitMs(["edits"], "preview")).toBeGreaterThan(0);
+      expect(scheduler.reserve("edits")).toBeUndefined();
+    });
+
+    it("is held to what the platform took once it has refused a call, for ten minutes", async () => {
+      const { send, scheduler, limited } = setUp(10, true);
+      await fill(send, 8);
+      await expect(send("refused", {}, () => Promise.reject(tooMany(1000)))).rejects.toThrow("rate limited");
+      expect(limited).toEqual(["edit"]);
+      await vi.advanceTimersByTimeAsync(1000);
+      expect(scheduler.waitMs(["edits"], "final")).toBeGreaterThan(50_000);
+      await vi.advanceTimersByTimeAsync(11 * minute);
+      await fill(send, 30);
+      expect(scheduler.waitMs(["edits"], "final")).toBe(0);
+    });
+
+    it("sends nothing that has waited for a second after the process was suspended", async () => {
+      const { send, sent, wake } = setUp(1);
+      await send("first");
+      const abandoned = new AbortController();
+      const outcome = send("of a lost conversation", { signal: abandoned.signal }).catch(() => "abandoned");
+      void send("of another");
+      await vi.advanceTimersByTimeAsync(minute - 1);
+      wake();
+      await vi.advanceTimersByTimeAsync(500);
+      expect(sent).toEqual(["first"]);
+      abandoned.abort(new Error("the lease is lost"));
+      await vi.advanceTimersByTimeAsync(600);
+      expect(sent).toEqual(["first", "of another"]);
+      expect(await outcome).toBe("abandoned");
+    });
   });
 });
 
-describe("a lane that takes at least so many calls", () => {
-  it("lets all but previews through until the platform refuses one, and room is kept of the minimum", async () => {
-    const { send, scheduler } = setUp(10, true);
-    await fill(send, 30);
-    expect(scheduler.waitMs(["edits"], "final")).toBe(0);
-    expect(scheduler.waitMs(["edits"], "first")).toBe(0);
-    expect(scheduler.waitMs(["edits"], "preview")).toBeGreaterThan(0);
-    expect(scheduler.reserve("edits")).toBeUndefined();
+describe("when refusals are repeated", () => {
+  const denied = new ParleyError("access-denied", "refused");
+  const overRate = (retryAfterMs: number) => new ParleyError("rate-limited", "refused", { retryAfterMs });
+
+  test("a refusal by the rules is told again after its interval, to each person and for each reason", () => {
+    let now = 1000;
+    const schedule = createRefusalSchedule(() => now);
+    expect(schedule.isDue(denied, "ana", 600_000)).toBe(true);
+    expect(schedule.isDue(denied, "ana", 600_000)).toBe(false);
+    expect(schedule.isDue(denied, "bo", 600_000)).toBe(true);
+    expect(schedule.isDue(overRate(40_000), "ana", 600_000)).toBe(true);
+    now += 599_999;
+    expect(schedule.isDue(denied, "ana", 600_000)).toBe(false);
+    now += 1;
+    expect(schedule.isDue(denied, "ana", 600_000)).toBe(true);
   });
 
-  it("is held to what the platform took once it has refused a call, for ten minutes", async () => {
-    const { send, scheduler, limited } = setUp(10, true);
-    await fill(send, 8);
-    await expect(send("refused", {}, () => Promise.reject(tooMany(1000)))).rejects.toThrow("rate limited");
-    expect(limited).toEqual(["edit"]);
-    await vi.advanceTimersByTimeAsync(1000);
-    expect(scheduler.waitMs(["edits"], "final")).toBeGreaterThan(50_000);
-    await vi.advanceTimersByTimeAsync(11 * minute);
-    await fill(send, 30);
-    expect(scheduler.waitMs(["edits"], "final")).toBe(0);
+  test("what could not be told is due again", () => {
+    const schedule = createRefusalSchedule(() => 0);
+    expect(schedule.isDue(denied, "ana", 600_000)).toBe(true);
+    schedule.untold(denied, "ana");
+    expect(schedule.isDue(denied, "ana", 600_000)).toBe(true);
   });
 
-  it("sends nothing that has waited for a second after the process was suspended", async () => {
-    const { send, sent, wake } = setUp(1);
-    await send("first");
-    const abandoned = new AbortController();
-    const outcome = send("of a lost conversation", { signal: abandoned.signal }).catch(() => "abandoned");
-    void send("of another");
-    await vi.advanceTimersByTimeAsync(minute - 1);
-    wake();
-    await vi.advanceTimersByTimeAsync(500);
-    expect(sent).toEqual(["first"]);
-    abandoned.abort(new Error("the lease is lost"));
-    await vi.advanceTimersByTimeAsync(600);
-    expect(sent).toEqual(["first", "of another"]);
-    expect(await outcome).toBe("abandoned");
+  test.each([
+    ["when it is free again", 40_000, 40_000],
+    ["after 30 seconds at the earliest", 100, 30_000],
+    ["after ten minutes at the latest", 24 * 3_600_000, 600_000],
+  ])("a person over a limit is told again %s", (_when, retryAfterMs, expectedMs) => {
+    let now = 1000;
+    const schedule = createRefusalSchedule(() => now);
+    const isTold = () => schedule.isDue(overRate(retryAfterMs), "ana", 1);
+    expect(isTold()).toBe(true);
+    now += expectedMs - 1;
+    expect(isTold()).toBe(false);
+    now += 1;
+    expect(isTold()).toBe(true);
   });
 });

@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { splitMarkdown } from "../../../../src/platforms/delivery/split-markdown.ts";
+import { growthOf } from "../../../support/growth.ts";
 
 const chars = (text: string) => text.length;
 const split = (markdown: string, maxLength: number) =>
@@ -183,16 +184,12 @@ describe("splitMarkdown", () => {
       angles: "<a ",
       blanks: "a.\n\n",
     };
-    const timeOf = (text: string) => {
-      const before = performance.now();
-      split(text, 2000);
-      return performance.now() - before;
-    };
     for (const [name, shape] of Object.entries(shapes)) {
-      const text = (length: number) => shape.repeat(length / shape.length);
-      timeOf(text(100_000));
-      const bestOf = (length: number) => Math.min(...[1, 2, 3].map(() => timeOf(text(length))));
-      expect(bestOf(1_000_000) / Math.max(bestOf(100_000), 1), name).toBeLessThan(60);
+      const make = (size: number) => shape.repeat(size / shape.length);
+      expect(
+        growthOf(make, (text) => split(text, 2000), { size: 30_000 }),
+        name,
+      ).toBeLessThan(3);
     }
   });
 });
@@ -250,6 +247,7 @@ const block = fc.oneof(
   fc.array(sentence, { minLength: 1, maxLength: 6 }).map((lines) => indented(lines.join("\n"), "- ")),
 );
 const documents = fc.array(block, { maxLength: 8 }).map((blocks) => blocks.join("\n\n"));
+const smallDocuments = fc.array(block, { maxLength: 2 }).map((blocks) => blocks.join("\n\n"));
 const soup = fc
   .array(
     fc.constantFrom(
@@ -308,7 +306,7 @@ describe("splitMarkdown, for any document", () => {
           expect(piece.trim()).not.toBe("");
         }
       }),
-      { numRuns: 600 },
+      { numRuns: 250 },
     );
   });
 
@@ -318,7 +316,7 @@ describe("splitMarkdown, for any document", () => {
         const pieces = splitMarkdown(text, { maxLength, lengthOf });
         expect(pieces.map(substance).join("")).toBe(substance(text));
       }),
-      { numRuns: 600 },
+      { numRuns: 250 },
     );
   });
 
@@ -330,7 +328,7 @@ describe("splitMarkdown, for any document", () => {
           expect(isBalanced(piece), piece).toBe(true);
         }
       }),
-      { numRuns: 600 },
+      { numRuns: 250 },
     );
   });
 
@@ -346,12 +344,12 @@ describe("splitMarkdown, for any document", () => {
     );
   });
 
-  it("terminates, with every piece within maxLength, for any maxLength", () => {
+  it("terminates for any maxLength", () => {
     fc.assert(
-      fc.property(documents, fc.integer({ min: 1, max: 40 }), (text, maxLength) => {
-        expect(Array.isArray(split(text, maxLength))).toBe(true);
+      fc.property(smallDocuments, fc.integer({ min: 1, max: 40 }), (text, maxLength) => {
+        expect(split(text, maxLength).every((piece) => piece.trim() !== "")).toBe(true);
       }),
-      { numRuns: 200 },
+      { numRuns: 100 },
     );
   });
 });

@@ -1,197 +1,345 @@
-import { describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, test, vi } from "vitest";
+import type { ParleyError } from "../../../../src/core/errors.ts";
+import { createDiscordApi, type DiscordApi } from "../../../../src/platforms/discord/api.ts";
+import { createDiscordClock } from "../../../../src/platforms/discord/discord-clock.ts";
+import {
+  createHttpAgent,
+  type MakeRequest,
+  observing,
+  type SentRequest,
+} from "../../../../src/platforms/discord/http-agent.ts";
 import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
-import { createDiscordSimulator } from "../../../simulators/discord/simulator.ts";
+import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
+import { setClockOff } from "../../../support/clock-off.ts";
 import { allCommands } from "../../../support/commands.ts";
 import { createRecordingReceiver } from "../../../support/recording-receiver.ts";
 import { createListLog, startHarness, until } from "./harness.ts";
 
-describe("connecting", () => {
-  test("a wrong token is an error that names the variable and does not contain the token", async () => {
-    const simulator = await createDiscordSimulator();
-    const { log, lines } = createListLog();
-    const token = "wrong.token.value";
-    const platform = createDiscordPlatform({ token, apiUrl: simulator.apiUrl, commands: allCommands, log });
-    const failed = platform.start(createRecordingReceiver(), createRecordingReceiver());
-    await expect(failed).rejects.toMatchObject({ code: "platform-unauthorized" });
-    await expect(failed).rejects.toThrow("DISCORD_TOKEN");
-    expect(platform.health()).toMatchObject({ state: "failed" });
-    expect(JSON.stringify(lines)).not.toContain(token);
-    await platform.stop();
-    await simulator.close();
-  });
-
-  test("an address without a server is unreachable, not a crash", async () => {
-    const simulator = await createDiscordSimulator();
-    const { apiUrl, token } = simulator;
-    await simulator.close();
-    const { log } = createListLog();
-    const platform = createDiscordPlatform({ token, apiUrl, commands: allCommands, log });
-    await expect(platform.start(createRecordingReceiver(), createRecordingReceiver())).rejects.toMatchObject({
-      code: "platform-unreachable",
+describe("connection", () => {
+  describe("connecting", () => {
+    test("a wrong token is an error that names the variable and does not contain the token", async () => {
+      const simulator = await createDiscordSimulator();
+      const { log, lines } = createListLog();
+      const token = "wrong.token.value";
+      const platform = createDiscordPlatform({ token, apiUrl: simulator.apiUrl, commands: allCommands, log });
+      const failed = platform.start(createRecordingReceiver(), createRecordingReceiver());
+      await expect(failed).rejects.toMatchObject({ code: "platform-unauthorized" });
+      await expect(failed).rejects.toThrow("DISCORD_TOKEN");
+      expect(platform.health()).toMatchObject({ state: "failed" });
+      expect(JSON.stringify(lines)).not.toContain(token);
+      await platform.stop();
+      await simulator.close();
     });
-    await platform.stop();
-  });
 
-  test("start can be tried again after a failure", async () => {
-    const simulator = await createDiscordSimulator();
-    simulator.fail({ route: "/gateway/bot", status: 404, times: 1 });
-    const { log } = createListLog();
-    const platform = createDiscordPlatform({
-      token: simulator.token,
-      apiUrl: simulator.apiUrl,
-      commands: allCommands,
-      log,
+    test("an address without a server is unreachable, not a crash", async () => {
+      const simulator = await createDiscordSimulator();
+      const { apiUrl, token } = simulator;
+      await simulator.close();
+      const { log } = createListLog();
+      const platform = createDiscordPlatform({ token, apiUrl, commands: allCommands, log });
+      await expect(
+        platform.start(createRecordingReceiver(), createRecordingReceiver()),
+      ).rejects.toMatchObject({
+        code: "platform-unreachable",
+      });
+      await platform.stop();
     });
-    const receiver = createRecordingReceiver();
-    await expect(platform.start(receiver, receiver)).rejects.toMatchObject({ code: "platform-unreachable" });
-    await platform.start(receiver, receiver);
-    expect(platform.health()).toEqual({ state: "ready" });
-    await platform.stop();
-    await simulator.close();
-  });
 
-  test("identifies with the intents for messages, direct messages and their contents only", async () => {
-    const { simulator, close } = await startHarness();
-    expect(simulator.gateway.identifiedIntents()).toBe((1 << 0) | (1 << 9) | (1 << 12) | (1 << 15));
-    await close();
-  });
-
-  test("a lost connection is resumed, and messages sent meanwhile are received once", async () => {
-    const { simulator, platform, receiver, close } = await startHarness();
-    const ada = simulator.person("Ada");
-    const direct = simulator.directMessages(ada);
-    ada.sends({ channel: direct, text: "before" });
-    await until(() => receiver.events.length === 1);
-    simulator.gateway.drop();
-    await until(() => !simulator.gateway.isConnected());
-    ada.sends({ channel: direct, text: "meanwhile" });
-    await until(() => platform.health().state === "connecting");
-    await until(() => receiver.events.length === 2, { timeoutMs: 15_000 });
-    expect(simulator.gateway.counts).toEqual({ identify: 1, resume: 1 });
-    await until(() => platform.health().state === "ready");
-    await close();
-  });
-
-  test("Discord's request to reconnect is followed", async () => {
-    const { simulator, receiver, close } = await startHarness();
-    simulator.gateway.askReconnect();
-    await until(() => simulator.gateway.counts.resume === 1);
-    const ada = simulator.person("Ada");
-    ada.sends({ channel: simulator.directMessages(ada), text: "after" });
-    await until(() => receiver.events.length === 1);
-    await close();
-  });
-
-  test("a session that Discord invalidates is replaced by a new one", async () => {
-    const { simulator, receiver, close } = await startHarness();
-    simulator.gateway.invalidateSession(false);
-    await until(() => simulator.gateway.counts.identify === 2 && simulator.gateway.isConnected(), {
-      timeoutMs: 15_000,
+    test("start can be tried again after a failure", async () => {
+      const simulator = await createDiscordSimulator();
+      simulator.fail({ route: "/gateway/bot", status: 404, times: 1 });
+      const { log } = createListLog();
+      const platform = createDiscordPlatform({
+        token: simulator.token,
+        apiUrl: simulator.apiUrl,
+        commands: allCommands,
+        log,
+      });
+      const receiver = createRecordingReceiver();
+      await expect(platform.start(receiver, receiver)).rejects.toMatchObject({
+        code: "platform-unreachable",
+      });
+      await platform.start(receiver, receiver);
+      expect(platform.health()).toEqual({ state: "ready" });
+      await platform.stop();
+      await simulator.close();
     });
-    const ada = simulator.person("Ada");
-    ada.sends({ channel: simulator.directMessages(ada), text: "after" });
-    await until(() => receiver.events.length === 1);
-    await close();
-  });
 
-  test("a token that is reset while running fails the health, without a crash", async () => {
-    const { simulator, platform, close } = await startHarness();
-    simulator.gateway.closeWith(4004);
-    await until(() => platform.health().state === "failed");
-    expect(platform.health().detail).toContain("DISCORD_TOKEN");
-    await close();
-  });
-
-  test("can be stopped while it is still connecting", async () => {
-    const simulator = await createDiscordSimulator();
-    simulator.gateway.holdHello();
-    const { log } = createListLog();
-    const platform = createDiscordPlatform({
-      token: simulator.token,
-      apiUrl: simulator.apiUrl,
-      commands: allCommands,
-      log,
+    test("identifies with the intents for messages, direct messages and their contents only", async () => {
+      const { simulator, close } = await startHarness();
+      expect(simulator.gateway.identifiedIntents()).toBe((1 << 0) | (1 << 9) | (1 << 12) | (1 << 15));
+      await close();
     });
-    const starting = platform
-      .start(createRecordingReceiver(), createRecordingReceiver())
-      .catch((error: unknown) => error);
-    await until(() => simulator.gateway.connections() === 1);
-    await platform.stop();
-    await until(() => simulator.gateway.connections() === 0);
-    await simulator.close();
-    expect(platform.health().state).not.toBe("ready");
-    void starting;
+
+    test("a lost connection is resumed, and messages sent meanwhile are received once", async () => {
+      const { simulator, platform, receiver, close } = await startHarness();
+      const ada = simulator.person("Ada");
+      const direct = simulator.directMessages(ada);
+      ada.sends({ channel: direct, text: "before" });
+      await until(() => receiver.events.length === 1);
+      simulator.gateway.drop();
+      await until(() => !simulator.gateway.isConnected());
+      ada.sends({ channel: direct, text: "meanwhile" });
+      await until(() => platform.health().state === "connecting");
+      await until(() => receiver.events.length === 2, { timeoutMs: 15_000 });
+      expect(simulator.gateway.counts).toEqual({ identify: 1, resume: 1 });
+      await until(() => platform.health().state === "ready");
+      await close();
+    });
+
+    test("Discord's request to reconnect is followed", async () => {
+      const { simulator, receiver, close } = await startHarness();
+      simulator.gateway.askReconnect();
+      await until(() => simulator.gateway.counts.resume === 1);
+      const ada = simulator.person("Ada");
+      ada.sends({ channel: simulator.directMessages(ada), text: "after" });
+      await until(() => receiver.events.length === 1);
+      await close();
+    });
+
+    test("a session that Discord invalidates is replaced by a new one", async () => {
+      const { simulator, receiver, close } = await startHarness();
+      simulator.gateway.invalidateSession(false);
+      await until(() => simulator.gateway.counts.identify === 2 && simulator.gateway.isConnected(), {
+        timeoutMs: 15_000,
+      });
+      const ada = simulator.person("Ada");
+      ada.sends({ channel: simulator.directMessages(ada), text: "after" });
+      await until(() => receiver.events.length === 1);
+      await close();
+    });
+
+    test("a token that is reset while running fails the health, without a crash", async () => {
+      const { simulator, platform, close } = await startHarness();
+      simulator.gateway.closeWith(4004);
+      await until(() => platform.health().state === "failed");
+      expect(platform.health().detail).toContain("DISCORD_TOKEN");
+      await close();
+    });
+
+    test("can be stopped while it is still connecting", async () => {
+      const simulator = await createDiscordSimulator();
+      simulator.gateway.holdHello();
+      const { log } = createListLog();
+      const platform = createDiscordPlatform({
+        token: simulator.token,
+        apiUrl: simulator.apiUrl,
+        commands: allCommands,
+        log,
+      });
+      const starting = platform
+        .start(createRecordingReceiver(), createRecordingReceiver())
+        .catch((error: unknown) => error);
+      await until(() => simulator.gateway.connections() === 1);
+      await platform.stop();
+      await until(() => simulator.gateway.connections() === 0);
+      await simulator.close();
+      expect(platform.health().state).not.toBe("ready");
+      void starting;
+    });
+
+    test("after stop no events are accepted", async () => {
+      const { simulator, platform, receiver } = await startHarness();
+      await platform.stop();
+      const ada = simulator.person("Ada");
+      ada.sends({ channel: simulator.directMessages(ada), text: "too late" });
+      await until(() => !simulator.gateway.isConnected());
+      expect(receiver.events).toEqual([]);
+      await simulator.close();
+    });
   });
 
-  test("after stop no events are accepted", async () => {
-    const { simulator, platform, receiver } = await startHarness();
-    await platform.stop();
-    const ada = simulator.person("Ada");
-    ada.sends({ channel: simulator.directMessages(ada), text: "too late" });
-    await until(() => !simulator.gateway.isConnected());
-    expect(receiver.events).toEqual([]);
-    await simulator.close();
+  describe("registering commands", () => {
+    test("happens once, and again only when they have changed", async () => {
+      const { simulator, platform } = await startHarness();
+      const puts = () => simulator.requests.filter((request) => request.method === "PUT").length;
+      expect(puts()).toBe(1);
+      expect(simulator.world.commands.map((command) => `${command.type} ${command.name}`)).toEqual(
+        [...allCommands.values()].flatMap(({ name, messageCommand }) => [
+          `1 ${name}`,
+          ...(messageCommand === undefined ? [] : [`3 ${messageCommand.label}`]),
+        ]),
+      );
+      await platform.stop();
+      const restart = async (commands: typeof allCommands) => {
+        const { log, lines } = createListLog();
+        const again = createDiscordPlatform({
+          token: simulator.token,
+          apiUrl: simulator.apiUrl,
+          commands,
+          log,
+        });
+        await again.start(createRecordingReceiver(), createRecordingReceiver());
+        await until(() => lines.some((line) => line.message.startsWith("commands")));
+        await again.stop();
+      };
+      await restart(allCommands);
+      expect(puts()).toBe(1);
+      await restart(new Map([...allCommands].filter(([name]) => name !== "models")));
+      expect(puts()).toBe(2);
+      expect(simulator.world.commands.some((command) => command.name === "models")).toBe(false);
+      await simulator.close();
+    });
+
+    test("they work in servers, direct messages and other chats, for servers and for single users", async () => {
+      const { simulator, close } = await startHarness();
+      for (const command of simulator.world.commands) {
+        expect(command["contexts"]).toEqual([0, 1, 2]);
+        expect(command["integration_types"]).toEqual([0, 1]);
+      }
+      await close();
+    });
+
+    test("a failure is logged and the bot keeps running", async () => {
+      const simulator = await createDiscordSimulator();
+      simulator.fail({ method: "PUT", status: 400, code: 50035, times: 1 });
+      const { log, lines } = createListLog();
+      const receiver = createRecordingReceiver();
+      const platform = createDiscordPlatform({
+        token: simulator.token,
+        apiUrl: simulator.apiUrl,
+        commands: allCommands,
+        log,
+      });
+      await platform.start(receiver, receiver);
+      await until(() => lines.some((line) => line.message === "command registration failed"));
+      const ada = simulator.person("Ada");
+      ada.sends({ channel: simulator.directMessages(ada), text: "hello" });
+      await until(() => receiver.events.length === 1);
+      await platform.stop();
+      await simulator.close();
+    });
   });
 });
 
-describe("registering commands", () => {
-  test("happens once, and again only when they have changed", async () => {
-    const { simulator, platform } = await startHarness();
-    const puts = () => simulator.requests.filter((request) => request.method === "PUT").length;
-    expect(puts()).toBe(1);
-    expect(simulator.world.commands.map((command) => `${command.type} ${command.name}`)).toEqual(
-      [...allCommands.values()].flatMap(({ name, messageCommand }) => [
-        `1 ${name}`,
-        ...(messageCommand === undefined ? [] : [`3 ${messageCommand.label}`]),
-      ]),
-    );
-    await platform.stop();
-    const restart = async (commands: typeof allCommands) => {
-      const { log, lines } = createListLog();
-      const again = createDiscordPlatform({
-        token: simulator.token,
-        apiUrl: simulator.apiUrl,
-        commands,
-        log,
-      });
-      await again.start(createRecordingReceiver(), createRecordingReceiver());
-      await until(() => lines.some((line) => line.message.startsWith("commands")));
-      await again.stop();
-    };
-    await restart(allCommands);
-    expect(puts()).toBe(1);
-    await restart(new Map([...allCommands].filter(([name]) => name !== "models")));
-    expect(puts()).toBe(2);
-    expect(simulator.world.commands.some((command) => command.name === "models")).toBe(false);
-    await simulator.close();
-  });
-
-  test("they work in servers, direct messages and other chats, for servers and for single users", async () => {
-    const { simulator, close } = await startHarness();
-    for (const command of simulator.world.commands) {
-      expect(command["contexts"]).toEqual([0, 1, 2]);
-      expect(command["integration_types"]).toEqual([0, 1]);
-    }
+describe("close codes", () => {
+  test.each([
+    [4004, /DISCORD_TOKEN.*reset it/],
+    [4010, /DISCORD_SHARD_IDS/],
+    [4011, /DISCORD_SHARDS=auto/],
+    [4012, /update Parley/],
+    [4013, /update Parley/],
+  ])("after close code %i it says how to mend that, and does not identify again", async (code, remedy) => {
+    const { simulator, platform, lines, close } = await startHarness();
+    simulator.gateway.closeWith(code);
+    await until(() => platform.health().state === "failed");
+    expect(platform.health().detail).toMatch(remedy);
+    expect(lines.filter(({ level, message }) => level === "error" && remedy.test(message))).toHaveLength(1);
+    await until(() => simulator.gateway.connections() === 0);
     await close();
+    expect(simulator.gateway.counts).toEqual({ identify: 1, resume: 0 });
   });
 
-  test("a failure is logged and the bot keeps running", async () => {
-    const simulator = await createDiscordSimulator();
-    simulator.fail({ method: "PUT", status: 400, code: 50035, times: 1 });
-    const { log, lines } = createListLog();
-    const receiver = createRecordingReceiver();
-    const platform = createDiscordPlatform({
+  test.each(["at the next session", "at once"])(
+    "an intent that is turned off in the portal while it runs: it goes on without contents (%s)",
+    async (when) => {
+      const { simulator, platform, receiver, lines, close } = await startHarness();
+      onTestFinished(close);
+      const ada = simulator.person("Ada");
+      const general = simulator.channel("general");
+      simulator.world.messageContentAllowed = false;
+      if (when === "at once") simulator.gateway.closeWith(4014);
+      else simulator.gateway.invalidateSession(false);
+      await until(() => platform.health().detail?.startsWith("without message contents"), {
+        timeoutMs: 25_000,
+        explain: () => lines,
+      });
+      expect(platform.health().state).toBe("ready");
+      expect(lines.some(({ message }) => message.includes("turn on the Message Content Intent"))).toBe(true);
+      ada.sends({ channel: general, text: "do you hear me?", mentionBot: true });
+      await until(() => receiver.events.length === 1, { explain: () => lines });
+      expect(receiver.events[0]).toMatchObject({ text: "do you hear me?" });
+    },
+  );
+});
+
+describe("steps of the clock", () => {
+  const dayMs = 24 * 60 * 60_000;
+  const agent = createHttpAgent();
+  let simulator: DiscordSimulator;
+  let api: DiscordApi;
+  const clock = createDiscordClock();
+
+  beforeEach(async () => {
+    simulator = await createDiscordSimulator({
+      rateLimits: { edits: { limit: 2, windowMs: 800 }, messages: { limit: 2, windowMs: 800 } },
+    });
+    api = createDiscordApi({
       token: simulator.token,
       apiUrl: simulator.apiUrl,
-      commands: allCommands,
-      log,
+      agent,
+      onResponse: clock.observe,
     });
-    await platform.start(receiver, receiver);
-    await until(() => lines.some((line) => line.message === "command registration failed"));
-    const ada = simulator.person("Ada");
-    ada.sends({ channel: simulator.directMessages(ada), text: "hello" });
-    await until(() => receiver.events.length === 1);
-    await platform.stop();
+  });
+
+  afterEach(async () => {
+    vi.restoreAllMocks();
     await simulator.close();
+  });
+
+  async function post() {
+    const channelId = simulator.channel("general").id;
+    const { id } = await api.createMessage(channelId, { content: "0" });
+    return (content: string) => api.editMessage(channelId, id, { content });
+  }
+
+  describe("a clock that was set back", () => {
+    it("does not keep a rate limit closed", async () => {
+      const edit = await post();
+      await edit("1");
+      await edit("2");
+      await expect(edit("3")).rejects.toMatchObject({ code: "platform-unreachable" });
+      setClockOff(-dayMs);
+      // Discord still counts in its own time.
+      await expect(edit("4")).rejects.toSatisfy((error: ParleyError) => (error.retryAfterMs ?? 0) < 10_000);
+      await expect.poll(() => edit("5").then(() => "edited", String)).toBe("edited");
+    });
+
+    it("does not make a post wait for a day that waits for a rate limit", async () => {
+      const channelId = simulator.channel("general").id;
+      const send = () => api.createMessage(channelId, { content: "text" });
+      // The library learns the bucket with the first.
+      for (const _ of [1, 2]) await send();
+      // Both wait for the end of the window, the second behind the first.
+      const waiting = [send(), send()];
+      setClockOff(-dayMs);
+      const outcomes = await Promise.allSettled(waiting);
+      for (const outcome of outcomes)
+        if (outcome.status === "rejected") expect(outcome.reason).toMatchObject({ retryAfterMs: 1000 });
+      await expect.poll(() => send().then(() => "posted", String)).toBe("posted");
+    });
+  });
+
+  describe("Discord's time", () => {
+    it("is read from its responses, whatever the clock of this machine says", async () => {
+      const right = Date.now();
+      setClockOff(400 * dayMs);
+      simulator.advance(-400 * dayMs);
+      await post();
+      expect(Math.abs(clock.now() - right)).toBeLessThan(5000);
+      setClockOff(-dayMs);
+      expect(Math.abs(clock.now() - right)).toBeLessThan(5000);
+    });
+  });
+});
+
+describe("the HTTP agent", () => {
+  test.each([
+    ["https://discord.com/api/v10/channels/1/messages?limit=1", "/channels/1/messages"],
+    ["http://127.0.0.1:8080/v10/channels/1/typing", "/channels/1/typing"],
+    ["https://proxy.example/v2/discord/api/v10/channels/1/messages/2", "/channels/1/messages/2"],
+  ])("an observer is told the path of the API of %s", async (url, path) => {
+    const seen: SentRequest[] = [];
+    const response = { status: 200 } as Awaited<ReturnType<MakeRequest>>;
+    const makeRequest = observing(
+      () => Promise.resolve(response),
+      (request) => seen.push(request),
+    );
+    expect(await makeRequest(url, { method: "patch" })).toBe(response);
+    await makeRequest(url, {});
+    expect(seen).toEqual([
+      { method: "PATCH", path },
+      { method: "GET", path },
+    ]);
   });
 });

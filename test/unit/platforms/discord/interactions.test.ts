@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import { fixture } from "../../../fixtures/fixtures.ts";
 import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
 import { allCommands } from "../../../support/commands.ts";
 import { createRecordingReceiver } from "../../../support/recording-receiver.ts";
@@ -57,17 +56,6 @@ describe("interactions", () => {
     });
   });
 
-  test("a private one is deferred for its caller alone", async () => {
-    const { simulator } = harness;
-    const ada = simulator.person("Ada");
-    const general = simulator.channel("general");
-    ada.usesCommand("ask", { prompt: "why?", private: true }, { channel: general });
-    const [event] = await received(1);
-    expect(event).toMatchObject({ isPrivate: true });
-    await until(() => general.fromBot().length > 0);
-    expect(general.fromBot()).toMatchObject([{ isThinking: true, isEphemeral: true }]);
-  });
-
   test("in a thread or direct message it belongs to the conversation", async () => {
     const { simulator } = harness;
     const ada = simulator.person("Ada");
@@ -75,24 +63,6 @@ describe("interactions", () => {
     ada.usesCommand("ask", { prompt: "why?" }, { channel: direct });
     const [event] = await received(1);
     expect(event).toMatchObject({ inConversation: true, conversationId: `discord:${direct.id}` });
-  });
-
-  test("attachments are received with their option and can be downloaded", async () => {
-    const { simulator, platform } = harness;
-    const ada = simulator.person("Ada");
-    const bytes = await fixture("picture.png");
-    ada.usesCommand(
-      "ask",
-      { prompt: "what is this?" },
-      { channel: simulator.channel("general"), attachments: { image: { name: "picture.png", bytes } } },
-    );
-    const [event] = await received(1);
-    if (event?.kind !== "call") throw new Error("no call");
-    const image = event.options["image"];
-    if (typeof image !== "object") throw new Error("no attachment");
-    expect(image).toMatchObject({ name: "picture.png", mediaType: "image/png" });
-    const read = await platform.download(image, { maxBytes: 1e6, signal: AbortSignal.timeout(5000) });
-    expect(read).toHaveLength(bytes.length);
   });
 
   test("invalid options are answered for the caller alone, and nothing is accepted", async () => {
@@ -111,18 +81,6 @@ describe("interactions", () => {
     expect(general.fromBot()).toMatchObject([{ isEphemeral: true }]);
     expect(general.fromBot()[0]?.text).toMatch(/prompt|count/);
     expect(receiver.events).toEqual([]);
-  });
-
-  test("when a call is refused, its caller alone is told", async () => {
-    const { simulator, receiver } = harness;
-    const ada = simulator.person("Ada");
-    const general = simulator.channel("general");
-    receiver.refusal = new ParleyError("busy", "too much", { detail: { waiting: 50 } });
-    ada.usesCommand("ask", { prompt: "why?" }, { channel: general });
-    const [told, ...rest] = await until(() => general.fromBot().length > 0 && general.fromBot());
-    expect(rest).toEqual([]);
-    expect(told).toMatchObject({ isThinking: false, isEphemeral: true });
-    expect(told?.text).toContain("You have 50 requests");
   });
 
   for (const [how, outage] of Object.entries({
@@ -297,42 +255,6 @@ describe("interactions", () => {
     expect(choices[0]).toEqual({ name: "maker/model-1", value: "maker/model-1" });
     const all = ada.types("ask", "model", "", { channel: simulator.channel("other") });
     expect(await until(() => all.interaction.choices)).toHaveLength(25);
-  });
-
-  test("Transcribe on a message runs at once with the message's file", async () => {
-    const { simulator } = harness;
-    const ada = simulator.person("Ada");
-    const bob = simulator.person("Bob");
-    const general = simulator.channel("general");
-    const note = bob.sends({
-      channel: general,
-      files: [{ name: "voice-message.ogg", bytes: await fixture("voice.ogg"), voiceSecs: 2 }],
-    });
-    ada.usesMessageCommand("Transcribe", note, { channel: general });
-    const [event] = await received(1);
-    expect(event).toMatchObject({
-      kind: "call",
-      name: "transcribe",
-      subject: { author: { name: "Bob" }, attachments: [{ name: "voice-message.ogg", durationMs: 2000 }] },
-    });
-  });
-
-  test("Ask about this opens a modal, and its text is received with the message", async () => {
-    const { simulator } = harness;
-    const ada = simulator.person("Ada");
-    const bob = simulator.person("Bob");
-    const general = simulator.channel("general");
-    const note = bob.sends({ channel: general, text: "E = mc²" });
-    const use = ada.usesMessageCommand("Ask about this", note, { channel: general });
-    const modal = await until(() => use.interaction.modal);
-    expect(modal.title).toBe("Ask about this");
-    ada.submitsModal(use, { [modal.inputs[0]!.label]: "Explain" });
-    const [event] = await received(1);
-    expect(event).toMatchObject({
-      name: "ask",
-      options: { prompt: "Explain" },
-      subject: { author: { name: "Bob" }, text: "E = mc²" },
-    });
   });
 
   test("a command used where the bot is not a member is a guest's: its reply stays in the interaction", async () => {

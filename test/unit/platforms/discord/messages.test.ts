@@ -16,23 +16,6 @@ describe("messages", () => {
       explain: () => ({ events: harness.receiver.events, log: harness.lines }),
     });
 
-  test("a direct message is an event of its channel's conversation", async () => {
-    const { simulator } = harness;
-    const ada = simulator.person("Ada");
-    const direct = simulator.directMessages(ada);
-    const message = ada.sends({ channel: direct, text: "Hello there" });
-    const [event] = await received(1);
-    expect(event).toMatchObject({
-      kind: "message",
-      key: `discord:${message.id}`,
-      platform: "discord",
-      conversationId: `discord:${direct.id}`,
-      author: { id: `discord:${ada.id}`, name: "Ada" },
-      text: "Hello there",
-      attachments: [],
-    });
-  });
-
   test("in a channel only a mention is an event, of the conversation in the thread that it will open", async () => {
     const { simulator, receiver } = harness;
     const ada = simulator.person("Ada");
@@ -57,24 +40,6 @@ describe("messages", () => {
     ada.sends({ channel: general, text: "hi", mentionBot: true });
     await received(1);
     expect(receiver.events.map((event) => event.author.name)).toEqual(["Ada"]);
-  });
-
-  test("in a known thread every message is an event, in order; in others none", async () => {
-    const { simulator, receiver } = harness;
-    const ada = simulator.person("Ada");
-    const general = simulator.channel("general");
-    const first = ada.sends({ channel: general, text: "begin", mentionBot: true });
-    await received(1);
-    const opened = await harness.platform.openThread(receiver.events[0]!.address, { title: "begin" });
-    expect(opened.conversationId).toBe(`discord:${first.id}`);
-    for (const text of ["one", "two", "three"]) ada.sends({ channel: { id: first.id }, text });
-    await received(4);
-    expect(receiver.events.map((event) => event.kind === "message" && event.text)).toEqual([
-      "begin",
-      "one",
-      "two",
-      "three",
-    ]);
   });
 
   test("a thread that the bot opened needs no mention, even if the store does not know it", async () => {
@@ -156,26 +121,6 @@ describe("messages", () => {
     await expect(platform.download(event.attachments[0]!, limits)).rejects.toMatchObject({
       code: "platform-unreachable",
     });
-  });
-
-  test("a file at another host is not downloaded", async () => {
-    const { platform } = harness;
-    const attachment = { id: "1", name: "x", source: { url: "https://example.com/x.png" } };
-    const signal = AbortSignal.timeout(5000);
-    await expect(platform.download(attachment, { maxBytes: 10, signal })).rejects.toMatchObject({
-      code: "attachment-blocked",
-    });
-  });
-
-  test("when a message is not accepted, the person is told", async () => {
-    const { simulator, receiver } = harness;
-    const ada = simulator.person("Ada");
-    const direct = simulator.directMessages(ada);
-    receiver.refusal = new ParleyError("store-unavailable", "down");
-    const message = ada.sends({ channel: direct, text: "hello" });
-    const [told] = await until(() => direct.fromBot().length > 0 && direct.fromBot());
-    expect(told?.text).toContain("store");
-    expect(told?.replyTo).toBe(message.id);
   });
 
   test("in a thread that the bot opened the person is told too, although nothing is known after a restart", async () => {
@@ -376,20 +321,6 @@ describe("messages", () => {
     await received(1);
     expect(direct.fromBot().map(({ text }) => text)).toEqual([
       expect.stringContaining("You have 50 requests that are not answered yet"),
-    ]);
-  });
-
-  test("a repeated delivery has the same key", async () => {
-    const { simulator, receiver } = harness;
-    const ada = simulator.person("Ada");
-    const direct = simulator.directMessages(ada);
-    const message = ada.sends({ channel: direct, text: "hello" });
-    simulator.redeliver(message);
-    ada.sends({ channel: direct, text: "second" });
-    await received(2);
-    expect(receiver.events.map((event) => event.kind === "message" && event.text)).toEqual([
-      "hello",
-      "second",
     ]);
   });
 });

@@ -1,346 +1,410 @@
 import type { APIMessage } from "discord.js";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, test, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ConversationHistory } from "../../../../src/core/platform.ts";
 import type { StoredMessage } from "../../../../src/core/storage.ts";
 import { createMissedMessages } from "../../../../src/platforms/discord/missed-messages.ts";
 import { silentLog } from "../../../support/fakes.ts";
-
-const now = Date.UTC(2026, 5, 1);
-const idAt = (msAgo: number, n = 0) => String((BigInt(now - msAgo - 1_420_070_400_000) << 22n) + BigInt(n));
-const minute = 60_000;
-
-/** Discord and a store in memory: for each conversation the stored ids and those in the channel. */
-function setUp(
-  conversations: Record<
-    string,
-    { known: readonly string[]; channel: readonly string[]; within?: readonly string[] }
-  >,
-  /** Messages that are not only an id. */
-  details: Readonly<Record<string, Partial<APIMessage>>> = {},
-  restored?: ConversationHistory["restored"],
-) {
-  const taken: string[] = [];
-  const own: string[] = [];
-  const edited: string[] = [];
-  const asked: string[] = [];
-  const state = { storeFails: 0, discordFails: 0, concurrent: 0, maxConcurrent: 0 };
-  const stopping = new AbortController();
-  const missed = createMissedMessages({
-    isAnsweredWhole: async (channelId) => channelId === "555",
-    onEdited: ({ id }) => edited.push(id),
-    api: {
-      async listMessages(channelId, { after, limit }) {
-        asked.push(channelId);
-        state.maxConcurrent = Math.max(state.maxConcurrent, ++state.concurrent);
-        await new Promise((resolve) => setTimeout(resolve, 10));
-        state.concurrent -= 1;
-        if (state.discordFails-- > 0) throw new ParleyError("platform-unreachable", "Discord returned 503");
-        const channel = (conversations[`discord:${channelId}`] ?? conversations[`channel ${channelId}`])
-          ?.channel;
-        if (channel === undefined) throw new ParleyError("platform-rejected", "Unknown Channel");
-        return channel
-          .filter((id) => BigInt(id) > BigInt(after ?? 0))
-          .slice(...(after === undefined ? [-limit] : [0, limit]))
-          .toReversed()
-          .map((id) => ({ id, channel_id: channelId, author: { bot: id.endsWith("9") }, ...details[id] }))
-          .map((message) => ({ mentions: [], mention_roles: [], ...message }) as unknown as APIMessage);
-      },
-    },
-    botId: () => "bot",
-    history: {
-      restored,
-      async conversations(prefix, { without } = {}) {
-        if (state.storeFails > 0) throw new ParleyError("store-unavailable", "away");
-        return Object.entries(conversations)
-          .filter(([id]) => id.startsWith(prefix) && (without === undefined || !id.startsWith(without)))
-          .slice(0, 200)
-          .map(([conversationId, { within = [] }]) => ({ conversationId, title: "", updatedAt: 0, within }));
-      },
-      history: (id) =>
-        Promise.resolve((conversations[id]?.known ?? []).map((turnKey) => ({ turnKey }) as StoredMessage)),
-    },
-    take: (message) => void taken.push(message.id),
-    onOwnMessage: (message) => void own.push(message.id),
-    now: () => now,
-    signal: stopping.signal,
-    log: silentLog,
-  });
-  return { missed, taken, own, edited, asked, state, stopping };
-}
+import { type Harness, startHarness, until } from "./harness.ts";
 
 describe("missed messages", () => {
-  beforeEach(() => void vi.useFakeTimers());
-  afterEach(() => void vi.useRealTimers());
+  const now = Date.UTC(2026, 5, 1);
+  const idAt = (msAgo: number, n = 0) => String((BigInt(now - msAgo - 1_420_070_400_000) << 22n) + BigInt(n));
+  const minute = 60_000;
 
-  it("are those after the last stored one, oldest first", async () => {
-    const thread = idAt(50 * minute);
-    const [before, known, one, two] = [40, 30, 20, 10].map((ago) => idAt(ago * minute)) as [
+  /** Discord and a store in memory: for each conversation the stored ids and those in the channel. */
+  function setUp(
+    conversations: Record<
       string,
-      string,
-      string,
-      string,
-    ];
-    const { missed, taken } = setUp({
-      // Earlier messages in a thread that the bot was mentioned in later were not for it.
-      [`discord:${thread}`]: {
-        known: [`discord:${known}`, `discord:${known}`],
-        channel: [before, known, one, two],
+      { known: readonly string[]; channel: readonly string[]; within?: readonly string[] }
+    >,
+    /** Messages that are not only an id. */
+    details: Readonly<Record<string, Partial<APIMessage>>> = {},
+    restored?: ConversationHistory["restored"],
+  ) {
+    const taken: string[] = [];
+    const own: string[] = [];
+    const edited: string[] = [];
+    const asked: string[] = [];
+    const state = { storeFails: 0, discordFails: 0, concurrent: 0, maxConcurrent: 0 };
+    const stopping = new AbortController();
+    const missed = createMissedMessages({
+      isAnsweredWhole: async (channelId) => channelId === "555",
+      onEdited: ({ id }) => edited.push(id),
+      api: {
+        async listMessages(channelId, { after, limit }) {
+          asked.push(channelId);
+          state.maxConcurrent = Math.max(state.maxConcurrent, ++state.concurrent);
+          await new Promise((resolve) => setTimeout(resolve, 10));
+          state.concurrent -= 1;
+          if (state.discordFails-- > 0) throw new ParleyError("platform-unreachable", "Discord returned 503");
+          const channel = (conversations[`discord:${channelId}`] ?? conversations[`channel ${channelId}`])
+            ?.channel;
+          if (channel === undefined) throw new ParleyError("platform-rejected", "Unknown Channel");
+          return channel
+            .filter((id) => BigInt(id) > BigInt(after ?? 0))
+            .slice(...(after === undefined ? [-limit] : [0, limit]))
+            .toReversed()
+            .map((id) => ({ id, channel_id: channelId, author: { bot: id.endsWith("9") }, ...details[id] }))
+            .map((message) => ({ mentions: [], mention_roles: [], ...message }) as unknown as APIMessage);
+        },
       },
-    });
-    missed.start();
-    await vi.advanceTimersByTimeAsync(100);
-    expect(taken).toEqual([one, two]);
-  });
-
-  it("come with the edits of what is read anyway, that of the last stored one included", async () => {
-    const [old, known, one] = [40, 30, 20].map((ago) => idAt(ago * minute)) as [string, string, string];
-    const edit = { edited_timestamp: new Date(now).toISOString() };
-    const { missed, taken, edited } = setUp(
-      { "discord:7": { known: [`discord:${known}`], channel: [old, known, one, `${one}9`, `${one}99`] } },
-      {
-        [old]: edit,
-        [known]: edit,
-        [one]: { ...edit },
-        // Of another app, and its own.
-        [`${one}9`]: { ...edit, author: { id: "app", bot: true } as never },
-        [`${one}99`]: { ...edit, author: { id: "bot", bot: true } as never },
+      botId: () => "bot",
+      history: {
+        restored,
+        async conversations(prefix, { without } = {}) {
+          if (state.storeFails > 0) throw new ParleyError("store-unavailable", "away");
+          return Object.entries(conversations)
+            .filter(([id]) => id.startsWith(prefix) && (without === undefined || !id.startsWith(without)))
+            .slice(0, 200)
+            .map(([conversationId, { within = [] }]) => ({
+              conversationId,
+              title: "",
+              updatedAt: 0,
+              within,
+            }));
+        },
+        history: (id) =>
+          Promise.resolve((conversations[id]?.known ?? []).map((turnKey) => ({ turnKey }) as StoredMessage)),
       },
-    );
-    missed.start();
-    await vi.advanceTimersByTimeAsync(100);
-    expect({ taken, edited }).toEqual({ taken: [one], edited: [known, one, `${one}9`] });
-  });
-
-  it("are ignored when older than an hour", async () => {
-    const [old, recent] = [idAt(61 * minute), idAt(59 * minute)];
-    const { missed, taken } = setUp({ "discord:1": { known: [], channel: [old, recent] } });
-    missed.start();
-    await vi.advanceTimersByTimeAsync(100);
-    expect(taken).toEqual([recent]);
-  });
-
-  it("are read from at most 100 conversations, three at a time, 300 messages each", async () => {
-    const channel = Array.from({ length: 400 }, (_, n) => `${BigInt(idAt(minute)) + BigInt(n) * 10n}`);
-    const { missed, taken, asked, state } = setUp(
-      Object.fromEntries(
-        Array.from({ length: 150 }, (_, n) => [
-          `discord:${n + 1}`,
-          { known: [], channel: n === 0 ? channel : [] },
-        ]),
-      ),
-    );
-    missed.start();
-    await vi.advanceTimersByTimeAsync(5000);
-    expect({ asked: asked.length, most: state.maxConcurrent, taken: taken.length }).toEqual({
-      asked: 102,
-      most: 3,
-      taken: 300,
+      take: (message) => void taken.push(message.id),
+      onOwnMessage: (message) => void own.push(message.id),
+      now: () => now,
+      signal: stopping.signal,
+      log: silentLog,
     });
-  });
+    return { missed, taken, own, edited, asked, state, stopping };
+  }
 
-  it("come before live messages of the same channel, and delay no other channel", async () => {
-    const [one] = [idAt(minute)];
-    const { missed, taken } = setUp({ "discord:7": { known: [], channel: [one] } });
-    expect(missed.pending("7")).toBeUndefined();
-    missed.start();
-    const order: string[] = [];
-    void missed.pending("8")?.then(() => order.push(`other channel, ${taken.length} taken`));
-    void missed.pending("7")?.then(() => order.push(`same channel, ${taken.length} taken`));
-    await vi.advanceTimersByTimeAsync(100);
-    expect(order).toEqual(["other channel, 0 taken", "same channel, 1 taken"]);
-    expect(missed.pending("7")).toBeUndefined();
-  });
+  describe("missed messages", () => {
+    beforeEach(() => void vi.useFakeTimers());
+    afterEach(() => void vi.useRealTimers());
 
-  it("are read at once for a live message, which waits for those of its channel", async () => {
-    const { missed, taken, state } = setUp({ "discord:7": { known: [], channel: [idAt(minute)] } });
-    expect(await missed.searchFirst("7")).toBe(false);
-    state.storeFails = 1;
-    missed.start();
-    await vi.advanceTimersByTimeAsync(100);
-    await expect(missed.searchFirst("7")).rejects.toMatchObject({ code: "store-unavailable" });
-    state.storeFails = 0;
-    const searched = missed.searchFirst("7");
-    await vi.advanceTimersByTimeAsync(20);
-    expect(await searched).toBe(true);
-    expect(taken).toHaveLength(1);
-    await vi.advanceTimersByTimeAsync(20_000);
-    expect(taken).toHaveLength(1);
-    expect(await missed.searchFirst("7")).toBe(false);
-  });
-
-  it("are retried while the store is unavailable, until the bot stops", async () => {
-    const { missed, taken, state } = setUp({ "discord:7": { known: [], channel: [idAt(minute)] } });
-    state.storeFails = 1;
-    missed.start();
-    await vi.advanceTimersByTimeAsync(20_000);
-    expect(taken).toEqual([]);
-    state.storeFails = 0;
-    await vi.advanceTimersByTimeAsync(20_000);
-    expect(taken).toHaveLength(1);
-    const stopped = setUp({ "discord:7": { known: [], channel: [idAt(minute)] } });
-    stopped.state.storeFails = 1;
-    stopped.missed.start();
-    await vi.advanceTimersByTimeAsync(1000);
-    stopped.stopping.abort();
-    stopped.state.storeFails = 0;
-    await vi.advanceTimersByTimeAsync(20_000);
-    expect(stopped.taken).toEqual([]);
-  });
-
-  it("are found behind any number of commands, whose conversations have no channel", async () => {
-    const missedOne = idAt(minute);
-    const commands = Array.from({ length: 210 }, (_, n) => [
-      `discord:command/${n}`,
-      { known: [`discord:command/${n}`], channel: [] },
-    ]);
-    const { missed, taken, asked } = setUp({
-      ...Object.fromEntries(commands),
-      "discord:5": { known: [], channel: [missedOne] },
-    });
-    missed.start();
-    await vi.advanceTimersByTimeAsync(100);
-    expect({ taken, asked }).toEqual({ taken: [missedOne], asked: ["5"] });
-  });
-
-  it("are retried while Discord fails; live messages of the channel wait meanwhile, 30 s at most", async () => {
-    for (const [failures, waitedMs] of [
-      [4, 20_000],
-      [40, 30_000],
-    ] as const) {
-      const one = idAt(minute);
-      const { missed, taken, state } = setUp({ "discord:7": { known: [], channel: [one] } });
-      state.discordFails = failures;
-      missed.start();
-      let live: number | undefined;
-      const startedAt = performance.now();
-      void missed.pending("7")?.then(() => {
-        live = performance.now() - startedAt;
+    it("are those after the last stored one, oldest first", async () => {
+      const thread = idAt(50 * minute);
+      const [before, known, one, two] = [40, 30, 20, 10].map((ago) => idAt(ago * minute)) as [
+        string,
+        string,
+        string,
+        string,
+      ];
+      const { missed, taken } = setUp({
+        // Earlier messages in a thread that the bot was mentioned in later were not for it.
+        [`discord:${thread}`]: {
+          known: [`discord:${known}`, `discord:${known}`],
+          channel: [before, known, one, two],
+        },
       });
-      await vi.advanceTimersByTimeAsync(10 * minute);
+      missed.start();
+      await vi.advanceTimersByTimeAsync(100);
+      expect(taken).toEqual([one, two]);
+    });
+
+    it("come with the edits of what is read anyway, that of the last stored one included", async () => {
+      const [old, known, one] = [40, 30, 20].map((ago) => idAt(ago * minute)) as [string, string, string];
+      const edit = { edited_timestamp: new Date(now).toISOString() };
+      const { missed, taken, edited } = setUp(
+        { "discord:7": { known: [`discord:${known}`], channel: [old, known, one, `${one}9`, `${one}99`] } },
+        {
+          [old]: edit,
+          [known]: edit,
+          [one]: { ...edit },
+          // Of another app, and its own.
+          [`${one}9`]: { ...edit, author: { id: "app", bot: true } as never },
+          [`${one}99`]: { ...edit, author: { id: "bot", bot: true } as never },
+        },
+      );
+      missed.start();
+      await vi.advanceTimersByTimeAsync(100);
+      expect({ taken, edited }).toEqual({ taken: [one], edited: [known, one, `${one}9`] });
+    });
+
+    it("are ignored when older than an hour", async () => {
+      const [old, recent] = [idAt(61 * minute), idAt(59 * minute)];
+      const { missed, taken } = setUp({ "discord:1": { known: [], channel: [old, recent] } });
+      missed.start();
+      await vi.advanceTimersByTimeAsync(100);
+      expect(taken).toEqual([recent]);
+    });
+
+    it("are read from at most 100 conversations, three at a time, 300 messages each", async () => {
+      const channel = Array.from({ length: 400 }, (_, n) => `${BigInt(idAt(minute)) + BigInt(n) * 10n}`);
+      const { missed, taken, asked, state } = setUp(
+        Object.fromEntries(
+          Array.from({ length: 150 }, (_, n) => [
+            `discord:${n + 1}`,
+            { known: [], channel: n === 0 ? channel : [] },
+          ]),
+        ),
+      );
+      missed.start();
+      await vi.advanceTimersByTimeAsync(5000);
+      expect({ asked: asked.length, most: state.maxConcurrent, taken: taken.length }).toEqual({
+        asked: 102,
+        most: 3,
+        taken: 300,
+      });
+    });
+
+    it("come before live messages of the same channel, and delay no other channel", async () => {
+      const [one] = [idAt(minute)];
+      const { missed, taken } = setUp({ "discord:7": { known: [], channel: [one] } });
+      expect(missed.pending("7")).toBeUndefined();
+      missed.start();
+      const order: string[] = [];
+      void missed.pending("8")?.then(() => order.push(`other channel, ${taken.length} taken`));
+      void missed.pending("7")?.then(() => order.push(`same channel, ${taken.length} taken`));
+      await vi.advanceTimersByTimeAsync(100);
+      expect(order).toEqual(["other channel, 0 taken", "same channel, 1 taken"]);
+      expect(missed.pending("7")).toBeUndefined();
+    });
+
+    it("are read at once for a live message, which waits for those of its channel", async () => {
+      const { missed, taken, state } = setUp({ "discord:7": { known: [], channel: [idAt(minute)] } });
+      expect(await missed.searchFirst("7")).toBe(false);
+      state.storeFails = 1;
+      missed.start();
+      await vi.advanceTimersByTimeAsync(100);
+      await expect(missed.searchFirst("7")).rejects.toMatchObject({ code: "store-unavailable" });
+      state.storeFails = 0;
+      const searched = missed.searchFirst("7");
+      await vi.advanceTimersByTimeAsync(20);
+      expect(await searched).toBe(true);
+      expect(taken).toHaveLength(1);
+      await vi.advanceTimersByTimeAsync(20_000);
+      expect(taken).toHaveLength(1);
+      expect(await missed.searchFirst("7")).toBe(false);
+    });
+
+    it("are retried while the store is unavailable, until the bot stops", async () => {
+      const { missed, taken, state } = setUp({ "discord:7": { known: [], channel: [idAt(minute)] } });
+      state.storeFails = 1;
+      missed.start();
+      await vi.advanceTimersByTimeAsync(20_000);
+      expect(taken).toEqual([]);
+      state.storeFails = 0;
+      await vi.advanceTimersByTimeAsync(20_000);
+      expect(taken).toHaveLength(1);
+      const stopped = setUp({ "discord:7": { known: [], channel: [idAt(minute)] } });
+      stopped.state.storeFails = 1;
+      stopped.missed.start();
+      await vi.advanceTimersByTimeAsync(1000);
+      stopped.stopping.abort();
+      stopped.state.storeFails = 0;
+      await vi.advanceTimersByTimeAsync(20_000);
+      expect(stopped.taken).toEqual([]);
+    });
+
+    it("are found behind any number of commands, whose conversations have no channel", async () => {
+      const missedOne = idAt(minute);
+      const commands = Array.from({ length: 210 }, (_, n) => [
+        `discord:command/${n}`,
+        { known: [`discord:command/${n}`], channel: [] },
+      ]);
+      const { missed, taken, asked } = setUp({
+        ...Object.fromEntries(commands),
+        "discord:5": { known: [], channel: [missedOne] },
+      });
+      missed.start();
+      await vi.advanceTimersByTimeAsync(100);
+      expect({ taken, asked }).toEqual({ taken: [missedOne], asked: ["5"] });
+    });
+
+    it("are retried while Discord fails; live messages of the channel wait meanwhile, 30 s at most", async () => {
+      for (const [failures, waitedMs] of [
+        [4, 20_000],
+        [40, 30_000],
+      ] as const) {
+        const one = idAt(minute);
+        const { missed, taken, state } = setUp({ "discord:7": { known: [], channel: [one] } });
+        state.discordFails = failures;
+        missed.start();
+        let live: number | undefined;
+        const startedAt = performance.now();
+        void missed.pending("7")?.then(() => {
+          live = performance.now() - startedAt;
+        });
+        await vi.advanceTimersByTimeAsync(10 * minute);
+        expect(taken).toEqual([one]);
+        expect(live).toBeGreaterThan(5000);
+        expect(live).toBeLessThanOrEqual(waitedMs);
+      }
+    });
+
+    it("stay missed when later ones and commands were answered before the store could be searched", async () => {
+      const [known, one, live] = [idAt(30 * minute), idAt(10 * minute), idAt(-minute)];
+      const { missed, taken, state } = setUp({
+        "discord:7": {
+          known: [`discord:${known}`, `discord:command/${idAt(minute)}`, `discord:${live}`],
+          channel: [known, one, live],
+        },
+      });
+      state.storeFails = 1;
+      missed.start();
+      expect(missed.pending("7")).toBeDefined();
+      // The store is unavailable: live messages do not wait for it.
+      await vi.advanceTimersByTimeAsync(100);
+      expect(missed.pending("7")).toBeUndefined();
+      state.storeFails = 0;
+      await vi.advanceTimersByTimeAsync(5000);
+      expect(taken).toEqual([one, live]);
+    });
+
+    it("are mentions in the channels that conversations are in, from the newest page of each", async () => {
+      const [old, chatter, mention, role] = [61, 30, 20, 10].map((ago) => idAt(ago * minute)) as [
+        string,
+        string,
+        string,
+        string,
+      ];
+      const within = ["discord:guild:1", "discord:channel:8"];
+      const { missed, taken, asked } = setUp(
+        {
+          "discord:7": { known: [], channel: [], within },
+          "discord:command/6": { known: [], channel: [], within: ["discord:channel:9"] },
+          "channel 8": { known: [], channel: [old, chatter, mention, role] },
+        },
+        {
+          [old]: { mentions: [{ id: "bot" }] as never },
+          [mention]: { mentions: [{ id: "bot" }] as never },
+          [role]: { mention_roles: ["1"] },
+        },
+      );
+      missed.start();
+      await vi.advanceTimersByTimeAsync(200);
+      expect(new Set(asked)).toEqual(new Set(["7", "8", "9"]));
+      expect(taken).toEqual([mention, role]);
+    });
+
+    it("are not those that the bot has replied to, with an answer or a refusal", async () => {
+      const [refused, missedOne] = [idAt(20 * minute), idAt(10 * minute)];
+      const notice = `${BigInt(idAt(15 * minute)) / 10n}9`;
+      const { missed, taken } = setUp(
+        { "discord:7": { known: [], channel: [refused, notice, missedOne] } },
+        { [notice]: { message_reference: { message_id: refused } as never } },
+      );
+      missed.start();
+      await vi.advanceTimersByTimeAsync(200);
+      expect(taken).toEqual([missedOne]);
+    });
+
+    it("are mentions in other channels in which somebody wrote lately, a thousand of them, slowly", async () => {
+      const mention = idAt(minute);
+      const ids = Array.from({ length: 1100 }, (_, n) => `${n + 1}`);
+      const { missed, taken, asked } = setUp(
+        Object.fromEntries(
+          ids.map((id) => [`channel ${id}`, { known: [], channel: id === "1100" ? [mention] : [] }]),
+        ),
+        { [mention]: { mentions: [{ id: "bot" }] as never } },
+      );
+      missed.start();
+      // The first fifty are older than an hour, and as many of the others past the bound.
+      const channels = ids.map((id) => ({ id, lastMessageId: idAt(61 * minute - Number(id) * 1200) }));
+      missed.guildAvailable("1", channels);
+      await vi.advanceTimersByTimeAsync(1000);
+      expect(taken).toEqual([mention]);
+      expect(asked.length).toBeLessThanOrEqual(11);
+      await vi.advanceTimersByTimeAsync(150_000);
+      expect(new Set(asked)).toEqual(new Set(ids.slice(-1000)));
+      expect(asked).toHaveLength(1000);
+    });
+
+    it("are all messages in an active thread that the bot has opened, however old its conversation is", async () => {
+      const [one, other] = [idAt(20 * minute), idAt(10 * minute)];
+      const { missed, taken } = setUp({
+        "channel 8": { known: [], channel: [one] },
+        "channel 9": { known: [], channel: [other] },
+      });
+      missed.start();
+      missed.guildAvailable("1", [
+        { id: "8", lastMessageId: one, isOwnThread: true },
+        { id: "9", lastMessageId: other, isOwnThread: false },
+      ]);
+      await vi.advanceTimersByTimeAsync(1000);
       expect(taken).toEqual([one]);
-      expect(live).toBeGreaterThan(5000);
-      expect(live).toBeLessThanOrEqual(waitedMs);
-    }
-  });
-
-  it("stay missed when later ones and commands were answered before the store could be searched", async () => {
-    const [known, one, live] = [idAt(30 * minute), idAt(10 * minute), idAt(-minute)];
-    const { missed, taken, state } = setUp({
-      "discord:7": {
-        known: [`discord:${known}`, `discord:command/${idAt(minute)}`, `discord:${live}`],
-        channel: [known, one, live],
-      },
     });
-    state.storeFails = 1;
-    missed.start();
-    expect(missed.pending("7")).toBeDefined();
-    // The store is unavailable: live messages do not wait for it.
-    await vi.advanceTimersByTimeAsync(100);
-    expect(missed.pending("7")).toBeUndefined();
-    state.storeFails = 0;
-    await vi.advanceTimersByTimeAsync(5000);
-    expect(taken).toEqual([one, live]);
-  });
 
-  it("are mentions in the channels that conversations are in, from the newest page of each", async () => {
-    const [old, chatter, mention, role] = [61, 30, 20, 10].map((ago) => idAt(ago * minute)) as [
-      string,
-      string,
-      string,
-      string,
-    ];
-    const within = ["discord:guild:1", "discord:channel:8"];
-    const { missed, taken, asked } = setUp(
-      {
-        "discord:7": { known: [], channel: [], within },
-        "discord:command/6": { known: [], channel: [], within: ["discord:channel:9"] },
-        "channel 8": { known: [], channel: [old, chatter, mention, role] },
-      },
-      {
-        [old]: { mentions: [{ id: "bot" }] as never },
-        [mention]: { mentions: [{ id: "bot" }] as never },
-        [role]: { mention_roles: ["1"] },
-      },
-    );
-    missed.start();
-    await vi.advanceTimersByTimeAsync(200);
-    expect(new Set(asked)).toEqual(new Set(["7", "8", "9"]));
-    expect(taken).toEqual([mention, role]);
-  });
-
-  it("are not those that the bot has replied to, with an answer or a refusal", async () => {
-    const [refused, missedOne] = [idAt(20 * minute), idAt(10 * minute)];
-    const notice = `${BigInt(idAt(15 * minute)) / 10n}9`;
-    const { missed, taken } = setUp(
-      { "discord:7": { known: [], channel: [refused, notice, missedOne] } },
-      { [notice]: { message_reference: { message_id: refused } as never } },
-    );
-    missed.start();
-    await vi.advanceTimersByTimeAsync(200);
-    expect(taken).toEqual([missedOne]);
-  });
-
-  it("are mentions in other channels in which somebody wrote lately, a thousand of them, slowly", async () => {
-    const mention = idAt(minute);
-    const ids = Array.from({ length: 1100 }, (_, n) => `${n + 1}`);
-    const { missed, taken, asked } = setUp(
-      Object.fromEntries(
-        ids.map((id) => [`channel ${id}`, { known: [], channel: id === "1100" ? [mention] : [] }]),
-      ),
-      { [mention]: { mentions: [{ id: "bot" }] as never } },
-    );
-    missed.start();
-    // The first fifty are older than an hour, and as many of the others past the bound.
-    const channels = ids.map((id) => ({ id, lastMessageId: idAt(61 * minute - Number(id) * 1200) }));
-    missed.guildAvailable("1", channels);
-    await vi.advanceTimersByTimeAsync(1000);
-    expect(taken).toEqual([mention]);
-    expect(asked.length).toBeLessThanOrEqual(11);
-    await vi.advanceTimersByTimeAsync(150_000);
-    expect(new Set(asked)).toEqual(new Set(ids.slice(-1000)));
-    expect(asked).toHaveLength(1000);
-  });
-
-  it("are all messages in an active thread that the bot has opened, however old its conversation is", async () => {
-    const [one, other] = [idAt(20 * minute), idAt(10 * minute)];
-    const { missed, taken } = setUp({
-      "channel 8": { known: [], channel: [one] },
-      "channel 9": { known: [], channel: [other] },
+    it("are not those whose thread the bot has opened", async () => {
+      const [taken1, missedOne] = [idAt(20 * minute), idAt(10 * minute)];
+      const mentions = [{ id: "bot" }] as never;
+      const { missed, taken } = setUp(
+        { "channel 8": { known: [], channel: [taken1, missedOne] } },
+        {
+          [taken1]: { mentions, thread: { id: taken1, owner_id: "bot" } as never },
+          [missedOne]: { mentions },
+        },
+      );
+      missed.start();
+      missed.guildAvailable("1", [{ id: "8", lastMessageId: missedOne }]);
+      await vi.advanceTimersByTimeAsync(200);
+      expect(taken).toEqual([missedOne]);
     });
-    missed.start();
-    missed.guildAvailable("1", [
-      { id: "8", lastMessageId: one, isOwnThread: true },
-      { id: "9", lastMessageId: other, isOwnThread: false },
-    ]);
-    await vi.advanceTimersByTimeAsync(1000);
-    expect(taken).toEqual([one]);
+
+    it("are, of the time that a restored store does not know, only those after which the bot wrote nothing", async () => {
+      const [early, answered, missedOne] = [idAt(50 * minute), idAt(30 * minute), idAt(10 * minute)];
+      const answer = `${BigInt(idAt(29 * minute)) / 10n}8`;
+      const restored = { backedUpAt: now - 40 * minute, restoredAt: now - minute };
+      const { missed, taken } = setUp(
+        { "discord:7": { known: [], channel: [early, answered, answer, missedOne] } },
+        { [answer]: { author: { id: "bot", bot: true } as never } },
+        restored,
+      );
+      missed.start();
+      await vi.advanceTimersByTimeAsync(200);
+      expect(taken).toEqual([early, missedOne]);
+    });
+  });
+});
+
+describe("the order of missed messages", () => {
+  let harness: Harness;
+  beforeEach(async () => {
+    harness = await startHarness();
+  });
+  afterEach(() => harness.close());
+
+  const received = (count: number) =>
+    until(() => harness.receiver.events.length >= count && harness.receiver.events, {
+      timeoutMs: 30_000,
+      explain: () => ({ events: harness.receiver.events, log: harness.lines }),
+    });
+
+  test("live messages wait for missed ones that the store has kept from being found", async () => {
+    const { simulator, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    receiver.known.add(`discord:${direct.id}`);
+    const count = (words: string) => harness.lines.filter(({ message }) => message === words).length;
+    simulator.gateway.invalidateSession(false);
+    await until(() => !simulator.gateway.isConnected());
+    receiver.outage = new ParleyError("store-unavailable", "down");
+    const missed = ada.sends({ channel: direct, text: "missed" });
+    await until(() => count("missed messages not read yet") > 0, { timeoutMs: 15_000 });
+    const live = ["one", "two", "three"].map((text) => ada.sends({ channel: direct, text }));
+    await until(() => count("missed messages not read yet") > 1, { timeoutMs: 15_000 });
+    receiver.outage = undefined;
+    const events = await received(4);
+    expect(events.map(({ key }) => key)).toEqual([missed, ...live].map(({ id }) => `discord:${id}`));
+    expect(direct.fromBot()).toEqual([]);
   });
 
-  it("are not those whose thread the bot has opened", async () => {
-    const [taken1, missedOne] = [idAt(20 * minute), idAt(10 * minute)];
-    const mentions = [{ id: "bot" }] as never;
-    const { missed, taken } = setUp(
-      { "channel 8": { known: [], channel: [taken1, missedOne] } },
-      { [taken1]: { mentions, thread: { id: taken1, owner_id: "bot" } as never }, [missedOne]: { mentions } },
-    );
-    missed.start();
-    missed.guildAvailable("1", [{ id: "8", lastMessageId: missedOne }]);
-    await vi.advanceTimersByTimeAsync(200);
-    expect(taken).toEqual([missedOne]);
-  });
-
-  it("are, of the time that a restored store does not know, only those after which the bot wrote nothing", async () => {
-    const [early, answered, missedOne] = [idAt(50 * minute), idAt(30 * minute), idAt(10 * minute)];
-    const answer = `${BigInt(idAt(29 * minute)) / 10n}8`;
-    const restored = { backedUpAt: now - 40 * minute, restoredAt: now - minute };
-    const { missed, taken } = setUp(
-      { "discord:7": { known: [], channel: [early, answered, answer, missedOne] } },
-      { [answer]: { author: { id: "bot", bot: true } as never } },
-      restored,
-    );
-    missed.start();
-    await vi.advanceTimersByTimeAsync(200);
-    expect(taken).toEqual([early, missedOne]);
-  });
+  test("missed messages keep their order when the first is not accepted at once", async () => {
+    const { simulator, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const direct = simulator.directMessages(ada);
+    receiver.known.add(`discord:${direct.id}`);
+    simulator.gateway.invalidateSession(false);
+    await until(() => !simulator.gateway.isConnected());
+    const missed = ["one", "two", "three"].map((text) => ada.sends({ channel: direct, text }));
+    const first = `discord:${missed[0]!.id}`;
+    const isAccepted = receiver.receive.bind(receiver);
+    const notAccepted = () => harness.lines.some(({ message }) => message === "message not accepted");
+    receiver.receive = (event) =>
+      event.key === first && !notAccepted()
+        ? Promise.reject(new ParleyError("store-unavailable", "down"))
+        : isAccepted(event);
+    const events = await received(3);
+    expect(events.map(({ key }) => key)).toEqual(missed.map(({ id }) => `discord:${id}`));
+    expect(direct.fromBot()).toEqual([]);
+  }, 40_000);
 });

@@ -52,37 +52,6 @@ describe("replies", () => {
     ]);
   });
 
-  test("a mention in a channel is answered in a thread from that message", async () => {
-    const { simulator } = harness;
-    const ada = simulator.person("Ada");
-    const general = simulator.channel("general");
-    const asked = ada.sends({ channel: general, text: "what is a monad?", mentionBot: true });
-    const { reply } = open((await nextEvent()).address);
-    await reply.show();
-    reply.write({ text: "A burrito." });
-    await reply.finish();
-    expect(general.fromBot()).toEqual([]);
-    const [thread] = general.threads();
-    expect(thread).toMatchObject({ id: asked.id, name: "what is a monad?" });
-    expect(thread?.fromBot()).toMatchObject([{ text: "A burrito." }]);
-  });
-
-  test("an existing thread is used", async () => {
-    const { simulator, platform } = harness;
-    const ada = simulator.person("Ada");
-    const general = simulator.channel("general");
-    ada.sends({ channel: general, text: "what?", mentionBot: true });
-    const { address } = await nextEvent();
-    const first = await platform.openThread(address, { title: "what?" });
-    expect(await platform.openThread(address, { title: "what?" })).toEqual(first);
-    const { reply } = open(address);
-    await reply.show();
-    reply.write({ text: "That." });
-    await reply.finish();
-    expect(general.threads()).toHaveLength(1);
-    expect(general.threads()[0]?.fromBot()).toMatchObject([{ text: "That." }]);
-  });
-
   for (const permission of ["CREATE_PUBLIC_THREADS", "SEND_MESSAGES_IN_THREADS"] as const) {
     test(`without ${permission} the answer is posted in the channel, as a reply, and says why`, async () => {
       const { simulator } = harness;
@@ -195,22 +164,6 @@ describe("replies", () => {
     expect(general.fromBot()).toMatchObject([{ isEphemeral: false, isThinking: false }]);
   });
 
-  test("after a restart the same messages are edited", async () => {
-    const { simulator } = harness;
-    const ada = simulator.person("Ada");
-    const direct = simulator.directMessages(ada);
-    ada.sends({ channel: direct, text: "hello" });
-    const before = open((await nextEvent()).address);
-    await before.reply.show();
-    before.reply.write({ text: "Half of" });
-    await until(() => direct.fromBot()[0]?.text.startsWith("Half of"));
-    const after = open(before.saved.at(-1)!);
-    await after.reply.show();
-    after.reply.write({ text: "The whole." });
-    await after.reply.finish();
-    expect(direct.fromBot()).toMatchObject([{ text: "The whole." }]);
-  });
-
   test("a crash between posting and saving does not post twice", async () => {
     const { simulator } = harness;
     const ada = simulator.person("Ada");
@@ -223,18 +176,6 @@ describe("replies", () => {
     again.reply.write({ text: "Once." });
     await again.reply.finish();
     expect(direct.fromBot()).toMatchObject([{ text: "Once." }]);
-  });
-
-  test("model output pings nobody and shows no previews", async () => {
-    const { simulator } = harness;
-    const ada = simulator.person("Ada");
-    const direct = simulator.directMessages(ada);
-    ada.sends({ channel: direct, text: "hello" });
-    const { reply } = open((await nextEvent()).address);
-    await reply.show();
-    reply.write({ text: `@everyone @here <@${ada.id}> see https://example.com/?q=1` });
-    await reply.finish();
-    expect(direct.fromBot()).toMatchObject([{ pings: [], previews: [] }]);
   });
 
   test("a failure says why, and its Retry button retries", async () => {
@@ -308,20 +249,6 @@ describe("replies", () => {
     reply.write({ text: "Once." });
     await reply.finish();
     expect(direct.fromBot()).toMatchObject([{ text: "Once." }]);
-  });
-
-  test("pictures have alt texts and are below the text", async () => {
-    const { simulator } = harness;
-    const ada = simulator.person("Ada");
-    const direct = simulator.directMessages(ada);
-    ada.sends({ channel: direct, text: "draw" });
-    const { reply } = open((await nextEvent()).address);
-    await reply.show();
-    await reply.attach(await picture());
-    await reply.finish();
-    const files = direct.fromBot().flatMap((message) => message.files);
-    expect(files).toMatchObject([{ name: "cat.png", altText: "A cat on a roof", mediaType: "image/png" }]);
-    expect(files[0]?.bytes).toHaveLength((await fixture("picture.png")).length);
   });
 });
 

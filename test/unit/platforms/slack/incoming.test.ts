@@ -212,19 +212,6 @@ describe("channels", () => {
     await settled();
     expect(messages()).toHaveLength(2);
   });
-
-  test("every message in a known thread is accepted", async () => {
-    const ana = harness.slack.person("Ana");
-    const channel = harness.slack.channel("ideas", [ana]);
-    const root = ana.sends({ channel: channel.id, text: "start" });
-    harness.receiver.known.add(`slack:${harness.slack.teamId}:${channel.id}:${root}`);
-    ana.sends({ channel: channel.id, thread: root, text: "go on" });
-    ana.sends({ channel: channel.id, thread: root, text: "and tell all", subtype: "thread_broadcast" });
-    harness.slack.otherBotSends(channel, "beep", root);
-    await harness.slack.waitFor("two messages", () => messages().length === 2);
-    await settled();
-    expect(messages().map(({ text }) => text)).toEqual(["go on", "and tell all"]);
-  });
 });
 
 describe("accepting", () => {
@@ -339,17 +326,6 @@ describe("accepting", () => {
     expect((await nextMessage()).text).toBe("keep this");
   });
 
-  test("a redelivered event has the same key", async () => {
-    const ana = harness.slack.person("Ana");
-    ana.sends({ channel: ana.directMessages, text: "once" });
-    await nextMessage();
-    await settled();
-    harness.slack.redeliver("message");
-    await harness.slack.waitFor("the second delivery", () => harness.slack.deliveries.length === 2);
-    await settled();
-    expect(messages()).toHaveLength(1);
-  });
-
   test("reconnects when Slack asks for it or the connection breaks, and accepts what was sent meanwhile", async () => {
     const ana = harness.slack.person("Ana");
     const opened =
@@ -372,32 +348,6 @@ describe("accepting", () => {
     harness.slack.clock.advance(61_000);
     expect((await nextMessage()).text).toBe("anybody there?");
   });
-});
-
-test("Slack's Stop button cancels the thread's turn", async () => {
-  const ana = harness.slack.person("Ana");
-  const root = ana.sends({ channel: ana.directMessages, text: "a long story" });
-  // The press can arrive when the turn has ended and Stop is not shown any more.
-  harness.slack.sendEvent({
-    type: "agent_session_stopped",
-    channel: ana.directMessages,
-    thread_ts: root,
-    user: ana.id,
-    streaming_message_ts: [],
-    event_ts: root,
-  });
-  const id = `slack:${harness.slack.teamId}:${ana.directMessages}:${root}`;
-  await harness.slack.waitFor("the cancellation", () => harness.receiver.cancelled.includes(id));
-  await harness.slack.waitFor("the session", () => harness.slack.sessions.at(-1)?.status === "active");
-});
-
-test("opening the messages tab sets suggested prompts", async () => {
-  const ana = harness.slack.person("Ana");
-  ana.opensMessagesTab();
-  const prompts = await harness.slack.waitFor("prompts", () =>
-    harness.slack.suggestedPrompts.get(ana.directMessages),
-  );
-  expect(prompts.length).toBeGreaterThan(0);
 });
 
 describe("while too much of a person's waits", () => {

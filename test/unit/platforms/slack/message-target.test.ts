@@ -8,12 +8,10 @@ import { openSlackHarness, type SlackHarness } from "../../../support/slack-harn
 
 let harness: SlackHarness;
 let ana: Person;
-let saved: ReplyAddress | undefined;
 
 beforeEach(async () => {
   harness = await openSlackHarness();
   ana = harness.slack.person("Ana");
-  saved = undefined;
 });
 afterEach(() => harness.close());
 
@@ -23,12 +21,7 @@ async function nextAddress(): Promise<ReplyAddress> {
 }
 
 const open = (address: ReplyAddress): Reply =>
-  harness.platform.openReply(address, {
-    saveAddress: (grown) => {
-      saved = grown;
-      return Promise.resolve();
-    },
-  });
+  harness.platform.openReply(address, { saveAddress: () => Promise.resolve() });
 
 async function toAna(): Promise<Reply> {
   ana.sends({ channel: ana.directMessages, text: "hello" });
@@ -164,17 +157,6 @@ test("an end equal to the last preview needs no edit", async () => {
 });
 
 describe("where it is shown", () => {
-  test("a reply resumed by another process continues in the same message", async () => {
-    const reply = await toAna();
-    await reply.show();
-    reply.abandon();
-    const again = open(saved ?? {});
-    await again.show();
-    again.write({ text: "after the restart" });
-    await again.finish();
-    expect(said().map(({ text }) => text)).toEqual(["after the restart"]);
-  });
-
   /** A process posts a message of the reply, and is killed before its address is saved. */
   async function postAndDie(address: ReplyAddress): Promise<void> {
     const reply = open(address);
@@ -295,22 +277,6 @@ describe("where it is shown", () => {
 });
 
 describe("files", () => {
-  test("are posted in the thread of the reply, with their alt text", async () => {
-    const reply = await toAna();
-    await reply.show();
-    const file = {
-      name: "fox.png",
-      mediaType: "image/png",
-      bytes: new Uint8Array([1, 2, 3]),
-      altText: "a fox",
-    };
-    await Promise.all([reply.attach(file), reply.attach({ ...file, name: "hare.png", altText: "a hare" })]);
-    const shown = await harness.slack.waitFor("files", () => said().find(({ files }) => files.length === 2));
-    expect(shown.thread).toBe(said()[0]?.thread);
-    expect(shown.files.map(({ altText }) => altText)).toEqual(["a fox", "a hare"]);
-    await reply.finish();
-  });
-
   test("a missing files:write scope is an error that names it", async () => {
     harness.slack.revokeScope("files:write");
     const reply = await toAna();

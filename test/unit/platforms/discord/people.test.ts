@@ -1,6 +1,12 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { APIGuildMember } from "discord.js";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import { createLocaleErasure, createLocales } from "../../../../src/platforms/discord/locales.ts";
+import { createMemberships } from "../../../../src/platforms/discord/memberships.ts";
 import { managerBits } from "../../../simulators/discord/world.ts";
-import { startHarness, type Harness, until } from "./harness.ts";
+import { createSharedMemory } from "../../../support/memory-records.ts";
+import { silentLog } from "../../../support/silent-log.ts";
+import { type Harness, startHarness, until } from "./harness.ts";
 
 describe("the origin of what people do", () => {
   let harness: Harness;
@@ -181,6 +187,155 @@ describe("the origin of what people do", () => {
       expect(use.state()).toBe("answered");
       expect(receiver.offeredKeys).toEqual([]);
       open();
+    });
+  });
+});
+
+describe("memberships", () => {
+  const ids = (count: number) => Array.from({ length: count }, (_, index) => `${index}`);
+
+  /** An API that knows one member of one server, and the requests that it gets. */
+  function apiWith(options: { readonly memberOf?: string; readonly failing?: string } = {}) {
+    const asked: string[] = [];
+    let running = 0;
+    let mostRunning = 0;
+    return {
+      asked,
+      mostRunning: () => mostRunning,
+      async getMember(guildId: string) {
+        asked.push(guildId);
+        running += 1;
+        mostRunning = Math.max(mostRunning, running);
+        await new Promise((resolve) => setImmediate(resolve));
+        running -= 1;
+        if (guildId === options.failing) throw new ParleyError("platform-unreachable", "down");
+        return guildId === options.memberOf ? ({ roles: [] } as unknown as APIGuildMember) : undefined;
+      },
+    };
+  }
+
+  test("a member of any server is found, with few requests at once", async () => {
+    const api = apiWith({ memberOf: "17" });
+    const memberships = createMemberships(api, () => ids(30));
+    expect(await memberships.isMember("u1")).toBe(true);
+    expect(api.mostRunning()).toBe(5);
+    expect(api.asked).toHaveLength(20);
+  });
+
+  test("a result is kept, also that of a stranger, until the bot leaves a server", async () => {
+    const api = apiWith();
+    const memberships = createMemberships(api, () => ids(3));
+    expect(await Promise.all([memberships.isMember("u1"), memberships.isMember("u1")])).toEqual([
+      false,
+      false,
+    ]);
+    expect(await memberships.isMember("u1")).toBe(false);
+    expect(api.asked).toHaveLength(3);
+    memberships.clear();
+    await memberships.isMember("u1");
+    expect(api.asked).toHaveLength(6);
+  });
+
+  test("the server that a person was last seen in is asked first", async () => {
+    const api = apiWith({ memberOf: "400" });
+    const memberships = createMemberships(api, () => ids(500));
+    memberships.seen("u1", "400");
+    memberships.clear();
+    expect(await memberships.isMember("u1")).toBe(true);
+    expect(api.asked).toEqual(["400"]);
+    const other = apiWith();
+    const moved = createMemberships(other, () => ids(500));
+    moved.seen("u1", "400");
+    moved.clear();
+    expect(await moved.isMember("u1")).toBeUndefined();
+    expect(other.asked).toHaveLength(200);
+  });
+
+  test("at most 200 servers are looked at; then it is not known", async () => {
+    const api = apiWith({ memberOf: "400" });
+    const memberships = createMemberships(api, () => ids(500));
+    expect(await memberships.isMember("u1")).toBeUndefined();
+    expect(api.asked).toHaveLength(200);
+    memberships.seen("u1", "400");
+    expect(await memberships.isMember("u1")).toBe(true);
+  });
+
+  test("a server that cannot be read leaves it open, unless another one has the person", async () => {
+    const stranger = createMemberships(apiWith({ failing: "1" }), () => ids(3));
+    await expect(stranger.isMember("u1")).rejects.toMatchObject({ code: "platform-unreachable" });
+    const member = createMemberships(apiWith({ failing: "1", memberOf: "7" }), () => ids(9));
+    expect(await member.isMember("u1")).toBe(true);
+  });
+});
+
+describe("locales", () => {
+  const dayMs = 24 * 60 * 60 * 1000;
+
+  function setUp(guildLocale = "en-US") {
+    const { records } = createSharedMemory();
+    const clock = { now: 1_800_000_000_000 };
+    const set = vi.spyOn(records, "set");
+    const start = () =>
+      createLocales({ guildLocale: () => guildLocale, records, log: silentLog, now: () => clock.now });
+    return { records, clock, set, start };
+  }
+
+  describe("locales of people", () => {
+    test("outlive the process; the person's own comes before the server's", async () => {
+      const { set, start } = setUp("fr");
+      const before = start();
+      before.note("1", "de", "fr");
+      expect(before.of("1", "7")).toBe("de");
+      await vi.waitFor(() => expect(set).toHaveBeenCalledOnce());
+      const after = start();
+      expect(after.of("1", "7")).toBe("fr");
+      await after.load("1");
+      expect(after.of("1", "7")).toBe("de");
+      expect(after.languageOf("2", undefined)).toBe("en");
+    });
+
+    test("are stored once, again where they change, and every month", async () => {
+      const { set, start, clock } = setUp();
+      const locales = start();
+      for (const locale of ["de", "de", "es-ES", "es-ES"]) {
+        locales.note("1", locale);
+        await new Promise(setImmediate);
+      }
+      expect(set).toHaveBeenCalledTimes(2);
+      clock.now += 31 * dayMs;
+      locales.note("1", "es-ES");
+      await vi.waitFor(() => expect(set).toHaveBeenCalledTimes(3));
+      expect(set.mock.lastCall?.[2]).toBe(90 * dayMs);
+    });
+
+    test("are not stored where they say what is assumed anyway", async () => {
+      const { set, start } = setUp();
+      const locales = start();
+      locales.note("1", "en-GB", "en-US");
+      locales.note("2", "en-GB", "de");
+      await vi.waitFor(() => expect(set).toHaveBeenCalledOnce());
+      expect(set.mock.lastCall?.[0]).toBe("discord:locale:2");
+    });
+
+    test("do without a store that fails", async () => {
+      const { records, start } = setUp();
+      vi.spyOn(records, "get").mockRejectedValue(new Error("away"));
+      const locales = start();
+      await locales.load("1");
+      locales.note("1", "de");
+      expect(locales.languageOf("1", undefined)).toBe("de");
+    });
+
+    test("are erased with everything else of a person, not with one conversation", async () => {
+      const { records, start } = setUp();
+      start().note("1", "de");
+      await vi.waitFor(async () => expect(await records.get("discord:locale:1")).toBeDefined());
+      const erasure = createLocaleErasure(records);
+      await erasure.forgetAuthor("discord:5", "discord:1");
+      await erasure.forgetAuthor(undefined, "slack:T1:1");
+      expect(await records.get("discord:locale:1")).toBeDefined();
+      await erasure.forgetAuthor(undefined, "discord:1");
+      expect(await records.get("discord:locale:1")).toBeUndefined();
     });
   });
 });

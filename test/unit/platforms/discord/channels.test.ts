@@ -1,0 +1,392 @@
+import fc from "fast-check";
+import { type APIMessage, ChannelType, MessageType } from "discord.js";
+import { afterEach, beforeEach, describe, expect, it, test } from "vitest";
+import type { IncomingEvent } from "../../../../src/core/events.ts";
+import type { RoomQuery } from "../../../../src/core/room.ts";
+import type { DiscordAddress } from "../../../../src/platforms/discord/address.ts";
+import { createChannelIndex, type IndexedChannel } from "../../../../src/platforms/discord/channel-index.ts";
+import { createHeardMessages } from "../../../../src/platforms/discord/heard-messages.ts";
+import { createRoomReader } from "../../../../src/platforms/discord/read-room.ts";
+import { createReplyChains } from "../../../../src/platforms/discord/reply-chains.ts";
+import type { Person } from "../../../simulators/discord/people.ts";
+import type { ChannelHandle } from "../../../simulators/discord/simulator.ts";
+import type { SeenMessage } from "../../../simulators/discord/transcript.ts";
+import { createListLog, type Harness, startHarness, until } from "./harness.ts";
+
+describe("chains of replies", () => {
+  describe("conversations without a thread", () => {
+    let harness: Harness;
+    let ada: Person;
+    let general: ChannelHandle;
+    beforeEach(async () => {
+      harness = await startHarness();
+      ada = harness.simulator.person("Ada");
+      general = harness.simulator.channel("general");
+      general.deny("CREATE_PUBLIC_THREADS");
+    });
+    afterEach(() => harness.close());
+
+    const event = (count: number): Promise<IncomingEvent> =>
+      until(() => harness.receiver.events[count - 1], { explain: () => harness.lines });
+    const answer = async ({ address }: IncomingEvent, text: string): Promise<SeenMessage[]> => {
+      const before = general.fromBot().length;
+      const reply = harness.platform.openReply(address, { saveAddress: () => Promise.resolve() });
+      await reply.show();
+      reply.write({ text });
+      await reply.finish();
+      return general.fromBot().slice(before);
+    };
+    const long = (word: string): string =>
+      Array.from({ length: 60 }, (_, n) => `Paragraph ${n}. ${`${word} `.repeat(10)}`).join("\n\n");
+
+    test("a chain of replies is one conversation, also in the middle of it and after a restart", async () => {
+      ada.sends({ channel: general, text: "one", mentionBot: true });
+      const first = await event(1);
+      const [one] = await answer(first, "1");
+      harness.receiver.known.add(first.conversationId);
+      ada.sends({ channel: general, text: "two", replyTo: one! });
+      const [two] = await answer(await event(2), "2");
+      const asked = ada.sends({ channel: general, text: "three", replyTo: two! });
+      expect((await event(3)).conversationId).toBe(first.conversationId);
+      const [three] = await answer(await event(3), "3");
+      // Without what the first process remembers.
+      const { restart } = harness;
+      await restart();
+      harness.receiver.known.add(first.conversationId);
+      ada.sends({ channel: general, text: "four", replyTo: three! });
+      expect(await event(1)).toMatchObject({ conversationId: first.conversationId, text: "four" });
+      expect(three?.replyTo).toBe(asked.id);
+    });
+
+    test("a reply to any message of a long answer goes on", async () => {
+      ada.sends({ channel: general, text: "one", mentionBot: true });
+      const first = await event(1);
+      const shown = await answer(first, long("word"));
+      expect(shown.length).toBeGreaterThan(1);
+      harness.receiver.known.add(first.conversationId);
+      ada.sends({ channel: general, text: "two", replyTo: shown.at(-1)! });
+      expect((await event(2)).conversationId).toBe(first.conversationId);
+    });
+
+    test("a chain in which a question was deleted begins a new conversation", async () => {
+      ada.sends({ channel: general, text: "one", mentionBot: true });
+      const first = await event(1);
+      const [one] = await answer(first, "1");
+      harness.receiver.known.add(first.conversationId);
+      const second = ada.sends({ channel: general, text: "two", replyTo: one! });
+      const [two] = await answer(await event(2), "2");
+      ada.deletes(second);
+      await harness.restart();
+      harness.receiver.known.add(first.conversationId);
+      const next = ada.sends({ channel: general, text: "three", replyTo: two! });
+      expect((await event(1)).conversationId).toBe(`discord:${next.id}`);
+    });
+
+    test("the deletion of a later question reaches the conversation of the first one", async () => {
+      ada.sends({ channel: general, text: "one", mentionBot: true });
+      const first = await event(1);
+      const [one] = await answer(first, "1");
+      harness.receiver.known.add(first.conversationId);
+      const second = ada.sends({ channel: general, text: "two", replyTo: one! });
+      const { key } = await event(2);
+      ada.deletes(second);
+      await until(() =>
+        harness.receiver.deletedMessages.some(
+          (one) => one.key === key && one.conversationId === first.conversationId,
+        ),
+      );
+    });
+  });
+
+  test("a chain of 200 questions is found after a restart with one look-up of its last one", async () => {
+    const root = "discord:1";
+    const accepted = new Map(Array.from({ length: 200 }, (_, n) => [`${n + 1}`, root]));
+    let reads = 0;
+    const chains = createReplyChains({
+      api: {
+        getMessage: () => {
+          reads += 1;
+          return Promise.reject(new Error("not asked"));
+        },
+      },
+      isKnown: async (id) => id === root,
+      acceptedIn: async (questionId) => accepted.get(questionId),
+      botId: () => "bot",
+      log: createListLog().log,
+    });
+    const answer = {
+      id: "1000",
+      channel_id: "2000",
+      author: { id: "bot" },
+      message_reference: { message_id: "200" },
+    };
+    expect(await chains.find(answer as APIMessage)).toBe(root);
+    expect(reads).toBe(0);
+  });
+});
+
+describe("heard messages", () => {
+  const botId = "1";
+
+  function setUp() {
+    let time = 0;
+    const heard = createHeardMessages(
+      () => botId,
+      () => time,
+    );
+    const hear = (id: number, { channel = "c", from = "7", mentions = false, guild = true } = {}) =>
+      heard.hear({
+        id: `${id}`,
+        channel_id: channel,
+        ...(guild ? { guild_id: "g" } : {}),
+        author: { id: from },
+        mentions: mentions ? [{ id: botId }] : [],
+      });
+    const isQuiet = (after: number, before: number, channel = "c") =>
+      heard.isQuietBetween(channel, `${after}`, `${before}`);
+    return { heard, hear, isQuiet, wait: (ms: number) => void (time += ms) };
+  }
+
+  describe("a channel in which the bot was mentioned", () => {
+    it("is quiet between two messages where nobody but the bot said anything", () => {
+      const { hear, isQuiet } = setUp();
+      hear(10, { mentions: true });
+      hear(11, { from: botId });
+      hear(12, { mentions: true });
+      hear(13);
+      hear(14, { mentions: true });
+      expect(isQuiet(10, 12)).toBe(true);
+      expect(isQuiet(12, 14)).toBe(false);
+      expect(isQuiet(13, 14)).toBe(true);
+      expect(isQuiet(10, 12, "other")).toBe(false);
+    });
+
+    it("is not known to be quiet before the first mention, or for a message that was not delivered", () => {
+      const { hear, isQuiet } = setUp();
+      hear(9);
+      hear(10, { mentions: true });
+      expect(isQuiet(9, 10)).toBe(false);
+      expect(isQuiet(10, 12)).toBe(false);
+      hear(20, { channel: "direct", mentions: true, guild: false });
+      hear(21, { channel: "direct", mentions: true, guild: false });
+      expect(isQuiet(20, 21, "direct")).toBe(false);
+    });
+
+    it("is not known to be quiet once messages may be missing", () => {
+      const { heard, hear, isQuiet } = setUp();
+      for (const forget of [() => heard.forget(), () => heard.forget("c")]) {
+        hear(10, { mentions: true });
+        forget();
+        hear(12, { mentions: true });
+        expect(isQuiet(10, 12)).toBe(false);
+        forget();
+      }
+      hear(10, { mentions: true });
+      heard.forget("other");
+      hear(12, { mentions: true });
+      expect(isQuiet(10, 12)).toBe(true);
+    });
+
+    it("is not known to be quiet after a long pause, or with many messages since", () => {
+      const { hear, isQuiet, wait } = setUp();
+      hear(10, { mentions: true });
+      wait(11 * 60_000);
+      hear(12, { mentions: true });
+      expect(isQuiet(10, 12)).toBe(false);
+      hear(13, { mentions: true });
+      expect(isQuiet(12, 13)).toBe(true);
+      for (let id = 14; id < 60; id += 1) hear(id);
+      expect(isQuiet(12, 13)).toBe(false);
+      wait(11 * 60_000);
+      hear(60);
+      hear(61);
+      expect(isQuiet(60, 61)).toBe(false);
+    });
+  });
+});
+
+describe("the index of channels", () => {
+  const channel = fc.record({
+    id: fc.bigInt({ min: 1n, max: (1n << 64n) - 1n }).map(String),
+    type: fc.integer({ min: 0, max: 255 }),
+    name: fc.string({ unit: "grapheme" }),
+  });
+  /** A name with a line break, which Discord has not, is shown in one line. */
+  const shown = ({ id, type, name }: IndexedChannel): IndexedChannel => ({
+    id,
+    type,
+    name: name.replaceAll("\n", " "),
+  });
+
+  test("holds what it is given, changes and deletions included", () => {
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(channel, { selector: ({ id }) => id }),
+        fc.array(channel),
+        fc.array(fc.nat()),
+        (given, changes, removed) => {
+          const expected = new Map(given.map((one) => [one.id, one]));
+          let index = createChannelIndex(given);
+          for (const one of changes) {
+            index = index.with(one);
+            expected.set(one.id, one);
+          }
+          for (const at of removed) {
+            const id = given[at % Math.max(1, given.length)]?.id;
+            if (id === undefined) continue;
+            index = index.without(id);
+            expected.delete(id);
+          }
+          for (const one of [...given, ...changes]) {
+            const wanted = expected.get(one.id);
+            expect(index.get(one.id)).toEqual(wanted === undefined ? undefined : shown(wanted));
+          }
+        },
+      ),
+    );
+  });
+
+  test("knows nothing of what is no id", () => {
+    const index = createChannelIndex([
+      { id: "7", type: 0, name: "general" },
+      { id: "x", type: 0, name: "left out" },
+    ]);
+    expect(index.get("7")).toEqual({ id: "7", type: 0, name: "general" });
+    for (const id of ["", "x", "-7", "7.0", "99999999999999999999999"]) expect(index.get(id)).toBeUndefined();
+  });
+});
+
+describe("reading a room", () => {
+  const threadId = "500";
+  const keyOf = (id: number) => `discord:${id}`;
+
+  /** A thread with messages of these ids, oldest first; `asked` has the queries. */
+  function setUp(ids: readonly number[], { mayRead = true, isQuiet = false } = {}) {
+    const asked: { after?: string; before?: string | undefined; limit: number }[] = [];
+    const toMessage = (id: number): APIMessage =>
+      ({
+        id: `${id}`,
+        type: MessageType.Default,
+        channel_id: threadId,
+        content: `message ${id}`,
+        author: { id: "7", username: "ada" },
+        timestamp: "2026-01-01T00:00:00.000Z",
+        mentions: [],
+        mention_roles: [],
+        attachments: [],
+        embeds: [],
+      }) as unknown as APIMessage;
+    const readRoom = createRoomReader({
+      api: {
+        async listMessages(_channelId, { after, before, limit }) {
+          asked.push({ ...(after === undefined ? {} : { after }), before, limit });
+          if (!mayRead) return [];
+          const fitting = ids.filter((id) => id > Number(after ?? 0) && id < Number(before ?? Infinity));
+          const page = after === undefined ? fitting.slice(-limit) : fitting.slice(0, limit);
+          return page.toReversed().map(toMessage);
+        },
+        getChannel: () => Promise.reject(new Error("not asked for")),
+      },
+      names: async () => ({ botId: "1" }) as never,
+      readsContents: () => true,
+      heard: { isQuietBetween: (...between) => isQuiet && between.join() === `${threadId},1000,1002` },
+    });
+    const address = {
+      channelId: threadId,
+      channelType: ChannelType.PublicThread,
+    } as unknown as DiscordAddress;
+    const read = async (query: Partial<RoomQuery>) =>
+      readRoom(address as never, { maxMessages: 50, signal: new AbortController().signal, ...query });
+    return { asked, read };
+  }
+
+  const range = (from: number, to: number) =>
+    Array.from({ length: to - from + 1 }, (_, index) => from + index);
+
+  describe("a thread of which some was read before", () => {
+    it("is asked only for what came after, in one request", async () => {
+      const { asked, read } = setUp(range(1000, 1090));
+      const reading = await read({ after: keyOf(1085), before: keyOf(1089) });
+      expect(reading?.messages.map(({ key }) => key)).toEqual([1086, 1087, 1088].map(keyOf));
+      expect(reading).toMatchObject({ hasOlder: false });
+      expect(reading?.failure).toBeUndefined();
+      expect(asked).toEqual([{ after: "1085", limit: 100 }]);
+    });
+
+    it("is read from its end where more came after than one page has", async () => {
+      const { asked, read } = setUp(range(1000, 1400));
+      const reading = await read({ after: keyOf(1050), before: keyOf(1390) });
+      expect(reading?.messages.map(({ key }) => key)).toEqual(range(1340, 1389).map(keyOf));
+      expect(reading).toMatchObject({ hasOlder: true });
+      expect(asked).toEqual([
+        { after: "1050", limit: 100 },
+        { before: "1391", limit: 100 },
+      ]);
+    });
+
+    it("keeps the newest where more came after than are wanted", async () => {
+      const { read } = setUp(range(1000, 1090));
+      const reading = await read({ after: keyOf(1020), before: keyOf(1090), maxMessages: 5 });
+      expect(reading?.messages.map(({ key }) => key)).toEqual(range(1085, 1089).map(keyOf));
+      expect(reading).toMatchObject({ hasOlder: true });
+    });
+
+    it("says which permission is missing where nothing comes back, not even the question", async () => {
+      const { read } = setUp(range(1000, 1010), { mayRead: false });
+      const reading = await read({ after: keyOf(1005), before: keyOf(1010) });
+      expect(reading?.failure).toMatchObject({
+        code: "platform-forbidden",
+        detail: { permission: "Read Message History" },
+      });
+    });
+
+    it("says nothing of the kind where the question was deleted", async () => {
+      const { read } = setUp(range(1000, 1005));
+      const reading = await read({ after: keyOf(1005), before: keyOf(1010) });
+      expect(reading).toEqual({ messages: [], hasOlder: false });
+    });
+  });
+
+  describe("a thread in which nobody said anything", () => {
+    it("is not asked for what was delivered anyway", async () => {
+      const { asked, read } = setUp([1000, 1002], { isQuiet: true });
+      const between = { after: keyOf(1000), before: keyOf(1002) };
+      expect(await read(between)).toEqual({ messages: [], hasOlder: false });
+      expect(asked).toEqual([]);
+      await read({ ...between, includesOwn: true });
+      await read({ before: keyOf(1002) });
+      await read({ after: keyOf(1000) });
+      await read({ ...between, after: keyOf(999) });
+      expect(asked).toHaveLength(4);
+    });
+  });
+});
+
+describe("deletions", () => {
+  test("a bulk deletion of 100 messages is one call, which names the threads that may begin with them", async () => {
+    const harness = await startHarness();
+    try {
+      const { simulator, receiver } = harness;
+      const ada = simulator.person("Ada");
+      const general = simulator.channel("general");
+      const mention = ada.sends({ channel: general, text: "begin", mentionBot: true });
+      await until(() => receiver.events.length === 1);
+      const others = Array.from({ length: 99 }, (_, index) =>
+        ada.sends({ channel: general, text: `${index}` }),
+      );
+      general.purge(mention.id, ...others.map(({ id }) => id));
+      await until(() => receiver.deletedMessages.length > 0, { explain: () => harness.lines });
+      expect(receiver.deletionCalls).toBe(1);
+      expect(receiver.deletedMessages).toContainEqual({
+        conversationId: `discord:${general.id}`,
+        key: `discord:${mention.id}`,
+      });
+      expect(receiver.deletedMessages).toContainEqual({
+        conversationId: `discord:${mention.id}`,
+        key: `discord:${mention.id}`,
+      });
+    } finally {
+      await harness.close();
+    }
+  });
+});

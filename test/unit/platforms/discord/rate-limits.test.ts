@@ -1,0 +1,395 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import type { ReplyAddress } from "../../../../src/core/events.ts";
+import type { Reply } from "../../../../src/core/platform.ts";
+import { createDiscordApi, type DiscordApi } from "../../../../src/platforms/discord/api.ts";
+import { createDiscordScheduler, withDelivery } from "../../../../src/platforms/discord/delivery.ts";
+import { createHttpAgent } from "../../../../src/platforms/discord/http-agent.ts";
+import { createInvalidRequestGuard } from "../../../../src/platforms/discord/invalid-requests.ts";
+import type { Person } from "../../../simulators/discord/people.ts";
+import { fasterRateLimits } from "../../../simulators/discord/rate-limits.ts";
+import {
+  type ChannelHandle,
+  createDiscordSimulator,
+  type DiscordSimulator,
+} from "../../../simulators/discord/simulator.ts";
+import { createManualClock, type ManualClock } from "../../../support/manual-clock.ts";
+import { clock, createListLog, type Harness, startHarness, until } from "./harness.ts";
+
+describe("rate limits without a Retry-After", () => {
+  // discord.js sends a request again at once where a 429 has no Retry-After.
+  let discord: DiscordSimulator;
+  let api: DiscordApi;
+  let agent: ReturnType<typeof createHttpAgent>;
+  beforeEach(async () => {
+    discord = await createDiscordSimulator({ rateLimits: fasterRateLimits(20) });
+    agent = createHttpAgent();
+    const scheduler = createDiscordScheduler(undefined, undefined, clock);
+    const plain = createDiscordApi({ token: discord.token, apiUrl: discord.apiUrl, agent, clock });
+    api = withDelivery(plain, scheduler, discord.world.now, clock);
+  });
+  afterEach(async () => {
+    await agent.close();
+    await discord.close();
+  });
+
+  const sent = (): number => discord.requests.length;
+
+  /** The library waits before reads, the scheduler before what is shown. */
+  const requests = {
+    "a read": (channelId: string) => api.getChannel(channelId),
+    "a post": (channelId: string) => clock.passing(api.createMessage(channelId, { content: "x" })),
+  } as const;
+
+  for (const [name, fault] of Object.entries({
+    "from Cloudflare": { retryAfter: "absent" },
+    "with an empty header": { retryAfter: "empty", retryAfterMs: 500 },
+    "from Cloudflare, of all routes": { retryAfter: "absent", isGlobal: true },
+    "with an empty header, of all routes": { retryAfter: "empty", retryAfterMs: 500, isGlobal: true },
+  } as const)) {
+    for (const [what, request] of Object.entries(requests)) {
+      test(`a rate limit of ${what} ${name} is no hot loop`, async () => {
+        const general = discord.channel("general");
+        discord.fail({ status: 429, ...fault, times: 1 });
+        const startedAt = clock.monotonic();
+        await request(general.id);
+        expect(sent()).toBe(2);
+        expect(clock.monotonic() - startedAt).toBeGreaterThan(490);
+      });
+    }
+  }
+
+  test("requests without an answer to wait for wait longer each time, and in the end are errors with a time", async () => {
+    const general = discord.channel("general");
+    const { id } = await api.createMessage(general.id, { content: "x" });
+    discord.fail({ status: 429, retryAfter: "absent", times: 10 });
+    const waits: unknown[] = [];
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      const error = await clock
+        .passing(
+          api.editMessage(
+            general.id,
+            id,
+            { content: "y" },
+            { urgency: "preview", deadline: clock.monotonic() + 60_000 },
+          ),
+        )
+        .catch((reason: unknown) => reason);
+      waits.push((error as { retryAfterMs?: number }).retryAfterMs);
+    }
+    expect(waits).toEqual([1000, 2000, 4000]);
+  });
+
+  test("the client's own requests at the start wait too", async () => {
+    const { simulator, close } = await startHarness({
+      prepare: (one) => one.fail({ route: "/gateway/bot", status: 429, retryAfter: "absent", times: 1 }),
+    });
+    expect(simulator.requests.filter(({ path }) => path === "/gateway/bot")).toHaveLength(2);
+    await close();
+  });
+});
+
+describe("requests in a second", () => {
+  test.each([
+    ["as Discord allows usually", undefined, 48],
+    ["as it allows a large bot", 200, 192],
+    ["of a process with a part of them", 25, 24],
+    ["of one with hardly any", 1, 1],
+  ])("requests at once, %s", async (_, requestsPerSecond, sentAtOnce) => {
+    const scheduler = createDiscordScheduler(undefined, requestsPerSecond);
+    const end = new AbortController();
+    let sent = 0;
+    const calls = Array.from({ length: 300 }, (_call, index) =>
+      scheduler.send(
+        {
+          lanes: ["global", `posts ${index}`],
+          method: "post",
+          urgency: "final",
+          deadline: performance.now() + 60_000,
+          signal: end.signal,
+        },
+        () => {
+          sent += 1;
+          return Promise.resolve();
+        },
+      ),
+    );
+    const settled = Promise.allSettled(calls);
+    await nextTurn();
+    expect(sent).toBe(sentAtOnce);
+    end.abort();
+    await settled;
+  });
+
+  test("what is read is not held back below the number that Discord allows", async () => {
+    const plenty = { limit: 1000, windowMs: 1000 };
+    const discord = await createDiscordSimulator({ rateLimits: { others: plenty, globalPerSecond: 1000 } });
+    const agent = createHttpAgent();
+    const general = discord.channel("general");
+    const read = async (requestsPerSecond?: number): Promise<number> => {
+      const api = createDiscordApi({
+        token: discord.token,
+        apiUrl: discord.apiUrl,
+        agent,
+        ...(requestsPerSecond === undefined ? {} : { requestsPerSecond }),
+      });
+      const startedAt = performance.now();
+      await Promise.all(Array.from({ length: 60 }, () => api.getChannel(general.id)));
+      return performance.now() - startedAt;
+    };
+    const usual = await read();
+    expect(usual).toBeGreaterThan(900);
+    expect(await read(500)).toBeLessThan(usual - 300);
+    await agent.close();
+    await discord.close();
+  });
+});
+
+describe("invalid requests", () => {
+  // 10,000 requests that Discord refuses in ten minutes ban the address.
+  describe("requests that Discord refuses", () => {
+    let discord: DiscordSimulator;
+    let api: DiscordApi;
+    let agent: ReturnType<typeof createHttpAgent>;
+    let listed: ReturnType<typeof createListLog>;
+    let clock: ManualClock;
+    beforeEach(async () => {
+      const generous = { limit: 1000, windowMs: 1000 };
+      discord = await createDiscordSimulator({
+        rateLimits: { messages: generous, others: generous, threads: { limit: 0, windowMs: 1000 } },
+      });
+      agent = createHttpAgent();
+      listed = createListLog();
+      clock = createManualClock();
+      const guard = createInvalidRequestGuard({
+        log: listed.log,
+        limits: { slow: 5, stop: 10 },
+        clock,
+      });
+      api = createDiscordApi({ token: discord.token, apiUrl: discord.apiUrl, agent, guard });
+    });
+    afterEach(async () => {
+      await agent.close();
+      await discord.close();
+    });
+
+    const advance = async (ms: number): Promise<void> => {
+      await clock.advance(ms);
+      discord.advance(ms);
+    };
+    const closedChannel = (name: string) => {
+      const channel = discord.channel(name);
+      channel.deny("SEND_MESSAGES");
+      return channel;
+    };
+    const post = (channel: { readonly id: string }) => api.createMessage(channel.id, { content: "x" });
+    const refused = { code: "platform-forbidden", detail: { discordCode: 50013 } };
+
+    test("are not repeated once there are many, and the others go on", async () => {
+      const secret = closedChannel("secret");
+      for (let count = 0; count < 20; count += 1) await expect(post(secret)).rejects.toMatchObject(refused);
+      expect(discord.invalidRequests()).toBe(5);
+      await post(discord.channel("general"));
+      expect(listed.lines.filter(({ level }) => level === "warn")).toHaveLength(1);
+      // A permission that was granted is seen after a minute.
+      discord.world.channels.get(secret.id)?.denied.clear();
+      await expect(post(secret)).rejects.toMatchObject(refused);
+      await advance(60_001);
+      await post(secret);
+      await post(secret);
+    });
+
+    test("are answered again as long as there are few", async () => {
+      const secret = closedChannel("secret");
+      await expect(post(secret)).rejects.toMatchObject(refused);
+      discord.world.channels.get(secret.id)?.denied.clear();
+      await post(secret);
+    });
+
+    test("stop all requests but responses to interactions far below the number that bans", async () => {
+      for (let count = 0; count < 15; count += 1)
+        await Promise.allSettled([post(closedChannel(`secret-${count}`))]);
+      expect(discord.invalidRequests()).toBe(10);
+      const general = discord.channel("general");
+      const sent = discord.requests.length;
+      await expect(post(general)).rejects.toMatchObject({
+        code: "platform-unreachable",
+        retryAfterMs: expect.any(Number),
+      });
+      await expect(api.getChannel(general.id)).rejects.toMatchObject({ code: "platform-unreachable" });
+      expect(discord.requests).toHaveLength(sent);
+      expect(listed.lines.filter(({ level }) => level === "error")).toHaveLength(1);
+      await expect(api.respond("1", "token", { type: 5 })).rejects.toMatchObject({
+        code: "platform-rejected",
+      });
+      await advance(600_001);
+      await post(general);
+    });
+
+    test("by a limit that all bots of a channel share are not counted", async () => {
+      const general = discord.channel("general");
+      for (let count = 0; count < 12; count += 1) {
+        const opening = api.startThread(general.id, undefined, { name: "x", type: 11, archiveMinutes: 1440 });
+        await expect(opening).rejects.toMatchObject({ code: "platform-unreachable" });
+      }
+      expect(discord.requests.filter(({ status }) => status === 429)).toHaveLength(12);
+      await post(general);
+      expect(listed.lines).toEqual([]);
+    });
+  });
+});
+
+describe("old edits", () => {
+  const hourMs = 3_600_000;
+
+  // Discord takes few edits of messages older than an hour, and announces that limit in no header.
+  describe("answers in messages older than an hour", () => {
+    let harness: Harness;
+    let ada: Person;
+    let direct: ChannelHandle;
+    afterEach(() => harness.close());
+
+    const start = async (rateLimits: NonNullable<Parameters<typeof startHarness>[0]>["rateLimits"] = {}) => {
+      harness = await startHarness({ rateLimits });
+      ada = harness.simulator.person("Ada");
+      direct = harness.simulator.directMessages(ada);
+    };
+    const open = (address: ReplyAddress, saved: ReplyAddress[] = []): Reply =>
+      harness.platform.openReply(address, {
+        saveAddress: async (grown) => void saved.push(structuredClone(grown)),
+      });
+    const ask = async (text: string): Promise<ReplyAddress> => {
+      const { receiver, lines } = harness;
+      const count = receiver.events.length + 1;
+      ada.sends({ channel: direct, text });
+      return (await until(() => receiver.events[count - 1], { explain: () => lines })).address;
+    };
+    const edits = () => harness.simulator.requests.filter(({ method }) => method === "PATCH");
+    const editsOf = (id: string) => edits().filter(({ path }) => path.endsWith(`/messages/${id}`));
+    const limited = () => harness.simulator.requests.filter(({ status }) => status === 429);
+
+    /** A reply that another process has left unfinished, two hours ago. */
+    const leaveHalf = async (): Promise<{ address: ReplyAddress; id: string }> => {
+      const saved: ReplyAddress[] = [];
+      const half = open(await ask("one"), saved);
+      await half.show();
+      half.write({ text: "Half" });
+      const shown = await until(() => direct.fromBot()[0]);
+      await until(() => saved.length === 2);
+      half.abandon();
+      harness.simulator.advance(2 * hourMs);
+      return { address: saved.at(-1)!, id: shown.id };
+    };
+
+    test("grow by no previews, and end in the same message", async () => {
+      await start();
+      const { address, id } = await leaveHalf();
+      const resumed = open(address);
+      const other = open(await ask("two"));
+      await Promise.all([resumed.show(), other.show()]);
+      const before = edits().length;
+      let text = "";
+      const streaming = setInterval(() => {
+        text += "word ";
+        for (const reply of [resumed, other]) reply.write({ text });
+      }, 100);
+      // The other answer, which is new, is edited four times meanwhile.
+      await until(() => edits().length - editsOf(id).length >= before + 4, { timeoutMs: 15_000 });
+      clearInterval(streaming);
+      await Promise.all([resumed.finish(), other.finish()]);
+      expect(limited()).toEqual([]);
+      expect(editsOf(id).length).toBeLessThanOrEqual(3);
+      expect(direct.fromBot().map((message) => message.text)).toEqual([text.trim(), text.trim()]);
+    });
+
+    test("that Discord refuses to edit hold up no new answer in the same channel", async () => {
+      await start({ oldEdits: { limit: 0, windowMs: 300_000 } });
+      const { address } = await leaveHalf();
+      const resumed = open(address);
+      void Promise.allSettled([resumed.show()]);
+      await until(() => limited().length > 0);
+      const other = open(await ask("two"));
+      await other.show();
+      other.write({ text: "New" });
+      await until(() => direct.fromBot().some(({ text }) => text.startsWith("New")));
+      const startedAt = clock.monotonic();
+      other.write({ text: "New and whole." });
+      await other.finish();
+      expect(clock.monotonic() - startedAt).toBeLessThan(3000);
+      expect(direct.fromBot().at(-1)?.text).toBe("New and whole.");
+      // The limit is learned.
+      expect(limited()).toHaveLength(1);
+      resumed.abandon();
+    });
+  });
+});
+
+describe("opening direct messages", () => {
+  const opened = ({ requests }: Pick<DiscordSimulator, "requests">) =>
+    requests.filter(({ template }) => template === "/users/@me/channels");
+
+  // Discord suspects bots that open many direct messages, and says in no header how many it takes.
+  describe("opening direct messages", () => {
+    let discord: DiscordSimulator;
+    let api: DiscordApi;
+    let agent: ReturnType<typeof createHttpAgent>;
+    beforeEach(async () => {
+      discord = await createDiscordSimulator({
+        rateLimits: { directMessages: { limit: 1, windowMs: 600_000 } },
+      });
+      agent = createHttpAgent();
+      api = createDiscordApi({ token: discord.token, apiUrl: discord.apiUrl, agent });
+    });
+    afterEach(async () => {
+      await agent.close();
+      await discord.close();
+    });
+
+    test("is asked of Discord once for each person", async () => {
+      const ada = discord.person("Ada");
+      const { id } = await api.openDirectChannel(ada.id);
+      expect((await api.openDirectChannel(ada.id)).id).toBe(id);
+      expect(opened(discord)).toHaveLength(1);
+    });
+
+    test("too fast is refused for a while, not for good", async () => {
+      await api.openDirectChannel(discord.person("Ada").id);
+      const { id } = discord.person("Bob");
+      await expect(api.openDirectChannel(id)).rejects.toMatchObject({
+        code: "platform-unreachable",
+        retryAfterMs: 30_000,
+      });
+      expect(opened(discord)).toHaveLength(2);
+    });
+
+    test("for a person without a common server is refused for good", async () => {
+      const eve = discord.person("Eve", { isMember: false });
+      const { id } = await api.openDirectChannel(eve.id);
+      await expect(api.createMessage(id, { content: "x" })).rejects.toMatchObject({
+        code: "platform-forbidden",
+        detail: { discordCode: 50278 },
+      });
+    });
+  });
+
+  test("after Discord refused to open direct messages, refused people are not told for a while", async () => {
+    const harness = await startHarness({
+      rateLimits: { directMessages: { limit: 1, windowMs: 600_000 }, others: { limit: 100, windowMs: 1000 } },
+    });
+    const { simulator, receiver, lines } = harness;
+    receiver.refusal = new ParleyError("access-denied", "refused", { detail: { because: "denied" } });
+    const general = simulator.channel("general");
+    for (const [index, name] of ["Ada", "Bob", "Cy", "Dan"].entries()) {
+      simulator.person(name).sends({ channel: general, text: "hello", mentionBot: true });
+      await until(() => lines.filter(({ message }) => message === "message refused").length > index);
+    }
+    receiver.refusal = undefined;
+    simulator.person("Zoe").sends({ channel: general, text: "the last", mentionBot: true });
+    await until(() => receiver.events.length > 0, { explain: () => lines });
+    // Ada was told, and Bob could not be.
+    expect(opened(simulator)).toHaveLength(2);
+    expect(simulator.invalidRequests()).toBe(1);
+    await harness.close();
+  });
+});

@@ -1,0 +1,359 @@
+import type { Installation } from "@slack/bolt";
+import { WebClient } from "@slack/web-api";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { readConfig } from "../../../../src/config.ts";
+import { createClientFetch } from "../../../../src/platforms/slack/client-fetch.ts";
+import { toParleyError } from "../../../../src/platforms/slack/errors.ts";
+import { createInstallStates } from "../../../../src/platforms/slack/install-state.ts";
+import {
+  createInstallations,
+  type Installations,
+  type StoredInstallation,
+} from "../../../../src/platforms/slack/installations.ts";
+import { createInstalledToken } from "../../../../src/platforms/slack/installed-token.ts";
+import { teamsOfPayload } from "../../../../src/platforms/slack/payload-teams.ts";
+import { createSharedChannels } from "../../../../src/platforms/slack/shared-channels.ts";
+import { slack } from "../../../../src/platforms/slack/slack-module.ts";
+import type { TeamToken } from "../../../../src/platforms/slack/team-token.ts";
+import { createUninstaller } from "../../../../src/platforms/slack/uninstall.ts";
+import { createSharedMemory } from "../../../support/memory-records.ts";
+import { silentLog } from "../../../support/silent-log.ts";
+import { createSlackReceiver } from "../../../support/slack-receiver.ts";
+
+describe("settings", () => {
+  const bot = { SLACK_BOT_TOKEN: "xoxb-1" };
+  const http = { SLACK_SIGNING_SECRET: "0123456789abcdef0123456789abcdef" };
+  const app = { SLACK_CLIENT_ID: "1.2", SLACK_CLIENT_SECRET: "secret" };
+  const keys = { STORE_ENCRYPTION_KEYS: Buffer.alloc(32, 1).toString("base64") };
+
+  function read(environment: Record<string, string>) {
+    const { config, problems, startProblems } = readConfig(environment);
+    const platform = config.platforms.find(({ module }) => module === slack);
+    const isOn = platform?.isOn === true;
+    const line = slack.startLine(platform?.values ?? {}, { isOn, url: "http://127.0.0.1:3000" });
+    return { problems: [...problems, ...startProblems], isOn, line };
+  }
+
+  test.each([
+    ["nothing", {}, /^off/],
+    ["both tokens", { ...bot, SLACK_APP_TOKEN: "xapp-1" }, /Socket Mode/],
+    ["both tokens and a secret", { ...bot, ...http, SLACK_APP_TOKEN: "xapp-1" }, /Socket Mode/],
+    ["a bot token and a secret", { ...bot, ...http }, /HTTP mode, \S+\/slack\/events$/],
+    ["an app for any workspace", { ...http, ...app, ...keys }, /any workspace: \S+\/slack\/install/],
+    ["the same with a workspace of its own", { ...bot, ...http, ...app, ...keys }, /any workspace/],
+  ])("%s", (_, environment: Record<string, string>, line) => {
+    const found = read(environment);
+    expect(found.problems).toEqual([]);
+    expect(found.line).toMatch(line);
+  });
+
+  test.each([
+    ["a bot token alone", bot, /^SLACK_APP_TOKEN is needed.*SLACK_SIGNING_SECRET/],
+    ["an app token alone", { SLACK_APP_TOKEN: "xapp-1" }, /^SLACK_BOT_TOKEN is needed/],
+    ["a client id alone", { ...http, SLACK_CLIENT_ID: "1.2" }, /are needed together/],
+    ["any workspace without a signing secret", { ...app, ...keys }, /^SLACK_SIGNING_SECRET is needed/],
+    [
+      "any workspace over a socket",
+      { ...bot, ...app, ...keys, SLACK_APP_TOKEN: "xapp-1" },
+      /^SLACK_APP_TOKEN must not be set/,
+    ],
+    ["any workspace without encryption", { ...http, ...app }, /^STORE_ENCRYPTION_KEYS is needed/],
+  ])("%s is a problem", (_, environment: Record<string, string>, words) => {
+    expect(read(environment).problems.join("\n")).toMatch(words);
+  });
+});
+
+describe("the end of an installation", () => {
+  test("what is set for channels and people goes too, though their conversations go with the workspace", async () => {
+    const receiver = createSlackReceiver();
+    receiver.stored.add("slack:T1:C1:1700000000.000001").add("slack:T2:C1:1700000000.000002");
+    receiver.placeDeleted = async (place) => {
+      if (place === "slack:team:T1") receiver.stored.delete("slack:T1:C1:1700000000.000001");
+      receiver.deletions.push(place);
+    };
+    const { records } = createSharedMemory();
+    const shared = createSharedChannels(records);
+    for (const team of ["T1", "T2"]) await shared.note("C1", team);
+    const uninstaller = createUninstaller({
+      installations: createInstallations(records),
+      receiver,
+      history: {
+        conversations: (prefix) => receiver.conversations(prefix),
+        history: () => Promise.resolve([]),
+      },
+      shared,
+      forget: () => {},
+      log: silentLog,
+    });
+    await uninstaller.ending({ team_id: "T1", event_time: 1, event: { type: "app_uninstalled" } })?.();
+    expect(receiver.deletions).toEqual(
+      expect.arrayContaining(["slack:team:T1", "slack:channel:T1:C1", "people slack:T1:"]),
+    );
+    expect([...receiver.stored]).toEqual(["slack:T2:C1:1700000000.000002"]);
+    expect(await createSharedChannels(records).teamsIn("C1")).toEqual(["T2"]);
+  });
+});
+
+describe("states of an installation", () => {
+  test("a state is accepted once, by whichever instance it comes back to", async () => {
+    const shared = createSharedMemory();
+    const [one, other] = [createInstallStates("secret", shared), createInstallStates("secret", shared)];
+    const [first, second] = [one.create(), one.create()];
+    expect(await other.use(first)).toBe(true);
+    expect(await one.use(first)).toBe(false);
+    expect((await Promise.all([one.use(second), other.use(second)])).toSorted()).toEqual([false, true]);
+  });
+
+  test("on a store for one process two uses at once are one", async () => {
+    const { records } = createSharedMemory();
+    const states = createInstallStates("secret", {
+      records,
+      claims: { isShared: false, claim: () => Promise.resolve(true) },
+    });
+    const state = states.create();
+    expect((await Promise.all([states.use(state), states.use(state)])).toSorted()).toEqual([false, true]);
+    expect(await states.use(state)).toBe(false);
+  });
+
+  test("states of another app, changed ones and other texts are refused", async () => {
+    const shared = createSharedMemory();
+    const states = createInstallStates("secret", shared);
+    expect(await createInstallStates("other", shared).use(states.create())).toBe(false);
+    const state = states.create();
+    expect(await states.use(state.replace(/^./, (char) => (char === "A" ? "B" : "A")))).toBe(false);
+    for (const text of ["", "a.b.c", "..", state.slice(1), `${state}A`])
+      expect(await states.use(text)).toBe(false);
+    expect(await states.use(state)).toBe(true);
+  });
+
+  test("a state expires after ten minutes", async () => {
+    const states = createInstallStates("secret", createSharedMemory());
+    const [id = "", , signature = ""] = states.create().split(".");
+    expect(await states.use(`${id}.${String(Date.now() - 1000).padStart(13, "0")}.${signature}`)).toBe(false);
+  });
+});
+
+describe("the token of an installation", () => {
+  const hourS = 3600;
+  const soon = (): number => Math.floor(Date.now() / 1000) + hourS;
+
+  function toInstallation(token: string, expiresAt: number | undefined): Installation {
+    return {
+      team: { id: "T1", name: "One" },
+      enterprise: undefined,
+      isEnterpriseInstall: false,
+      user: { id: "U1", token: "xoxp-of-a-person", scopes: undefined },
+      bot: {
+        id: "B1",
+        userId: "UB",
+        scopes: ["chat:write"],
+        token,
+        ...(expiresAt === undefined ? {} : { refreshToken: `refresh ${token}`, expiresAt }),
+      },
+      authVersion: "v2",
+    };
+  }
+
+  /** Two instances on one store; `rotate` exchanges a token for the next one, once. */
+  async function open(token: string, expiresAt: number | undefined, rotationMs = 20) {
+    const { records, claims } = createSharedMemory();
+    const installations = createInstallations(records);
+    await installations.store.storeInstallation(toInstallation(token, expiresAt));
+    const rotations: string[] = [];
+    const rotate = async ({ installation }: StoredInstallation) => {
+      rotations.push(installation.bot?.token ?? "");
+      await new Promise((resolve) => setTimeout(resolve, rotationMs));
+      await installations.store.storeInstallation(toInstallation("xoxe.xoxb-next", soon() + 11 * hourS));
+    };
+    const instance = async (): Promise<TeamToken> => {
+      const found = await installations.find("T1");
+      if (found === undefined) throw new Error("not installed");
+      return createInstalledToken({ found, installations, claims, rotate, log: silentLog });
+    };
+    return { installations, rotations, instances: [await instance(), await instance()] as const };
+  }
+
+  test("a token without an expiry is used as it is, and that of the person is not kept", async () => {
+    const { installations, rotations, instances } = await open("xoxb-1", undefined);
+    expect(await instances[0].current()).toBe("xoxb-1");
+    expect(rotations).toEqual([]);
+    expect(JSON.stringify(await installations.read("T1"))).not.toContain("xoxp");
+  });
+
+  test("of two instances one rotates a token that expires soon; the other uses the old one meanwhile", async () => {
+    const { rotations, instances } = await open("xoxe.xoxb-old", soon());
+    const tokens = await Promise.all([...instances, ...instances].map((one) => one.current()));
+    expect(rotations).toEqual(["xoxe.xoxb-old"]);
+    expect(new Set(tokens)).toEqual(new Set(["xoxe.xoxb-next", "xoxe.xoxb-old"]));
+  });
+
+  test("where the token has expired, the other instance waits for the new one", async () => {
+    const { rotations, instances } = await open("xoxe.xoxb-old", soon() - 2 * hourS);
+    const tokens = await Promise.all(instances.map((one) => one.current()));
+    expect(rotations).toEqual(["xoxe.xoxb-old"]);
+    expect(tokens).toEqual(["xoxe.xoxb-next", "xoxe.xoxb-next"]);
+  });
+
+  test("without an installation there is no token", async () => {
+    const { installations, instances } = await open("xoxe.xoxb-old", soon());
+    await (installations satisfies Installations).delete("T1");
+    await expect(instances[0].current()).rejects.toMatchObject({ code: "platform-unauthorized" });
+  });
+});
+
+describe("workspaces of a payload", () => {
+  const ids = (body: Record<string, unknown>) => teamsOfPayload(body).map(({ teamId }) => teamId);
+
+  test("an event is that of its authorization, whoever wrote it", () => {
+    const body = {
+      type: "event_callback",
+      team_id: "T2",
+      authorizations: [{ team_id: "T1", enterprise_id: "E1", is_enterprise_install: true }],
+    };
+    expect(teamsOfPayload(body)).toEqual([
+      { teamId: "T1", enterpriseId: "E1" },
+      { teamId: "T2", enterpriseId: "E1" },
+    ]);
+  });
+
+  test("a submitted form is that of the workspace where the app is installed, before the person's", () => {
+    expect(
+      ids({
+        type: "view_submission",
+        view: { app_installed_team_id: "T1" },
+        team: { id: "T2" },
+        user: { team_id: "T3" },
+      }),
+    ).toEqual(["T1", "T2", "T3"]);
+  });
+
+  test("with an installation of an organisation a button names no workspace but the person's", () => {
+    expect(
+      teamsOfPayload({
+        type: "block_actions",
+        team: null,
+        enterprise: { id: "E1" },
+        user: { team_id: "T1" },
+      }),
+    ).toEqual([{ teamId: "T1", enterpriseId: "E1" }]);
+  });
+
+  test("other payloads name none", () => {
+    for (const body of [{}, { authorizations: [null] }, { team: "T1", user: 3, view: [] }])
+      expect(ids(body)).toEqual([]);
+  });
+});
+
+describe("requests of the client", () => {
+  let seen: { readonly url: string; readonly type: string; readonly body: string }[] = [];
+  let connections = 0;
+  let answer: (response: ServerResponse) => void = (response) => response.end('{"ok":true}');
+  const server = createServer((request: IncomingMessage, response) => {
+    void (async () => {
+      let body = "";
+      for await (const chunk of request.setEncoding("utf8")) body += String(chunk);
+      seen.push({ url: request.url ?? "", type: request.headers["content-type"] ?? "", body });
+      answer(response);
+    })();
+  }).on("connection", () => (connections += 1));
+
+  let url = "";
+  beforeEach(async () => {
+    seen = [];
+    connections = 0;
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/`;
+  });
+  afterEach(async () => {
+    server.closeAllConnections();
+    server.close();
+    await once(server, "close");
+  });
+
+  const createClient = (timeout = 5000): WebClient =>
+    new WebClient("xoxb-1", {
+      slackApiUrl: url,
+      fetch: createClientFetch(),
+      retryConfig: { retries: 0 },
+      rejectRateLimitedCalls: true,
+      timeout,
+    });
+
+  test("a call of Slack's client is sent whole, and its answer read with the headers that count", async () => {
+    answer = (response) => {
+      response
+        .setHeader("x-oauth-scopes", "chat:write,commands")
+        .end('{"ok":true,"ts":"1.2","text":"ä → 🦜"}');
+    };
+    const result = await createClient().apiCall("chat.postMessage", {
+      channel: "C1",
+      text: "ä & 🦜",
+      blocks: [],
+    });
+    expect(result).toMatchObject({
+      ok: true,
+      ts: "1.2",
+      text: "ä → 🦜",
+      response_metadata: { scopes: ["chat:write", "commands"] },
+    });
+    const [call] = seen;
+    expect(call?.url).toBe("/api/chat.postMessage");
+    expect(call?.type).toBe("application/x-www-form-urlencoded");
+    expect(Object.fromEntries(new URLSearchParams(call?.body))).toEqual({
+      channel: "C1",
+      text: "ä & 🦜",
+      blocks: "[]",
+    });
+  });
+
+  test("a refusal for a rate limit says how long, and does not keep its connection", async () => {
+    answer = (response) => response.writeHead(429, { "retry-after": "7" }).end("x".repeat(100_000));
+    const client = createClient();
+    for (let n = 0; n < 10; n += 1) {
+      const error: unknown = await client.apiCall("chat.update", {}).catch((reason: unknown) => reason);
+      expect(toParleyError(error, "chat.update")).toMatchObject({ retryAfterMs: 7000 });
+    }
+    // A second one may be opened before the first is known to be free.
+    expect(connections).toBeLessThan(3);
+  });
+
+  test("an error status and a redirect, which is not followed, are told with their status", async () => {
+    for (const status of [302, 503]) {
+      seen = [];
+      answer = (response) => response.writeHead(status, { location: `${url}elsewhere` }).end("not JSON");
+      const error: unknown = await createClient()
+        .apiCall("auth.test")
+        .catch((reason: unknown) => reason);
+      expect(error).toMatchObject({ statusCode: status, body: "not JSON" });
+      expect(seen).toHaveLength(1);
+    }
+  });
+
+  test.each([
+    ["before it begins", () => undefined],
+    ["in its middle", (response: ServerResponse) => void response.writeHead(200).write('{"ok":')],
+  ])("an answer that stops %s ends with the client's timeout", async (_, stops) => {
+    answer = stops;
+    const error: unknown = await createClient(100)
+      .apiCall("auth.test")
+      .catch((reason: unknown) => reason);
+    expect(toParleyError(error, "auth.test")).toMatchObject({ code: "platform-unreachable" });
+  });
+
+  test("a server that is not there is no answer", async () => {
+    const client = new WebClient("xoxb-1", {
+      slackApiUrl: "http://127.0.0.1:1/api/",
+      fetch: createClientFetch(),
+      retryConfig: { retries: 0 },
+    });
+    const error: unknown = await client.apiCall("auth.test").catch((reason: unknown) => reason);
+    expect(toParleyError(error, "auth.test")).toMatchObject({
+      code: "platform-unreachable",
+      message: "Slack auth.test: no response",
+    });
+  });
+});
