@@ -60,7 +60,7 @@ export interface ModelScript extends ScriptedModel {
   reset(): void;
 }
 
-export const usualModels: readonly ListedModel[] = [
+const usualModels: readonly ListedModel[] = [
   "story/chat",
   "story/chat-large",
   "story/draw",
@@ -197,7 +197,7 @@ function drawnInChat(base64: string): ScriptedAnswer {
 }
 
 /** The text of a message; other parts by their type in angle brackets. */
-export function textOf({ content }: SentMessage): string {
+function textOf({ content }: SentMessage): string {
   return typeof content === "string"
     ? content
     : content.map((part) => part.text ?? `<${part.type}>`).join(" ");

@@ -101,12 +101,15 @@ export interface Somebody {
 /** What settings are made of, before Parley starts. */
 export interface Town {
   /** `isManager`: may change the settings of the server or workspace. */
-  person(name: string, how?: { readonly locale?: string; readonly isManager?: boolean }): Somebody;
+  readonly person: (
+    name: string,
+    how?: { readonly locale?: string; readonly isManager?: boolean },
+  ) => Somebody;
   /** A channel with these people, and all who come later on Discord. */
-  channel(name: string, people: readonly Somebody[]): Place;
+  readonly channel: (name: string, people: readonly Somebody[]) => Place;
   /** As rules name them: `slack:user:U1`. */
-  userTerm(person: Somebody): string;
-  channelTerm(channel: Place): string;
+  readonly userTerm: (person: Somebody) => string;
+  readonly channelTerm: (channel: Place) => string;
 }
 
 /** All of Parley on one platform's simulator, with a scripted model. */
@@ -114,40 +117,40 @@ export interface Surface extends Town {
   readonly name: SurfaceName;
   readonly model: ScriptedModel;
   /** Direct messages. */
-  direct(person: Somebody): Place;
+  readonly direct: (person: Somebody) => Place;
   /** What only this person sees in the place, and the bot's direct messages to them. */
-  privately(person: Somebody, place: Place): Shown[];
+  readonly privately: (person: Somebody, place: Place) => Shown[];
   /** A thread that somebody began, below a message of theirs with this text. */
-  thread(channel: Place, person: Somebody, text: string): Place;
+  readonly thread: (channel: Place, person: Somebody, text: string) => Place;
   /** Where an answer to a message would be, thread or not. */
-  below(said: Said): Place;
+  readonly below: (said: Said) => Place;
   /** Where the answer to a message in a channel comes. */
-  threadOf(said: Said): Promise<Place>;
+  readonly threadOf: (said: Said) => Promise<Place>;
   /** The last thread that a command has opened in a channel. */
-  opened(channel: Place): Promise<Place>;
+  readonly opened: (channel: Place) => Promise<Place>;
   /** Another app writes in a thread. Returns how it changes its message. */
-  appWrites(place: Place, app: string, title: string): (title: string) => void;
+  readonly appWrites: (place: Place, app: string, title: string) => (title: string) => void;
   /** Somebody with rights deletes a message, the bot's too. */
-  removes(place: Place, id: string): void;
-  removesChannel(channel: Place): void;
+  readonly removes: (place: Place, id: string) => void;
+  readonly removesChannel: (channel: Place) => void;
   /** The platform delivers a message again that it has delivered. */
-  redelivers(said: Said): void;
+  readonly redelivers: (said: Said) => void;
   /** The first message of the bot in a place that `is` accepts, once the platform has it. */
-  shows(place: Place, is: string | ((shown: Shown) => boolean)): Promise<Shown>;
+  readonly shows: (place: Place, is: string | ((shown: Shown) => boolean)) => Promise<Shown>;
   /** The bot's messages in a place, once there are so many and no turn is under way. */
-  settled(place: Place, count?: number): Promise<Shown[]>;
+  readonly settled: (place: Place, count?: number) => Promise<Shown[]>;
   /** Waits until no turn is under way. */
-  idle(): Promise<void>;
+  readonly idle: () => Promise<void>;
   /** Whether the store's files contain a text. */
-  isKept(text: string): Promise<boolean>;
+  readonly isKept: (text: string) => Promise<boolean>;
   /** Waits until the store's files no longer contain a text. */
-  gone(text: string): Promise<void>;
+  readonly gone: (text: string) => Promise<void>;
   /** What Parley has sent to the platform, whatever is shown of it now. */
-  everSent(): string;
-  restart(during?: () => void): Promise<void>;
+  readonly everSent: () => string;
+  readonly restart: (during?: () => void) => Promise<void>;
   /** Ready for the next story. @throws Error when the platform found fault with Parley */
-  reset(): Promise<void>;
-  close(): Promise<void>;
+  readonly reset: () => Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 /** How a surface is started. */

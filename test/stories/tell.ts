@@ -6,9 +6,9 @@ import type { Surface, SurfaceName, SurfaceOptions } from "./surface.ts";
 /** What a story is told with. */
 export interface Stage {
   /** The surface of this file. Stories on it have people and channels of their own. */
-  begin(): Promise<Surface>;
+  readonly begin: () => Promise<Surface>;
   /** One for this story alone, closed when it ends. */
-  start(options: SurfaceOptions): Promise<Surface>;
+  readonly start: (options: SurfaceOptions) => Promise<Surface>;
 }
 
 export const everySurface: readonly SurfaceName[] = ["Discord", "Slack by socket", "Slack by HTTP"];

@@ -9,8 +9,9 @@ import { createDiscordStage } from "./stage.ts";
 const stage = createDiscordStage();
 
 /** The last words of each question, in the order of their alphabet. */
-const asked = ({ chats }: Story) =>
-  chats()
+const asked = (story: Story) =>
+  story
+    .chats()
     .map((messages) => /#\w$/.exec(String(messages.at(-1)?.content))?.[0])
     .toSorted();
 
