@@ -107,7 +107,7 @@ export async function createModelScript(
     requests()
       .slice(first)
       .filter((request) => request.path === path);
-  const asked = () => requestsTo("/v1/chat/completions").map(({ body }) => parse<ChatRequest>(body));
+  const asked = () => requestsTo("/v1/chat/completions").map(({ body }) => parse(body) as ChatRequest);
   const chats = () => asked().map(({ messages }) => [...messages]);
 
   return {
@@ -139,12 +139,12 @@ export async function createModelScript(
         case "/v1/images/generations":
           return json({
             created: 1,
-            data: pictures(parse<{ n?: number }>(body).n ?? 1).map((b64_json) => ({ b64_json })),
+            data: pictures((parse(body) as { n?: number }).n ?? 1).map((b64_json) => ({ b64_json })),
           });
         case "/v1/audio/transcriptions":
           return slowly({ text: script.heard.text }, script.heard.takesMs);
         default:
-          return answerChat(parse<ChatRequest>(body));
+          return answerChat(parse(body) as ChatRequest);
       }
     },
     reset() {
@@ -154,8 +154,8 @@ export async function createModelScript(
   };
 }
 
-function parse<T>(body: Buffer): T {
-  return JSON.parse(body.toString("utf8")) as T;
+function parse(body: Buffer): unknown {
+  return JSON.parse(body.toString("utf8"));
 }
 
 function json(body: unknown): ScriptedAnswer {

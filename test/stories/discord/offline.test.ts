@@ -8,12 +8,12 @@ import { createDiscordStage } from "./stage.ts";
 
 const stage = createDiscordStage();
 
-/** The last words of each question, in the order of their alphabet. */
-const asked = (story: Story) =>
+/** The label of each question, sorted. */
+const asked = (story: Story): string[] =>
   story
     .chats()
-    .map((messages) => /#\w$/.exec(String(messages.at(-1)?.content))?.[0])
-    .toSorted();
+    .map((_, index) => /#\w$/.exec(story.said(index).at(-1) ?? "")?.[0] ?? "")
+    .toSorted((one, other) => one.localeCompare(other));
 
 function setUp(story: Story) {
   const { discord } = story;

@@ -179,7 +179,7 @@ describe("/summarize", () => {
 
   it("a history that is too long is summed up in parts; what was left out is said", async () => {
     const { ada, ben, thread } = await begin({ CHAT_MAX_TOKENS: "100" }, {}, [
-      { id: "story/chat", context_length: 2000 } as never,
+      { id: "story/chat", context_length: 2000 },
     ]);
     story.answers("In short: words.");
     for (let index = 0; index < 60; index += 1)

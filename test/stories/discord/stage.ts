@@ -22,7 +22,7 @@ export function createDiscordStage(): DiscordStage {
   afterAll(() => shared?.close());
   return {
     begin: async () => (shared ??= await startStory({}, {}, undefined, haste)),
-    async start(settings = {}, simulator = {}, models = undefined, ownHaste = haste) {
+    async start(settings = {}, simulator = {}, models, ownHaste = haste) {
       const story = await startStory(settings, simulator, models, ownHaste);
       onTestFinished(() => story.close());
       return story;
