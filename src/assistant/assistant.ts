@@ -207,7 +207,10 @@ export function createAssistant(options: AssistantOptions): Assistant {
       schedule: (turn) => scheduler.schedule(turn),
       log,
     }),
-    runBatch: withTurnScope(queue.isShared ? withStopWatch(runBatch, { inbox, log }) : runBatch, traces),
+    runBatch: withTurnScope(
+      queue.isShared ? withStopWatch(runBatch, { inbox, log, clock }) : runBatch,
+      traces,
+    ),
   });
   const stops = createStopTurn({ inbox, scheduler, access, now });
 

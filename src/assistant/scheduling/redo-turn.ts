@@ -1,6 +1,6 @@
-import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Inbox, Redo, RedoOptions } from "../../core/inbox.ts";
+import type { Clock } from "../../core/clock.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
 
 /** How long a turn may take to close after its reply has ended, in milliseconds: the buttons are visible before. */

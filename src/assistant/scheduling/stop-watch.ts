@@ -1,3 +1,4 @@
+import type { CancelTimer, Clock } from "../../core/clock.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { Inbox } from "../../core/inbox.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -16,10 +17,10 @@ type RunBatch = (batch: readonly PendingTurn[], active: ActiveTurn) => Promise<"
  */
 export function withStopWatch(
   runBatch: RunBatch,
-  { inbox, log }: { readonly inbox: Pick<Inbox, "lookUp">; readonly log: Log },
+  { inbox, log, clock }: { readonly inbox: Pick<Inbox, "lookUp">; readonly log: Log; readonly clock: Clock },
 ): RunBatch {
   const running = new Set<{ readonly active: ActiveTurn; readonly edits: ReadonlyMap<string, number> }>();
-  let timer: NodeJS.Timeout | undefined;
+  let cancel: CancelTimer | undefined;
   let isReading = false;
 
   async function look(): Promise<void> {
@@ -45,14 +46,14 @@ export function withStopWatch(
   return async (batch, active) => {
     const turn = { active, edits: new Map(batch.flatMap((one) => [...editsOf(one)])) };
     running.add(turn);
-    timer ??= setInterval(() => void look(), intervalMs);
+    cancel ??= clock.every(intervalMs, () => void look());
     try {
       return await runBatch(batch, active);
     } finally {
       running.delete(turn);
       if (running.size === 0) {
-        clearInterval(timer);
-        timer = undefined;
+        cancel?.();
+        cancel = undefined;
       }
     }
   };

@@ -62,6 +62,7 @@ export interface TurnSchedulerOptions {
   readonly inbox: Pick<Inbox, "isOpen" | "listOpenIn">;
   readonly queue: ConversationQueue;
   readonly log: Log;
+  /** Unix milliseconds. */
   readonly clock: Clock;
   /**
    * Called before a batch with edited messages runs: applies the edits to what is stored. Resolves to what is to be run
@@ -80,9 +81,9 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
   const inFlight = createInFlightEvents();
   /** How many batches in a row were left open, by conversation. */
   const failures = new LRUCache<string, number>({ max: 1000 });
-  /** When what other processes accept at the moment is known, by conversation, as `clock.monotonic` counts. */
+  /** When what other processes accept at the moment is known, by conversation, in `monotonic` time. */
   const settled = new LRUCache<string, number>({ max: 1000 });
-  /** Since when turns wait for people to have changed everything, by conversation; counted likewise. */
+  /** Since when turns wait for people to have changed everything, by conversation. The same time. */
   const quietSince = new LRUCache<string, number>({ max: 1000 });
   const settleTime = createSettleTime();
   const pace = createTurnPace();

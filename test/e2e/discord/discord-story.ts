@@ -2,14 +2,17 @@ import { allCommands } from "../../support/commands.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { systemClock } from "../../../src/support/clock.ts";
+import { createScaledClock } from "../../support/scaled-clock.ts";
+import { fasterRateLimits } from "../../simulators/discord/rate-limits.ts";
 import { startParley, type Parley } from "../../../src/compose.ts";
 import { parseConfig } from "../../../src/config.ts";
 import { bytesOfFolder, holds } from "../../support/store-bytes.ts";
-import { fixture } from "../../fixtures/fixtures.ts";
+import { createModelScript, type ListedModel, type ScriptedModel } from "../../stories/scripted-model.ts";
 import {
   startScriptedGateway,
-  type ScriptedAnswer,
   type ScriptedGateway,
+  type SeenRequest,
 } from "../../simulators/gateway/scripted-gateway.ts";
 import { soonAgain } from "../../simulators/discord/session-starts.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../simulators/discord/simulator.ts";
@@ -17,49 +20,24 @@ import type { SeenMessage } from "../../simulators/discord/transcript.ts";
 import { until } from "../../simulators/discord/until.ts";
 import { createListLog, type LogLine } from "../../unit/platforms/discord/harness.ts";
 
-/** A message of a chat request. */
-export interface SentMessage {
-  readonly role: string;
-  readonly content:
-    | string
-    | readonly { readonly type: string; readonly text?: string; readonly image_url?: { url: string } }[];
-}
+export type { ListedModel, SentMessage } from "../../stories/scripted-model.ts";
 
-/** A model of the gateway's list. */
-export interface ListedModel {
-  readonly id: string;
-  readonly architecture?: {
-    readonly input_modalities: readonly string[];
-    readonly output_modalities: readonly string[];
-  };
-}
-
-export interface Story {
+export interface Story extends ScriptedModel {
   readonly discord: DiscordSimulator;
   readonly gateway: ScriptedGateway;
   readonly lines: LogLine[];
-  /** Answers of the model to the next requests; the last one repeats. Default: it repeats the last message. */
-  answers(...texts: string[]): void;
-  /** While it was called with `true`, answers of the model end at their length limit. */
-  setCut(isCut: boolean): void;
-  /** What every recording is transcribed to from now on. Default: "the words of the note". */
-  hears(text: string): void;
-  /** Until it is called with `true`, the gateway drops every connection. */
-  setGatewayUp(isUp: boolean): void;
-  /** The gateway accepts chat requests whose last message contains this text, and answers none of them. */
-  keepsWaiting(text: string): void;
-  /** While it was called with `true`, answers of the model begin with "Half" and do not end. */
-  setStalled(isStalled: boolean): void;
-  /** The messages of each chat request, in order of the requests. */
-  chats(): SentMessage[][];
-  /** The text of each message of one chat request, without system messages. */
-  said(index: number): string[];
+  /** Of the store. */
+  readonly folder: string;
   /** The bot's messages in a channel, once there are `count` and none is still streaming. */
   settled(channel: { fromBot(): SeenMessage[] }, count?: number): Promise<SeenMessage[]>;
   /** Whether the store's files contain a text. */
   isKept(text: string): Promise<boolean>;
   /** Restarts Parley on the same store. `during`: what people do while it does not run. */
-  restart(during?: () => void): Promise<void>;
+  restart(during?: () => unknown): Promise<void>;
+  /** Forgets what the model was told to say, and what it was asked. */
+  reset(): void;
+  /** No turn is under way. */
+  isIdle(): boolean;
   readonly close: () => Promise<void>;
 }
 
@@ -69,63 +47,25 @@ const apiKey = "key-of-the-story";
  * The whole product on a simulated Discord, with a scripted gateway.
  * @param settings may be made from people and places of the simulator
  * @param models the gateway's list
+ * @param haste how many times sooner Parley's waits and Discord's rate limits are over
  */
 export async function startStory(
   settings:
     | Readonly<Record<string, string>>
     | ((discord: DiscordSimulator) => Readonly<Record<string, string>>) = {},
   simulator: Parameters<typeof createDiscordSimulator>[0] = {},
-  models: readonly ListedModel[] = ["story/chat", "story/chat-large", "story/draw", "story/whisper"].map(
-    (id) => ({ id }),
-  ),
+  models?: readonly ListedModel[],
+  haste = 1,
 ): Promise<Story> {
   const folder = await mkdtemp(join(tmpdir(), "parley-discord-"));
-  const discord = await createDiscordSimulator({ sessionStarts: soonAgain, ...simulator });
-  const answers: string[] = [];
-  let isUp = true;
-  let isStalled = false;
-  let isCut = false;
-  let unanswered: string | undefined;
-  let heard = "the words of the note";
-  /** Each picture is another one: bytes after the end of a PNG are ignored. */
-  const base = await fixture("picture.png");
-  let drawn = 0;
-  const pictures = (body: Buffer): string[] => {
-    const { n = 1 } = JSON.parse(body.toString()) as { n?: number };
-    return Array.from({ length: n }, () =>
-      Buffer.concat([base, Buffer.from(`picture ${++drawn}`)]).toString("base64"),
-    );
-  };
-  const gateway = await startScriptedGateway(
-    (request) => {
-      if (!isUp) return { answers: false };
-      switch (request.path) {
-        case "/v1/models":
-          return json({
-            object: "list",
-            data: models.map((model) => ({ ...model, object: "model", created: 1, owned_by: "story" })),
-          });
-        case "/v1/images/generations":
-          return json({ created: 1, data: pictures(request.body).map((b64_json) => ({ b64_json })) });
-        case "/v1/audio/transcriptions":
-          return json({ text: heard });
-        default:
-          if (modelOf(request.body) === "story/draw") return drawnInChat(pictures(request.body)[0] ?? "");
-          if (unanswered !== undefined && lastSaid(request.body).includes(unanswered))
-            return { body: ": wait\n\n", after: "hang" };
-          if (isStalled) return stream("Half", { isWhole: false });
-          return stream(
-            answers.length > 1
-              ? (answers.shift() ?? "")
-              : (answers[0] ?? `I heard: ${lastSaid(request.body)}`),
-            {
-              finish: isCut ? "length" : "stop",
-            },
-          );
-      }
-    },
-    { apiKey },
-  );
+  const discord = await createDiscordSimulator({
+    sessionStarts: soonAgain,
+    ...(haste === 1 ? {} : { rateLimits: fasterRateLimits(haste) }),
+    ...simulator,
+  });
+  const clock = haste === 1 ? systemClock : createScaledClock(haste);
+  const model = await createModelScript((): readonly SeenRequest[] => gateway.requests, models);
+  const gateway = await startScriptedGateway((request) => model.respond(request), { apiKey });
   const { log, lines } = createListLog();
   const commands = allCommands;
   const config = parseConfig({
@@ -142,7 +82,7 @@ export async function startStory(
     ...(typeof settings === "function" ? settings(discord) : settings),
   });
   const start = async (): Promise<Parley> => {
-    const started = await startParley(config, { commands, log });
+    const started = await startParley(config, { commands, log, clock });
     await started.connected;
     return started;
   };
@@ -151,34 +91,17 @@ export async function startStory(
     () => discord.world.commands.length > 0 && lines.some((line) => line.message.startsWith("commands")),
   );
 
-  const chats = (): SentMessage[][] =>
-    gateway.requests
-      .filter((request) => request.path === "/v1/chat/completions")
-      .map((request) => (JSON.parse(request.body.toString()) as { messages: SentMessage[] }).messages);
-
   return {
+    ...model,
     discord,
     gateway,
     lines,
-    answers: (...texts) => void answers.splice(0, answers.length, ...texts),
-    hears(text) {
-      heard = text;
+    folder,
+    reset() {
+      model.reset();
+      lines.splice(0);
     },
-    setGatewayUp(up) {
-      isUp = up;
-    },
-    setCut(cut) {
-      isCut = cut;
-    },
-    keepsWaiting(text) {
-      unanswered = text;
-    },
-    setStalled(stalled) {
-      isStalled = stalled;
-    },
-    chats,
-    said: (index) =>
-      (chats()[index] ?? []).filter(({ role }) => role !== "system").map((message) => textOf(message)),
+    isIdle: () => parley.assistant.pending() === 0,
     settled(channel, count = 1) {
       return until(
         () => {
@@ -197,7 +120,7 @@ export async function startStory(
     isKept: async (text) => holds(await bytesOfFolder(folder), text),
     async restart(during = () => {}) {
       await parley.stop();
-      during();
+      await during();
       parley = await start();
     },
     async close() {
@@ -207,52 +130,4 @@ export async function startStory(
       await discord.close();
     },
   };
-}
-
-function json(body: unknown): ScriptedAnswer {
-  return { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
-}
-
-/** An answer as deltas of some words each. */
-function stream(text: string, { isWhole = true, finish = "stop" } = {}): ScriptedAnswer {
-  const pieces = text.match(/[\s\S]{1,200}/g) ?? [];
-  const chunks = [
-    ...pieces.map((content) => ({ choices: [{ index: 0, delta: { content }, finish_reason: null }] })),
-    { choices: [{ index: 0, delta: {}, finish_reason: finish }] },
-    { choices: [], usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 } },
-  ];
-  const lines = chunks.map(
-    (chunk) =>
-      `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", model: "story/chat", ...chunk })}\n\n`,
-  );
-  return isWhole ? { body: `${lines.join("")}data: [DONE]\n\n` } : { body: lines[0] ?? "", after: "hang" };
-}
-
-function modelOf(body: Buffer): string {
-  return (JSON.parse(body.toString()) as { model: string }).model;
-}
-
-/** A picture as the answer of a chat model, whole or as a stream. */
-function drawnInChat(base64: string): ScriptedAnswer {
-  const images = [{ type: "image_url", image_url: { url: `data:image/png;base64,${base64}` } }];
-  const message = { role: "assistant", content: "", images };
-  return json({
-    id: "c",
-    object: "chat.completion",
-    model: "story/draw",
-    choices: [{ index: 0, message, finish_reason: "stop" }],
-    usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 },
-  });
-}
-
-function lastSaid(body: Buffer): string {
-  const { messages } = JSON.parse(body.toString()) as { messages: SentMessage[] };
-  const last = messages.at(-1);
-  return last === undefined ? "nothing" : textOf(last);
-}
-
-function textOf({ content }: SentMessage): string {
-  return typeof content === "string"
-    ? content
-    : content.map((part) => part.text ?? `<${part.type}>`).join(" ");
 }

@@ -2,6 +2,8 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { systemClock } from "../../../src/support/clock.ts";
+import { createScaledClock } from "../../support/scaled-clock.ts";
 import { startParley, type Parley } from "../../../src/compose.ts";
 import { parseConfig } from "../../../src/config.ts";
 import { createManifest } from "../../../src/platforms/slack/manifest.ts";
@@ -29,12 +31,15 @@ export interface SentTurn {
 export interface SlackStory {
   readonly slack: SlackSimulator;
   readonly gateway: ScriptedGateway;
+  /** The one that runs now. */
   readonly parley: Parley;
   readonly storeFile: string;
   /** Whether the store's files contain a text. */
   isKept(text: string): Promise<boolean>;
   /** All log lines: level, message and fields as JSON. */
   readonly logged: string[];
+  /** Begins another story on the same Parley: its gateway says this, and what was asked and logged before is forgotten. */
+  begin(script: StoryScript): void;
   /** The messages of each chat request, without the system message. */
   asked(): SentTurn[][];
   requestsTo(path: string): SeenRequest[];
@@ -43,29 +48,32 @@ export interface SlackStory {
    * has ended.
    */
   answerTo(channel: string, thread: string | undefined, index?: number): Promise<SeenMessage>;
+  /** Restarts Parley on the same store. `during`: what people do while it does not run. */
+  restart(during?: () => void): Promise<void>;
   close(): Promise<void>;
 }
 
 /** Over the socket that Parley opens, or by requests to it. */
 export type SlackMode = "socket" | "http";
 
-let defaultMode: SlackMode = "socket";
-
-/** From now on stories of this test file are told in this mode where they do not name one. */
-export function tellStoriesOver(mode: SlackMode): void {
-  defaultMode = mode;
+/** What the gateway says. */
+export interface StoryScript {
+  /** The model's answer, or a scripted response. Default: it repeats the last message. */
+  readonly chat?: (turns: SentTurn[], index: number) => string | ScriptedAnswer;
+  readonly images?: (request: SeenRequest) => ScriptedAnswer;
+  readonly transcription?: (request: SeenRequest) => ScriptedAnswer;
 }
 
 /** Settings of {@link startSlackStory}. */
-export interface StoryOptions {
-  /** How Slack delivers. Default: what {@link tellStoriesOver} says. */
+export interface StoryOptions extends StoryScript {
+  /** How Slack delivers. Default: by socket. */
   readonly mode?: SlackMode;
-  /** The model's answer, or a scripted response. Default: it repeats the last message. */
-  readonly chat?: (turns: SentTurn[], index: number) => string | ScriptedAnswer;
+  /** Answers every request to the gateway, instead of the usual script. */
+  readonly respond?: (request: SeenRequest) => ScriptedAnswer;
+  /** How many times sooner Parley's waits and Slack's rate limits are over. Default 1. */
+  readonly haste?: number;
   /** Listed besides the usual ones. */
   readonly moreModels?: readonly string[];
-  readonly images?: (request: SeenRequest) => ScriptedAnswer;
-  readonly transcription?: (request: SeenRequest) => ScriptedAnswer;
   /** Writes to `logged`. Default: {@link createMemoryLog}. */
   readonly log?: (lines: string[]) => Log;
   /** May be made from people and places of the simulator. */
@@ -110,28 +118,34 @@ function turnsOf(request: SeenRequest): SentTurn[] {
 /** Starts Parley with its store in a temporary folder. */
 export async function startSlackStory(options: StoryOptions = {}): Promise<SlackStory> {
   const folder = await mkdtemp(join(tmpdir(), "parley-slack-"));
-  const isHttp = (options.mode ?? defaultMode) === "http";
+  const { haste = 1 } = options;
+  const clock = haste === 1 ? systemClock : createScaledClock(haste);
+  const isHttp = options.mode === "http";
   const slack = await createSlackSimulator({
     manifest: createManifest(allCommands, { socketMode: !isHttp, publicUrl: "https://parley.example.com" }),
     sendsRequests: isHttp,
+    limitsFactor: haste,
   });
   const logged: string[] = [];
+  let script: StoryScript = options;
   let asked = 0;
+  let first = 0;
   const gateway = await startScriptedGateway((request) => {
+    if (options.respond !== undefined) return options.respond(request);
     if (request.path === "/v1/models")
       return { body: toModelList([...usualModels, ...(options.moreModels ?? [])]), headers: json };
     if (request.path === "/v1/images/generations")
-      return options.images?.(request) ?? { status: 500, body: "{}", headers: json };
+      return script.images?.(request) ?? { status: 500, body: "{}", headers: json };
     if (request.path === "/v1/audio/transcriptions")
       return (
-        options.transcription?.(request) ?? {
+        script.transcription?.(request) ?? {
           body: JSON.stringify({ text: "words that were spoken" }),
           headers: json,
         }
       );
     const turns = turnsOf(request);
     const answer =
-      options.chat?.(turns, asked++) ?? `You said: ${textOf(turns.at(-1) ?? { role: "", content: "" })}`;
+      script.chat?.(turns, asked++) ?? `You said: ${textOf(turns.at(-1) ?? { role: "", content: "" })}`;
     return typeof answer === "string" ? toStream(answer) : answer;
   });
   const config = parseConfig({
@@ -147,21 +161,36 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
     PORT: "0",
     ...(typeof options.settings === "function" ? options.settings(slack) : options.settings),
   });
-  const parley = await startParley(config, {
-    commands: allCommands,
-    log: (options.log ?? createMemoryLog)(logged),
-  });
-  await parley.connected;
-  slack.endpoint.url = `${parley.url}/slack/events`;
+  const start = async (): Promise<Parley> => {
+    const started = await startParley(config, {
+      commands: allCommands,
+      log: (options.log ?? createMemoryLog)(logged),
+      clock,
+    });
+    await started.connected;
+    slack.endpoint.url = `${started.url}/slack/events`;
+    return started;
+  };
+  let parley = await start();
+  const requestsTo = (path: string) =>
+    gateway.requests.slice(first).filter((request) => request.path === path);
   return {
     slack,
     gateway,
-    parley,
+    get parley() {
+      return parley;
+    },
     storeFile: join(folder, "parley.db"),
     isKept: async (text) => holds(await bytesOfFolder(folder), text),
     logged,
-    asked: () => gateway.requests.filter(({ path }) => path === "/v1/chat/completions").map(turnsOf),
-    requestsTo: (path) => gateway.requests.filter((request) => request.path === path),
+    begin(next) {
+      script = next;
+      asked = 0;
+      first = gateway.requests.length;
+      logged.splice(0);
+    },
+    asked: () => requestsTo("/v1/chat/completions").map(turnsOf),
+    requestsTo,
     answerTo: (channel, thread, index = 0) =>
       slack.waitFor(`answer ${index} in ${thread ?? channel}`, () => {
         const said = slack
@@ -173,6 +202,11 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
         const isOver = parley.assistant.pending() === 0;
         return message !== undefined && isOver && hasEnded(message) ? message : undefined;
       }),
+    async restart(during = () => {}) {
+      await parley.stop();
+      during();
+      parley = await start();
+    },
     async close() {
       await parley.stop();
       await slack.close();
@@ -189,7 +223,7 @@ function hasEnded(message: SeenMessage): boolean {
 
 /** Parley over HTTP in two workspaces: the simulator's own, and one where a person has installed the app. */
 export async function startInTwoWorkspaces(
-  options: Pick<StoryOptions, "chat"> = {},
+  options: Pick<StoryOptions, "chat" | "haste"> = {},
 ): Promise<SlackStory & { readonly workspace: SimulatedWorkspace }> {
   const story = await startSlackStory({
     ...options,
@@ -202,7 +236,7 @@ export async function startInTwoWorkspaces(
   });
   const workspace = story.slack.addWorkspace();
   await installInto(story, workspace);
-  return { ...story, workspace };
+  return Object.assign(story, { workspace });
 }
 
 /** A person of a workspace installs the app there, on Parley's page. */

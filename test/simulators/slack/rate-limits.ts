@@ -57,8 +57,8 @@ interface Window {
   readonly windowMs: number;
 }
 
-/** The documented limits. */
-export function createRateLimits(clock: Clock): RateLimits {
+/** The documented limits. @param factor they are over so many times sooner */
+export function createRateLimits(clock: Clock, factor = 1): RateLimits {
   const calls = new Map<string, number[]>();
   const overrides = new Map<string, number>();
 
@@ -85,10 +85,9 @@ export function createRateLimits(clock: Clock): RateLimits {
   return {
     take(method, channel, teamId) {
       const now = clock.now();
-      const windows = windowsOf(method, channel, teamId).map((window) => ({
-        ...window,
-        recent: recentIn(window),
-      }));
+      const windows = windowsOf(method, channel, teamId)
+        .map((window) => ({ ...window, windowMs: window.windowMs / factor }))
+        .map((window) => ({ ...window, recent: recentIn(window) }));
       const waits = windows
         .filter(({ recent, most }) => recent.length >= most)
         .map(({ recent, windowMs }) => Math.max(1, Math.ceil(((recent[0] ?? now) + windowMs - now) / 1000)));

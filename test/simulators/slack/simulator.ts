@@ -83,6 +83,8 @@ export interface SimulatorOptions {
    * The time of the bot, which passes faster while `waitFor` looks: that gives up after three times as long in it.
    */
   readonly botTime?: { monotonic(): number; step(): Promise<void> };
+  /** Its rate limits are over so many times sooner. Default: as Slack's. */
+  readonly limitsFactor?: number;
 }
 
 /**
@@ -97,7 +99,7 @@ export async function createSlackSimulator(options: SimulatorOptions = {}): Prom
     signingSecret: randomBytes(16).toString("hex"),
     skewMs: 0,
   };
-  const limits = createRateLimits(clock);
+  const limits = createRateLimits(clock, options.limitsFactor);
   const faults = new Map<string, Fault[]>();
   const switchedOff = new Set<string>();
   const delays = new Map<string, number>();

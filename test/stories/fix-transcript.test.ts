@@ -1,0 +1,51 @@
+import { expect, it } from "vitest";
+import { fixture } from "../fixtures/fixtures.ts";
+import { eachPlatform, tell } from "./tell.ts";
+
+const note = async () => ({ name: "note.m4a", bytes: await fixture("voice.m4a") });
+
+tell(eachPlatform, ({ begin }) => {
+  it("Fix transcript shows the words, takes better ones, and answers anew in the same message, after a restart too", async () => {
+    const { model, person, channel, shows, idle, isKept, restart } = await begin();
+    const [ada, bo] = [person("Ada"), person("Bo")];
+    model.hears("the meeting moves to Tuesday");
+    const { place, answer } = await ada.asks(channel("general", [ada, bo]), "listen", [await note()]);
+    expect(answer.text).toContain("the meeting moves to Tuesday");
+    await bo.presses("Fix transcript", answer);
+    const refused = await shows(place, ({ onlyFor }) => onlyFor === "Bo");
+    expect(refused.text).toBe("Only the person who asked, or a moderator, can do this.");
+    await restart();
+    await ada.presses("Fix transcript", answer);
+    expect(await ada.form()).toMatchObject([{ label: "note.m4a", isRequired: true }]);
+    await ada.submits({ "note.m4a": "the meeting moves to Thursday" });
+    const again = await shows(place, ({ text }) => text.includes("Thursday") && text.includes("I heard"));
+    expect(again.id).toBe(answer.id);
+    expect(again.text).not.toContain("Tuesday");
+    await idle();
+    expect(model.said(1).join(" ")).toContain("the meeting moves to Thursday");
+    expect(model.chats()).toHaveLength(2);
+    expect(await isKept("moves to Tuesday")).toBe(false);
+  });
+
+  it("Fix transcript of /transcribe replaces what it shows, in the same message, after a restart too", async () => {
+    const { model, person, channel, shows, idle, isKept, restart } = await begin();
+    const ada = person("Ada");
+    const general = channel("general", [ada]);
+    model.hears("the party moves to Tuesday");
+    await ada.uses("transcribe", {}, general, { file: await note() });
+    const answer = await shows(general, ({ buttons }) => buttons.includes("Fix transcript"));
+    expect(answer.text).toContain("the party moves to Tuesday");
+    await idle();
+    await restart();
+    await ada.presses("Fix transcript", answer);
+    await ada.form();
+    await ada.submits({ "note.m4a": "the party moves to Thursday" });
+    const again = await shows(general, "the party moves to Thursday");
+    expect(again.id).toBe(answer.id);
+    expect(again.text).not.toContain("Tuesday");
+    await idle();
+    expect(model.chats()).toHaveLength(0);
+    expect(await isKept("party moves to Tuesday")).toBe(false);
+    expect(await isKept("party moves to Thursday")).toBe(true);
+  });
+});

@@ -1,0 +1,204 @@
+import { fixture } from "../fixtures/fixtures.ts";
+import type { ScriptedAnswer, SeenRequest } from "../simulators/gateway/scripted-gateway.ts";
+
+/** A message of a chat request. */
+export interface SentMessage {
+  readonly role: string;
+  readonly content:
+    | string
+    | readonly { readonly type: string; readonly text?: string; readonly image_url?: { url: string } }[];
+}
+
+/** A chat request. */
+export interface ChatRequest {
+  readonly model: string;
+  readonly temperature?: number;
+  readonly messages: readonly SentMessage[];
+}
+
+/** A model of the gateway's list. */
+export interface ListedModel {
+  readonly id: string;
+  readonly context_length?: number;
+  readonly architecture?: {
+    readonly input_modalities: readonly string[];
+    readonly output_modalities: readonly string[];
+  };
+}
+
+/** What the models of a story say, and what they were asked. */
+export interface ScriptedModel {
+  /** Answers to the next requests; the last one repeats. Default: "I heard: " and the last message. */
+  answers(...texts: string[]): void;
+  /** What every recording is transcribed to from now on. Default: "the words of the note". */
+  hears(text: string, how?: { readonly takesMs?: number }): void;
+  /** Until it is called with `true`, the gateway drops every connection. */
+  setGatewayUp(isUp: boolean): void;
+  /** While it was called with `true`, the gateway refuses what it is asked, for a reason that no second attempt changes. */
+  setRefusing(isRefusing: boolean): void;
+  /** While it was called with `true`, answers of the model end at their length limit. */
+  setCut(isCut: boolean): void;
+  /** The gateway accepts chat requests whose last message contains this text, and answers none of them. */
+  keepsWaiting(text: string): void;
+  /** While it was called with `true`, answers of the model begin with "Half" and do not end. */
+  setStalled(isStalled: boolean): void;
+  /** The messages of each chat request, in order of the requests. */
+  chats(): SentMessage[][];
+  /** The text of each message of one chat request, without system messages. */
+  said(index: number): string[];
+  /** The system messages of one chat request. */
+  system(index: number): string;
+  /** The chat requests. */
+  asked(): ChatRequest[];
+  requestsTo(path: string): SeenRequest[];
+}
+
+/** {@link ScriptedModel}, and the gateway's side of it. */
+export interface ModelScript extends ScriptedModel {
+  respond(request: SeenRequest): ScriptedAnswer;
+  /** Forgets what was scripted, and the requests before. */
+  reset(): void;
+}
+
+const usualModels: readonly ListedModel[] = [
+  "story/chat",
+  "story/chat-large",
+  "story/draw",
+  "story/whisper",
+].map((id) => ({ id }));
+
+/** @param requests of the gateway that this answers for */
+export async function createModelScript(
+  requests: () => readonly SeenRequest[],
+  models: readonly ListedModel[] = usualModels,
+): Promise<ModelScript> {
+  const fresh = () => ({
+    isUp: true,
+    isRefusing: false,
+    isStalled: false,
+    isCut: false,
+    unanswered: undefined as string | undefined,
+    heard: { text: "the words of the note", takesMs: 0 },
+    answers: [] as string[],
+  });
+  let script = fresh();
+  let first = 0;
+  /** Each picture is another one: bytes after the end of a PNG are ignored. */
+  const base = await fixture("picture.png");
+  let drawn = 0;
+  const pictures = (count: number): string[] =>
+    Array.from({ length: count }, () =>
+      Buffer.concat([base, Buffer.from(`picture ${++drawn}`)]).toString("base64"),
+    );
+
+  function answerChat({ model, messages }: ChatRequest): ScriptedAnswer {
+    const { answers, unanswered } = script;
+    if (script.isRefusing) return { status: 400, ...json({ error: { message: "refused" } }) };
+    if (model === "story/draw") return drawnInChat(pictures(1)[0] ?? "");
+    const last = messages.at(-1);
+    const said = last === undefined ? "nothing" : textOf(last);
+    if (unanswered !== undefined && said.includes(unanswered)) return { body: ": wait\n\n", after: "hang" };
+    if (script.isStalled) return toStream("Half", { isWhole: false });
+    const next = answers.length > 1 ? answers.shift() : answers[0];
+    return toStream(next ?? `I heard: ${said}`, { finish: script.isCut ? "length" : "stop" });
+  }
+
+  const requestsTo = (path: string) =>
+    requests()
+      .slice(first)
+      .filter((request) => request.path === path);
+  const asked = () => requestsTo("/v1/chat/completions").map(({ body }) => parse(body) as ChatRequest);
+  const chats = () => asked().map(({ messages }) => [...messages]);
+
+  return {
+    answers: (...texts) => void (script.answers = texts),
+    hears: (text, { takesMs = 0 } = {}) => void (script.heard = { text, takesMs }),
+    setGatewayUp: (isUp) => void (script.isUp = isUp),
+    setRefusing: (isRefusing) => void (script.isRefusing = isRefusing),
+    setCut: (isCut) => void (script.isCut = isCut),
+    keepsWaiting: (text) => void (script.unanswered = text),
+    setStalled: (isStalled) => void (script.isStalled = isStalled),
+    chats,
+    said: (index) =>
+      (chats()[index] ?? []).filter(({ role }) => role !== "system").map((message) => textOf(message)),
+    system: (index) =>
+      (chats()[index] ?? [])
+        .filter(({ role }) => role === "system")
+        .map((message) => textOf(message))
+        .join("\n"),
+    asked,
+    requestsTo,
+    respond({ path, body }) {
+      if (!script.isUp) return { answers: false };
+      switch (path) {
+        case "/v1/models":
+          return json({
+            object: "list",
+            data: models.map((model) => ({ ...model, object: "model", created: 1, owned_by: "story" })),
+          });
+        case "/v1/images/generations":
+          return json({
+            created: 1,
+            data: pictures((parse(body) as { n?: number }).n ?? 1).map((b64_json) => ({ b64_json })),
+          });
+        case "/v1/audio/transcriptions":
+          return slowly({ text: script.heard.text }, script.heard.takesMs);
+        default:
+          return answerChat(parse(body) as ChatRequest);
+      }
+    },
+    reset() {
+      script = fresh();
+      first = requests().length;
+    },
+  };
+}
+
+function parse(body: Buffer): unknown {
+  return JSON.parse(body.toString("utf8"));
+}
+
+function json(body: unknown): ScriptedAnswer {
+  return { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+}
+
+/** The beginning comes at once, the rest after a time. */
+function slowly(body: unknown, ms: number): ScriptedAnswer {
+  const whole = json(body);
+  return ms === 0 ? whole : { ...whole, body: `\n\n${String(whole.body)}`, eventEveryMs: ms };
+}
+
+/** An answer as deltas of some words each. */
+function toStream(text: string, { isWhole = true, finish = "stop" } = {}): ScriptedAnswer {
+  const pieces = text.match(/[\s\S]{1,200}/g) ?? [];
+  const chunks = [
+    ...pieces.map((content) => ({ choices: [{ index: 0, delta: { content }, finish_reason: null }] })),
+    { choices: [{ index: 0, delta: {}, finish_reason: finish }] },
+    { choices: [], usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 } },
+  ];
+  const lines = chunks.map(
+    (chunk) =>
+      `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", model: "story/chat", ...chunk })}\n\n`,
+  );
+  return isWhole ? { body: `${lines.join("")}data: [DONE]\n\n` } : { body: lines[0] ?? "", after: "hang" };
+}
+
+/** A picture as the answer of a chat model. */
+function drawnInChat(base64: string): ScriptedAnswer {
+  const images = [{ type: "image_url", image_url: { url: `data:image/png;base64,${base64}` } }];
+  const message = { role: "assistant", content: "", images };
+  return json({
+    id: "c",
+    object: "chat.completion",
+    model: "story/draw",
+    choices: [{ index: 0, message, finish_reason: "stop" }],
+    usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 },
+  });
+}
+
+/** The text of a message; other parts by their type in angle brackets. */
+function textOf({ content }: SentMessage): string {
+  return typeof content === "string"
+    ? content
+    : content.map((part) => part.text ?? `<${part.type}>`).join(" ");
+}

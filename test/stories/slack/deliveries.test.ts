@@ -1,0 +1,65 @@
+import { describe, expect, test } from "vitest";
+import { fixture } from "../../fixtures/fixtures.ts";
+import type { SlackMode, StoryScript } from "../../e2e/slack/slack-story.ts";
+import { createSlackStage } from "./stage.ts";
+
+const stage = createSlackStage();
+
+describe.each<SlackMode>(["socket", "http"])("what Slack delivers over %s", (mode) => {
+  async function begin(script?: StoryScript) {
+    const story = await stage.begin(script, mode);
+    const { slack } = story;
+    const ana = slack.person("Ana");
+    const bo = slack.person("Bo");
+    return { story, slack, ana, bo, channel: slack.channel("ideas", [ana, bo]) };
+  }
+
+  test.each(["app_mention", "message"] as const)(
+    "a mention is answered once when %s comes first",
+    async (first) => {
+      const { story, slack, ana, channel } = await begin();
+      const root = ana.sends({ channel: channel.id, text: "once", mentionBot: true, first });
+      await story.answerTo(channel.id, root);
+      await slack.waitFor("acknowledgements", () =>
+        slack.deliveries.every(({ outcome }) => outcome === "acknowledged"),
+      );
+      expect(story.asked()).toHaveLength(1);
+      expect(channel.saidByBot()).toHaveLength(1);
+    },
+  );
+
+  test("other bots and messages between people are ignored", async () => {
+    const { story, slack, ana, bo, channel } = await begin();
+    const root = ana.sends({ channel: channel.id, text: "lunch?" });
+    bo.sends({ channel: channel.id, thread: root, text: "yes" });
+    slack.otherBotSends(channel, `<@${slack.botUserId}> hello`);
+    const asked = ana.sends({ channel: channel.id, text: "are you there?", mentionBot: true });
+    await story.answerTo(channel.id, asked);
+    expect(story.asked()).toHaveLength(1);
+  });
+
+  test("an audio clip labelled as video is transcribed, and the transcript is shown", async () => {
+    const { story, ana } = await begin();
+    const clip = {
+      name: "audio_message.m4a",
+      mediaType: "video/mp4",
+      bytes: await fixture("voice.m4a"),
+      extra: { subtype: "slack_audio", duration_ms: 2100 },
+    };
+    const root = ana.sends({ channel: ana.directMessages, files: [clip] });
+    const answer = await story.answerTo(ana.directMessages, root);
+    expect(answer.text).toContain("words that were spoken");
+    const [request] = story.requestsTo("/v1/audio/transcriptions");
+    expect(request?.body.toString("latin1")).toMatch(/filename="[^"]+\.(?:m4a|mp4)"/);
+    expect(request?.body.includes(Buffer.from(clip.bytes))).toBe(true);
+  });
+
+  test("a missing files:read scope is named in the reply", async () => {
+    const story = await stage.start({ mode });
+    const ana = story.slack.person("Ana");
+    story.slack.revokeScope("files:read");
+    const file = { name: "picture.png", mediaType: "image/png", bytes: await fixture("picture.png") };
+    const root = ana.sends({ channel: ana.directMessages, text: "what is this?", files: [file] });
+    expect((await story.answerTo(ana.directMessages, root)).text).toContain("files:read");
+  });
+});

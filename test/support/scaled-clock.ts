@@ -1,0 +1,19 @@
+import type { Clock } from "../../src/core/clock.ts";
+import { systemClock } from "../../src/support/clock.ts";
+
+/**
+ * A clock on which waits are over sooner: for stories between real sockets, where what Parley waits for is short and what
+ * others need is not its to hasten. Wall time is that of this process, so that stored times and days are right.
+ * @param factor how many times sooner
+ */
+export function createScaledClock(factor: number): Clock {
+  const startedAt = performance.now();
+  return {
+    now: () => systemClock.now(),
+    monotonic: () => startedAt + (performance.now() - startedAt) * factor,
+    sleep: (ms, signal) => systemClock.sleep(ms / factor, signal),
+    after: (ms, callback, options) => systemClock.after(ms / factor, callback, options),
+    every: (ms, callback) => systemClock.every(ms / factor, callback),
+    timeout: (ms) => systemClock.timeout(ms / factor),
+  };
+}
