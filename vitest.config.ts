@@ -9,6 +9,8 @@ export default defineConfig({
     expect: { poll: { timeout: 15_000 } },
     setupFiles: ["test/patience.ts"],
     maxWorkers: 2,
+    // Redis and Postgres start once a run, when a test first asks for them.
+    globalSetup: ["test/support/shared-servers.ts"],
     reporters: ["default", "./test/run-report.ts"],
     projects: [
       { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"] } },
