@@ -19,7 +19,10 @@ const factor = 20;
  * Like the `until` of the simulator, and the time of the platforms passes faster meanwhile.
  * @throws Error also after three times `timeoutMs` in their time
  */
-export const until: typeof look = (read, options = {}) => {
+export function until<T>(
+  read: () => T | undefined | false,
+  options: NonNullable<Parameters<typeof look>[1]> = {},
+): Promise<T> {
   const lastAt = clock.monotonic() + 3 * (options.timeoutMs ?? 10_000);
   return look(read, {
     ...options,
@@ -28,7 +31,7 @@ export const until: typeof look = (read, options = {}) => {
       await clock.step();
     },
   });
-};
+}
 
 /** One line of {@link createListLog}. */
 export interface LogLine {
