@@ -244,10 +244,11 @@ function watchFetch(): () => void {
 /** The system's clock, which stands still in a dead life until that is revived to be stopped. */
 function createMortalClock(isDead: () => boolean): Clock & { revive(): void } {
   const revived = Promise.withResolvers<void>();
+  const overdue: (() => void)[] = [];
   let isRevived = false;
   const due = (callback: () => void) => () => {
     if (isRevived || !isDead()) callback();
-    else void revived.promise.then(callback);
+    else overdue.push(callback);
   };
   return {
     ...systemClock,
@@ -267,6 +268,7 @@ function createMortalClock(isDead: () => boolean): Clock & { revive(): void } {
     revive() {
       isRevived = true;
       revived.resolve();
+      for (const callback of overdue.splice(0)) callback();
     },
   };
 }

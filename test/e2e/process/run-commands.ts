@@ -59,9 +59,9 @@ export function startCommandRunner(): CommandRunner {
       return ended;
     },
     async close() {
-      const closed = once(child, "close");
+      const ended = once(child, "exit");
       child.disconnect();
-      await closed;
+      await ended;
       await Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true })));
     },
   };
