@@ -1,4 +1,4 @@
-import { Agent, type Dispatcher } from "undici";
+import { Agent, type Dispatcher, interceptors } from "undici";
 import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { Operation } from "../core/gateway.ts";
 import type { Log } from "../core/telemetry.ts";
@@ -82,6 +82,8 @@ export function createTransport(options: TransportOptions): Transport {
     headersTimeout: 0,
     bodyTimeout: 0,
   });
+  // Some proxies compress answers although nobody asked for it. Readers cap what comes out.
+  const client = agent.compose(interceptors.decompress({ skipErrorResponses: false }));
   const common: Readonly<Record<string, string>> = {
     "user-agent": "parley",
     "accept-encoding": "identity",
@@ -100,7 +102,7 @@ export function createTransport(options: TransportOptions): Transport {
       };
       let answer: Dispatcher.ResponseData;
       try {
-        answer = await agent.request({
+        answer = await client.request({
           origin,
           path: `${basePath}${request.path}${search}`,
           method: request.method,
