@@ -269,6 +269,8 @@ export async function createWorld(
     readonly room?: { readonly maxMessages: number; readonly maxChars: number };
     /** Patterns. Default: all. */
     readonly allowedModels?: readonly string[];
+    /** A client of a scripted server. Default: a fake that repeats what it is asked. */
+    readonly client?: Gateway;
     /** Beside those of `commands/`. */
     readonly commands?: readonly Command[];
   } = {},
@@ -282,7 +284,7 @@ export async function createWorld(
     rules = options.rules,
   }: { readonly rules?: Partial<AccessRules> | undefined } = {}): Assistant => {
     const assistant = createAssistant({
-      gateway: gateway.gateway,
+      gateway: options.client ?? gateway.gateway,
       conversations: store.conversations,
       archive: {
         ...store.erasure,
