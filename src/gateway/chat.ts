@@ -55,7 +55,7 @@ export function createChat(
         operation: "chat",
         model,
         method: "POST",
-        path: "/v1/chat/completions",
+        path: "/chat/completions",
         headers: {
           "content-type": "application/json",
           accept: isStreamed ? "text/event-stream, application/json" : "application/json",

@@ -191,7 +191,7 @@ async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Atte
       request: {
         model,
         messages: context.messages,
-        maxTokens: chat.maxTokens,
+        maxTokens: maxTokensFor(attempt.continued, chat.maxTokens),
         temperature: chat.temperature,
         stream: true,
       },
@@ -217,6 +217,13 @@ async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Atte
   meter.call({ operation: "chat", outcome: end.reason, model: end.model }, end.usage);
   if (meant !== undefined) await endWithPictures(dependencies, turn, { ...attempt, meant }, context.receipt);
   return end;
+}
+
+/** How many times more room an answer gets whose first try was spent on thoughts. */
+const thinkingFactor = 4;
+
+function maxTokensFor(continued: StoredMessage | undefined, maxTokens: number): number {
+  return continued !== undefined && textOfAnswer(continued) === "" ? maxTokens * thinkingFactor : maxTokens;
 }
 
 /** Makes the change that the answer asks for, or says what a model that drew by itself had before it. */

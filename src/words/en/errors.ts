@@ -60,6 +60,8 @@ export const errorMessages = {
   "error.gateway-interrupted": "The answer was interrupted. What had arrived is kept above.",
   "error.gateway-unsupported": "{problem}. /models lists what there is.",
   "error.no-model": "No model of the gateway can do this",
+  "error.no-model.empty":
+    "The gateway lists no models. An admin can name one with CHAT_MODEL, or see what is wrong with `npm run doctor`",
   "error.no-model.chat": "No model of the gateway can chat",
   "error.no-model.image": "No model of the gateway can draw",
   "error.no-model.image-edit": "No model of the gateway can change pictures",

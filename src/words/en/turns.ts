@@ -27,6 +27,7 @@ export const turnMessages = {
   "file.empty": "the file is empty",
   "file.other-type":
     "{type} is not something Parley reads; send pictures, audio, text, PDF or office documents",
+  "file.no-words": "no words can be heard in it",
   "file.no-transcription": "no model of the gateway can transcribe",
   "file.not-picture": "it is not a picture",
   "file.not-recording": "it is not a recording",

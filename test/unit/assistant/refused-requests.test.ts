@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
 import type { IncomingMessage } from "../../../src/core/events.ts";
 import type { SeenReply } from "../../support/fakes.ts";
-import { createWorld, message, type World } from "../../support/fakes.ts";
+import { ada, createWorld, message, type World } from "../../support/fakes.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
 import { startScriptedGateway, type ScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
 import { createTestClient } from "../gateway/harness.ts";
@@ -29,6 +29,11 @@ interface Room {
   say(text: string, more?: Partial<IncomingMessage>): Promise<SeenReply>;
 }
 
+const thoughtAlone = JSON.stringify({
+  choices: [{ index: 0, message: { content: "", reasoning: "hm" }, finish_reason: "length" }],
+  usage: { prompt_tokens: 9, completion_tokens: 1024 },
+});
+
 const open: { close(): Promise<void> }[] = [];
 afterEach(async () => {
   for (const one of open.splice(0).toReversed()) await one.close();
@@ -36,11 +41,16 @@ afterEach(async () => {
 
 /** The real client and assistant in front of a server that refuses what it does not take. */
 async function start(strict: Strict): Promise<Room> {
-  const models = { object: "list", data: [{ id: "m", object: "model" }] };
+  const models = { object: "list", data: ["m", "whisper"].map((id) => ({ id, object: "model" })) };
   const gateway = await startScriptedGateway((request) => {
     const headers = { "content-type": "application/json" };
     if (request.path === "/v1/models") return { headers, body: JSON.stringify(models) };
-    const { messages } = JSON.parse(request.body.toString()) as { messages: Sent[] };
+    if (request.path === "/v1/audio/transcriptions") return { headers, body: '{"text":" "}' };
+    const { messages, max_tokens } = JSON.parse(request.body.toString()) as {
+      messages: Sent[];
+      max_tokens: number;
+    };
+    if (words(messages).includes("think hard") && max_tokens < 4000) return { headers, body: thoughtAlone };
     const refused = strict(messages);
     if (refused !== undefined)
       return { status: refused[0], headers, body: JSON.stringify({ error: { message: refused[1] } }) };
@@ -52,7 +62,11 @@ async function start(strict: Strict): Promise<Room> {
     retryRules: { maxAttempts: 1, baseDelayMs: 1, maxDelayMs: 1 },
   });
   open.push(client);
-  const files = { png: await fixture("picture.png"), other: await fixture("picture.jpg") };
+  const files = {
+    png: await fixture("picture.png"),
+    other: await fixture("picture.jpg"),
+    ogg: await fixture("voice.ogg"),
+  };
   const world = await createWorld({ client, files });
   open.push(world);
   return {
@@ -188,4 +202,32 @@ it("a refusal that has nothing to do with what was sent is said once, after one 
   const reply = await room.say("one");
   expect(reply.state).toBe("failed");
   expect(room.asked()).toHaveLength(2);
+});
+
+it("a recording without words beside a question is named, and the question is answered", async () => {
+  const room = await start(() => undefined);
+  const reply = await room.say("what now?", { attachments: [{ id: "ogg", name: "voice.ogg", source: {} }] });
+  expect(reply.text).toMatch(/^answer to what now\?/);
+  expect(reply.notices).toContain("Not read: voice.ogg (no words can be heard in it).");
+});
+
+it("a recording without words alone is said to be that, and no model is asked", async () => {
+  const room = await start(() => undefined);
+  const reply = await room.say("", { attachments: [{ id: "ogg", name: "voice.ogg", source: {} }] });
+  expect(reply.state).toBe("failed");
+  expect(reply.notices).toEqual(["Not read: voice.ogg (no words can be heard in it)."]);
+  expect(room.asked()).toEqual([]);
+});
+
+it("a limit that was reached while thinking is said, and Continue asks with more room", async () => {
+  const room = await start(() => undefined);
+  const reply = await room.say("think hard");
+  expect(reply.state).toBe("finished");
+  expect(reply.notices).toEqual([
+    "The model used its 1,024 tokens for thinking and had none left for the answer.",
+  ]);
+  const more = reply.actions.find(({ kind }) => kind === "continue");
+  expect(more).toBeDefined();
+  if (more !== undefined) await room.world.assistant.act(more, ada);
+  await vi.waitFor(() => expect(reply.text).toBe("answer to think hard"));
 });
