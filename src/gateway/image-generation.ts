@@ -135,8 +135,9 @@ export function createImageGeneration(
     while (all.length < count) {
       try {
         all.push(await draw(one));
-      } catch (error) {
+      } catch {
         if (signal.aborted) throw signal.reason;
+        // The caller says that fewer came than were wanted.
         break;
       }
     }
