@@ -32,3 +32,16 @@ it("a refused Slack token fails the start with its variable's name, without its 
   expect(parley.output()).not.toContain("    at ");
   await slack.close();
 });
+
+it("a setting that would keep secrets in the clear stops the start", async () => {
+  parley = await runParley({
+    settings: {
+      SLACK_CLIENT_ID: "1.2",
+      SLACK_CLIENT_SECRET: "secret",
+      SLACK_SIGNING_SECRET: "0123456789abcdef0123456789abcdef",
+      SLACK_PUBLIC_URL: "https://parley.example.com",
+    },
+  });
+  expect(await parley.ended).toBe(1);
+  expect(parley.output()).toContain("STORE_ENCRYPTION_KEYS is needed with SLACK_CLIENT_ID");
+});
