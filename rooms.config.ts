@@ -71,7 +71,7 @@ export const rooms: readonly Room[] = [
     ...platform,
     folder: "src/platforms/discord",
     // Of discord.js only the types: rest.ts.
-    packages: [...platform.packages, "discord.js", "discord-api-types", "@discordjs*", "undici"],
+    packages: [...platform.packages, "discord.js", "discord-api-types", "@discordjs*", "marked", "undici"],
   },
   // The sockets of Slack's client are of undici: they are pinged.
   { ...platform, folder: "src/platforms/slack", packages: [...platform.packages, "@slack/*", "undici"] },

@@ -23,15 +23,17 @@ export default defineCommand({
     }
     const lines = found.slice(0, maxShown).map((model) => toLine(model, usual.get(model.id)));
     const head =
-      found.length === 0
-        ? translate("models.none", {
-            search: `\`${(options.search ?? "").replaceAll("`", "")}\``,
-            all: all.length,
-          })
-        : translate(wanted === "" ? "models.all" : "models.match", {
-            found: found.length,
-            all: all.length,
-          });
+      all.length === 0
+        ? translate("models.empty")
+        : found.length === 0
+          ? translate("models.none", {
+              search: `\`${(options.search ?? "").replaceAll("`", "")}\``,
+              all: all.length,
+            })
+          : translate(wanted === "" ? "models.all" : "models.match", {
+              found: found.length,
+              all: all.length,
+            });
     const rest =
       found.length > maxShown ? [translate("models.more", { count: found.length - maxShown })] : [];
     await services.say([head, ...lines, ...rest].join("\n"));

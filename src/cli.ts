@@ -59,6 +59,7 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
     switch (args[0]) {
       case undefined:
         for (const problem of misspelt) log.warn({}, problem);
+        expectNone(readConfig(environment).startProblems);
         return await serveBot(config, { gatewayConfig, log, problems });
       case "gateway":
         return args[1] === "keys"
@@ -83,8 +84,7 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
         return 0;
       }
       case "--check-config": {
-        const problems = [...misspelt, ...readConfig(environment).startProblems];
-        if (problems.length > 0) throw new ParleyError("config", problems.join("\n"));
+        expectNone([...misspelt, ...readConfig(environment).startProblems]);
         const commands = await loadCommands();
         writeOut(`The settings are right; ${commands.size} commands.\n`);
         return 0;
@@ -167,6 +167,11 @@ async function warmUp(): Promise<void> {
     import("@slack/bolt"),
     loadCommands(),
   ]);
+}
+
+/** @throws ParleyError `config` with a line for each problem */
+function expectNone(problems: readonly string[]): void {
+  if (problems.length > 0) throw new ParleyError("config", problems.join("\n"));
 }
 
 async function serveBot(config: Config, options: Omit<ComposeOptions, "commands">): Promise<number> {

@@ -43,6 +43,7 @@ import type { DeploymentChat } from "./settings/turn-settings.ts";
 import { toLanguage } from "../words/languages.ts";
 import { inLanguage } from "../words/translate.ts";
 import { createTokenFactors } from "./turn/context-window.ts";
+import { createModelTolerance } from "./turn/model-tolerance.ts";
 import type { RoomBounds } from "./turn/turn.ts";
 import { createModelChoice, suggestModels, type ModelSettings } from "./turn/model-choice.ts";
 
@@ -176,6 +177,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
       archive,
       queue,
       factors: createTokenFactors(),
+      tolerance: createModelTolerance(now),
       meter,
       log,
       now,

@@ -177,7 +177,10 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
     records: {
       get: (key) => store.get<Json>("record", key),
       set: (key, value, ttlMs) => store.write([{ kind: "set", at: { space: "record", key }, value, ttlMs }]),
-      delete: (key) => store.write([{ kind: "delete", at: { space: "record", key } }]),
+      async delete(key) {
+        await store.write([{ kind: "delete", at: { space: "record", key } }]);
+        await store.backend.scrub();
+      },
     },
     claims: toClaims(opened.leases),
     settings: createSettingsStore(store, createKeyedQueue()),

@@ -51,6 +51,8 @@ export type FinishReason = "stop" | "length" | "filtered" | "other";
 export type ChatEvent =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "reasoning"; readonly text: string }
+  /** The text of the answer so far was the model's thoughts: the answer begins after this. */
+  | { readonly kind: "retract" }
   | { readonly kind: "image"; readonly image: GeneratedImage }
   | { readonly kind: "notice"; readonly text: string }
   | {

@@ -255,5 +255,6 @@ export interface Records {
   get(key: string): Promise<Json | undefined>;
   /** `ttlMs`: how long it is kept; without it, for ever. Durable when it resolves. */
   set(key: string, value: Json, ttlMs?: number): Promise<void>;
+  /** What is removed is gone from the store's files as well, as after `/forget`. */
   delete(key: string): Promise<void>;
 }

@@ -1,6 +1,7 @@
 import type { ChatEvent } from "../core/gateway.ts";
 import type { AttemptTimeouts } from "./attempt-timeouts.ts";
 import type { CompletionChunk } from "./completion-chunk.ts";
+import { createThoughtSplitter, type ThoughtPiece } from "./thoughts.ts";
 import { type ImageLoader, imageNotice } from "./images.ts";
 import { createInlineImages, type InlinePiece } from "./inline-images.ts";
 import { translate } from "../words/translate.ts";
@@ -21,7 +22,12 @@ export interface AnswerOutput {
   addNotice(text: string): void;
   /** Whether there was neither text nor an image so far. */
   isEmpty(): boolean;
-  totals(): { readonly textBytes: number; readonly images: number; readonly isRefusal: boolean };
+  totals(): {
+    readonly textBytes: number;
+    readonly images: number;
+    readonly isRefusal: boolean;
+    readonly hasThoughts: boolean;
+  };
 }
 
 /** What {@link createAnswerOutput} works with. */
@@ -46,6 +52,8 @@ export function createAnswerOutput(options: AnswerOutputOptions): AnswerOutput {
   let textBytes = 0;
   let imageCount = 0;
   let isRefusal = false;
+  let hasThoughts = false;
+  const thoughts = createThoughtSplitter();
   let leftChars = options.maxTextChars;
   let isOver = false;
 
@@ -84,11 +92,27 @@ export function createAnswerOutput(options: AnswerOutputOptions): AnswerOutput {
       else events.push({ kind: "notice", text: lostImageNotice(piece.why) });
     }
   };
+  const pushThought = (text: string) => {
+    hasThoughts = true;
+    pushJoined(events, "reasoning", text);
+  };
+  const pushSplit = async (pieces: readonly ThoughtPiece[]) => {
+    for (const piece of pieces) {
+      if (piece.kind === "text") await pushInline(inline.push(piece.text));
+      else if (piece.kind === "thought") pushThought(piece.text);
+      else {
+        // What was held back as a possible image was a thought as well.
+        await pushInline(inline.end());
+        textBytes = 0;
+        events.push({ kind: "retract" });
+      }
+    }
+  };
   const flush = async () => {
     if (unsearched === "") return;
-    const pieces = inline.push(unsearched);
+    const pieces = thoughts.push(unsearched);
     unsearched = "";
-    await pushInline(pieces);
+    await pushSplit(pieces);
   };
 
   return {
@@ -97,7 +121,7 @@ export function createAnswerOutput(options: AnswerOutputOptions): AnswerOutput {
     },
     async addRest({ reasoning, refusal, images: urls }) {
       await flush();
-      if (reasoning !== "") pushJoined(events, "reasoning", reasoning);
+      if (reasoning !== "") pushThought(reasoning);
       if (refusal !== "") {
         isRefusal = true;
         pushText(refusal);
@@ -106,6 +130,8 @@ export function createAnswerOutput(options: AnswerOutputOptions): AnswerOutput {
     },
     flush,
     async end(how) {
+      await flush();
+      await pushSplit(thoughts.end());
       const pieces = inline.end();
       await pushInline(how === "complete" ? pieces : pieces.filter(({ kind }) => kind === "text"));
     },
@@ -119,7 +145,7 @@ export function createAnswerOutput(options: AnswerOutputOptions): AnswerOutput {
       events.push({ kind: "notice", text });
     },
     isEmpty: () => textBytes === 0 && imageCount === 0,
-    totals: () => ({ textBytes, images: imageCount, isRefusal }),
+    totals: () => ({ textBytes, images: imageCount, isRefusal, hasThoughts }),
   };
 }
 

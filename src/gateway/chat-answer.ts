@@ -6,7 +6,7 @@ import { advance, emptyProgress, finishReasonOf, verdictOf } from "./answer-prog
 import { AttemptError } from "./attempt-error.ts";
 import { type AttemptTimeouts, endGraceMs } from "./attempt-timeouts.ts";
 import { createChunkReader } from "./chunk-reader.ts";
-import { readCompletionChunk, type ReportedUsage } from "./completion-chunk.ts";
+import { createCompletionReader, type ReportedUsage } from "./completion-chunk.ts";
 import type { ImageLoader } from "./images.ts";
 import { answerLimitsOf, createAnswerMeter } from "../support/answer-limits.ts";
 import type { Scrub } from "./scrub.ts";
@@ -79,6 +79,7 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
     isTrustedLink: (url) => options.isTrustedLink(url),
   });
   const failures = createAnswerFailures(response, model, scrub);
+  const completion = createCompletionReader();
   let state: ReaderState = { kind: "reading" };
   let progress = emptyProgress;
 
@@ -89,7 +90,7 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
       await output.flush();
       throw failures.ofFrame(frame);
     }
-    const chunk = readCompletionChunk(frame.value);
+    const chunk = completion.read(frame.value);
     if (chunk.error !== undefined) {
       await output.flush();
       throw failures.reported(chunk.error);
@@ -116,7 +117,9 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
       if (isOver()) break;
     }
     await output.flush();
-    if (progress.ending !== undefined && (isMeaningful || !hadEnding)) timeouts.expectEnd();
+    // A reason to finish that comes with thoughts alone does not end the wait for the answer.
+    const isEnding = progress.ending !== undefined && !output.isEmpty();
+    if (isEnding && (isMeaningful || !hadEnding)) timeouts.expectEnd();
     else if (isMeaningful) timeouts.progress();
   };
 
@@ -138,12 +141,24 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
     }
   };
 
+  /** A limit that was reached while the model thought is no failure: a larger one brings the answer. */
+  const endWithoutContent = () => {
+    const isSpentOnThoughts = progress.ending?.reason === "length" && output.totals().hasThoughts;
+    if (!isSpentOnThoughts) throw failures.withoutContent(progress.ending);
+    const used = progress.usage?.completionTokens;
+    output.addNotice(
+      used === undefined
+        ? translate("answer.all-thought")
+        : translate("answer.all-thought.counted", { used }),
+    );
+  };
+
   /** Decides at the end of the body whether the answer is complete. */
   const complete = async () => {
     await output.end("complete");
     const verdict = verdictOf(progress);
     if (verdict !== "complete") throw failures.ofVerdict(verdict, progress.ending);
-    if (output.isEmpty()) throw failures.withoutContent(progress.ending);
+    if (output.isEmpty()) endWithoutContent();
     state = { kind: "ended" };
     // Servers usually end the body right after [DONE]; the connection can then be reused.
     chunks.leave(endGraceMs);

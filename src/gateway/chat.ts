@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import type { ChatEvent, ChatMessage, ChatRequest } from "../core/gateway.ts";
+import type { ChatEvent, ChatMessage, ChatRequest, ContentPart } from "../core/gateway.ts";
 import { AttemptError } from "./attempt-error.ts";
 import { type GatewayContext, runCall } from "./call.ts";
 import { type ChatAnswer, createChatAnswer } from "./chat-answer.ts";
@@ -21,6 +21,7 @@ interface Dialect {
   streamOptions: boolean;
   temperature: boolean;
   maxTokensName: "max_tokens" | "max_completion_tokens";
+  systemRole: boolean;
 }
 
 /** Models whose rejected fields are remembered. */
@@ -36,7 +37,7 @@ export function createChat(
   const dialectOf = (model: string): Dialect => {
     let dialect = dialects.get(model);
     if (dialect === undefined) {
-      dialect = { streamOptions: true, temperature: true, maxTokensName: "max_tokens" };
+      dialect = { streamOptions: true, temperature: true, maxTokensName: "max_tokens", systemRole: true };
       dialects.set(model, dialect);
     }
     return dialect;
@@ -54,7 +55,7 @@ export function createChat(
         operation: "chat",
         model,
         method: "POST",
-        path: "/v1/chat/completions",
+        path: "/chat/completions",
         headers: {
           "content-type": "application/json",
           accept: isStreamed ? "text/event-stream, application/json" : "application/json",
@@ -168,12 +169,37 @@ function finishOf(context: ChatContext, request: ChatRequest, model: string, ans
 function toBody(request: ChatRequest, model: string, isStreamed: boolean, dialect: Dialect) {
   return {
     model,
-    messages: request.messages.map(toWireMessage),
+    messages: toWireMessages(request.messages, dialect.systemRole),
     [dialect.maxTokensName]: request.maxTokens ?? 1024,
     ...(dialect.temperature && { temperature: request.temperature ?? 1 }),
     stream: isStreamed,
     ...(isStreamed && dialect.streamOptions && { stream_options: { include_usage: true } }),
   };
+}
+
+/**
+ * Messages as strict templates take them: none without content, and neighbours of one role as one message. Without a system
+ * role the instructions are the beginning of the first message of a person.
+ */
+function toWireMessages(messages: readonly ChatMessage[], hasSystemRole: boolean) {
+  const merged: ChatMessage[] = [];
+  for (const { role, content } of messages) {
+    if (content.length === 0) continue;
+    const wanted = role === "system" && !hasSystemRole ? "user" : role;
+    const before = merged.at(-1);
+    if (before?.role !== wanted) merged.push({ role: wanted, content });
+    else merged[merged.length - 1] = { role: wanted, content: joined(before.content, content) };
+  }
+  return merged.map(toWireMessage);
+}
+
+function joined(before: ChatMessage["content"], after: ChatMessage["content"]): ChatMessage["content"] {
+  if (typeof before === "string" && typeof after === "string") return `${before}\n\n${after}`;
+  return [...toParts(before), ...toParts(after)];
+}
+
+function toParts(content: ChatMessage["content"]): readonly ContentPart[] {
+  return typeof content === "string" ? [{ kind: "text", text: content }] : content;
 }
 
 function toWireMessage({ role, content }: ChatMessage) {
@@ -209,6 +235,10 @@ function adaptDialect(dialect: Dialect, error: AttemptError): boolean {
     dialect.temperature = false;
     return true;
   }
+  if (dialect.systemRole && /system (?:role|message|prompt)|role[^.]{0,20}system/i.test(words)) {
+    dialect.systemRole = false;
+    return true;
+  }
   return false;
 }
 
@@ -216,7 +246,7 @@ function adaptDialect(dialect: Dialect, error: AttemptError): boolean {
 function rejectedImages(error: AttemptError, request: ChatRequest): boolean {
   if (
     error.failure.code !== "gateway-unsupported" ||
-    !/image|vision|multimodal/i.test(error.info?.message ?? "")
+    !/image|vision|multi-?modal|must be a string|valid string/i.test(error.info?.message ?? "")
   )
     return false;
   return request.messages.some(

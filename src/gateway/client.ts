@@ -155,7 +155,7 @@ function createListing(transport: Transport, scrub: Scrub, limits: GatewayTimeou
           operation,
           model: undefined,
           method: "GET",
-          path: "/v1/models",
+          path: "/models",
           headers: { accept: "application/json" },
           body: undefined,
         },

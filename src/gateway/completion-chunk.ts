@@ -33,12 +33,57 @@ export interface CompletionChunk {
 
 const none: readonly string[] = [];
 
-/**
- * Reads one event or document: an error, or else `delta ?? message` of the first choice. Optional fields and list
- * items of the wrong type are ignored.
- */
-export function readCompletionChunk(value: unknown): CompletionChunk {
-  const chunk: CompletionChunk = {
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Reads the events or documents of one answer, in their order. Optional fields of the wrong type are ignored. */
+export interface CompletionReader {
+  /** Reads an error, or else `delta ?? message` of the choice that is the answer. */
+  read(value: unknown): CompletionChunk;
+}
+
+/** @see {@link CompletionReader} */
+export function createCompletionReader(): CompletionReader {
+  const picker = createChoicePicker();
+  /** Whether text came in pieces: a whole message that comes beside or after them repeats it. */
+  let hasPieces = false;
+
+  const readChoice = (choice: Fields, chunk: CompletionChunk): void => {
+    const delta = choice["delta"];
+    chunk.isDelta ||= isFields(delta);
+    if (isFields(delta)) {
+      readMessage(delta, chunk);
+      if (chunk.text !== "") hasPieces = true;
+    } else if (!hasPieces && isFields(choice["message"])) readMessage(choice["message"], chunk);
+    else if (!hasPieces && typeof choice["text"] === "string") chunk.text += choice["text"];
+    const ending = toEnding(choice["finish_reason"]);
+    if (ending !== undefined) chunk.ending = ending;
+  };
+
+  return {
+    read(value) {
+      const chunk = emptyChunk();
+      chunk.error = readError(value);
+      if (chunk.error !== undefined || !isFields(value)) return chunk;
+      if (typeof value["model"] === "string" && value["model"] !== "") chunk.model = value["model"];
+      chunk.usage = readUsage(value["usage"]);
+      const choices = value["choices"];
+      if (Array.isArray(choices)) {
+        chunk.isKnown = true;
+        for (const choice of picker.pick(choices as unknown[])) readChoice(choice, chunk);
+      } else if (isFields(value["message"])) {
+        // Ollama's native stream: `{message, done, done_reason}`.
+        chunk.isKnown = true;
+        readMessage(value["message"], chunk);
+        chunk.isDelta = value["done"] === false;
+        if (value["done"] === true) chunk.ending = toEnding(value["done_reason"] ?? "stop");
+      } else if (chunk.usage !== undefined) chunk.isKnown = true;
+      return chunk;
+    },
+  };
+}
+
+function emptyChunk(): CompletionChunk {
+  return {
     text: "",
     reasoning: "",
     refusal: "",
@@ -50,42 +95,40 @@ export function readCompletionChunk(value: unknown): CompletionChunk {
     isDelta: false,
     isKnown: false,
   };
-  chunk.error = readError(value);
-  if (chunk.error !== undefined || !isFields(value)) return chunk;
-  if (typeof value["model"] === "string" && value["model"] !== "") chunk.model = value["model"];
-  chunk.usage = readUsage(value["usage"]);
-  const choices = value["choices"];
-  if (Array.isArray(choices)) {
-    chunk.isKnown = true;
-    for (const choice of choices as unknown[]) {
-      if (isFields(choice) && (choice["index"] ?? 0) === 0) readChoice(choice, chunk);
-    }
-  } else if (isFields(value["message"])) {
-    // Ollama's native stream: `{message, done, done_reason}`.
-    chunk.isKnown = true;
-    readMessage(value["message"], chunk);
-    chunk.isDelta = value["done"] === false;
-    if (value["done"] === true) chunk.ending = toEnding(value["done_reason"] ?? "stop");
-  } else if (chunk.usage !== undefined) chunk.isKnown = true;
-  return chunk;
 }
 
-function readChoice(choice: Readonly<Record<string, unknown>>, chunk: CompletionChunk): void {
-  const delta = choice["delta"];
-  const message = delta ?? choice["message"];
-  chunk.isDelta = isFields(delta);
-  if (isFields(message)) readMessage(message, chunk);
-  else if (typeof choice["text"] === "string") chunk.text += choice["text"];
-  const ending = toEnding(choice["finish_reason"]);
-  if (ending !== undefined) chunk.ending = ending;
+/**
+ * Picks the choice that is the answer: number 0, or any one where a server numbers the choices by token. Whether a choice
+ * 1 after a choice 0 is the second token or another answer shows with the next event: until then it is held back.
+ */
+function createChoicePicker(): { pick(choices: readonly unknown[]): readonly Fields[] } {
+  let count = 0;
+  let held: Fields | undefined;
+  let isNumbered: boolean | undefined;
+  return {
+    pick(choices) {
+      const usable = choices.filter(isFields);
+      if (usable.length !== 1) return usable.filter((choice) => (choice["index"] ?? 0) === 0);
+      const [choice] = usable as [Fields];
+      const index = choice["index"] ?? 0;
+      const at = count++;
+      if (isNumbered === undefined && at === 1 && index === 1) {
+        held = choice;
+        return [];
+      }
+      isNumbered ??= at === 2 && index === 2 && held !== undefined ? true : at === 0 ? undefined : false;
+      const before = isNumbered === true && held !== undefined ? [held] : [];
+      held = undefined;
+      return isNumbered === true || index === 0 ? [...before, choice] : before;
+    },
+  };
 }
 
-function readMessage(message: Readonly<Record<string, unknown>>, chunk: CompletionChunk): void {
+function readMessage(message: Fields, chunk: CompletionChunk): void {
   const content = message["content"];
   if (typeof content === "string") chunk.text += content;
   else if (Array.isArray(content)) for (const part of content as unknown[]) readPart(part, chunk);
-  const reasoning = message["reasoning"] ?? message["reasoning_content"];
-  if (typeof reasoning === "string") chunk.reasoning += reasoning;
+  chunk.reasoning += reasoningOf(message);
   const refusal = message["refusal"];
   if (typeof refusal === "string") chunk.refusal += refusal;
   const images = message["images"];
@@ -96,6 +139,22 @@ function readMessage(message: Readonly<Record<string, unknown>>, chunk: Completi
   }
 }
 
+/** The thoughts of a message; servers that send them in several fields send the same ones. */
+function reasoningOf(message: Fields): string {
+  const texts = [message["reasoning"], message["reasoning_content"], message["thinking"]];
+  const found = texts.find((text) => typeof text === "string" && text !== "");
+  return typeof found === "string" ? found : textOfParts(message["reasoning_details"]);
+}
+
+/** The texts of a list of parts, or a text as it is. */
+function textOfParts(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (!Array.isArray(value)) return "";
+  return (value as unknown[])
+    .flatMap((part) => (isFields(part) && typeof part["text"] === "string" ? [part["text"]] : []))
+    .join("");
+}
+
 function readPart(part: unknown, chunk: CompletionChunk): void {
   if (typeof part === "string") chunk.text += part;
   if (!isFields(part)) return;
@@ -103,10 +162,9 @@ function readPart(part: unknown, chunk: CompletionChunk): void {
   if (url !== undefined) chunk.images = [...chunk.images, url];
   else if (part["type"] === "refusal" && typeof part["refusal"] === "string")
     chunk.refusal += part["refusal"];
-  else if (part["type"] === "thinking" || part["type"] === "reasoning") {
-    const thought = part["text"] ?? part["thinking"];
-    if (typeof thought === "string") chunk.reasoning += thought;
-  } else if (typeof part["text"] === "string") chunk.text += part["text"];
+  else if (part["type"] === "thinking" || part["type"] === "reasoning")
+    chunk.reasoning += textOfParts(part["text"] ?? part["thinking"] ?? part["summary"]);
+  else if (typeof part["text"] === "string") chunk.text += part["text"];
 }
 
 /** The URL in an image part: `image_url` as object or text, `b64_json`, or `inline_data`. */

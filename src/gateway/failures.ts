@@ -17,8 +17,29 @@ export interface FailedAnswer {
   readonly info: ErrorInfo | undefined;
 }
 
-const contextLength =
-  /context[_ -]?(?:length|window|size)|maximum context|too many (?:input )?tokens|(?:prompt|input|request) is too long|exceed\w* .{0,40}\btokens?\b|reduce the length/i;
+const contextLength = new RegExp(
+  [
+    // OpenAI, vLLM, llama.cpp, LM Studio, MiniMax, DeepSeek.
+    "context[_ -]?(?:length|window|size|limit)",
+    "maximum (?:context|model length|prompt length|input length)",
+    "too many (?:input )?tokens",
+    // Anthropic, Bedrock, Groq, older vLLM ("The decoder prompt (length 9000) is longer than …").
+    "(?:prompt|input|request)[^.]{0,30} (?:is )?(?:too long|too large|longer than)",
+    "exceed\\w* .{0,40}\\b(?:tokens?|max(?:imum)? length)\\b",
+    "reduce the length",
+    // DashScope, Ark, TGI, Mistral.
+    "range of (?:input|prompt|max_tokens|messages)[^.]{0,20} (?:length )?should be",
+    "tokens? (?:limit|of [^.]{0,40}) exceed",
+    "must have less than \\d+ tokens",
+    "max_new_tokens`? must be <=",
+    "too large for model with",
+    "token (?:count|limit)[^.]{0,40} exceed",
+    // GLM and other services of Zhipu and ByteDance.
+    "\\b1261\\b",
+    "(?:prompt|文本|输入|上下文|内容)[^。]{0,10}(?:超长|过长|超过|超出)",
+  ].join("|"),
+  "i",
+);
 const unknownModel =
   /\bmodel\b.{0,200}?(?:not found|does(?:n't| not) exist|not exist|no longer|is not available|unavailable|is not a valid|not supported by any)|(?:unknown|invalid|no such|not a valid|unrecognized|unsupported) model|no endpoints found for/is;
 const refusal =
@@ -26,7 +47,7 @@ const refusal =
 const quota =
   /insufficient_quota|insufficient (?:quota|credit|balance|funds)|billing|exceeded your current quota|budget/i;
 const unsupported =
-  /(?:does(?:n't| not)|do(?:n't| not)|cannot|not) (?:support|accept|allow)\w*.{0,60}\b(?:image|vision|audio|modalit|operation|endpoint)|support(?:s)? (?:image|audio) input|(?:image|vision|audio)\S* (?:input )?(?:is|are) not supported|only supports text/i;
+  /(?:does(?:n't| not)|do(?:n't| not)|cannot|not) (?:support|accept|allow)\w*.{0,60}\b(?:image|vision|audio|modalit|operation|endpoint)|support(?:s)? (?:image|audio) input|(?:image|vision|audio)\S* (?:input )?(?:is|are) not supported|only supports? text|at most 0 (?:image|audio)|not a multi-?modal|unknown variant `?image_url|image_url[^.]{0,40}(?:only supported|not supported)|content[^.]{0,20} must be a string|invalid content type[^.]{0,20}image/i;
 
 const retriableStatuses = new Set([408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529]);
 
@@ -133,8 +154,11 @@ function codeOf(status: number, info: ErrorInfo | undefined, operation: Operatio
   if (status === 408 || status === 504 || status === 522 || status === 524) return "gateway-timeout";
   if (status === 429) return "gateway-rate-limited";
   if (status < 400) return "gateway-bad-answer";
+  // llama.cpp and others answer what a model does not take with 500.
+  const isAboutRequest = status < 500 || status === 501 || (status === 500 && info?.message !== undefined);
+  if (isAboutRequest && contextLength.test(words)) return "gateway-context-length";
+  if (status === 500 && isAboutRequest && unsupported.test(words)) return "gateway-unsupported";
   if (status >= 500 && status !== 501) return "gateway-error";
-  if (contextLength.test(words)) return "gateway-context-length";
   if (refusal.test(words)) return "gateway-refused";
   if (unsupported.test(words)) return "gateway-unsupported";
   if (operation !== "models" && (info?.code === "model_not_found" || unknownModel.test(words)))

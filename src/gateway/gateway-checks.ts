@@ -44,21 +44,28 @@ export function createGatewayChecks(options: GatewayCheckOptions): Check[] {
 }
 
 async function check(options: GatewayCheckOptions, context: CheckContext): Promise<readonly Finding[]> {
-  const client = createGatewayClient({
-    baseUrl: options.baseUrl,
-    ...(options.apiKey === undefined ? {} : { apiKey: options.apiKey }),
-    log: options.log,
-    timeouts: { connectMs: timeoutMs, firstEventMs: timeoutMs, idleMs: timeoutMs, totalMs: timeoutMs },
-    retryRules: once,
-    maxImageBytes: 0,
-    downloadImage: () => Promise.resolve(new Uint8Array()),
-    onHeaders: ({ date }) => context.noteDate(options.name, typeof date === "string" ? date : undefined),
-  });
+  const client = clientOf(options, context);
   try {
     return await checkWith(client, options, context);
   } finally {
     await client.close();
   }
+}
+
+function clientOf(
+  { baseUrl, apiKey, log, name }: GatewayCheckOptions,
+  context?: Pick<CheckContext, "noteDate">,
+): GatewayClient {
+  return createGatewayClient({
+    baseUrl,
+    ...(apiKey === undefined ? {} : { apiKey }),
+    log,
+    timeouts: { connectMs: timeoutMs, firstEventMs: timeoutMs, idleMs: timeoutMs, totalMs: timeoutMs },
+    retryRules: once,
+    maxImageBytes: 0,
+    downloadImage: () => Promise.resolve(new Uint8Array()),
+    onHeaders: ({ date }) => context?.noteDate(name, typeof date === "string" ? date : undefined),
+  });
 }
 
 async function checkWith(
@@ -71,8 +78,17 @@ async function checkWith(
     models = await client.listModels(signal);
   } catch (error) {
     if (!isParleyError(error)) throw error;
-    return [toListFailure(error, options)];
+    return [toListFailure(error, options, await findForm(error, options, signal))];
   }
+  if (models.length === 0)
+    return [
+      warning(
+        "Address",
+        `${options.name} lists no models`,
+        "set CHAT_MODEL, IMAGE_MODEL and TRANSCRIPTION_MODEL, or start a model there",
+      ),
+      ...(isLive ? [await callChat(client, options, signal)] : []),
+    ];
   const chosen = await Promise.all(
     (Object.keys(operations) as ModelOperation[]).map((operation) =>
       checkOperation(client, models, operation, options, signal),
@@ -186,7 +202,40 @@ function toCallFailure(error: ParleyError, model: string | undefined): Finding {
   return wrong("Live call", model === undefined ? reason : `${model}: ${reason}`, remedy);
 }
 
-function toListFailure(error: ParleyError, { apiKey, name }: GatewayCheckOptions): Finding {
+/**
+ * Another form of the address at which the server lists its models: without the version, with another path before it, or
+ * with no version at all, which the address of an endpoint says.
+ */
+async function findForm(
+  { code }: ParleyError,
+  options: GatewayCheckOptions,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  if (code !== "gateway-unsupported" && code !== "gateway-bad-answer" && code !== "gateway-bad-request")
+    return undefined;
+  const { origin, pathname } = new URL(options.baseUrl);
+  const given = `${origin}${pathname.replace(/\/+$/, "")}`;
+  const bare = given.replace(/\/v\d\w*(?:\/openai)?$/, "");
+  const forms = [bare, `${bare}/chat/completions`, origin, `${origin}/api`, `${origin}/openai`];
+  for (const form of new Set(forms)) {
+    if (form === given) continue;
+    const client = clientOf({ ...options, baseUrl: form });
+    try {
+      if ((await client.listModels(signal)).length > 0) return form;
+    } catch (error) {
+      if (!isParleyError(error)) throw error;
+    } finally {
+      await client.close();
+    }
+  }
+  return undefined;
+}
+
+function toListFailure(
+  error: ParleyError,
+  { apiKey, name }: GatewayCheckOptions,
+  form: string | undefined,
+): Finding {
   const { reason, status, gatewayMessage } = error.detail;
   switch (error.code) {
     case "gateway-unauthorized":
@@ -209,7 +258,9 @@ function toListFailure(error: ParleyError, { apiKey, name }: GatewayCheckOptions
       return wrong(
         "Address",
         `${name} has no list of models at GATEWAY_BASE_URL + /v1/models${status === undefined ? "" : ` (${status})`}`,
-        "set GATEWAY_BASE_URL to the server's address up to /v1, not to a web page or another path",
+        form === undefined
+          ? "set GATEWAY_BASE_URL to the server's address up to /v1, not to a web page or another path"
+          : `it answers at another address: set GATEWAY_BASE_URL to ${form}`,
       );
     case "gateway-payment":
       return wrong(

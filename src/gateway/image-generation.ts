@@ -1,9 +1,10 @@
+import { LRUCache } from "lru-cache";
 import { ParleyError } from "../core/errors.ts";
 import type { GeneratedImage, ImageAnswer, ImageRequest } from "../core/gateway.ts";
 import { AttemptError } from "./attempt-error.ts";
 import { type GatewayContext, runCall } from "./call.ts";
 import { checkRequest } from "./check-request.ts";
-import { readUsage } from "./completion-chunk.ts";
+import { readUsage, type ReportedUsage } from "./completion-chunk.ts";
 import { badAnswer, readAnswerBody } from "./read-answer-body.ts";
 import { isFields } from "./error-body.ts";
 import { createImageLoader, imageNotice, type ImageLoaderOptions } from "./images.ts";
@@ -17,6 +18,8 @@ export interface ImageContext extends GatewayContext {
   readonly fallbacks: readonly string[];
 }
 
+/** Models that are remembered to draw one picture a request. */
+const maxSingleModels = 500;
 /** Image generation takes minutes and sends nothing before its end. */
 const firstEventFactor = 4;
 
@@ -40,7 +43,7 @@ export function createImageGeneration(
         operation: "image",
         model,
         method: "POST",
-        path: "/v1/images/generations",
+        path: "/images/generations",
         headers: { "content-type": "application/json", accept: "application/json" },
         body: JSON.stringify({ model, prompt, n: count ?? 1, ...(size !== undefined && { size }) }),
       },
@@ -72,7 +75,11 @@ export function createImageGeneration(
       });
       throw new AttemptError(empty, "never");
     }
-    return { ...loaded, usage: isFields(value) ? readUsage(value["usage"]) : undefined };
+    return {
+      ...loaded,
+      received: parsed.data.data.length,
+      usage: isFields(value) ? readUsage(value["usage"]) : undefined,
+    };
   };
 
   const load = async (
@@ -104,6 +111,43 @@ export function createImageGeneration(
     return { images, notices, lastError };
   };
 
+  /** Models that draw one picture a request. */
+  const oneAtATime = new LRUCache<string, true>({ max: maxSingleModels });
+
+  /** All pictures; one after another where the model draws one a request. What came before a failure is kept. */
+  const drawAll = async (
+    request: ImageRequest,
+    model: string,
+    timeouts: AttemptTimeouts,
+    signal: AbortSignal,
+  ) => {
+    const { count = 1 } = request;
+    const one = { ...request, count: 1 };
+    const draw = async (wanted: ImageRequest) => await attempt(wanted, model, timeouts, signal);
+    const first = await draw(oneAtATime.has(model) ? one : request).catch((error: unknown) => {
+      if (count === 1 || !isCountRefused(error)) throw error;
+      return draw(one);
+    });
+    // The timers stay paused between the requests: the total one bounds them all.
+    if (count === 1 || first.received !== 1) return first;
+    oneAtATime.set(model, true);
+    const all = [first];
+    while (all.length < count) {
+      try {
+        all.push(await draw(one));
+      } catch {
+        if (signal.aborted) throw signal.reason;
+        // The caller says that fewer came than were wanted.
+        break;
+      }
+    }
+    return {
+      images: all.flatMap(({ images }) => images),
+      notices: all.flatMap(({ notices }) => notices),
+      usage: all.map(({ usage }) => usage).reduce(sumOf),
+    };
+  };
+
   return async (request, signal) => {
     checkImageRequest(request);
     const { value, model, notices } = await runCall(
@@ -116,7 +160,7 @@ export function createImageGeneration(
         firstEventFactor,
       },
       (model, timeouts) =>
-        attempt(request, model, timeouts, signal)
+        drawAll(request, model, timeouts, signal)
           .catch((error: unknown) => {
             const isUnsupported =
               error instanceof AttemptError &&
@@ -143,6 +187,21 @@ export function createImageGeneration(
       notices: [...notices, ...value.notices],
     };
   };
+}
+
+/** Whether a server may have refused the number of pictures: it says so in any words, or in none. */
+function isCountRefused(error: unknown): boolean {
+  if (!(error instanceof AttemptError)) return false;
+  const { code, detail } = error.failure;
+  const isAboutRequest = code === "gateway-bad-request" || code === "gateway-unsupported";
+  return isAboutRequest && (detail["status"] === 400 || detail["status"] === 422);
+}
+
+function sumOf(one: ReportedUsage | undefined, other: ReportedUsage | undefined): ReportedUsage | undefined {
+  if (one === undefined || other === undefined) return undefined;
+  const names = ["promptTokens", "completionTokens", "costUsd"] as const;
+  const known = names.filter((name) => one[name] !== undefined && other[name] !== undefined);
+  return Object.fromEntries(known.map((name) => [name, (one[name] ?? 0) + (other[name] ?? 0)]));
 }
 
 function checkImageRequest({ model, prompt, count = 1, size }: ImageRequest): void {

@@ -53,7 +53,7 @@ export function createTranscription(
         operation: "transcription",
         model,
         method: "POST",
-        path: "/v1/audio/transcriptions",
+        path: "/audio/transcriptions",
         headers: { ...body.headers, accept: "application/json" },
         body: body.read(),
       },

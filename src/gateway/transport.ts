@@ -1,3 +1,5 @@
+import { pipeline, type Readable } from "node:stream";
+import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from "node:zlib";
 import { Agent, type Dispatcher } from "undici";
 import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { Operation } from "../core/gateway.ts";
@@ -24,7 +26,7 @@ interface GatewayRequest {
   readonly operation: Operation;
   readonly model: string | undefined;
   readonly method: "GET" | "POST";
-  /** Below the base URL, e.g. `/v1/models`. */
+  /** Below the version of the base URL, e.g. `/models`. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | AsyncIterable<Uint8Array> | undefined;
@@ -34,7 +36,7 @@ interface GatewayRequest {
 export interface GatewayResponse {
   readonly status: number;
   readonly headers: Headers;
-  readonly body: Dispatcher.ResponseData["body"];
+  readonly body: Readable;
 }
 
 /** Sends requests to one gateway over its own connections. */
@@ -122,13 +124,14 @@ export function createTransport(options: TransportOptions): Transport {
         logRequest({ code: code ?? "aborted" });
         throw failure;
       }
-      const { statusCode: status, headers, body } = answer;
+      const { statusCode: status, headers } = answer;
       options.onHeaders?.(headers);
       options.onReached?.(status === 401 ? "refused-key" : "responded");
       const requestId = requestIdOf(headers, scrub);
       logRequest({ status, requestId });
       span?.set({ "http.response.status_code": status });
       if (requestId !== undefined) span?.set({ "parley.gateway.request_id": requestId });
+      const body = toDecoded(answer.body, headers["content-encoding"]);
       // Readers see errors themselves; one after they have stopped reading must not end the process.
       body.on("error", () => {});
       if (status >= 200 && status < 300) return { status, headers, body };
@@ -148,6 +151,30 @@ export function createTransport(options: TransportOptions): Transport {
       await agent.destroy();
     },
   };
+}
+
+const decoders: Readonly<Record<string, () => NodeJS.ReadWriteStream>> = {
+  gzip: createGunzip,
+  "x-gzip": createGunzip,
+  deflate: createInflate,
+  br: createBrotliDecompress,
+  zstd: createZstdDecompress,
+};
+/** Encodings of one body, one over the other. */
+const maxEncodings = 3;
+
+/**
+ * The body as it was before a proxy compressed it: some do although nobody asked for it. Readers cap what comes out. A body
+ * in an encoding that is not known is left as it is.
+ */
+function toDecoded(body: Readable, encoding: string | readonly string[] | undefined): Readable {
+  const names = [encoding ?? []].flat().flatMap((value) => value.toLowerCase().split(","));
+  const wanted = names.map((name) => name.trim()).filter((name) => name !== "" && name !== "identity");
+  const create = wanted.toReversed().flatMap((name) => decoders[name] ?? []);
+  if (create.length === 0 || create.length < wanted.length || create.length > maxEncodings) return body;
+  const streams = [body, ...create.map((decoder) => decoder())];
+  // The reader of the last stream sees an error of any of them.
+  return pipeline(streams, () => {}) as unknown as Readable;
 }
 
 /** The attempt whose request or body failed. */
@@ -176,6 +203,10 @@ export function translateFailure(error: unknown, context: FailureContext): unkno
   return toConnectionError(error, context.operation, model);
 }
 
+/** Ends of base addresses with a version of their own, after which no `/v1` belongs: Gemini, Zhipu, Volcengine, Azure. */
+const ownVersion =
+  /\/v\d+(?:alpha|beta)?\d*\/openai$|\/v[02-9]$|\/v1(?:alpha|beta)\d*$|\/openai\/deployments\/[^/]+$/;
+
 function parseBaseUrl(baseUrl: string): { origin: string; basePath: string; search: string } {
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
   if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:"))
@@ -185,9 +216,13 @@ function parseBaseUrl(baseUrl: string): { origin: string; basePath: string; sear
       "config",
       "GATEWAY_BASE_URL must not hold a user name or password; set GATEWAY_API_KEY",
     );
+  const given = url.pathname.replace(/\/+$/, "");
+  // A whole endpoint names the form that its server has.
+  const basePath = given.replace(/\/chat\/completions$/, "");
+  const hasOwnVersion = basePath !== given || ownVersion.test(basePath);
   return {
     origin: url.origin,
-    basePath: url.pathname.replace(/\/+$/, "").replace(/\/v1$/, ""),
+    basePath: hasOwnVersion ? basePath : `${basePath.replace(/\/v1$/, "")}/v1`,
     search: url.search,
   };
 }

@@ -320,6 +320,8 @@ export interface WorldOptions {
   readonly room?: { readonly maxMessages: number; readonly maxChars: number };
   /** Patterns. Default: all. */
   readonly allowedModels?: readonly string[];
+  /** A client of a scripted server. Default: a fake that repeats what it is asked. */
+  readonly client?: Gateway;
   /** Beside those of `commands/`. */
   readonly commands?: readonly Command[];
   /** Unix ms at which the clock stands first. Default: now. */
@@ -338,7 +340,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     rules = options.rules,
   }: { readonly rules?: Partial<AccessRules> | undefined } = {}): Assistant => {
     const assistant = createAssistant({
-      gateway: gateway.gateway,
+      gateway: options.client ?? gateway.gateway,
       conversations: store.conversations,
       archive: {
         ...store.erasure,

@@ -1,5 +1,5 @@
 import { otherModelNotice } from "../../core/error-messages.ts";
-import { isParleyError } from "../../core/errors.ts";
+import { isParleyError, type ParleyError } from "../../core/errors.ts";
 import type { ConversationSettings, StoredMessage } from "../../core/storage.ts";
 import { textOfAnswer, toContinuationRequest } from "./continued-answer.ts";
 import { createJoiner } from "./join-continuation.ts";
@@ -13,6 +13,8 @@ import {
   type MeantPictures,
 } from "./meant-pictures.ts";
 import { budgetFor, buildContext, maxImages } from "./context-window.ts";
+import { namedContextLength, type RefusedRequest, type Tolerance } from "./model-tolerance.ts";
+import { translate } from "../../words/translate.ts";
 import type { ReadMessages } from "./read-messages.ts";
 import type { ReceiptDraft } from "./receipt-draft.ts";
 import { afterReset, hasPictures, textOf, withoutRetriedAttempts } from "./stored-messages.ts";
@@ -21,7 +23,7 @@ import type { Turn, TurnDependencies } from "./turn.ts";
 
 /** Most messages of a conversation that are considered for one answer. */
 export const maxHistory = 200;
-/** Share of the context window that is used after the gateway has refused a prompt as too long. */
+/** Share of a prompt that is sent after the gateway has refused it as too long without naming a limit. */
 const shrunkShare = 0.4;
 
 export interface Question {
@@ -72,20 +74,85 @@ export async function askModel(
   const model = instead ?? chosen;
   if (instead !== undefined) answer.notices.push(otherModelNotice(chosen, instead));
   const meant = await findMeant(dependencies, turn, history, settings);
-  const attempt = async (share: number): Promise<AnswerEnd> => {
+  const { tolerance } = dependencies;
+  let contents: RefusedRequest | undefined;
+  const attempt = async (how: HowToAsk): Promise<AnswerEnd> => {
     const release = await dependencies.admitBytes(imageBytesOf(history), turn.signal);
     try {
-      return await askOnce(dependencies, turn, { ...question, answer, model, history, meant, share });
+      return await askOnce(dependencies, turn, {
+        ...question,
+        answer,
+        model,
+        history,
+        meant,
+        how,
+        onContents(built) {
+          contents = built;
+        },
+      });
     } finally {
       release();
     }
   };
   try {
-    return { ...(await attempt(1)), settings };
+    const end = await attempt({ tolerance: tolerance.of(model), isLean: false });
+    if (contents !== undefined) tolerance.took(model, contents.pictures);
+    return { ...end, settings };
   } catch (error) {
-    if (!isParleyError(error, "gateway-context-length") || answer.text !== "") throw error;
-    return { ...(await attempt(shrunkShare)), settings };
+    if (contents === undefined || answer.text !== "" || answer.images.length > 0) throw error;
+    if (!isParleyError(error) || !mayTakeLess(error, contents)) throw error;
+    const refused = contents;
+    const end = await attempt(lessThan(refused, error, tolerance.of(model))).catch((again: unknown) => {
+      // Less was refused as well: what the gateway said first is about the request that people meant.
+      throw isParleyError(again) && mayTakeLess(again, refused) ? error : again;
+    });
+    const cause = tolerance.learn(model, refused, error);
+    // Of pictures, and of a length that the gateway has named, the notices of what was left out say enough.
+    if (cause !== "pictures" && error.code !== "gateway-context-length")
+      answer.notices.push(translate(`notice.sent-less.${cause}`));
+    return { ...end, settings };
   }
+}
+
+/** What is sent, and what is left out of it. */
+interface HowToAsk {
+  readonly tolerance: Tolerance;
+  readonly isLean: boolean;
+}
+
+/** Most of a prompt that is sent after a refusal whose reason is not known, in estimated tokens beside the question. */
+const leanTokens = 2000;
+
+/** Whether a smaller request may be answered where this one was refused. Words are no help: servers have dozens. */
+function mayTakeLess({ code, detail }: ParleyError, contents: RefusedRequest): boolean {
+  const hasPictures = contents.pictures.length > 0 || contents.links > 0;
+  switch (code) {
+    case "gateway-context-length":
+    case "gateway-bad-request":
+      return true;
+    case "gateway-unsupported":
+    case "gateway-refused":
+      return hasPictures || contents.messages > 1;
+    case "gateway-error":
+      return detail["status"] === 500 && (hasPictures || contents.estimatedTokens > leanTokens);
+    default:
+      return false;
+  }
+}
+
+/** A request that leaves out what may be the reason of a refusal: all of it, because it is made once. */
+function lessThan(refused: RefusedRequest, error: ParleyError, known: Tolerance): HowToAsk {
+  if (error.code === "gateway-context-length") {
+    const contextLength = namedContextLength(error);
+    // A named limit is in the model's own tokens: what was refused is shortened in any case.
+    const share = contextLength === undefined ? shrunkShare : 0.8;
+    const maxTokens = Math.floor(refused.estimatedTokens * share);
+    return { isLean: false, tolerance: { ...known, contextLength, maxTokens } };
+  }
+  return {
+    isLean: true,
+    tolerance: { ...known, takesPictures: false, takesSystem: false, maxTokens: leanTokens },
+  };
 }
 
 interface Attempt extends Question {
@@ -93,8 +160,9 @@ interface Attempt extends Question {
   readonly model: string;
   readonly history: readonly StoredMessage[];
   readonly meant: MeantPictures | undefined;
-  /** Of the context window, 0 to 1. */
-  readonly share: number;
+  readonly how: HowToAsk;
+  /** Called with what the request contains, before it is sent. */
+  readonly onContents: (contents: RefusedRequest) => void;
 }
 
 async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Attempt): Promise<AnswerEnd> {
@@ -105,10 +173,16 @@ async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Atte
     history: history.slice(-maxHistory),
     hasOlder: history.length > maxHistory,
     systemPrompt: [chat.systemPrompt, meant?.note ?? ""].filter((text) => text !== "").join("\n\n"),
-    budgetTokens: budgetFor(known?.contextLength, chat.maxTokens, factors.of(model)) * attempt.share,
+    budgetTokens: budgetFor(
+      attempt.how.tolerance.contextLength ?? known?.contextLength,
+      chat.maxTokens,
+      factors.of(model),
+    ),
+    ...attempt.how,
     seesImages: known?.capabilities.seesImages,
     getBlob: (hash) => conversations.getBlob(turn.conversationId, hash),
   });
+  attempt.onContents(context.contents);
   receipt.asks("chat", model);
   receipt.sends(context.receipt, chat);
   const end = await streamAnswer(
@@ -117,7 +191,7 @@ async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Atte
       request: {
         model,
         messages: context.messages,
-        maxTokens: chat.maxTokens,
+        maxTokens: maxTokensFor(attempt.continued, chat.maxTokens),
         temperature: chat.temperature,
         stream: true,
       },
@@ -143,6 +217,13 @@ async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Atte
   meter.call({ operation: "chat", outcome: end.reason, model: end.model }, end.usage);
   if (meant !== undefined) await endWithPictures(dependencies, turn, { ...attempt, meant }, context.receipt);
   return end;
+}
+
+/** How many times more room an answer gets whose first try was spent on thoughts. */
+const thinkingFactor = 4;
+
+function maxTokensFor(continued: StoredMessage | undefined, maxTokens: number): number {
+  return continued !== undefined && textOfAnswer(continued) === "" ? maxTokens * thinkingFactor : maxTokens;
 }
 
 /** Makes the change that the answer asks for, or says what a model that drew by itself had before it. */

@@ -117,6 +117,8 @@ async function readOne(
     signal.throwIfAborted();
     if (isParleyError(error) && error.code.startsWith("attachment-")) return unread(name, toReason(error));
     if (isParleyError(error, "platform-forbidden")) return unread(name, toReason(error));
+    // Only a recording is sent to the gateway here: nothing was said in it.
+    if (isParleyError(error, "gateway-empty-answer")) return unread(name, translate("file.no-words"));
     if (isParleyError(error, "gateway-unsupported")) return unread(name, translate("file.no-transcription"));
     throw error;
   } finally {

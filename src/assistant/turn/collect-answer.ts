@@ -19,6 +19,7 @@ export async function collectAnswer(events: AsyncIterable<ChatEvent>): Promise<C
   const notices: string[] = [];
   for await (const event of events) {
     if (event.kind === "text") text += event.text;
+    else if (event.kind === "retract") text = "";
     else if (event.kind === "image") images.push(event.image);
     else if (event.kind === "notice") notices.push(event.text);
     else if (event.kind === "finish") {

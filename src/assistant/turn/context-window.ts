@@ -5,6 +5,7 @@ import { contextCutNotice, imagesLeftOutNotice } from "../../core/error-messages
 import { roomInstructions, toRoomText } from "./room-prompt.ts";
 import { estimateTokens, tokensPerImage } from "./stored-messages.ts";
 import type { ChatMessage, ContentPart } from "../../core/gateway.ts";
+import type { RefusedRequest, Tolerance } from "./model-tolerance.ts";
 import type { ReceiptContext } from "../../core/receipt.ts";
 import type { MessagePart, StoredBlob, StoredMessage } from "../../core/storage.ts";
 import { translate } from "../../words/translate.ts";
@@ -24,6 +25,10 @@ export interface ContextOptions {
   readonly budgetTokens: number;
   /** `false`: pictures are left out, with a notice. */
   readonly seesImages: boolean | undefined;
+  /** What the model was found not to take. Default: it takes all. */
+  readonly tolerance?: Tolerance | undefined;
+  /** Leaves out earlier questions that were not answered: one of them may be why requests are refused. Default false. */
+  readonly isLean?: boolean;
   getBlob(hash: string): Promise<StoredBlob | undefined>;
 }
 
@@ -33,6 +38,8 @@ export interface BuiltContext {
   /** What the messages were estimated at, to learn the model's factor from its own count. */
   readonly estimatedTokens: number;
   readonly receipt: ReceiptContext;
+  /** What a refusal of it may be about. */
+  readonly contents: RefusedRequest;
 }
 
 /**
@@ -40,14 +47,17 @@ export interface BuiltContext {
  * out is listed in `notices`. When several people take part each user message begins with its author's name.
  */
 export async function buildContext(options: ContextOptions): Promise<BuiltContext> {
-  const usable = options.history.filter(
+  const { tolerance } = options;
+  const said = options.history.filter(
     (message) => message.inContext !== false && message.outcome !== "failed" && message.parts.length > 0,
   );
+  const usable = options.isLean === true ? withoutUnanswered(said) : said;
+  const budgetTokens = Math.min(options.budgetTokens, tolerance?.maxTokens ?? Number.POSITIVE_INFINITY);
   let estimatedTokens = estimateTokens(options.systemPrompt);
   let first = usable.length;
   while (first > 0) {
     const tokens = usable[first - 1]?.estimatedTokens ?? 0;
-    if (first < usable.length && estimatedTokens + tokens > options.budgetTokens) break;
+    if (first < usable.length && estimatedTokens + tokens > budgetTokens) break;
     estimatedTokens += tokens;
     first--;
   }
@@ -65,8 +75,14 @@ export async function buildContext(options: ContextOptions): Promise<BuiltContex
   const hasRoom = chosen.some(({ room }) => room !== undefined);
   const system = [options.systemPrompt, hasRoom ? roomInstructions : ""].filter((text) => text !== "");
   return {
-    messages:
-      system.length === 0 ? messages : [{ role: "system", content: system.join("\n\n") }, ...messages],
+    messages: withInstructions(messages, system.join("\n\n"), tolerance?.takesSystem !== false),
+    contents: {
+      pictures: [...images.keys()].flatMap((part) => (part.kind === "image" ? [part.blob.hash] : [])),
+      links: [...images.keys()].filter(({ kind }) => kind === "image-link").length,
+      messages: chosen.length,
+      estimatedTokens,
+      hadSystem: system.length > 0 && tolerance?.takesSystem !== false,
+    },
     notices,
     estimatedTokens,
     receipt: {
@@ -77,6 +93,34 @@ export async function buildContext(options: ContextOptions): Promise<BuiltContex
       ...imageCounts(chosen, images.size),
     },
   };
+}
+
+/** The instructions as a message of their own, or before the words of the first message for a model without that role. */
+function withInstructions(
+  messages: readonly ChatMessage[],
+  text: string,
+  takesSystem: boolean,
+): readonly ChatMessage[] {
+  if (text === "") return messages;
+  const [first, ...rest] = messages;
+  if (takesSystem || first?.role !== "user") return [{ role: "system", content: text }, ...messages];
+  const content: ChatMessage["content"] =
+    typeof first.content === "string"
+      ? `${text}\n\n${first.content}`
+      : [{ kind: "text", text }, ...first.content];
+  return [{ role: "user", content }, ...rest];
+}
+
+/** Without questions that another question follows: they were not answered. */
+function withoutUnanswered(messages: readonly StoredMessage[]): readonly StoredMessage[] {
+  const last = messages.at(-1);
+  return messages.filter(
+    (message, index) =>
+      message.role !== "user" ||
+      message.room !== undefined ||
+      message.turnKey === last?.turnKey ||
+      messages[index + 1]?.role !== "user",
+  );
 }
 
 function imageCounts(
@@ -101,19 +145,29 @@ async function loadImages(
   messages: readonly StoredMessage[],
   options: ContextOptions,
   notices: string[],
-): Promise<ReadonlyMap<MessagePart, string>> {
+): Promise<ReadonlyMap<Picture, string>> {
   const all = messages.flatMap(picturesOf);
-  const urls = new Map<MessagePart, string>();
+  const urls = new Map<Picture, string>();
   if (all.length === 0) return urls;
   if (options.seesImages === false) {
     notices.push(imagesLeftOutNotice(all.length, translate("notice.images-left-out.text-model")));
     return urls;
   }
-  const newest = all.slice(-maxImages);
-  if (newest.length < all.length) {
+  const { tolerance } = options;
+  const wanted = all.filter(
+    (part) =>
+      tolerance === undefined ||
+      (tolerance.takesPictures && !(part.kind === "image" && tolerance.refusedPicture(part.blob.hash))),
+  );
+  if (wanted.length < all.length)
+    notices.push(
+      imagesLeftOutNotice(all.length - wanted.length, translate("notice.images-left-out.refused")),
+    );
+  const newest = wanted.slice(-maxImages);
+  if (newest.length < wanted.length) {
     notices.push(
       imagesLeftOutNotice(
-        all.length - newest.length,
+        wanted.length - newest.length,
         translate("notice.images-left-out.newest", { max: maxImages }),
       ),
     );
@@ -134,7 +188,7 @@ async function loadImages(
 
 function toChatMessages(
   messages: readonly StoredMessage[],
-  images: ReadonlyMap<MessagePart, string>,
+  images: ReadonlyMap<Picture, string>,
   isShared: boolean,
 ): ChatMessage[] {
   const result: ChatMessage[] = [];
@@ -148,7 +202,7 @@ function toChatMessages(
         ? toText(message, name)
         : toRoomText(message, toText(message, undefined), isFirstOfRoom);
     const pictures = message.parts.flatMap((part): ContentPart[] => {
-      const url = images.get(part);
+      const url = part.kind === "image" || part.kind === "image-link" ? images.get(part) : undefined;
       return url === undefined ? [] : [{ kind: "image", url }];
     });
     if (message.role === "assistant") {

@@ -16,6 +16,8 @@ export async function findContinued(
 
 /** What a model is sent after the conversation, so that it writes the rest of its answer. Not stored. */
 export function toContinuationRequest(answer: StoredMessage): StoredMessage[] {
+  // The model has only thought: the question is asked again, with more room for the answer.
+  if (textOfAnswer(answer) === "") return [];
   const text = [
     "Your last answer reached its length limit and broke off. Write the rest of it.",
     "Begin by repeating these last characters of it exactly as they are, then go on directly, without any comment, and without opening a code block again that is open:",

@@ -77,7 +77,9 @@ export function createModelChoice(
       models.find((model) => model.capabilities[capability] === true) ?? fallback(operation, models);
     if (able === undefined) {
       throw new ParleyError("gateway-unsupported", `no listed model for ${operation}`, {
-        detail: { problem: translate(`error.no-model.${operation}`) },
+        detail: {
+          problem: translate(models.length === 0 ? "error.no-model.empty" : `error.no-model.${operation}`),
+        },
       });
     }
     return able.id;

@@ -66,7 +66,8 @@ export async function runTurn(dependencies: TurnDependencies, turn: Turn): Promi
     }
     const question = { read, lead, shown, startedAt, receipt, continued };
     const end = await askModel(dependencies, turn, question, answer);
-    if (end.reason !== "stop") answer.notices.push(endedEarlyNotice(end.reason));
+    // A limit that was reached while the model thought is said by the gateway's client.
+    if (end.reason !== "stop" && answer.text !== "") answer.notices.push(endedEarlyNotice(end.reason));
     throwIfAbandoned(turn.signal);
     const [stored] = await Promise.all([
       storeAnswer(dependencies, turn, answer, { outcome: "complete", end, receipt, continued }),
@@ -159,7 +160,7 @@ function toAnswer(
     ...(shownAs.length === 0 ? {} : { shownAs }),
     ...(end === undefined ? {} : { model: end.model }),
     ...(usage === undefined ? {} : { usage }),
-    ...(end?.reason === "length" && answer.text !== "" ? { isCut: true } : {}),
+    ...(end?.reason === "length" ? { isCut: true } : {}),
     ...(receipt === undefined ? {} : { receipt }),
   };
 }

@@ -104,6 +104,10 @@ export async function streamAnswer(
         case "reasoning":
           if (answer.text === "") reply.status(translate("status.thinking"));
           break;
+        case "retract":
+          answer.text = "";
+          reply.write({ lead, text: "" });
+          break;
         case "notice":
           answer.notices.push(event.text);
           break;

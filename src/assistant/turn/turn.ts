@@ -12,6 +12,7 @@ import type { Release } from "../../support/fair-semaphore.ts";
 import type { Budgets } from "../access/budgets.ts";
 import type { HelpSettings } from "../../core/command-services.ts";
 import type { TokenFactors } from "./context-window.ts";
+import type { ModelTolerance } from "./model-tolerance.ts";
 import type { LayeredModelChoice } from "./model-choice.ts";
 
 /** What turns and commands are run with. */
@@ -31,6 +32,7 @@ export interface TurnDependencies {
   readonly queue: ConversationQueue;
   readonly models: LayeredModelChoice;
   readonly factors: TokenFactors;
+  readonly tolerance: ModelTolerance;
   readonly meter: Meter;
   readonly log: Log;
   readonly chat: ChatSettings;

@@ -46,6 +46,8 @@ function cutsBetweenLines(lines: readonly Line[], end: number): (Cut | undefined
     if (line.start > end) break;
     // A block keeps its first line, and a heading what follows it.
     if (before === undefined || line.kind === "closer" || before.kind === "opener") continue;
+    // A table keeps its head, the rule below it and its first row.
+    if (line.kind === "rule" || before.kind === "rule") continue;
     if (line.kind === "blank" || lastFilled(lines, index)?.kind === "heading") continue;
     const cut = { at: line.start, line, isMidLine: false };
     const isNewBlock = before.kind === "blank" || before.kind === "closer";

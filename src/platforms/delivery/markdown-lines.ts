@@ -1,7 +1,7 @@
 import { readFenceLine, type Fence } from "../../support/markdown-fences.ts";
 
 /** What a line is, as far as a cut before it is concerned. */
-type LineKind = "blank" | "heading" | "item" | "opener" | "closer" | "code" | "text";
+type LineKind = "blank" | "heading" | "item" | "opener" | "closer" | "code" | "rule" | "text";
 
 /** One line of a Markdown text. */
 export interface Line {
@@ -52,8 +52,14 @@ function readLine(content: string, open: Fence | undefined): Pick<Line, "kind" |
   };
 }
 
+/** Whether a line is the second one of a table, below its head. */
+function isTableRule(line: string): boolean {
+  return line.includes("|") && line.includes("-") && /^[\s|:-]*$/.test(line);
+}
+
 function kindOf(line: string): LineKind {
   if (line.trim() === "") return "blank";
   if (heading.test(line)) return "heading";
+  if (isTableRule(line)) return "rule";
   return item.test(line) ? "item" : "text";
 }

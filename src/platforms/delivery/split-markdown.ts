@@ -22,12 +22,14 @@ interface Position {
   readonly isMidLine: boolean;
   /** Quote markers of the line that was split. */
   readonly quote: string;
+  /** Head and rule of the table whose rows go on there. */
+  readonly table?: string | undefined;
 }
 
 /**
  * Splits Markdown into messages of at most `maxLength`, each well-formed by itself: code blocks across a cut are
- * closed and reopened with their language, split quotes keep their markers, links and mentions are not split. Only
- * white space at the cuts is lost. A code block that is open at the end (streaming text) is closed. Linear in the
+ * closed and reopened with their language, tables repeat their head, split quotes keep their markers, links and
+ * mentions are not split. Only white space at the cuts is lost. A code block that is open at the end (streaming text) is closed. Linear in the
  * length of the text. No pieces for blank text.
  */
 export function splitMarkdown(markdown: string, options: SplitOptions): string[] {
@@ -60,7 +62,11 @@ function takePiece(markdown: string, from: Position, options: SplitOptions) {
 /** The beginning of a message that continues the previous one: the reopened code block or quote. */
 function headOf(from: Position, options: SplitOptions): string {
   const { fence, isMidLine, quote } = from;
-  if (fence === undefined) return isMidLine ? quote : "";
+  if (fence === undefined) {
+    const table = from.table === undefined ? "" : `${from.table}\n`;
+    if (options.lengthOf(table) * 2 <= options.maxLength) return (isMidLine ? quote : "") + table;
+    return isMidLine ? quote : "";
+  }
   const splitQuote = isMidLine ? fence.quote : "";
   const head = `${fence.quote}${fence.marker}${fence.language}\n${splitQuote}`;
   if (options.lengthOf(head) * 2 <= options.maxLength) return head;
@@ -102,7 +108,8 @@ function cutAfter(markdown: string, from: Position, length: number) {
     const next = isMidLine
       ? afterSpaces(markdown, from.at + at, quoteAt(window, line, from))
       : afterBlank(markdown, from.at + at);
-    return { body: body.trimEnd(), fence, next };
+    const table = isMidLine ? undefined : tableAt(window, lines, line, from);
+    return { body: body.trimEnd(), fence, next: next === undefined ? undefined : { ...next, table } };
   }
   const rest = isMidLine ? undefined : lines[lines.indexOf(line) + (isInLine ? 1 : 0)];
   // Where only the block's closing line is left, the added one replaces it.
@@ -111,6 +118,21 @@ function cutAfter(markdown: string, from: Position, length: number) {
       ? afterBlank(markdown, from.at + rest.end)
       : inFence(markdown, from.at + at, fence, isMidLine);
   return { body: body.replace(/\n$/, ""), fence, next };
+}
+
+/** Head and rule of the table of which a line is a row. `undefined`: it is none. */
+function tableAt(window: string, lines: readonly Line[], line: Line, from: Position): string | undefined {
+  const textOf = ({ start, end }: Line): string => window.slice(start, end);
+  const isRow = (one: Line): boolean => one.kind === "text" && textOf(one).includes("|");
+  if (!isRow(line)) return undefined;
+  for (let index = lines.indexOf(line) - 1; index >= 0; index -= 1) {
+    const above = lines[index];
+    const head = lines[index - 1];
+    if (above === undefined) return undefined;
+    if (above.kind === "rule" && head !== undefined) return `${textOf(head)}\n${textOf(above)}`;
+    if (!isRow(above)) return undefined;
+  }
+  return from.table;
 }
 
 function quoteAt(window: string, line: Line, from: Position): string {

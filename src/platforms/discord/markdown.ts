@@ -1,113 +1,187 @@
 import { LRUCache } from "lru-cache";
-import { readFenceLine, type Fence } from "../../support/markdown-fences.ts";
+import { Lexer, type Token, type Tokens } from "marked";
 
 /** Wider tables stay as they are: in a code block they would wrap. */
 const maxTableColumns = 76;
-/** Cells of a row, each at least three columns wide with two between them, that fit. */
-const maxTableCells = Math.floor((maxTableColumns + 2) / 5);
 
 /**
- * Converts standard Markdown to what Discord renders: tables become aligned code blocks, headings below level 3 bold
- * lines, pictures links, rules a line of dashes. Code blocks are unchanged.
+ * Converts standard Markdown to what Discord renders, whose Markdown differs: only fences of exactly three backticks are
+ * code blocks, `||` hides text, `>>> ` quotes all that follows. Tables become aligned code blocks, headings below level 3
+ * bold lines, pictures links, rules a line of dashes. What a person reads is the text as it was sent.
  */
 export function toDiscordMarkdown(markdown: string): string {
-  if (!/[|#!\-_*]/.test(markdown)) return markdown;
-  const lines = markdown.split("\n");
-  const shown: string[] = [];
-  let fence: Fence | undefined;
-  for (let index = 0; index < lines.length; index += 1) {
-    const line = lines[index] ?? "";
-    const step = readFenceLine(line, fence);
-    fence = step.fence;
-    if (step.role !== "none") {
-      shown.push(line);
-      continue;
+  if (!/[|#!\-_*`~>=]|^(?: {4}|\t)/m.test(markdown) || isOverParser(markdown)) return markdown;
+  return blocks(new Lexer({ gfm: true }).lex(markdown));
+}
+
+/** Longer texts are never one message. */
+const maxChars = 8000;
+/** Runs of emphasis marks: the parser's time grows with their square. */
+const maxMarks = 400;
+/** Marks of quotes and lists at the beginning of one line: the parser nests as deep. */
+const deeplyNested = /^(?:[ \t]{0,4}(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t]))){20}/m;
+
+/** Whether a text is made to keep the parser busy. It is shown as it is. */
+function isOverParser(markdown: string): boolean {
+  if (markdown.length > maxChars || deeplyNested.test(markdown)) return true;
+  let marks = 0;
+  for (const _ of markdown.matchAll(/[*_~]+/g)) if (++marks > maxMarks) return true;
+  return false;
+}
+
+function blocks(tokens: readonly Token[]): string {
+  return tokens.map((token) => block(token) + lineEndOf(token.raw)).join("");
+}
+
+/** The line breaks and blanks at the end of a block, which its own conversion leaves out. */
+function lineEndOf(raw: string): string {
+  const end = raw.trimEnd().length;
+  return raw.slice(Math.max(end, raw.indexOf("\n", end) === -1 ? raw.length : end)).replace(/^[^\n]+/, "");
+}
+
+function block(token: Token): string {
+  switch (token.type) {
+    case "space":
+      return "";
+    case "checkbox":
+      return token.raw;
+    case "code": {
+      const { text, lang = "" } = token as Tokens.Code;
+      return codeBlock(text, lang);
     }
-    const table = readTable(lines, index);
-    if (table === undefined) {
-      shown.push(toDiscordLine(line));
-      continue;
+    case "heading": {
+      const { depth, tokens } = token as Tokens.Heading;
+      const words = inline(tokens);
+      return depth <= 3 ? `${"#".repeat(depth)} ${words}` : `**${words.replaceAll("**", "")}**`;
     }
-    index += table.lineCount - 1;
-    const drawn = drawTable(table.rows);
-    shown.push(...(drawn ?? lines.slice(index - table.lineCount + 1, index + 1)));
+    case "hr":
+      return "──────────";
+    case "table":
+      return table(token as Tokens.Table);
+    case "blockquote":
+      return blocks((token as Tokens.Blockquote).tokens)
+        .trimEnd()
+        .split("\n")
+        .map((line) => `> ${line}`)
+        .join("\n");
+    case "list":
+      return (token as Tokens.List).items.map(listItem).join("").trimEnd();
+    case "paragraph":
+    case "text":
+      return inline((token as Tokens.Paragraph).tokens ?? []).trimEnd();
+    default:
+      return escapeText(token.raw.trimEnd());
   }
-  return shown.join("\n");
 }
 
-function toDiscordLine(line: string): string {
-  const heading = /^\s{0,3}#{4,6}\s(.*)$/.exec(line);
-  if (heading !== null) return `**${withoutClosingMarks(heading[1] ?? "").replaceAll("**", "")}**`;
-  if (/^\s{0,3}([-*_])(?:\s*\1){2,}\s*$/.test(line)) return "──────────";
-  return line.replaceAll(picture, (_whole, alt: string, url: string) =>
-    alt === "" ? `<${url}>` : `[${alt}](${url})`,
-  );
+/** An item with its mark; the lines after its first are indented below its words. */
+function listItem(item: Tokens.ListItem): string {
+  const mark = /^ {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]{0,4}/.exec(item.raw)?.[0] ?? "- ";
+  const width = mark.trimEnd().length + 1;
+  const body = blocks(item.tokens).trimEnd();
+  const lines = body.split("\n").map((line) => (line === "" ? "" : " ".repeat(width) + line));
+  return `${mark.trimEnd()} ${lines.join("\n").slice(width)}${lineEndOf(item.raw) || "\n"}`;
 }
 
-/** No part of a picture contains the start of another, so that a line of starts takes linear time. */
-const picture =
-  /!\[((?:(?!!\[)[^\]])*)\]\((https?:\/\/(?:(?!!\[)[^)\s]){1,2048})(?:\s(?:(?!!\[)[^)]){0,500})?\)/g;
-
-/** A heading's words, without the `#` that may close it. */
-function withoutClosingMarks(heading: string): string {
-  const words = heading.trim();
-  let end = words.length;
-  while (words.charAt(end - 1) === "#") end -= 1;
-  return words.slice(0, end).trimEnd();
+/** Discord has no longer fences and no escapes in code: runs of backticks are parted by characters without width. */
+function codeBlock(text: string, info: string): string {
+  const language = /^[\w+.#-]{1,32}$/.exec(info.split(/\s/, 1)[0] ?? "")?.[0] ?? "";
+  return `\`\`\`${language}\n${partTicks(text === "" ? " " : text)}\n\`\`\``;
 }
 
-interface Table {
-  readonly rows: readonly (readonly string[])[];
-  readonly lineCount: number;
+function partTicks(text: string): string {
+  return text.replaceAll(/`{2,}/g, (run) => [...run].join("\u200B"));
 }
 
-/** The table that starts at a line: header row, delimiter row, body rows. */
-function readTable(lines: readonly string[], start: number): Table | undefined {
-  const head = lines[start] ?? "";
-  const rule = lines[start + 1] ?? "";
-  if (!head.includes("|") || !/^[\s|:-]*$/.test(rule) || !rule.includes("-")) return undefined;
-  const ruleCells = cellsOf(rule);
-  if (ruleCells.length > maxTableCells || !ruleCells.every((cell) => /^:?-+:?$/.test(cell))) return undefined;
-  const headCells = cellsOf(head);
-  if (ruleCells.length !== headCells.length || headCells.length < 2) return undefined;
-  const rows = [headCells];
-  let index = start + 2;
-  while (index < lines.length && (lines[index] ?? "").includes("|")) {
-    const cells = cellsOf(lines[index] ?? "");
-    rows.push(headCells.map((_cell, column) => cells[column] ?? ""));
-    index += 1;
+function inline(tokens: readonly Token[]): string {
+  return tokens.map(span).join("");
+}
+
+function span(token: Token): string {
+  switch (token.type) {
+    case "strong":
+      return `**${inline((token as Tokens.Strong).tokens)}**`;
+    case "em": {
+      const mark = token.raw.charAt(0);
+      return mark + inline((token as Tokens.Em).tokens) + mark;
+    }
+    case "del":
+      return `~~${inline((token as Tokens.Del).tokens)}~~`;
+    case "codespan": {
+      const { text } = token as Tokens.Codespan;
+      if (!text.includes("`")) return `\`${text}\``;
+      return `\`\`${partTicks(text.startsWith("`") || text.endsWith("`") ? ` ${text} ` : text)}\`\``;
+    }
+    case "image":
+      return picture(token as Tokens.Image);
+    case "link": {
+      const { href, raw, tokens } = token as Tokens.Link;
+      return raw.startsWith("[") ? `[${inline(tokens.map(withoutPicture))}](${href})` : raw;
+    }
+    case "escape":
+      return token.raw;
+    default:
+      return escapeText(token.raw);
   }
-  return { rows, lineCount: index - start };
 }
 
-function cellsOf(line: string): string[] {
-  const row = line.trim();
-  const start = row.startsWith("|") ? 1 : 0;
-  const end = row.length > start && row.endsWith("|") && !row.endsWith(String.raw`\|`) ? -1 : row.length;
-  const inner = row.slice(start, end);
-  const cells = inner.includes("\\") ? inner.split(/(?<!\\)\|/) : inner.split("|");
-  return cells.map((cell) =>
-    cell
-      .trim()
-      .replaceAll(String.raw`\|`, "|")
-      .replaceAll("**", "")
-      .replaceAll("`", ""),
-  );
+/** Of a picture in a link, its words: Discord has no link within a link. */
+function withoutPicture(token: Token): Token {
+  if (token.type !== "image") return token;
+  const text = (token as Tokens.Image).text;
+  return { type: "text", raw: text, text };
 }
 
-function drawTable(rows: Table["rows"]): string[] | undefined {
-  const columns = (rows[0] ?? []).map((_cell, column) =>
-    Math.max(...rows.map((row) => widthOf(row[column] ?? "")), 3),
+function picture({ href, text, raw }: Tokens.Image): string {
+  if (!/^https?:/i.test(href)) return escapeText(raw);
+  return text === "" ? `<${href}>` : `[${text}](${href})`;
+}
+
+/** Takes from plain text what only Discord gives a meaning: hidden text, and lines of small print. */
+function escapeText(text: string): string {
+  return text.replaceAll("||", String.raw`\|\|`).replaceAll(/^-# /gm, String.raw`\-# `);
+}
+
+/** Lines without a bar that follow a table are text: models leave out the blank line. */
+function table(token: Tokens.Table): string {
+  const lines = token.raw.trimEnd().split("\n");
+  const end = lines.findIndex((line) => !line.includes("|"));
+  const count = end === -1 ? token.rows.length : Math.max(0, end - 2);
+  const drawn = drawTable({ ...token, rows: token.rows.slice(0, count) });
+  const rest = end === -1 ? [] : [blocks(new Lexer({ gfm: true }).lex(lines.slice(end).join("\n")))];
+  return [drawn ?? escapeText(lines.slice(0, count + 2).join("\n")), ...rest].join("\n");
+}
+
+function drawTable({ header, rows, align }: Tokens.Table): string | undefined {
+  const lines = [header, ...rows].map((cells) => cells.map(({ tokens }) => partTicks(wordsOf(tokens))));
+  const columns = header.map((_cell, column) =>
+    Math.max(...lines.map((cells) => widthOf(cells[column] ?? "")), 3),
   );
-  const total = columns.reduce((sum, width) => sum + width + 2, -2);
-  if (total > maxTableColumns) return undefined;
-  const draw = (row: readonly string[]): string =>
-    row
-      .map((cell, column) => cell + " ".repeat(Math.max(0, (columns[column] ?? 0) - widthOf(cell))))
+  if (columns.reduce((sum, width) => sum + width + 2, -2) > maxTableColumns) return undefined;
+  const draw = (cells: readonly string[]): string =>
+    columns
+      .map((width, column) => aligned(cells[column] ?? "", width, align[column] ?? "left"))
       .join("  ")
       .trimEnd();
-  const [head = [], ...body] = rows;
-  return ["```", draw(head), columns.map((width) => "-".repeat(width)).join("  "), ...body.map(draw), "```"];
+  const [head = [], ...body] = lines;
+  const rule = columns.map((width) => "-".repeat(width)).join("  ");
+  return ["```", draw(head), rule, ...body.map(draw), "```"].join("\n");
+}
+
+function aligned(text: string, width: number, align: "left" | "center" | "right"): string {
+  const free = Math.max(0, width - widthOf(text));
+  const before = align === "left" ? 0 : align === "right" ? free : Math.floor(free / 2);
+  return " ".repeat(before) + text + " ".repeat(free - before);
+}
+
+/** What is read of a cell, without its marks. */
+function wordsOf(tokens: readonly Token[]): string {
+  return tokens
+    .map((token) => {
+      if ("tokens" in token && token.tokens !== undefined) return wordsOf(token.tokens);
+      return "text" in token && typeof token.text === "string" ? token.text : token.raw;
+    })
+    .join("");
 }
 
 /** Made on first use: it costs some milliseconds. */

@@ -60,6 +60,8 @@ export const errorMessages = {
   "error.gateway-interrupted": "The answer was interrupted. What had arrived is kept above.",
   "error.gateway-unsupported": "{problem}. /models lists what there is.",
   "error.no-model": "No model of the gateway can do this",
+  "error.no-model.empty":
+    "The gateway lists no models. An admin can name one with CHAT_MODEL, or see what is wrong with `npm run doctor`",
   "error.no-model.chat": "No model of the gateway can chat",
   "error.no-model.image": "No model of the gateway can draw",
   "error.no-model.image-edit": "No model of the gateway can change pictures",
@@ -104,7 +106,12 @@ export const errorMessages = {
     "{count, plural, one {1 picture was} other {{count} pictures were}} not sent to the model: {reason}.",
   "notice.images-left-out.text-model": "this model reads only text",
   "notice.images-left-out.newest": "only the newest {max} are",
+  "notice.images-left-out.refused": "this model refused them",
   "notice.images-left-out.gone": "it is no longer kept",
+  "notice.sent-less.length":
+    "The model refused the conversation as too long for it, so it was asked with fewer earlier messages.",
+  "notice.sent-less.system":
+    "The model refused the question as it was, so it was asked in a simpler form, with fewer earlier messages.",
   "notice.other-model":
     "The model {model} reads only text, so {instead} answered: there are pictures in this conversation.",
   "notice.earlier-answer": "There is no new answer, so this is the earlier one. {why}",

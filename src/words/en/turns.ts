@@ -27,6 +27,7 @@ export const turnMessages = {
   "file.empty": "the file is empty",
   "file.other-type":
     "{type} is not something Parley reads; send pictures, audio, text, PDF or office documents",
+  "file.no-words": "no words can be heard in it",
   "file.no-transcription": "no model of the gateway can transcribe",
   "file.not-picture": "it is not a picture",
   "file.not-recording": "it is not a recording",
@@ -40,6 +41,9 @@ export const turnMessages = {
   "model.fallback": "Model {model} did not answer; {instead} did.",
 
   "answer.far-too-long": "The answer went far beyond the {max} tokens asked for, and is cut.",
+  "answer.all-thought": "The model used all its tokens for thinking and had none left for the answer.",
+  "answer.all-thought.counted":
+    "The model used its {used, number} tokens for thinking and had none left for the answer.",
   "lost-picture.too-large": "A picture in the answer was too large and is left out.",
   "lost-picture.blocked":
     "A picture in the answer is linked from an address that must not be opened, and is left out.",

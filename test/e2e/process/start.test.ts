@@ -227,6 +227,19 @@ describe("a start with a refused token ends with the name of its variable, witho
   });
 });
 
+it("a setting that would keep secrets in the clear stops the start", async () => {
+  const parley = await start({
+    settings: {
+      SLACK_CLIENT_ID: "1.2",
+      SLACK_CLIENT_SECRET: "secret",
+      SLACK_SIGNING_SECRET: "0123456789abcdef0123456789abcdef",
+      SLACK_PUBLIC_URL: "https://parley.example.com",
+    },
+  });
+  expect(await parley.ended).toBe(1);
+  expect(parley.output()).toContain("STORE_ENCRYPTION_KEYS is needed with SLACK_CLIENT_ID");
+});
+
 describe("the other commands", () => {
   it("--check-config starts nothing", async () => {
     expect(await commands.run(["--check-config"])).toMatchObject({

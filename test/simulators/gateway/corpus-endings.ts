@@ -96,7 +96,12 @@ export const endingRows: readonly CorpusRow[] = [
   {
     name: "reasoning only, cut by the limit",
     answer: sse(chunk({ reasoning: "hm" }), chunk({}, "length"), done),
-    expected: { text: "", reasoning: "hm", error: "gateway-empty-answer" },
+    expected: {
+      text: "",
+      reasoning: "hm",
+      finish: "length",
+      notices: ["The model used all its tokens for thinking and had none left for the answer."],
+    },
   },
   { name: "status 204", answer: { status: 204 }, expected: { text: "", error: "gateway-empty-answer" } },
   // ---- stream: true answered otherwise

@@ -11,7 +11,7 @@ import {
 } from "../../../src/embedded-gateway/requests.ts";
 import { countMp4Samples } from "../../../src/embedded-gateway/sandbox/mp4-samples.ts";
 import { ParleyError } from "../../../src/core/errors.ts";
-import { readCompletionChunk } from "../../../src/gateway/completion-chunk.ts";
+import { createCompletionReader } from "../../../src/gateway/completion-chunk.ts";
 import { readError } from "../../../src/gateway/error-body.ts";
 import { toAttemptError } from "../../../src/gateway/failures.ts";
 import { createInlineImages } from "../../../src/gateway/inline-images.ts";
@@ -274,7 +274,7 @@ describe("answers of a gateway", () => {
     await fc.assert(
       fc.asyncProperty(json, (value) =>
         survives(() => {
-          readCompletionChunk(value);
+          createCompletionReader().read(value);
           readError(value);
         }),
       ),
@@ -286,7 +286,12 @@ describe("answers of a gateway", () => {
     const deep = JSON.parse("[".repeat(30_000) + "]".repeat(30_000)) as unknown;
     const errors = JSON.parse('{"error":'.repeat(20_000) + "1" + "}".repeat(20_000)) as unknown;
     for (const value of [deep, errors, { choices: deep }, { error: deep }, { detail: deep }, { data: deep }])
-      for (const read of [readCompletionChunk, readError, parseChatBody, parseImageBody])
+      for (const read of [
+        (one: unknown) => createCompletionReader().read(one),
+        readError,
+        parseChatBody,
+        parseImageBody,
+      ])
         await survives(() => read(value));
     await survives(() => parseChatBody({ model: "a/b", messages: [{ role: "user", content: deep }] }));
   });

@@ -7,11 +7,11 @@ import {
   finishReasonOf,
   verdictOf,
 } from "../../../src/gateway/answer-progress.ts";
-import { readCompletionChunk } from "../../../src/gateway/completion-chunk.ts";
+import { createCompletionReader } from "../../../src/gateway/completion-chunk.ts";
 
 const chunk = (value: unknown, isEvent = true): AnswerInput => ({
   kind: "chunk",
-  chunk: readCompletionChunk(value),
+  chunk: createCompletionReader().read(value),
   isEvent,
 });
 const delta = chunk({ model: "m1", choices: [{ delta: { content: "a" } }] });

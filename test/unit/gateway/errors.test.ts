@@ -200,6 +200,24 @@ describe("the base URL", () => {
     expect(await client.listModels(never())).toMatchObject([{ id: "m" }]);
   });
 
+  it.each([
+    ["/v1beta/openai", "/v1beta/openai/models"],
+    ["/v1beta/openai/", "/v1beta/openai/models"],
+    ["/api/paas/v4", "/api/paas/v4/models"],
+    ["/api/v3", "/api/v3/models"],
+    ["/openai/deployments/gpt-9", "/openai/deployments/gpt-9/models"],
+    ["/openai/v1", "/openai/v1/models"],
+    ["/inference/chat/completions", "/inference/models"],
+    ["/api/v2x", "/api/v2x/v1/models"],
+  ])("that ends in a version of its own is used as it is: %s", async (tail, path) => {
+    const gateway = await startScriptedGateway({ body: '{"data":[{"id":"m"}]}' });
+    open.push(gateway);
+    const client = createTestClient(`${gateway.baseUrl}${tail}`);
+    open.push(client);
+    await client.listModels(never()).catch(() => undefined);
+    expect(gateway.requests[0]?.path).toBe(path);
+  });
+
   it.each(["", "nowhere", "ftp://a.example", "https://user:pw@a.example"])("cannot be %j", (baseUrl) => {
     expect(() => createTestClient(baseUrl)).toThrow(expect.objectContaining({ code: "config" }));
   });

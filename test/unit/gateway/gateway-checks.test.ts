@@ -134,6 +134,19 @@ All right.
     );
   });
 
+  test("the form of the address that answers is named", async () => {
+    await start();
+    for (const tail of ["/api/paas/v4", "/nowhere"])
+      expect(await check({ baseUrl: `${gateway?.baseUrl}${tail}` })).toContain(
+        `→ it answers at another address: set GATEWAY_BASE_URL to ${gateway?.baseUrl}`,
+      );
+  });
+
+  test("a gateway that lists no models", async () => {
+    await start({ list: { body: '{"object":"list","data":[]}' } });
+    expect(await check()).toMatch(/lists no models\n +→ set CHAT_MODEL/);
+  });
+
   test("a gateway that fails", async () => {
     await start({ list: failure(500, "database is gone") });
     expect(await check()).toContain("✗ Address  models failed: status 500 (x): database is gone");

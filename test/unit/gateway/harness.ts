@@ -75,7 +75,10 @@ export async function outcomeOf(
       last = event;
       if (event.kind === "text") text += event.text;
       else if (event.kind === "reasoning") reasoning += event.text;
-      else if (event.kind === "notice") notices.push(event.text);
+      else if (event.kind === "retract") {
+        reasoning += text;
+        text = "";
+      } else if (event.kind === "notice") notices.push(event.text);
       else if (event.kind === "image") {
         images.push(event.image.mediaType);
         hashes.add(createHash("sha256").update(event.image.bytes).digest("hex"));

@@ -220,11 +220,14 @@ describe("chat", () => {
   });
 });
 
+const one: ScriptedAnswer = { body: JSON.stringify({ data: [{ url: pixelUri }] }) };
+
 describe("image generation", () => {
   const draw = { model: "dall-e-3", prompt: "a cat", count: 2, size: "512x256" };
+  const two = { body: JSON.stringify({ data: [{ url: pixelUri }, { url: pixelUri }] }) };
 
   it("sends the fields of the specification", async () => {
-    const { gateway, client } = await start({ body: JSON.stringify({ data: [{ url: pixelUri }] }) });
+    const { gateway, client } = await start(two);
     await client.generateImages(draw, never());
     await client.generateImages({ model: "m", prompt: "p" }, never());
     const bodies = gateway.requests.map(({ body }) => jsonOf(body));
@@ -256,7 +259,7 @@ describe("image generation", () => {
         },
       },
     );
-    const answer = await client.generateImages(draw, never());
+    const answer = await client.generateImages({ ...draw, count: 1 }, never());
     expect(answer.images).toMatchObject([{ mediaType: "image/png", revisedPrompt: "a small cat" }]);
     expect(Buffer.from(answer.images[0]?.bytes ?? []).equals(pixel)).toBe(true);
     expect(answer.usage).toEqual({ images: 1, costUsd: 0.04, isEstimated: false });
@@ -308,6 +311,26 @@ describe("image generation", () => {
       body: `\n \n\n${JSON.stringify({ data: [{ url: pixelUri }] })}`,
       cut: "bytes",
     });
-    expect((await client.generateImages(draw, never())).images).toHaveLength(1);
+    expect((await client.generateImages({ ...draw, count: 1 }, never())).images).toHaveLength(1);
+  });
+
+  it.each<[string, (n: number, index: number) => ScriptedAnswer]>([
+    ["refuses more", (n) => (n > 1 ? { status: 400, body: '{"error":{"message":"xyzzy"}}' } : one)],
+    ["sends one whatever is asked for", () => one],
+  ])("asks a model one picture at a time that %s", async (_, answer) => {
+    const { gateway, client } = await start(({ body }, index) =>
+      answer((jsonOf(body) as { n: number }).n, index),
+    );
+    const drawn = await client.generateImages({ ...draw, count: 3 }, never());
+    expect(drawn.images).toHaveLength(3);
+    expect(drawn.usage).toMatchObject({ images: 3 });
+    const asked = gateway.requests.length;
+    expect((await client.generateImages(draw, never())).images).toHaveLength(2);
+    expect(gateway.requests.length - asked).toBe(2);
+  });
+
+  it("keeps the pictures that came before a failure", async () => {
+    const { client } = await start((_, index) => (index < 2 ? one : { status: 400, body: "{}" }));
+    expect((await client.generateImages({ ...draw, count: 4 }, never())).images).toHaveLength(2);
   });
 });

@@ -87,7 +87,7 @@ describe("toDiscordMarkdown", () => {
   test("converts a narrow table to an aligned code block", () => {
     const table = "| Name | Age |\n|:-----|----:|\n| **Ada** | 36 |\n| 李 | 7 |";
     expect(toDiscordMarkdown(`Before\n${table}\nAfter`)).toBe(
-      "Before\n```\nName  Age\n----  ---\nAda   36\n李    7\n```\nAfter",
+      "Before\n```\nName  Age\n----  ---\nAda    36\n李      7\n```\nAfter",
     );
   });
 
@@ -102,7 +102,7 @@ describe("toDiscordMarkdown", () => {
   });
 
   test("leaves code in a list item unchanged", () => {
-    const code = "- item\n\n    ```md\n    #### not a heading\n    ```";
+    const code = "- item\n\n  ```md\n  #### not a heading\n  ```";
     expect(toDiscordMarkdown(code)).toBe(code);
   });
 
