@@ -80,15 +80,6 @@ async function checkWith(
     if (!isParleyError(error)) throw error;
     return [toListFailure(error, options, await findForm(error, options, signal))];
   }
-  if (models.length === 0)
-    return [
-      warning(
-        "Address",
-        `${options.name} lists no models`,
-        "set CHAT_MODEL, IMAGE_MODEL and TRANSCRIPTION_MODEL, or start a model there",
-      ),
-      ...(isLive ? [await callChat(client, options, signal)] : []),
-    ];
   const chosen = await Promise.all(
     (Object.keys(operations) as ModelOperation[]).map((operation) =>
       checkOperation(client, models, operation, options, signal),
@@ -98,7 +89,13 @@ async function checkWith(
     .filter(({ variable }) => variable.includes("FALLBACK"))
     .flatMap((set) => checkSetModel(models, set) ?? []);
   return [
-    right("Address", `${options.name} lists ${models.length} models`),
+    models.length === 0
+      ? warning(
+          "Address",
+          `${options.name} lists no models`,
+          "set CHAT_MODEL, IMAGE_MODEL and TRANSCRIPTION_MODEL, or start a model there",
+        )
+      : right("Address", `${options.name} lists ${models.length} models`),
     ...(options.apiKey === undefined ? [] : [right("Key", "accepted for the list of models")]),
     ...chosen,
     ...fallbacks,

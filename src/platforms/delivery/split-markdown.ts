@@ -73,22 +73,31 @@ function headOf(from: Position, options: SplitOptions): string {
   return `${fence.quote}${fence.marker}\n${splitQuote}`;
 }
 
-/** The most characters that fit behind `head`, by bisection; at least one. */
+/**
+ * Nearly the most characters that fit behind `head`; at least one. Each step measures the whole piece, so every second one
+ * is taken where the limit would be if lengths were proportional.
+ */
 function fittingLength(markdown: string, at: number, head: string, options: SplitOptions): number {
-  const fits = (length: number) =>
-    options.lengthOf(head + markdown.slice(at, at + length)) <= options.maxLength;
-  let most = Math.min(markdown.length - at, options.maxLength);
-  if (fits(most)) {
+  const { maxLength } = options;
+  const measure = (length: number) => options.lengthOf(head + markdown.slice(at, at + length));
+  let most = Math.min(markdown.length - at, maxLength);
+  let above = measure(most);
+  if (above <= maxLength) {
     // Where code points are counted, more UTF-16 units fit.
-    const more = Math.min(markdown.length - at, options.maxLength * 2);
-    if (more === most || !fits(most + 1)) return most;
+    const more = Math.min(markdown.length - at, maxLength * 2);
+    if (more === most || measure(most + 1) > maxLength) return most;
     most = more;
+    above = measure(most);
+    if (above <= maxLength) return most;
   }
   let least = 1;
-  while (least < most) {
-    const middle = Math.ceil((least + most) / 2);
-    if (fits(middle)) least = middle;
-    else most = middle - 1;
+  let below = 0;
+  for (let step = 0; most - least > 1 + maxLength / 100; step += 1) {
+    const share = step % 2 === 0 ? (maxLength - below) / (above - below) : 0.5;
+    const next = Math.min(most - 1, Math.max(least + 1, Math.floor(least + (most - least) * share)));
+    const length = measure(next);
+    if (length <= maxLength) [least, below] = [next, length];
+    else [most, above] = [next, length];
   }
   return least;
 }

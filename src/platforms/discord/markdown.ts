@@ -3,6 +3,8 @@ import { Lexer, type Token, type Tokens } from "marked";
 
 /** Wider tables stay as they are: in a code block they would wrap. */
 const maxTableColumns = 76;
+/** Rows of a table that fits a message, and more. */
+const maxTableRows = 150;
 
 /**
  * Converts standard Markdown to what Discord renders, whose Markdown differs: only fences of exactly three backticks are
@@ -153,6 +155,7 @@ function table(token: Tokens.Table): string {
 }
 
 function drawTable({ header, rows, align }: Tokens.Table): string | undefined {
+  if (rows.length > maxTableRows) return undefined;
   const lines = [header, ...rows].map((cells) => cells.map(({ tokens }) => partTicks(wordsOf(tokens))));
   const columns = header.map((_cell, column) =>
     Math.max(...lines.map((cells) => widthOf(cells[column] ?? "")), 3),
