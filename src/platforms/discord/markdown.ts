@@ -3,8 +3,6 @@ import { Lexer, type Token, type Tokens } from "marked";
 
 /** Wider tables stay as they are: in a code block they would wrap. */
 const maxTableColumns = 76;
-/** Rows of a table that fits a message, and more. */
-const maxTableRows = 150;
 
 /**
  * Converts standard Markdown to what Discord renders, whose Markdown differs: only fences of exactly three backticks are
@@ -18,7 +16,7 @@ export function toDiscordMarkdown(markdown: string): string {
 
 /** Longer texts are never one message. */
 const maxChars = 8000;
-/** Runs of emphasis marks: the parser's time grows with their square. */
+/** Bars, and runs of emphasis marks, whose time in the parser grows with their square: more than a message of words has. */
 const maxMarks = 400;
 /** Marks of quotes and lists at the beginning of one line: the parser nests as deep. */
 const deeplyNested = /^(?:[ \t]{0,4}(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t]))){20}/m;
@@ -27,7 +25,7 @@ const deeplyNested = /^(?:[ \t]{0,4}(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t]))){2
 function isOverParser(markdown: string): boolean {
   if (markdown.length > maxChars || deeplyNested.test(markdown)) return true;
   let marks = 0;
-  for (const _ of markdown.matchAll(/[*_~]+/g)) if (++marks > maxMarks) return true;
+  for (const _ of markdown.matchAll(/[*_~]+|\|/g)) if (++marks > maxMarks) return true;
   return false;
 }
 
@@ -155,7 +153,6 @@ function table(token: Tokens.Table): string {
 }
 
 function drawTable({ header, rows, align }: Tokens.Table): string | undefined {
-  if (rows.length > maxTableRows) return undefined;
   const lines = [header, ...rows].map((cells) => cells.map(({ tokens }) => partTicks(wordsOf(tokens))));
   const columns = header.map((_cell, column) =>
     Math.max(...lines.map((cells) => widthOf(cells[column] ?? "")), 3),
