@@ -182,9 +182,9 @@ async function serveBot(config: Config, options: Omit<ComposeOptions, "commands"
   try {
     await Promise.race([
       signal.received,
-      parley.connected.then(() => {
+      Promise.all([parley.connected, parley.checked]).then(() => {
         releaseYoungGeneration();
-        writeOut("  Ready.\n");
+        writeOut(toReadyLines(parley.troubles()));
         return signal.received;
       }),
     ]);
@@ -195,6 +195,12 @@ async function serveBot(config: Config, options: Omit<ComposeOptions, "commands"
     exitSoon();
   }
   return 0;
+}
+
+function toReadyLines(troubles: readonly string[]): string {
+  if (troubles.length === 0) return "  Ready.\n";
+  const lines = troubles.map((line) => `    ${line}\n`).join("");
+  return `  Ready. This does not work:\n${lines}  \`npm run doctor\` says what to do.\n`;
 }
 
 async function serveGateway(

@@ -6,6 +6,7 @@ import { codeOf, isParleyError } from "../../core/errors.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { CancelTimer, Clock } from "../../core/clock.ts";
+import type { GatewayOutlook } from "../../core/gateway-trouble.ts";
 import type { Platform } from "../../core/platform.ts";
 import type { Asker } from "../../core/access.ts";
 import type { FileErasure, RequestTarget, Sealer } from "../../core/platform-module.ts";
@@ -42,6 +43,12 @@ const uploadDrain = { maxBytes: 64 * 1024 * 1024, maxMs: 30_000 };
 /** The same of other requests, which strangers send too. */
 const otherDrain = { maxBytes: 256 * 1024, maxMs: 5000 };
 
+const fineOutlook: GatewayOutlook = {
+  trouble: () => undefined,
+  onChange: () => () => undefined,
+  look: () => undefined,
+};
+
 /** @see {@link createWebPlatform} */
 export interface WebPlatformOptions {
   readonly commands: ReadonlyMap<string, Command>;
@@ -67,6 +74,8 @@ export interface WebPlatformOptions {
   readonly clock?: Clock;
   /** Largest upload. Default 25 MB. */
   readonly maxFileBytes?: number;
+  /** Whether the gateway answers. Default: it does. */
+  readonly outlook?: GatewayOutlook;
   /** Describes the gateway. Called each time a page loads. */
   banner(): { readonly gateway: string; readonly isSandbox: boolean };
 }
@@ -229,6 +238,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
         hasPassword: false,
         accountName: undefined,
         signal: stopped.signal,
+        outlook: options.outlook ?? fineOutlook,
         banner: () => options.banner(),
       };
       void watchAccounts();

@@ -99,6 +99,8 @@ export interface ConversationsView {
 export interface ListStateView {
   /** Ids of conversations whose answer is being made. */
   readonly running: readonly string[];
+  /** What keeps the gateway from answering now, as a sentence. Absent: nothing. */
+  readonly trouble?: string;
   readonly isChanged: boolean;
 }
 
