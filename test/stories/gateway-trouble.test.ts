@@ -18,6 +18,7 @@ import { allCommands } from "../support/commands.ts";
 import { createFlowingClock } from "../support/flowing-clock.ts";
 import { freePort } from "../support/free-port.ts";
 import { silentLog } from "../support/silent-log.ts";
+import { tell, eachPlatform } from "./tell.ts";
 
 const json = { "content-type": "application/json" };
 const list: ScriptedAnswer = {
@@ -245,5 +246,21 @@ describe.each(troubles)("a gateway in trouble: $name", (trouble) => {
     await clock.passing(banner.waitFor({ state: "detached" }));
     expect(parley.troubles()).toEqual([]);
     expect(await dashboardOf(told)).toMatchObject({ status: "ready", gateway: { state: "ready" } });
+  });
+});
+
+tell(eachPlatform, ({ begin }) => {
+  test("while the gateway has asked for a pause, who waits reads how long it lasts; then comes the answer", async () => {
+    const { model, person, channel, direct, everSent } = await begin();
+    const ada = person("Ada");
+    channel("general", [ada]);
+    model.isBusyFor(20);
+    const { answer } = await ada.asks(direct(ada), "Is all well?");
+    expect(answer.text).toBe("I heard: Is all well?");
+    const counted = [...everSent().matchAll(/The gateway is busy; trying again in (\d+) s/g)].map(
+      ([, count]) => Number(count),
+    );
+    expect(counted[0]).toBe(20);
+    expect(Math.min(...counted)).toBeLessThan(10);
   });
 });
