@@ -37,6 +37,7 @@ const operations = {
 
 /** The doctor's own deadline ends calls earlier. */
 const timeoutMs = 60_000;
+const listTimeoutMs = 15_000;
 const once = { maxAttempts: 1, baseDelayMs: 0, maxDelayMs: 0 };
 
 /** Checks address, key and models; with `isLive` a real call of the chat model with one token. */
@@ -53,8 +54,24 @@ async function check(options: GatewayCheckOptions, context: CheckContext): Promi
   }
 }
 
+/** The ids of listed models that chat, or may. Empty where there is no list. */
+export async function listChatModels(
+  gateway: Pick<GatewayCheckOptions, "baseUrl" | "apiKey" | "log">,
+): Promise<readonly string[]> {
+  const client = clientOf({ ...gateway, name: "" });
+  try {
+    const models = await client.listModels(AbortSignal.timeout(listTimeoutMs));
+    return models.filter(({ capabilities }) => capabilities.chats !== false).map(({ id }) => id);
+  } catch (error) {
+    if (isParleyError(error) || (error as Error).name === "TimeoutError") return [];
+    throw error;
+  } finally {
+    await client.close();
+  }
+}
+
 function clientOf(
-  { baseUrl, apiKey, log, name }: GatewayCheckOptions,
+  { baseUrl, apiKey, log, name }: Pick<GatewayCheckOptions, "baseUrl" | "apiKey" | "log" | "name">,
   context?: Pick<CheckContext, "noteDate">,
 ): GatewayClient {
   return createGatewayClient({
