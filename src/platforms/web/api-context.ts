@@ -26,6 +26,7 @@ export interface ApiContext {
   readonly uploads: Uploads;
   readonly bounds: SessionBounds;
   readonly maxFileBytes: number;
+  readonly maxRecordingBytes: number;
   /** Whether the person can log out. */
   readonly hasPassword: boolean;
   /** Of the account that is logged in. `undefined`: the shared one. */

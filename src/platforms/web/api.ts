@@ -61,7 +61,11 @@ function sendState(context: ApiContext, { response }: Exchange): void {
   const state: StateView = {
     banner: context.banner(),
     commands: [...context.commands.values()].map((command) => toCommandView(command, usageOf(command))),
-    limits: { ...messageLimits, maxFileBytes: context.maxFileBytes },
+    limits: {
+      ...messageLimits,
+      maxFileBytes: context.maxFileBytes,
+      maxRecordingBytes: context.maxRecordingBytes,
+    },
     hasPassword: context.hasPassword,
     ...(context.accountName === undefined ? {} : { accountName: context.accountName }),
   };
