@@ -175,7 +175,7 @@ function createWindow(chunks: AsyncIterable<Buffer>) {
 
 function parseHeader(header: string): Pick<Part, "name" | "fileName" | "mediaType"> {
   const line = (name: string): string | undefined =>
-    new RegExp(`^${name}:[ \\t]*(.*)$`, "im").exec(header)?.[1]?.trim();
+    new RegExp(`^${name}:(.*)$`, "im").exec(header)?.[1]?.trim();
   const disposition = line("content-disposition") ?? "";
   const parameter = (name: string): string | undefined => {
     const match = new RegExp(`;\\s*${name}=(?:"((?:[^"\\\\]|\\\\.)*)"|([^;\\s]+))`, "i").exec(disposition);

@@ -18,7 +18,7 @@ export interface FailedAnswer {
 }
 
 const contextLength =
-  /context[_ -]?(?:length|window|size)|maximum context|too many (?:input )?tokens|(?:prompt|input|request) is too long|exceed\w* .{0,40}\btokens?\b|reduce the length/i;
+  /context[_ -]?(?:length|window|size)|maximum context|too many (?:input )?tokens|(?:prompt|input|request) is too long|exceed\w{0,10} .{0,40}\btokens?\b|reduce the length/i;
 const unknownModel =
   /\bmodel\b.{0,200}?(?:not found|does(?:n't| not) exist|not exist|no longer|is not available|unavailable|is not a valid|not supported by any)|(?:unknown|invalid|no such|not a valid|unrecognized|unsupported) model|no endpoints found for/is;
 const refusal =
@@ -26,7 +26,7 @@ const refusal =
 const quota =
   /insufficient_quota|insufficient (?:quota|credit|balance|funds)|billing|exceeded your current quota|budget/i;
 const unsupported =
-  /(?:does(?:n't| not)|do(?:n't| not)|cannot|not) (?:support|accept|allow)\w*.{0,60}\b(?:image|vision|audio|modalit|operation|endpoint)|support(?:s)? (?:image|audio) input|(?:image|vision|audio)\S* (?:input )?(?:is|are) not supported|only supports text/i;
+  /(?:does(?:n't| not)|do(?:n't| not)|cannot|not) (?:support|accept|allow)\w{0,10}.{0,60}\b(?:image|vision|audio|modalit|operation|endpoint)|support(?:s)? (?:image|audio) input|(?:image|vision|audio)\S{0,30} (?:input )?(?:is|are) not supported|only supports text/i;
 
 const retriableStatuses = new Set([408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529]);
 

@@ -187,7 +187,7 @@ function parseBaseUrl(baseUrl: string): { origin: string; basePath: string; sear
     );
   return {
     origin: url.origin,
-    basePath: url.pathname.replace(/\/+$/, "").replace(/\/v1$/, ""),
+    basePath: url.pathname.replace(/(?<!\/)\/+$/, "").replace(/\/v1$/, ""),
     search: url.search,
   };
 }

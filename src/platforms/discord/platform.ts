@@ -73,7 +73,7 @@ const noRecords = { get: () => Promise.resolve(undefined), set: () => Promise.re
 /** Discord as a {@link Platform}. @see docs/discord.md */
 export function createDiscordPlatform(options: DiscordOptions): Platform {
   const { commands, log } = options;
-  const apiUrl = (options.apiUrl ?? publicApiUrl).replace(/\/+$/, "");
+  const apiUrl = (options.apiUrl ?? publicApiUrl).replace(/(?<!\/)\/+$/, "");
   const clock = createDiscordClock();
   const now = options.now ?? (() => clock.now());
   const onResponse = clock.observe;
