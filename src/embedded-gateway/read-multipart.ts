@@ -10,15 +10,17 @@ export interface Part {
   /** Whether the body is empty. To be called before reading it. */
   isEmpty(): Promise<boolean>;
   /**
-   * Instead of `body`: the rest of the request as it was sent, from this part's body on. Ends the iteration. Reading it
-   * throws ApiError 400 as soon as another part follows, before any byte of that part was returned.
+   * Instead of `body`: the rest of the request, from this part's body on, closed with another boundary. The sender must
+   * not know it: another server may take for a delimiter what is none here, such as one behind a bare line feed. Ends
+   * the iteration. Reading it throws ApiError 400 as soon as another part follows, before any byte of that part was
+   * returned.
    */
-  remainder(): Remainder;
+  remainder(closedWith: string): Remainder;
 }
 
 interface Remainder {
-  /** Length of the request before it. */
-  readonly offsetBytes: number;
+  /** Its length, from that of the whole request. */
+  lengthBytes(requestBytes: number): number;
   readonly bytes: AsyncIterable<Buffer>;
 }
 
@@ -61,9 +63,14 @@ export async function* readMultipart(
       ...parseHeader(header),
       body,
       isEmpty: () => window.startsWith(delimiter),
-      remainder: () => {
+      remainder: (closedWith) => {
         isEnded = true;
-        return { offsetBytes: window.offsetBytes(), bytes: lastPart(window, delimiter) };
+        const closing = Buffer.from(`\r\n--${closedWith}`);
+        const lessBytes = window.offsetBytes() + delimiter.length - closing.length;
+        return {
+          lengthBytes: (requestBytes) => requestBytes - lessBytes,
+          bytes: lastPart(window, delimiter, closing),
+        };
       },
     };
     if (isEnded) return;
@@ -86,8 +93,8 @@ export async function collect(body: AsyncIterable<Buffer>, maxBytes: number): Pr
 
 type Window = ReturnType<typeof createWindow>;
 
-/** The body of a form's last part and the end of the form, byte for byte. */
-async function* lastPart(window: Window, delimiter: Buffer): AsyncGenerator<Buffer, void> {
+/** The body of a form's last part and the end of the form, with another delimiter. */
+async function* lastPart(window: Window, delimiter: Buffer, closing: Buffer): AsyncGenerator<Buffer, void> {
   yield* window.until(delimiter);
   if (!(await window.isClosing())) {
     throw invalidRequest("In a large form all fields must come before the 'file'.", {
@@ -97,7 +104,7 @@ async function* lastPart(window: Window, delimiter: Buffer): AsyncGenerator<Buff
   }
   const end = await window.rest();
   if (!/^--[ \t\r\n]*$/.test(end.toString("latin1"))) throw malformed("there is something after its end");
-  yield delimiter;
+  yield closing;
   yield end;
 }
 

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { createBoundary } from "../support/multipart-body.ts";
 import { clip, invalidRequest, tooLarge, type ApiError } from "./api-error.ts";
 import { boundaryOf, collect, readMultipart, type Part } from "./read-multipart.ts";
 import { expectContentType, expectLength } from "./read-body.ts";
@@ -24,6 +25,7 @@ export interface Upload {
 }
 
 interface RestOfForm {
+  /** Made for this form: the sender does not know it. */
   readonly boundary: string;
   readonly lengthBytes: number;
   /** From the file's first byte to the closing boundary. */
@@ -57,7 +59,7 @@ export async function openUpload(request: IncomingMessage, maxBytes: number): Pr
           code: "empty_file",
         });
       }
-      return toUpload({ request, parts, part, fields, boundary, maxBytes });
+      return toUpload({ request, parts, part, fields, maxBytes });
     }
     await fields.add(part);
   }
@@ -69,11 +71,10 @@ interface OpenForm {
   /** Of the file. */
   readonly part: Part;
   readonly fields: FormFields;
-  readonly boundary: string;
   readonly maxBytes: number;
 }
 
-function toUpload({ request, parts, part, fields, boundary, maxBytes }: OpenForm): Upload {
+function toUpload({ request, parts, part, fields, maxBytes }: OpenForm): Upload {
   let whole: Promise<Buffer> | undefined;
   let size: number | undefined;
   const readAll = async (): Promise<Buffer> => {
@@ -95,8 +96,9 @@ function toUpload({ request, parts, part, fields, boundary, maxBytes }: OpenForm
     sizeBytes: () => size ?? (Number.isInteger(total) ? total : 0),
     passThrough: () => {
       if (whole !== undefined || !Number.isInteger(total)) return undefined;
-      const { offsetBytes, bytes } = part.remainder();
-      return { boundary, lengthBytes: total - offsetBytes, bytes };
+      const boundary = createBoundary();
+      const { lengthBytes, bytes } = part.remainder(boundary);
+      return { boundary, lengthBytes: lengthBytes(total), bytes };
     },
   };
 }
