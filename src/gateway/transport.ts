@@ -12,6 +12,8 @@ import type { AttemptTimeouts } from "./attempt-timeouts.ts";
 
 /** Largest part of an error body that is read. */
 const maxErrorBytes = 64 * 1024;
+/** Values and keys of an answer: the list of a gateway with a thousand models, or the words of an hour. */
+const maxAnswerValues = 300_000;
 
 /**
  * Options of a socket that is not read while the body of its response is paused. By default up to 64 KiB are read ahead:
@@ -226,7 +228,7 @@ export function pageTitle(html: string): string {
 
 /** `undefined` for text that is not JSON, that nests too deeply or has too many values. */
 export function parseJson(text: string): unknown {
-  if (isExcessiveJson(text)) return undefined;
+  if (isExcessiveJson(text, maxAnswerValues)) return undefined;
   try {
     return JSON.parse(text);
   } catch (error) {
