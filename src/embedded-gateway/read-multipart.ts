@@ -9,6 +9,8 @@ export interface Part {
   readonly body: AsyncIterable<Buffer>;
   /** Whether the body is empty. To be called before reading it. */
   isEmpty(): Promise<boolean>;
+  /** The first 64 kB from the body on, or what the request has. To be called before reading it. */
+  head(): Promise<Buffer>;
   /**
    * Instead of `body`: the rest of the request, from this part's body on, closed with another boundary. The sender must
    * not know it: another server may take for a delimiter what is none here, such as one behind a bare line feed. Ends
@@ -26,6 +28,7 @@ interface Remainder {
 
 const maxHeaderBytes = 16 * 1024;
 const maxParts = 64;
+const headBytes = 64 * 1024;
 /** After the closing delimiter: its two hyphens, and at most blanks. */
 const maxEpilogueBytes = 64;
 
@@ -63,6 +66,7 @@ export async function* readMultipart(
       ...parseHeader(header),
       body,
       isEmpty: () => window.startsWith(delimiter),
+      head: () => window.peek(headBytes),
       remainder: (closedWith) => {
         isEnded = true;
         const closing = Buffer.from(`\r\n--${closedWith}`);
@@ -147,6 +151,16 @@ function createWindow(chunks: AsyncIterable<Buffer>) {
     async startsWith(bytes: Buffer): Promise<boolean> {
       while (buffered.length < bytes.length) await fill();
       return buffered.subarray(0, bytes.length).equals(bytes);
+    },
+    /** So many bytes, which are read again; fewer where the request ends before. */
+    async peek(bytes: number): Promise<Buffer> {
+      while (buffered.length < bytes) {
+        const next = await source.next();
+        if (next.done === true) break;
+        received += next.value.length;
+        buffered = Buffer.concat([buffered, next.value]);
+      }
+      return buffered.subarray(0, bytes);
     },
     /** Length of the request before the first byte that was not read. */
     offsetBytes: () => received - buffered.length,

@@ -15,6 +15,8 @@ export interface Upload {
    * @throws ApiError 413 (file too large), 400 (a second file, a malformed body)
    */
   readAll(): Promise<Buffer>;
+  /** The first 64 kB of a file that is not read yet; less of a shorter form. */
+  head(): Promise<Buffer>;
   /** Size of the file once it is read; before, the announced length of the rest of the form, or 0 when unknown. */
   sizeBytes(): number;
   /**
@@ -93,6 +95,7 @@ function toUpload({ request, parts, part, fields, maxBytes }: OpenForm): Upload 
     fileName: part.fileName === undefined || part.fileName === "" ? "audio" : part.fileName,
     mediaType: part.mediaType ?? "application/octet-stream",
     readAll: () => (whole ??= readAll()),
+    head: () => part.head(),
     sizeBytes: () => size ?? (Number.isInteger(total) ? total : 0),
     passThrough: () => {
       if (whole !== undefined || !Number.isInteger(total)) return undefined;

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { createKeyRing, type KeyLimits } from "../../src/embedded-gateway/keys/key-ring.ts";
 import type { ScriptedAnswer, SeenRequest } from "../simulators/gateway/scripted-gateway.ts";
+import { flacBomb } from "../support/audio-bombs.ts";
 import { createMemoryKeyStore } from "../support/memory-key-store.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 import {
@@ -153,6 +154,20 @@ describe("a budget", () => {
     expect((await post("/v1/audio/transcriptions", large)).status).toBe(200);
     await vi.waitFor(async () => expect((await usage()).costUsd).toBeGreaterThan(30));
   });
+
+  it.each([20_000, 60_000])(
+    "does not pass FLAC of %i frames that may hold more than it pays",
+    async (frames) => {
+      const { post, usage, upstream } = await start(
+        { budgetUsdPerDay: 100 },
+        { headers: json, body: '{"text":"x"}' },
+      );
+      const form = toForm({ model: "up/ears" }, new Uint8Array(flacBomb(frames)));
+      expect([402, 429]).toContain((await post("/v1/audio/transcriptions", form)).status);
+      expect(upstream.requests).toEqual([]);
+      expect((await usage()).costUsd).toBe(0);
+    },
+  );
 
   it("counts reasoning, tool calls and every choice", async () => {
     const body = [

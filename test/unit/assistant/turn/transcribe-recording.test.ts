@@ -6,6 +6,8 @@ import {
 import type { Transcription } from "../../../../src/assistant/turn/transcribe.ts";
 import type { TimedWords, TranscriptionRequest } from "../../../../src/core/gateway.ts";
 import { ParleyError, type ErrorCode } from "../../../../src/core/errors.ts";
+import { longestAudioSeconds } from "../../../../src/media/recordings/longest-audio.ts";
+import { flacBomb } from "../../../support/audio-bombs.ts";
 import { makeLongWav } from "../../../support/recordings.ts";
 
 /** Cut into three parts. */
@@ -69,6 +71,21 @@ describe("transcribeRecording", () => {
     expect(text).toBe("hello");
     expect(requests).toMatchObject([{ fileName: "talk.wav" }]);
     expect(requests[0]?.bytes).toBe(bytes);
+  });
+
+  it("sends FLAC, whose bytes say nothing of its length, in parts of a known length only", async () => {
+    const flac = recordingOf(flacBomb(8), {
+      mediaType: "audio/flac",
+      container: "flac",
+      fileName: "a.flac",
+      durationMs: 1000,
+    });
+    const { requests } = await transcribe(flac, () => answer("hello"));
+    expect(requests.length).toBeGreaterThan(0);
+    for (const { mediaType, bytes, durationMs = 0 } of requests) {
+      expect(mediaType).toBe("audio/wav");
+      expect(longestAudioSeconds(bytes.length, bytes, 1000)).toBeCloseTo(durationMs / 1000, 0);
+    }
   });
 
   it("sends a large one of a known short length as it is, with its length", async () => {
