@@ -10,6 +10,7 @@ import type {
   StoredMessage,
 } from "../../core/storage.ts";
 import { LRUCache } from "lru-cache";
+import { charsOf } from "../../core/stored-text.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { toLanguage } from "../../words/languages.ts";
 import { inLanguage, translate } from "../../words/translate.ts";
@@ -35,6 +36,8 @@ const maxCounted = 10_000;
 
 /** Most messages that are copied: each is a write. */
 const maxMessages = 2000;
+/** Of all their texts together. */
+const maxChars = 32_000_000;
 
 /**
  * Copies a conversation up to one of its messages into a new one, with files and settings. Nothing is asked of a model,
@@ -73,11 +76,12 @@ export function createBranch(options: BranchOptions) {
   async function copyInto(request: BranchRequest, by: Actor): Promise<BranchOutcome> {
     const { from, to } = request;
     // One more tells whether there are more.
-    const all = await conversations.recent(from, { maxMessages: maxMessages + 1 });
+    const all = await conversations.recent(from, { maxMessages: maxMessages + 1, maxChars });
     const stored = withoutRetriedAttempts(all);
     const copied = cutAt(stored, request.until);
-    if (copied === undefined) return all.length > maxMessages ? "too-long" : "gone";
-    if (all.length > maxMessages) return "too-long";
+    const isTooLong = all.length > maxMessages || charsOf(all) > maxChars;
+    if (copied === undefined) return isTooLong ? "too-long" : "gone";
+    if (isTooLong) return "too-long";
     const ids = new Map(copied.map((message) => [message.id, newIdOf(message, request)]));
     const [first] = copied;
     const isNew = !(await conversations.exists(to));

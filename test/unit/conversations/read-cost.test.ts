@@ -12,6 +12,7 @@ import { createKeyValueStore } from "../../../src/conversations/key-value.ts";
 import { sweep } from "../../../src/conversations/retention.ts";
 import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sqlite/sqlite-backend.ts";
 import { indexes } from "../../../src/conversations/store-keys.ts";
+import { charsOf, maxRecentChars } from "../../../src/core/stored-text.ts";
 import { createKeyedQueue } from "../../../src/support/keyed-queue.ts";
 import { silentLog } from "../../support/silent-log.ts";
 import { eventOf, messageOf } from "../../support/store-samples.ts";
@@ -90,6 +91,38 @@ async function fill({ inbox, conversations }: CountingStore, name: string, autho
   for (const key of [`${name}/open`, `${name}/answered`]) await inbox.accept({ ...eventOf(key, id), author });
   await inbox.close([`${name}/answered`]);
 }
+
+describe("a history of long files", () => {
+  it("is read up to a bound of characters, few messages at once", async () => {
+    const { conversations, read } = openCountingStore();
+    const text = "x".repeat(10_000);
+    for (let n = 0; n < 60; n++) await conversations.append("test:long", messageOf(`m${n}`, text));
+    read.count = 0;
+    const recent = await conversations.recent("test:long", { maxMessages: 201, maxChars: 100_000 });
+    // With the oldest of them there are more characters than that, which tells that there is more.
+    expect(recent.map(({ id }) => id)).toEqual(Array.from({ length: 11 }, (_, n) => `m${n + 49}`));
+    expect(read.count).toBeLessThan(25);
+    const all = await conversations.recent("test:long", { maxMessages: 201 });
+    expect(all.map(({ id }) => id)).toEqual(Array.from({ length: 60 }, (_, n) => `m${n}`));
+  });
+
+  it("has a bound where nobody asks for one, and lets others have their turn in between", async () => {
+    const { conversations } = openCountingStore();
+    const text = "x".repeat(400_000);
+    for (let n = 0; n < 40; n++) await conversations.append("test:long", messageOf(`m${n}`, text));
+    let turns = 0;
+    const count = (): void => {
+      turns += 1;
+      next = setImmediate(count);
+    };
+    let next = setImmediate(count);
+    const recent = await conversations.recent("test:long", { maxMessages: 201 });
+    clearImmediate(next);
+    expect(recent).toHaveLength(maxRecentChars / 400_000 + 1);
+    expect(charsOf(recent)).toBeGreaterThan(maxRecentChars);
+    expect(turns).toBeGreaterThan(0);
+  });
+});
 
 describe("what serves a request reads nothing of other people", () => {
   const requests: Record<string, (store: CountingStore) => Promise<unknown>> = {
