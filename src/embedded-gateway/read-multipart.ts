@@ -22,7 +22,7 @@ export interface Part {
 
 interface Remainder {
   /** Its length, from that of the whole request. */
-  lengthBytes(requestBytes: number): number;
+  readonly lengthBytes: (requestBytes: number) => number;
   readonly bytes: AsyncIterable<Buffer>;
 }
 

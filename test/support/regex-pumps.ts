@@ -100,7 +100,7 @@ function createSampler(letters: string, flags: string): (element: AST.Element) =
   const kept = flags.replaceAll(/[^iuvs]/g, "");
   const letterOf = (raw: string): string => {
     const one = new RegExp(`^(?:${raw})$`, kept);
-    return [...letters].find((letter) => one.test(letter)) ?? "";
+    return letters.split("").find((letter) => one.test(letter)) ?? "";
   };
   const sample = (element: AST.Element): string => {
     switch (element.type) {

@@ -27,7 +27,7 @@ const ftyp = box("ftyp", Buffer.from("isom\0\0\0\0isom"));
 const empty = box("free", Buffer.alloc(0));
 const webm = element("1a45dfa3", element("4282", Buffer.from("webm")));
 /** Of no segments, with the flag of a first page. */
-const oggPage = Buffer.from(`4f676753${"0002"}${"00".repeat(21)}`, "hex");
+const oggPage = Buffer.from(`4f6767530002${"00".repeat(21)}`, "hex");
 
 /** Files of millions of tiny parts, each in the place where a reader goes through them. */
 const files: readonly (readonly [name: string, make: (bytes: number) => Buffer])[] = [
