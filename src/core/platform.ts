@@ -377,7 +377,7 @@ export interface ConversationHistory {
    * answered although the store does not know it.
    */
   readonly restored: { readonly backedUpAt: number; readonly restoredAt: number } | undefined;
-  /** The last messages, oldest first. */
+  /** The last messages, oldest first; fewer where their texts have more than 8 million characters. */
   history(
     conversationId: string,
     options: { readonly maxMessages: number },
