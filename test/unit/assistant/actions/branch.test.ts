@@ -3,9 +3,11 @@ import { createLabelConversation } from "../../../../src/assistant/label-convers
 import { createBranch } from "../../../../src/assistant/actions/branch.ts";
 import type { BranchRequest } from "../../../../src/core/branch.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
+import type { IncomingMessage } from "../../../../src/core/events.ts";
 import type { ConversationSettings } from "../../../../src/core/storage.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { ada, message, said, worldOfEachTest } from "../../../support/fakes.ts";
+import { ada, said } from "../../../support/fakes.ts";
+import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 const from = "fake:c1";
 const to = "fake:c2";
@@ -16,7 +18,7 @@ const world = worldOfEachTest(async () => ({
   rules: { deny: ["fake:user:eve"] },
 }));
 
-async function say(text: string, more: Parameters<typeof message>[1] = {}) {
+async function say(text: string, more: Partial<IncomingMessage> = {}) {
   const asked = await world.ask(text, more);
   return asked;
 }
