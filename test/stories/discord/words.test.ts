@@ -1,0 +1,139 @@
+import { afterEach, describe, expect, it } from "vitest";
+import type { ServerHandle } from "../../simulators/discord/simulator.ts";
+import { until } from "../../simulators/discord/until.ts";
+import { startStory, type Story } from "../../e2e/discord/discord-story.ts";
+
+let story: Story;
+afterEach(() => story.close());
+
+describe("the words of Parley on Discord", () => {
+  it("are in a person's language: a command's answer, a refusal, a button, a form", async () => {
+    story = await startStory();
+    const { discord } = story;
+    const general = discord.channel("general");
+    const greta = discord.person("Greta", { locale: "de" });
+    const ada = discord.person("Ada");
+    greta.usesCommand("reset", {}, { channel: discord.directMessages(greta) });
+    const [own] = await story.settled(discord.directMessages(greta));
+    expect(own?.text).toBe("Es gab noch nichts.");
+
+    ada.usesCommand("chat", {}, { channel: general });
+    greta.usesCommand("help", {}, { channel: general });
+    const shown = await story.settled(general, 2);
+    const help = shown.flatMap(({ isEphemeral, text }) => (isEphemeral ? [text] : [])).join("\n");
+    expect(help).toContain("**So sprichst du mit mir**");
+    // One message, and the other command's.
+    expect(shown).toHaveLength(2);
+    expect(help).toContain("In einem Kanal erwähne mich: Die Antwort eröffnet einen Thread.");
+    expect(help).toContain("`/fragen`: Stelle dem Modell eine Frage, auf Wunsch mit einem Bild");
+    expect(shown.find(({ isEphemeral }) => !isEphemeral)?.text).toContain("The conversation is open.");
+
+    greta.usesCommand("ask", { prompt: "Hallo", model: "story/nothing" }, { channel: general });
+    const failed = await until(() => general.fromBot().find(({ text }) => text.includes("story/nothing")));
+    expect(failed.text).toContain("Es gibt kein Modell story/nothing.");
+  });
+
+  it("take the server's language for a message, and the person's once it is known", async () => {
+    const servers: ServerHandle[] = [];
+    story = await startStory((discord) => {
+      servers.push(discord.server("Québec", { preferredLocale: "fr" }));
+      return {};
+    });
+    const { discord } = story;
+    const quebec = servers[0]!;
+    const channel = quebec.channel("général");
+    const luz = discord.person("Luz", { locale: "es-419" });
+    quebec.join(luz);
+    luz.sends({ channel, text: "/reset", mentionBot: true });
+    const thread = await until(() => channel.threads()[0]);
+    expect((await story.settled(thread))[0]?.text).toBe("Il n’y avait encore rien.");
+
+    luz.usesCommand("usage", {}, { channel });
+    await story.settled(channel);
+    luz.sends({ channel: thread, text: "/reset" });
+    const shown = await story.settled(thread, 2);
+    expect(shown.at(-1)?.text).toBe("Se ha empezado de nuevo. El modelo ya no ve lo que se dijo antes.");
+  });
+
+  it("stay in a person's language after a restart, until they are forgotten", async () => {
+    story = await startStory();
+    const { discord } = story;
+    const general = discord.channel("general");
+    const greta = discord.person("Greta", { locale: "de" });
+    const direct = discord.directMessages(greta);
+    greta.usesCommand("usage", {}, { channel: general });
+    await story.settled(general);
+    await expect.poll(() => story.isKept(`discord:locale:${greta.id}`)).toBe(true);
+    await story.restart();
+    greta.sends({ channel: direct, text: "/reset" });
+    expect((await story.settled(direct))[0]?.text).toBe("Es gab noch nichts.");
+    greta.sends({ channel: direct, text: "/forget where:everywhere confirm:yes" });
+    await story.settled(direct, 2);
+    await story.restart();
+    greta.sends({ channel: direct, text: "/reset" });
+    const shown = await story.settled(direct, 3);
+    expect(shown.at(-1)?.text).toBe("There was nothing yet.");
+  });
+
+  it("tell an error in the language of the person who asked, also after a restart", async () => {
+    story = await startStory();
+    const { discord } = story;
+    const general = discord.channel("general");
+    const greta = discord.person("Greta", { locale: "de" });
+    story.setStalled(true);
+    greta.usesCommand("ask", { prompt: "Hallo" }, { channel: general });
+    await until(() => general.fromBot().some(({ text }) => text.includes("Half")));
+    await story.restart(() => {
+      story.setStalled(false);
+      story.setGatewayUp(false);
+    });
+    const [failed] = await until(
+      () => {
+        const all = general.fromBot();
+        return all[0]?.text.includes("⚠️") === true && all;
+      },
+      { timeoutMs: 60_000, explain: () => general.fromBot() },
+    );
+    expect(failed?.text).toContain("⚠️ Das Modell-Gateway ist nicht erreichbar.");
+    expect(failed?.buttons.map(({ label }) => label)).toContain("Noch einmal versuchen");
+  });
+
+  it("describe the commands in the languages of Discord's clients; English names stay the default", async () => {
+    story = await startStory();
+    const { commands } = story.discord.world;
+    const ask = commands.find(({ name, type }) => name === "ask" && type === 1);
+    expect(ask).toMatchObject({
+      description: "Ask the model one question, with a picture if you like",
+      name_localizations: {
+        de: "fragen",
+        fr: "demander",
+        "es-ES": "preguntar",
+        "es-419": "preguntar",
+        ja: "質問",
+      },
+      description_localizations: { de: "Stelle dem Modell eine Frage, auf Wunsch mit einem Bild" },
+    });
+    const menu = commands.find(({ name, type }) => name === "Ask about this" && type === 3);
+    expect(menu?.["name_localizations"]).toMatchObject({ de: "Danach fragen", ja: "これについて質問" });
+    const usage = commands.find(({ name }) => name === "usage");
+    expect(usage?.["options"]).toContainEqual(
+      expect.objectContaining({
+        name: "period",
+        name_localizations: expect.objectContaining({ ja: "期間" }) as unknown,
+        choices: expect.arrayContaining([
+          expect.objectContaining({
+            name: "today",
+            value: "today",
+            name_localizations: expect.objectContaining({ de: "heute" }) as unknown,
+          }),
+        ]) as unknown,
+      }),
+    );
+
+    await story.restart();
+    const registrations = story.discord.requests.filter(
+      ({ method, path }) => method === "PUT" && path.endsWith("/commands"),
+    );
+    expect(registrations).toHaveLength(1);
+  });
+});

@@ -1,0 +1,143 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { startInTwoWorkspaces, startSlackStory, type SlackMode, type SlackStory } from "../../e2e/slack/slack-story.ts";
+import type { SimulatedChannel } from "../../simulators/slack/simulator.ts";
+
+let story: SlackStory;
+afterEach(async () => {
+  const { badAcks } = story.slack;
+  await story.close();
+  expect(badAcks).toEqual([]);
+});
+
+const welcomeIn = (channel: SimulatedChannel) =>
+  story.slack.waitFor("the welcome", () => channel.saidByBot().find(({ text }) => text.includes("Parley")));
+
+/** Resolves when the last event was acknowledged and Parley has answered what came after it. */
+async function settled(
+  channel: SimulatedChannel,
+  person: ReturnType<SlackStory["slack"]["person"]>,
+): Promise<void> {
+  const thread = person.sends({ channel: channel.id, text: "hello", mentionBot: true });
+  await story.slack.waitFor("the answer", () => channel.saidByBot(thread)[0]);
+}
+
+describe.each<SlackMode>(["socket", "http"])("invited to a channel, over %s, Parley", (mode) => {
+  test("says once what it does, in the language of who invited it", async () => {
+    story = await startSlackStory({ mode });
+    const { slack } = story;
+    const [ana, uwe] = [slack.person("Ana"), slack.person("Uwe", { locale: "de-DE" })];
+    const ideas = slack.channel("ideas", [ana], { withBot: false });
+    ana.invitesBot(ideas.id);
+    const welcome = await welcomeIn(ideas);
+    expect(welcome).toMatchObject({ thread: undefined, onlyFor: undefined, pings: [] });
+    expect(welcome.text).toContain("Mention me in a message");
+    expect(welcome.text).toContain("/help");
+    slack.redeliver("member_joined_channel");
+    ideas.add(uwe);
+    ideas.removeBot();
+    ana.invitesBot(ideas.id);
+    await settled(ideas, ana);
+    expect(ideas.saidByBot().filter(({ text }) => text.includes("Mention me"))).toHaveLength(1);
+    const plans = slack.channel("plans", [uwe], { withBot: false });
+    uwe.invitesBot(plans.id);
+    expect((await welcomeIn(plans)).text).toContain("Erwähne mich");
+  });
+
+  test("says nothing where the rules refuse it", async () => {
+    let denied = "";
+    story = await startSlackStory({
+      mode,
+      settings: (slack) => {
+        denied = slack.channel("secret", [], { withBot: false }).id;
+        return { DENY: `slack:channel:${denied}` };
+      },
+    });
+    const { slack } = story;
+    const ana = slack.person("Ana");
+    const open = slack.channel("open", [ana], { withBot: false });
+    slack.sendEvent({
+      type: "member_joined_channel",
+      user: slack.botUserId,
+      channel: denied,
+      channel_type: "C",
+      team: slack.teamId,
+      inviter: ana.id,
+      event_ts: "1700000000.000100",
+    });
+    ana.invitesBot(open.id);
+    await welcomeIn(open);
+    expect(
+      slack.calls.filter(({ method, args }) => method === "chat.postMessage" && args["channel"] === denied),
+    ).toEqual([]);
+  });
+});
+
+describe.each<SlackMode>(["socket", "http"])("the global shortcut, over %s", (mode) => {
+  test("opens a form, and the answer is in the person's direct messages", async () => {
+    story = await startSlackStory({ mode });
+    const { slack } = story;
+    const ana = slack.person("Ana");
+    expect(await ana.usesGlobalShortcut("Ask Parley")).toMatchObject({ kind: "acknowledged" });
+    const form = await slack.waitFor("the form", () => ana.modal());
+    expect(form.inputs.find(({ isOptional }) => !isOptional)?.label).toBe("Prompt");
+    expect(await ana.submitsModal({ Prompt: "why is the sky blue?" })).toMatchObject({
+      kind: "acknowledged",
+    });
+    const answer = await slack.waitFor("the answer", () =>
+      slack
+        .directMessages(ana)
+        .saidByBot()
+        .find(({ body }) => body.includes("You said: why is the sky blue?")),
+    );
+    expect(answer.onlyFor).toBeUndefined();
+  });
+
+  test("says in direct messages why the form does not open", async () => {
+    story = await startSlackStory({ mode });
+    const { slack } = story;
+    const ana = slack.person("Ana");
+    slack.revokeScope("im:write");
+    await ana.usesGlobalShortcut("Ask Parley");
+    const told = await slack.waitFor("the notice", () => slack.directMessages(ana).saidByBot()[0]);
+    expect(told.text).toContain("im:write");
+    expect(ana.modal()).toBeUndefined();
+  });
+
+  test("shows a refusal in the form", async () => {
+    let eveId = "";
+    story = await startSlackStory({
+      mode,
+      settings: (slack) => {
+        eveId = slack.person("Eve").id;
+        return { DENY: `slack:user:${eveId}` };
+      },
+    });
+    const eve = story.slack.person("Eve", { id: eveId });
+    await eve.usesGlobalShortcut("Ask Parley");
+    await story.slack.waitFor("the form", () => eve.modal());
+    const result = await eve.submitsModal({ Prompt: "hello" });
+    expect(JSON.stringify(result)).toContain("access rules exclude you");
+  });
+});
+
+test("two workspaces: each has its welcome and its answers", async () => {
+  const two = await startInTwoWorkspaces();
+  story = two;
+  const { workspace } = two;
+  const { slack } = story;
+  for (const place of [slack, workspace]) {
+    const ana = place.person("Ana");
+    const ideas = place.channel("ideas", [ana], { withBot: false });
+    ana.invitesBot(ideas.id);
+    await welcomeIn(ideas);
+    await ana.usesGlobalShortcut("Ask Parley");
+    await slack.waitFor("the form", () => ana.modal());
+    await ana.submitsModal({ Prompt: `in ${place.teamId}` });
+    await slack.waitFor("the answer", () =>
+      place
+        .directMessages(ana)
+        .saidByBot()
+        .find(({ body }) => body.includes(`You said: in ${place.teamId}`)),
+    );
+  }
+});

@@ -1,0 +1,276 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { fixture } from "../../fixtures/fixtures.ts";
+import { startSlackStory, textOf, type SlackStory, type StoryOptions } from "../../e2e/slack/slack-story.ts";
+
+let story: SlackStory;
+afterEach(async () => {
+  const { badAcks, lost } = story.slack;
+  await story.close();
+  expect(badAcks).toEqual([]);
+  expect(lost).toEqual([]);
+});
+
+async function begin(options: StoryOptions = {}) {
+  story = await startSlackStory({ chat: (_turns, index) => `answer ${index}`, ...options });
+  const { slack } = story;
+  const ana = slack.person("Ana");
+  const bo = slack.person("Bo");
+  const channel = slack.channel("ops", [ana, bo]);
+  const root = ana.sends({ channel: channel.id, text: "Login is slow" });
+  const says = (person: typeof ana, text: string, more: object = {}): string =>
+    person.sends({ channel: channel.id, thread: root, text, ...more });
+  return { slack, ana, bo, channel, root, says };
+}
+const asked = (index: number): string[] => (story.asked()[index] ?? []).map(textOf);
+
+describe("a thread below the bot's own answer", () => {
+  test("is answered without a mention, like a reply to the bot, and with what the answer says", async () => {
+    const { ana, bo, channel, slack } = await begin();
+    await ana.usesCommand("/ask", "what is a larch?", { channel: channel.id });
+    const answer = await story.answerTo(channel.id, undefined);
+    expect(answer.text).toContain("answer 0");
+    bo.sends({ channel: channel.id, thread: answer.ts, text: "and a fir?" });
+    expect((await story.answerTo(channel.id, answer.ts)).text).toBe("answer 1");
+    expect(asked(1)[0]).toMatch(/what is a larch\?[^]*answer 0/);
+    expect(asked(1).at(-1)).toBe("Bo: and a fir?");
+    ana.sends({ channel: channel.id, thread: answer.ts, text: "and a pine?" });
+    expect((await story.answerTo(channel.id, answer.ts, 1)).text).toBe("answer 2");
+    expect(asked(2).join("\n")).toMatch(/and a fir\?[^]*answer 1[^]*and a pine\?/);
+    // Sent away, it waits for a mention.
+    ana.sends({ channel: channel.id, thread: answer.ts, text: "/dismiss", mentionBot: true });
+    await slack.waitFor("the goodbye", () => (channel.saidByBot().length > 3 ? true : undefined));
+    await slack.waitFor("the end", () => story.parley.assistant.pending() === 0 || undefined);
+    bo.sends({ channel: channel.id, thread: answer.ts, text: "thanks, all" });
+    bo.sends({ channel: channel.id, thread: answer.ts, text: "one more", mentionBot: true });
+    await slack.waitFor("the last question", () => (story.asked().length === 4 ? true : undefined));
+    expect(asked(3).at(-1)).toBe("Bo: one more");
+  });
+});
+
+describe("reading the room", () => {
+  test("a mention in people's thread brings what people and apps said there, marked as context, once", async () => {
+    const { slack, ana, bo, channel, root, says } = await begin();
+    slack.otherBotSends(channel, "alert", root, {
+      name: "PagerDuty",
+      blocks: [
+        { type: "header", text: { type: "plain_text", text: "Database down" } },
+        { type: "section", fields: [{ type: "mrkdwn", text: "*Host*: db1" }] },
+      ],
+    });
+    says(bo, "I look at it", {
+      files: [
+        { name: "db.log", mediaType: "text/plain", bytes: Buffer.from("too many connections") },
+        { name: "graph.jpg", mediaType: "image/jpeg", bytes: await fixture("picture.jpg") },
+      ],
+    });
+    says(ana, "what is the cause?", { mentionBot: true });
+    expect((await story.answerTo(channel.id, root)).text).toBe("answer 0");
+    const [room = "", question] = asked(0);
+    expect(asked(0)).toHaveLength(2);
+    expect(room).toMatch(/^\[Said in this thread\]\nAna, .* UTC:\n> Login is slow\n\nPagerDuty \(an app\), /);
+    for (const words of [
+      "> Database down",
+      "> *Host*: db1",
+      "> too many connections",
+      "> [picture graph.jpg]",
+    ])
+      expect(room).toContain(words);
+    expect(JSON.stringify(story.asked()[0])).toContain("data:image/jpeg");
+    expect(question).toBe("Ana: what is the cause?");
+
+    says(bo, "restarted");
+    says(bo, "fixed?", { mentionBot: true });
+    await story.answerTo(channel.id, root, 1);
+    expect(asked(1).slice(-2)).toEqual([
+      expect.stringMatching(/^\[Said in this thread\]\nBo, .*\n> restarted$/),
+      "Bo: fixed?",
+    ]);
+    expect(
+      asked(1)
+        .join("\n")
+        .match(/Login is slow/g),
+    ).toHaveLength(1);
+    expect(slack.calls.filter(({ method }) => method === "conversations.replies")).toHaveLength(2);
+  });
+
+  test("an app's message that the app changes says what it says now, also after it was read", async () => {
+    const { slack, ana, channel, root, says } = await begin();
+    const header = (text: string) => [{ type: "header", text: { type: "plain_text", text } }];
+    const alert = slack.otherBotSends(channel, "alert 7", root, {
+      name: "PagerDuty",
+      blocks: header("Firing: disk full"),
+    });
+    says(ana, "what is it?", { mentionBot: true });
+    await story.answerTo(channel.id, root);
+    expect(asked(0)[0]).toContain("Firing: disk full");
+    slack.otherBotEdits(channel, alert, "alert 7", { blocks: header("Resolved: disk cleaned") });
+    await expect.poll(() => story.isKept("Resolved: disk cleaned")).toBe(true);
+    await expect.poll(() => story.isKept("Firing: disk full")).toBe(false);
+    says(ana, "and now?", { mentionBot: true });
+    await story.answerTo(channel.id, root, 1);
+    expect(asked(1).join("\n")).toContain("Resolved: disk cleaned");
+    expect(asked(1).join("\n")).not.toContain("Firing");
+    expect(asked(1).join("\n")).toContain("PagerDuty (an app)");
+  });
+
+  test("forwarded messages, previews of links and attachments of apps are content", async () => {
+    const { slack, ana, channel, root, says } = await begin();
+    slack.otherBotSends(channel, "", root, {
+      name: "Jira",
+      attachments: [
+        { pretext: "New ticket", title: "OPS-7", fields: [{ title: "Priority", value: "High" }] },
+      ],
+    });
+    says(ana, "see", {
+      attachments: [
+        { from_url: "https://example.com/a", title: "A page", text: "about &lt;b&gt;" },
+        { is_share: true, author_name: "Cy", text: "the old plan" },
+      ],
+    });
+    says(ana, "and this?", {
+      mentionBot: true,
+      attachments: [{ is_share: true, author_name: "Cy", text: "the new plan" }],
+    });
+    await story.answerTo(channel.id, root);
+    const [room, question] = asked(0);
+    for (const words of [
+      "OPS-7",
+      "Priority: High",
+      "Preview of https://example.com/a",
+      "about <b>",
+      "the old plan",
+    ])
+      expect(room).toContain(words);
+    expect(question).toContain("and this?\n\n> Forwarded message of Cy:\n> the new plan");
+  });
+
+  test("long threads come in pages; of one that is too long the newest messages are read", async () => {
+    const { slack, ana, bo, channel, root, says } = await begin({ settings: { ROOM_MESSAGES: "20" } });
+    slack.capHistories(15);
+    for (let index = 1; index <= 40; index += 1) says(bo, `number ${index}.`);
+    says(ana, "sum", { mentionBot: true });
+    const answer = await story.answerTo(channel.id, root);
+    expect(asked(0)[0]).not.toContain("number 20.");
+    for (const index of [21, 30, 40]) expect(asked(0)[0]).toContain(`number ${index}.`);
+    expect(answer.smallPrint + answer.text).toContain("the last 20 messages were read");
+  });
+
+  test("where Slack lets an app read one page a minute, the answer says what it could not read, and comes", async () => {
+    const { slack, ana, bo, channel, root, says } = await begin();
+    slack.capHistories(15);
+    slack.limit("conversations.replies", 1);
+    for (let index = 1; index <= 20; index += 1) says(bo, `number ${index}.`);
+    says(ana, "sum", { mentionBot: true });
+    const answer = await story.answerTo(channel.id, root);
+    expect(asked(0)[0]).toContain("number 14.");
+    expect(asked(0)[0]).not.toContain("number 15.");
+    expect(answer.smallPrint + answer.text).toContain("Only the first 15 messages");
+  });
+
+  test("without the history scope, and where it is not in the channel, the answer says what is missing, once", async () => {
+    const { slack, ana, channel, root, says } = await begin();
+    slack.revokeScope("channels:history");
+    says(ana, "sum", { mentionBot: true });
+    const answer = await story.answerTo(channel.id, root);
+    expect(answer.smallPrint + answer.text).toContain("could not be read: I lack the scope channels:history");
+    expect(asked(0)).toEqual(["sum"]);
+    says(ana, "again", { mentionBot: true });
+    const second = await story.answerTo(channel.id, root, 1);
+    expect(second.smallPrint + second.text).not.toContain("could not be read");
+  });
+
+  test("a message of the room that is deleted is gone from the store", async () => {
+    const { bo, ana, channel, root, says } = await begin();
+    const slip = says(bo, "the password is hunter2");
+    says(ana, "hello", { mentionBot: true });
+    await story.answerTo(channel.id, root);
+    expect(await story.isKept("hunter2")).toBe(true);
+    channel.deleteMessage(slip);
+    await expect.poll(() => story.isKept("hunter2"), { timeout: 10_000 }).toBe(false);
+  });
+});
+
+describe("knowing when not to speak", () => {
+  test("a mention in people's thread is one answer; a thread that a mention began is the bot's", async () => {
+    const { ana, bo, channel, root, says } = await begin();
+    says(ana, "hello", { mentionBot: true });
+    await story.answerTo(channel.id, root);
+    says(bo, "we talk with each other");
+    says(ana, "and you?", { mentionBot: true });
+    await story.answerTo(channel.id, root, 1);
+    expect(story.asked()).toHaveLength(2);
+    expect(asked(1).at(-2)).toContain("> we talk with each other");
+    const own = ana.sends({ channel: channel.id, text: "hi", mentionBot: true });
+    await story.answerTo(channel.id, own);
+    bo.sends({ channel: channel.id, thread: own, text: "me too" });
+    await story.answerTo(channel.id, own, 1);
+    expect(story.asked()).toHaveLength(4);
+  });
+
+  test("a command in people's thread does not make it the bot's; /chat does, and /dismiss sends it away", async () => {
+    const { ana, bo, channel, root, says } = await begin();
+    says(ana, "/reset", { mentionBot: true });
+    await story.answerTo(channel.id, root);
+    says(bo, "not for you");
+    says(ana, "/chat", { mentionBot: true });
+    await story.answerTo(channel.id, root, 1);
+    says(bo, "when is it due?");
+    await story.answerTo(channel.id, root, 2);
+    expect(story.asked()).toHaveLength(1);
+    expect(asked(0).join("\n")).toContain("> not for you");
+    says(bo, "/dismiss", { mentionBot: true });
+    const bye = await story.answerTo(channel.id, root, 3);
+    expect(bye.text).toContain("only when you mention me");
+    says(bo, "among us");
+    says(ana, "still there?", { mentionBot: true });
+    await story.answerTo(channel.id, root, 4);
+    expect(story.asked()).toHaveLength(2);
+    expect(asked(1).join("\n")).toContain("> among us");
+  });
+
+  test("/dismiss works in a thread that the bot answers whole", async () => {
+    const { ana, bo, channel } = await begin();
+    const own = ana.sends({ channel: channel.id, text: "hi", mentionBot: true });
+    await story.answerTo(channel.id, own);
+    bo.sends({ channel: channel.id, thread: own, text: "/dismiss", mentionBot: true });
+    await story.answerTo(channel.id, own, 1);
+    bo.sends({ channel: channel.id, thread: own, text: "among us" });
+    ana.sends({ channel: channel.id, thread: own, text: "back?", mentionBot: true });
+    await story.answerTo(channel.id, own, 2);
+    expect(story.asked()).toHaveLength(2);
+  });
+});
+
+describe("/summarize", () => {
+  test("written in a thread it sums up the thread, in the caller's direct messages; as a slash command the channel", async () => {
+    const { slack, ana, bo, channel, says } = await begin({ chat: () => "It was the cache." });
+    says(bo, "it was the cache");
+    says(ana, "/summarize decisions", { mentionBot: true });
+    const answer = await story.answerTo(ana.directMessages, undefined);
+    expect(answer.text).toContain("It was the cache.");
+    expect(answer.text + answer.smallPrint).toMatch(/Read: 2 messages of 2 people, from .* UTC\./);
+    expect(asked(0)[0]).toMatch(
+      /^\[Said in this thread\]\nAna, .*\n> Login is slow\n\nBo, .*\n> it was the cache$/,
+    );
+    slack.otherBotSends(channel, "deployed v3");
+    await bo.usesCommand("/summarize", "since:1d", { channel: channel.id });
+    const shown = await slack.waitFor("the summary", () =>
+      channel.transcript().find(({ onlyFor, text }) => onlyFor === "Bo" && text.includes("cache")),
+    );
+    expect(shown.text).toBeDefined();
+    expect(asked(1)[0]).toContain("otherbot (an app)");
+    expect(asked(1)[0]).toContain("> deployed v3");
+    expect(asked(1)[0]).not.toContain("it was the cache");
+  });
+
+  test("where it is not in the channel, the remedy is said", async () => {
+    const { slack, ana } = await begin();
+    const other = slack.channel("other", [ana], { withBot: false });
+    await ana.usesCommand("/summarize", "", { channel: other.id });
+    const said = await slack.waitFor("a refusal", () =>
+      slack.everything().find(({ text }) => /invitation/.test(text)),
+    );
+    expect(said.text).toContain("it lacks an invitation to this channel");
+    expect(story.asked()).toHaveLength(0);
+  });
+});

@@ -1,0 +1,137 @@
+import { afterEach, describe, expect, test } from "vitest";
+import {
+  startInTwoWorkspaces,
+  startSlackStory,
+  toStream,
+  type SlackMode,
+  type SlackStory,
+} from "../../e2e/slack/slack-story.ts";
+import type { ScriptedAnswer } from "../../simulators/gateway/scripted-gateway.ts";
+
+let story: SlackStory;
+afterEach(async () => {
+  const { badAcks } = story.slack;
+  await story.close();
+  expect(badAcks).toEqual([]);
+});
+
+/** An answer that begins and does not end. */
+function hanging(text: string): ScriptedAnswer {
+  return { body: toStream(text).body!.toString().split("\n\n")[0] + "\n\n", after: "hang" };
+}
+
+const statuses = (): string[] => story.slack.sessions.map(({ status }) => status);
+
+async function stopIn(channel: string, thread: string): Promise<void> {
+  await story.slack.waitFor("Slack's Stop", () => story.slack.sessionIn(channel, thread)?.hasStop);
+}
+
+describe.each<SlackMode>(["socket", "http"])("the session of a thread, over %s", (mode) => {
+  test("is at work while the answer grows, and Slack's Stop ends that", async () => {
+    story = await startSlackStory({ mode, chat: () => hanging("Half of it") });
+    const { slack } = story;
+    const ana = slack.person("Ana");
+    const thread = ana.sends({ channel: ana.directMessages, text: "Tell me: everything\nabout ships" });
+    await stopIn(ana.directMessages, thread);
+    expect(slack.sessionIn(ana.directMessages, thread)?.title).toBe("Tell me: everything about ships");
+    await slack.waitFor("the stream", () =>
+      slack
+        .directMessages(ana)
+        .saidByBot()
+        .find(({ body }) => body.includes("Half")),
+    );
+    ana.pressesStop(ana.directMessages, thread);
+    const answer = await story.answerTo(ana.directMessages, thread);
+    expect(answer.body).toContain("Half of it");
+    expect(answer.smallPrint).toContain("Stopped by Ana.");
+    expect(answer.stream).toBeUndefined();
+    await slack.waitFor("the end", () => slack.sessionIn(ana.directMessages, thread)?.status === "active");
+    expect(() => ana.pressesStop(ana.directMessages, thread)).toThrow("no Stop is shown");
+  });
+
+  test("in a channel a bystander's Stop changes nothing: the answer is shown whole", async () => {
+    const text = Array.from({ length: 30 }, (_, index) => `word ${index}`).join(", ");
+    story = await startSlackStory({ mode, chat: () => ({ ...toStream(text, 10), eventEveryMs: 100 }) });
+    const { slack } = story;
+    const [ana, bo] = [slack.person("Ana"), slack.person("Bo")];
+    const ideas = slack.channel("ideas", [ana, bo]);
+    const thread = ana.sends({ channel: ideas.id, text: "tell me", mentionBot: true });
+    await stopIn(ideas.id, thread);
+    bo.pressesStop(ideas.id, thread);
+    await slack.waitFor("the refusal", () => ideas.transcript().find(({ onlyFor }) => onlyFor === "Bo"));
+    expect((await story.answerTo(ideas.id, thread)).body).toBe(text);
+    await slack.waitFor("the end", () => slack.sessionIn(ideas.id, thread)?.status === "active");
+  });
+});
+
+describe("the session of a thread", () => {
+  test("is not begun for an answer that comes at once", async () => {
+    story = await startSlackStory();
+    const ana = story.slack.person("Ana");
+    const thread = ana.sends({ channel: ana.directMessages, text: "hello" });
+    await story.answerTo(ana.directMessages, thread);
+    expect(statuses()).toEqual([]);
+  });
+
+  test("ends with a failure too", async () => {
+    story = await startSlackStory({
+      settings: { GATEWAY_FIRST_EVENT_TIMEOUT_MS: "1500" },
+      chat: () => ({ body: "", after: "hang" }),
+    });
+    const { slack } = story;
+    const ana = slack.person("Ana");
+    const thread = ana.sends({ channel: ana.directMessages, text: "hello" });
+    await stopIn(ana.directMessages, thread);
+    await slack.waitFor(
+      "the end",
+      () => slack.sessionIn(ana.directMessages, thread)?.status === "active",
+      20_000,
+    );
+    expect(statuses()).toEqual(["processing", "active"]);
+  });
+
+  test("is renamed when its first message is edited or deleted", async () => {
+    story = await startSlackStory({ chat: () => ({ ...toStream("an answer", 3), eventEveryMs: 400 }) });
+    const { slack } = story;
+    const ana = slack.person("Ana");
+    const thread = ana.sends({ channel: ana.directMessages, text: "my password is hunter2" });
+    const title = () => slack.sessionIn(ana.directMessages, thread)?.title;
+    await slack.waitFor("the title", () => title() === "my password is hunter2");
+    await story.answerTo(ana.directMessages, thread);
+    ana.edits(thread, "what is a password?", { channel: ana.directMessages });
+    await slack.waitFor("the new title", () => title() === "what is a password?");
+    slack.directMessages(ana).deleteMessage(thread);
+    await slack.waitFor("no title", () => title() === "Conversation");
+  });
+
+  test("is left alone where Slack has none, and every question is answered", async () => {
+    story = await startSlackStory({ chat: () => ({ ...toStream("an answer", 3), eventEveryMs: 300 }) });
+    const { slack } = story;
+    slack.switchOff("agents.sessions.setStatus");
+    const ana = slack.person("Ana");
+    for (const text of ["one", "two"]) {
+      const thread = ana.sends({ channel: ana.directMessages, text });
+      expect((await story.answerTo(ana.directMessages, thread)).body).toBe("an answer");
+    }
+    expect(slack.calls.filter(({ method }) => method === "agents.sessions.setStatus")).toHaveLength(1);
+  });
+});
+
+test("two workspaces have sessions of their own", async () => {
+  const two = await startInTwoWorkspaces({
+    chat: () => ({ ...toStream("an answer", 3), eventEveryMs: 400 }),
+  });
+  story = two;
+  const { workspace } = two;
+  const { slack } = story;
+  const people = [slack, workspace].map((place) => ({ place, person: place.person("Ana") }));
+  const sent = people.map(({ place, person }) => {
+    const thread = person.sends({ channel: person.directMessages, text: `in ${place.teamId}` });
+    return { place, channel: person.directMessages, thread };
+  });
+  for (const { place, channel, thread } of sent)
+    await slack.waitFor("a session", () => place.sessionIn(channel, thread)?.title === `in ${place.teamId}`);
+  for (const { place, channel, thread } of sent)
+    await slack.waitFor("its end", () => place.sessionIn(channel, thread)?.status === "active");
+  expect(slack.sessions.every(({ title }) => title.includes(slack.teamId))).toBe(true);
+});

@@ -1,0 +1,49 @@
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, expect, test } from "vitest";
+import { startSlackStory, type SlackStory } from "../../e2e/slack/slack-story.ts";
+
+let story: SlackStory;
+afterEach(() => story.close());
+
+test("while the store is unavailable nothing is acknowledged, and the redelivery is answered once", async () => {
+  story = await startSlackStory();
+  const { slack } = story;
+  const ana = slack.person("Ana");
+  const other = new DatabaseSync(story.storeFile);
+  other.exec("BEGIN EXCLUSIVE");
+  try {
+    const root = ana.sends({ channel: ana.directMessages, text: "keep this" });
+    await slack.waitFor(
+      "a refusal",
+      () => story.logged.some((line) => line.includes("event not accepted")),
+      30_000,
+    );
+    expect(slack.deliveries.filter(({ outcome }) => outcome === "acknowledged")).toEqual([]);
+    other.exec("ROLLBACK");
+    slack.clock.advance(3000);
+    slack.clock.advance(1000);
+    expect((await story.answerTo(ana.directMessages, root)).text).toBe("You said: keep this");
+    expect(story.asked()).toHaveLength(1);
+    expect(slack.badAcks).toEqual([]);
+  } finally {
+    other.close();
+  }
+});
+
+test("a command that cannot be stored is answered with the reason", async () => {
+  story = await startSlackStory();
+  const ana = story.slack.person("Ana");
+  const channel = story.slack.channel("ideas", [ana]);
+  const other = new DatabaseSync(story.storeFile);
+  other.exec("BEGIN EXCLUSIVE");
+  try {
+    const outcome = await ana.usesCommand("/ask", "hello", { channel: channel.id });
+    // SQLite waits for the lock; after three seconds Slack shows that the app did not respond.
+    if (outcome.kind === "acknowledged") expect(channel.transcript()[0]?.text).toMatch(/store/);
+    else expect(outcome.reason).toBe("timeout");
+    expect(story.asked()).toEqual([]);
+  } finally {
+    other.exec("ROLLBACK");
+    other.close();
+  }
+});
