@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { createManifest } from "../../../src/platforms/slack/manifest.ts";
-import { createDiscordSimulator } from "../../simulators/discord/simulator.ts";
-import { answers, startSlowGateway } from "../../simulators/gateway/slow-gateway.ts";
-import { createSlackSimulator } from "../../simulators/slack/simulator.ts";
-import { createClockStepper } from "../../support/clock-stepper.ts";
-import { allCommands } from "../../support/commands.ts";
-import { runParley } from "./run-parley.ts";
+import { createManifest } from "../../src/platforms/slack/manifest.ts";
+import { createDiscordSimulator } from "../simulators/discord/simulator.ts";
+import { answers, startSlowGateway } from "../simulators/gateway/slow-gateway.ts";
+import { createSlackSimulator } from "../simulators/slack/simulator.ts";
+import { createClockStepper } from "../support/clock-stepper.ts";
+import { allCommands } from "../support/commands.ts";
+import { runParley } from "../e2e/process/run-parley.ts";
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { type ClockStepper, createClockStepper } from "../../support/clock-stepper.ts";
-import { has } from "../../support/requirements.ts";
-import { startInstances, type Instances } from "./instances.ts";
+import { type ClockStepper, createClockStepper } from "../support/clock-stepper.ts";
+import { has } from "../support/requirements.ts";
+import { startInstances, type Instances } from "../e2e/instances/instances.ts";
 
 const dayMs = 24 * 60 * 60_000;
 let world: Instances | undefined;
