@@ -1,6 +1,11 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { Person } from "../../simulators/slack/person.ts";
-import { startInTwoWorkspaces, startSlackStory, type SlackMode, type SlackStory } from "../../e2e/slack/slack-story.ts";
+import {
+  startInTwoWorkspaces,
+  startSlackStory,
+  type SlackMode,
+  type SlackStory,
+} from "../../e2e/slack/slack-story.ts";
 
 let story: SlackStory;
 afterEach(async () => {

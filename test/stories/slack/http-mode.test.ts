@@ -3,7 +3,13 @@ import { afterEach, expect, test } from "vitest";
 import { signRequest, toRequest } from "../../simulators/slack/http-delivery.ts";
 import type { Fields } from "../../simulators/slack/workspace.ts";
 import type { SimulatedChannel } from "../../simulators/slack/simulator.ts";
-import { startSlackStory, textOf, toStream, type SlackStory, type StoryOptions } from "../../e2e/slack/slack-story.ts";
+import {
+  startSlackStory,
+  textOf,
+  toStream,
+  type SlackStory,
+  type StoryOptions,
+} from "../../e2e/slack/slack-story.ts";
 
 let story: SlackStory;
 afterEach(async () => {

@@ -1,5 +1,10 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { startInTwoWorkspaces, startSlackStory, type SlackMode, type SlackStory } from "../../e2e/slack/slack-story.ts";
+import {
+  startInTwoWorkspaces,
+  startSlackStory,
+  type SlackMode,
+  type SlackStory,
+} from "../../e2e/slack/slack-story.ts";
 
 let story: SlackStory;
 afterEach(async () => {

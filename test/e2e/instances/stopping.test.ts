@@ -1,21 +1,17 @@
 import { until } from "../../simulators/discord/until.ts";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { answers } from "../../simulators/gateway/slow-gateway.ts";
 import { has } from "../../support/requirements.ts";
-import { startInstances, type Instances } from "./instances.ts";
+import { useInstances } from "./instances.ts";
 
-let world: Instances | undefined;
-afterEach(async () => {
-  await world?.close();
-  world = undefined;
-});
+const start = useInstances();
 
 /** Words that a person must not read of something that is answered. */
 const refusals = /try again|restarting|nothing would be kept|not kept|could not take/i;
 
 describe.skipIf(!has("redis"))("while an instance drains", () => {
   it("Slack delivers everything to the other one: messages, commands and mentions, without a word about it", async () => {
-    world = await startInstances(2);
+    const world = await start(2);
     const { slack, gateway } = world;
     const ana = slack.person("Ana");
     const ideas = slack.channel("ideas", [ana]);
@@ -23,7 +19,7 @@ describe.skipIf(!has("redis"))("while an instance drains", () => {
     ana.sends({ channel: ana.directMessages, text: "long #a" });
     const draining = await world.whoAnswers("#a");
     gateway.setDuration(200);
-    draining.process.kill("SIGTERM");
+    const stopping = draining.stop();
     await slack.waitFor("a closed socket", () => slack.connections === 1, 3000);
     const labels: string[] = [];
     for (let n = 0; n < 4; n++) {
@@ -37,20 +33,20 @@ describe.skipIf(!has("redis"))("while an instance drains", () => {
         slack.deliveries.slice(length).every(({ outcome }) => outcome !== "waiting"),
       );
     }
-    expect(draining.process.exitCode).toBe(null);
+    expect(draining.hasEnded()).toBe(false);
     for (const label of labels) {
       const isAnswered = () =>
-        world?.shown().some(({ text }) => answers(text.replace(/^(?:.* wrote:\n+)?> .*\n\n/, ""), label));
+        world.shown().some(({ text }) => answers(text.replace(/^(?:.* wrote:\n+)?> .*\n\n/, ""), label));
       await vi.waitUntil(isAnswered, { timeout: 20_000 });
     }
     await world.answered("#a");
-    expect(await draining.ended).toBe(0);
+    await stopping;
     expect(world.shown().filter(({ text }) => refusals.test(text))).toEqual([]);
     expect(slack.badAcks).toEqual([]);
   });
 
   it("alone, what comes is answered by the next start, or was refused in true words", async () => {
-    world = await startInstances(1, { platforms: ["slack", "discord"] });
+    const world = await start(1, { platforms: ["slack", "discord"] });
     const { slack, discord, gateway } = world;
     const ana = slack.person("Ana");
     const ada = discord.person("Ada");
@@ -59,7 +55,7 @@ describe.skipIf(!has("redis"))("while an instance drains", () => {
     ana.sends({ channel: ana.directMessages, text: "long #a" });
     const draining = await world.whoAnswers("#a");
     gateway.setDuration(200);
-    draining.process.kill("SIGTERM");
+    const stopping = draining.stop();
     await slack.waitFor("a closed socket", () => slack.connections === 0);
     const root = ana.sends({ channel: ana.directMessages, text: "late #s" });
     // The first one in a server, a channel and a conversation that the store does not know.
@@ -72,7 +68,7 @@ describe.skipIf(!has("redis"))("while an instance drains", () => {
       await until(() => use.state() === "answered");
     }
     await world.answered("#a");
-    expect(await draining.ended).toBe(0);
+    await stopping;
     expect(told()).toMatchObject({ isEphemeral: true });
     await world.start();
     // Slack redelivers one minute after the second attempt.
@@ -81,5 +77,59 @@ describe.skipIf(!has("redis"))("while an instance drains", () => {
     expect(await world.answered("#s")).toHaveLength(1);
     expect(slack.directMessages(ana).saidByBot(root)).toHaveLength(1);
     expect(world.shown().some(({ text }) => answers(text, `#c${uses}`))).toBe(false);
+  });
+});
+
+describe.skipIf(!has("redis"))("Stop that another instance gets than the one that answers", () => {
+  /** A long answer in a channel, and a press of its Stop button that only the other instance can get. */
+  async function stopped(how: "stop" | "kill", { isSlacks = false } = {}) {
+    const running = await start(2);
+    const { slack, gateway } = running;
+    const ana = slack.person("Ana");
+    const ideas = slack.channel("ideas", [ana]);
+    gateway.setHanging(true);
+    const thread = ana.sends({ channel: ideas.id, text: "long #a", mentionBot: true });
+    const answering = await running.whoAnswers("#a");
+    const message = await slack.waitFor("the Stop button", () =>
+      ideas.saidByBot().find(({ buttons }) => buttons.some(({ label }) => label === "Stop")),
+    );
+    await slack.waitFor("Slack's Stop", () => slack.sessionIn(ideas.id, thread)?.hasStop);
+    void answering[how]();
+    await slack.waitFor("a closed socket", () => slack.connections === 1);
+    const pressedAt = performance.now();
+    if (isSlacks) ana.pressesStop(ideas.id, thread);
+    else await ana.clicks(message, "Stop", { channel: ideas.id });
+    const end = () => ideas.saidByBot().find(({ smallPrint }) => smallPrint.includes("Stopped by Ana."));
+    const session = () => slack.sessionIn(ideas.id, thread);
+    return { running, message, pressedAt, end, session };
+  }
+
+  it("ends the request there within about a second, and the words stay", async () => {
+    const { running, message, pressedAt, end } = await stopped("stop");
+    await vi.waitUntil(() => running.gateway.turns[0]?.endedAt !== undefined, {
+      timeout: 10_000,
+      interval: 10,
+    });
+    // The marks are read every 0.7 s; the rest is for a loaded machine.
+    expect(performance.now() - pressedAt).toBeLessThan(4000);
+    const shown = await running.slack.waitFor("the end", end);
+    expect(shown).toMatchObject({ ts: message.ts });
+    expect(shown.body).toContain("re #a");
+    expect(shown.buttons.map(({ label }) => label)).toEqual(["Regenerate", "Other model", "Details"]);
+    expect(running.gateway.turns).toHaveLength(1);
+  });
+
+  it("ends it too where it is Slack's own, and the session is not at work any more", async () => {
+    const { running, message, end, session } = await stopped("stop", { isSlacks: true });
+    expect(await running.slack.waitFor("the end", end)).toMatchObject({ ts: message.ts });
+    await running.slack.waitFor("the session", () => session()?.status === "active");
+  });
+
+  it("of one that was killed ends the reply, and the turn is not run again", async () => {
+    const { running, message, end } = await stopped("kill");
+    const shown = await running.slack.waitFor("the end", end, 20_000);
+    expect(shown).toMatchObject({ ts: message.ts });
+    expect(running.gateway.turns).toHaveLength(1);
+    expect(running.shown().filter(({ text }) => text.includes("Stopped"))).toHaveLength(1);
   });
 });
