@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { sleep } from "../support/sleep.ts";
+import type { Clock } from "../core/clock.ts";
 
 /** Removes deleted values from a server's files, by having the server rewrite them in the background. */
 export interface BackgroundScrub {
@@ -32,7 +32,7 @@ export interface ScrubServer {
 const restMs = { min: 100, max: 60_000 } as const;
 
 /** @see {@link BackgroundScrub} */
-export function createBackgroundScrub(server: ScrubServer): BackgroundScrub {
+export function createBackgroundScrub(server: ScrubServer, clock: Clock): BackgroundScrub {
   const closing = new AbortController();
   let isRunning = false;
   let isRequested = false;
@@ -42,11 +42,11 @@ export function createBackgroundScrub(server: ScrubServer): BackgroundScrub {
     while (isRequested) {
       isRequested = false;
       const request = await server.stored();
-      const beganAt = performance.now();
+      const beganAt = clock.monotonic();
       await server.rewrite(closing.signal);
       if (request !== undefined) await server.settle(request);
-      const tookMs = performance.now() - beganAt;
-      if (isRequested) await sleep(Math.min(restMs.max, Math.max(restMs.min, tookMs)), closing.signal);
+      const tookMs = clock.monotonic() - beganAt;
+      if (isRequested) await clock.sleep(Math.min(restMs.max, Math.max(restMs.min, tookMs)), closing.signal);
     }
   };
 

@@ -5,6 +5,7 @@ import type {
   NotedWithMessage,
   StoredMessage,
 } from "../core/storage.ts";
+import type { Clock } from "../core/clock.ts";
 import { ParleyError } from "../core/errors.ts";
 import { maxRatings, type RatingOutcome } from "../core/feedback.ts";
 import type { Log } from "../core/telemetry.ts";
@@ -20,7 +21,7 @@ import { searchConversations } from "./search-conversations.ts";
 import { confirmAfterMs, createSlots, type Head } from "./slots.ts";
 import { entryAt, indexes } from "./store-keys.ts";
 import { type Slot, toMessage } from "./stored-message.ts";
-import { sleep } from "../support/sleep.ts";
+import { systemClock } from "../support/clock.ts";
 import { steadyClock } from "../support/steady-clock.ts";
 
 /** What the log works with. */
@@ -30,6 +31,8 @@ export interface ConversationLogOptions {
   readonly log: Log;
   /** Serializes the writes of this process by conversation, so that they do not compete for the same slot. */
   readonly writers: KeyedQueue;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
   /** How long a message is kept, in milliseconds. Default: for ever. */
   readonly retentionMs?: number | undefined;
 }
@@ -43,9 +46,9 @@ const maxConflicts = 10_000;
  * the same however long the conversation is.
  */
 export function createConversationLog(options: ConversationLogOptions): Conversations {
-  const { store, blobs, log, writers, retentionMs } = options;
+  const { store, blobs, log, writers, clock = systemClock, retentionMs } = options;
   const outlivingMs = outliving(retentionMs);
-  const slots = createSlots(store);
+  const slots = createSlots(store, clock);
   const readSettings = async (conversationId: string) => {
     const { space, key } = entryAt.settings(conversationId);
     return store.get<ConversationSettings>(space, key);
@@ -108,7 +111,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
       if (failed === undefined) return "appended";
       if (failed === id) return "duplicate";
       if (failed === previous) {
-        await sleep(confirmAfterMs[misses++] ?? 0);
+        await clock.sleep(confirmAfterMs[misses++] ?? 0);
         head = await slots.head(conversationId);
         position = head?.next ?? 0;
         continue;
@@ -216,7 +219,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     noteSettings: (conversationId, settings) => mergeSettings(conversationId, settings, "soon"),
     savePlaces: (conversationId, within) => mergeSettings(conversationId, { within }, "soon"),
     list: (prefix, query) => listConversations({ store, slots, log }, prefix, query),
-    search: (prefix, search) => searchConversations(store, prefix, search),
+    search: (prefix, search) => searchConversations(store, prefix, search, clock),
     listWithin: (place) => readMembers(store, indexes.conversationsWithin(place)),
     async putBlob(conversationId, bytes, mediaType) {
       const hash = createHash("sha256").update(bytes).digest("hex");

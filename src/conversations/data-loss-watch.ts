@@ -1,4 +1,4 @@
-import { steadyClock } from "../support/steady-clock.ts";
+import type { Clock } from "../core/clock.ts";
 
 /** Notices that a server lost its data: restarted without persistence, emptied, or another server took its place. */
 export interface DataLossWatch {
@@ -20,6 +20,7 @@ export interface DataLossWatchOptions {
   readonly report: (known: string, found: string) => boolean;
   /** Writes what the emptied server must have again. Repeated at the next check when it fails. */
   readonly restore: () => Promise<void>;
+  readonly clock: Clock;
 }
 
 /**
@@ -30,6 +31,7 @@ export async function watchDataLoss({
   readMark,
   report,
   restore,
+  clock,
 }: DataLossWatchOptions): Promise<DataLossWatch> {
   const losses: { count: number; lastAt: number | undefined } = { count: 0, lastAt: undefined };
   let mustRestore = false;
@@ -41,7 +43,7 @@ export async function watchDataLoss({
       mustRestore = true;
       if (report(known, mark)) {
         losses.count++;
-        losses.lastAt = steadyClock.now();
+        losses.lastAt = clock.now();
       }
       known = mark;
     }

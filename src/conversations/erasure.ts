@@ -1,3 +1,4 @@
+import type { Clock } from "../core/clock.ts";
 import type { LayerValues } from "../core/layered-settings.ts";
 import type {
   Archive,
@@ -33,6 +34,8 @@ export interface ErasureOptions {
   readonly writers: KeyedQueue;
   /** Erases a person's usage with everything else of the person. */
   readonly spending: Pick<SpendingLedger, "forgetPerson">;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
   /** How long a message is kept, in milliseconds. Default: for ever. */
   readonly retentionMs?: number | undefined;
 }
@@ -44,8 +47,9 @@ const noPosition = -1;
 const lateMs = 24 * 60 * 60 * 1000;
 
 /** @see {@link Erasure} */
-export function createErasure({ store, blobs, writers, spending, retentionMs }: ErasureOptions): Erasure {
-  const slots = createSlots(store);
+export function createErasure(options: ErasureOptions): Erasure {
+  const { store, blobs, writers, spending, retentionMs } = options;
+  const slots = createSlots(store, options.clock);
 
   const eraseBlobs = async (conversationId: string, hashes: readonly string[]) => {
     await blobs.delete(conversationId, hashes);

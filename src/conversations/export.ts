@@ -1,3 +1,4 @@
+import type { Clock } from "../core/clock.ts";
 import type { ConversationExport, ExportedFile } from "../core/exported-file.ts";
 import type { BlobRef, ConversationSettings, MessagePart, StoredMessage } from "../core/storage.ts";
 import { toCodeBlock } from "../support/markdown-fences.ts";
@@ -17,6 +18,7 @@ export async function exportConversation(
   store: KeyValueStore,
   blobs: BlobStore,
   conversationId: string,
+  clock: Clock,
 ): Promise<ConversationExport> {
   const { space, key } = entryAt.settings(conversationId);
   const settings = (await store.get<ConversationSettings>(space, key)) ?? {};
@@ -25,7 +27,7 @@ export async function exportConversation(
   let first: StoredMessage | undefined;
 
   async function* messages(): AsyncGenerator<StoredMessage> {
-    for await (const { message, damage } of createSlots(store).all(conversationId)) {
+    for await (const { message, damage } of createSlots(store, clock).all(conversationId)) {
       if (damage !== undefined) throw damage;
       if (message !== undefined) yield message;
     }

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
+import type { Clock } from "../core/clock.ts";
 import type { ConversationQueue } from "../core/storage.ts";
 import type { Log } from "../core/telemetry.ts";
 import { ParleyError } from "../core/errors.ts";
 import { createKeyedQueue } from "../support/keyed-queue.ts";
-import { sleep } from "../support/sleep.ts";
 
 /** Leases by name: each has one holder at a time, until it expires. Failures are ParleyErrors. */
 export interface Leases {
@@ -19,6 +19,7 @@ export interface Leases {
 export interface LeasedQueueOptions {
   readonly leases: Leases;
   readonly log: Log;
+  readonly clock: Clock;
   /** A lease expires after this long without renewal, in milliseconds. Default 15 s. */
   readonly ttlMs?: number | undefined;
   /** Average interval of attempts to take a lease that another holder has, in milliseconds. Default 100. */
@@ -31,7 +32,7 @@ export interface LeasedQueueOptions {
  * lease service cannot be reached, `run` throws `store-unavailable` before the work begins.
  */
 export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueue {
-  const { leases, log, ttlMs = 15_000, retryMs = 100 } = options;
+  const { leases, log, clock, ttlMs = 15_000, retryMs = 100 } = options;
   const local = createKeyedQueue();
   const closing = new AbortController();
 
@@ -39,16 +40,16 @@ export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueu
     closing.signal.throwIfAborted();
     const holder = randomUUID();
     // Measured from before the request: the server starts counting later, so the lease never expires there first.
-    const takenAt = performance.now();
+    const takenAt = clock.monotonic();
     if (!(await leases.take(name, holder, ttlMs))) return undefined;
-    return keepRenewed({ leases, log, ttlMs, name, holder, takenAt });
+    return keepRenewed({ leases, log, clock, ttlMs, name, holder, takenAt });
   };
 
   const take = async (name: string): Promise<HeldLease> => {
     for (;;) {
       const lease = await tryTake(name);
       if (lease !== undefined) return lease;
-      await sleep(retryMs * (0.5 + Math.random()), closing.signal);
+      await clock.sleep(retryMs * (0.5 + Math.random()), closing.signal);
     }
   };
 
@@ -106,26 +107,27 @@ interface HeldLease {
 interface TakenLease {
   readonly leases: Leases;
   readonly log: Log;
+  readonly clock: Clock;
   readonly ttlMs: number;
   readonly name: string;
   readonly holder: string;
-  /** On the clock of `performance.now`. */
+  /** Of {@link Clock.monotonic}. */
   readonly takenAt: number;
 }
 
 /** Renews a lease every fifth of its time until it is released or lost. */
-function keepRenewed({ leases, log, ttlMs, name, holder, takenAt }: TakenLease): HeldLease {
+function keepRenewed({ leases, log, clock, ttlMs, name, holder, takenAt }: TakenLease): HeldLease {
   const lost = new AbortController();
   let validUntil = takenAt + ttlMs;
   let isRenewing = false;
   const lose = (reason: string) => {
-    clearInterval(timer);
+    stop();
     if (lost.signal.aborted) return;
     log.warn({ reason }, "lease lost");
     lost.abort(new ParleyError("store-unavailable", `the lease of the conversation was lost: ${reason}`));
   };
   const renew = async () => {
-    const requestedAt = performance.now();
+    const requestedAt = clock.monotonic();
     try {
       if (await leases.renew(name, holder, ttlMs)) validUntil = requestedAt + ttlMs;
       else lose("it expired or another process has it");
@@ -134,19 +136,19 @@ function keepRenewed({ leases, log, ttlMs, name, holder, takenAt }: TakenLease):
       log.debug({ error }, "lease renewal failed");
     }
   };
-  const timer = setInterval(() => {
+  const stop = clock.every(ttlMs / 5, () => {
     // Also how a process that was paused for long finds out.
-    if (performance.now() >= validUntil) return lose("it could not be renewed in time");
+    if (clock.monotonic() >= validUntil) return lose("it could not be renewed in time");
     if (isRenewing) return;
     isRenewing = true;
     void renew().finally(() => {
       isRenewing = false;
     });
-  }, ttlMs / 5);
+  });
   return {
     signal: lost.signal,
     async release() {
-      clearInterval(timer);
+      stop();
       if (lost.signal.aborted) return;
       await leases.release(name, holder).catch((error: unknown) => {
         log.debug({ error }, "lease release failed; it expires by itself");

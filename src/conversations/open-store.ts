@@ -26,6 +26,7 @@ import { prepareSealing, restoreSealing } from "./sealing-mark.ts";
 import { createSettingsStore } from "./settings-store.ts";
 import { createSpendingLedger } from "./spending-ledger.ts";
 import type { BackendOptions, OpenedBackend, RestoredStore } from "./store-backend.ts";
+import { systemClock } from "../support/clock.ts";
 import { steadyClock } from "../support/steady-clock.ts";
 
 /** How a store is opened; {@link BackendOptions} say what its backend needs. */
@@ -133,11 +134,11 @@ async function createBlobs(
 
 async function createQueue(
   { leases }: OpenedBackend,
-  { log, leaseMs }: StoreOptions,
+  { log, leaseMs, clock = systemClock }: StoreOptions,
 ): Promise<ConversationQueue> {
   if (leases === undefined) return createLocalQueue();
   const { createLeasedQueue } = await import("./leased-queue.ts");
-  return createLeasedQueue({ leases, log, ttlMs: leaseMs });
+  return createLeasedQueue({ leases, log, clock, ttlMs: leaseMs });
 }
 
 interface Parts {
@@ -150,17 +151,16 @@ interface Parts {
 }
 
 function toStore({ opened, store, blobs, queue, encryption, options }: Parts): Store {
-  const { log, retentionDays = 0, reserveTtlMs = defaultReserveTtlMs } = options;
+  const { log, retentionDays = 0, reserveTtlMs = defaultReserveTtlMs, clock = systemClock } = options;
   const { backend, name, backup } = opened;
   const retentionMs = retentionDays > 0 ? retentionDays * dayMs : undefined;
   const writers = createKeyedQueue();
   const spending = createSpendingLedger({ store, retentionMs, reserveTtlMs });
-  const sweeper = setInterval(() => {
+  const stopSweeping = clock.every(sweepIntervalMs, () => {
     sweep(store, blobs, steadyClock.earliest()).catch((error: unknown) =>
       log.warn({ error }, "store sweep failed"),
     );
-  }, sweepIntervalMs);
-  sweeper.unref();
+  });
   const isShared = opened.leases !== undefined;
   const isOpenToOthers = isShared || options.exclusive === false;
   const inbox = createInbox({ store, log, isShared, isOpenToOthers, retentionMs });
@@ -171,7 +171,7 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
     if (events > 0) log.warn({ events }, "accepted messages that the store lost are stored anew");
   });
   return {
-    conversations: createConversationLog({ store, blobs, log, writers, retentionMs }),
+    conversations: createConversationLog({ store, blobs, log, writers, clock, retentionMs }),
     inbox,
     queue,
     records: {
@@ -182,8 +182,8 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
     claims: toClaims(opened.leases),
     settings: createSettingsStore(store, createKeyedQueue()),
     spending,
-    erasure: createErasure({ store, blobs, writers, spending, retentionMs }),
-    exportConversation: (conversationId) => exportConversation(store, blobs, conversationId),
+    erasure: createErasure({ store, blobs, writers, spending, clock, retentionMs }),
+    exportConversation: (conversationId) => exportConversation(store, blobs, conversationId, clock),
     async backup(folder) {
       if (typeof backup !== "function") throw new ParleyError("config", backup.unsupported);
       await backup(folder);
@@ -198,7 +198,7 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
     sweep: (now) => sweep(store, blobs, now),
     reencrypt: () => reencrypt({ store, blobs, encryption, log }),
     async close() {
-      clearInterval(sweeper);
+      stopSweeping();
       await backend.close();
     },
   };

@@ -1,3 +1,5 @@
+import type { Clock } from "../core/clock.ts";
+
 /** A timer that runs later than this means that the process was suspended, or busy all the time. */
 const maxLateMs = 250;
 /** How long a response is waited for after that. */
@@ -6,6 +8,7 @@ const afterSuspensionMs = 1000;
 /** How long a server's responses are waited for. */
 export interface ResponseDeadline {
   readonly deadlineMs: number;
+  readonly clock: Clock;
   /** Called when a response did not come in time. */
   readonly onTimeout?: () => void;
 }
@@ -16,25 +19,25 @@ export interface ResponseDeadline {
  */
 export async function withinDeadline<T>(
   work: () => Promise<T>,
-  { deadlineMs, onTimeout = () => {} }: ResponseDeadline,
+  { deadlineMs, clock, onTimeout = () => {} }: ResponseDeadline,
 ): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
+  let cancel = () => {};
   const deadline = new Promise<never>((_, reject) => {
-    const dueAt = performance.now() + deadlineMs;
+    const dueAt = clock.monotonic() + deadlineMs;
     const timeOut = (): void => {
       reject(new Error(`no response within ${deadlineMs} ms`));
       onTimeout();
     };
-    timer = setTimeout(() => {
+    cancel = clock.after(deadlineMs, () => {
       // A process that was suspended: its timers run before it reads the response that waits in its socket.
-      const wasSuspended = performance.now() - dueAt > maxLateMs;
-      if (wasSuspended) timer = setTimeout(timeOut, Math.min(deadlineMs, afterSuspensionMs));
+      const wasSuspended = clock.monotonic() - dueAt > maxLateMs;
+      if (wasSuspended) cancel = clock.after(Math.min(deadlineMs, afterSuspensionMs), timeOut);
       else timeOut();
-    }, deadlineMs);
+    });
   });
   try {
     return await Promise.race([work(), deadline]);
   } finally {
-    clearTimeout(timer);
+    cancel();
   }
 }

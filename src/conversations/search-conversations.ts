@@ -1,5 +1,6 @@
 import { setImmediate as turnOfLoop } from "node:timers/promises";
 import type { ConversationSearch, FoundConversation, SearchPage } from "../core/conversation-lists.ts";
+import type { Clock } from "../core/clock.ts";
 import { ParleyError } from "../core/errors.ts";
 import type { ConversationSettings, MessagePart, StoredMessage } from "../core/storage.ts";
 import { toConversationTitle } from "./conversation-title.ts";
@@ -32,11 +33,12 @@ export async function searchConversations(
   store: KeyValueStore,
   prefix: string,
   search: ConversationSearch,
+  clock: Clock,
 ): Promise<SearchPage> {
   const text = createTextSearch(search.text);
   const found: FoundConversation[] = [];
   if (text.isEmpty) return { found };
-  const endsAt = performance.now() + search.maxMs;
+  const endsAt = clock.monotonic() + search.maxMs;
   for await (const batch of batches(candidates(store, prefix, search), conversationsAtOnce)) {
     for (const one of await readBatch(store, batch)) {
       // Others get a turn between the conversations.
@@ -44,7 +46,7 @@ export async function searchConversations(
       search.signal.throwIfAborted();
       const result = await searchOne(store, one, text);
       if (result !== undefined) found.push(result);
-      if (found.length >= search.max || performance.now() > endsAt) {
+      if (found.length >= search.max || clock.monotonic() > endsAt) {
         return { found, next: toCursor(one.candidate) };
       }
     }

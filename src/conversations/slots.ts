@@ -1,6 +1,7 @@
+import type { Clock } from "../core/clock.ts";
 import { ParleyError } from "../core/errors.ts";
 import type { StoredMessage } from "../core/storage.ts";
-import { sleep } from "../support/sleep.ts";
+import { systemClock } from "../support/clock.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { entryAt } from "./store-keys.ts";
 import { type Slot, toMessage } from "./stored-message.ts";
@@ -47,7 +48,7 @@ const batchSize = 200;
 export const confirmAfterMs = [0, 100, 1000];
 
 /** @see {@link Slots} */
-export function createSlots(store: KeyValueStore): Slots {
+export function createSlots(store: KeyValueStore, clock: Clock = systemClock): Slots {
   const read = async (conversationId: string, from: number, to: number) =>
     store.getMany<Slot>("slot", keysOf(conversationId, from, to));
 
@@ -69,7 +70,7 @@ export function createSlots(store: KeyValueStore): Slots {
     if (offset === -1) return undefined;
     const position = from + offset;
     for (const waitMs of confirmAfterMs) {
-      await sleep(waitMs);
+      await clock.sleep(waitMs);
       const [slot] = await read(conversationId, position, position + 1);
       if (slot !== undefined || !mustExist(await readHead(conversationId), position)) return undefined;
     }

@@ -1,4 +1,5 @@
 import { type Backend, type EntryReader, spaces, type Space } from "../backend.ts";
+import { systemClock } from "../../support/clock.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
 import { describeLosses } from "../data-loss-watch.ts";
 import { type Leases, withCheck } from "../leased-queue.ts";
@@ -49,7 +50,7 @@ export async function openPostgresBackend(
 
 async function openOn(
   connection: PostgresConnection,
-  { log, deadlineMs = 5000 }: PostgresConnectionOptions,
+  { log, deadlineMs = 5000, clock = systemClock }: PostgresConnectionOptions,
 ): Promise<PostgresBackend> {
   const { address, attempt, schema } = connection;
   await prepareDatabase(connection, log);
@@ -58,6 +59,7 @@ async function openOn(
   const generation = await watchPostgresGeneration({
     connection,
     log,
+    clock,
     restore: async () => {
       isRestoring = true;
       try {
@@ -95,16 +97,16 @@ async function openOn(
     connection,
     commonLock: encoder.commonLock,
     maxWaitMs: deadlineMs,
+    clock,
   });
   const reader = createPostgresReader(guarded);
   const readers = new Map(spaces.map((space) => [space, reader.ofSpace(space)]));
-  const scrubber = createPostgresScrubber({ connection, log });
+  const scrubber = createPostgresScrubber({ connection, log, clock });
 
   connection.onRestored(() => void checkGeneration().then(() => scrubber.resume()));
   // Not waited for: a start must not depend on what an earlier process left undone.
   void scrubber.resume();
-  const timer = setInterval(() => void checkGeneration(), checkIntervalMs);
-  timer.unref();
+  const stopChecks = clock.every(checkIntervalMs, () => void checkGeneration());
 
   /** The last write failed, so a check must try one. */
   let isInDoubt = false;
@@ -176,7 +178,7 @@ async function openOn(
       onDataLost = listener;
     },
     async close() {
-      clearInterval(timer);
+      stopChecks();
       scrubber.close();
       await connection.close();
     },

@@ -1,5 +1,7 @@
 import type { ClientBase, Pool, PoolConfig, QueryResultRow } from "pg";
+import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { systemClock } from "../../support/clock.ts";
 import { withinDeadline } from "../response-deadline.ts";
 import { isConnectionLost, reasonOf, toPostgresStoreError } from "./postgres-errors.ts";
 import { parsePostgresUrl, type PostgresUrl } from "./postgres-url.ts";
@@ -39,6 +41,8 @@ export interface PostgresConnectionOptions {
   readonly log: Log;
   /** Longest wait for a response, in milliseconds. Default 5 s. */
   readonly deadlineMs?: number | undefined;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
 }
 
 const idleMs = 30_000;
@@ -61,7 +65,7 @@ const toSessionSettings = (deadlineMs: number): string => `
  */
 export async function connectPostgres(
   url: string,
-  { log, deadlineMs = 5000 }: PostgresConnectionOptions,
+  { log, deadlineMs = 5000, clock = systemClock }: PostgresConnectionOptions,
 ): Promise<PostgresConnection> {
   const { default: pg } = await import("pg");
   const parsed = parsePostgresUrl(url);
@@ -99,7 +103,7 @@ export async function connectPostgres(
       client.on("error", ignore);
       let failure: unknown;
       try {
-        return await (isAlone ? work(client) : withinDeadline(() => work(client), { deadlineMs }));
+        return await (isAlone ? work(client) : withinDeadline(() => work(client), { deadlineMs, clock }));
       } catch (error) {
         failure = error;
         throw error;
@@ -121,7 +125,7 @@ export async function connectPostgres(
     withClient,
     async attempt(work) {
       try {
-        return await withinDeadline(work, { deadlineMs });
+        return await withinDeadline(work, { deadlineMs, clock });
       } catch (error) {
         throw toError(error);
       }
@@ -142,7 +146,7 @@ export async function connectPostgres(
     async close() {
       isClosed = true;
       // A statement that hangs is waited for no longer than any other.
-      await withinDeadline(() => pool.end(), { deadlineMs }).catch((error: unknown) => {
+      await withinDeadline(() => pool.end(), { deadlineMs, clock }).catch((error: unknown) => {
         log.debug({ error: toError(error) }, "Postgres connections were not closed in time");
       });
     },

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { type DataLossWatch, watchDataLoss } from "../data-loss-watch.ts";
@@ -12,6 +13,7 @@ export interface PostgresGenerationOptions {
   readonly log: Log;
   /** Writes what the emptied database must have again. Repeated at the next check when it fails. */
   readonly restore: () => Promise<void>;
+  readonly clock: Clock;
 }
 
 /** No space of the store: it stands among the entries so that emptying their table removes it. */
@@ -25,7 +27,7 @@ const timelineText = "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
  * lack the last writes.
  */
 export async function watchPostgresGeneration(options: PostgresGenerationOptions): Promise<DataLossWatch> {
-  const { connection, log, restore } = options;
+  const { connection, log, restore, clock } = options;
   const { address, attempt, read, schema, withClient } = connection;
   const entries = `${quoteSchema(schema)}.entries`;
 
@@ -74,6 +76,7 @@ export async function watchPostgresGeneration(options: PostgresGenerationOptions
 
   return watchDataLoss({
     restore,
+    clock,
     readMark: () => attempt(async () => `${await readGeneration()}/${await readTimeline()}`),
     report(known, found) {
       if (known.split("/")[0] === found.split("/")[0]) {

@@ -1,5 +1,6 @@
+import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { type BackgroundScrub, createBackgroundScrub } from "../background-scrub.ts";
+import { type BackgroundScrub, createBackgroundScrub, type ScrubServer } from "../background-scrub.ts";
 import type { PostgresConnection } from "./postgres-client.ts";
 import { quoteSchema } from "./postgres-schema.ts";
 
@@ -7,6 +8,7 @@ import { quoteSchema } from "./postgres-schema.ts";
 export interface PostgresScrubberOptions {
   readonly connection: PostgresConnection;
   readonly log: Log;
+  readonly clock: Clock;
   /** Tables up to this size are rewritten as a whole. Default 32 MiB, which takes a fraction of a second. */
   readonly maxRewriteBytes?: number | undefined;
 }
@@ -24,7 +26,7 @@ const lockTimeoutMs = 1000;
  * @see docs/security.md for what remains in the log and in backups
  */
 export function createPostgresScrubber(options: PostgresScrubberOptions): BackgroundScrub {
-  const { connection, log, maxRewriteBytes = 32 * mebibyte } = options;
+  const { connection, log, clock, maxRewriteBytes = 32 * mebibyte } = options;
   const { attempt, read, withClient } = connection;
   const schema = quoteSchema(connection.schema);
   const change = (text: string, values: readonly string[]) =>
@@ -49,7 +51,7 @@ export function createPostgresScrubber(options: PostgresScrubberOptions): Backgr
     );
   };
 
-  return createBackgroundScrub({
+  const server: ScrubServer = {
     async store(id) {
       await change(
         `INSERT INTO ${schema}.marks (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
@@ -74,5 +76,6 @@ export function createPostgresScrubber(options: PostgresScrubberOptions): Backgr
         "Postgres did not vacuum the store's tables, so deleted text may still be in their files: tried again every ten minutes",
       );
     },
-  });
+  };
+  return createBackgroundScrub(server, clock);
 }

@@ -14,9 +14,9 @@ export const postgresStore: StoreBackend = {
     const { inspectPostgres } = await import("./inspect-postgres.ts");
     return await inspectPostgres(url, options);
   },
-  async open(url, { log, deadlineMs }) {
+  async open(url, { log, deadlineMs, clock }) {
     const { openPostgresBackend } = await import("./postgres-backend.ts");
-    const backend = await openPostgresBackend(url, { log, deadlineMs });
+    const backend = await openPostgresBackend(url, { log, deadlineMs, clock });
     return {
       backend,
       name: backend.name,

@@ -1,3 +1,4 @@
+import type { Clock } from "../../core/clock.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
 import { isCollision, isOfOneWrite } from "./postgres-errors.ts";
 import type { PostgresConnection } from "./postgres-client.ts";
@@ -26,6 +27,7 @@ export interface PostgresWriterOptions {
   readonly commonLock: bigint;
   /** A write that waited longer is not sent any more, in milliseconds. */
   readonly maxWaitMs: number;
+  readonly clock: Clock;
 }
 
 /** Bounds of a batch. The server has 6,400 locks by default, for all of its clients. */
@@ -49,7 +51,7 @@ interface Pending {
  * share a round trip, a transaction and a wait for the disk, and keep their order.
  */
 export function createPostgresWriter(options: PostgresWriterOptions): PostgresWriter {
-  const { connection, commonLock, maxWaitMs } = options;
+  const { connection, commonLock, maxWaitMs, clock } = options;
   const text = `SELECT outcome, scores FROM ${quoteSchema(connection.schema)}.write_batch($1, $2, $3, $4, $5, $6, $7, $8)`;
   const waiting: Pending[] = [];
   let isRunning = false;
@@ -94,7 +96,7 @@ export function createPostgresWriter(options: PostgresWriterOptions): PostgresWr
       if (batch.length > 0 && (locks > maxLocks || chars > maxChars)) break;
       waiting.shift();
       // Nobody waits for it any more.
-      if (performance.now() - next.since > maxWaitMs)
+      if (clock.monotonic() - next.since > maxWaitMs)
         next.reject(new Error(`not sent within ${maxWaitMs} ms`));
       else batch.push(next);
     }
@@ -117,7 +119,7 @@ export function createPostgresWriter(options: PostgresWriterOptions): PostgresWr
     },
     write: (write) =>
       new Promise<WriteOutcome>((resolve, reject) => {
-        const pending = { write, since: performance.now(), resolve, reject };
+        const pending = { write, since: clock.monotonic(), resolve, reject };
         if (write.chars > largeChars) {
           void runBatch([pending]);
           return;

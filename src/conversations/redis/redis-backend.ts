@@ -21,6 +21,7 @@ import {
   toCountInput,
   toPassedLimit,
 } from "./redis-script.ts";
+import { systemClock } from "../../support/clock.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
 
 /**
@@ -57,6 +58,7 @@ export interface RedisBackend extends Backend {
  * @throws ParleyError `config`, `store-unavailable`, `store-newer`
  */
 export async function openRedisBackend(url: string, options: RedisConnectionOptions): Promise<RedisBackend> {
+  const { log, clock = systemClock } = options;
   const connection = await connectRedis(url, options);
   const { attempt, address, close, isCluster } = connection;
   const names = isCluster ? clusterNames : serverNames;
@@ -70,16 +72,17 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
   };
   await openOrClose(async () => {
     await attempt(() => claimSchema(connection.client));
-    await attempt(async () => warnOfUnsafeSettings(await connection.nodes(), options.log));
+    await attempt(async () => warnOfUnsafeSettings(await connection.nodes(), log));
   });
   const product = await openOrClose(() => attempt(() => readProduct(connection)));
   const readersOf = await createReaders();
-  const scrubber = createRedisScrubber({ connection, log: options.log });
+  const scrubber = createRedisScrubber({ connection, log, clock });
   let onDataLost = async () => {};
   const generation = await openOrClose(() =>
     watchGeneration({
       connection,
-      log: options.log,
+      log,
+      clock,
       restore: async () => {
         await attempt(() => claimSchema(connection.client));
         await onDataLost();
@@ -88,14 +91,13 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
   );
   const checkGeneration = async () => {
     await generation.check().catch((error: unknown) => {
-      options.log.debug({ error }, "whether Redis has its data could not be checked; checked again soon");
+      log.debug({ error }, "whether Redis has its data could not be checked; checked again soon");
     });
   };
   // Neither is waited for: a start must not depend on what an earlier process left undone.
   void scrubber.resume();
   connection.onReady(() => void checkGeneration().then(() => scrubber.resume()));
-  const timer = setInterval(() => void checkGeneration(), checkIntervalMs);
-  timer.unref();
+  const stopChecks = clock.every(checkIntervalMs, () => void checkGeneration());
   let commits = 0;
   let durableCommits = 0;
   const run = ({ source, sha1 }: RedisScript, input: ScriptInput) =>
@@ -125,7 +127,7 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
     product,
     attempt,
     async close() {
-      clearInterval(timer);
+      stopChecks();
       scrubber.close();
       await close();
     },

@@ -1,3 +1,5 @@
+import type { CancelTimer } from "../../core/clock.ts";
+import { systemClock } from "../../support/clock.ts";
 import { backoffMs } from "../../support/retry.ts";
 import { withinDeadline } from "../response-deadline.ts";
 import type { RedisClient, RedisConnection, RedisConnectionOptions } from "./redis-connection.ts";
@@ -15,7 +17,7 @@ export async function connectServer(
   { url, replicas }: RedisUrl,
   options: RedisConnectionOptions,
 ): Promise<RedisConnection> {
-  const { log, deadlineMs = 5000 } = options;
+  const { log, deadlineMs = 5000, clock = systemClock } = options;
   const { hostname, port, protocol } = new URL(url);
   const address = `${hostname}:${port === "" ? "6379" : port}${protocol === "rediss:" ? " (TLS)" : ""}`;
 
@@ -58,23 +60,24 @@ export async function connectServer(
 
   // The system would wait for many minutes on a connection that no longer responds: replace it, and replace the
   // new one too if that does not respond either.
-  let watchdog: NodeJS.Timeout | undefined;
+  let cancelWatchdog: CancelTimer | undefined;
   const reconnect = () => {
-    if (isClosed || watchdog !== undefined) return;
+    if (isClosed || cancelWatchdog !== undefined) return;
     if (client.isOpen) client.destroy();
     // A failure is reported by the `error` event, and by every command until it is connected.
     client.connect().catch(() => {});
-    watchdog = setTimeout(() => {
-      watchdog = undefined;
+    const look = () => {
+      cancelWatchdog = undefined;
       if (!client.isReady) reconnect();
-    }, deadlineMs * 2);
-    watchdog.unref();
+    };
+    cancelWatchdog = clock.after(deadlineMs * 2, look, { keepsAlive: false });
   };
 
   const attempt = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
       return await withinDeadline(work, {
         deadlineMs,
+        clock,
         onTimeout: () => {
           if (wasConnected) reconnect();
         },
@@ -105,7 +108,7 @@ export async function connectServer(
     onReady: (listener) => void client.on("ready", listener),
     async close() {
       isClosed = true;
-      clearTimeout(watchdog);
+      cancelWatchdog?.();
       if (!client.isOpen) return;
       if (!client.isReady) {
         client.destroy();

@@ -1,4 +1,5 @@
 import { withinDeadline } from "../response-deadline.ts";
+import { systemClock } from "../../support/clock.ts";
 import { backoffMs } from "../../support/retry.ts";
 import { openServer } from "./open-server.ts";
 import type { RedisClient, RedisConnection, RedisConnectionOptions } from "./redis-connection.ts";
@@ -17,7 +18,7 @@ const refreshAfterMs = 500;
  */
 export async function connectCluster(
   { cluster: target, isTls, replicas: asked }: RedisUrl & { readonly cluster: ClusterUrl },
-  { log, deadlineMs = 5000 }: RedisConnectionOptions,
+  { log, deadlineMs = 5000, clock = systemClock }: RedisConnectionOptions,
 ): Promise<RedisConnection> {
   const { createCluster } = await import("@keyv/redis");
   const address = `${target.addresses.map(({ host, port }) => `${host}:${port}`).join(", ")} (cluster)${isTls ? " (TLS)" : ""}`;
@@ -67,7 +68,7 @@ export async function connectCluster(
 
   const attempt = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
-      return await withinDeadline(work, { deadlineMs });
+      return await withinDeadline(work, { deadlineMs, clock });
     } catch (error) {
       throw toRedisStoreError(error, address);
     }
@@ -104,7 +105,7 @@ export async function connectCluster(
     async onEachReplica(work) {
       for (const at of await attempt(findReplicas)) {
         const login = { username, password, isTls, deadlineMs };
-        const replica = await withinDeadline(() => openServer(at, login), { deadlineMs });
+        const replica = await withinDeadline(() => openServer(at, login), { deadlineMs, clock });
         try {
           await work(replica);
         } finally {
@@ -116,7 +117,7 @@ export async function connectCluster(
     onReady: (listener) => void listeners.push(listener),
     async close() {
       if (cluster.isOpen)
-        await withinDeadline(() => cluster.close(), { deadlineMs }).catch(() => cluster.destroy());
+        await withinDeadline(() => cluster.close(), { deadlineMs, clock }).catch(() => cluster.destroy());
     },
   };
 }

@@ -1,4 +1,5 @@
 import type { createClient } from "@keyv/redis";
+import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
 
 /** A client of node-redis. */
@@ -40,4 +41,6 @@ export interface RedisConnectionOptions {
   readonly log: Log;
   /** Longest wait for a response, in milliseconds. Default 5 s. */
   readonly deadlineMs?: number | undefined;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
 }

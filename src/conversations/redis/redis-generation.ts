@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { type DataLossWatch, watchDataLoss } from "../data-loss-watch.ts";
 import type { RedisConnection } from "./redis-connection.ts";
@@ -9,6 +10,7 @@ export interface GenerationWatchOptions {
   readonly log: Log;
   /** Writes what the emptied server must have again. Repeated at the next check when it fails. */
   readonly restore: () => Promise<void>;
+  readonly clock: Clock;
 }
 
 /** A random id; a server that does not have it has lost what was written after it. */
@@ -21,13 +23,14 @@ const marksOfCluster = 64;
  * when the server refuses writes.
  */
 export function watchGeneration(options: GenerationWatchOptions): Promise<DataLossWatch> {
-  const { connection, log, restore } = options;
+  const { connection, log, restore, clock } = options;
   const { attempt, address } = connection;
   const keys = connection.isCluster
     ? Array.from({ length: marksOfCluster }, (_, n) => `${generationKey}:${n}`)
     : [generationKey];
   return watchDataLoss({
     restore,
+    clock,
     // A SET that finds the key writes nothing, but a server that refuses writes refuses it.
     readMark: () =>
       attempt(async () => {

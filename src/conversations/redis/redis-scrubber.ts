@@ -1,6 +1,6 @@
+import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { sleep } from "../../support/sleep.ts";
-import { type BackgroundScrub, createBackgroundScrub } from "../background-scrub.ts";
+import { type BackgroundScrub, createBackgroundScrub, type ScrubServer } from "../background-scrub.ts";
 import { withinDeadline } from "../response-deadline.ts";
 import type { RedisClient, RedisConnection } from "./redis-connection.ts";
 
@@ -8,6 +8,7 @@ import type { RedisClient, RedisConnection } from "./redis-connection.ts";
 export interface RedisScrubberOptions {
   readonly connection: RedisConnection;
   readonly log: Log;
+  readonly clock: Clock;
   /** Longest wait for a rewrite until the next `resume`, in milliseconds. Default ten minutes. */
   readonly deadlineMs?: number | undefined;
 }
@@ -23,7 +24,7 @@ return 0`;
 
 /** Removes deleted values from the server's append-only file, by having the server rewrite it in the background. */
 export function createRedisScrubber(options: RedisScrubberOptions): BackgroundScrub {
-  const { connection, log, deadlineMs = 10 * 60_000 } = options;
+  const { connection, log, clock, deadlineMs = 10 * 60_000 } = options;
   const { attempt } = connection;
 
   const rewriteOn = async (node: RedisClient, signal: AbortSignal, attempt = connection.attempt) => {
@@ -33,11 +34,11 @@ export function createRedisScrubber(options: RedisScrubberOptions): BackgroundSc
       for (let waitMs: number = pollMs.min; ; waitMs = Math.min(pollMs.max, waitMs * 2)) {
         const state = await readState();
         if (!state.isRewriting) return state;
-        if (performance.now() > until) throw new Error("its rewrites take too long");
-        await sleep(waitMs, signal);
+        if (clock.monotonic() > until) throw new Error("its rewrites take too long");
+        await clock.sleep(waitMs, signal);
       }
     };
-    const until = performance.now() + deadlineMs;
+    const until = clock.monotonic() + deadlineMs;
     for (;;) {
       const before = await whenIdle();
       // The server has no append-only file.
@@ -59,7 +60,7 @@ export function createRedisScrubber(options: RedisScrubberOptions): BackgroundSc
     }
   };
 
-  return createBackgroundScrub({
+  const server: ScrubServer = {
     async store(id) {
       await attempt(() => connection.client.set(requestKey, id));
     },
@@ -71,7 +72,9 @@ export function createRedisScrubber(options: RedisScrubberOptions): BackgroundSc
       for (const node of await attempt(connection.nodes)) await rewriteOn(node, signal);
       // Their files hold it too. A replica that hangs is no reason to replace the connection to the primary.
       await connection.onEachReplica?.((replica) =>
-        rewriteOn(replica, signal, async (work) => withinDeadline(work, { deadlineMs: replicaDeadlineMs })),
+        rewriteOn(replica, signal, async (work) =>
+          withinDeadline(work, { deadlineMs: replicaDeadlineMs, clock }),
+        ),
       );
     },
     onFailure(error, what, isFirst) {
@@ -86,7 +89,8 @@ export function createRedisScrubber(options: RedisScrubberOptions): BackgroundSc
           "Redis did not rewrite its append-only file, so deleted text may still be in it: tried again every ten minutes; let the user of STORE_URL run BGREWRITEAOF and INFO, or run BGREWRITEAOF on the server",
         );
     },
-  });
+  };
+  return createBackgroundScrub(server, clock);
 }
 
 function toState(info: string) {

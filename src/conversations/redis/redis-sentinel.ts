@@ -1,5 +1,5 @@
+import { systemClock } from "../../support/clock.ts";
 import { backoffMs } from "../../support/retry.ts";
-import { sleep } from "../../support/sleep.ts";
 import { withinDeadline } from "../response-deadline.ts";
 import { openServer } from "./open-server.ts";
 import type { RedisClient, RedisConnection, RedisConnectionOptions } from "./redis-connection.ts";
@@ -17,7 +17,7 @@ const checkIntervalMs = 5000;
  */
 export async function connectBySentinels(
   target: RedisUrl & { readonly sentinels: SentinelUrl },
-  { log, deadlineMs = 5000 }: RedisConnectionOptions,
+  { log, deadlineMs = 5000, clock = systemClock }: RedisConnectionOptions,
 ): Promise<RedisConnection> {
   const { sentinels, isTls, replicas } = target;
   const address = `${sentinels.name} (sentinels ${sentinels.addresses.map(toText).join(", ")})${isTls ? " (TLS)" : ""}`;
@@ -100,37 +100,36 @@ export async function connectBySentinels(
     if (lost.isOpen) lost.destroy();
     for (let attempt = 1; !closing.signal.aborted; attempt++) {
       try {
-        const at = await withinDeadline(findPrimary, { deadlineMs });
-        const client = await withinDeadline(() => openPrimary(at), { deadlineMs });
+        const at = await withinDeadline(findPrimary, { deadlineMs, clock });
+        const client = await withinDeadline(() => openPrimary(at), { deadlineMs, clock });
         current = use(client, at);
         log.info({ store: address, primary: toText(at) }, "Redis connection restored");
         for (const listener of listeners) listener();
         return;
       } catch (error) {
         log.debug({ store: address, reason: reasonOf(error) }, "no primary of Redis yet");
-        await sleep(backoffMs(attempt, backoff) * (0.75 + Math.random() / 2), closing.signal);
+        await clock.sleep(backoffMs(attempt, backoff) * (0.75 + Math.random() / 2), closing.signal);
       }
     }
   };
 
   let current: { client: RedisClient; at: RedisAddress };
   try {
-    const at = await withinDeadline(findPrimary, { deadlineMs });
-    current = use(await withinDeadline(() => openPrimary(at), { deadlineMs }), at);
+    const at = await withinDeadline(findPrimary, { deadlineMs, clock });
+    current = use(await withinDeadline(() => openPrimary(at), { deadlineMs, clock }), at);
   } catch (error) {
     throw toRedisStoreError(error, address);
   }
 
   // A primary that is cut off from the others goes on taking writes.
-  const timer = setInterval(() => {
+  const stop = clock.every(checkIntervalMs, () => {
     if (isRecovering) return;
-    withinDeadline(findPrimary, { deadlineMs })
+    withinDeadline(findPrimary, { deadlineMs, clock })
       .then((at) => {
         if (toText(at) !== toText(current.at)) recover(new Error("another server is the primary"));
       })
       .catch((error: unknown) => log.debug({ reason: reasonOf(error) }, "no sentinel responds"));
-  }, checkIntervalMs);
-  timer.unref();
+  });
 
   return {
     get client() {
@@ -145,8 +144,8 @@ export async function connectBySentinels(
     replicas: replicas ?? 1,
     wait: (_, count, timeoutMs) => current.client.wait(count, timeoutMs),
     async onEachReplica(work) {
-      for (const at of await withinDeadline(findReplicas, { deadlineMs })) {
-        const replica = await withinDeadline(() => open(at, sentinels), { deadlineMs });
+      for (const at of await withinDeadline(findReplicas, { deadlineMs, clock })) {
+        const replica = await withinDeadline(() => open(at, sentinels), { deadlineMs, clock });
         try {
           await work(replica);
         } finally {
@@ -157,7 +156,11 @@ export async function connectBySentinels(
     onReady: (listener) => void listeners.push(listener),
     async attempt(work) {
       try {
-        return await withinDeadline(work, { deadlineMs, onTimeout: () => recover(new Error("no response")) });
+        return await withinDeadline(work, {
+          deadlineMs,
+          clock,
+          onTimeout: () => recover(new Error("no response")),
+        });
       } catch (error) {
         if (/^(READONLY|MASTERDOWN)/.test(reasonOf(error))) recover(error);
         throw toRedisStoreError(error, address);
@@ -165,10 +168,10 @@ export async function connectBySentinels(
     },
     async close() {
       closing.abort();
-      clearInterval(timer);
+      stop();
       const { client } = current;
       try {
-        if (client.isReady) await withinDeadline(async () => client.close(), { deadlineMs });
+        if (client.isReady) await withinDeadline(async () => client.close(), { deadlineMs, clock });
       } finally {
         client.destroy();
       }

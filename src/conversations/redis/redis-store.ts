@@ -14,9 +14,9 @@ export const redisStore: StoreBackend = {
     const { inspectRedis } = await import("./inspect-redis.ts");
     return await inspectRedis(url, options);
   },
-  async open(url, { log, deadlineMs }) {
+  async open(url, { log, deadlineMs, clock }) {
     const { openRedisBackend } = await import("./redis-backend.ts");
-    const backend = await openRedisBackend(url, { log, deadlineMs });
+    const backend = await openRedisBackend(url, { log, deadlineMs, clock });
     return {
       backend,
       name: `${backend.product} at ${backend.address}`,

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import type { CancelTimer, Clock } from "../../core/clock.ts";
 import { afterRequests } from "../../support/after-requests.ts";
 import type { Resolves, WriteCounts } from "../backend.ts";
 import type { CommitTrail } from "./commit-trail.ts";
@@ -52,6 +53,7 @@ interface Waiting {
 export interface GroupCommitOptions {
   readonly trail: Pick<CommitTrail, "advance" | "note">;
   readonly disk: Pick<WalSync, "sync" | "syncNow">;
+  readonly clock: Clock;
   /** Whether an error concerns one write alone; the others of its transaction are then tried without it. */
   readonly isOfOneWrite: (error: unknown) => boolean;
   /** Called when a transaction is rolled back. */
@@ -60,12 +62,12 @@ export interface GroupCommitOptions {
 
 /** @see {@link GroupCommit} */
 export function createGroupCommit(database: DatabaseSync, options: GroupCommitOptions): GroupCommit {
-  const { trail, disk, isOfOneWrite } = options;
+  const { trail, disk, clock, isOfOneWrite } = options;
   const begin = database.prepare("BEGIN IMMEDIATE");
   const commit = database.prepare("COMMIT");
   let queue: Write[] = [];
   let isScheduled = false;
-  let joining: NodeJS.Timeout | undefined;
+  let cancelJoining: CancelTimer | undefined;
   /** Numbers of transactions that must reach the disk. */
   let committed = 0;
   let synced = 0;
@@ -73,14 +75,14 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
   let unnoted: number | undefined;
   let waiting: Waiting[] = [];
   let isSyncing = false;
-  let soon: NodeJS.Timeout | undefined;
-  let together: NodeJS.Timeout | undefined;
+  let cancelSoon: CancelTimer | undefined;
+  let cancelTogether: CancelTimer | undefined;
   const counts = { commits: 0, durableCommits: 0, syncs: 0 };
 
   function commitNext(): void {
     isScheduled = false;
-    clearTimeout(joining);
-    joining = undefined;
+    cancelJoining?.();
+    cancelJoining = undefined;
     const writes = queue;
     queue = [];
     if (writes.length > 0) commitTogether(writes);
@@ -142,17 +144,17 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
 
   function syncIfDue(): void {
     if (waiting.some(({ canWait }) => !canWait)) sync();
-    else if (waiting.length > 0) together ??= setTimeout(syncTogether, togetherMs);
-    else if (committed > synced) soon ??= setTimeout(syncSoon, soonMs).unref();
+    else if (waiting.length > 0) cancelTogether ??= clock.after(togetherMs, syncTogether);
+    else if (committed > synced) cancelSoon ??= clock.after(soonMs, syncSoon, { keepsAlive: false });
   }
 
   function syncTogether(): void {
-    together = undefined;
+    cancelTogether = undefined;
     sync();
   }
 
   function syncSoon(): void {
-    soon = undefined;
+    cancelSoon = undefined;
     sync();
   }
 
@@ -178,9 +180,9 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
       synced = Math.max(synced, transaction);
       if (noted !== undefined) trail.note(noted);
       if (synced === committed) {
-        clearTimeout(soon);
-        clearTimeout(together);
-        soon = together = undefined;
+        cancelSoon?.();
+        cancelTogether?.();
+        cancelSoon = cancelTogether = undefined;
       }
     }
     for (const { settle } of done) settle(error);
@@ -192,7 +194,7 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
         queue.push({ work, resolves, onWritten, resolve: resolve as (result: unknown) => void, reject });
         if (isScheduled) return;
         if (resolves === "soon") {
-          joining ??= setTimeout(commitNext, joinMs);
+          cancelJoining ??= clock.after(joinMs, commitNext);
           return;
         }
         isScheduled = true;

@@ -1,6 +1,8 @@
 import { chmodSync } from "node:fs";
 import { backup, DatabaseSync } from "node:sqlite";
+import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
+import { systemClock } from "../../support/clock.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
 import { type Backend, type EntryReader, spaces, type Space } from "../backend.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
@@ -29,6 +31,8 @@ export interface SqliteOptions {
    * what is in the inbox. Default true; false for programs that run no turns.
    */
   readonly exclusive?: boolean | undefined;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
 }
 
 /** How long a write waits for another program's; it blocks the event loop meanwhile. */
@@ -86,7 +90,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     }
   };
   // Only the bot judges the file: a program beside it may look at a backup.
-  const { exclusive = true } = options;
+  const { exclusive = true, clock = systemClock } = options;
   const unlock = exclusive ? guard(() => lockStore(file)) : () => {};
   let opened: OpenedFile;
   try {
@@ -102,14 +106,20 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
   );
   const indexes = createSqliteIndexes(database);
   const writer = createSqliteWriter(database, indexes, cache);
-  const group = createGroupCommit(database, { trail, disk, isOfOneWrite, onRollback: () => cache.clear() });
+  const group = createGroupCommit(database, {
+    trail,
+    disk,
+    clock,
+    isOfOneWrite,
+    onRollback: () => cache.clear(),
+  });
   const write = <T>(
     work: () => Written<T>,
     resolves: GroupResolves = "durable",
     onWritten?: () => void,
   ): Promise<T> => writes.track(guardAsync(() => group.run(work, resolves, onWritten)));
   const earlyCounts = createEarlyCounts(writer, (work) => write(work, "counted"));
-  const writes = createWriteState(file, async () => {
+  const writes = createWriteState(file, clock, async () => {
     await write(() => writer.apply([], []));
   });
   const keyPage = database.prepare(

@@ -22,7 +22,7 @@ export const sqliteStore: StoreBackend = {
     const { inspectSqlite } = await import("./inspect-sqlite.ts");
     return await inspectSqlite(resolve(pathOf(url)));
   },
-  async open(url, { exclusive = true, log }) {
+  async open(url, { exclusive = true, log, clock }) {
     const [{ openSqliteBackend, describeLoss }, { backUpFiles }] = await Promise.all([
       import("./sqlite-backend.ts"),
       import("./sqlite-backup.ts"),
@@ -30,7 +30,7 @@ export const sqliteStore: StoreBackend = {
     const file = resolve(pathOf(url));
     const folder = join(dirname(file), "blobs");
     const openedAt = steadyClock.now();
-    const backend = openSqliteBackend(file, { exclusive });
+    const backend = openSqliteBackend(file, { exclusive, clock });
     if (backend.lostAfter !== undefined) {
       log.error(
         { lostAfter: backend.lostAfter },

@@ -1,5 +1,6 @@
 import { statfs } from "node:fs/promises";
 import { dirname } from "node:path";
+import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 
 /** With less, the next message with a picture may not fit. */
@@ -16,9 +17,9 @@ export interface WriteState {
 }
 
 /** `tryWrite`: any durable write, tracked; rejects as writes do. Called only after one that failed. */
-export function createWriteState(file: string, tryWrite: () => Promise<void>): WriteState {
+export function createWriteState(file: string, clock: Clock, tryWrite: () => Promise<void>): WriteState {
   let failure: unknown;
-  let triedAt = 0;
+  let triedAt = -Infinity;
   return {
     async track(write) {
       try {
@@ -32,7 +33,7 @@ export function createWriteState(file: string, tryWrite: () => Promise<void>): W
     },
     async check() {
       if (failure !== undefined) {
-        const now = performance.now();
+        const now = clock.monotonic();
         if (now - triedAt < retryIntervalMs) throw failure;
         triedAt = now;
         await tryWrite();

@@ -1,9 +1,14 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../src/core/errors.ts";
 import { createLeasedQueue, type Leases } from "../../../src/conversations/leased-queue.ts";
+import { createManualClock, type ManualClock } from "../../support/manual-clock.ts";
 import { silentLog } from "../../support/silent-log.ts";
 
 const ttlMs = 1000;
+let clock: ManualClock;
+beforeEach(() => {
+  clock = createManualClock();
+});
 
 /** A lease service in memory that can fail, and that counts renewals. */
 function createFakeLeases() {
@@ -11,7 +16,7 @@ function createFakeLeases() {
   const state = { isDown: false, renewals: 0 };
   const find = (name: string) => {
     const lease = held.get(name);
-    return lease !== undefined && lease.until > Date.now() ? lease : undefined;
+    return lease !== undefined && lease.until > clock.monotonic() ? lease : undefined;
   };
   const check = () => {
     if (state.isDown) throw new ParleyError("store-unavailable", "down");
@@ -20,14 +25,14 @@ function createFakeLeases() {
     async take(name, holder, ttl) {
       check();
       if (find(name) !== undefined) return false;
-      held.set(name, { holder, until: Date.now() + ttl });
+      held.set(name, { holder, until: clock.monotonic() + ttl });
       return true;
     },
     async renew(name, holder, ttl) {
       state.renewals++;
       check();
       if (find(name)?.holder !== holder) return false;
-      held.set(name, { holder, until: Date.now() + ttl });
+      held.set(name, { holder, until: clock.monotonic() + ttl });
       return true;
     },
     async release(name, holder) {
@@ -39,18 +44,9 @@ function createFakeLeases() {
 }
 
 describe("the leased queue", () => {
-  beforeEach(() => {
-    vi.useFakeTimers({
-      toFake: ["setTimeout", "setInterval", "clearInterval", "clearTimeout", "Date", "performance"],
-    });
-  });
-  afterEach(() => {
-    vi.useRealTimers();
-  });
-
   it("releases the lease, also after failed work", async () => {
     const { leases, held } = createFakeLeases();
-    const queue = createLeasedQueue({ leases, log: silentLog, ttlMs });
+    const queue = createLeasedQueue({ leases, log: silentLog, clock, ttlMs });
     await expect(queue.run("c", async () => Promise.reject(new Error("broken turn")))).rejects.toThrow(
       "broken turn",
     );
@@ -59,38 +55,38 @@ describe("the leased queue", () => {
 
   it("renews the lease while the work runs, and no longer", async () => {
     const { leases, state } = createFakeLeases();
-    const queue = createLeasedQueue({ leases, log: silentLog, ttlMs });
+    const queue = createLeasedQueue({ leases, log: silentLog, clock, ttlMs });
     const gate = Promise.withResolvers<void>();
     const run = queue.run("c", async (signal) => {
       await gate.promise;
       return signal.aborted;
     });
-    await vi.advanceTimersByTimeAsync(10 * ttlMs);
+    await clock.advance(10 * ttlMs);
     gate.resolve();
     expect(await run).toBe(false);
     const { renewals } = state;
     expect(renewals).toBeGreaterThan(10);
-    await vi.advanceTimersByTimeAsync(10 * ttlMs);
+    await clock.advance(10 * ttlMs);
     expect(state.renewals).toBe(renewals);
   });
 
   it("survives a short outage, and aborts the work when the lease expires in a long one", async () => {
     const { leases, state } = createFakeLeases();
-    const queue = createLeasedQueue({ leases, log: silentLog, ttlMs });
+    const queue = createLeasedQueue({ leases, log: silentLog, clock, ttlMs });
     const gate = Promise.withResolvers<void>();
     let signal: AbortSignal | undefined;
     const run = queue.run("c", async (given) => {
       signal = given;
       await gate.promise;
     });
-    await vi.advanceTimersByTimeAsync(ttlMs);
+    await clock.advance(ttlMs);
     state.isDown = true;
-    await vi.advanceTimersByTimeAsync(ttlMs / 2);
+    await clock.advance(ttlMs / 2);
     state.isDown = false;
-    await vi.advanceTimersByTimeAsync(2 * ttlMs);
+    await clock.advance(2 * ttlMs);
     expect(signal?.aborted).toBe(false);
     state.isDown = true;
-    await vi.advanceTimersByTimeAsync(ttlMs + ttlMs / 4);
+    await clock.advance(ttlMs + ttlMs / 4);
     expect(signal?.reason).toMatchObject({ code: "store-unavailable" });
     gate.resolve();
     await run;
@@ -98,16 +94,16 @@ describe("the leased queue", () => {
 
   it("aborts the work when another holder has the lease, and leaves that lease alone", async () => {
     const { leases, held } = createFakeLeases();
-    const queue = createLeasedQueue({ leases, log: silentLog, ttlMs });
+    const queue = createLeasedQueue({ leases, log: silentLog, clock, ttlMs });
     const gate = Promise.withResolvers<void>();
     let signal: AbortSignal | undefined;
     const run = queue.run("c", async (given) => {
       signal = given;
       await gate.promise;
     });
-    await vi.advanceTimersByTimeAsync(10);
-    held.set("c", { holder: "another", until: Date.now() + 60_000 });
-    await vi.advanceTimersByTimeAsync(ttlMs / 2);
+    await clock.advance(10);
+    held.set("c", { holder: "another", until: clock.monotonic() + 60_000 });
+    await clock.advance(ttlMs / 2);
     expect(signal?.aborted).toBe(true);
     gate.resolve();
     await run;
@@ -117,7 +113,7 @@ describe("the leased queue", () => {
   it("reports an outage before the work begins", async () => {
     const { leases, state } = createFakeLeases();
     state.isDown = true;
-    const queue = createLeasedQueue({ leases, log: silentLog, ttlMs });
+    const queue = createLeasedQueue({ leases, log: silentLog, clock, ttlMs });
     const work = vi.fn<() => Promise<void>>();
     await expect(queue.run("c", work)).rejects.toMatchObject({ code: "store-unavailable" });
     expect(work).not.toHaveBeenCalled();
@@ -125,35 +121,35 @@ describe("the leased queue", () => {
 
   it("returns at once when another process has the conversation, but waits for its own work", async () => {
     const { leases, held } = createFakeLeases();
-    const queue = createLeasedQueue({ leases, log: silentLog, ttlMs });
+    const queue = createLeasedQueue({ leases, log: silentLog, clock, ttlMs });
     const steps: string[] = [];
     const first = queue.run("c", async () => {
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await clock.sleep(100);
       steps.push("own work");
     });
     const second = queue.runUnlessTaken("c", async () => void steps.push("after it"));
-    await vi.advanceTimersByTimeAsync(200);
+    await clock.advance(200);
     await first;
     expect(await second).toBe(true);
     expect(steps).toEqual(["own work", "after it"]);
-    held.set("c", { holder: "another", until: Date.now() + 60_000 });
+    held.set("c", { holder: "another", until: clock.monotonic() + 60_000 });
     expect(await queue.runUnlessTaken("c", async () => void steps.push("never"))).toBe(false);
     expect(steps).toHaveLength(2);
   });
 
   it("once closed, lets running work continue and rejects waiting work", async () => {
     const { leases, held } = createFakeLeases();
-    const queue = createLeasedQueue({ leases, log: silentLog, ttlMs });
-    held.set("taken", { holder: "another", until: Date.now() + 60_000 });
+    const queue = createLeasedQueue({ leases, log: silentLog, clock, ttlMs });
+    held.set("taken", { holder: "another", until: clock.monotonic() + 60_000 });
     const running = queue.run("c", async () => {
-      await new Promise((resolve) => setTimeout(resolve, 500));
+      await clock.sleep(500);
       return "ended well";
     });
     const waiting = queue.run("taken", () => Promise.resolve("never"));
     const refused = expect(waiting).rejects.toMatchObject({ code: "stopping" });
-    await vi.advanceTimersByTimeAsync(10);
+    await clock.advance(10);
     queue.close();
-    await vi.advanceTimersByTimeAsync(1000);
+    await clock.advance(1000);
     await refused;
     expect(await running).toBe("ended well");
     await queue.idle();

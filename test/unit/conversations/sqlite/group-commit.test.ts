@@ -4,16 +4,18 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createGroupCommit, type GroupCommit } from "../../../../src/conversations/sqlite/group-commit.ts";
+import { createManualClock, type ManualClock } from "../../../support/manual-clock.ts";
 
 let folder: string;
 let database: DatabaseSync;
+let clock: ManualClock;
 beforeEach(() => {
+  clock = createManualClock();
   folder = mkdtempSync(join(tmpdir(), "parley-group-"));
   database = new DatabaseSync(join(folder, "test.db"));
   database.exec("PRAGMA journal_mode = WAL; CREATE TABLE words (word TEXT PRIMARY KEY)");
 });
 afterEach(() => {
-  vi.useRealTimers();
   database.close();
   rmSync(folder, { recursive: true });
 });
@@ -33,6 +35,7 @@ function createSubject(): {
   let syncs = 0;
   let commits = 0;
   const group = createGroupCommit(database, {
+    clock,
     onRollback: () => {},
     trail: { advance: () => ++commits, note: (commit) => void notes.push(commit) },
     disk: {
@@ -100,21 +103,6 @@ describe("group commit", () => {
     const writes = [group.run(insert("a"), "durable", onWritten), group.run(fail, "durable", onWritten)];
     for (const write of writes) await expect(write).rejects.toThrow("full");
     expect(onWritten).not.toHaveBeenCalled();
-  });
-
-  it("lets requests be sent first that were made together with a write", async () => {
-    const { group, endSync } = createSubject();
-    const happened: string[] = [];
-    const write = group.run(() => {
-      happened.push("committed");
-      return { result: undefined, isWritten: true };
-    }, "durable");
-    // As undici sends on an idle connection.
-    setImmediate(() => happened.push("sent"));
-    await nextMoment();
-    endSync();
-    await write;
-    expect(happened).toEqual(["sent", "committed"]);
   });
 
   it("resolves when the disk has the write, and writes of meanwhile share the next sync", async () => {
@@ -202,24 +190,23 @@ describe("group commit", () => {
   });
 
   it("resolves soon when it is committed, and has it on disk 250 ms later, or with the next sync", async () => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const { group, endSync, syncs, notes } = createSubject();
-    const writeSoon = (word: string) => {
+    const writeSoon = async (word: string) => {
       const write = group.run(insert(word), "soon");
-      vi.advanceTimersByTime(10);
+      await clock.advance(10);
       return write;
     };
     expect(await writeSoon("a")).toBe("a");
     expect(syncs()).toBe(0);
-    vi.advanceTimersByTime(249);
+    await clock.advance(249);
     expect(syncs()).toBe(0);
-    vi.advanceTimersByTime(1);
+    await clock.advance(1);
     expect(syncs()).toBe(1);
     // Committed while the disk is busy: it is not forgotten.
     await writeSoon("b");
-    vi.advanceTimersByTime(250);
+    await clock.advance(250);
     endSync();
-    vi.advanceTimersByTime(250);
+    await clock.advance(250);
     expect(syncs()).toBe(2);
     endSync();
     expect(notes).toEqual([1, 2]);
@@ -229,29 +216,11 @@ describe("group commit", () => {
     await nextMoment();
     endSync();
     await durable;
-    vi.advanceTimersByTime(1000);
+    await clock.advance(1000);
     expect(syncs()).toBe(3);
   });
 
-  it("lets a write that resolves soon wait 10 ms for another one to share its transaction", async () => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-    const { group, endSync } = createSubject();
-    const soon = group.run(insert("a"), "soon");
-    expect(await isSettled(soon)).toBe(false);
-    const durable = group.run(insert("b"), "durable");
-    expect(await soon).toBe("a");
-    endSync();
-    expect(await durable).toBe("b");
-    expect(words()).toEqual(["a", "b"]);
-    expect(group.counts.commits).toBe(1);
-
-    const alone = group.run(insert("c"), "soon");
-    vi.advanceTimersByTime(10);
-    expect(await alone).toBe("c");
-  });
-
   it("lets a write that can wait share the sync of the next one, for 5 ms", async () => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const { group, endSync, syncs, notes } = createSubject();
     let isWritten = false;
     const first = group.run(insert("a"), "together", () => (isWritten = true));
@@ -269,19 +238,18 @@ describe("group commit", () => {
 
     const alone = group.run(insert("c"), "together");
     await nextMoment();
-    vi.advanceTimersByTime(4);
+    await clock.advance(4);
     expect(syncs()).toBe(1);
-    vi.advanceTimersByTime(1);
+    await clock.advance(1);
     expect(syncs()).toBe(2);
     expect(await isSettled(alone)).toBe(false);
     endSync();
     expect(await alone).toBe("c");
-    vi.advanceTimersByTime(1000);
+    await clock.advance(1000);
     expect(syncs()).toBe(2);
   });
 
   it("syncs a write that has waited for others next, where the disk was busy meanwhile", async () => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const { group, endSync, syncs } = createSubject();
     const before = group.run(insert("a"), "durable");
     await nextMoment();
@@ -297,10 +265,9 @@ describe("group commit", () => {
   });
 
   it("never waits for the disk for counts, and does not note them", async () => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const { group, syncs, notes } = createSubject();
     expect(await group.run(insert("a"), "counted")).toBe("a");
-    vi.advanceTimersByTime(1000);
+    await clock.advance(1000);
     expect(syncs()).toBe(0);
     expect(notes).toEqual([]);
   });
