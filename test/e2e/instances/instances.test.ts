@@ -6,7 +6,7 @@ import { answers, type SlowTurn } from "../../simulators/gateway/slow-gateway.ts
 import { has } from "../../support/requirements.ts";
 import { runParley } from "../process/run-parley.ts";
 import { startInstance } from "./instance.ts";
-import { leaseMs, useInstances } from "./instances.ts";
+import { shortLeaseMs, useInstances } from "./instances.ts";
 
 const start = useInstances();
 
@@ -65,7 +65,7 @@ describe.skipIf(!has("redis"))("several instances on one Redis", () => {
   });
 
   it("take over from a killed one, in the same message, within its lease and one round", async () => {
-    const world = await start(2);
+    const world = await start(2, { leaseMs: shortLeaseMs });
     const { slack, gateway } = world;
     const ana = slack.person("Ana");
     gateway.setHanging(true);
@@ -76,7 +76,7 @@ describe.skipIf(!has("redis"))("several instances on one Redis", () => {
     const killedAt = performance.now();
     gateway.setHanging(false);
     const shown = await world.answered("#a");
-    expect(performance.now() - killedAt).toBeLessThan(leaseMs + leaseMs / 3 + 4000);
+    expect(performance.now() - killedAt).toBeLessThan(shortLeaseMs + shortLeaseMs / 3 + 4000);
     expect(shown.map(({ id }) => id)).toEqual([half?.id]);
     ana.sends({ channel: ana.directMessages, thread: root, text: "and #b" });
     await world.answered("#b");
@@ -84,7 +84,7 @@ describe.skipIf(!has("redis"))("several instances on one Redis", () => {
   });
 
   it("post nothing twice after one was killed between its post and saving the address", async () => {
-    const world = await start(1, { durationMs: 100 });
+    const world = await start(1, { durationMs: 100, leaseMs: shortLeaseMs });
     const { slack } = world;
     await world.start({ diesBeforeAddress: true });
     const people = ["Ana", "Ben", "Cem", "Dan"].map((name) => slack.person(name));
@@ -96,7 +96,7 @@ describe.skipIf(!has("redis"))("several instances on one Redis", () => {
   });
 
   it("are not overwritten by a paused one that resumes", async () => {
-    const world = await start(2);
+    const world = await start(2, { leaseMs: shortLeaseMs });
     const { slack, gateway } = world;
     const ana = slack.person("Ana");
     gateway.setDuration(2500);
@@ -126,7 +126,7 @@ describe.skipIf(!has("redis"))("several instances on one Redis", () => {
 
   for (const method of ["PATCH", "POST"] as const) {
     it(`are not overwritten on Discord by a paused one that resumes, whose ${method} was in flight`, async () => {
-      const world = await start(2, { platforms: ["discord"] });
+      const world = await start(2, { platforms: ["discord"], leaseMs: shortLeaseMs });
       const { discord, gateway } = world;
       const ada = discord.person("Ada");
       const channel = discord.directMessages(ada);
@@ -163,20 +163,20 @@ describe.skipIf(!has("redis"))("several instances on one Redis", () => {
     const { discord, gateway } = world;
     const ada = discord.person("Ada");
     const general = discord.channel("general");
-    gateway.setDuration(6000);
+    gateway.setHanging("#a");
     ada.sends({ channel: discord.directMessages(ada), text: "long #a" });
     const draining = await world.whoAnswers("#a");
-    gateway.setDuration(300);
     const stopping = draining.stop();
     const uses = Array.from({ length: 5 }, (_, n) =>
       ada.usesCommand("ask", { prompt: `why #c${n}x` }, { channel: general }),
     );
-    await world.answered("#a");
-    await stopping;
     // Each answer quotes its question.
     const texts = () => general.fromBot().map(({ text }) => text.replace(/^> .*\n\n/, ""));
     const isAnswered = () => uses.every((_, n) => texts().some((text) => answers(text, `#c${n}x`)));
     await vi.waitUntil(isAnswered, { timeout: 20_000 });
+    gateway.setHanging(false);
+    await world.answered("#a");
+    await stopping;
     expect(texts()).toHaveLength(5);
     expect(general.fromBot().filter(({ isEphemeral }) => isEphemeral)).toEqual([]);
     expect(uses.map((use) => use.state())).toEqual(uses.map(() => "answered"));

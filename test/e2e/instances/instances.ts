@@ -9,8 +9,8 @@ import { startRedis, type RedisServer } from "../../support/redis-server.ts";
 import { has } from "../../support/requirements.ts";
 import { startInstance, type Instance, type InstanceOptions } from "./instance.ts";
 
-/** Lease of the instances, in milliseconds: when it has expired, another one takes over. */
-export const leaseMs = 800;
+/** Lease of instances of which another one takes over, in milliseconds. */
+export const shortLeaseMs = 1000;
 
 /** Several instances of the bot on one Redis, with one or both platforms and a slow model. */
 export interface Instances {
@@ -35,6 +35,10 @@ export interface WorldOptions {
   readonly platforms?: readonly ("slack" | "discord")[];
   /** How long an answer takes, in milliseconds. Default 400. */
   readonly durationMs?: number;
+  /** A lease that has expired lets another instance take over. In milliseconds; default 10 s, so that none does. */
+  readonly leaseMs?: number | undefined;
+  /** How many times faster the instances' own time passes. Default 1. */
+  readonly speed?: number;
 }
 
 /**
@@ -64,7 +68,7 @@ export function useInstances(): (count: number, options?: WorldOptions) => Promi
 async function createWorld(
   redis: RedisServer,
   database: number,
-  { platforms = ["slack"], durationMs = 400 }: WorldOptions,
+  { platforms = ["slack"], durationMs = 400, leaseMs = 10_000, speed = 1 }: WorldOptions,
 ): Promise<[Instances, close: () => Promise<void>]> {
   const [slack, discord, gateway] = await Promise.all([
     createSlackSimulator({ manifest: createManifest(allCommands, { socketMode: true }) }),
@@ -104,6 +108,7 @@ async function createWorld(
     async start({ settings = {}, ...options } = {}) {
       const index = started++;
       const instance = await startInstance({
+        speed,
         ...options,
         settings: {
           STORE_URL: `${redis.url}/${database}`,

@@ -1,8 +1,9 @@
+import type { Use } from "../../simulators/discord/people.ts";
 import { until } from "../../simulators/discord/until.ts";
 import { describe, expect, it, vi } from "vitest";
 import { answers } from "../../simulators/gateway/slow-gateway.ts";
 import { has } from "../../support/requirements.ts";
-import { useInstances } from "./instances.ts";
+import { shortLeaseMs, useInstances } from "./instances.ts";
 
 const start = useInstances();
 
@@ -11,14 +12,13 @@ const refusals = /try again|restarting|nothing would be kept|not kept|could not 
 
 describe.skipIf(!has("redis"))("while an instance drains", () => {
   it("Slack delivers everything to the other one: messages, commands and mentions, without a word about it", async () => {
-    const world = await start(2);
+    const world = await start(2, { durationMs: 100 });
     const { slack, gateway } = world;
     const ana = slack.person("Ana");
     const ideas = slack.channel("ideas", [ana]);
-    gateway.setDuration(8000);
+    gateway.setHanging("#a");
     ana.sends({ channel: ana.directMessages, text: "long #a" });
     const draining = await world.whoAnswers("#a");
-    gateway.setDuration(200);
     const stopping = draining.stop();
     await slack.waitFor("a closed socket", () => slack.connections === 1, 3000);
     const labels: string[] = [];
@@ -34,6 +34,7 @@ describe.skipIf(!has("redis"))("while an instance drains", () => {
       );
     }
     expect(draining.hasEnded()).toBe(false);
+    gateway.setHanging(false);
     for (const label of labels) {
       const isAnswered = () =>
         world.shown().some(({ text }) => answers(text.replace(/^(?:.* wrote:\n+)?> .*\n\n/, ""), label));
@@ -46,15 +47,14 @@ describe.skipIf(!has("redis"))("while an instance drains", () => {
   });
 
   it("alone, what comes is answered by the next start, or was refused in true words", async () => {
-    const world = await start(1, { platforms: ["slack", "discord"] });
+    const world = await start(1, { platforms: ["slack", "discord"], durationMs: 100 });
     const { slack, discord, gateway } = world;
     const ana = slack.person("Ana");
     const ada = discord.person("Ada");
     const general = discord.channel("general");
-    gateway.setDuration(5000);
+    gateway.setHanging("#a");
     ana.sends({ channel: ana.directMessages, text: "long #a" });
     const draining = await world.whoAnswers("#a");
-    gateway.setDuration(200);
     const stopping = draining.stop();
     await slack.waitFor("a closed socket", () => slack.connections === 0);
     const root = ana.sends({ channel: ana.directMessages, text: "late #s" });
@@ -62,11 +62,14 @@ describe.skipIf(!has("redis"))("while an instance drains", () => {
     ada.sends({ channel: general, text: "late #m", mentionBot: true });
     // The socket is closed a moment before commands are refused.
     const told = () => general.fromBot().find(({ text }) => /restarting/.test(text));
-    let uses = 0;
+    const uses: Use[] = [];
     while (told() === undefined) {
-      const use = ada.usesCommand("ask", { prompt: `late #c${(uses += 1)}` }, { channel: general });
-      await until(() => use.state() === "answered");
+      const prompt = `late #c${uses.length}`;
+      const use = ada.usesCommand("ask", { prompt }, { channel: general });
+      uses.push(use);
+      await until(() => use.state() !== "waiting");
     }
+    gateway.setHanging(false);
     await world.answered("#a");
     await stopping;
     expect(told()).toMatchObject({ isEphemeral: true });
@@ -76,14 +79,16 @@ describe.skipIf(!has("redis"))("while an instance drains", () => {
     expect(await world.answered("#m")).toHaveLength(1);
     expect(await world.answered("#s")).toHaveLength(1);
     expect(slack.directMessages(ana).saidByBot(root)).toHaveLength(1);
-    expect(world.shown().some(({ text }) => answers(text, `#c${uses}`))).toBe(false);
+    await until(() => uses.every((use) => use.state() === "answered"));
+    const last = `#c${uses.length - 1}`;
+    expect(world.shown().some(({ text }) => answers(text, last))).toBe(false);
   });
 });
 
 describe.skipIf(!has("redis"))("Stop that another instance gets than the one that answers", () => {
   /** A long answer in a channel, and a press of its Stop button that only the other instance can get. */
   async function stopped(how: "stop" | "kill", { isSlacks = false } = {}) {
-    const running = await start(2);
+    const running = await start(2, { leaseMs: how === "kill" ? shortLeaseMs : undefined });
     const { slack, gateway } = running;
     const ana = slack.person("Ana");
     const ideas = slack.channel("ideas", [ana]);
