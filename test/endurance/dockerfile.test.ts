@@ -3,7 +3,7 @@ import { access, constants, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { buildImage, type Image } from "./run-dockerfile.ts";
-import { freePort } from "../../support/free-port.ts";
+import { freePort } from "../support/free-port.ts";
 
 let image: Image;
 beforeAll(async () => {
