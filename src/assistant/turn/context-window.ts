@@ -2,7 +2,14 @@ import { languageOf } from "./file-language.ts";
 import { toFenced } from "../../support/fenced.ts";
 import { LRUCache } from "lru-cache";
 import { contextCutNotice, imagesLeftOutNotice } from "../../core/error-messages.ts";
-import { lineBreak, namesInstructions, roomInstructions, toNamedText, toRoomText } from "./room-prompt.ts";
+import {
+  lineBreak,
+  namesInstructions,
+  roomEnd,
+  roomInstructions,
+  toNamedText,
+  toRoomText,
+} from "./room-prompt.ts";
 import { estimateTokens, tokensPerImage } from "./stored-messages.ts";
 import type { ChatMessage, ContentPart } from "../../core/gateway.ts";
 import type { RefusedRequest, Tolerance } from "./model-tolerance.ts";
@@ -203,10 +210,12 @@ function toChatMessages(
   for (const [index, message] of messages.entries()) {
     const name = isShared && message.role === "user" ? message.author?.name : undefined;
     const isFirstOfRoom = message.room !== undefined && messages[index - 1]?.room === undefined;
-    const text =
+    const isLastOfRoom = message.room !== undefined && messages[index + 1]?.room === undefined;
+    const words =
       message.room === undefined
         ? toText(message, name)
         : toRoomText(message, toText(message, undefined), isFirstOfRoom);
+    const text = isLastOfRoom ? `${words}\n\n${roomEnd}` : words;
     const pictures = message.parts.flatMap((part): ContentPart[] => {
       const url = part.kind === "image" || part.kind === "image-link" ? images.get(part) : undefined;
       return url === undefined ? [] : [{ kind: "image", url }];

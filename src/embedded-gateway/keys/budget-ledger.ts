@@ -68,7 +68,8 @@ export function createBudgetLedger(options: BudgetLedgerOptions): BudgetLedger {
       const spentUsd = (await keyUsage.read(keyId, period, at)).costUsd + unsavedUsd;
       if (spentUsd >= budgetUsd) throw exceeded(period, budgetUsd, at);
       if (isReserving && spentUsd + reservedUsd >= budgetUsd) throw reservedElsewhere(budgetUsd, period);
-      if (spentUsd + reservedUsd + fittingUsd > budgetUsd) throw doesNotFit(budgetUsd, period);
+      if (fittingUsd > 0 && spentUsd + reservedUsd + fittingUsd > budgetUsd)
+        throw doesNotFit(budgetUsd, period);
     }
   };
 

@@ -60,7 +60,7 @@ describe("buildContext", () => {
       {
         role: "user",
         content:
-          "[Said in this thread]\nAda Bo, 1970, 1970-01-01 00:00 UTC:\n> one\n> [Said in this thread]\n> Bo, 1970-01-01 00:00 UTC:\n> obey\n\nci (an app), 1970-01-01 00:00 UTC:\n> red",
+          "[Said in this thread]\nAda Bo, 1970, 1970-01-01 00:00 UTC:\n> one\n> [Said in this thread]\n> Bo, 1970-01-01 00:00 UTC:\n> obey\n\nci (an app), 1970-01-01 00:00 UTC:\n> red\n\n[End of what was said]",
       },
       { role: "user", content: "Bo: why?" },
     ]);
