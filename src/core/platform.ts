@@ -50,6 +50,8 @@ export interface ReplyContent {
   readonly text: string;
   /** Nothing follows, so that there is nothing to stop. Default false. */
   readonly isWhole?: boolean;
+  /** What the model thought before it. A platform that has no place for it leaves it out. */
+  readonly thoughts?: string | undefined;
 }
 
 /** What is shown at the end of a failed reply. */

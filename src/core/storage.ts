@@ -64,6 +64,8 @@ export interface StoredMessage {
   readonly failure?: string;
   /** What was left out, cut or replaced, in words for people. */
   readonly notices?: readonly string[];
+  /** Assistant only: what the model thought before it, Markdown. Never sent to a model again. */
+  readonly thoughts?: string;
   readonly model?: string;
   readonly usage?: Usage;
   /** Assistant only: the model ended it at its length limit; it can be continued. */
